@@ -19,13 +19,13 @@ import (
 
 // The benchmarks of this package have names of key=value pairs, for benchstat:
 //
-//	go test -run '^$' -bench . -count 10 ./bench > old.txt
+//	go test -run '^$' -bench . -count 10 ./internal/bench > old.txt
 //	benchstat -col /threads old.txt
 //
 // They run on the device that MERCER_DEVICE names, or on the best one. To compare two devices,
 // write one file for each.
 
-// benchmarks lists the benchmarks, so that TestBenchmarks can run each of them once.
+// benchmarks lists the benchmarks for TestBenchmarks, which runs each of them once.
 var benchmarks = map[string]func(*testing.B){
 	"BenchmarkBLAS":   BenchmarkBLAS,
 	"BenchmarkFit":    BenchmarkFit,
@@ -33,10 +33,10 @@ var benchmarks = map[string]func(*testing.B){
 	"BenchmarkRidge":  BenchmarkRidge,
 }
 
-// sizes are the sizes that the benchmarks run at; TestBenchmarks makes them tiny.
+// sizes are the sizes of the benchmarks. TestBenchmarks replaces them by tiny sizes.
 var sizes = []int{128, 512, 1024, 2048}
 
-// BenchmarkBLAS is Mercer's side of `mercer bench blas`.
+// BenchmarkBLAS measures Mercer's entries of `mercer bench blas`.
 func BenchmarkBLAS(b *testing.B) {
 	for _, r := range routines {
 		for _, threads := range slices.Compact([]int{1, runtime.GOMAXPROCS(0)}) {
@@ -126,7 +126,7 @@ func TestBenchmarks(t *testing.T) {
 	}
 }
 
-// once makes a benchmark run once, whatever the flags are.
+// once makes each benchmark of the test run once, regardless of the flags.
 func once(t *testing.T) {
 	t.Helper()
 	f := flag.Lookup("test.benchtime")

@@ -16,7 +16,7 @@ import (
 // processor, the rate of multiply-adds in registers, which is measured in every case.
 const BLASKind = "blas"
 
-// Peer is a library that was opened, or the reason why it could not be opened.
+// Peer holds a library that was opened, or the reason why it could not be opened.
 type Peer struct {
 	Name    string
 	Library *peer.Library   // the library, opened in this process
@@ -30,8 +30,8 @@ const (
 	memoryCeiling = "ceiling memory"
 )
 
-// ceiling is a device that can run multiply-adds in registers only: on one core, at least the
-// given number of operations. It returns the number it executed.
+// ceiling is a device that can run multiply-adds in registers only. The method runs at least the
+// given number of operations on one core and returns the number of operations executed.
 type ceiling interface {
 	Ceiling(single bool, flops float64) float64
 }
@@ -41,7 +41,7 @@ type blasBench struct {
 	Benchmark
 	peers    []Peer
 	devices  map[int][]backend.Device // by number of threads, in the order of Devices
-	ceilings []backend.Device         // the best of this processor comes first
+	ceilings []backend.Device         // the first is the best device of this processor
 	memory   [2][]byte                // source and destination of the copy, allocated at the first use
 }
 
@@ -49,7 +49,7 @@ func runBLAS(ctx context.Context, b Benchmark) (*Result, error) {
 	return b.besides(ctx, b.openPeers(ctx))
 }
 
-// besides measures a blas benchmark together with libraries that are already open.
+// besides measures a blas benchmark of Mercer and of the given libraries, which are already open.
 func (b Benchmark) besides(ctx context.Context, peers []Peer) (*Result, error) {
 	c := blasBench{Benchmark: b, peers: peers, devices: map[int][]backend.Device{}}
 	defer c.close()
@@ -73,7 +73,7 @@ func (c *blasBench) open() error {
 	if slices.Contains(c.Precisions, "float64") {
 		size = 8
 	}
-	// Four matrices exist at once, including the result and the reference's result.
+	// Four matrices exist at the same time, including the result and the reference result.
 	bytes := func(n int) int64 { return 4 * int64(size) * int64(n) * int64(n) }
 	for _, t := range c.Threads {
 		var err error

@@ -29,8 +29,8 @@ func usable() []string {
 	return names
 }
 
-// TestBLAS measures a small case of everything: all devices and libraries compute the same
-// result, have timings, and have a ceiling.
+// TestBLAS measures a small case of every routine. It checks that all devices and libraries compute
+// the same result and have timings and a ceiling.
 func TestBLAS(t *testing.T) {
 	b := Benchmark{Kind: BLASKind, Names: Routines(), Threads: []int{1, 2}, Sizes: []int{1, 7, 65}, Devices: usable(), Runner: Runner{Repeats: 2}}
 	if err := b.Fill(); err != nil {
@@ -80,8 +80,7 @@ func TestBLAS(t *testing.T) {
 	}
 }
 
-// TestWrongResult checks that a library that computes something else is detected, in every
-// routine.
+// TestWrongResult checks, for every routine, that a wrong result of a library is detected.
 func TestWrongResult(t *testing.T) {
 	for _, r := range routines {
 		for _, n := range []int{64, 257} {
@@ -149,7 +148,8 @@ func found[T backend.Float](t *testing.T, p *problem[T]) {
 	}
 }
 
-// TestWrongResultIsFound measures a library that leaves the previous library's result unchanged.
+// TestWrongResultIsFound checks that a library is detected that writes no result, so that the
+// result of the previous library remains.
 func TestWrongResultIsFound(t *testing.T) {
 	lazy := &peer.Library{Threads: func(int) func() { return func() {} }}
 	lazy.F64.Gemm = func(float64, backend.Host[float64], backend.Host[float64], float64, backend.Host[float64]) {}
@@ -182,8 +182,8 @@ func (q queueOnly[T]) With(ctx context.Context, done func(float64)) backend.Back
 	return queueOnly[T]{q.Backend.With(ctx, done)}
 }
 
-// TestDeviceWithItsOwnMemory checks that operands are copied to a device with a memory of its
-// own, and that the memory is freed afterwards.
+// TestDeviceWithItsOwnMemory checks that operands are copied to a device that has its own memory,
+// and that the memory is freed afterwards.
 func TestDeviceWithItsOwnMemory(t *testing.T) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Case says what was measured, as parameters in the order in which they are
-// shown: routine=gemm, precision=float64, threads=2, n=1024. In JSON it is an
-// object in this order, with numbers where a value is a whole number.
+// Case identifies a measurement by parameters in the order in which reports show them, such as
+// routine=gemm, precision=float64, threads=2, n=1024. In JSON it is an object in this order, with
+// numbers where a value is a whole number.
 type Case []Param
 
 // Param is a parameter of a Case.

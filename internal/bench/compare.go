@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// comparison is Mercer's fastest run at the largest size of a group of cells, with the times
-// of the other libraries in the same cell.
+// comparison holds Mercer's fastest run at the largest size of a group of cells, and the times of
+// the other libraries in the same cell.
 type comparison struct {
 	shared Case
 	key    string // the parameter that is the size
@@ -111,7 +111,7 @@ func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 	return t
 }
 
-// optional returns a field that is empty if the value is 0, which means that it is unknown.
+// optional returns the field of a value, which is empty if the value is 0, that is, unknown.
 func optional(v float64, format func(float64) string) Field {
 	if v == 0 {
 		return Field{Text: "–"}
@@ -119,7 +119,8 @@ func optional(v float64, format func(float64) string) Field {
 	return Field{Text: format(v)}
 }
 
-// wins says in how many comparisons Mercer is at least as fast as every other library.
+// wins returns a sentence with the number of comparisons in which Mercer is at least as fast as
+// every other library.
 func wins(list []comparison) string {
 	first, compared := 0, 0
 	for _, c := range list {
@@ -137,7 +138,7 @@ func wins(list []comparison) string {
 	return fmt.Sprintf("At the largest size, Mercer is the fastest in %d of %d comparisons.", first, compared)
 }
 
-// fastest returns the fastest of the runs for which takesPart is true.
+// fastest returns the fastest run among those for which takesPart is true.
 func (c *Cell) fastest(takesPart func(*Run) bool) *Run {
 	var best *Run
 	for i := range c.Runs {

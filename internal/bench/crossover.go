@@ -18,9 +18,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// CrossoverKind measures ridge regression by the primal and by the dual solver over a grid of
-// n samples and m features, to find where one becomes faster than the other. The Result has
-// the cases {n, m} and the implementations "mercer DEVICE primal" and "mercer DEVICE dual".
+// CrossoverKind measures ridge regression by the primal and by the dual solver over a grid of n samples and
+// m features, to find where the dual solver becomes faster than the primal solver. The Result has the cases
+// {n, m} and the implementations "mercer DEVICE primal" and "mercer DEVICE dual".
 const CrossoverKind = "crossover"
 
 // The two forms of ridge regression.
@@ -82,8 +82,8 @@ func (l *setup) gridTasks() []Task {
 	return list
 }
 
-// leastWeight is added to the weight of every case, in operations, for the time that its
-// pauses take.
+// leastWeight is the number of operations that is added to the weight of every case, for the time
+// of its pauses.
 const leastWeight = 1e9
 
 // ridge is a regression problem that both forms solve.
@@ -116,7 +116,7 @@ func newRidge(n, m int) *ridge {
 	return p
 }
 
-// planned returns the regression and its plan, made for the solver of the given form.
+// planned returns the regression with its plan for the solver of the given form.
 func (p *ridge) planned(l *setup, d backend.Device, form solvers.Method) plannedFit {
 	problem := solvers.Problem{Kernel: kernels.Linear{}, X: p.x, Y: p.y, Lambda: p.lambda}
 	par := solvers.Params{Method: form, Tol: fitTol, Memory: l.Memory}
@@ -137,8 +137,7 @@ func (p *ridge) normal(r []float64) []float64 {
 	return v.RawVector().Data
 }
 
-// residual returns ‖Xᵀ(y − Xw) − λw‖ / ‖Xᵀy‖. It uses the primal system for the w of both
-// forms.
+// residual returns ‖Xᵀ(y − Xw) − λw‖ / ‖Xᵀy‖. It uses the primal system for a w from either form.
 func (p *ridge) residual(w []float64) float64 {
 	var xw mat.VecDense
 	xw.MulVec(matrixOf(p.x), mat.NewVecDense(len(w), w))
@@ -147,7 +146,7 @@ func (p *ridge) residual(w []float64) float64 {
 	return floats.Norm(left, 2) / floats.Norm(p.normal(p.y.Data), 2)
 }
 
-// limit bounds the residual of a w that one of the forms found to the tolerance τ of its own
+// limit bounds the residual of a w that either form has computed with the tolerance τ for its own
 // system.
 //
 // The residual of the dual system is r = y − (XXᵀ + λI)α with ‖r‖ ≤ τ‖y‖. For w = Xᵀα, the
@@ -171,8 +170,8 @@ type grid struct {
 // point is a point of a grid.
 type point struct{ primal, dual *Run }
 
-// winner returns the faster form of a point and how many times as fast as the other form it
-// is. unclear is true if the timings of the two forms overlap.
+// winner returns the faster form of a point and the ratio of the time of the other form to its
+// time. unclear is true if the timings of the two forms overlap.
 func (q point) winner() (form string, times float64, unclear bool) {
 	form, times = primal, q.dual.Time.Median/q.primal.Time.Median
 	if times < 1 {
@@ -212,10 +211,10 @@ func (r *Result) grids() []*grid {
 	return list
 }
 
-// equalAt returns the number of samples above which, for m features, the primal form is the
-// faster. It interpolates log n linearly in the logarithm of the ratio of the times, at the
-// last change of the winner as n rises. It returns 0 if the primal form is the faster at every
-// n, and Inf if the dual form is the faster at the largest n.
+// equalAt returns the number of samples above which, for m features, the primal form is faster. At
+// the last change of the faster form as n grows, it interpolates log n linearly in the logarithm of
+// the ratio of the times. It returns 0 if the primal form is faster at every n, and Inf if the dual
+// form is faster at the largest n.
 func (g *grid) equalAt(m int) float64 {
 	equal, before, beforeN := 0.0, math.NaN(), 0
 	for _, n := range g.n {
@@ -266,7 +265,7 @@ func crossoverReport(r *Result, p *Report) {
 	p.add(r.tables("n", secondsQuantity, "time", figures)...)
 }
 
-// table shows for each point which form is the faster, and by how much. Its chart shows the
+// table shows the faster form at each point, and by what factor it is faster. Its chart shows the
 // number of samples at which both forms take the same time.
 func (g *grid) table() *Table {
 	t := &Table{

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// TestCrossover measures a small grid on every device: the plans count the operations of both
-// forms, every residual is within its limit, and the page has all its parts.
+// TestCrossover measures a small grid on every device. It checks that the plans count the
+// operations of both forms, every residual is within its limit, and the page is complete.
 func TestCrossover(t *testing.T) {
 	c := Benchmark{Kind: CrossoverKind, Sizes: []int{1, 40, 7}, Widths: []int{9, 40, 1}, Devices: usable(), Threads: []int{1}, Runner: Runner{Repeats: 2}}
 	r, err := c.Run(t.Context())
@@ -97,8 +97,8 @@ func TestCrossoverRefuses(t *testing.T) {
 	}
 }
 
-// TestEqualTimes computes where both forms take the same time: within the grid, below and above
-// it.
+// TestEqualTimes checks the number of samples at which both forms take the same time, if it is
+// within, below and above the grid.
 func TestEqualTimes(t *testing.T) {
 	r := &Result{Kind: CrossoverKind, Implementations: []Implementation{
 		{Name: "p", Kind: OwnKind, Device: "one", Method: primal}, {Name: "d", Kind: OwnKind, Device: "one", Method: dual},
@@ -158,8 +158,8 @@ func TestCrossoverWithoutMemory(t *testing.T) {
 	}
 }
 
-// BenchmarkRidge is Mercer's part of `mercer bench crossover`: both forms for square problems,
-// and for problems with four times as many samples or features.
+// BenchmarkRidge measures Mercer's entries of `mercer bench crossover`: both forms for square problems, for
+// problems with four times as many samples as features, and with four times as many features as samples.
 func BenchmarkRidge(b *testing.B) {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {

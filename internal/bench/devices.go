@@ -19,11 +19,11 @@ import (
 //	gram    K = k(X, X), X and K on the device
 //	mul     K·v without storing K, X and v on the device
 //	factor  Cholesky of K + λI, on the device
-//	fit     from X and y in Go memory to α in Go memory: transfers are counted
-//	solve   the same by the solver that Mercer chooses, to a residual of 1e-10
+//	fit     from X and y in Go memory to α in Go memory, including transfers
+//	solve   like fit, by the solver that Mercer chooses, to a residual of 1e-10
 //
-// If Python has torch or cupy, they do all of these but solve, on the GPU if there is one. The
-// Notes say why a GPU is missing.
+// If Python has torch or cupy, these libraries do all operations except solve, on the GPU if there
+// is one. The Notes give the reason why a GPU is missing.
 const DevicesKind = "devices"
 
 func runDevices(ctx context.Context, b Benchmark) (*Result, error) {
@@ -48,7 +48,7 @@ func runDevices(ctx context.Context, b Benchmark) (*Result, error) {
 	return r, nil
 }
 
-// noGPU returns the reason why there is no GPU, and nothing if there is one.
+// noGPU returns the reason why there is no GPU, or nil if there is one.
 func noGPU() (notes []string) {
 	for _, s := range backend.Report() {
 		if !strings.HasPrefix(s.Device, "cuda/") {
@@ -62,7 +62,7 @@ func noGPU() (notes []string) {
 	return notes
 }
 
-// startOperation creates the entries of a case.
+// startOperation creates the entries of a case of one operation.
 func (w *setup) startOperation(_ context.Context, operation, precision string, _, n int) ([]Entry, error) {
 	s := newSynthetic(n, w.Features, fitLambda)
 	if precision == "float32" {
@@ -71,8 +71,8 @@ func (w *setup) startOperation(_ context.Context, operation, precision string, _
 	return operationEntries(w, operation, precision, s, s.x, s.y, backend.Device.F64)
 }
 
-// operationFlops returns the number of operations that the rate is based on. It is 0 for
-// solve, whose method and cost depend on the size.
+// operationFlops returns the number of floating-point operations from which the rate is computed.
+// It returns 0 for solve, whose method and cost depend on the size.
 func operationFlops(operation string, n, d int) float64 {
 	switch operation {
 	case "gram":
@@ -87,7 +87,7 @@ func operationFlops(operation string, n, d int) float64 {
 	return 0
 }
 
-// operationEntries creates the entries of a case.
+// operationEntries creates these entries in one precision.
 func operationEntries[T backend.Float](w *setup, operation, precision string, s *synthetic, x, y backend.Host[T],
 	queue func(backend.Device) backend.Backend[T]) ([]Entry, error) {
 	n, d := x.Rows, x.Cols
@@ -148,8 +148,8 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 	return list, nil
 }
 
-// peerOperation returns an operation as a library of Python executes it. The results stay in
-// the Python process and are not checked, except for the solution of a fit.
+// peerOperation returns the entry of an operation that a Python library executes. Only the solution
+// of a fit is read from the Python process and checked.
 func peerOperation[T backend.Float](p Peer, operation, precision string, j judge, x, y backend.Host[T]) Entry {
 	k := contest{task: "only_" + operation, parameters: j.parameters(), put: putAll(x, y), result: alphaOf(j.synthetic)}
 	if operation == "fit" {

@@ -58,7 +58,7 @@ func TestOperationWrong(t *testing.T) {
 		for _, wrong := range []bool{false, true} {
 			o := &operand[float64]{q: dev.F64(), judge: newJudge(s), x: s.x, y: s.y}
 			if wrong {
-				o.x = newSynthetic(41, 3, fitLambda).x.View(1, 0, 40, 3) // other rows than those of the judge
+				o.x = newSynthetic(41, 3, fitLambda).x.View(1, 0, 40, 3) // rows that differ from those of the judge
 			}
 			e, err := o.entry(operation, ridgeLimit(40, 3, "float64", fitLambda), productLimit[float64](40, 3))
 			if err != nil {
@@ -84,8 +84,8 @@ func TestOperationWrong(t *testing.T) {
 	}
 }
 
-// TestFastestDevice checks that the table names the fastest device at each n, of any kind, and
-// that the answer is about a fit at the largest n.
+// TestFastestDevice checks that the table names the fastest device of any kind at each n, and that
+// the answer is about a fit at the largest n.
 func TestFastestDevice(t *testing.T) {
 	r := &Result{Kind: DevicesKind, Implementations: []Implementation{
 		{Name: "a", Kind: OwnKind, Device: "cpu/a"}, {Name: "g", Kind: OwnKind, Device: "cuda/0"}, {Name: "torch", Kind: PeerKind},
@@ -145,8 +145,8 @@ func TestDevicesRefusals(t *testing.T) {
 			t.Errorf("%+v: got %v", test.d, err)
 		}
 	}
-	// An operation whose matrices exceed the device's memory is left out; an operation without a
-	// matrix is not.
+	// An operation is skipped if its matrices exceed the device's memory. An operation without a
+	// matrix is measured.
 	d := Benchmark{Kind: DevicesKind, Names: []string{"gram", "mul"}, Precisions: []string{"float32"}, Sizes: []int{600}, Features: 2, Devices: []string{"ref"}, Peers: []string{}, Memory: 1 << 20}
 	r, err := d.Run(t.Context())
 	if err != nil {
@@ -160,7 +160,7 @@ func TestDevicesRefusals(t *testing.T) {
 	}
 }
 
-// BenchmarkDevice is one device's part of `mercer bench devices`.
+// BenchmarkDevice measures the entries of one device in `mercer bench devices`.
 func BenchmarkDevice(b *testing.B) {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/texttable"
 )
 
-// Verdict says how a timing differs between two measurements.
+// Verdict is the result of comparing a timing in two measurements.
 type Verdict int
 
 const (
@@ -21,7 +21,7 @@ const (
 	Untested                // there are too few timings for a test
 )
 
-// Difference compares an implementation in a case that both measurements have.
+// Difference compares the timings of an implementation in a case that occurs in both measurements.
 type Difference struct {
 	Case           Case
 	Implementation string
@@ -37,18 +37,18 @@ type Differences struct {
 	List    []Difference
 	OnlyOld int // number of timings whose case or implementation the other measurement lacks
 	OnlyNew int
-	// Drift is the geometric mean of the ratios of ceilings and other libraries. Their code
-	// has not changed, so Drift is the effect of the machine. It is 0 if there are none.
+	// Drift is the geometric mean of the ratios of ceilings and other libraries. Their code has not
+	// changed, so Drift is the effect of the machine. It is 0 if there are no such timings.
 	Drift float64
 	Notes []string // how the conditions of the two measurements differ
 }
 
-// significance is the probability of taking a difference by chance for a real one.
+// significance is the probability that a difference that is due to chance is reported as real.
 const significance = 0.05
 
-// DiffOf compares two measurements. A timing is slower or faster beyond noise if the medians
-// differ by more than least (0.02 means 2 %) and the p-value of the Mann–Whitney test is below
-// significance. The test needs four timings of each.
+// DiffOf compares two measurements. A timing is slower or faster beyond noise if the medians differ
+// by more than least (0.02 means 2 %) and the p-value of the Mann–Whitney test is below
+// significance. The test needs four timings from each measurement.
 func DiffOf(before, after *Result, least float64) (*Differences, error) {
 	if before.Kind != after.Kind {
 		return nil, fmt.Errorf("bench: compare: the first result was measured by bench %s, the second by bench %s", before.Kind, after.Kind)
@@ -93,7 +93,7 @@ func (r *Result) timed() (n int) {
 }
 
 func difference(was, run *Run, least float64) Difference {
-	sample := func(r *Run) *benchmath.Sample { // NewSample sorts the slice it is given
+	sample := func(r *Run) *benchmath.Sample { // NewSample sorts its argument in place
 		return benchmath.NewSample(slices.Clone(r.Timings), &benchmath.Thresholds{CompareAlpha: significance})
 	}
 	x := Difference{Implementation: run.Implementation, Old: was.Time, New: run.Time, Ratio: run.Time.Median / was.Time.Median}
@@ -112,12 +112,12 @@ func difference(was, run *Run, least float64) Difference {
 	return x
 }
 
-// fewestTimings is the number of timings of each measurement that can show a difference at
-// that level: the smallest p-value of the test is 2/(8 choose 4) = 0.029 for four timings, 0.1
-// for three.
+// fewestTimings is the minimum number of timings of each measurement with which the test can reach
+// the level significance. The smallest p-value of the test is 2/(8 choose 4) = 0.029 for four
+// timings, and 0.1 for three.
 const fewestTimings = 4
 
-// notesOf says how the conditions of two measurements differ.
+// notesOf describes how the conditions of two measurements differ.
 func notesOf(before, after *Result) []string {
 	var list []string
 	for _, x := range []struct{ what, old, new string }{
@@ -145,8 +145,8 @@ func notesOf(before, after *Result) []string {
 	return list
 }
 
-// Text returns d for a terminal: the differences beyond noise, slower ones first, or with all
-// set every difference, and the drift of the machine.
+// Text returns a text for a terminal with the drift of the machine and the differences beyond
+// noise, slower timings first. If all is set, it has every difference.
 func (d *Differences) Text(all bool) string {
 	var b strings.Builder
 	for _, line := range d.Notes {

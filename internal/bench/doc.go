@@ -14,42 +14,42 @@
 //
 //	return b.Runner.Run(ctx, "kind", implementations, tasks)
 //
-// It puts remarks for the reader of a report in Result.Notes. A Case names all parameters in
-// which cells differ, without the competitor: {precision, threads, n}. An Implementation is a
-// competitor in any case; Device, Method and Threads say what it consists of.
+// The function stores remarks for the reader of a report in Result.Notes. A Case names all
+// parameters in which cells differ, except the implementation: {precision, threads, n}. An
+// Implementation competes in every case; its fields Device, Method and Threads describe it.
 //
-// An Entry is an implementation in a case. Run is timed; Before, Check and Metrics are not. Took
-// is for an implementation that runs in another process and reports its own time. Metrics have
-// the names of result.go (residualMetric, rmseMetric, …) and are finite, because JSON has no NaN.
-// A wrong result (Check) and an entry that fails both end the measurement. An Optional entry may
-// fail, such as a library that may run out of memory: the cell keeps the reason and the other
-// entries continue. An entry that cannot take part has its name and a Reason, and nothing else.
+// An Entry is an implementation in a case. Run is timed; Before, Check and Metrics are not. Took is
+// set for an implementation that runs in another process and reports its own time. Metrics have the
+// names of result.go (residualMetric, rmseMetric, …) and are finite, because JSON has no NaN. A
+// wrong result (Check) or the failure of an entry ends the measurement. An Optional entry may fail,
+// such as a library that may run out of memory: the cell keeps the reason and the other entries
+// continue. For an entry that cannot be measured only its name and a Reason are set.
 //
-// A Report consists of a sentence with the main result and of Tables. A function for each
-// kind, listed in reports (report.go), makes it. A Table of a quantity (secondsQuantity,
-// rateQuantity, metric(residualMetric, "")) has a column for each implementation, a row for
-// each value of one parameter, and a Chart of the same values on logarithmic axes. Text,
-// Markdown and package bench/report (HTML) write any Report.
+// A Report consists of a sentence with the main result and of Tables. The map reports (report.go)
+// holds the function that makes the Report of each kind. A Table of a quantity (secondsQuantity,
+// rateQuantity, metric(residualMetric, "")) has a column for each implementation, a row for each
+// value of one parameter, and a Chart of the same values on logarithmic axes. Text, Markdown and
+// package bench/report (HTML) write any Report.
 //
-// The command is made from the Kind; add its help to benchTexts in cmd/mercer.
+// The command is generated from the Kind. Add its help to benchTexts in cmd/mercer.
 //
 // Also add a Go benchmark to the list in bench_test.go, with names of key=value pairs for
 // benchstat.
 //
 // # How it is measured
 //
-// All entries of a case run in turn, in rounds. Each round starts with a different entry, so
-// that a disturbance of the machine affects all entries. Before the first round each entry
-// runs once, and its result is compared; then it runs until it is warm. A timing is the mean
-// over as many runs as fill a set time; restoring the operands between two runs is not timed.
-// The report shows the median of the timings, with the fastest and the slowest.
+// All entries of a case run in turn, in rounds. Each round starts with a different entry, so that a
+// disturbance of the machine affects all entries. Before the first round each entry runs once and
+// its result is checked. Then the entry runs until processor and threads are warm. A timing is the
+// mean over so many runs that they take a set time. Restoring the operands between two runs is not
+// timed. The report shows the median of the timings, with the fastest and the slowest.
 //
 // # What is kept
 //
-// bench/results holds the newest measurement of each kind and size as --json wrote it.
-// docs/results.md has the tables of all of them, written by go generate ./bench; a test fails
-// if it is out of date. ReadGoBench and ReadRuns convert the output of go test -bench and the
-// records of whole programs to measurements (mercer bench import).
+// bench/results holds the newest measurement of each kind and size in the format of --json.
+// docs/results.md has the tables of all these measurements, written by go generate
+// ./internal/bench. A test fails if the page is out of date. ReadGoBench and ReadRuns convert the
+// output of go test -bench and the records of whole programs to measurements (mercer bench import).
 package bench
 
 //go:generate sh -c "cd ../../bench && go run ../cmd/mercer bench report --out ../docs/results.md results/*.json"

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/bench/peer"
 )
 
-// entries creates the entries of a case. The first device's result is the reference for all
-// others.
+// entries creates the entries of a case. The result of the first device is the reference for all
+// other results.
 func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, threads, n int,
 	queue func(backend.Device) backend.Backend[T], of func(*peer.Library) peer.Routines[T]) ([]Entry, error) {
 	p := newProblem[T](r, n)
@@ -88,7 +88,7 @@ func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, e
 	e.Check = func() *Check {
 		if !shared {
 			if err := q.Download(p.c, c); err != nil {
-				return &Check{Difference: math.Inf(1)} // an infinite difference fails, although Run did not
+				return &Check{Difference: math.Inf(1)} // Run has succeeded, but an infinite difference makes the check fail
 			}
 		}
 		return p.check()
@@ -109,16 +109,17 @@ func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	}
 }
 
-// copied is the number of bytes that a copy reads to measure the bandwidth of the memory: more
-// than any cache holds. Tests copy less.
+// copied is the number of bytes that a copy reads to measure the bandwidth of the memory, which
+// exceeds the size of caches. Tests set a smaller number.
 var copied = 128 << 20
 
-// memoryEntry times a copy by the given number of goroutines. Its rate is that of a routine
-// that does flops operations and moves bytes at the bandwidth of the copy.
+// memoryEntry times a copy by the given number of goroutines. Its rate is that of a routine that
+// executes flops operations and moves the given number of bytes at the bandwidth of the copy.
 func (c *blasBench) memoryEntry(flops, bytes float64, threads int) Entry {
 	if c.memory[0] == nil {
 		c.memory = [2][]byte{make([]byte, copied), make([]byte, copied)}
-		// Before the first write, all pages share one physical page, which stays in the cache.
+		// Write to every page: before the first write, all pages share one physical page, which stays in
+		// the cache.
 		for i := range c.memory[0] {
 			c.memory[0][i] = byte(i)
 		}

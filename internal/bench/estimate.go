@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// timeEstimates holds, by name, the time that an implementation took for a number of
-// operations. A run that would take too long is skipped.
+// timeEstimates holds, by name, the time that an implementation took for a number of operations. It
+// serves to skip runs that would take too long.
 type timeEstimates map[string]timeEstimate
 
 // timeEstimate is the time of the fastest run with the given number of operations.
@@ -15,7 +15,7 @@ type timeEstimate struct {
 	took  time.Duration
 }
 
-// record keeps the time of a run.
+// record stores the time of a run.
 func (p timeEstimates) record(name string, flops float64, took time.Duration) {
 	if old, ok := p[name]; ok && old.flops == flops {
 		took = min(took, old.took)
@@ -23,8 +23,8 @@ func (p timeEstimates) record(name string, flops float64, took time.Duration) {
 	p[name] = timeEstimate{flops, took}
 }
 
-// skipReason says why a run with more operations is skipped, or is "" if it is not. A limit of
-// 0 means no limit.
+// skipReason returns the reason why a run with more operations is skipped, or "" if it is not
+// skipped. A limit of 0 means no limit.
 func (p timeEstimates) skipReason(name string, flops float64, limit time.Duration) string {
 	old, ok := p[name]
 	if !ok || old.flops <= 0 || limit == 0 {

@@ -16,22 +16,22 @@ import (
 // FitKind measures whole fits, from arrays or a file to a model, by Mercer and by other
 // libraries:
 //
-//	ridge      (K + λI)α = y from X and y to α
-//	nystrom    the same with M functions, the centers given, to β
+//	ridge      (K + λI)α = y, from X and y to α
+//	nystrom    ridge regression with M functions at given centers, from X and y to β
 //	svr        ε-support vector regression, which LIBSVM solves in scikit-learn
-//	neighbors  the means over the nearest samples, for every sample
-//	file       from a CSV file to a kernel ridge model in another one
+//	neighbors  for every sample, the mean target of its nearest samples
+//	file       from a CSV file to the file of a kernel ridge model
 //	linear     ridge regression, λ = 1, with an intercept
-//	lasso      a path of 100 penalties, which glmnet solves as well
-//	logistic   logistic regression of two classes, by glmnet and LIBLINEAR as well
+//	lasso      a path of 100 penalties, also by glmnet
+//	logistic   logistic regression of two classes, also by glmnet and LIBLINEAR
 //
-// The data of linear, lasso and logistic are in linear.go, those of all others in synthetic.go. All
-// implementations get the same kernel, λ, precision and threads, and one routine computes the
-// residual of every answer for the metrics. For lasso and logistic the residual is the excess
-// of the objective over its minimum, with the same limit for all. Sparse data have fits of their
-// own: see sparse.go. Only ridge is also measured
-// in float32. The time to import a library and to pass it the data is not counted; transfers
-// to a GPU and back are.
+// The data of linear, lasso and logistic are generated in linear.go, and those of the other fits in
+// synthetic.go. All implementations get the same kernel, λ, precision and number of threads, and
+// one routine computes the residuals of all their results. For lasso and logistic the residual is
+// the excess of the objective over its minimum, and all implementations have the same limit. For
+// the fits of sparse data see sparse.go. Only ridge is also measured in float32. The time of
+// importing a library and of passing the data to it is not counted. Transfers to a GPU and back are
+// counted.
 const FitKind = "fit"
 
 const (
@@ -45,7 +45,7 @@ const (
 // fitBench is a running fit benchmark.
 type fitBench struct {
 	*setup
-	folder string // folder for the files of the fit named file
+	folder string // folder for the files of the fit "file"
 }
 
 func runFit(ctx context.Context, b Benchmark) (*Result, error) {
@@ -82,8 +82,8 @@ func (c *fitBench) fits() error {
 	if c.Data == sparseData || !slices.Contains(c.Peers, "gonum") && !slices.Contains(c.Peers, sklearn) {
 		return nil // the solvers and the libraries on a GPU check their memory themselves
 	}
-	// scikit-learn's Cholesky holds K, a copy and the factor; the pairwise distances precede
-	// them.
+	// scikit-learn's Cholesky holds K, a copy of K and the factor. The pairwise distances are computed
+	// before.
 	n := slices.Max(c.Sizes)
 	return refuse(FitKind, "n =", "the four matrices that gonum and scikit-learn may hold", n, c.judges.Info().Memory,
 		func(n int) int64 { return 4 * 8 * int64(n) * int64(n) })
@@ -120,8 +120,8 @@ func (c *fitBench) implementations() []Implementation {
 	return list
 }
 
-// A contest describes what the competitors of a case do: Mercer on each device, and a task of
-// peers.py in each library of Python.
+// A contest describes a case for all its competitors: Mercer on each device, and each Python
+// library with a task of peers.py.
 type contest struct {
 	own        func(d backend.Device) []competitor
 	task       string
@@ -131,7 +131,7 @@ type contest struct {
 	residual   func(function) (float64, error)
 	limit      float64  // largest residual allowed
 	peers      []string // the implementations other than Mercer that take part
-	tolerant   bool     // every implementation gets the largest tolerance that meets the limit
+	tolerant   bool     // each implementation uses its largest tolerance with which the residual meets the limit
 }
 
 // start creates the entries of a case.
@@ -193,11 +193,11 @@ func (c *fitBench) start(_ context.Context, fit, precision string, _, n int) ([]
 // A competitor is an implementation in one case.
 type competitor struct {
 	Entry
-	result func() (function, error) // returns the function that the last run has fitted
+	result func() (function, error) // returns the function that was fitted by the last run
 }
 
-// newCompetitor returns an implementation whose run is a fit. result converts the outcome of
-// the last run.
+// newCompetitor returns an implementation whose run is a fit. result converts the value that the
+// last call of fit has returned.
 func newCompetitor[R any](name string, fit func() (R, error), result func(R) (function, error)) competitor {
 	var last R
 	return competitor{
@@ -224,7 +224,7 @@ func (w competitor) entry(j judge, residual func(function) (float64, error), lim
 			if f.tolerance > 0 {
 				metrics[toleranceMetric] = f.tolerance
 			}
-			if f.linear.Data != nil || f.values != nil || j.synthetic == nil { // no held-out rows
+			if f.linear.Data != nil || f.values != nil || j.synthetic == nil { // there are no held-out rows
 				return metrics[residualMetric], nil
 			}
 			metrics[rmseMetric], err = j.rmse(f)
@@ -235,7 +235,7 @@ func (w competitor) entry(j judge, residual func(function) (float64, error), lim
 	return w.Entry
 }
 
-// byPython returns the competitor that is a library of Python.
+// byPython returns the competitor for a Python library.
 func byPython(p Peer, name string, k contest) competitor {
 	w := competitor{Entry: Entry{Implementation: name, Reason: p.Missing, Optional: true}}
 	if p.Python == nil {
@@ -261,7 +261,7 @@ func byPython(p Peer, name string, k contest) competitor {
 	return w
 }
 
-// bySolver returns the competitor that is Mercer's solvers.Solve.
+// bySolver returns the competitor for Mercer's solvers.Solve.
 func (l *setup) bySolver(d backend.Device, s *synthetic, name string, method solvers.Method) competitor {
 	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
 	par := solvers.Params{Method: method, Tol: fitTol, Memory: l.Memory}

@@ -18,8 +18,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestFit makes every fit once, at a small size, on two devices and with every library that is
-// installed.
+// TestFit runs every fit once, at a small size, on two devices and with every installed library.
 func TestFit(t *testing.T) {
 	f := Benchmark{Kind: FitKind, Sizes: []int{60, 90}, Features: 4, Centers: 20, Devices: []string{"cpu", "ref"}, Threads: []int{1}}
 	if testing.Short() {
@@ -73,8 +72,8 @@ func TestFit(t *testing.T) {
 				continue
 			}
 			if fit == "lasso" || fit == "logistic" {
-				// Tolerances are tried in decreasing order: the objective may be anywhere within
-				// the limit.
+				// Tolerances are tried in decreasing order, so that the objective may lie anywhere within the
+				// limit.
 				if !known || !(residual <= linearLimit) || !(residual >= -1e-12) || !(run.Metrics[toleranceMetric] > 0) || !run.Timed() {
 					t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
 				}
@@ -84,8 +83,8 @@ func TestFit(t *testing.T) {
 				t.Errorf("%v: %s: %+v, residual at most %.2g", c.Case, e.Name, run, limit)
 			}
 		}
-		// All implementations solve one problem, so that their predictions agree. Where the
-		// systems are equal, the residuals and float32 explain the differences.
+		// All implementations solve the same problem, so that their predictions agree. If the systems are
+		// equal, the predictions differ only by the residuals and the rounding of float32.
 		var errors []float64
 		for _, run := range c.Runs {
 			if v, ok := run.Metrics[rmseMetric]; ok {
@@ -132,8 +131,8 @@ func openJudge(t *testing.T) (backend.Device, func(*synthetic) judge) {
 	return dev, l.judge
 }
 
-// TestFitWrong checks that a wrong answer ends the measurement if it is Mercer's, and removes any
-// other library.
+// TestFitWrong checks that a wrong result of Mercer ends the measurement, and that a wrong result
+// of another library removes this library.
 func TestFitWrong(t *testing.T) {
 	_, newJudge := openJudge(t)
 	s := newSynthetic(50, 3, fitLambda)
@@ -209,8 +208,8 @@ func TestJudge(t *testing.T) {
 	}
 	close("residual of the normal equations", got, mat.Norm(&rest, 2)/mat.Norm(&b, 2))
 
-	// For f = 0 the gap is the whole objective. At a solution it is small, and negative only by
-	// rounding.
+	// For f = 0 the gap is the whole objective. At a solution it is small, and a negative gap is due
+	// to rounding.
 	if got, err = j.gap(function{points: s.x, coef: make([]float64, n)}, svrC, svrEpsilon); err != nil {
 		t.Fatal(err)
 	}
@@ -252,8 +251,8 @@ func TestFitRefusals(t *testing.T) {
 }
 
 // TestLinearBounds checks that the minimum lies between the bounds and the objectives, and that
-// both are equal at the minimum. The lasso's minimum is known for an orthogonal design, and a
-// grid finds that of logistic regression with one weight.
+// both are equal at the minimum. The minimum of the lasso is known for an orthogonal design. That
+// of logistic regression with one weight is found on a grid.
 func TestLinearBounds(t *testing.T) {
 	_, newJudge := openJudge(t)
 	// X = 2I: minimize ½(y − 2w)² + μ|w| for each coordinate. With u = 2w, u = soft(y, μ/2); the
@@ -298,8 +297,8 @@ func TestLinearBounds(t *testing.T) {
 	}
 }
 
-// TestFitSparse makes every fit to sparse data once, with every library that is installed. The texts
-// are letters drawn by a generator whose seed is fixed; half of each class's texts have a word of its own.
+// TestFitSparse runs every fit of sparse data once, with every installed library. The texts are random
+// letters from a fixed seed. Half of the texts of each class contain a word that occurs in this class only.
 func TestFitSparse(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	var table strings.Builder
@@ -349,8 +348,8 @@ func TestFitSparse(t *testing.T) {
 				}
 				continue
 			}
-			// The bounds of the objectives are lower bounds of everyone's value, but for the roundings
-			// of some 10⁴ additions.
+			// Up to the rounding errors of about 10⁴ additions, no implementation's objective is below the
+			// lower bounds.
 			if residual, known := run.Metrics[residualMetric]; !known || !(residual >= -1e-12 && residual <= linearLimit) {
 				t.Errorf("%v: %s: residual %v, at most %v", c.Case, e.Name, residual, linearLimit)
 			}

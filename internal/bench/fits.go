@@ -22,8 +22,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// ridge solves (K + λI)α = y. In float32 it uses a device's own Cholesky without refinement,
-// as other libraries do in that precision.
+// ridge returns the contest of solving (K + λI)α = y. In float32 Mercer uses the Cholesky factor of
+// the device without refinement, as other libraries do in float32.
 func (c *fitBench) ridge(j judge, precision string) contest {
 	s := j.synthetic
 	k := contest{task: "ridge", parameters: s.parameters(), put: putAll(s.x, s.y), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(s.x.Rows, c.Features, precision, s.lambda)}
@@ -46,12 +46,12 @@ func (c *fitBench) ridge(j judge, precision string) contest {
 	return k
 }
 
-// ridgeLimit bounds the residual of a direct solver. The distance with its d products and exp
-// give an element of K a relative error of at most (d + 8)u. The factor is exact for a matrix
-// within γ of K, where γ = 10√n·u holds with probability practically 1 (Higham and Mary 2019);
-// the two triangular solves double γ. So ‖ΔK‖ ≤ n·(2γ + (d + 8)u), and ‖α‖ ≤ ‖y‖/λ. In float32
-// X itself is rounded, which moves the exponent by 2u‖x‖‖z‖/2σ² < 4u for almost every pair.
-// The limit is at most 1/2, because an α with a larger residual is not a solution in any precision.
+// ridgeLimit bounds the residual of a direct solver. The distance, which has d products, and exp
+// cause a relative error of at most (d + 8)u in an element of K. The factor is exact for a matrix
+// within γ of K, where γ = 10√n·u holds with probability practically 1 (Higham and Mary 2019); the
+// two triangular solves double γ. Thus ‖ΔK‖ ≤ n·(2γ + (d + 8)u), and ‖α‖ ≤ ‖y‖/λ. In float32 X
+// itself is rounded, which moves the exponent by 2u‖x‖‖z‖/2σ² < 4u for almost every pair. The limit
+// is at most 1/2, because an α with a larger residual is not a solution in any precision.
 func ridgeLimit(n, d int, precision string, lambda float64) float64 {
 	unit := roundoff[float64]()
 	if precision == "float32" {
@@ -73,7 +73,7 @@ func putAll[T backend.Float](x, y backend.Host[T]) func(*pypeer.Process) error {
 	}
 }
 
-// alphaOf returns a function that reads the α that a process has found.
+// alphaOf returns a function that reads the α that a process has computed.
 func alphaOf(s *synthetic) func(*pypeer.Process) (function, error) {
 	return func(p *pypeer.Process) (function, error) {
 		a, err := p.Get("alpha")
@@ -125,7 +125,7 @@ func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backen
 	return alpha, q.Download(alpha, b)
 }
 
-// byGonum solves the problem as a user of gonum/mat would.
+// byGonum returns the competitor that solves the problem by gonum/mat.
 func (c *fitBench) byGonum(p Peer, s *synthetic, precision string) competitor {
 	n := s.x.Rows
 	x := mat.NewDense(n, s.x.Cols, s.x.Data)
@@ -168,8 +168,8 @@ func (c *fitBench) byGonum(p Peer, s *synthetic, precision string) competitor {
 // centersSeed is the seed of scikit-learn's choice of centers, which all implementations share.
 const centersSeed = 7
 
-// nystrom is kernel ridge regression with M centers. If scikit-learn is installed, its
-// Nystroem draws the centers, so that all implementations solve one problem.
+// nystrom returns the contest of kernel ridge regression with M centers. If scikit-learn is
+// installed, its Nystroem draws the centers, so that all implementations solve the same problem.
 func (c *fitBench) nystrom(j judge) contest {
 	s, n := j.synthetic, j.x.Rows
 	m := c.Centers
@@ -229,12 +229,12 @@ func (c *fitBench) nystrom(j judge) contest {
 	return k
 }
 
-// nystromLimit bounds the residual of a solution by way of S^(−1/2), as scikit-learn computes
-// it. Φ S^(−1/2) has a relative error of √κ·(d + 8 + 10√M)u, where κ ≤ M/λ is the condition
-// number of S restricted to the eigenvalues that matter beside λ. Solving its normal equations
-// adds an error of 10√n·u times their condition number, at most nM/λ divided by M. The factor
-// 1000 covers the ratio of the norms of matrices to ‖Φᵀy‖, the divisor of the residual, for
-// targets of mean 0.
+// nystromLimit bounds the residual of a solution that is computed with S^(−1/2), as in
+// scikit-learn. Φ S^(−1/2) has a relative error of √κ·(d + 8 + 10√M)u, where κ ≤ M/λ is the
+// condition number of S restricted to the eigenvalues that are not negligible relative to λ.
+// Solving its normal equations adds an error of 10√n·u times n/λ, where nM/λ bounds their condition
+// number. The factor 1000 covers the ratio of the norms of matrices to ‖Φᵀy‖, by which the residual
+// is divided, for targets of mean 0.
 func nystromLimit(n, m, d int, lambda float64) float64 {
 	u := 0x1p-53
 	forming := math.Sqrt(float64(m)/lambda) * (float64(d) + 8 + 10*math.Sqrt(float64(m))) * u
@@ -250,16 +250,16 @@ const (
 	svrCache   = 200 << 20
 )
 
-// svr is ε-support vector regression.
+// svr returns the contest of ε-support vector regression.
 func (c *fitBench) svr(j judge) contest {
 	s := j.synthetic
 	k := contest{task: "svr", peers: []string{sklearn}, parameters: s.parameters(), put: putAll(s.x, s.y)}
 	k.parameters["c"], k.parameters["epsilon"], k.parameters["tol"], k.parameters["cache"] = svrC, svrEpsilon, svrTol, svrCache
 	k.residual = func(f function) (float64, error) { return j.gap(f, svrC, svrEpsilon) }
-	// SMO ends when no pair of samples violates the optimality conditions by more than tol
-	// (Fan, Chen and Lin 2005). For some b in between, y − f(x) is then within tol of the
-	// value that β implies for every sample, which adds at most tol·C to the gap. The factor 2
-	// is there because b is a mean over samples and may differ from that b.
+	// SMO ends when no pair of samples violates the optimality conditions by more than tol (Fan, Chen
+	// and Lin 2005). For some b, y − f(x) is then within tol of the value that β implies for every
+	// sample, and each sample adds at most tol·C to the gap. The factor 2 allows for SMO's b, which is
+	// a mean over samples and may differ from this b.
 	k.limit = 2 * svrTol * svrC * float64(s.x.Rows) / j.idle(svrC, svrEpsilon)
 	k.result = func(p *pypeer.Process) (function, error) {
 		beta, err := p.Get("beta")
@@ -281,8 +281,8 @@ func (c *fitBench) svr(j judge) contest {
 	return k
 }
 
-// allRows returns m with a coefficient for every sample, in the order of the samples. m's
-// support vectors are in the same order.
+// allRows returns m as a function with a coefficient for every sample, in the order of the samples.
+// The support vectors of m are in the same order.
 func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
 	beta, support, next := make([]float64, s.x.Rows), m.Support(), 0
 	for i := range s.x.Rows {
@@ -297,15 +297,15 @@ func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
 	return function{points: s.x, coef: beta, intercept: m.Intercept()}, nil
 }
 
-// The number of neighbors, and the number of samples whose mean is checked.
+// nearest is the number of neighbors, and checkedMeans the number of samples whose mean is checked.
 const nearest, checkedMeans = 5, 100
 
-// neighbors is the mean of the targets over the nearest samples of each sample, by way of the distances
-// to all samples.
+// neighbors returns the contest of computing, for each sample, the mean target of its nearest samples.
+// The distances to all samples are computed.
 func (c *fitBench) neighbors(j judge) contest {
 	s := j.synthetic
 	k := contest{task: "neighbors", peers: []string{sklearn}, parameters: map[string]any{"k": nearest}, put: putAll(s.x, s.y)}
-	// The sum of the targets has nearest − 1 additions, and the mean a division.
+	// The mean takes nearest − 1 additions and a division.
 	k.limit = nearest * 0x1p-53
 	k.residual = func(f function) (float64, error) {
 		worst, largest := 0.0, floats.Norm(s.y.Data, math.Inf(1))
@@ -344,7 +344,8 @@ func (c *fitBench) neighbors(j judge) contest {
 
 func matrixOf(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }
 
-// file is kernel ridge regression from a CSV file to a model in another file.
+// file returns the contest of reading a CSV file, fitting a kernel ridge model and saving it in
+// another file.
 func (c *fitBench) file(j judge) (contest, error) {
 	s, table := j.synthetic, filepath.Join(c.folder, "table.csv")
 	k := contest{task: "file", peers: []string{sklearn}, parameters: s.parameters(), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(j.x.Rows, c.Features, "float64", s.lambda)}
@@ -385,7 +386,7 @@ func (c *fitBench) fromFile(d backend.Device, s *synthetic, table, model string)
 	return m, modelfile.Save(model, modelfile.Bundle{Model: m, Encoder: e})
 }
 
-// writeCSV writes X and y with a header line, with all digits.
+// writeCSV writes X and y with all digits to a CSV file with a header.
 func (s *synthetic) writeCSV(path string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -397,7 +398,7 @@ func (s *synthetic) writeCSV(path string) error {
 		line[j] = fmt.Sprintf("x%d", j+1)
 	}
 	line[s.x.Cols] = "y"
-	_ = w.Write(line) // Error returns the first failure
+	_ = w.Write(line) // Error returns the first error of these writes
 	for i := range s.x.Rows {
 		for j, v := range s.x.Row(i) {
 			line[j] = fmt.Sprint(v)

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// GoKind is the kind of the Results that ReadGoBench makes.
+// GoKind is the kind of the Results that ReadGoBench returns.
 const GoKind = "go"
 
 // mercerName is Mercer's name among the implementations of Go benchmarks.
 const mercerName = "mercer"
 
-// ReadGoBench makes a Result from the output of go test -bench. The names of the benchmarks
-// consist of key=value pairs after the benchmark's own name. The value of the key by names the
-// implementation (Mercer is "mercer"), the other pairs are the case; if by is empty, all
-// timings are Mercer's. Each line is a timing. Unlike a Runner, go test does not interleave
+// ReadGoBench makes a Result from the output of go test -bench. The names of the benchmarks consist
+// of key=value pairs after the benchmark's own name. The value of the key given by the argument by
+// names the implementation (Mercer is "mercer"), and the other pairs form the case. If by is empty,
+// all timings are Mercer's. Each line is one timing. Unlike a Runner, go test does not interleave
 // the implementations.
 func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: GoKind, Started: measured, Machine: Machine{Go: runtime.Version(), Mercer: revision()}}
@@ -89,9 +89,9 @@ func (r *Result) imported() {
 	}
 }
 
-// runOf returns the run of an implementation in a case and adds it if it is new. A name that
-// begins with mercer's is Mercer's, any other name is another library's. The next call may
-// move the run.
+// runOf returns the run of an implementation in a case, and adds the run if it is new. An
+// implementation whose name begins with mercerName belongs to Mercer. The pointer is valid until
+// the next call.
 func (r *Result) runOf(c Case, who Implementation) *Run {
 	if r.Implementation(who.Name) == nil {
 		if who.Kind = PeerKind; strings.HasPrefix(who.Name, mercerName) {

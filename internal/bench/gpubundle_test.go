@@ -48,8 +48,8 @@ func TestGPUBundleManifest(t *testing.T) {
 	}
 }
 
-// lacking returns a folder with the programs that the script needs on every machine, and no
-// compiler, Python or tool of NVIDIA's.
+// lacking returns a folder with the programs that the script needs on every machine, but without a
+// compiler, Python and NVIDIA's tools.
 func lacking(t *testing.T) string {
 	folder := t.TempDir()
 	for _, name := range []string{"sh", "awk", "basename", "cat", "chmod", "cp", "cut", "date", "dirname", "grep", "gunzip", "gzip", "mkdir", "mktemp", "mv", "paste", "rm", "tail", "timeout", "tr", "env"} {
@@ -64,9 +64,9 @@ func lacking(t *testing.T) string {
 	return folder
 }
 
-// TestGPUBundleScript runs the script with programs that record their arguments. The script runs
-// every step that fits the budget and leaves three files. It fails if a step fails, if no test
-// has run, and without cuSOLVER or a GPU.
+// TestGPUBundleScript runs the script with programs that record their arguments. It checks that the
+// script runs every step that fits the budget and writes three files, and that it fails if a step
+// fails, if no test has run, and if cuSOLVER or a GPU is missing.
 func TestGPUBundleScript(t *testing.T) {
 	required.Program(t, "sh", "sh")
 	required.Program(t, "sh", "gzip")

@@ -17,38 +17,38 @@ import (
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 
-// A Benchmark says what to measure. A zero field means the default of the Kind; an option
+// A Benchmark specifies a measurement. A zero field selects the default of the Kind. An option
 // without a default in the Kind is refused.
 type Benchmark struct {
 	Kind       string
-	Data       string   // of fit: "dense", the default, or "sparse"
-	Texts      string   // with Data "sparse": a table with the columns text and target, of two classes
+	Data       string   // data of the kind fit: "dense", the default, or "sparse"
+	Texts      string   // if Data is "sparse": file of a table with the columns text and target, which has two classes
 	Names      []string // routines, operations, fits or solvers of the Kind
 	Precisions []string // "float64", "float32"
 	Sizes      []int    // n
-	Widths     []int    // m of crossover; M of scale's sweep over M, at the largest n
+	Widths     []int    // crossover: values of m. scale: values of M at the largest n
 	Features   int      // d
-	Centers    int      // M: of fit's nystrom (default 10√n); of scale's sweep over n (default the middle one of Widths)
+	Centers    int      // M. fit: that of nystrom (default 10√n). scale: that for varying n (default the middle of Widths)
 	Threads    []int    // blas measures with each number of threads, the other kinds with one number
 	Devices    []string // names for backend.Open
 	Peers      []string // libraries to compare with
-	Places     []string // where to look for shared libraries first: see peer.Open
-	Pythons    []string // interpreters to look for libraries in; nil: pypeer.Interpreters()
-	Memory     int64    // bytes for matrices; 0 is 80 % of what the process may use
-	// Limit is the longest time that a run may be expected to take. The expectation is the
-	// time of the last run of the implementation, scaled by the number of operations.
+	Places     []string // folders or files that are searched first for shared libraries: see peer.Open
+	Pythons    []string // interpreters in which libraries are searched; nil selects pypeer.Interpreters()
+	Memory     int64    // bytes for matrices; 0 selects 80 % of the memory that the process may use
+	// Limit is the maximum expected time of a run; longer runs are skipped. The expected time is that
+	// of the last run of the implementation, scaled by the number of operations.
 	Limit  time.Duration
-	Quick  bool // take the smaller defaults of the Kind
+	Quick  bool // use the smaller defaults of the Kind
 	Runner Runner
 }
 
 // A Kind is a kind of benchmark.
 type Kind struct {
 	Name       string
-	Option     string    // the option that Names are the values of, such as "routine"
+	Option     string    // the option whose values are Names, such as "routine"
 	Names      []string  // all possible names
-	Defaults   Benchmark // no Names means all; Precisions and Peers list all possible values
-	Quick      Benchmark // the defaults that differ with Quick
+	Defaults   Benchmark // empty Names select all names; Precisions and Peers list all possible values
+	Quick      Benchmark // the defaults that differ if Benchmark.Quick is set
 	TakesMany  bool      // Threads may have several numbers
 	OneDevice  bool      // Devices has one name
 	HasCenters bool
@@ -132,9 +132,9 @@ func (e *OptionError) Error() string {
 	return fmt.Sprintf("bench: %s: %s: %s", e.Kind, e.Option, e.Problem)
 }
 
-// Run measures. It fails if a device cannot be opened, if a case exceeds the memory, if a
-// result of Mercer or of a BLAS library is wrong, or if ctx is done. Any other library that
-// fails is left out of the case.
+// Run runs the benchmark. It returns an error if a device cannot be opened, if a case exceeds the
+// memory, if a result of Mercer or of a BLAS library is wrong, or if ctx is done. If another
+// library fails, it is omitted from the case.
 func (b Benchmark) Run(ctx context.Context) (*Result, error) {
 	if err := b.Fill(); err != nil {
 		return nil, err
@@ -142,9 +142,9 @@ func (b Benchmark) Run(ctx context.Context) (*Result, error) {
 	return KindOf(b.Kind).run(ctx, b)
 }
 
-// Fill sets the options that are zero to their defaults and checks the others; a wrong option
-// is an *OptionError. Afterwards names are in the order of the Kind, numbers are sorted, and
-// both are without duplicates.
+// Fill sets zero options to their defaults and checks all others. It returns an *OptionError for an
+// invalid option. It sorts names in the order of the Kind, and numbers in ascending order, and
+// removes duplicates.
 func (b *Benchmark) Fill() error {
 	k := KindOf(b.Kind)
 	if k == nil {
@@ -234,7 +234,7 @@ func (b *Benchmark) Fill() error {
 	return nil
 }
 
-// chosen lists the known names that are among the given ones.
+// chosen returns the known names that occur in given.
 func chosen(known, given []string) []string {
 	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(given, name) })
 }
@@ -247,7 +247,7 @@ func orElse[T any](list, other []T) []T {
 	return list
 }
 
-// tasks lists the cases {b's option, precision, threads, n}; n varies fastest. start makes the
+// tasks lists the cases {b's option, precision, threads, n}; n varies fastest. start creates the
 // entries of one case.
 func (b *Benchmark) tasks(start func(ctx context.Context, name, precision string, threads, n int) ([]Entry, error)) []Task {
 	var list []Task
@@ -271,5 +271,5 @@ func (b *Benchmark) tasks(start func(ctx context.Context, name, precision string
 	return list
 }
 
-// onlyFloat64 are the operations and fits that are not measured in float32.
+// onlyFloat64 lists the operations and fits that are not measured in float32.
 var onlyFloat64 = []string{"solve", "nystrom", "svr", "neighbors", "file", "linear", "lasso", "logistic"}

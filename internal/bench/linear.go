@@ -15,14 +15,14 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// linearLimit bounds the excess of a linear model's objective over its minimum, relative to
-// the objective of w = 0. Every implementation gets the largest of its own tolerances that
-// meets this limit, so that the times are for equal objectives.
+// linearLimit bounds the excess of a linear model's objective over its minimum, relative to the
+// objective of w = 0. Each implementation uses its largest tolerance with which the excess meets
+// this limit, so that all times are for comparable objectives.
 const linearLimit = 1e-6
 
-// atEqualObjective makes the first run of w try tolerances in decreasing order, until the
-// residual is within the limit; set passes a tolerance to the implementation. The time of that
-// run is the time of the last attempt, by w's own clock if it has one.
+// atEqualObjective returns w with a first run that tries tolerances in decreasing order until the
+// residual is at most linearLimit. set passes a tolerance to the implementation. The time of this
+// run is that of the last attempt, from w.Took if it is set.
 func (w competitor) atEqualObjective(set func(tol float64), residual func(function) (float64, error)) competitor {
 	fit, took, result := w.Run, w.Took, w.result
 	var last time.Duration
@@ -65,10 +65,10 @@ func (w competitor) atEqualObjective(set func(tol float64), residual func(functi
 	return w
 }
 
-// newLinear makes the data of linear models as Friedman, Hastie and Tibshirani (2010, section
-// 5.1) do: standard normal features with pairwise correlation 0.1, coefficients (−1)^j
-// exp(−j/10), j = 0, 1, …, and noise with a third of the variance of f. For classification the
-// target is 1 with the probability 1/(1 + e^−y), otherwise 0.
+// newLinear generates the data of linear models as in Friedman, Hastie and Tibshirani (2010,
+// section 5.1): standard normal features with pairwise correlation 0.1, coefficients (−1)^j
+// exp(−j/10), j = 0, 1, …, and noise with a third of the variance of the linear function. For
+// classification the target is 1 with the probability 1/(1 + e^−y), otherwise 0.
 func newLinear(n, d int, classes bool) *synthetic {
 	rng := rand.New(rand.NewPCG(5, 6))
 	s := &synthetic{x: backend.NewHost[float64](n, d), y: backend.NewHost[float64](n, 1), lambda: 1}
@@ -150,7 +150,8 @@ func (j judge) logisticObjectives(w backend.Host[float64]) (values, lower []floa
 	return []float64{value}, []float64{value - mat.Dot(&g, &g)/(2*j.lambda)}
 }
 
-// bounded sets the lower bounds from a solution computed to a tenth of the limit.
+// bounded sets the lower bounds from a solution that is computed with a tenth of linearLimit as its
+// tolerance.
 func (p *linearProblem) bounded(fit func(backend.Device, float64) (backend.Host[float64], error), dev backend.Device, columns int) error {
 	zero, _ := p.objectives(backend.NewHost[float64](p.x.Cols, columns))
 	p.zero = zero[0]
@@ -177,7 +178,7 @@ func (c *fitBench) linearContest(p *linearProblem, fit func(backend.Device, floa
 	return k
 }
 
-// linearRidge is ridge regression with an intercept and λ = 1.
+// linearRidge returns the contest of ridge regression with an intercept and λ = 1.
 func (c *fitBench) linearRidge(n int) (contest, judge, error) {
 	j := c.judge(newLinear(n, c.Features, false))
 	var means mat.VecDense
@@ -216,9 +217,9 @@ func (c *fitBench) linearRidge(n int) (contest, judge, error) {
 	return k, j, nil
 }
 
-// lasso is a path of 100 penalties without intercept, from the smallest penalty at which all
-// weights are 0 down to a thousandth of it, or a hundredth with fewer samples than features
-// (as in glmnet).
+// lasso returns the contest of a path of 100 penalties without intercept. The first penalty is the
+// smallest one at which all weights are 0, and the last is a thousandth of it, or a hundredth if
+// there are fewer samples than features (as in glmnet).
 func (c *fitBench) lasso(n int) (contest, judge, error) {
 	p := &linearProblem{judge: c.judge(newLinear(n, c.Features, false))}
 	ratio := 1e-3
@@ -256,7 +257,7 @@ func (c *fitBench) lasso(n int) (contest, judge, error) {
 	return k, p.judge, nil
 }
 
-// logistic is logistic regression of two classes with λ = 1, without intercept.
+// logistic returns the contest of logistic regression of two classes with λ = 1 and without intercept.
 func (c *fitBench) logistic(n int) (contest, judge, error) {
 	p := &linearProblem{judge: c.judge(newLinear(n, c.Features, true))}
 	p.objectives = p.logisticObjectives

@@ -15,23 +15,23 @@ type Machine struct {
 	Processor string   `json:"processor"`
 	CPUs      int      `json:"cpus"`
 	MaxProcs  int      `json:"gomaxprocs"`
-	Devices   []string `json:"devices"` // Mercer's devices that can be used here; the best comes first
-	Virtual   bool     `json:"virtual"` // true on a virtual machine, whose cores others may use too
+	Devices   []string `json:"devices"` // Mercer's devices that can be used on this machine, starting with the best
+	Virtual   bool     `json:"virtual"` // true on a virtual machine, whose cores may be shared with other machines
 	Governor  string   `json:"governor,omitempty"`
 	System    string   `json:"system"` // operating system and architecture
 	Go        string   `json:"go"`
 	Mercer    string   `json:"mercer"`          // version or revision
-	Noise     *Noise   `json:"noise,omitempty"` // nil if it cannot be measured here
+	Noise     *Noise   `json:"noise,omitempty"` // nil if it cannot be measured on this system
 }
 
-// Noise is the processor time that the benchmark did not get, in percent of the time of all
-// processors while it ran.
+// Noise is the processor time that was not available to the benchmark, in percent of the time of
+// all processors during the benchmark.
 type Noise struct {
 	Steal  float64 `json:"steal_percent"`  // taken by the host of this virtual machine
 	Others float64 `json:"others_percent"` // taken by other processes and by the kernel for them
 }
 
-// readMachine sets all fields but Noise. The files that it reads exist on Linux only.
+// readMachine returns a Machine with all fields except Noise. The files that it reads exist on Linux only.
 func readMachine() Machine {
 	governor, _ := os.ReadFile("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")

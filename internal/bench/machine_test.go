@@ -10,7 +10,7 @@ import (
 func TestNoise(t *testing.T) {
 	from := usage{all: 1000, idle: 500, steal: 10, own: 100}
 	to := usage{all: 1200, idle: 540, steal: 20, own: 220}
-	// Of 200 ticks, 40 were idle, 10 were stolen and 120 were our own.
+	// Of 200 ticks, 40 were idle, 10 were stolen and 120 were those of the benchmark.
 	if d := cmp.Diff(&Noise{Steal: 5, Others: 15}, noise(from, to)); d != "" {
 		t.Error(d)
 	}

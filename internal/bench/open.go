@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// openDevices opens devices by name, and each device once even if it has several names. On
-// failure it also returns the devices opened so far.
+// openDevices opens devices by name. It opens a device only once if it is given by several names.
+// With an error it also returns the devices opened so far.
 func openDevices(names []string, c backend.Config) (list []backend.Device, err error) {
 	for _, name := range names {
 		d, err := backend.Open(name, c)
@@ -41,12 +41,12 @@ type setup struct {
 	devices       []backend.Device
 	peers         []Peer
 	judges        backend.Device
-	methods       []string      // what the automatic choice was, once for each case
+	methods       []string      // for each case, the solver that auto has chosen
 	timeEstimates timeEstimates // by implementation and operation
 }
 
 // open opens the devices, the CPU device that checks every result, and the libraries. The caller
-// closes the setup, even after a failure.
+// must close the setup, even if open returns an error.
 func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	l = &setup{Benchmark: b, ctx: ctx, timeEstimates: timeEstimates{}}
 	if l.judges, err = backend.Open("cpu", backend.Config{Memory: b.Memory}); err != nil {
@@ -81,14 +81,14 @@ func (b Benchmark) openPeers(ctx context.Context) (peers []Peer) {
 	return peers
 }
 
-// ownImplementation returns the implementation that is a device of Mercer.
+// ownImplementation returns the Implementation of a device of Mercer.
 func ownImplementation(d backend.Device) Implementation {
 	i := d.Info()
 	return Implementation{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: i.Threads, Detail: i.Instruction + ", " + i.Processor}
 }
 
-// implementation returns a library as an implementation; threads = 0 means that the number is
-// unknown.
+// implementation returns the Implementation of a library. threads = 0 means that the number of
+// threads is unknown.
 func (p Peer) implementation(threads int) Implementation {
 	e := Implementation{Name: p.Name, Kind: PeerKind, Missing: p.Missing, Threads: threads}
 	switch {
@@ -100,8 +100,8 @@ func (p Peer) implementation(threads int) Implementation {
 	return e
 }
 
-// ceilingName names the implementation that is the ceiling of a device; it is empty for a
-// device without one.
+// ceilingName returns the name of the Implementation of a device's ceiling, or "" if the device has
+// none.
 func ceilingName(d backend.Device) string {
 	if _, ok := d.(ceiling); !ok {
 		return ""
@@ -116,7 +116,7 @@ func ceilingImplementation(d backend.Device) Implementation {
 	}
 }
 
-// exceeds says why matrices do not fit a device; it is "" if they fit.
+// exceeds returns the reason why matrices do not fit in the memory of a device, or "" if they fit.
 func exceeds(bytes int64, d backend.Device) string {
 	memory := d.Info().Memory
 	if bytes <= memory {
@@ -125,8 +125,8 @@ func exceeds(bytes int64, d backend.Device) string {
 	return fmt.Sprintf("needs %s of memory, %s may be used", humanize.IBytes(uint64(bytes)), humanize.IBytes(uint64(memory)))
 }
 
-// refuse returns an error if a memory cannot hold the matrices of a benchmark, which take
-// bytes(n) for the largest size n. size names n: "n =".
+// refuse returns an error if memory is less than bytes(largest), the size of the matrices of a
+// benchmark at its largest size. size introduces the number in the message, such as "n =".
 func refuse(kind, size, matrices string, largest int, memory int64, bytes func(n int) int64) error {
 	if memory <= 0 || bytes(largest) <= memory {
 		return nil

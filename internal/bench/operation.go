@@ -17,15 +17,15 @@ type operand[T backend.Float] struct {
 	x, y backend.Host[T]
 }
 
-// productLimit bounds the relative difference of two products with K if no terms cancel: an
-// element has an error of at most (d + 12)u (ridgeLimit has the reasons) and a sum of n terms
-// one of 10√n·u, both for each of the two products.
+// productLimit bounds the relative difference between two computed products with K whose terms do
+// not cancel. In each product an element has an error of at most (d + 12)u (see ridgeLimit), and a
+// sum of n terms one of 10√n·u.
 func productLimit[T backend.Float](n, d int) float64 {
 	return (20*math.Sqrt(float64(n)) + 2*(float64(d)+12)) * roundoff[T]()
 }
 
-// entry makes the entry of an operation. It compares a product with the judge's product; for a
-// factor and a fit it computes the residual of their solution.
+// entry creates the entry of an operation. The result of gram or mul is compared with the judge's
+// product with K. For factor and fit the judge computes the residual of the solution.
 func (o *operand[T]) entry(operation string, residualLimit, productLimit float64) (e Entry, err error) {
 	n, on := o.x.Rows, placer[T]{q: o.q}
 	e.Close = on.free
@@ -84,7 +84,7 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 	return e, on.failed()
 }
 
-// ones returns a column of ones: in its product with K no terms cancel.
+// ones returns a column of ones, because the terms of its product with K do not cancel.
 func (o *operand[T]) ones() backend.Host[T] {
 	n := o.x.Rows
 	return backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)}

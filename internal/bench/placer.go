@@ -2,8 +2,8 @@ package bench
 
 import "github.com/mercer-go/mercer/backend"
 
-// A placer creates matrices on a device and frees them together. After its first failure,
-// which it keeps in err, it creates no more.
+// A placer creates matrices on a device and frees them together. After its first error, which it
+// stores in err, it creates no further matrix.
 type placer[T backend.Float] struct {
 	q    backend.Backend[T]
 	list []backend.Matrix[T]

@@ -10,16 +10,16 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Report is a Result in the form of tables. Text and Markdown are written here, HTML in
-// bench/report; all three write the same tables.
+// Report is a Result in the form of tables. Its methods write text and Markdown, and package
+// bench/report writes HTML, all with the same tables.
 type Report struct {
 	Title  string
-	Answer string // the result in a sentence or two
+	Answer string // the main result in one or two sentences
 	Facts  []string
 	Tables []*Table
 }
 
-// reports has for each kind of Result the function that makes its answer and tables.
+// reports holds, for each kind of Result, the function that adds the answer and the tables.
 var reports = map[string]func(*Result, *Report){
 	BLASKind: blasReport, CrossoverKind: crossoverReport, FitKind: fitReport, ScaleKind: scaleReport,
 	DevicesKind: devicesReport, GoKind: goReport, RunsKind: runsReport,
@@ -51,7 +51,7 @@ func (p *Report) add(tables ...*Table) {
 	}
 }
 
-// beside adds the comparison of Mercer with other libraries.
+// beside adds the table that compares Mercer with other libraries.
 func (p *Report) beside(r *Result, list []comparison, rates bool) {
 	if len(list) > 0 {
 		p.Answer = wins(list)
@@ -88,8 +88,8 @@ func fitReport(r *Result, p *Report) {
 	p.add(r.tables("n", metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
 }
 
-// devicesReport has the fastest device in each row, which shows from which n on a GPU is
-// faster than the processor.
+// devicesReport adds a table with the fastest device in each row, which shows the smallest n at
+// which a GPU is faster than the processor.
 func devicesReport(r *Result, p *Report) {
 	p.Title = "Devices"
 	all := func(*Run) bool { return true }
@@ -128,7 +128,7 @@ func goReport(r *Result, p *Report) {
 	p.add(tables...)
 }
 
-// runsReport has a row for each run of a program, and a chart for each size that varies.
+// runsReport adds tables with a row for each run of a program, and a chart for each size that varies.
 func runsReport(r *Result, p *Report) {
 	p.Title = "Whole programs"
 	columns := []struct {
@@ -194,11 +194,11 @@ func (r *Result) sizeOf() string {
 	return name
 }
 
-// noisy is the percentage of the processors' time used by others from which on the figures are
+// noisy is the percentage of the processors' time used by others above which the figures are
 // unreliable.
 const noisy = 5
 
-// Lines says when, where and how r was measured.
+// Lines returns lines that tell when, where and how r was measured.
 func (r *Result) Lines() []string {
 	m := r.Machine
 	cpus := count.Of(m.CPUs, "processor")

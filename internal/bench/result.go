@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Schema is the version of the JSON form of a Result. It is raised when a field is removed or
+// Schema is the version of the JSON form of a Result. It increases when a field is removed or
 // changes its meaning, but not when a field is added.
 const Schema = 1
 
 // Result holds the measurements of a benchmark.
 type Result struct {
 	Schema          int              `json:"schema"`
-	Kind            string           `json:"kind"` // the benchmark: "blas"
+	Kind            string           `json:"kind"` // the name of the Kind, such as "blas"
 	Started         time.Time        `json:"started"`
 	Seconds         float64          `json:"seconds"` // duration of the benchmark
 	Machine         Machine          `json:"machine"`
@@ -41,7 +41,7 @@ const (
 	CeilingKind = "ceiling" // a limit of the machine
 )
 
-// Implementation is a competitor.
+// Implementation describes a competitor.
 type Implementation struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"`
@@ -49,9 +49,9 @@ type Implementation struct {
 	Path      string `json:"path,omitempty"`      // path of the opened library
 	Device    string `json:"device,omitempty"`    // Mercer's device
 	Processor string `json:"processor,omitempty"` // the processor that the device computes on
-	Threads   int    `json:"threads,omitempty"`   // number of threads; 0: it is a parameter of the case, or unknown
+	Threads   int    `json:"threads,omitempty"`   // number of threads; 0 if it is a parameter of the case or unknown
 	Method    string `json:"method,omitempty"`    // solution method, if implementations differ in it
-	Missing   string `json:"missing,omitempty"`   // why the implementation does not compete at all
+	Missing   string `json:"missing,omitempty"`   // why the implementation competes in no case
 }
 
 // Cell holds the runs of all implementations in a case.
@@ -60,13 +60,13 @@ type Cell struct {
 	Runs []Run `json:"runs"`
 }
 
-// Run is an implementation in a cell.
+// Run holds the measurement of an implementation in a cell.
 type Run struct {
 	Implementation string `json:"entrant"`
-	Reason         string `json:"reason,omitempty"` // why there is no timing; the fields below are then empty
+	Reason         string `json:"reason,omitempty"` // why there is no timing; if it is set, the fields below are empty
 
 	Work    float64   `json:"flops,omitempty"`   // floating-point operations of one run
-	Calls   int       `json:"calls,omitempty"`   // number of runs that each timing is the mean over
+	Calls   int       `json:"calls,omitempty"`   // number of runs over which each timing is a mean
 	Timings []float64 `json:"timings,omitempty"` // seconds of one run, in the order of measurement
 	Time    Summary   `json:"seconds,omitzero"`  // summary of Timings
 	Rate    Summary   `json:"gflops,omitzero"`   // summary of Work/Timings, in GFLOP/s
@@ -75,7 +75,7 @@ type Run struct {
 	Ceiling float64 `json:"ceiling,omitempty"` // the highest rate of the limiter in this cell, GFLOP/s
 	Share   float64 `json:"share,omitempty"`   // Rate.Median / Ceiling
 
-	Check   *Check             `json:"check,omitempty"`   // nil: there is no reference
+	Check   *Check             `json:"check,omitempty"`   // nil if there is no reference
 	Metrics map[string]float64 `json:"metrics,omitempty"` // other values that the implementation reports: see residualMetric and the names after it
 }
 
@@ -101,13 +101,12 @@ const (
 
 // Check compares a result with the reference.
 type Check struct {
-	Difference float64 `json:"difference"` // relative
+	Difference float64 `json:"difference"` // relative difference
 	Limit      float64 `json:"limit"`      // the difference that rounding errors can cause
-	residual   bool    // the check is of a residual: there is no reference result, and the metrics hold the value
+	residual   bool    // Difference is a residual, which the metrics also contain, and there is no reference result
 }
 
-// checked returns the Check of a residual; a residual that could not be computed counts as
-// infinite.
+// checked returns the Check of a residual, which is infinite if it could not be computed.
 func checked(limit float64, residual func() (float64, error)) *Check {
 	d, err := residual()
 	if err != nil {
@@ -121,7 +120,7 @@ func (c *Cell) Run(implementation string) *Run {
 	return find(c.Runs, func(r *Run) bool { return r.Implementation == implementation })
 }
 
-// summarize computes the fields that follow from the timings.
+// summarize computes the fields that are functions of the timings.
 func (c *Cell) summarize() {
 	for i := range c.Runs {
 		r := &c.Runs[i]

@@ -81,7 +81,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestFieldNamesOfJSON pins the names of the fields that other programs read.
+// TestFieldNamesOfJSON checks that the names of the fields that other programs read do not change.
 func TestFieldNamesOfJSON(t *testing.T) {
 	var text bytes.Buffer
 	if err := sample().Write(&text); err != nil {
@@ -118,7 +118,7 @@ func TestFieldNamesOfJSON(t *testing.T) {
 	}
 }
 
-// near allows for the rounding errors of a handful of operations.
+// near reports whether a and b differ by at most the rounding errors of a few operations.
 func near(a, b float64) bool { return a-b < 8*0x1p-53*b && b-a < 8*0x1p-53*b }
 
 func TestReadRefuses(t *testing.T) {
@@ -194,7 +194,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestMarkdown checks that the rows of Markdown hold the same tables.
+// TestMarkdown checks that the Markdown has the same tables.
 func TestMarkdown(t *testing.T) {
 	p, err := sample().Report()
 	if err != nil {

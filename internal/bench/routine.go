@@ -18,7 +18,7 @@ type routine struct {
 	flops    func(n int) float64
 	inPlace  bool // C is also an operand and is restored before every run
 	triangle bool // only the lower triangle of C is written
-	vector   bool // B and C are columns; memory bandwidth limits the rate
+	vector   bool // B and C are columns, and the memory bandwidth limits the rate
 }
 
 var routines = []routine{
@@ -54,7 +54,7 @@ type problem[T backend.Float] struct {
 	reference[T]
 }
 
-// newProblem makes random operands. Equal arguments give equal operands.
+// newProblem generates random operands. Equal arguments give equal operands.
 func newProblem[T backend.Float](r routine, n int) *problem[T] {
 	p := &problem[T]{routine: r, n: n}
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
@@ -93,8 +93,8 @@ func newProblem[T backend.Float](r routine, n int) *problem[T] {
 }
 
 // preparation returns the function that an entry calls before each of its runs. The function
-// restores the operand that the routine overwrites. For the other routines it clears the result
-// of the previous entry, once, so that an implementation that writes nothing is detected.
+// restores the operand that the routine overwrites. For other routines it clears the result of the
+// previous entry before the first run, so that an implementation that writes no result is detected.
 func (p *problem[T]) preparation() func() {
 	if p.inPlace {
 		return func() { copy(p.c.Data, p.before.Data) }
@@ -112,13 +112,13 @@ func (p *problem[T]) check() *Check { return p.reference.check(p.c, p.triangle, 
 // A reference is the result of the first implementation of a case. The results of the other
 // implementations are compared with it.
 type reference[T backend.Float] struct {
-	want  backend.Host[T] // empty until the first result is there
+	want  backend.Host[T] // empty until the first result exists
 	limit float64         // largest relative difference from want
 }
 
-// check returns the difference of got and the reference, relative to the norm of the reference,
-// in the Frobenius norm, restricted to the lower triangle if triangle is set. The first result
-// becomes the reference with bound as its limit; for it check returns nil.
+// check returns the norm of the difference between got and the reference, divided by the norm of the
+// reference. The norm is the Frobenius norm, restricted to the lower triangle if triangle is set. The first
+// result becomes the reference, with the limit bound(), and check returns nil for it.
 func (r *reference[T]) check(got backend.Host[T], triangle bool, bound func() float64) *Check {
 	var none backend.Host[T]
 	if r.want.Data == nil {
@@ -160,10 +160,10 @@ func roundoff[T backend.Float]() float64 {
 	return 0x1p-53
 }
 
-// bound returns the largest relative difference of the results of two correct implementations. An
-// inner product of n terms has an error of at most γ Σ|a_p b_p|, where γ = n·u always holds, and
-// γ = 10·√n·u holds with probability practically 1 (Higham and Mary 2019, theorem 2.4 with λ =
-// 10); u is half a unit in the last place. The bound counts the errors of both implementations.
+// bound returns the largest relative difference between the results of two correct implementations.
+// An inner product of n terms has an error of at most γ Σ|a_p b_p|, where γ = n·u always holds, and
+// γ = 10·√n·u holds with probability practically 1 (Higham and Mary 2019, theorem 2.4 with λ = 10);
+// u is half a unit in the last place. The bound counts the errors of both implementations.
 //
 // Products: ‖|A||B|‖ ≤ ‖A‖‖B‖.
 //
@@ -185,8 +185,8 @@ func (p *problem[T]) bound() float64 {
 	return 2 * gamma * norm(p.a) * norm(p.b) / size
 }
 
-// library returns a run of p by a library, or nil if the library does not have the routine; a
-// BLAS without LAPACK has no potrf.
+// library returns a function that runs the routine of p in a library, or nil if the library does
+// not have the routine. A BLAS without LAPACK has no potrf.
 func (p *problem[T]) library(r peer.Routines[T]) func() error {
 	switch p.name {
 	case "gemm":
@@ -206,7 +206,7 @@ func (p *problem[T]) library(r peer.Routines[T]) func() error {
 	return func() error { return r.Potrf(p.c) }
 }
 
-// device returns a run of p on matrices of a device.
+// device returns a function that runs the routine of p on the matrices a, b and c of a device.
 func (p *problem[T]) device(q backend.Backend[T], a, b, c backend.Matrix[T]) func() error {
 	switch p.name {
 	case "gemm":

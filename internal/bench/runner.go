@@ -11,29 +11,29 @@ import (
 // A Task is a case to measure.
 type Task struct {
 	Case   Case
-	Weight float64 // share of the total work, for progress; in any unit
-	// Start makes the entries. They hold the memory of the case, so Start is called just before
-	// the case is measured.
+	Weight float64 // work of the task in any unit common to all tasks; determines the progress
+	// Start creates the entries. It is called immediately before the case is measured, because the
+	// entries hold the memory of the case.
 	Start func(context.Context) ([]Entry, error)
 }
 
 // An Entry is an implementation in a case.
 type Entry struct {
 	Implementation string
-	Reason         string                    // why the implementation does not take part; the other fields are then unused
+	Reason         string                    // why the implementation is not measured; if it is set, the other fields are not used
 	Limiter        string                    // the entry of the same case that limits the rate of this one
 	Work           float64                   // floating-point operations of one run; 0 means that only the time is reported
-	Enter          func() func()             // called before a series of runs, not timed; returns the function to call after the series; may be nil
+	Enter          func() func()             // called before a series of runs, not timed; returns a function that is called after the series; may be nil
 	Before         func() error              // called before every run, not timed; may be nil
 	Run            func() error              // timed
-	Took           func() time.Duration      // if not nil, replaces the runner's clock: returns the time of the last run
-	Check          func() *Check             // called after the first run: compares the result with the reference; nil, or returns nil, for the reference itself
+	Took           func() time.Duration      // returns the time of the last run and replaces the runner's clock; may be nil
+	Check          func() *Check             // called after the first run; compares the result with the reference. It is nil, or returns nil, for the reference
 	Optional       bool                      // a failure removes only this implementation from the case, with the reason
 	Metrics        func() map[string]float64 // called after the last run; may be nil
 	Close          func()                    // called at the end, also after a failure; may be nil
 }
 
-// Progress reports how far a Runner is.
+// Progress describes the progress of a Runner.
 type Progress struct {
 	Case     Case
 	Fraction float64 // fraction of the total work, 0…1
@@ -41,7 +41,7 @@ type Progress struct {
 
 // Runner measures tasks. The zero value measures once, without pauses.
 type Runner struct {
-	Repeats int           // timings of each entry in a case; 0 is 1
+	Repeats int           // number of timings of each entry in a case; 0 means 1
 	Sample  time.Duration // minimum length of a timing: short runs are repeated to fill it
 	// Budget limits the total time of the timings of an entry in a case. A slow entry gets fewer
 	// timings, but at least one. 0 means no limit.
@@ -52,8 +52,8 @@ type Runner struct {
 	Progress func(Progress) // may be nil
 }
 
-// warm bounds the time of a run that is repeated before its timings, in order to wake up the
-// processor and the threads after the pause. The pause does not affect a longer run.
+// warm is the time below which a run is repeated before its timings, to bring processor and threads
+// to full speed after the pause. The pause does not affect longer runs.
 const warm = 50 * time.Millisecond
 
 // Run measures the tasks and returns the Result, which records the implementations, the machine,
@@ -109,7 +109,7 @@ type running struct {
 	entry   *Entry
 	run     *Run
 	first   time.Duration // time of the first run
-	repeats int           // number of timings planned
+	repeats int           // planned number of timings
 }
 
 // failed handles the failure of an entry. It returns nil if the other entries continue.
@@ -124,7 +124,7 @@ func (who *running) failed(ctx context.Context, c Case, err error) error {
 
 // measure measures one case.
 func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, error) {
-	runtime.GC() // free what the previous case held
+	runtime.GC() // free the memory of the previous case
 	entries, err := t.Start(ctx)
 	if err != nil {
 		return Cell{}, err
@@ -182,9 +182,9 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 	return cell, nil
 }
 
-// begin makes the first run, compares its result, and determines the number of timings and of
-// runs per timing. A first run that takes the whole budget is not repeated but becomes the
-// timing, because the effect of warming up is small in so long a run.
+// begin makes the first run, compares its result, and determines the number of timings and of runs
+// per timing. If the first run takes the whole budget, it is the only timing, because the effect of
+// warming up is small in such a long run.
 func (r Runner) begin(ctx context.Context, who *running) error {
 	defer who.entry.Enter()()
 	first, err := r.once(ctx, who)

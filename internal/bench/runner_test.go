@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// script is an entry whose runs take the given times; the last time repeats forever.
+// script is an entry whose runs take the given times. All further runs take the last of these times.
 type script struct {
 	name  string
 	times []time.Duration
@@ -51,7 +51,7 @@ func measureOne(t *testing.T, r Runner, scripts ...script) (Cell, []string) {
 	return cells[0], log
 }
 
-// measureFake measures by a fake clock that only runs and pauses advance.
+// measureFake measures tasks with a fake clock, which only runs and pauses advance.
 func measureFake(t *testing.T, r Runner, tasks ...Task) (cells []Cell, took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,8 @@ func measureFake(t *testing.T, r Runner, tasks ...Task) (cells []Cell, took time
 	return cells, took
 }
 
-// TestInterleaving checks that every round runs all entries in turn, starting with the next one.
+// TestInterleaving checks that every round runs all entries in turn, and that each round starts
+// with the next entry.
 func TestInterleaving(t *testing.T) {
 	_, log := measureOne(t, Runner{Repeats: 3}, script{"a", of(60 * ms)}, script{"b", of(60 * ms)}, script{"c", of(60 * ms)})
 	// The first run of each entry is long enough for it to be warm afterwards.
@@ -81,13 +82,13 @@ func TestTimings(t *testing.T) {
 	r := Runner{Repeats: 3, Sample: 10 * ms}
 	cell, _ := measureOne(t, r, script{"a", append(of(20*ms, 20*ms), 4*ms)})
 	run := cell.Run("a")
-	// 20 + 20 ms suffice to be warm; by the faster of them, one run fills a sample.
+	// Two runs of 20 ms warm the entry up. According to the faster of these runs, one run fills a sample.
 	if run.Calls != 1 || len(run.Timings) != 3 {
 		t.Errorf("%d timings of %d runs", len(run.Timings), run.Calls)
 	}
 	cell, _ = measureOne(t, r, script{"a", append(of(20*ms), 4*ms)})
 	run = cell.Run("a")
-	// After 20, 4, 4, 4, 4, 4 ms the entry has been warm for twice its first run.
+	// After runs of 20, 4, 4, 4, 4 and 4 ms, the warm-up has taken twice the time of the first run.
 	if run.Calls != 3 {
 		t.Errorf("a timing is of %d runs, want 3 of 4 ms to fill 10 ms", run.Calls)
 	}
@@ -108,8 +109,8 @@ func TestTimings(t *testing.T) {
 	}
 }
 
-// TestBudget checks that a slow entry has fewer timings, and only one if its first run exceeds
-// the budget; that run is then the timing.
+// TestBudget checks that a slow entry has fewer timings, and only one if its first run exceeds the
+// budget. This run is then the timing.
 func TestBudget(t *testing.T) {
 	cell, log := measureOne(t, Runner{Repeats: 5, Budget: 400 * ms},
 		script{"fast", of(10 * ms)}, script{"slow", of(150 * ms)}, script{"slower", of(500 * ms)})

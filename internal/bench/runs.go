@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// RunsKind is the kind of the Results that ReadRuns makes.
+// RunsKind is the kind of the Results that ReadRuns returns.
 const RunsKind = "runs"
 
 // Metrics of a run of a whole program, in addition to those of result.go.
@@ -26,23 +26,22 @@ var runParams = []string{
 	"program", "learner", "solver", "by", "search", "kernel", "lambda", "precision", "n", "rows", "d", "features", "functions",
 }
 
-// runMetrics maps keys to names of metrics. The keys may occur in the object itself or in its
-// "test", an object for the held-out rows.
+// runMetrics maps keys to names of metrics. The keys may occur in the object itself or in the
+// object "test", which is for held-out rows.
 var runMetrics = []struct{ key, metric string }{
 	{"residual", residualMetric}, {"iterations", itersMetric}, {"memory_bytes", bytesMetric}, {"peak_bytes", peakMetric}, {"processor_seconds", processorMetric},
 	{"rmse", rmseMetric}, {"mae", "mae"}, {"r2", "r2"}, {"accuracy", "accuracy"}, {"log_loss", "log_loss"}, {"score", "score"},
 }
 
-// ReadRuns makes a Result from the output of whole programs: a sequence of JSON objects as
-// `mercer fit --json`, tune, evaluate and mercer-beam write them. Other programs can write the
-// same:
+// ReadRuns returns a Result from the output of whole programs: a sequence of JSON objects as
+// `mercer fit --json`, tune, evaluate and mercer-beam write them, for example
 //
 //	{"program": "fit", "n": 10000, "seconds": 1.5}
 //
 // program and seconds (a number, or an object with the number "total") are required. "entrant"
-// names the implementation; without it, the implementation is Mercer on "device". Equal cases are
-// repeats of one run: every object is a timing, and the largest value of a metric is kept. The
-// Result names the machine that ReadRuns runs on.
+// names the implementation; without it, the implementation is Mercer on "device". Objects with
+// equal cases are repeats of one run: each object is a timing, and the largest value of each metric
+// is stored. The Result names the machine that runs ReadRuns.
 func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: RunsKind, Started: measured, Machine: readMachine()}
 	in := json.NewDecoder(from)
@@ -92,8 +91,8 @@ func runSeconds(value any) (float64, error) {
 	return 0, errors.New(`"seconds" must be a number > 0, or an object with such a number as "total"`)
 }
 
-// runCase returns the parameters of an object's case. The number of centers of a model with fewer
-// functions than rows is among the model's facts.
+// runCase returns the parameters of an object's case. If a model has fewer functions than rows, the
+// number of its centers is in the object of the model.
 func runCase(object map[string]any) Case {
 	var c Case
 	for _, name := range runParams {
@@ -122,7 +121,7 @@ func runImplementation(object map[string]any) Implementation {
 	return Implementation{Name: cmp.Or(name, strings.TrimSpace(mercerName+" "+device)), Device: device, Detail: detail}
 }
 
-// keepMetric keeps the larger value of a metric.
+// keepMetric sets a metric to v if v exceeds its present value.
 func (r *Run) keepMetric(name string, v float64) {
 	if r.Metrics == nil {
 		r.Metrics = map[string]float64{}

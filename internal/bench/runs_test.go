@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReadRuns checks that equal cases are repeats, that the largest value of a metric is kept,
+// TestReadRuns checks that equal cases are repeats, that the largest value of a metric is stored,
 // and that the implementation is the given one or Mercer.
 func TestReadRuns(t *testing.T) {
 	const text = `{"program": "fit", "learner": "nystrom-ridge", "kernel": "gaussian(sigma=3)", "lambda": 0.5, "n": 100, "d": 2,

@@ -24,7 +24,7 @@ import (
 // operations. A solver that exceeds the memory or the time limit is left out, with the reason.
 const ScaleKind = "scale"
 
-// A scaled is a solver of a scale benchmark.
+// A scaled describes a solver of a scale benchmark.
 type scaled struct {
 	name    string
 	formula string // the growth of the number of operations
@@ -126,9 +126,9 @@ func (w *scaling) tasks() []Task {
 	return list
 }
 
-// solved is the result of a solver's run with the judge's residual and, if rows were held out,
-// the error on them. For Fourier features the residual is the solver's own, from an extra pass
-// over the samples.
+// solved is the result of a solver's run with the judge's residual and the error on held-out rows
+// if there are any. For Fourier features the residual is computed by the solver in an additional
+// pass over the samples.
 type solved struct {
 	res            *solvers.Result
 	residual, rmse func() (float64, error)
@@ -142,8 +142,8 @@ type plannedFit struct {
 	fit  func() (solved, error)
 }
 
-// plannedEntry returns the entry of a solver whose residual may be at most limit, or the reason
-// why it does not take part. The time estimate comes from a smaller case of the same sweep.
+// plannedEntry returns the entry of a solver whose residual may be at most limit, or the reason why
+// it is not measured. The time estimate comes from a smaller case of the same sweep.
 func (l *setup) plannedEntry(dev backend.Device, name, sweep string, f plannedFit, limit float64) Entry {
 	e := Entry{Implementation: name, Optional: true}
 	if f.err != nil {

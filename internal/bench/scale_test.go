@@ -13,7 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestScale runs every solver at three sizes: each keeps to its plan and reaches its residual.
+// TestScale runs every solver at three sizes and checks that it does not exceed its plan and
+// reaches the residual.
 func TestScale(t *testing.T) {
 	s := Benchmark{Kind: ScaleKind, Sizes: []int{60, 120, 240}, Widths: []int{10, 20, 40}, Features: 4, Devices: []string{"cpu"}}
 	r, err := s.Run(t.Context())
@@ -56,8 +57,8 @@ func TestScale(t *testing.T) {
 				continue
 			}
 			timed++
-			// The count is deterministic: its growth is between linear and cubic, except for cg,
-			// whose rank grows with n too.
+			// The number of operations is deterministic. Its growth is between linear and cubic, except for
+			// cg, whose rank also grows with n.
 			if flops < 0.5 || flops > 3 && e.Name != "cg" || r.exponent(e.Name, over, secondsQuantity) == 0 || r.exponent(e.Name, over, metric(bytesMetric, "")) <= 0 || r.exponent(e.Name, over, metric(plannedMetric, "")) <= 0 {
 				t.Errorf("%s over %s: operations %g", e.Name, over, flops)
 			}
@@ -151,15 +152,15 @@ func TestResident(t *testing.T) {
 		}
 		t.Skip("this system does not count the bytes of a process")
 	}
-	// The rest is a page table and Go's own memory. The limit is 3/4, because memory that was
-	// free before may be used again.
+	// The difference is a page table and the memory of the Go runtime. The lower limit is 3/4, because
+	// memory that was free before may be used again.
 	if grown < 0.75*size || grown > 2*size {
 		t.Errorf("%.0f bytes for %d", grown, len(block))
 	}
 	runtime.KeepAlive(block)
 }
 
-// BenchmarkFit is Mercer's part of `mercer bench fit` and `mercer bench scale`.
+// BenchmarkFit measures Mercer's entries of `mercer bench fit` and `mercer bench scale`.
 func BenchmarkFit(b *testing.B) {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {
@@ -177,7 +178,7 @@ func BenchmarkFit(b *testing.B) {
 			b.Run(c.String(), func(b *testing.B) {
 				f := w.prepare(solver, newSynthetic(n, 50, fitLambda), m)
 				if f.err != nil && solver.name == "outofcore" {
-					b.Skip(f.err) // the method needs a device with a memory of its own
+					b.Skip(f.err) // the method needs a device that has its own memory
 				}
 				if f.err != nil {
 					b.Fatal(f.err)

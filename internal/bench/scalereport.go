@@ -15,7 +15,7 @@ const residentMetric = "resident_bytes"
 
 // exponent returns a in the power law q ≈ c·x^a over a parameter x of the cases, fitted by least
 // squares of logarithms to the runs of an implementation. It returns 0 if fewer than three sizes
-// have a positive value, because any power law fits two.
+// have a positive value, because some power law fits any two values.
 func (r *Result) exponent(name, over string, q quantity) float64 {
 	var x, y []float64
 	for _, c := range r.where(sweep, over).Cells {
@@ -91,8 +91,8 @@ func (r *Result) planUsed(name string) (used float64) {
 	return used
 }
 
-// exponentTable has a row for each solver, with its fitted exponents and its largest size. part
-// holds the cases in which only the parameter varies.
+// exponentTable returns a table with a row for each solver, with its fitted exponents and its
+// largest size. part holds the cases in which only the parameter over varies.
 func (r *Result) exponentTable(part *Result, over string) *Table {
 	t := &Table{
 		Title: "Exponents of " + over,

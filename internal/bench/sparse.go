@@ -26,17 +26,17 @@ import (
 // sparseData is the value of Benchmark.Data for tf-idf features of texts.
 const sparseData = "sparse"
 
-// sparseFits are the fits to sparse data:
+// sparseFits lists the fits of sparse data:
 //
 //	svc-linear      support vector classification, C = 1, with an intercept
-//	svc-gaussian    the same with the Gaussian kernel of σ = 1
+//	svc-gaussian    like svc-linear, with the Gaussian kernel of σ = 1
 //	logistic        logistic regression with λ = 1, without an intercept
 //	ridge-linear    kernel ridge regression, (K + I)α = y
-//	ridge-gaussian  the same with the Gaussian kernel of σ = 1
-//	read            a LIBSVM file read into a matrix of compressed sparse rows and labels
+//	ridge-gaussian  like ridge-linear, with the Gaussian kernel of σ = 1
+//	read            reading a LIBSVM file into a CSR matrix and labels
 var sparseFits = []string{"svc-linear", "svc-gaussian", "logistic", "ridge-linear", "ridge-gaussian", "read"}
 
-// sparsePeers are the libraries that take sparse samples.
+// sparsePeers lists the libraries that accept sparse samples.
 var sparsePeers = []string{sklearn, "libsvm", "liblinear"}
 
 const (
@@ -44,7 +44,7 @@ const (
 	sparseCache = 512 << 20 // bytes for rows of K in LIBSVM and Mercer
 )
 
-// runSparse measures the fits to sparse data.
+// runSparse measures the fits of sparse data.
 func (c *fitBench) runSparse(ctx context.Context) (*Result, error) {
 	p, err := c.readTexts()
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *fitBench) readTexts() (*sparseProblem, error) {
 	return p, nil
 }
 
-// labels returns y as the learners take it.
+// labels returns y as a matrix for the learners.
 func (p *sparseProblem) labels() mat.Matrix { return mat.NewDense(len(p.y), 1, p.y) }
 
 // put sends the arrays of x, and y, to a process.
@@ -197,7 +197,7 @@ func (p *sparseProblem) dual(beta []float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	// β is a difference of bounded α; its sum is one of n roundings.
+	// The elements of β have rounding errors from differences of bounded α, and their sum has n roundings.
 	const slack = 0x1p-40
 	for i, b := range beta {
 		if b *= p.y[i]; !(b >= 0 && b <= 1+slack) {
@@ -246,8 +246,8 @@ func (p *sparseProblem) ridge(f function) (float64, error) {
 	return floats.Distance(values, p.y, 2) / floats.Norm(p.y, 2), nil
 }
 
-// beta returns the coefficients of a machine of two classes by sample. Its support vectors are those
-// of the first class, then those of the second, each in the order of the samples.
+// beta returns the coefficients of a machine of two classes for all samples. The support vectors of
+// the first class precede those of the second class, each in the order of the samples.
 func (p *sparseProblem) beta(m *learners.SVCModel) ([]float64, error) {
 	s := m.State()
 	starts, columns, values, coef := s.Arrays["points.starts"].Data, s.Arrays["points.columns"].Data, s.Arrays["points.values"].Data, s.Arrays["coef"].Data
@@ -271,7 +271,7 @@ func (p *sparseProblem) beta(m *learners.SVCModel) ([]float64, error) {
 	return beta, nil
 }
 
-// sparseEntries makes the entries of a fit to sparse data.
+// sparseEntries creates the entries of a fit of sparse data.
 func (c *fitBench) sparseEntries(p *sparseProblem, fit string) ([]Entry, error) {
 	q := *p // each fit has its own kernel and bound
 	p = &q
@@ -340,7 +340,7 @@ func hostOf(m *mat.Dense) backend.Host[float64] {
 	return backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data}
 }
 
-// coefficients reads w, and b where the library has one.
+// coefficients reads w, and also b if the library has an intercept.
 func coefficients(process *pypeer.Process) (function, error) {
 	w, err := process.Get("coef")
 	if err != nil {
@@ -407,8 +407,8 @@ func (c *fitBench) sparseSVC(p *sparseProblem, k contest) ([]Entry, error) {
 	})
 }
 
-// compete returns the entries of Mercer and of the named libraries, and for each library one more
-// entry if more returns true.
+// compete returns the entries of Mercer and of the named libraries, and a second entry for each
+// library for which more returns ok.
 func (c *fitBench) compete(j judge, k contest, names []string, more func(Peer) (name string, k contest, ok bool)) ([]Entry, error) {
 	var list []competitor
 	for _, d := range c.devices {
@@ -446,7 +446,7 @@ func (c *fitBench) sparseRead(p *sparseProblem, k contest) ([]Entry, error) {
 	sum := floats.Sum(p.x.Data)
 	k.tolerant, k.put, k.parameters = false, nil, map[string]any{"file": path}
 	k.residual = func(f function) (float64, error) { return math.Abs(f.coef[0]-sum) / sum, nil }
-	// Every value is read exactly; the sums differ by the order of their nnz additions.
+	// Every value is read exactly. The sums differ only by the order of their nnz additions.
 	k.limit = float64(len(p.x.Data)) * 0x1p-53
 	k.own = func(d backend.Device) []competitor {
 		return []competitor{newCompetitor(ownName(d), func() (float64, error) {

@@ -16,7 +16,7 @@ func TestSpread(t *testing.T) {
 		{[]float64{9, 1, 5}, Summary{Median: 5, Min: 1, Max: 9}},
 		// Four values have no outliers, however far away one of them is.
 		{[]float64{1, 1, 1, 100}, Summary{Median: 1, Min: 1, Max: 100}},
-		// The quartiles are 2 and 4: the whiskers reach from −1 to 7.
+		// The quartiles are 2 and 4, so that the whiskers extend from −1 to 7.
 		{[]float64{5, 4, 3, 2, 1}, Summary{Median: 3, Min: 1, Max: 5}},
 		{[]float64{7, 4, 3, 2, 1}, Summary{Median: 3, Min: 1, Max: 7}},
 		{[]float64{7.5, 4, 3, 2, -1.5}, Summary{Median: 3, Min: -1.5, Max: 7.5, Outliers: 2}},

@@ -23,7 +23,7 @@ type synthetic struct {
 // heldOut is the number of rows for the prediction error.
 const heldOut = 1000
 
-// newSynthetic makes a data set; benchmarks use λ = 0.1 unless they say otherwise.
+// newSynthetic generates a data set. Benchmarks use λ = 0.1 unless they state another value.
 func newSynthetic(n, d int, lambda float64) *synthetic {
 	rng := rand.New(rand.NewPCG(1, 2))
 	w := make([]float64, d)
@@ -65,20 +65,20 @@ func converted[D, S backend.Float](v []S) []D {
 	return out
 }
 
-// function is the result of a fit: f(x) = Σ_j coef_j k(points_j, x) + b, or a linear model for
-// each column of linear, with the tolerance of the fit.
+// function is the result of a fit: f(x) = Σ_j coef_j k(points_j, x) + b, or a linear model for each
+// column of linear. It includes the tolerance of the fit.
 type function struct {
 	points    backend.Host[float64]
 	coef      []float64
 	intercept float64
 	linear    backend.Host[float64]
-	values    []float64 // f at the samples, where only these are judged
+	values    []float64 // f at the samples, if only these values are checked
 	tolerance float64
 }
 
-// A judge computes the residual and other errors of a function that an implementation has
-// found. It forms products with k(X, Z) in float64 on a processor, without storing k(X, Z),
-// so that it shares no code with the factorization or the library that found the function.
+// A judge computes the residual and other errors of a function that an implementation has fitted.
+// It computes products with k(X, Z) in float64 on a processor without storing k(X, Z), so that it
+// shares no code with the factorization or the library that fitted the function.
 type judge struct {
 	*synthetic
 	q backend.Backend[float64]
@@ -174,5 +174,5 @@ func (j judge) rmse(f function) (float64, error) {
 	return floats.Distance(p, j.testY.Data, 2) / math.Sqrt(heldOut), nil
 }
 
-// judge returns the judge of a problem, on the best processor.
+// judge returns the judge of a problem, which runs on the best processor.
 func (l *setup) judge(s *synthetic) judge { return judge{s, l.judges.F64().With(l.ctx, nil)} }

@@ -13,15 +13,15 @@ import (
 type Table struct {
 	Title string
 	Head  []string
-	Rows  [][]Field // as long as Head; the first field names the row
+	Rows  [][]Field // rows as long as Head; the first field names the row
 	Notes []string  // remarks on single fields, one line each
-	Chart *Chart    // nil for a table without a chart
+	Chart *Chart    // nil if the table has no chart
 }
 
 // Field is a field of a Table.
 type Field struct {
 	Text  string
-	Note  string // the range of the timings and the share of the ceiling
+	Note  string // the range of the timings and the ratio to the ceiling
 	Class string // the HTML class: good, bad, primal, dual, even
 }
 
@@ -50,12 +50,12 @@ type Point struct{ X, Y, Low, High float64 }
 // quantity is a value of a run for tables, charts and fitted exponents.
 type quantity struct {
 	Name string // "seconds", "GFLOP/s", "gram seconds", "residual"
-	Unit string // as it is shown; "" for a bare number
+	Unit string // unit in tables and charts; "" for a number without unit
 	// Of returns the value, or false if the run does not have it.
 	Of func(*Run) (Summary, bool)
 }
 
-// single makes a quantity that has one value per run.
+// single returns a quantity that has one value for each run.
 func single(name, unit string, of func(*Run) (float64, bool)) quantity {
 	return timed(name, unit, func(r *Run) (Summary, bool) {
 		v, ok := of(r)
@@ -63,7 +63,7 @@ func single(name, unit string, of func(*Run) (float64, bool)) quantity {
 	})
 }
 
-// timed makes a quantity that only runs with timings have.
+// timed returns a quantity that only runs with timings have.
 func timed(name, unit string, of func(*Run) (Summary, bool)) quantity {
 	return quantity{name, unit, func(r *Run) (Summary, bool) {
 		if !r.Timed() {
@@ -79,7 +79,7 @@ var secondsQuantity = timed("seconds", "s", func(r *Run) (Summary, bool) { retur
 // rateQuantity is the rate of a run's operations.
 var rateQuantity = timed("GFLOP/s", "GFLOP/s", func(r *Run) (Summary, bool) { return r.Rate, r.Work > 0 })
 
-// metric makes a quantity from one of a run's metrics.
+// metric returns the quantity of a metric with the given name.
 func metric(name, unit string) quantity {
 	return single(name, unit, func(r *Run) (float64, bool) {
 		v, ok := r.Metrics[name]
@@ -100,8 +100,8 @@ type group struct {
 	cells  []*Cell
 }
 
-// groups groups r's cells by all parameters but key, in the order in which they
-// were measured.
+// groups divides the cells of r into groups by all parameters except key, in the order of
+// measurement.
 func (r *Result) groups(key string) []group {
 	var list []group
 	for i := range r.Cells {
@@ -117,7 +117,7 @@ func (r *Result) groups(key string) []group {
 	return list
 }
 
-// label names a cell within g.
+// label returns the name of a cell within g.
 func (g group) label(c *Cell) string {
 	if g.key == "" {
 		return c.Case.Title()
@@ -133,7 +133,7 @@ func (g group) implementations(r *Result, q quantity) []*Implementation {
 		if !slices.ContainsFunc(g.cells, func(c *Cell) bool { _, ok := q.Of(c.Run(e.Name)); return ok }) {
 			continue
 		}
-		if e.Kind == CeilingKind && q.Name == secondsQuantity.Name { // a ceiling does other work: its time says nothing
+		if e.Kind == CeilingKind && q.Name == secondsQuantity.Name { // a ceiling executes other operations, so that its time is not comparable
 			continue
 		}
 		if e.Kind == CeilingKind {
@@ -145,13 +145,13 @@ func (g group) implementations(r *Result, q quantity) []*Implementation {
 	return append(list, ceilings...)
 }
 
-// tables makes a table of a quantity for each group of cells, with a column for each
-// implementation, values formatted by format, and a chart if a curve has two points. If every
-// group has only one cell, all groups share one table.
+// tables returns a table of a quantity for each group of cells. A table has a column for each
+// implementation, values formatted by format, and a chart if a curve has two points. If every group
+// has only one cell, there is one table for all groups.
 func (r *Result) tables(key string, q quantity, what string, format func(float64) string) []*Table {
 	var list []*Table
 	groups := r.groups(key)
-	if len(groups) > 1 && len(groups) == len(r.Cells) { // one row per group: they share one table
+	if len(groups) > 1 && len(groups) == len(r.Cells) { // each group has one row, and all groups share one table
 		all := group{}
 		for _, g := range groups {
 			all.cells = append(all.cells, g.cells...)
@@ -198,7 +198,7 @@ func (g group) table(r *Result, q quantity, what string, format func(float64) st
 				continue
 			}
 			field := Field{Text: format(v.Median)}
-			if e.Kind == CeilingKind { // the highest rate measured
+			if e.Kind == CeilingKind { // the highest measured rate
 				field.Text, v = format(v.Max), Summary{Median: v.Max, Min: v.Max, Max: v.Max}
 			} else if timings {
 				field.Note = spreadText(run, v, format)
@@ -218,8 +218,8 @@ func (g group) table(r *Result, q quantity, what string, format func(float64) st
 	return t
 }
 
-// spreadText returns the range of a run's timings and its share of the ceiling. Each outlier is
-// marked by a degree sign.
+// spreadText returns the range of a run's timings and the ratio of its rate to the ceiling. Each
+// outlier is marked by a degree sign.
 func spreadText(run *Run, v Summary, format func(float64) string) string {
 	text := "once"
 	if len(run.Timings) > 1 {
@@ -231,8 +231,8 @@ func spreadText(run *Run, v Summary, format func(float64) string) string {
 	return text
 }
 
-// omitted lists the implementations without a timing, and why. The report lists libraries that
-// are not installed only once.
+// omitted lists the implementations without a timing, with the reasons, except libraries that are
+// not installed: the report lists these once.
 func (g group) omitted(r *Result) []string {
 	type absence struct{ name, reason string }
 	var order []absence
@@ -260,10 +260,10 @@ func (g group) omitted(r *Result) []string {
 	return list
 }
 
-// spoken are the parameters whose values need no name beside them.
+// spoken lists the parameters whose values Title shows without their names.
 var spoken = []string{"benchmark", "routine", "fit", "operation", "program", "learner", "solver", "precision"}
 
-// Title is c in words: "gemm, float64, 1 thread, n = 512".
+// Title returns c as a text, such as "gemm, float64, 1 thread, n = 512".
 func (c Case) Title() string {
 	parts := make([]string, len(c))
 	for i, p := range c {

@@ -10,15 +10,16 @@ import (
 	"github.com/mercer-go/mercer/internal/process"
 )
 
-// This file reads files of Linux. Other systems do not have them, so that the values are unknown.
+// The functions below read files of Linux. On other systems, which lack these files, the values are
+// unknown.
 
-// usage is processor time since some moment, in ticks of the system.
+// usage is the processor time since a fixed moment, in ticks of the system.
 type usage struct {
 	all, idle, steal float64 // sums over all processors
 	own              float64 // time of this process
 }
 
-// noise returns the load between two readings, or nil if no tick passed.
+// noise returns the load between two readings, or nil if no tick has passed.
 func noise(from, to usage) *Noise {
 	all := to.all - from.all
 	if all <= 0 {
@@ -45,8 +46,8 @@ func readUsage() (usage, bool) {
 // they have ended or still run.
 func processTicks(pid string) (ticks float64) {
 	text, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-	// The fields after the name in brackets count from 0, the state. utime, stime and the times
-	// of ended children are fields 11 to 14.
+	// The fields are those after the name in brackets, counted from 0, which is the state. utime,
+	// stime and the times of ended children are fields 11 to 14.
 	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	for i := 11; i < min(15, len(words)); i++ {
 		v, _ := strconv.ParseFloat(words[i], 64)
@@ -63,7 +64,7 @@ func processTicks(pid string) (ticks float64) {
 }
 
 // parseUsage reads the first line of /proc/stat: cpu, then user, nice, system, idle, iowait, irq,
-// softirq and steal. The fields after them are already counted in user.
+// softirq and steal. The fields after these are already counted in user.
 func parseUsage(stat string) (u usage, ok bool) {
 	line, _, _ := strings.Cut(stat, "\n")
 	words := strings.Fields(line)
@@ -87,8 +88,8 @@ func parseUsage(stat string) (u usage, ok bool) {
 }
 
 // watchResident returns free memory to the system and starts to watch the resident memory of the
-// process. The function it returns gives the growth up to the maximum since then, in bytes, or 0
-// if the system does not tell.
+// process. The returned function returns the largest growth since this call, in bytes, or 0 if the
+// system does not report it.
 func watchResident() func() float64 {
 	debug.FreeOSMemory()
 	before, ok := process.Status("VmRSS:")

@@ -24,8 +24,8 @@ func (p *Report) Text() string {
 	return b.String()
 }
 
-// text aligns the columns of t, numbers to the right; a note follows its field in
-// brackets.
+// text returns t with aligned columns, in which numbers are aligned to the right and a note in
+// brackets follows its field.
 func (t *Table) text() string {
 	var align strings.Builder
 	rows := make([][]string, len(t.Rows)+1)

@@ -22,13 +22,12 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// Check renders a page in a wide window with light colors, in a window as narrow as a
-// phone with dark colors, and by the style rules for paper, as wide as a sheet of A4
-// without its margins. The page must have at least one and at most the given number of
-// pictures, each an svg in a figure. Every picture must have a size, lines and colors;
-// nothing may extend beyond the right edge, on paper also no table; and the console must
-// be empty. Without a browser the test is skipped, or fails if MERCER_REQUIRE demands
-// one.
+// Check renders a page in a wide window with light colors, in a window as narrow as a phone with
+// dark colors, and with the style rules for paper, in the width of a sheet of A4 without its
+// margins. The page must have at least one and at most the given number of pictures, each an svg in
+// a figure. Every picture must have a size, lines and colors. No element may extend beyond the
+// right edge, except that tables may scroll on screens. The console must be empty. If there is no
+// browser, the test is skipped, or fails if MERCER_REQUIRE requires a browser.
 func Check(t *testing.T, page string, pictures int) {
 	t.Helper()
 	browser := chromium(t)
@@ -36,7 +35,7 @@ func Check(t *testing.T, page string, pictures int) {
 		name        string
 		width       int
 		dark, paper bool
-	}{{"wide", 1280, false, false}, {"phone", 500, true, false}, {"paper", 718, false, true}} { // no window is narrower than 500
+	}{{"wide", 1280, false, false}, {"phone", 500, true, false}, {"paper", 718, false, true}} { // the browser allows no window narrower than 500
 		t.Run(window.name, func(t *testing.T) {
 			page := page
 			if window.paper {
@@ -62,7 +61,7 @@ func Check(t *testing.T, page string, pictures int) {
 					continue
 				}
 				if !box.In(d.picture.Bounds()) {
-					continue // below the end of the window
+					continue // the picture is below the end of the window
 				}
 				seen++
 				if covered, colored := d.ink(box); covered < 0.01 || colored < 0.002 {
@@ -80,7 +79,7 @@ func Check(t *testing.T, page string, pictures int) {
 	}
 }
 
-// chromium finds the browser, or skips with the reason.
+// chromium returns the path of the browser, or skips the test with the reason.
 func chromium(t *testing.T) string {
 	t.Helper()
 	names := []string{"chromium", "chromium-browser", "google-chrome", "chrome"}
@@ -93,8 +92,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// measure is appended to a page: it writes the width of the view and of its content, the number
-// of tables that overflow their containers, and the position of every picture.
+// measure is a script that is appended to a page. It writes the width of the view and of its
+// content, the number of tables that overflow their containers, and the position of every picture.
 const measure = `<script>
 const boxes = [...document.querySelectorAll("figure > svg")].map(s => {
   const b = s.getBoundingClientRect();
@@ -108,7 +107,7 @@ p.textContent = [innerWidth, document.documentElement.scrollWidth, out.length].j
 document.body.append(p);
 </script></body>`
 
-// drawn is a page as the browser drew it.
+// drawn holds a page as rendered by the browser.
 type drawn struct {
 	picture       image.Image
 	view, content int // widths
@@ -117,7 +116,7 @@ type drawn struct {
 	console       []string
 }
 
-// browse draws a page in a window of a size; dark asks for the dark scheme.
+// browse renders a page in a window of the given size, with the dark color scheme if dark is set.
 func browse(t *testing.T, browser, page string, width, height int, dark bool) drawn {
 	t.Helper()
 	dir := t.TempDir()
@@ -176,8 +175,8 @@ func whole(t *testing.T, text string) int {
 	return v
 }
 
-// ink returns the fraction of a box that differs from the background, and the fraction that has
-// a hue; the background is the color of its corner.
+// ink returns the fraction of a box that differs from the background, and the fraction that is not
+// gray. The background is the color at the corner of the box.
 func (d drawn) ink(box image.Rectangle) (covered, colored float64) {
 	back := rgb(d.picture.At(box.Min.X, box.Min.Y))
 	for y := box.Min.Y; y < box.Max.Y; y++ {

@@ -1,6 +1,6 @@
-// Package check has the rules for the arguments of a Backend's methods and the texts of
-// the panics when one is broken. Every backend calls these functions first, so that misuse
-// reads the same on every device. A text has the form "op: rule: got".
+// Package check checks the arguments of a Backend's methods and panics if they break a rule. Every
+// backend calls these functions first, so that the texts of the panics are the same on every
+// device. A text has the form "op: rule: got".
 package check
 
 import (
@@ -46,7 +46,7 @@ func Host[T backend.Float](op string, h backend.Host[T]) {
 	}
 }
 
-// Transfer panics unless h is well formed and as large as m.
+// Transfer panics unless h is well formed and has the shape of m.
 func Transfer[T backend.Float](op string, m backend.Matrix[T], h backend.Host[T]) {
 	Host(op, h)
 	if r, c := m.Dims(); r != h.Rows || c != h.Cols {
@@ -128,7 +128,8 @@ func Symm[T backend.Float](ul backend.Uplo, a, b, c backend.Matrix[T]) (m, n int
 	return m, n
 }
 
-// Trsm panics unless A is square and its order fits B on that side.
+// Trsm panics unless A is square and its order is the number of rows of B (side Left) or of columns
+// of B (side Right).
 func Trsm[T backend.Float](s backend.Side, ul backend.Uplo, t backend.Trans, a, b backend.Matrix[T]) (m, n int) {
 	if s > backend.Right {
 		misuse("Trsm", "bad Side %d", s)
@@ -158,8 +159,7 @@ func AddDiag[T backend.Float](d []T, a backend.Matrix[T]) (n int) {
 	return n
 }
 
-// Columns panics unless X and Y have the same shape and v one element
-// for each column.
+// Columns panics unless X and Y have the same shape and v has one element for each column.
 func Columns[T backend.Float](op string, v []T, x, y backend.Matrix[T]) (rows, cols int) {
 	SameDims(op, x, y)
 	rows, cols = x.Dims()
@@ -169,8 +169,8 @@ func Columns[T backend.Float](op string, v []T, x, y backend.Matrix[T]) (rows, c
 	return rows, cols
 }
 
-// Gram panics unless X is n × d, Z m × d, dst n × m and the kernel's
-// parameters obey their rules.
+// Gram panics unless X is n × d, Z is m × d, dst is n × m and the kernel's parameters obey their
+// rules.
 func Gram[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) (n, m, d int) {
 	n, m, d = points("Gram", k, x, z)
 	if r, c := dst.Dims(); r != n || c != m {
@@ -205,10 +205,10 @@ func points[T backend.Float](op string, k kernels.Kernel, x, z backend.Matrix[T]
 	return n, m, d
 }
 
-// Freed panics: a matrix was used after its Free. Backends that can detect this call Freed.
+// Freed panics. Backends call it if they detect that a matrix was used after its Free.
 func Freed(op string) { misuse(op, "a matrix was used after Free") }
 
-// Foreign panics: a matrix belongs to another device.
+// Foreign panics. Backends call it for a matrix that belongs to another device.
 func Foreign(op string) { misuse(op, "a matrix belongs to another device") }
 
 // GramFixed panics unless the kernel has bounds for d features.
@@ -220,10 +220,10 @@ func GramFixed(k kernels.Kernel, d int) (c backend.Coding) {
 	return backend.Coding{Low: low, Step: max((high-low)/math.MaxUint16, 0x1p-20*max(-low, high))}
 }
 
-// NoFixed panics: a method does not take a matrix of 16 bits.
+// NoFixed panics. A method calls it for a matrix with 16-bit elements, which it does not support.
 func NoFixed(op string) { misuse(op, "the matrix has 16 bits for an element") }
 
-// NarrowPacked panics unless the orders are equal.
+// NarrowPacked panics unless dst and src have the same order.
 func NarrowPacked(dst backend.Packed[float32], src backend.Packed[float64]) {
 	if dst.Order() != src.Order() {
 		misuse("NarrowPacked", "orders differ: %d and %d", dst.Order(), src.Order())
@@ -244,8 +244,7 @@ func Leading(n, order int) {
 	}
 }
 
-// TransferPacked panics unless h is well formed and holds rows of a from
-// first on.
+// TransferPacked panics unless h is well formed and has the shape of rows of a starting at first.
 func TransferPacked[T backend.Float](op string, a backend.Packed[T], first int, h backend.Host[T]) {
 	Host(op, h)
 	n := a.Order()
@@ -337,7 +336,7 @@ func NewSparse[T backend.Float](x backend.CSR[T]) {
 	}
 }
 
-// ViewSparse is View for a sparse matrix.
+// ViewSparse implements View for a sparse matrix.
 func ViewSparse(i, j, rows, cols, r, c int) {
 	View(i, j, rows, cols, r, c)
 	if cols != c {
@@ -345,5 +344,5 @@ func ViewSparse(i, j, rows, cols, r, c int) {
 	}
 }
 
-// Sparse panics: a method does not take this argument as a sparse matrix.
+// Sparse panics. A method calls it for a sparse matrix as an argument that must be dense.
 func Sparse(op string) { misuse(op, "a matrix is sparse where a dense one is needed") }

@@ -27,7 +27,8 @@ func panicText(f func()) (text string) {
 	return ""
 }
 
-// TestTexts has one misuse of each kind. A valid call precedes each invalid one.
+// TestTexts checks the text of the panic for one misuse of each kind. A valid call precedes each
+// invalid call.
 func TestTexts(t *testing.T) {
 	gaussian := kernels.Gaussian{Sigma: 1}
 	huge := math.MaxInt/2 + 1 // 2·huge overflows int
@@ -94,7 +95,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestDims: the checks return the dimensions of the formulas.
+// TestDims checks that the checks return the dimensions of the formulas.
 func TestDims(t *testing.T) {
 	if m, n, k := Gemm(backend.Transpose, backend.NoTrans, shape{3, 2}, shape{3, 4}, shape{2, 4}); m != 2 || n != 4 || k != 3 {
 		t.Errorf("Gemm: m=%d n=%d k=%d", m, n, k)

@@ -1,11 +1,11 @@
-// Package elementary has the exponential, the logarithm, powers, the hyperbolic tangent and
-// random normal numbers with the same bits on every processor. On some processors the functions
-// of package math are assembly with other rounding errors.
+// Package elementary computes the exponential, the logarithm, powers, the hyperbolic tangent and
+// random normal numbers with the same bits on every processor. On some processors the functions of
+// package math are written in assembly and have other rounding errors.
 //
-// They are the algorithms of the micro-kernels, operation by operation, which
-// tools/asmgen/exp.go and log.go explain. The explicit conversion of a product to float64 forces
-// rounding: without it a compiler may fuse the product with the addition that follows, and the low
-// parts of pairs of numbers would be wrong.
+// The functions execute the same operations as the micro-kernels: see tools/asmgen/exp.go and
+// log.go. The explicit conversion of a product to float64 forces rounding. Without the conversion a
+// compiler may fuse the product with the following addition, and the low parts of pairs of numbers
+// would be wrong.
 package elementary
 
 import "math"
@@ -26,7 +26,7 @@ func Exp(x float64) float64 {
 	tail := math.FMA(-n, ln2Lo, high-r)
 	q := Polynomial(r, ExpCoefficients[:])
 	y := 1 + (r + math.FMA(r*r, q, tail))
-	// 2ⁿ is applied in two factors: it may be out of range although the result is not.
+	// The factor 2ⁿ is applied in two steps, because it may be out of range although the result is in range.
 	half := math.RoundToEven(n / 2)
 	return y * Power2(half) * Power2(n-half)
 }
@@ -37,8 +37,8 @@ func Log(x float64) float64 {
 	return high
 }
 
-// Pow returns xᵃ within 0.9 ulp; an exact power is exact. A negative x gives NaN unless a is a
-// whole number. With a = 0 the result is 1.
+// Pow returns xᵃ within 0.9 ulp, and exactly if xᵃ is a float64. The result is NaN if x is negative
+// and a is not a whole number, and 1 if a = 0.
 func Pow(x, a float64) float64 {
 	if x < 0 && a == math.Trunc(a) {
 		size := Pow(-x, a)
@@ -56,7 +56,7 @@ func Pow(x, a float64) float64 {
 	return Exponential(y, math.FMA(low, a, math.FMA(high, a, -y)))
 }
 
-// Power2 is 2ⁿ for |n| < 1022.
+// Power2 returns 2ⁿ for |n| < 1022.
 func Power2(n float64) float64 { return math.Float64frombits(uint64(1023+int(n)) << 52) }
 
 const (
@@ -76,7 +76,7 @@ var ExpCoefficients = [...]float64{
 	0x1.27e4cccda6fcfp-22, 0x1.af4dea2bc3f25p-26, 0x1.1f8b4cd99e7aap-29,
 }
 
-// Polynomial is Σ c_i xⁱ.
+// Polynomial returns Σ c_i xⁱ.
 func Polynomial(x float64, c []float64) float64 {
 	q := c[len(c)-1]
 	for i := len(c) - 2; i >= 0; i-- {
@@ -92,8 +92,8 @@ func Significand(x float64) (k, m float64) {
 	return float64(int(t>>52) - 1023), math.Float64frombits(t&(1<<52-1) + rootPacked)
 }
 
-// Logarithm is ln(x + rest) as the sum of two numbers, and ±end for x = Inf
-// and x = 0.
+// Logarithm returns ln(x + rest) as the sum of two numbers. For x = Inf it returns end, and for x =
+// 0 it returns −end.
 func Logarithm(x, rest, end float64) (high, low float64) {
 	switch {
 	case x == 0:
@@ -139,7 +139,7 @@ func Logarithm(x, rest, end float64) (high, low float64) {
 	return high, low - (high - all)
 }
 
-// AffineSum is a·x + b as the sum of two numbers.
+// AffineSum returns a·x + b as the sum of two numbers.
 func AffineSum(x, a, b float64) (sum, rest float64) {
 	p := float64(x * a)
 	sum = p + b
@@ -147,7 +147,7 @@ func AffineSum(x, a, b float64) (sum, rest float64) {
 	return sum, (p - (sum - back)) + (b - back) + math.FMA(x, a, -p)
 }
 
-// Exponential is exp(y + low).
+// Exponential returns exp(y + low).
 func Exponential(y, low float64) float64 {
 	y = max(-746, min(710, y))
 	if y != y {
@@ -162,7 +162,7 @@ func Exponential(y, low float64) float64 {
 	return q * Power2(half) * Power2(n-half)
 }
 
-// Expm1 is exp(y + low − n ln 2) − 1 as r + c, for n = round(y/ln 2).
+// Expm1 returns exp(y + low − n ln 2) − 1 as r + c, for n = round(y/ln 2).
 func Expm1(y, low, n float64) (r, c float64) {
 	high := math.FMA(-n, ln2Hi, y)
 	r = math.FMA(-n, ln2Lo, high)
@@ -173,7 +173,7 @@ func Expm1(y, low, n float64) (r, c float64) {
 	return sum, math.FMA(float64(sum*sum), Polynomial(sum, ExpCoefficients[:]), low)
 }
 
-// Tanh returns Tanh(y), computed as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ) with exp(2|y|) = 2ⁿ(1 + p).
+// Tanh returns tanh(y), computed as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ) with exp(2|y|) = 2ⁿ(1 + p).
 func Tanh(y float64) float64 {
 	if y != y {
 		return y
@@ -193,8 +193,8 @@ func Tanh(y float64) float64 {
 	return math.Copysign(math.FMA(rest, inverse, q), y)
 }
 
-// sum3 is a + b + c as the sum of two numbers, for |a| ≥ |b|, and c small compared with a +
-// b unless a + b = 0.
+// sum3 returns a + b + c as the sum of two numbers. It requires |a| ≥ |b|, and that c is small
+// compared with a + b unless a + b = 0.
 func sum3(a, b, c float64) (high, low float64) {
 	sum := a + b
 	low = b - (sum - a) + c
@@ -202,7 +202,8 @@ func sum3(a, b, c float64) (high, low float64) {
 	return high, low - (high - sum)
 }
 
-// Limited limits an exponent to the range in which its size matters, and keeps 0 and NaN.
+// Limited clamps an exponent to a range beyond which powers overflow or underflow. It does not
+// change 0 and NaN.
 func Limited(a float64) float64 {
 	if a == 0 {
 		return a

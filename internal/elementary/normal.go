@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 )
 
-// tailBegins is where the tail of the normal distribution begins.
+// tailBegins is the number at which the tail of the normal distribution begins.
 const tailBegins = 3.442619855899
 
-// normals are the tables of the ziggurat method (Marsaglia and Tsang, The ziggurat method for
+// normals holds the tables of the ziggurat method (Marsaglia and Tsang, The ziggurat method for
 // generating random variables, 2000): 128 strips of equal area. Strip i ends at 2³¹·widths[i],
-// where the density is heights[i]; numbers below inside[i] are under the density.
+// where the density is heights[i]; random integers below inside[i] give points below the density.
 var normals = func() (t struct {
 	inside          [128]uint32
 	widths, heights [128]float32
@@ -31,8 +31,8 @@ var normals = func() (t struct {
 	return t
 }()
 
-// Normal is r.NormFloat64, except that its rare exponentials and logarithms are those of this
-// package.
+// Normal returns a normal number by the algorithm of r.NormFloat64, with the exponential and
+// logarithm of this package.
 func Normal(r *rand.Rand) float64 {
 	for {
 		u := r.Uint64()
@@ -46,7 +46,7 @@ func Normal(r *rand.Rand) float64 {
 		if size < normals.inside[i] {
 			return x
 		}
-		if i == 0 { // the tail
+		if i == 0 { // the number lies in the tail
 			for {
 				x = float64(-Log(r.Float64()) * (1 / tailBegins))
 				y := -Log(r.Float64())

@@ -2,8 +2,8 @@ package evidence
 
 import "github.com/mercer-go/mercer/backend"
 
-// Center returns the weighted means of the columns of y, nil weights are all 1, and y minus these
-// means.
+// Center returns the weighted means of the columns of y, and y minus these means. Nil weights are
+// all 1.
 func Center(y backend.Host[float64], weights []float64) (mean []float64, centered backend.Host[float64]) {
 	weight := func(i int) float64 {
 		if weights == nil {
@@ -16,7 +16,7 @@ func Center(y backend.Host[float64], weights []float64) (mean []float64, centere
 		total += weight(i)
 	}
 	mean = make([]float64, y.Cols)
-	// The second pass removes the rounding error of the first.
+	// The second pass removes the rounding error of the first pass.
 	for range 2 {
 		left := make([]float64, y.Cols)
 		for i := range y.Rows {

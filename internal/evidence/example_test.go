@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// The length scale and the noise of a Gaussian process with the largest likelihood.
+// The example finds the length scale and the noise of a Gaussian process that maximize the likelihood.
 func Example() {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {

@@ -28,7 +28,7 @@ type search struct {
 	problem   solvers.Problem // the kernel and λ of the first start
 	par       Params
 	params    []kernels.Param
-	low, high []float64 // the box; the last entry is ln λ
+	low, high []float64 // bounds of the box; the last entry is that of ln λ
 	start     []float64
 	usual     float64 // ln λ of a noise variance well above rounding error
 
@@ -39,8 +39,8 @@ type search struct {
 	gradient    []float64
 	found       []Candidate
 	best        []float64   // the point with the smallest value since the start of a local search on a part of the samples
-	least       float64     // value at best
-	ends        [][]float64 // end points of the local searches on a part of the samples, to be evaluated with all samples
+	least       float64     // the value at best
+	ends        [][]float64 // end points of the local searches on a part of the samples, which are evaluated with all samples at the end
 }
 
 // Candidate is a point at which the likelihood was computed.
@@ -48,13 +48,12 @@ type Candidate struct {
 	Kernel  kernels.Kernel
 	Lambda  float64
 	Log     float64 // log marginal likelihood
-	Seconds float64 // of its evaluation
-	// Slope is the largest absolute derivative of Log with respect to a parameter, or to the
-	// logarithm of a positive one. Derivatives that lead out of the box are not counted.
+	Seconds float64 // duration of the evaluation
+	// Slope is the largest absolute derivative of Log with respect to a parameter, or to the logarithm
+	// of a positive parameter. It excludes derivatives that point out of the box.
 	Slope float64
-	// Warning says that the local search that evaluated the point reached the limit of
-	// evaluations before it converged; "" if it converged. Its advice has the marks of
-	// package message.
+	// Warning is "" if the local search that evaluated the point has converged. Otherwise it says that
+	// the search reached the limit of evaluations, with advice in the format of package message.
 	Warning string
 }
 
@@ -67,7 +66,7 @@ const (
 	minNoise = 1e-9
 	// maxNoise is the largest λ relative to the mean of k(x, x): above it K is negligible.
 	maxNoise = 1e6
-	// maxEvaluations is the limit for one start of Maximize.
+	// maxEvaluations is the maximum number of evaluations for one start of Maximize.
 	maxEvaluations = 150
 )
 
@@ -107,35 +106,35 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par P
 // Params are the settings of Maximize.
 type Params struct {
 	solvers.EvidenceParams
-	Restarts int    // number of starts besides the point of the problem
-	Seed     uint64 // of the restarts
-	// Report, which may be nil, is called with the numbers of evaluations on all samples and on a
-	// part of them, each at most 150 for a start.
+	Restarts int    // number of starts in addition to the point of the problem
+	Seed     uint64 // seed of the restarts and of the part of the samples
+	// Report, which may be nil, is called with the numbers of evaluations on all samples and on a part
+	// of the samples, each at most 150 for each start.
 	Report func(all, part int)
 }
 
-// Maximize returns the points that a search for the largest log marginal likelihood has
-// evaluated, the best first: L-BFGS (Liu and Nocedal 1989) over the continuous parameters of
-// p.Kernel and λ, on logarithmic scales where they are positive, from the point of p and from
-// Restarts random points within a factor of ten of it. The parameters stay in a box around the
-// first start, and within the bounds of their rules; outside it the likelihood is the value at the
-// nearest point of the box minus a quarter of the squared distance, so that the search returns to
-// the box.
+// Maximize returns the points that a search for the largest log marginal likelihood has evaluated,
+// sorted so that the best is first. The search uses L-BFGS (Liu and Nocedal 1989) over the
+// continuous parameters of p.Kernel and λ, on logarithmic scales for positive parameters. It starts
+// from the point of p and from Restarts random points within a factor of ten of it. The parameters
+// stay in a box around the first start, and within the bounds of their rules; outside the box the
+// likelihood is replaced by its value at the nearest point of the box minus a quarter of the
+// squared distance, so that the search returns to the box.
 //
 // With 800 samples or more, the local searches from the starts use only a part of the samples,
 // because an evaluation then takes a hundredth of the time: a quarter of the samples, but at least
 // 400 and at most 2000, chosen by the seed. Their end points are evaluated with all samples, and
-// the search continues from the best of them with all samples: see finish.
+// the search continues from the best end point with all samples: see finish.
 //
 // The point of p.Kernel and a λ of a tenth of the mean of k(x, x), where rounding does not dominate
 // the matrix, is always among the results, and a p.Lambda of 0 means this λ. If the likelihood
 // cannot be computed at any start, the search starts at this point. Points whose likelihood cannot
-// be computed (see attempt.Numeric) are omitted; if there is no other point, Maximize returns the
-// error.
+// be computed (see attempt.Numeric) are omitted; if the likelihood cannot be computed at any point,
+// Maximize returns the error.
 //
 // Columns of zeros in p.Y carry no information about kernel and λ, and the likelihood is that of
-// the other columns. If there is no other column, the first start is the only point; a p.Lambda
-// of 0 then means 0.1.
+// the other columns. If all columns are zero, the first start is the only point, and a p.Lambda of
+// 0 means 0.1.
 func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) ([]Candidate, error) {
 	informed := nonzeroColumns(p.Y)
 	if informed.Cols == 0 {
@@ -187,14 +186,14 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Pa
 		return nil, fmt.Errorf("the likelihood could not be computed at any start: %w", h.err)
 	}
 	slices.SortStableFunc(h.found, func(a, b Candidate) int { return cmp.Compare(b.Log, a.Log) })
-	// A line search may return to a point, and points outside the box are moved to its
-	// boundary.
+	// Points may be equal, because a line search may return to a point and points outside the box are
+	// moved to its boundary.
 	return slices.CompactFunc(h.found, func(a, b Candidate) bool {
 		return a.Log == b.Log && a.Lambda == b.Lambda && a.Kernel.String() == b.Kernel.String()
 	}), nil
 }
 
-// nonzeroColumns returns h without its columns of zeros.
+// nonzeroColumns returns h without the columns that are zero.
 func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 	var list []int
 	for j := range h.Cols {
@@ -260,7 +259,8 @@ func (h *search) climb(x []float64, tol float64) error {
 	return nil
 }
 
-// stopped is an error that ends the search from all starts, unlike the error of a single point.
+// stopped returns the error that ends the search from all starts, or nil. The error of a single
+// point does not end the search.
 func (h *search) stopped() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// minAll is the number of samples from which on a search begins with a part of them.
+	// minAll is the minimum number of samples for which a search begins with a part of the samples.
 	minAll = 800
-	// minPart and maxPart bound the number of samples of that part, a quarter.
+	// minPart and maxPart bound the number of samples of this part, which is a quarter of all samples.
 	minPart, maxPart = 400, 2000
 )
 
 // part returns a search that uses only a part of the samples. It returns nil if there are fewer than
-// minAll samples, if the kernel looks its values up by the index of a sample, and if a target is 0
-// for the whole part, which then contains no information about the kernel.
+// minAll samples, if the kernel reads its values from a matrix by the index of a sample, or if a
+// target is 0 on the whole part, which then contains no information about the kernel.
 func (h *search) part() *search {
 	p := h.problem
-	var rows []int // of weight > 0
+	var rows []int // rows of weight > 0
 	for i := range p.Y.Rows {
 		if p.Weights == nil || p.Weights[i] > 0 {
 			rows = append(rows, i)
@@ -62,8 +62,8 @@ func (h *search) part() *search {
 }
 
 // climbParts runs a local search with a part of the samples from each start, evaluates the end
-// points with all samples and continues from the best of them. It leaves ends empty if there is no
-// such part, or if no end point has a likelihood that can be computed.
+// points with all samples and continues from the best end point. ends remains empty if there is no
+// such part, or if the likelihood cannot be computed at any end point.
 func (h *search) climbParts(starts [][]float64) error {
 	g := h.part()
 	if g == nil {
@@ -105,9 +105,9 @@ func (h *search) climbParts(starts [][]float64) error {
 }
 
 // nearer returns x with the parameters of the kernel limited to a factor of 100 from their start,
-// if this lowers the log likelihood of a part of the samples by at most 1 for each parameter. All
-// samples may show an influence of a parameter that the part does not show, and far from the start
-// the derivatives would vanish.
+// if this lowers the log likelihood of a part of the samples by at most 1 for each parameter. A
+// parameter that has no influence on the part may have influence on all samples, but far from the
+// start its derivative would vanish.
 func (h *search) nearer(x []float64) []float64 {
 	h.evaluate(x)
 	limit, y := h.value, slices.Clone(x)
@@ -157,8 +157,8 @@ func (h *search) curvature(x []float64) (*mat.SymDense, error) {
 
 // finish continues from x with all samples by a quasi-Newton method whose first matrix is
 // curvature, with the update of Broyden, Fletcher, Goldfarb and Shanno (Nocedal and Wright 2006,
-// chapter 6). It ends where a step would gain less than 10⁻⁵ in the log likelihood by the quadratic
-// model, or two steps in succession gain less than that.
+// chapter 6). It ends when the quadratic model predicts an increase of the log likelihood by less
+// than 10⁻⁵, or when two successive steps increase it by less than 10⁻⁵.
 func (h *search) finish(x []float64, curvature *mat.SymDense) error {
 	n := len(x)
 	x = slices.Clone(x)
@@ -205,8 +205,8 @@ func (h *search) finish(x []float64, curvature *mat.SymDense) error {
 	return nil
 }
 
-// newtonStep returns −B⁻¹g with the absolute values of the eigenvalues of B, at least 0.01, and with
-// a length of at most 1 along each eigenvector, which is a factor of e in a parameter.
+// newtonStep returns −B⁻¹g with the absolute values of the eigenvalues of B, at least 0.01, and with a
+// length of at most 1 along each eigenvector. A length of 1 is a factor of e in a positive parameter.
 func newtonStep(b *mat.SymDense, g []float64) []float64 {
 	step := make([]float64, len(g))
 	var e mat.EigenSym

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// partProblem has n samples of which the targets depend on the first two of three features, with
-// noise of standard deviation 0.1. Every fifth sample has the weight 0.
+// partProblem returns n samples whose targets depend on the first two of three features, with noise
+// of standard deviation 0.1. Every fifth sample has the weight 0.
 func partProblem(n int) solvers.Problem {
 	r := rand.New(rand.NewPCG(4, 0))
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigmas: []float64{2, 2, 2}}, X: backend.NewHost[float64](n, 3), Y: backend.NewHost[float64](n, 1), Lambda: 0.1}
@@ -28,9 +28,9 @@ func partProblem(n int) solvers.Problem {
 	return p
 }
 
-// TestPartFindsTheSameMaximum: a search that begins with a part of the samples ends within 10⁻³ of
-// the log likelihood of searches with all samples, and evaluates all samples at most half as
-// often.
+// TestPartFindsTheSameMaximum checks that a search that begins with a part of the samples reaches
+// the log likelihood of searches with all samples within 10⁻³, with at most half as many
+// evaluations on all samples.
 func TestPartFindsTheSameMaximum(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	p := partProblem(1000)
@@ -61,7 +61,7 @@ func TestPartFindsTheSameMaximum(t *testing.T) {
 	}
 }
 
-// TestPartWithoutInformation: where all targets of the part are 0, the search uses all samples.
+// TestPartWithoutInformation checks that the search uses all samples if all targets of the part are 0.
 func TestPartWithoutInformation(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	p := partProblem(1000)

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// Report is the report of a fit about its model, written as JSON. It omits what a restored model does not know, and figures that are not
-// finite, which JSON cannot represent.
+// Report is the report of a fit about its model, written as JSON. It omits values that a restored model does not have, and numbers that
+// are not finite, which JSON cannot represent.
 type Report struct {
 	Learner     string         `json:"learner"`
 	Outputs     int            `json:"outputs"`
@@ -17,9 +17,9 @@ type Report struct {
 	Solver      string         `json:"solver,omitempty"`
 	Residual    *float64       `json:"residual,omitempty"`
 	Reason      string         `json:"reason,omitempty"`     // why this solver was chosen
-	Iterations  int            `json:"iterations,omitempty"` // of an iterative solver
+	Iterations  int            `json:"iterations,omitempty"` // number of iterations of an iterative solver
 	Fallback    string         `json:"fallback,omitempty"`   // why the planned method failed
-	Notes       []string       `json:"notes,omitempty"`      // such as that the fit resumed from a checkpoint
+	Notes       []string       `json:"notes,omitempty"`      // notes, for example that the fit resumed from a checkpoint
 	MemoryBytes int64          `json:"memory_bytes,omitempty"`
 	Facts       map[string]any `json:"facts,omitempty"` // keyed by Fact.Key
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// descend minimizes F by gradient descent: θ ← θ − η∇F/Σw with the given rate η, where θ = (W,
-// b), or if the rate is 0 in the centered coordinates with a step size that the curvature of F
-// allows. It stops when gᵀM⁻¹g/2 in the metric M is below tol·F.
+// descend minimizes F by gradient descent, θ ← θ − η∇F/Σw with the given rate η, where θ = (W, b).
+// If the rate is 0, it works in the centered coordinates with a step size from a bound on the
+// curvature of F. It stops when gᵀM⁻¹g/2 in the metric M is below tol·F.
 func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	defer metric.free()
 	step := 1.0 // factor of −gradient
@@ -26,7 +26,7 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at
 		step = 2 / (sum + l.lambda) // H ≤ (½ trace of X̃ᵀX̃ + λ)I
 	}
 	for iter := 0; ; iter++ {
-		if _, err := l.separated(); err != nil { // the given number of steps is made
+		if _, err := l.separated(); err != nil { // if the number of steps is given, separable classes are no error
 			return p, iter, stalled, err
 		}
 		gain, err := l.gain(p, metric)
@@ -61,9 +61,9 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at
 	}
 }
 
-// uncentered returns, in the coordinates W and c = b + Wᵀx̄, the gradient with respect to W and b
-// that corresponds to the gradient g with respect to W and c: with ∇W + x̄ ∇cᵀ for W, b changes
-// by ∇c, and c also by x̄ᵀ times the change of W.
+// uncentered converts g, the gradient with respect to W and c = b + Wᵀx̄, to the gradient with
+// respect to W and b, and returns the latter as a change of W and c. W changes by ∇W + x̄ ∇cᵀ and b
+// by ∇c, so that c changes by ∇c plus x̄ᵀ times the change of W.
 func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	if l.mean == nil {
 		return g
@@ -152,11 +152,11 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 	return theta, at(1)
 }
 
-// batchLoss is the gradient over a batch of samples.
+// batchLoss computes the gradient over a batch of samples.
 type batchLoss struct {
 	*logit
 	rows, f, g backend.Host[float64] // rows is empty for sparse samples
-	sums       []float64             // for the intercepts; nil without intercepts
+	sums       []float64             // sums over the batch for the intercepts; nil if there are no intercepts
 }
 
 // batch returns the centered samples with the listed indices. Sparse samples are not centered.

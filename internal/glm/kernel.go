@@ -14,8 +14,8 @@ import (
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
 //
-// with one f for two classes and the softmax of C values for more. The minimum is unique, and
-// there λα_ic = w_i([y_i = c] − p_ic).
+// with one f for two classes, and the softmax of C functions for C > 2 classes. The minimum is
+// unique, and at the minimum λα_ic = w_i([y_i = c] − p_ic).
 //
 // Newton's method finds it for all classes together. With g = w([y = c] − p) and the weights W_ab
 // = w p_a([a = b] − p_b) of the Hessian at the current f, a step (δ, ε) of (α, b) solves
@@ -28,9 +28,9 @@ import (
 type KernelProblem struct {
 	Kernel    kernels.Kernel
 	X         backend.Host[float64] // n×d
-	Class     []int                 // of each sample
+	Class     []int                 // class of each sample
 	Classes   int                   // C
-	Weights   []float64             // w > 0; nil means all 1
+	Weights   []float64             // w > 0; nil if all weights are 1
 	Lambda    float64               // > 0
 	Intercept bool                  // fit an unpenalized b; otherwise b = 0
 }
@@ -50,9 +50,9 @@ func (p KernelProblem) Bytes(n int) int64 {
 
 // KernelParams are the settings of SolveKernel.
 type KernelParams struct {
-	Tol     float64 // bound of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
-	MaxIter int     // Newton steps; 0 is 100, and 500 with the factor
-	Memory  int64   // bytes that may be taken on the device; 0 means all its free memory
+	Tol     float64 // bound on ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 means 1e-6
+	MaxIter int     // maximum number of Newton steps; 0 means 100, or 500 with the factor
+	Memory  int64   // maximum number of bytes of device memory; 0 means all free memory of the device
 }
 
 // KernelResult is the minimum, or the result of the last step.
@@ -61,15 +61,15 @@ type KernelResult struct {
 	Intercept []float64             // b
 	Steps     int                   // number of Newton steps
 	Products  int                   // number of products with K
-	Rank      int                   // rank of the factor of K used; 0 means none
+	Rank      int                   // rank of the factor of K; 0 if no factor is used
 	Residual  float64               // ‖λα − w(y − p)‖ / ‖w(y − p)‖
 	Loss      float64               // value of the objective
 	Square    float64               // Σ_c α_cᵀKα_c
-	Warning   string                // why it stopped before reaching Tol; "" if it reached Tol
+	Warning   string                // why the solver stopped before reaching Tol; "" if it reached Tol
 }
 
-// SolveKernel solves p. If rounding error prevents further progress, or after MaxIter steps, it
-// stops with a Warning, unless λ is so small that solving over a factor of K is possible.
+// SolveKernel solves p. It stops with a Warning after MaxIter steps, or if rounding error prevents
+// further progress and λ is not so small that it can solve with a factor of K instead.
 func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult, error) {
 	f := newKernelLogit(t, p, par.Memory)
 	tol, limit, more := par.Tol, par.MaxIter, par.MaxIter
@@ -147,8 +147,8 @@ func (m *kernelLogit) weight(i int) float64 {
 	return m.weights[i]
 }
 
-// objective returns [y = c] − p at f, without cancellation where p is near 0 or 1,
-// and the value of the objective.
+// objective returns [y = c] − p at f, computed without cancellation for p near 0 or 1, and the
+// value of the objective.
 func (m *kernelLogit) objective(f, alpha backend.Host[float64], b []float64) (g backend.Host[float64], value float64) {
 	g = backend.NewHost[float64](f.Rows, f.Cols)
 	for i := range f.Rows {
@@ -168,8 +168,8 @@ func (m *kernelLogit) square(f, alpha backend.Host[float64], b []float64) (sum f
 	return max(sum, 0)
 }
 
-// gap sets g to [y = c] − p for the scores f of a sample, target being [y = c],
-// and returns −ln Pr(y).
+// gap sets g to [y = c] − p for the scores f of a sample, where target is [y = c], and returns −ln
+// Pr(y).
 func gap(g, f, target []float64) (loss float64) {
 	if len(f) == 1 {
 		sign := 2*target[0] - 1

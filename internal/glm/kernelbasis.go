@@ -11,23 +11,23 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// If λ is small relative to the rounding error of K, no factor of K + λW⁻¹ has a correct digit.
-// Neither has a factor of B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1): its
-// eigenvalues are between 1 and tr(WK)/λ, and since it is the same matrix scaled on both sides,
-// Cholesky fails at the same pivot (Higham 2002, theorem 10.6). α cannot be used either: λα = w(y
-// − p) makes α of the size 1/λ, and the rounding error of Kα grows with α. f can be computed
-// accurately. With K = FFᵀ, where F has as many columns as the rank of K, f = Fβ + b at the
-// samples, and
+// If λ is small relative to the rounding error of K, no factor of K + λW⁻¹ has a correct digit. The
+// factor of B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1) is no better: B has
+// eigenvalues up to 1 + tr(WK)/λ, and since B is K + λW⁻¹ scaled on both sides, Cholesky fails at
+// the same pivot (Higham 2002, theorem 10.6). α cannot be used either, because λα = w(y − p)
+// implies that α is proportional to 1/λ, and the rounding error of Kα grows with α. But f can be
+// computed accurately. With K = FFᵀ, where F has as many columns as the rank of K, f = Fβ + b at
+// the samples, and
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖β‖²
 //
-// is logistic regression on the rows of F, whose Hessian FᵀWF + λI is invertible without λ unless
-// the classes are separable; in that case W decreases with λ, and the Hessian is λ times a matrix
-// above I. The model's α is L⁻ᵀβ at the pivots of F, F_S = L, and 0 elsewhere; if K is singular,
-// this is another α with the same f.
+// is logistic regression on the rows of F, whose Hessian is FᵀWF + λI. FᵀWF is invertible unless
+// the classes are separable. If they are, W decreases with λ, and the Hessian is λ times a matrix
+// with eigenvalues ≥ 1. The model's α is L⁻ᵀβ at the pivots of F, F_S = L, and 0 elsewhere; if K is
+// singular, this is another α with the same f.
 
-// jointUnknowns is the largest number of unknowns for which Newton's method on the columns of F
-// treats all classes together: its Hessian has that order.
+// jointUnknowns is the maximum number of unknowns, which is the order of the Hessian, for which
+// Newton's method on the columns of F treats all classes together.
 const jointUnknowns = 4096
 
 func (m *kernelLogit) joint() bool {
@@ -38,7 +38,7 @@ func (m *kernelLogit) joint() bool {
 	return (rank+1)*m.f.Cols <= jointUnknowns
 }
 
-// byBasis fits on the columns of F, and returns nil if F has no columns.
+// byBasis fits the model with the columns of F as features. It returns nil if F has no columns.
 func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult, error) {
 	t := m.t
 	if !m.k.IsPSD() {
@@ -82,7 +82,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	if fit.Residual, err = m.checkBasis(fit, k.f, beta); err != nil {
 		return nil, err
 	}
-	// The error of the loss is about the square of the residual.
+	// The relative error of the loss is about the square of the residual.
 	if !(fit.Residual <= math.Sqrt(tol)) {
 		return nil, message.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: {raise $lambda|scale the features so that none is much larger than others}", fit.Residual, m.lambda)
 	}

@@ -22,7 +22,7 @@ type shortfall struct {
 	residual, tol float64
 }
 
-// text describes the shortfall, with marks for its advice.
+// text describes the shortfall, with advice in the format of package message.
 func (e *shortfall) text() string {
 	how := "did not converge within " + count.Of(e.steps, "Newton step")
 	if e.stalled {
@@ -86,8 +86,8 @@ func (m *kernelLogit) minimize(tol float64, most int) (*shortfall, error) {
 	return &shortfall{m.steps, false, r, tol}, nil
 }
 
-// residual returns ‖λα − g‖ / ‖g‖ for g = w([y = c] − p), or with an intercept the sums of g
-// divided by n if they are larger.
+// residual returns ‖λα − g‖ / ‖g‖ for g = w([y = c] − p). With an intercept it returns the sums of
+// g divided by n if these are larger.
 func (m *kernelLogit) residual() float64 {
 	rest, whole := 0.0, 0.0
 	sums := make([]float64, m.f.Cols)
@@ -107,7 +107,7 @@ func (m *kernelLogit) residual() float64 {
 	return rest / whole
 }
 
-// product sets to to K v.
+// product computes to = K v.
 func (m *kernelLogit) product(to, v backend.Host[float64]) error {
 	m.products++
 	b := m.t.B
@@ -118,9 +118,9 @@ func (m *kernelLogit) product(to, v backend.Host[float64]) error {
 	return b.Download(to, m.out)
 }
 
-// curved sets to to W(v + 1b), and returns the sums of its columns.
+// curved computes to = W(v + 1b) and returns the sums of its columns.
 //
-// It computes the rows as w Σ_b p_a p_b (v_a − v_b), which avoids cancellation if p is near 0 or
+// It computes the elements as w Σ_b p_a p_b (v_a − v_b), which avoids cancellation for p near 0 or
 // 1.
 func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64 {
 	c := len(b)
@@ -147,8 +147,8 @@ func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64
 	return sums
 }
 
-// step takes one Newton step, solved to the relative residual eta. It returns whether eta was
-// reached and whether the objective decreased.
+// step takes one Newton step, for which it solves to the relative residual eta. reached reports
+// whether eta was reached, and moved whether the objective decreased.
 func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	n, c := m.f.Rows, m.f.Cols
 	host := func() backend.Host[float64] { return backend.NewHost[float64](n, c) }
@@ -156,7 +156,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	// whose product is K p.
 	r, kr, d, kd, kp, h := host(), host(), host(), host(), host(), host()
 	s, e := make([]float64, c), make([]float64, c)
-	bend := 0.0 // the weight of b in the metric: the mean of the classes' 1ᵀW1
+	bend := 0.0 // the weight of b in the metric: the mean of 1ᵀW1 over the classes
 	for i := range n {
 		for k, g := range m.g.Row(i) {
 			w, a := m.weight(i), math.Abs(g)
@@ -217,8 +217,8 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		if err != nil {
 			return false, false, err
 		}
-		// Adding r/λ leaves −WKr/λ of r: the part of r in the null space of K is removed. The
-		// metric does not limit the part of r in that space.
+		// Adding r/λ to the step changes the residual to −WKr/λ, without the component of r in the null
+		// space of K. The metric does not control this component.
 		bent := m.curved(h, kr, make([]float64, c))
 		left := floats.Norm(h.Data, 2) / m.lambda
 		if m.intercept {
@@ -257,7 +257,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 			}
 		}
 		_, value := m.objective(f, alpha, b)
-		// Steps at the minimum change the value by less than its rounding error.
+		// Near the minimum, steps change the value by less than its rounding error.
 		if value <= m.value+64*epsilon*math.Abs(m.value) {
 			// f is recomputed from α, because sums of steps accumulate rounding errors.
 			if err := m.product(f, alpha); err != nil {
@@ -274,5 +274,5 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	if m.value-m.value != 0 {
 		return false, false, errors.New("the loss overflows: scale the features down")
 	}
-	return reached, false, nil // at the minimum up to rounding: the residual decides
+	return reached, false, nil // the point is the minimum up to rounding errors; the caller checks the residual
 }

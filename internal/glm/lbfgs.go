@@ -9,16 +9,16 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// lbfgsPairs is the number of steps that L-BFGS remembers: as many as take 64 MiB for few
-// unknowns, fewer for more, but at least 5.
+// lbfgsPairs returns the number of steps that L-BFGS stores: at most 20 and at least 5, and in
+// between as many as take 64 MiB.
 func lbfgsPairs(unknowns int) int { return min(max(64<<20/(3*8*unknowns), 5), 20) }
 
 // lbfgs minimizes F by the limited-memory BFGS method (Broyden, Fletcher, Goldfarb, Shanno). Its
 // initial inverse Hessian is a metric: the solution of M s = g. It stops when the estimated
-// remaining decrease of F is below tol of F. The estimate is the largest of gᵀs/2 by M, of the
-// same by the method's own inverse Hessian, and of an extrapolation of the last decreases,
-// because the first two are small if M is far from the Hessian. It hands over when F has been
-// evaluated so often that another method costs less.
+// remaining decrease of F is below tol of F. The estimate is the largest of three: gᵀs/2 with s
+// from M, gᵀs/2 with s from the inverse Hessian of L-BFGS, and an extrapolation of the last
+// decreases. The first two are too small if M is far from the Hessian. It stops as handedOver when
+// F has been evaluated so many times that another method costs less.
 //
 // Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage.
 func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
@@ -73,8 +73,8 @@ func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations in
 	}
 }
 
-// forecast returns the sum of future decreases if they continue to shrink at the rate of the last
-// ones.
+// forecast returns the sum of future decreases, assuming that they continue to shrink at the rate
+// of the last decreases.
 func forecast(falls []float64) float64 {
 	k := len(falls) - 1
 	if k < 2 {
@@ -87,8 +87,8 @@ func forecast(falls []float64) float64 {
 	return falls[k] * ratio / (1 - ratio)
 }
 
-// search moves along −direction until F has decreased by the required fraction of the slope. It
-// returns nil if rounding prevents that.
+// search finds a step along −direction by which F decreases by the required fraction of the slope.
+// It returns nil if rounding errors prevent such a decrease.
 func (l *logit) search(p *point, direction backend.Host[float64], slope float64) (*point, error) {
 	for t := 1.0; t > 1e-12; {
 		next, err := l.at(along(p.theta, -t, direction))
@@ -98,13 +98,13 @@ func (l *logit) search(p *point, direction backend.Host[float64], slope float64)
 		if next.value <= p.value+1e-4*t*slope {
 			return next, nil
 		}
-		// The minimum of the parabola through the known values and slope.
+		// The step is the minimum of the parabola with the known values and slope, within limits.
 		t = min(0.5*t, max(0.1*t, -slope*t*t/(2*(next.value-p.value-t*slope))))
 	}
 	return nil, nil
 }
 
-// secants are steps s with the change y of the gradient, M⁻¹y and sᵀy.
+// secants holds steps s with the change y of the gradient, M⁻¹y and sᵀy.
 type secants []secant
 
 type secant struct {
@@ -112,7 +112,8 @@ type secant struct {
 	sy       float64
 }
 
-// add records a step, without its M⁻¹y, unless the curvature along it is only rounding error.
+// add appends a step, without its M⁻¹y, unless the curvature along the step is not larger than its
+// rounding error.
 func (k secants) add(from, to *point) secants {
 	c := secant{s: along(to.theta, -1, from.theta), y: along(to.gradient, -1, from.gradient)}
 	if c.sy = dot(c.s, c.y); !(c.sy > 1e-14*math.Sqrt(dot(c.s, c.s)*dot(c.y, c.y))) {
@@ -131,12 +132,12 @@ func (k secants) refresh(m metric) (err error) {
 	return nil
 }
 
-// direction applies the inverse Hessian of the steps to g; M⁻¹g is given.
+// direction returns the product of the inverse Hessian that the steps define and g. plain is M⁻¹g.
 func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64] {
 	if len(k) == 0 {
 		return plain
 	}
-	// q = g − Σ α_i y_i, of which the earlier steps need only products, and r = M⁻¹q.
+	// q is g − Σ α_i y_i, and r is M⁻¹q.
 	q, r := along(g, 0, g), along(plain, 0, plain)
 	alpha := make([]float64, len(k))
 	for i := len(k) - 1; i >= 0; i-- {
@@ -153,8 +154,8 @@ func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64]
 	return r
 }
 
-// leastSpread is a lower bound of the mean of p(1−p) in M, for steps that lead to probabilities
-// near 0 and 1.
+// leastSpread is a lower bound of the mean of p(1−p) in M. It applies if a step leads to
+// probabilities near 0 and 1.
 const leastSpread = 1e-6
 
 // A metric is an approximation M of the Hessian.
@@ -166,8 +167,8 @@ type metric interface {
 	free()
 }
 
-// metricFeatures is the largest number of features for which M is a full matrix: 128 MiB. For
-// sparse samples, which may be small in comparison, it is limited to what Newton's method takes.
+// metricFeatures returns the largest number of features for which M is a full matrix, of at most
+// 128 MiB. For sparse samples, which may take little memory, the limit is that of Newton's method.
 func metricFeatures(x numeric.Points) int {
 	if x.Sparse != nil {
 		return newtonUnknowns
@@ -183,11 +184,11 @@ func (l *logit) metricOf(s stage) (metric, error) {
 	return &diagonalMetric{l: l}, nil
 }
 
-// floor is a lower bound of the diagonal of M for feature p, as a factor of the mean of p(1−p).
-// Each part is relative to the sum of squares of that feature, because a value relative to the
-// mean over all features would dominate features of a small scale. The parts are 1e-10 of Σ w(x −
-// x̄)², since rounding errors may be as large in directions without variance, and 1e5 roundings
-// of x̄ per sample, because the gradient of a feature that varies less is only rounding error.
+// floor is a lower bound of the diagonal of M for feature p, as a factor of the mean of p(1−p). Both terms
+// are relative to the sum of squares of feature p, because a value relative to the mean over all features
+// would dominate features of a small scale. The first term is 1e-10 of Σ w(x − x̄)², since rounding errors
+// may be equally large in directions without variance. The second is 1e5 roundings of x̄ for each sample,
+// because the gradient of a feature that varies less consists of rounding errors.
 func (l *logit) floor(p int) float64 {
 	floor := 1e-10*l.square[p] + math.SmallestNonzeroFloat64
 	if l.mean != nil {
@@ -246,8 +247,8 @@ func (l *logit) fullMetric() (m *fullMetric, err error) {
 	return m, b.Upload(m.gram, g)
 }
 
-// offCenter reports whether the mean of a feature is so large relative to its standard deviation
-// that XᵀX minus that of the means would lose more than four digits of its diagonal.
+// offCenter reports whether the mean of a feature is so large relative to its standard deviation that
+// subtracting the product of the means from XᵀX would lose more than four digits of the diagonal.
 func (l *logit) offCenter() bool {
 	for p, m := range l.mean {
 		if l.total*m*m > 1e4*l.square[p] {
@@ -332,7 +333,7 @@ func (m *fullMetric) free() {
 	}
 }
 
-// diagonalMetric is the diagonal of fullMetric's M.
+// diagonalMetric is the diagonal of the M of fullMetric.
 type diagonalMetric struct {
 	l      *logit
 	spread float64

@@ -17,9 +17,9 @@ import (
 type Solver string
 
 const (
-	Auto    Solver = ""                 // Newton if its step costs no more than the loss; otherwise LBFGS, followed by Newton once LBFGS has cost as much
+	Auto    Solver = ""                 // Newton if its step costs no more than the loss; otherwise LBFGS, followed by Newton once LBFGS has cost as much as Newton would
 	Newton  Solver = "newton"           // iteratively reweighted least squares: few steps of O(nd²C² + d³C³)
-	LBFGS   Solver = "lbfgs"            // steps of O(ndC) in the metric of the diagonal of XᵀX; after O(nd²) work, as much as XᵀX takes, the metric is XᵀX
+	LBFGS   Solver = "lbfgs"            // steps of O(ndC) in the metric of the diagonal of XᵀX, and of XᵀX itself after O(nd²) operations, which computing XᵀX takes
 	Descent Solver = "gradient-descent" // many steps of O(ndC)
 	SGD     Solver = "sgd"              // stochastic gradient descent by batches of samples; an approximation
 )
@@ -27,20 +27,21 @@ const (
 // Solvers lists all solvers except Auto.
 var Solvers = []Solver{Newton, LBFGS, Descent, SGD}
 
-// newtonUnknowns is the largest number of unknowns for which Auto uses Newton's method: 32 MiB.
+// newtonUnknowns is the largest number of unknowns for which Auto uses Newton's method, whose
+// Hessian then takes 32 MiB.
 const newtonUnknowns = 2048
 
 // Problem is logistic regression of n samples of C classes: the W and b that minimize
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
-// Two classes have one column, Pr(second | x) = 1/(1 + e^−f), f = wᵀx + b; C classes the
-// softmax of C columns, or with Reference C−1 columns beside f_C = 0.
+// For two classes W has one column, and Pr(second | x) = 1/(1 + e^−f) with f = wᵀx + b. For C > 2 classes
+// the probabilities are the softmax of C columns, or with Reference of C − 1 columns and f_C = 0.
 type Problem struct {
 	X         numeric.Points // n×d
 	Class     []int          // class of each sample; −1 for a sample of weight 0
 	Classes   int            // C
-	Weights   []float64      // w; nil means all 1
+	Weights   []float64      // w; nil if all weights are 1
 	Lambda    float64        // ≥ 0
 	Intercept bool           // fit an unpenalized b; otherwise b = 0
 	Reference bool           // for C > 2; with Lambda 0 it is always used
@@ -60,15 +61,15 @@ func (p Problem) columns() (int, bool) {
 // Params are the settings of a solver. The zero value of each has a default.
 type Params struct {
 	Solver  Solver
-	Tol     float64 // largest remaining decrease, relative to the loss; 0 is 1e-6 for Descent, 1e-2 for SGD, which only reports it, 1e-9 for the others
-	MaxIter int     // 0 is 100 for Newton, 1000 for Auto and LBFGS, 20000 for Descent, 20 epochs for SGD
-	Rate    float64 // step size of Descent and SGD on the mean loss; 0 means automatic
+	Tol     float64 // largest remaining decrease, relative to the loss; 0 means 1e-6 for Descent, 1e-2 for SGD, which does not stop at Tol but warns if it is not reached, and 1e-9 for the other solvers
+	MaxIter int     // maximum number of iterations; 0 means 100 for Newton, 1000 for Auto and LBFGS, 20000 for Descent, and 20 epochs for SGD
+	Rate    float64 // step size of Descent and SGD for the mean loss; 0 selects it automatically
 	Batch   int     // batch size of SGD; 0 is 32
-	Seed    uint64  // for the order of the samples in SGD
+	Seed    uint64  // seed of the order of the samples in SGD
 }
 
-// Bytes returns the device memory that Solve takes for n samples, and for sparse samples the Go memory
-// of the steps that L-BFGS remembers, which may be more.
+// Bytes returns the device memory that Solve takes for n samples. For sparse samples it includes the
+// Go memory of the steps that L-BFGS stores, which may be larger.
 func (l Params) Bytes(dev backend.Device, p Problem, n int) int64 {
 	c, _ := p.columns()
 	return l.bytes(dev, p.X, n, c)
@@ -100,7 +101,7 @@ func (l Params) batch() int {
 	return l.Batch
 }
 
-// limit is MaxIter or the given default.
+// limit returns MaxIter, or the given default if MaxIter is 0.
 func (l Params) limit(standard int) int {
 	if l.MaxIter == 0 {
 		return standard
@@ -116,16 +117,16 @@ type Result struct {
 	Iters       int
 	Evaluations int     // number of evaluations of the loss and its gradient
 	Loss        float64 // value of the objective
-	Gradient    float64 // the largest entry of its gradient
+	Gradient    float64 // largest absolute entry of the gradient of the objective
 	Gain        float64 // remaining decrease relative to the loss, which Tol bounds
 	Warning     string  // why the solver ended before Tol was reached; "" if Tol was reached
 }
 
 // Solve minimizes the loss of p. If the solver ends before Tol is reached, because of MaxIter or
-// because rounding hides every further step, the result has a Warning. If Lambda is 0 and the
-// classes can be separated, there is no minimum. With MaxIter this also leads to a Warning:
-// Descent makes all steps, and the other solvers end when the classes are separated. Without
-// MaxIter it is an error.
+// because rounding errors exceed the effect of further steps, the result has a Warning. If Lambda
+// is 0 and the classes can be separated, there is no minimum. With MaxIter this also leads to a
+// Warning: Descent takes all steps, and the other solvers end when the classes are separated. If
+// MaxIter is 0, separable classes are an error.
 func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	columns, reference := p.columns()
 	f, err := newLogit(t, p.X, p.Class, p.Weights, columns, reference, p.Lambda, p.Intercept)
@@ -158,12 +159,12 @@ type ending int
 const (
 	stalled    ending = iota // no step makes the loss smaller
 	exhausted                // the limit of iterations was reached
-	handedOver               // another method costs less
+	handedOver               // the next stage costs less
 	converged
 )
 
-// minimize returns the point at which the solvers end, and the part of the result that describes
-// the end.
+// minimize returns the point at which the solvers end, and a result with the fields that describe
+// the end set.
 func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	first, reported := math.NaN(), 0.0
 	at := func(tol, gain float64) error { // reports the progress from the first gain to tol
@@ -250,8 +251,8 @@ func (r *Result) warn(how ending, tol float64) {
 	r.Warning = fmt.Sprintf("%s %s: the loss may still fall by about %.2g of itself, more than the tolerance of %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, what, r.Gain, tol)
 }
 
-// stage is a solver and the number of evaluations of the loss after which the next stage
-// continues from its end.
+// stage is a solver and the number of evaluations of the loss after which the next stage continues
+// from its last point.
 type stage struct {
 	solver      Solver
 	tol         float64
@@ -260,9 +261,9 @@ type stage struct {
 	evaluations int
 }
 
-// stages chooses the stages by counted operations. It is not known beforehand whether the next
-// stage would cost less than the current one. Therefore the next stage begins once the current
-// one has cost as much as the next one will; the total is at most twice the better of both.
+// stages chooses the stages by counted operations. It is not known beforehand whether the next stage would
+// cost less than the current one. Therefore the next stage begins once the cost of the current stage equals
+// the expected cost of the next stage. The total cost is then at most twice the smaller of the two.
 func (l Params) stages(f *logit) []stage {
 	const lasting = math.MaxInt32
 	newton := stage{Newton, 1e-9, 100, false, lasting}
@@ -274,11 +275,12 @@ func (l Params) stages(f *logit) []stage {
 	}
 	c := f.costs()
 	mayNewton := l.Solver == Auto && (f.d+1)*f.c <= newtonUnknowns
-	// Without a penalty features that depend on each other are refused, by Newton's factor.
+	// Without a penalty, the factorization in Newton's method detects linearly dependent features,
+	// which are refused.
 	if mayNewton && (f.lambda == 0 || c.hessian <= newtonShare*c.eval) {
 		return []stage{newton}
 	}
-	// A second metric costs little compared with a few evaluations and is used at once.
+	// If the full metric costs little compared with a few evaluations, it is used from the start.
 	diagonal, full := stage{LBFGS, 1e-9, 1000, false, lasting}, stage{LBFGS, 1e-9, 1000, true, lasting}
 	var stages []stage
 	if f.d > metricFeatures(f.points) {
@@ -305,9 +307,9 @@ const (
 	fewEvaluations = 4
 )
 
-// costs are in operations of large matrix products, measured on two cores of an AMD EPYC
-// of family 25 with AVX-512, November 2026: a column of a product with X costs as much as
-// thin, which is bound by memory, the others by arithmetic.
+// costs are in units of the operations of large matrix products, measured on two cores of an AMD
+// EPYC of family 25 with AVX-512, November 2026. A column of a product with X, which is bound by
+// memory, costs thin times its operations; the other costs are bound by arithmetic.
 type costs struct{ eval, hessian, metric, solve float64 }
 
 func (l *logit) costs() costs {

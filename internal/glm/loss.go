@@ -40,17 +40,17 @@ type logit struct {
 	square    []float64 // Σ w_i (x_ip − x̄_p)²
 
 	x, w, s, g backend.Matrix[float64] // X, W, scores and residuals, gradient
-	// residual holds w_i (p_ic − [y_i = c]) of the last eval.
+	// residual holds w_i (p_ic − [y_i = c]) at the argument of the last eval.
 	residual  backend.Host[float64]
-	shared    bool                    // residual and s are the same memory
+	shared    bool                    // whether residual and s share memory
 	gradients []backend.Host[float64] // if shared: the gradients of parts of the samples
 	spread    float64                 // mean of p(1−p) at the last eval
 	evals     int
-	right     bool // all samples were classified correctly at the last eval
-	fixed     bool // the caller gave the number of iterations
+	right     bool // whether all samples were classified correctly at the last eval
+	fixed     bool // whether the caller set the number of iterations
 }
 
-// logitBytes returns the device memory of a logit of n samples like those of x.
+// logitBytes returns the device memory, in bytes, of a logit for n samples with the shape of the rows of x.
 func logitBytes(b backend.Backend[float64], x numeric.Points, n, c int) int64 {
 	if x.Sparse != nil {
 		return x.PlacedBytes(b, n) + 8*(int64(n)*2*int64(c)+2*int64(x.Cols)*int64(c))
@@ -98,7 +98,8 @@ func (l *logit) free() {
 	}
 }
 
-// parts runs f on all samples, in parts whose size does not depend on the number of workers.
+// parts calls f for the samples first to last − 1 in parts of the given size. Parts run in
+// parallel, but do not depend on the number of workers.
 func (l *logit) parts(first, last, size int, f func(part, first, last int)) {
 	parts := chunks(last-first, size)
 	var group sync.WaitGroup
@@ -121,8 +122,8 @@ func chunks(n, size int) int { return (n + size - 1) / size }
 // partRows is the number of samples of a part.
 const partRows = 512
 
-// moments sets the mean and the sum of squares of every feature in one pass, by sums of
-// differences from the first sample.
+// moments sets the mean and the sum of squares of every feature. It computes them in one pass from
+// the differences from the first sample.
 func (l *logit) moments(centered bool) {
 	if l.points.Sparse != nil {
 		l.sparseMoments(centered)
@@ -169,8 +170,8 @@ func (l *logit) moments(centered bool) {
 	}
 }
 
-// sparseMoments is moments for sparse samples: each element that is not stored adds x̄² to the
-// sum of squares.
+// sparseMoments implements moments for sparse samples. Each element that is not stored adds x̄² to
+// the sum of squares.
 func (l *logit) sparseMoments(centered bool) {
 	x := l.points.Sparse
 	mean, stored := make([]float64, l.d), make([]float64, l.d)
@@ -216,10 +217,10 @@ type point struct {
 	value           float64
 }
 
-// start returns the point 0.
+// start returns the point θ = 0.
 func (l *logit) start() (*point, error) { return l.at(l.zero()) }
 
-// at returns a point.
+// at returns the point θ with its value and gradient.
 func (l *logit) at(theta backend.Host[float64]) (*point, error) {
 	p := &point{theta: theta, gradient: l.zero()}
 	var err error
@@ -287,7 +288,7 @@ func (l *logit) center(gradient backend.Host[float64], sums []float64) {
 }
 
 // tally holds the contributions of a set of samples to the loss, to the mean of p(1−p) and to the
-// gradient of the intercepts, and whether all of them are classified correctly.
+// gradient of the intercepts, and whether all samples are classified correctly.
 type tally struct {
 	loss, spread float64
 	sums         []float64
@@ -308,9 +309,9 @@ func (l *logit) tallied(parts []tally) tally {
 	return all
 }
 
-// pass computes l.residual from the W in l.w, and l.g as Xᵀ times it. If the device shares its
-// memory, X is read only once: each worker processes its parts block by block, and a block is
-// still in its cache when the gradient reads it.
+// pass computes l.residual from the W in l.w, and the product Xᵀ·residual in l.g. If the device
+// uses Go memory, X is read only once: each worker processes its parts block by block, and a block
+// is still in its cache when the gradient reads it.
 func (l *logit) pass(shift []float64) (tally, error) {
 	b := l.t.B
 	if !l.shared {
@@ -362,12 +363,12 @@ func (l *logit) pass(shift []float64) (tally, error) {
 	return l.tallied(list), b.Upload(l.g, sum)
 }
 
-// blockElements is the number of elements of X, per column of W and for up to 8 columns, that are
-// in a worker's cache at a time: 512 KiB.
+// blockElements is the number of elements of X that a worker reads into its cache at a time, 512
+// KiB, divided among up to 8 columns of W.
 const blockElements = 1 << 16
 
 // unpackedOps is the number of multiplications of the largest product that package cpu computes
-// without packing X. For several columns packing takes half of the time.
+// without packing X. For several columns packing would take half of the time.
 const unpackedOps = 1 << 18
 
 // gradientRows is the number of samples whose gradients are summed before they are added to the
@@ -425,9 +426,9 @@ func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []f
 }
 
 // exponents replaces the scores f of a sample: those of the other classes become their difference
-// from the largest score, which it returns, and that of its own class becomes −∞. The lead is the
-// score of the sample's class minus the largest other score. For two classes with a score z =
-// −lead of the other class, f becomes −|z|.
+// from the largest score, which it returns, and that of its own class becomes −∞. lead is the score
+// of the sample's class minus the largest other score. For two classes, whose only score f gives
+// the score z = −lead of the other class, f becomes −|z|.
 func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	if l.two() {
 		if lead = f[0]; class == 0 {
@@ -455,7 +456,7 @@ func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	return own - other + 0*largest, largest // NaN if scores overflow
 }
 
-// probabilities converts the exponentials of the results of exponents to p − [y = c], without
+// probabilities converts f, the exponentials of the results of exponents, to p − [y = c] without
 // cancellation, and returns −ln Pr(y).
 func (l *logit) probabilities(f []float64, class int, lead, largest float64) (loss float64) {
 	if l.two() {
@@ -469,7 +470,7 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 		}
 		return max(-lead, 0) + math.Log1p(e)
 	}
-	rest, own := 0.0, 1.0 // rest is the sum over all classes but the sample's
+	rest, own := 0.0, 1.0 // rest is the sum over all classes except that of the sample
 	for _, e := range f {
 		rest += e
 	}
@@ -493,14 +494,15 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 	return elementary.Log(sum) - lead
 }
 
-// two reports whether the only column is the difference of two classes.
+// two reports whether there are two classes, which share one column.
 func (l *logit) two() bool { return l.c == 1 && !l.reference }
 
-// unbounded says why the loss has no minimum if λ = 0 and all samples are classified correctly.
+// unbounded is the error text if λ = 0 and all samples are classified correctly, so that the loss
+// has no minimum.
 const unbounded = "the classes can be separated, so that without a penalty w grows without end: {raise $lambda}"
 
-// separated reports whether this is the case. It is an error if the caller did not give the
-// number of iterations.
+// separated reports whether λ = 0 and all samples are classified correctly. If so, it also returns
+// an error unless the caller has set the number of iterations.
 func (l *logit) separated() (bool, error) {
 	if l.lambda > 0 || !l.right {
 		return false, nil
@@ -511,7 +513,7 @@ func (l *logit) separated() (bool, error) {
 	return true, nil
 }
 
-// coef returns W and the intercepts of f(x) = Wᵀx + b at θ, for K > 2 classes always with K
+// coef returns W and the intercepts of f(x) = Wᵀx + b at θ. For K > 2 classes they always have K
 // columns.
 func (l *logit) coef(theta backend.Host[float64]) (backend.Host[float64], []float64) {
 	columns := l.c

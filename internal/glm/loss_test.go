@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// TestLossOfManyParts: the loss and the gradient of so many samples that parts of 512 do not
-// suffice are the sums over the samples, for any number of workers, and for dense and sparse
-// samples.
+// TestLossOfManyParts checks that the loss and the gradient are the sums over the samples if there
+// are so many samples that parts are larger than 512, for any number of workers, and for dense and
+// sparse samples.
 func TestLossOfManyParts(t *testing.T) {
 	const n, d = 64*partRows + 700, 3
 	seed := rand.Uint64()
@@ -78,7 +78,7 @@ func TestLossOfManyParts(t *testing.T) {
 			}
 			first = point.gradient
 			value, gradient, size := plainLoss(p, l.mean, theta)
-			// Rounding of n·d terms, and of sums of n of them.
+			// The tolerance covers the rounding errors of the terms and of sums of n terms.
 			limit := 4 * n * epsilon * size
 			if math.Abs(point.value-value) > limit {
 				t.Errorf("%d classes: loss %v, want %v", classes, point.value, value)
@@ -112,7 +112,7 @@ func plainLoss(p Problem, mean []float64, theta backend.Host[float64]) (value fl
 				f[c] += w * v
 			}
 		}
-		first := 0 // the class of column 0
+		first := 0 // first is the class of column 0
 		if p.Classes == 2 {
 			f, first = []float64{0, f[0]}, 1
 		} else if p.Reference {

@@ -15,7 +15,7 @@ import (
 //	H_ab = X̃ᵀ diag(w_i p_ia ([a = b] − p_ib)) X̃ + [a = b] λI′
 //
 // over X̃ = (x − x̄, 1), and is halved until F decreases by the required fraction. It stops when
-// the decrease predicted by the second-order model is below tol of F.
+// the decrease predicted by the second-order model is below tol·F.
 func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	for iter := 0; ; iter++ {
 		if done, err := l.separated(); done {
@@ -39,8 +39,8 @@ func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, 
 			if next, err = l.at(along(p.theta, -t, step)); err != nil {
 				return p, iter, stalled, err
 			}
-			// The rounding error of F is allowed in addition: the last steps change F by less
-			// than that.
+			// The rounding error of F is allowed in addition, because the last steps change F by less than
+			// its rounding error.
 			accepted = next.value <= p.value-1e-4*t*decrement+16*0x1p-52*p.value
 		}
 		if accepted {
@@ -65,13 +65,13 @@ func hessianBytes(n, d, c int) int64 {
 	return 8 * e
 }
 
-// hessianRows is the number of samples that are weighted at a time: 4 MiB.
+// hessianRows returns the number of samples that are weighted at a time, which take 4 MiB.
 func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
 
 // newtonStep returns H⁻¹ gradient at the point of the last eval. If the penalty makes H positive
-// definite, but not to working precision, its diagonal is raised by its rounding error or
-// somewhat more: the step is then shorter and leads to the same minimum, because the gradient is
-// not changed.
+// definite, but not to working precision, its diagonal is increased by its rounding error or
+// slightly more. The step is then shorter, but the iteration has the same minimum, because the
+// gradient is not changed.
 func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64], error) {
 	b, m := l.t.B, l.d+1
 	size := m * l.c
@@ -140,7 +140,7 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 	return step, nil
 }
 
-// diagonal returns the diagonal of a matrix, read in square blocks along it.
+// diagonal returns the diagonal of a matrix. It reads square blocks along the diagonal from the device.
 func (l *logit) diagonal(h backend.Matrix[float64]) ([]float64, error) {
 	size, _ := h.Dims()
 	side := min(size, 64)
@@ -159,7 +159,7 @@ func (l *logit) diagonal(h backend.Matrix[float64]) ([]float64, error) {
 
 // checkRank rejects a factor with negligible pivots if there is no penalty, because the rank is
 // then not guaranteed. A pivot is negligible if it does not exceed the rounding error of the
-// original diagonal: n roundings of each sum, and as many steps of elimination.
+// original diagonal, which has n roundings for each sum and one for each step of elimination.
 func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) error {
 	if l.lambda > 0 {
 		return nil
@@ -176,7 +176,7 @@ func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) er
 	return nil
 }
 
-// hessian sets the lower triangle of h.
+// hessian computes the lower triangle of H in h.
 func (l *logit) hessian(h backend.Matrix[float64]) error {
 	b, m, rows := l.t.B, l.d+1, hessianRows(l.d)
 	plain, scaled := backend.NewHost[float64](min(rows, l.n), m), backend.NewHost[float64](min(rows, l.n), m)
@@ -234,7 +234,7 @@ func (l *logit) curvature(i, a, c int) float64 {
 		return 0
 	}
 	residual := l.residual.Row(i)
-	if a == c { // p or 1 − p, whichever is available without cancellation
+	if a == c { // p or 1 − p, depending on which one is available without cancellation
 		q := math.Abs(residual[a]) / w
 		return math.Sqrt(max(w*q*(1-q), 0))
 	}
@@ -249,10 +249,10 @@ func (l *logit) curvature(i, a, c int) float64 {
 }
 
 // penalize adds λ to the diagonal of h, except for the intercepts. If W has a column for each
-// class, adding the same vector to all of them changes no probability: in these directions H is
-// only λ, and 0 for the intercepts, so small relative to the rest of H that rounding may hide it.
-// The gradient is 0 along them, and H does not couple them with others. The mean of the classes'
-// diagonals, which is added there, therefore changes no step.
+// class, adding the same vector to all columns changes no probability. In these directions H equals
+// λ, and 0 for the intercepts, which may be less than the rounding errors of H. The gradient is 0
+// in these directions, and H does not couple them with other directions. Adding the mean of the
+// classes' diagonals in these directions therefore changes no step.
 func (l *logit) penalize(h backend.Matrix[float64]) error {
 	m := l.d + 1
 	add := make([]float64, m*l.c)

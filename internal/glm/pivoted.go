@@ -12,18 +12,18 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// pivoted is K = k(X, X) = FFᵀ up to rounding; F is n×r, where r is the numerical rank of K. The
-// function f(x) = k(x, X_S)L⁻ᵀβ has the values Fβ at X and the norm ‖β‖, where S are the pivots
-// and L = F_S is lower triangular.
+// pivoted is the factorization K = k(X, X) = FFᵀ, up to rounding errors. F is n×r, where r is the
+// numerical rank of K. The function f(x) = k(x, X_S)L⁻ᵀβ has the values Fβ at X and the norm ‖β‖,
+// where S are the pivots and L = F_S is lower triangular.
 type pivoted struct {
 	f      backend.Host[float64]
-	pivots []int // S, rows of X in the order in which they were chosen
+	pivots []int // S: rows of X in the order of the elimination
 }
 
-// pivotedCholesky factors k(X, X) with the largest pivot first, until the remaining diagonal is
-// only rounding error (Higham 2002, section 10.3): O(nr(r + d)) operations. It takes n×n elements
-// on the device, or n×d for the linear kernel; limit bounds the bytes, and 0 means all free
-// memory. K has to be positive semidefinite.
+// pivotedCholesky factors k(X, X) by Cholesky factorization with complete pivoting, until the
+// remaining diagonal consists of rounding errors (Higham 2002, section 10.3). It takes O(nr(r + d))
+// operations. It takes n×n elements on the device, or n×d for the linear kernel. limit bounds the
+// memory in bytes; 0 means all free memory. K must be positive semidefinite.
 func pivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, x backend.Host[float64], limit int64) (pivoted, error) {
 	none := pivoted{}
 	columns := func(n int) int {

@@ -21,7 +21,7 @@ func TestPivotedCholesky(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		x := backendtest.Normal(31, 90, 3)
 		t.Log("seed 31")
-		copy(x.Row(7), x.Row(3)) // the same sample twice
+		copy(x.Row(7), x.Row(3)) // equal samples
 		for _, test := range []struct {
 			k    kernels.Kernel
 			rank int
@@ -39,7 +39,7 @@ func TestPivotedCholesky(t *testing.T) {
 			want := mat.NewDense(90, 90, nil)
 			want.Apply(func(i, j int, _ float64) float64 { return kernels.Eval(test.k, x.Row(i), x.Row(j)) }, want)
 			largest := mat.Max(want)
-			// The columns end when every remaining diagonal element is below a rounding error of
+			// The factorization ends when every remaining diagonal element is below a rounding error of
 			// n·8ε√n times the largest element.
 			product.Sub(&product, want)
 			if off := mat.Norm(&product, 2); !(off <= 90*8*numeric.Epsilon*math.Sqrt(90)*largest*90) {

@@ -11,23 +11,23 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// block is one solve for up to BlockWidth columns.
+// block is the state of one solve with up to BlockWidth columns.
 type block[T backend.Float] struct {
 	*Solver[T]
 	n, columns  int
-	from        int                     // number of the first column among all columns
+	from        int                     // index of the block's first column among all columns
 	all         backend.Matrix[float64] // the right-hand sides of all blocks
 	rhs         backend.Matrix[float64]
 	goal        []float64
-	norms       []float64 // of the columns of R
+	norms       []float64 // norms of the columns of R
 	width       int       // number of directions in P
 	iter, since int       // iterations, and iterations without progress
-	best, truth float64   // the smallest residual, and the residual at the last replacement
-	kept        float64   // the residual of the X that is kept
-	first       float64   // the residual after the first iteration; 0 if that was before a restore
+	best, truth float64   // best: the smallest residual; truth: the residual at the last replacement of R
+	kept        float64   // the residual of the stored X
+	first       float64   // the residual after the first iteration; 0 if the solve was restored after this iteration
 }
 
-// run solves for the block, from the beginning or from a State.
+// run solves for the block, either from X = 0 or from a State.
 func (k *block[T]) run(resumed *State) error {
 	start := k.start
 	if resumed != nil {
@@ -99,8 +99,8 @@ func (k *block[T]) run(resumed *State) error {
 	return k.finish()
 }
 
-// remaining returns the number of iterations that bring the residual from now to 1 if each reduces it by
-// the mean factor of the last steps, in which it fell from first to now.
+// remaining returns the number of iterations that reduce the residual from now to 1, assuming that each
+// iteration reduces it by the mean factor of the last steps, in which it decreased from first to now.
 func remaining(first, now float64, steps int) float64 {
 	if !(now < first) {
 		return math.Inf(1)
@@ -124,8 +124,8 @@ func (k *block[T]) start() error {
 		return err
 	}
 	if k.Limit > 0 {
-		// Each solve covers the same part of the reduction, and there are as many solves as
-		// needed.
+		// The reduction of the residual is divided equally among the smallest sufficient number of
+		// solves.
 		for j, goal := range k.goal {
 			if v := k.norms[j]; goal < v*k.Limit && goal > 0 {
 				rounds := math.Ceil(elementary.Log(goal/v) / elementary.Log(k.Limit))
@@ -149,7 +149,7 @@ func (k *block[T]) start() error {
 	return k.orthogonalize(active)
 }
 
-// conjugateTo computes Z ← Z − P (PᵀQ)⁻¹ QᵀZ with the factor s of PᵀQ.
+// conjugateTo computes Z ← Z − P (PᵀQ)⁻¹ QᵀZ for the active columns of Z, where s is the factor of PᵀQ.
 func (k *block[T]) conjugateTo(s numeric.Small, active int) error {
 	p, q, z := k.part(k.p, s.Rows), k.part(k.q, s.Rows), k.part(k.z, active)
 	beta, err := k.inner(q, z)
@@ -182,7 +182,7 @@ func (k *block[T]) measure() error {
 	return nil
 }
 
-// step does one iteration.
+// step performs one iteration.
 func (k *block[T]) step() error {
 	p, q := k.part(k.p, k.width), k.part(k.q, k.width)
 	x, r := k.part(k.x, k.columns), k.part(k.r, k.columns)
@@ -191,7 +191,7 @@ func (k *block[T]) step() error {
 		err = k.b.Sync()
 	}
 	if err != nil {
-		// X, R and P are unchanged: nothing is lost.
+		// X, R and P are unchanged, so that the state can be saved.
 		if k.Save != nil && k.frame.Ctx.Err() != nil {
 			*k.Products--
 			if err := k.save(k.raw); err != nil {
@@ -223,7 +223,7 @@ func (k *block[T]) step() error {
 		return err
 	}
 	k.iter++
-	if left := k.left(); !(left > 1) { // also true for NaN, which run refuses
+	if left := k.left(); !(left > 1) { // the condition is also true for NaN, which run detects
 		k.last = &s
 		return nil
 	}
@@ -240,7 +240,7 @@ func (k *block[T]) step() error {
 	return nil
 }
 
-// product computes q ← A p; z is free at that point.
+// product computes q ← A p. It uses Z as scratch memory.
 func (k *block[T]) product(q, p backend.Matrix[T]) error {
 	_, c := p.Dims()
 	*k.Products++
@@ -249,7 +249,7 @@ func (k *block[T]) product(q, p backend.Matrix[T]) error {
 
 // replace computes R ← rhs − A X.
 func (k *block[T]) replace() error {
-	k.last = nil // Q is overwritten
+	k.last = nil // the next statement overwrites Q
 	x, r, q := k.part(k.x, k.columns), k.part(k.r, k.columns), k.part(k.q, k.columns)
 	if err := k.product(q, x); err != nil {
 		return err
@@ -306,11 +306,11 @@ func (k *block[T]) orthogonalize(active int) error {
 	if err := k.combine(1, z, basis, 0, k.part(k.p, k.width)); err != nil {
 		return err
 	}
-	return k.b.Sync() // from here to the end of the next product the state is complete
+	return k.b.Sync() // the state is complete from here to the end of the next product
 }
 
-// independence is the fraction of the square of a column that must remain after projecting out
-// the preceding columns: squares have the rounding error of T.
+// independence returns the fraction of the squared norm of a column that must remain after projecting out
+// the preceding columns. It depends on T, because squared norms have the rounding error of T.
 func independence[T backend.Float]() float64 {
 	if numeric.PrecisionOf[T]() == "float32" {
 		return 1e-5
@@ -349,7 +349,7 @@ func (k *block[T]) combine(sign T, u backend.Matrix[T], s numeric.Small, beta T,
 	return nil
 }
 
-// save saves the state, read through b.
+// save saves the state, which it reads through b.
 func (k *block[T]) save(b backend.Backend[T]) error {
 	_, columns := k.all.Dims()
 	st := State{
@@ -376,7 +376,7 @@ func (k *block[T]) save(b backend.Backend[T]) error {
 	return k.Save(st)
 }
 
-// restore replaces start when resuming from a State. The right-hand sides are on the device.
+// restore sets the block from a State, instead of start. The right-hand sides are on the device.
 func (k *block[T]) restore(st *State) error {
 	k.iter, k.since, k.best, k.truth = st.Iter, st.Since, float64(st.Lowest), float64(st.Truth)
 	k.kept = float64(st.Kept)
@@ -397,14 +397,14 @@ func (k *block[T]) restore(st *State) error {
 	return k.measure()
 }
 
-// BreakdownError says that the numbers of a solve exceeded the range of their precision; a solve
-// in a higher precision may succeed.
+// BreakdownError reports that numbers in a solve exceeded the range of their precision. A solve in
+// a higher precision may succeed.
 type BreakdownError struct{ error }
 
 func (e *BreakdownError) Unwrap() error { return e.error }
 
-// finish copies X over the right-hand sides. The norms of conjugate gradients oscillate, so that
-// a solve that ended above its goal returns the X of the smallest residual.
+// finish overwrites the right-hand sides with X. If the solve ended above its goal, it takes the X
+// with the smallest residual, because the norms of conjugate gradients oscillate.
 func (k *block[T]) finish() error {
 	x := k.x
 	if k.Stopped != "" && k.left() > 2*k.kept {

@@ -4,5 +4,5 @@
 //	solver.go    the solver, which divides the right-hand sides into blocks of up to BlockWidth columns
 //	block.go     the iteration, with rank detection and replacement of residuals
 //	state.go     the state of an interrupted solve, from which another solve continues
-//	operator.go  K + λW⁻¹ as an operator: K stored, evaluated for every product, or a·XXᵀ + c·11ᵀ
+//	operator.go  K + λW⁻¹ as an operator, with K stored, evaluated for every product, or equal to a·XXᵀ + c·11ᵀ
 package krylov

@@ -37,8 +37,7 @@ func (a diagonal[T]) Apply(q, p, _ backend.Matrix[T]) error {
 	return a.b.Upload(q, h)
 }
 
-// problem is diag(d) X = B, where B has the given number of columns, with the arguments of a
-// solve.
+// problem is a system diag(d) X = B with the arguments of a solve.
 type problem struct {
 	frame run.Frame
 	d     []float64
@@ -58,7 +57,7 @@ func newProblem(t *testing.T, dev backend.Device, d []float64, columns int) *pro
 	return p
 }
 
-// solve returns the solution, and the solver, which is freed.
+// solve returns the solution and the solver, whose memory has been freed.
 func solve[T backend.Float](t *testing.T, p *problem, b backend.Backend[T], par krylov.Params, from *krylov.State) (backend.Host[float64], string, error) {
 	t.Helper()
 	n, c := p.b.Rows, p.b.Cols
@@ -96,7 +95,7 @@ func solve[T backend.Float](t *testing.T, p *problem, b backend.Backend[T], par 
 	return x, s.Stopped, err
 }
 
-// residual returns the largest ‖b − diag(d)x‖ of all columns.
+// residual returns the largest ‖b − diag(d)x‖ over the columns.
 func (p *problem) residual(x backend.Host[float64]) float64 {
 	worst := 0.0
 	for j := range x.Cols {
@@ -110,9 +109,9 @@ func (p *problem) residual(x backend.Host[float64]) float64 {
 	return worst
 }
 
-// TestSolverReachesGoal: a matrix with 9 different eigenvalues takes 9 products with one
-// column, and in exact arithmetic at most 9 with several columns, with more columns than one
-// block holds, and with linearly dependent columns.
+// TestSolverReachesGoal checks that a matrix with 9 distinct eigenvalues takes 9 products with one
+// column. In exact arithmetic it takes at most 9 with several columns, with more columns than one
+// block has, and with linearly dependent columns.
 func TestSolverReachesGoal(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		dev := backendtest.Device(t, name)
@@ -141,8 +140,8 @@ func TestSolverReachesGoal(t *testing.T) {
 	}
 }
 
-// TestSolverStops: a solve that ends above its goal says why, also for a right-hand side that
-// is not finite.
+// TestSolverStops checks that a solve that ends above its goal gives the reason, also for a
+// right-hand side that is not finite.
 func TestSolverStops(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	d := make([]float64, 40)
@@ -151,7 +150,7 @@ func TestSolverStops(t *testing.T) {
 	}
 	for _, c := range []struct {
 		par  krylov.Params
-		last float64 // element of d
+		last float64 // last element of d
 		want string
 	}{
 		{krylov.Params{MaxSteps: 3}, 1, "no convergence within 3 iterations"},
@@ -171,8 +170,8 @@ func TestSolverStops(t *testing.T) {
 	}
 }
 
-// TestSolverGoesOn: a solve that resumes from the state of any step gives the same bits as an
-// uninterrupted solve, in both precisions.
+// TestSolverGoesOn checks that a solve that resumes from the state of any step gives the same bits
+// as an uninterrupted solve, in both precisions.
 func TestSolverGoesOn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	d := make([]float64, 50)
@@ -212,8 +211,8 @@ func goesOn[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend
 	}
 }
 
-// TestOperators: with K stored, not stored, and of an affine kernel, A p agrees with the
-// definition.
+// TestOperators compares A p with its definition for a stored K, for a K that is not stored, and
+// for an affine kernel.
 func TestOperators(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		dev := backendtest.Device(t, name)
@@ -262,7 +261,7 @@ func TestOperators(t *testing.T) {
 							term := kernels.Eval(k, x.Row(i), x.Row(l)) * v.Row(l)[j]
 							want, size = want+term, size+math.Abs(term)
 						}
-						// 100 units of rounding for a kernel value, and n for the sum.
+						// The tolerance is 100 roundings for a kernel value and n for the sum.
 						if !(math.Abs(got.Row(i)[j]-want) <= (100+n)*0x1p-52*size) {
 							t.Errorf("%s, %v, stored %v: element (%d, %d) is %v, want %v", name, k, stored, i, j, got.Row(i)[j], want)
 						}
@@ -278,10 +277,10 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// TestReview checks that a solve calls Review after ten iterations with the number of iterations that
-// the others take, to within half of it, and that a text ends the solve with a solution that is no worse
-// than 0. For eigenvalues that are spread evenly, the residual decreases by nearly the same factor in
-// each iteration, and faster only at the end.
+// TestReview checks that a solve calls Review after ten iterations, that its estimate of the remaining
+// iterations is correct to within half of their number, and that a text returned by Review ends the
+// solve with a solution that is not worse than 0. For eigenvalues that are spread evenly, the residual
+// decreases by nearly the same factor in each iteration, and faster only at the end.
 func TestReview(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	d := make([]float64, 1000)

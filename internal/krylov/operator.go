@@ -12,12 +12,12 @@ import (
 // An Operator is A = K + λW⁻¹ on the device, for products.
 type Operator[T backend.Float] interface {
 	run.Releaser
-	// Apply queues q ← A p, both n×c; it waits only where it needs the host.
-	// spare, n×c, is overwritten.
+	// Apply queues q ← A p for n×c matrices. It waits only if it needs the host. It overwrites spare,
+	// which is n×c.
 	Apply(q, p, spare backend.Matrix[T]) error
 }
 
-// OperatorParams say how an operator stores K.
+// OperatorParams specifies an operator.
 type OperatorParams struct {
 	Kernel  kernels.Kernel
 	Shift   []float64 // the diagonal λW⁻¹, of length 1 or n
@@ -26,7 +26,8 @@ type OperatorParams struct {
 	Fixed   bool // store K with 16 bits per element
 }
 
-// NewOperator makes K + λW⁻¹ from X, n×d on the device, which must stay there if K is not stored.
+// NewOperator returns the operator K + λW⁻¹ for the n×d matrix X on the device. If K is not stored,
+// X must remain on the device while the operator is used.
 func NewOperator[T backend.Float](mem *run.Arena, b backend.Backend[T], x backend.Matrix[T], par OperatorParams) (Operator[T], error) {
 	if !par.Stored {
 		if f, ok := AffineOf(par.Kernel); ok {
@@ -86,7 +87,7 @@ type unstored[T backend.Float] struct {
 	b      backend.Backend[T]
 	kernel kernels.Kernel
 	x      backend.Matrix[T]
-	shift  []float64 // of length 1 or n
+	shift  []float64 // λW⁻¹, of length 1 or n
 }
 
 func (u *unstored[T]) Free() {}
@@ -96,8 +97,7 @@ func (u *unstored[T]) Apply(q, p, spare backend.Matrix[T]) error {
 	return addShifted(u.b, q, p, spare, u.shift)
 }
 
-// addShifted queues q ← q + D p for the diagonal D, of length 1 or n; spare is
-// overwritten.
+// addShifted queues q ← q + D p for the diagonal d of D, of length 1 or n. It overwrites spare.
 func addShifted[T backend.Float](b backend.Backend[T], q, p, spare backend.Matrix[T], d []float64) error {
 	_, c := p.Dims()
 	if len(d) == 1 {
@@ -111,8 +111,8 @@ func addShifted[T backend.Float](b backend.Backend[T], q, p, spare backend.Matri
 	return nil
 }
 
-// Affine is a kernel a·xᵀz + c. Its matrix is aXXᵀ + c·11ᵀ, so that a product with v takes 4nd +
-// 4n operations as aX(Xᵀv) + c·1(1ᵀv), instead of 2n²d + 2n² with evaluated kernel values.
+// Affine is a kernel a·xᵀz + c. Its matrix is aXXᵀ + c·11ᵀ. A product with v, computed as aX(Xᵀv) +
+// c·1(1ᵀv), takes 4nd + 4n operations, instead of 2n²d + 2n² with kernel values.
 type Affine struct{ A, C float64 }
 
 // AffineOf returns k as an affine kernel, or false if it is not one.
@@ -151,8 +151,8 @@ func AffineOf(k kernels.Kernel) (Affine, bool) {
 	return Affine{}, false
 }
 
-// AffineElements is the device memory, in elements besides X, of an operator of an affine kernel
-// for products with the given number of columns; it is 0 for other kernels.
+// AffineElements returns the device memory of an affine kernel's operator in addition to X, in
+// elements, for products with the given number of columns. It returns 0 for other kernels.
 func AffineElements(k kernels.Kernel, n, d, columns int) int64 {
 	f, ok := AffineOf(k)
 	if !ok {
@@ -175,7 +175,7 @@ type affineOperator[T backend.Float] struct {
 	t     backend.Matrix[T] // d×width: Xᵀp
 	ones  backend.Matrix[T] // n×1; nil if c is 0
 	s     backend.Matrix[T] // 1×width: 1ᵀp
-	shift []float64         // of length 1 or n
+	shift []float64         // λW⁻¹, of length 1 or n
 }
 
 func newAffine[T backend.Float](mem *run.Arena, b backend.Backend[T], f Affine, x backend.Matrix[T], par OperatorParams) (Operator[T], error) {

@@ -12,40 +12,39 @@ import (
 type Params struct {
 	Order, Columns int     // order of A, and maximum number of right-hand sides
 	Products       *int    // counts the products with A of all solves
-	MaxProducts    int     // limit on the products
-	MaxSteps       int     // iterations in one solve; 0 means no limit
+	MaxProducts    int     // maximum number of products
+	MaxSteps       int     // maximum number of iterations in one solve; 0 means no limit
 	Patience       int     // number of iterations without progress that ends a solve
-	Limit          float64 // relative residual that one solve can reach; smaller ones need repeated solves; 0 means any
-	// Review is nil, or is called after ten iterations of each solve with their number and the number
-	// of iterations that the rest will take at the rate of the last nine. (The first iteration often
-	// increases the residual.) A text that it returns ends the solve, as the reason.
+	Limit          float64 // relative residual that one solve can reach; smaller residuals take repeated solves; 0 means no limit
+	// If Review is not nil, each solve calls it after ten iterations with the number of iterations and an
+	// estimate of the number of remaining iterations, from the rate of the last nine. (The first iteration
+	// often increases the residual.) If Review returns a text, the solve ends with this text as the reason.
 	Review func(done int, remaining float64) string
-	// Save saves a State, at a step for which Due is true, and when a product fails because the
-	// context is done. It may be nil.
+	// Save saves a State. It is called at a step for which Due is true, and when a product fails
+	// because the context is done. Save may be nil.
 	Save func(State) error
 	Due  func() bool
 }
 
-// Solver is preconditioned conjugate gradients in the precision T, for blocks of
-// right-hand sides: every product with A serves all of them, and all are searched in
-// one common space (O'Leary 1980). The search directions are orthogonalized with rank
-// detection, so that the method does not break down if the columns of a block become
-// linearly dependent; there are then fewer directions than columns (Ji and Li 2017,
-// "BF-BCG"):
+// Solver implements preconditioned conjugate gradients in the precision T for blocks of right-hand
+// sides. Each product with A is shared by all columns of a block, whose solutions are searched in
+// one common space (O'Leary 1980). The search directions are orthogonalized with rank detection, so
+// that the method does not break down if the columns of a block become linearly dependent; there
+// are then fewer directions than columns (Ji and Li 2017, "BF-BCG"):
 //
 //	Q = AP,  α = (PᵀQ)⁻¹ PᵀR,  X ← X + Pα,  R ← R − Qα,
 //	Z = M⁻¹R,  P ← orth(Z − P (PᵀQ)⁻¹ QᵀZ)
 //
-// With one column this is the usual method. Columns that have reached their goal
-// add no search directions. A second call of Solve continues with the directions of the first.
-// Its right-hand side is the residual of the first solution, recomputed from the data, which
-// replaces R; the directions stay useful as long as the two residuals differ little (van der
-// Vorst and Ye 2000). Within a solve R is also replaced by the recomputed residual from time
-// to time, because rounding errors accumulate in the recurrence for R.
+// With one column this is the standard method. Columns that have reached their goal add no search
+// directions. A second call of Solve continues with the directions of the first. Its right-hand
+// side is the residual of the first solution, recomputed from the data, which replaces R; the
+// directions remain useful if the two residuals differ little (van der Vorst and Ye 2000). Within a
+// solve R is also replaced by the recomputed residual from time to time, because rounding errors
+// accumulate in the recurrence for R.
 type Solver[T backend.Float] struct {
 	Params
-	Stopped string // why the last solve ended above its goal; "" if it did not
-	GaveUp  bool   // whether Review ended it
+	Stopped string // why the last solve ended above its goal; "" if it reached the goal
+	GaveUp  bool   // whether Review ended the last solve
 
 	frame *run.Frame
 	b     backend.Backend[T]
@@ -55,36 +54,36 @@ type Solver[T backend.Float] struct {
 	own   []run.Releaser
 
 	x, r, p, q, z, g backend.Matrix[T] // n×width; g is nil if width is 1
-	least            backend.Matrix[T] // n×width: the X of the smallest residual
+	least            backend.Matrix[T] // n×width: the X with the smallest residual
 	coeff            backend.Matrix[T] // width × width
-	last             *numeric.Small    // the factor of PᵀQ from the last step, as long as its P and Q exist; otherwise nil
+	last             *numeric.Small    // the factor of PᵀQ from the last step while its P and Q exist; otherwise nil
 }
 
 // A Preconditioner is an approximate inverse of A, symmetric and positive definite, on the
 // device.
 type Preconditioner[T backend.Float] interface {
-	// Apply queues z ← P⁻¹ r, both n×c; it waits only if it needs the host. z and r do not
-	// overlap.
+	// Apply queues z ← P⁻¹ r for n×c matrices, which do not overlap. It waits only if it needs the
+	// host.
 	Apply(z, r backend.Matrix[T]) error
 }
 
-// BlockWidth is the maximum number of columns that are solved together. With more, the work
-// between the products exceeds that of the products.
+// BlockWidth is the maximum number of columns that are solved together. With more columns, the work
+// between the products would exceed that of the products.
 const BlockWidth = 64
 
 const (
-	// CarryLimit is the smallest value of Limit at which a solve starts from the directions of
-	// the preceding solve. Measured at n = 20,000, d = 50, λ = 0.1, total iterations with and
-	// without: K in 16 bits, limit 0.025: 58 and 62; in float32, limit 1e-3: 58 and 60; limit
-	// 2e-5, the smallest for float32: 66 and 60 (2026-11-23).
+	// CarryLimit is the smallest value of Limit at which a solve starts from the directions of the
+	// preceding solve. The total numbers of iterations with and without these directions, measured at
+	// n = 20,000, d = 50 and λ = 0.1 (2026-11-23), are 58 and 62 with K in 16 bits and limit 0.025, 58
+	// and 60 in float32 with limit 1e-3, and 66 and 60 with limit 2e-5, the smallest for float32.
 	CarryLimit = 1e-3
-	// reviewAfter is the number of iterations before Review.
+	// reviewAfter is the number of iterations after which Review is called.
 	reviewAfter = 10
 	// replaceEvery is the number of iterations between replacements of R.
 	replaceEvery = 50
 )
 
-// Bytes is the device memory of a solver.
+// Bytes returns the device memory of a solver, in bytes.
 func Bytes[T backend.Float](n, columns int) int64 {
 	c := min(columns, BlockWidth)
 	matrices := 6
@@ -94,7 +93,7 @@ func Bytes[T backend.Float](n, columns int) int64 {
 	return numeric.ElementBytes[T](numeric.Total(numeric.Elements(matrices*c, n), numeric.Elements(c, c)))
 }
 
-// New allocates the memory of a solver, in the queue b of a frame; pre may be nil.
+// New returns a solver, whose memory it allocates on the device of the frame f. pre may be nil.
 func New[T backend.Float](f *run.Frame, b backend.Backend[T], a Operator[T], pre Preconditioner[T], par Params) (*Solver[T], error) {
 	c := &Solver[T]{Params: par, frame: f, b: b, a: a, pre: pre}
 	var double bool
@@ -152,10 +151,10 @@ func (c *Solver[T]) store(dst backend.Matrix[float64], src backend.Matrix[T]) er
 	return c.frame.Dev.Sync()
 }
 
-// Solve overwrites rhs, n×c on the device, with about A⁻¹ rhs. It ends when the residual of
-// column j has the norm goal[j]; otherwise Stopped says why it ended. resumed is nil, or the
-// State from which the solve continues. If numbers are not finite, the error is a
-// *BreakdownError.
+// Solve overwrites rhs, which is n×c on the device, with an approximation of A⁻¹ rhs. It ends when
+// the residual of each column j has a norm of at most goal[j]. If it ends earlier, Stopped holds
+// the reason. If resumed is not nil, the solve continues from this State. If numbers are not
+// finite, the error is a *BreakdownError.
 func (c *Solver[T]) Solve(rhs backend.Matrix[float64], goal []float64, resumed *State) error {
 	n, columns := rhs.Dims()
 	c.Stopped, c.GaveUp = "", false

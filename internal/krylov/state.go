@@ -6,13 +6,13 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// State holds what a solve needs in order to resume an earlier one that was ended.
+// State holds the state from which a solve resumes an earlier solve that was interrupted.
 type State struct {
-	From, Iter, Since   int // the first column of the block, and its iterations
+	From, Iter, Since   int // first column of the block, its iterations, and its iterations without progress
 	Lowest, Truth, Kept Number
 	Goal                []float64
-	// RHS are the right-hand sides of all blocks; columns before From hold solutions. The numbers
-	// are exact, even if they are float32 on the device.
+	// RHS holds the right-hand sides of all blocks, and the solutions in the columns before From. All
+	// numbers are stored exactly, even if they are float32 on the device.
 	RHS, X, Least, R, P backend.Host[float64] `json:"-"`
 }
 

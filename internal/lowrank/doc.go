@@ -2,11 +2,11 @@
 //
 //	preconditioner.go  the inverse of FFᵀ + D, applied by the Woodbury identity
 //	pivoting.go        F by partial Cholesky factorization of K, which is never stored
-//	pivots.go          the choice of its pivots: at random, or the largest first
-//	taylor.go          F by the first powers of the power series of the kernel
+//	pivots.go          the choice of its pivots: at random, or the largest diagonal element first
+//	taylor.go          F from the first powers of the power series of the kernel
 //
-// and estimates, made beforehand from a sample of the rows:
+// It also computes estimates from a sample of the rows, before an approximation is made:
 //
-//	spectrum.go        the eigenvalues of K, and the iterations with a preconditioner of a rank
-//	taylorestimate.go  the iterations with the powers of the series, and when they pay
+//	spectrum.go        the eigenvalues of K, and the number of iterations with a preconditioner of given rank
+//	taylorestimate.go  the number of iterations with the powers of the series, and whether they save time
 package lowrank

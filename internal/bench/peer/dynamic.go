@@ -22,8 +22,8 @@ type library struct {
 	handle     uintptr
 }
 
-// open opens the first of files that exists in one of the places, or else the first that the
-// system's loader finds. A place is a folder or a file.
+// open opens the first of files that exists in one of places, each of which is a folder or a file.
+// Otherwise it opens the first of files that the system's loader finds.
 func open(name string, files, places []string) (library, error) {
 	for _, place := range places {
 		info, err := os.Stat(place)
@@ -66,8 +66,8 @@ func load(name, path string) (library, error) {
 	return library{name: name, path: path, handle: handle}, nil
 }
 
-// reload loads l again with a variable set in the environment of C. The library reads it when
-// it is loaded, and os.Setenv without cgo does not change it.
+// reload loads l again with a variable set in the environment of C, which the library reads when it
+// is loaded. os.Setenv without cgo does not change this environment.
 func (l library) reload(variable, value string) (library, error) {
 	p, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
 	if err == nil {
@@ -82,7 +82,8 @@ func (l library) reload(variable, value string) (library, error) {
 	return load(l.name, l.path)
 }
 
-// dlopen stays on one thread, because the loader keeps the reason of a failure for each thread.
+// dlopen locks the goroutine to its thread, because the loader stores the reason of a failure
+// separately for each thread.
 func dlopen(path string, mode int) (uintptr, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -14,14 +14,14 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestMissing looks for libraries in a folder without any.
+// TestMissing checks the errors for libraries that are missing or cannot be opened.
 func TestMissing(t *testing.T) {
 	place := t.TempDir()
 	if _, err := open("nothing", []string{"libnothing.so.0", "libnothing.so"}, []string{place}); !errors.Is(err, ErrMissing) ||
 		!strings.Contains(err.Error(), "libnothing.so.0, libnothing.so; looked in "+place) {
 		t.Errorf("got %v", err)
 	}
-	// A file with that name that is not a library causes an error of its own.
+	// A file with the name of the library that is not a library gives another error.
 	file := filepath.Join(place, "libnothing.so")
 	if err := os.WriteFile(file, []byte("text"), 0o666); err != nil {
 		t.Fatal(err)

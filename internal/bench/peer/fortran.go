@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// routines sets out's routines and the function that sets its number of threads.
+// routines sets the routines of out, and its function that sets the number of threads.
 func (l library) routines(out *Library, threads func(n int)) (err error) {
 	out.Threads = func(n int) func() {
 		threads(n)
@@ -21,8 +21,8 @@ func (l library) routines(out *Library, threads func(n int)) (err error) {
 	return err
 }
 
-// fortran makes Routines from a library with the Fortran interface and 32-bit integers.
-// letter is the type letter: d or s.
+// fortran returns the Routines of a library with the Fortran interface and 32-bit integers. letter
+// is the type letter, d or s.
 //
 // Fortran stores matrices by columns, so that the library sees a row-major A as Aᵀ and the
 // lower triangle of A as its upper one. Each routine is called for the transposed equation,
@@ -48,7 +48,7 @@ func fortran[T backend.Float](l library, letter string) (r Routines[T], err erro
 	if err != nil {
 		return r, err
 	}
-	// The arguments are passed by reference. One block, allocated once, holds them all.
+	// The arguments are passed by reference. One block, which is allocated once, holds all arguments.
 	x := &arguments[T]{n: 'N', t: 'T', r: 'R', u: 'U', one: 1}
 	r.Gemm = func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) {
 		x.dims(c.Cols, c.Rows, a.Cols)

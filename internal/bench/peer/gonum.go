@@ -39,7 +39,7 @@ func gonumLibrary() (*Library, error) {
 	return library, nil
 }
 
-// gonumRoutines makes Routines from the methods of gonum's BLAS in one precision.
+// gonumRoutines returns the Routines that call the methods of gonum's BLAS in one precision.
 func gonumRoutines[T backend.Float](
 	gemm func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int),
 	symm func(s blas.Side, ul blas.Uplo, m, n int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int),

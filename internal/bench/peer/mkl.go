@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Intel's numbers of the layers that libmkl_rt loads.
+// Numbers by which libmkl_rt selects its layers.
 const (
 	interfaceLP64 = 0
 	threadingGNU  = 3
 )
 
-// mklVersion is MKLVersion of mkl_types.h.
+// mklVersion is the struct MKLVersion of mkl_types.h.
 type mklVersion struct {
 	Major, Minor, Update         int32
 	Status, Build, CPU, Platform *byte

@@ -26,11 +26,11 @@ type Routines[T backend.Float] struct {
 	Symm  func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) // C ← α A B + β C, A symmetric
 	Syrk  func(alpha T, a backend.Host[T], beta T, c backend.Host[T])    // C ← α A Aᵀ + β C
 	Trsm  func(alpha T, a, b backend.Host[T])                            // B ← α A⁻¹ B, A triangular
-	Potrf func(a backend.Host[T]) error                                  // A = L Lᵀ, L overwrites A; nil for a library without LAPACK
+	Potrf func(a backend.Host[T]) error                                  // A = L Lᵀ, L overwrites A; Potrf is nil for a library without LAPACK
 	Symv  func(alpha T, a backend.Host[T], x []T, beta T, y []T)         // y ← α A x + β y, A symmetric
 }
 
-// Library is a library that is ready for use by one goroutine at a time.
+// Library is an opened library. Only one goroutine may use it at a time.
 type Library struct {
 	Name   string // "gonum", "openblas", "blis" or "mkl"
 	Detail string // the version and the configuration that the library reports
@@ -52,8 +52,8 @@ func Names() []string { return []string{"gonum", "openblas", "blis", "mkl"} }
 // as in PATH.
 const EnvPlaces = "MERCER_PEER_LIBDIR"
 
-// Open opens a library. It searches places, each of which is a folder or the library's file,
-// then the places in MERCER_PEER_LIBDIR, then those of the system's loader. Open MKL last: it
+// Open opens a library. It searches places, each of which is a folder or the file of the library,
+// then the places in MERCER_PEER_LIBDIR, and then those of the system's loader. Open MKL last: it
 // makes its symbols visible to every library that is loaded after it.
 func Open(name string, places []string) (*Library, error) {
 	places = append(slices.Clip(places), filepath.SplitList(os.Getenv(EnvPlaces))...)

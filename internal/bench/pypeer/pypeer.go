@@ -1,6 +1,6 @@
-// Package pypeer fits models with the libraries of Python, for comparison: scikit-learn (with
-// LIBSVM in it), torch, cupy, gpytorch, R's glmnet, LIBLINEAR and LIBSVM. A library that is not
-// installed is left out.
+// Package pypeer fits models with other libraries in Python processes, for comparison: scikit-learn
+// (with LIBSVM in it), torch, cupy, gpytorch, R's glmnet, LIBLINEAR and LIBSVM. A library that is
+// not installed is left out.
 //
 // Each library is one process that lives as long as the comparison. It imports its modules and
 // stores its arrays before anything is timed, and it times itself, so that start, imports and
@@ -38,7 +38,7 @@ func Names() []string {
 	return []string{"scikit-learn", "torch", "cupy", "gpytorch", "glmnet", "liblinear", "libsvm"}
 }
 
-// ErrMissing is the reason why a library is not there.
+// ErrMissing is matched by the error of Open if no interpreter has the library.
 var ErrMissing = errors.New("not found")
 
 // Interpreters lists the default Python interpreters: the system's, and the first in PATH,
@@ -51,14 +51,14 @@ func Interpreters() []string {
 	return list
 }
 
-// Finder knows which interpreter has which library.
+// Finder holds the interpreter that has each library.
 type Finder struct {
-	has      map[string]string // the interpreter that has each library
+	has      map[string]string // library → path of the interpreter that has it
 	looked   []string
 	troubles []string
 }
 
-// NewFinder asks the interpreters in their order; nil means Interpreters().
+// NewFinder runs the interpreters in order to find their libraries; nil selects Interpreters().
 func NewFinder(ctx context.Context, interpreters []string) *Finder {
 	if interpreters == nil {
 		interpreters = Interpreters()
@@ -84,9 +84,9 @@ func NewFinder(ctx context.Context, interpreters []string) *Finder {
 	return f
 }
 
-// Open starts a process with the library and the given number of threads. It fails with
-// ErrMissing if the library is not installed, and with the library's own message if it cannot
-// be used, such as cupy without a GPU.
+// Open starts a process with the library and the given number of threads. It returns ErrMissing if
+// the library is not installed, and an error with the library's message if it cannot be used, such
+// as cupy without a GPU.
 func (f *Finder) Open(ctx context.Context, library string, threads int) (*Process, error) {
 	python := f.has[library]
 	if python == "" {
@@ -99,10 +99,10 @@ func (f *Finder) Open(ctx context.Context, library string, threads int) (*Proces
 	return start(ctx, python, library, threads)
 }
 
-// Process is a running library, for use by one goroutine.
+// Process is a process that runs a library. Only one goroutine may use it.
 type Process struct {
 	Path   string // path of the interpreter
-	Detail string // versions, and the device that computes
+	Detail string // versions of the library, and the device that it computes on
 
 	library string
 	cmd     *exec.Cmd
@@ -115,8 +115,8 @@ type Process struct {
 // coreType is the environment variable that overrides the processor type OpenBLAS detects.
 const coreType = "OPENBLAS_CORETYPE"
 
-// environment returns the variables that the process gets in addition to this process's
-// environment. An OpenBLAS older than the processor may take it for a processor without AVX-512.
+// environment returns the environment variables that the process gets in addition to those of this
+// process. An OpenBLAS older than the processor may not detect its AVX-512.
 func environment(threads int) []string {
 	list := []string{"PYTHONWARNINGS=ignore"}
 	for _, name := range []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} {
@@ -154,7 +154,7 @@ func start(ctx context.Context, python, library string, threads int) (*Process, 
 	return p, nil
 }
 
-// answer is the reply of the process.
+// answer is the reply of the process to a command.
 type answer struct {
 	Error   string
 	Detail  string
@@ -263,5 +263,5 @@ func (p *Process) Close() {
 	}
 	p.broken = fmt.Errorf("pypeer: %s: closed", p.library)
 	p.in.Close()
-	_ = p.cmd.Wait() // an error here changes nothing
+	_ = p.cmd.Wait() // the exit status is not needed
 }

@@ -117,7 +117,7 @@ func residual(x, y, alpha []float64, n, d int, gamma, lambda float64) float64 {
 	return math.Sqrt(left / all)
 }
 
-// TestMissing checks that the error names the missing library and where it was looked for.
+// TestMissing checks that the error names the missing library and the interpreters that were searched.
 func TestMissing(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "python3")
 	_, err := NewFinder(t.Context(), []string{nowhere}).Open(t.Context(), "torch", 1)
@@ -126,8 +126,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestProcess checks that arrays of zero and of many elements come back unchanged, and that a
-// process that has died returns the reason at every call.
+// TestProcess checks that arrays of zero and of many elements come back unchanged, and that every
+// call returns the reason once the process has ended.
 func TestProcess(t *testing.T) {
 	p := open(t, "scikit-learn", 1)
 	for _, n := range []int{0, 1, 1 << 18} {

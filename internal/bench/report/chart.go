@@ -21,20 +21,20 @@ import (
 	"github.com/mercer-go/mercer/internal/bench"
 )
 
-// A chart is small, so that it is read on a phone without being scaled down.
+// A chart is so small that it is readable on a phone without scaling.
 const (
 	width  = 330 * vg.Length(1)
 	height = 220 * vg.Length(1)
 )
 
-// Each curve has a marker and a color of its own. The colors are defined by the
-// page, for light and dark: the colors of Okabe and Ito (2008), which readers with color
-// blindness can distinguish, made darker or lighter for contrast with the background.
+// Each curve has its own marker and color. The colors are defined by the page, for light and dark:
+// the colors of Okabe and Ito (2008), which readers with color blindness can distinguish, made
+// darker or lighter for contrast with the background.
 var markers = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.RingGlyph{}, draw.PlusGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.SquareGlyph{},
 }
 
-// dashes are the patterns of the dashed curves.
+// dashes holds the patterns of the dashed curves.
 var dashes = [][]vg.Length{{5, 3}, {2, 2}, {8, 3, 2, 3}, {1, 3}}
 
 // The colors in a chart stand for variables of the page's style sheet, which follow the
@@ -57,8 +57,7 @@ var variables = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// prelude is the text that vgsvg writes before the first group, except for the width and
-// height, which the page sets.
+// prelude matches the text that vgsvg writes up to the size of the picture, which the page sets.
 var prelude = regexp.MustCompile(`(?s)^.*?<svg width="[^"]*" height="[^"]*"`)
 
 // inline returns a canvas as an element of a page.
@@ -70,7 +69,7 @@ func inline(c *vgsvg.Canvas, attributes string) (template.HTML, error) {
 	return template.HTML(variables.Replace(prelude.ReplaceAllLiteralString(buf.String(), "<svg "+attributes))), nil
 }
 
-// picture draws a chart; look returns the number of a curve's marker and color.
+// picture draws a chart. look returns the number of the marker and color of the curve with the given name.
 func picture(name string, c *bench.Chart, look func(string) int) (template.HTML, error) {
 	p := plot.New()
 	p.BackgroundColor = nil
@@ -158,7 +157,7 @@ type ticks []float64
 
 // Ticks implements plot.Ticker.
 func (t ticks) Ticks(low, high float64) []plot.Tick {
-	const nearest = 0.1 // least distance of two labels, as a part of the axis
+	const nearest = 0.1 // minimum distance of two labels, as a fraction of the axis
 	list := make([]plot.Tick, len(t))
 	labeled := math.Inf(-1)
 	for i, v := range t {

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/browser"
 )
 
-// TestBrowser draws the page of every kind of measurement in bench/results.
+// TestBrowser checks the page of every kind of measurement in bench/results in a browser.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser for each page")
@@ -23,7 +23,7 @@ func TestBrowser(t *testing.T) {
 }
 
 // kept returns the newest measurement of each kind in bench/results whose page has charts. A
-// measurement of single cases has none.
+// measurement of single cases has no charts.
 func kept(t *testing.T) map[string]*bench.Result {
 	t.Helper()
 	newest := map[string]*bench.Result{}

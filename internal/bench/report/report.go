@@ -18,10 +18,10 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// page holds the values for the template.
+// page holds the values that the template inserts.
 type page struct {
 	*bench.Report
-	Stamp string // the machine and the date, shown under every chart
+	Stamp string // the machine and the date, which are shown below every chart
 	Cards []card
 }
 
@@ -38,8 +38,8 @@ type key struct {
 	Name   string
 }
 
-// Wide reports whether the card takes the whole width. A table of many columns and a table
-// without a chart do.
+// Wide reports whether the card takes the whole width. This applies to a table of many columns and
+// to a table without a chart.
 func (c card) Wide() bool { return len(c.Head) > 5 || c.Picture == "" }
 
 // Write writes the page of r.
@@ -49,7 +49,7 @@ func Write(w io.Writer, r *bench.Result) error {
 		return err
 	}
 	p := page{Report: report, Stamp: r.Processor() + ", " + r.Started.UTC().Format("2006-01-02")}
-	looks := map[string]int{} // every implementation keeps its look in all charts
+	looks := map[string]int{} // an implementation has the same marker and color in all charts
 	look := func(name string) int {
 		if _, ok := looks[name]; !ok {
 			looks[name] = len(looks)

@@ -65,7 +65,7 @@ func write(t *testing.T, r *bench.Result) string {
 	return b.String()
 }
 
-// element is a page read as XML.
+// element is an element of a page that is read as XML.
 type element struct {
 	XMLName  xml.Name
 	Attrs    []xml.Attr `xml:",any,attr"`
@@ -75,7 +75,7 @@ type element struct {
 
 func parse(t *testing.T, page string) *element {
 	t.Helper()
-	d := xml.NewDecoder(strings.NewReader(page)) // strict: every tag is closed, and every & begins an entity
+	d := xml.NewDecoder(strings.NewReader(page)) // strict: requires that every tag is closed and every & begins an entity
 	root := new(element)
 	if err := d.Decode(root); err != nil {
 		t.Fatalf("the page is not well formed: %v", err)
@@ -102,7 +102,7 @@ func (e *element) find(name string) (list []*element) {
 	return list
 }
 
-// words returns all the text of e, with single spaces.
+// words returns the text of e with single spaces.
 func (e *element) words() string {
 	var b strings.Builder
 	e.walk(func(x *element) { b.WriteString(" " + x.Text) })
@@ -245,7 +245,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestEmpty checks, for every kind, that a measurement without cells makes a page.
+// TestEmpty checks, for every kind, that a page is written for a measurement without cells.
 func TestEmpty(t *testing.T) {
 	for _, kind := range []string{bench.BLASKind, bench.CrossoverKind, bench.FitKind, bench.ScaleKind, bench.DevicesKind, bench.GoKind, bench.RunsKind} {
 		r := sample()
