@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pivoting is a partial Cholesky factorization K ≈ FFᵀ of a Gram matrix that is never stored,
-// with pivots chosen during the factorization. FFᵀ is the Nyström approximation K_nS K_SS⁻¹ K_Sn
-// by the chosen rows S, and 0 ⪯ FFᵀ ⪯ K up to rounding.
+// pivoting is a partial Cholesky factorization K ≈ FFᵀ of a Gram matrix that is never stored, with
+// pivots chosen during the factorization. FFᵀ is the Nyström approximation K_nS K_SS⁻¹ K_Sn with
+// the rows S of the pivots, and 0 ⪯ FFᵀ ⪯ K up to rounding.
 //
 // Only rows of K that belong to candidates for S are evaluated, with O(nd) operations each. The
 // work on F, O(nk²), is done by products and triangular solves for several pivots at once; the
@@ -20,12 +20,12 @@ import (
 type pivoting[T backend.Float] struct {
 	Task[T]
 	f      backend.Matrix[T] // n×k; its first len(pivots) columns are F
-	pivots []int             // S, rows of X in the order in which they were chosen
-	diag   []float64         // of K − FFᵀ
+	pivots []int             // S: rows of X in the order of the elimination
+	diag   []float64         // the diagonal of K − FFᵀ
 	left   float64           // the sum of diag
 	n, d   int
 	rank   int     // maximum number of columns
-	floor  float64 // diagonal elements of K − FFᵀ up to floor are only rounding errors
+	floor  float64 // a diagonal element of K − FFᵀ that does not exceed floor is rounding error
 }
 
 // newPivoting prepares f. The diagonal of K is evaluated on the host.
@@ -45,7 +45,7 @@ func newPivoting[T backend.Float](task Task[T], f backend.Matrix[T]) (*pivoting[
 		p.left += v
 		largest = max(largest, v)
 	}
-	// Each element of the diagonal loses a sum of k squares.
+	// A sum of k squares is subtracted from each element of the diagonal.
 	p.floor = 8 * numeric.UnitOf[T]() * math.Sqrt(float64(p.rank)) * largest
 	return p, nil
 }
@@ -77,20 +77,20 @@ func (p *pivoting[T]) diagonal() error {
 	})
 }
 
-// more reports whether another pivot is wanted and available.
+// more reports whether another pivot is needed and available.
 func (p *pivoting[T]) more() bool {
 	return len(p.pivots) < p.rank && p.left > max(p.Stop, float64(p.n)*p.floor)
 }
 
-// width is the number of candidates that are evaluated together: enough for an efficient product,
-// but a small number compared with the rank, because candidates near each other are evaluated in
-// vain.
+// width returns the number of candidates that are evaluated together. It is large enough for an
+// efficient product, but small compared with the rank, because most of several candidates near each
+// other are rejected.
 func (p *pivoting[T]) width() int { return pivotingWidth(p.rank) }
 
 func pivotingWidth(rank int) int { return min(rank, max(8, min(256, rank/4))) }
 
-// PivotBytes is the device memory besides F: X, K and F at the candidates. A copy of rows of X takes
-// points(rows).
+// PivotBytes returns the device memory in addition to F, in bytes: X, K and F at the candidates.
+// points(rows) is the size of a copy of rows of X.
 func PivotBytes[T backend.Float](rank int, points func(rows int) int64) int64 {
 	b := pivotingWidth(rank)
 	return numeric.Total(points(b), numeric.ElementBytes[T](numeric.Elements(b, b+rank)))
@@ -202,7 +202,7 @@ func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	}
 	for _, i := range s {
 		p.left -= p.diag[i]
-		p.diag[i] = 0 // the remainder at a pivot is rounding error
+		p.diag[i] = 0 // the residual at a pivot is rounding error
 	}
 	p.pivots = append(p.pivots, s...)
 	if math.IsNaN(p.left) || math.IsInf(p.left, 0) {

@@ -10,11 +10,11 @@ import (
 )
 
 // rpCholesky is randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2024), accelerated by
-// rejection (Epperly, Tropp, Webber 2024, "Embrace rejection", algorithm 2.2). Candidates are
-// drawn together with probabilities proportional to the residual diagonal, and each is accepted
-// with the probability that it would have after the accepted candidates before it. The pivots
-// have the same distribution as in the method that takes one at a time; the work on F is done for
-// all accepted candidates at once.
+// rejection (Epperly, Tropp, Webber 2024, "Embrace rejection", algorithm 2.2). Candidates are drawn
+// together with probabilities proportional to the residual diagonal, and each candidate is accepted
+// with the probability that it would have after the candidates accepted before it. The pivots have
+// the same distribution as if they were drawn one at a time, but F is updated for all accepted
+// candidates at once.
 //
 // It is a maker.
 func rpCholesky[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
@@ -28,8 +28,8 @@ func rpCholesky[T backend.Float](task Task[T], f backend.Matrix[T]) (approximati
 	return approximation{rank: len(p.pivots), trace: p.left}, nil
 }
 
-// RandomPivots computes F of a task by rpCholesky and returns its pivots, rows of X in the order
-// in which they were chosen.
+// RandomPivots computes F of a task by rpCholesky and returns the pivots, which are rows of X in
+// the order of the elimination.
 func RandomPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, error) {
 	p, err := newPivoting(task, f)
 	if err != nil {
@@ -39,7 +39,7 @@ func RandomPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, er
 	return p.pivots, err
 }
 
-// GreedyPivots is RandomPivots with the largest pivot first.
+// GreedyPivots is like RandomPivots, but takes the largest diagonal element as the next pivot.
 func GreedyPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, error) {
 	p, err := newPivoting(task, f)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *pivoting[T]) random() error {
 		for j := range s {
 			some = some || float64(h.Row(j)[j]) > p.floor
 		}
-		if !some { // their Schur complement is rounding error: they are no longer candidates
+		if !some { // the Schur complement of all candidates is rounding error, and they are excluded from now on
 			for _, i := range s {
 				p.diag[i] = 0
 			}
@@ -91,8 +91,7 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 	}
 	s := make([]int, count)
 	for j := range s {
-		// This is the first element whose cumulative sum exceeds the point; it never has weight
-		// 0.
+		// Choose the first element whose cumulative sum exceeds the random number. Its weight is not 0.
 		at := r.Float64() * total
 		i, found := slices.BinarySearch(sums, at)
 		if found {
@@ -106,13 +105,13 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 }
 
 // reject processes the candidates s in order, with h = (K − FFᵀ)_SS. It accepts candidate j with
-// probability r/p, where r is its residual diagonal after the pivots accepted so far and p its
+// probability r/p, where r is its residual diagonal after the pivots accepted so far and p is its
 // diagonal in the proposal, and then eliminates it. It returns the indices in s of the accepted
-// candidates, at most `largest`, and the factor of h at them.
+// candidates, of which there are at most `largest`, and the factor of h at these candidates.
 func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s []int, largest int, floor float64) (accepted []int, l backend.Host[T]) {
 	e := newElimination(h)
 	for j := range s {
-		u := r.Float64() // one for each candidate, accepted or not
+		u := r.Float64() // drawn for every candidate, even if it is not accepted
 		left := e.left(j)
 		if len(accepted) < largest && left > floor && u*diag[s[j]] < left {
 			e.eliminate(j, j+1)
@@ -151,8 +150,8 @@ func (e *elimination) at(i, j int) float64 {
 	return e.a[i][j]
 }
 
-// eliminate makes j the next pivot. For rows before first only the factor's elements at earlier
-// pivots are still needed.
+// eliminate makes j the next pivot. It updates the Schur complement only for rows from first on.
+// For earlier rows only the elements of the factor at earlier pivots are needed.
 func (e *elimination) eliminate(j, first int) {
 	root := math.Sqrt(e.a[j][j])
 	column := make([]float64, len(e.a))
@@ -181,7 +180,7 @@ func factorAt[T backend.Float](e *elimination, pivots []int) backend.Host[T] {
 	return l
 }
 
-// pick returns the elements of s with the given indices.
+// pick returns the elements of s at the indices places.
 func pick(s, places []int) []int {
 	picked := make([]int, len(places))
 	for p, j := range places {
@@ -190,14 +189,15 @@ func pick(s, places []int) []int {
 	return picked
 }
 
-// greedy takes as each pivot the row with the largest element of the residual diagonal, the first
-// of equals (Fine and Scheinberg 2001; Harbrecht, Peters and Schneider 2012). It keeps the
-// largest error of the diagonal small, but follows outliers, which random pivots do not.
+// greedy takes the row with the largest element of the residual diagonal as the next pivot, and the first
+// such row if there are several (Fine and Scheinberg 2001; Harbrecht, Peters and Schneider 2012). This
+// keeps the largest error of the diagonal small, but, unlike random pivots, selects outliers.
 //
-// The rows with the largest residuals are candidates together. Residuals only decrease, so that
-// the largest among the candidates is the largest of all as long as it is not below the best row
-// outside; until then pivots are found in the small matrix, and the work on F is done for all of
-// them at once. The pivots are those of the method that searches all rows each time.
+// The rows with the largest residuals are the candidates of a round. Residuals only decrease, so
+// that the largest residual of the candidates is the largest of all while it is not below the
+// largest residual of the other rows at the beginning of the round. Until then, pivots are found in
+// the small matrix of the candidates, and F is updated for all of these pivots at once. The pivots
+// equal those of a search over all rows in each step.
 func (p *pivoting[T]) greedy() error {
 	for p.more() {
 		s, outside := largest(p.diag, p.width())
@@ -215,7 +215,7 @@ func (p *pivoting[T]) greedy() error {
 				}
 			}
 			left := e.left(best)
-			// The first candidate is the largest of all, whatever rounding errors h has.
+			// The first candidate has the largest residual of all rows, regardless of the rounding errors of h.
 			if left <= p.floor || len(chosen) > 0 && left < outside {
 				break
 			}
@@ -233,8 +233,8 @@ func (p *pivoting[T]) greedy() error {
 	return nil
 }
 
-// largest returns the indices of the count largest elements of v in decreasing order, of equal
-// elements the first, and the largest element that is not among them, or 0 if there is none.
+// largest returns the indices of the count largest elements of v in decreasing order, with the first of
+// equal elements first. outside is the largest of the other elements, or 0 if there is none.
 func largest(v []float64, count int) (best []int, outside float64) {
 	for i, x := range v {
 		if len(best) == count && x <= v[best[count-1]] {

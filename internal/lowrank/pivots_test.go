@@ -54,13 +54,13 @@ func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting[float64]) er
 
 var pivotRules = map[string]func(*pivoting[float64]) error{"rpcholesky": (*pivoting[float64]).random, "greedy": (*pivoting[float64]).greedy}
 
-// A partial Cholesky factorization is K_nS K_SS⁻¹ K_Sn, whatever the order.
+// A partial Cholesky factorization with the pivots S equals K_nS K_SS⁻¹ K_Sn for every order of the pivots.
 func TestPivotedFactor(t *testing.T) {
 	const seed = 5
 	t.Log("seed", seed)
 	x := backendtest.Normal(seed, 60, 3)
 	for i := range 10 {
-		copy(x.Row(50+i), x.Row(i)) // repeated rows are never both chosen
+		copy(x.Row(50+i), x.Row(i)) // of two equal rows at most one is a pivot
 	}
 	k := kernels.Sum{kernels.Gaussian{Sigma: 1.5}, kernels.Scaled{Weight: 0.25, Kernel: kernels.Laplacian{Sigma: 2}}}
 	gram := denseGram(k, x, x)
@@ -110,7 +110,7 @@ func TestPivotedFactor(t *testing.T) {
 	})
 }
 
-// The greedy rule by the definition, one pivot at a time.
+// TestGreedyPivots compares the pivots with those of the definition, which finds one pivot at a time.
 func TestGreedyPivots(t *testing.T) {
 	const seed, n, rank = 7, 200, 40
 	t.Log("seed", seed)
@@ -143,7 +143,7 @@ func TestGreedyPivots(t *testing.T) {
 }
 
 // Rejection does not change the distribution of the pivots: the first two, from five candidates
-// of which most are rejected, occur as often as if they were drawn one at a time.
+// most of which are rejected, have the same frequencies as if they were drawn one at a time.
 func TestRandomPivotsLaw(t *testing.T) {
 	const n, draws = 5, 4000
 	x := backend.Host[float64]{Rows: n, Cols: 1, Stride: 1, Data: []float64{0, 0.3, 0.5, 2, 3}}
@@ -180,8 +180,8 @@ func TestRandomPivotsLaw(t *testing.T) {
 	}
 }
 
-// The same seed gives the same bits for every number of workers, another seed gives other
-// pivots, and the work stops once the remaining trace is small.
+// The same seed gives the same bits for every number of workers, another seed gives other pivots,
+// and the factorization stops once the remaining trace is small.
 func TestPivotedRepeats(t *testing.T) {
 	x := backendtest.Normal(3, 300, 4)
 	k := kernels.Gaussian{Sigma: 2}

@@ -17,29 +17,30 @@ import (
 type Task[T backend.Float] struct {
 	Ctx    context.Context
 	B      backend.Backend[T]
-	Mem    *run.Arena // for temporary memory, which the maker frees
+	Mem    *run.Arena // arena for temporary memory, which the maker frees
 	Kernel kernels.Kernel
 	X      backend.Matrix[T] // n×d, on the device
 	Seed   uint64
-	// Stop is the trace of K − FFᵀ at which further columns are not worth their cost; 0 fills F.
+	// Stop is the trace of K − FFᵀ at which the factorization stops, because further columns would
+	// cost more time than they save. If it is 0, all columns of F are computed.
 	Stop float64
 }
 
-// A maker fills columns 0 … rank−1 of f, n×k of zeros, with F such that K = k(X, X) ≈ F Fᵀ and K
-// − F Fᵀ is positive semidefinite up to rounding, rank ≤ k. The same task gives the same bits. In
-// addition to f it takes at most scratch elements on the device. It works in blocks and checks
+// A maker stores F in columns 0 … rank−1 of f, an n×k matrix of zeros, where K = k(X, X) ≈ F Fᵀ, K
+// − F Fᵀ is positive semidefinite up to rounding, and rank ≤ k. The same task gives the same bits.
+// In addition to f it takes at most scratch elements on the device. It works in blocks and checks
 // ctx between them.
 type maker[T backend.Float] func(task Task[T], f backend.Matrix[T]) (approximation, error)
 
 // An approximation describes the accuracy of F Fᵀ.
 type approximation struct {
 	rank  int
-	trace float64 // of K − F Fᵀ
+	trace float64 // trace of K − F Fᵀ
 	// diagonal is the diagonal of K − F Fᵀ, or nil if a preconditioner should not include it.
 	diagonal []float64
 }
 
-// makers maps the names of the preconditioners to the functions that make F.
+// makers returns the functions that compute F by the names of the preconditioners.
 func makers[T backend.Float]() map[string]maker[T] {
 	return map[string]maker[T]{
 		"rpcholesky": rpCholesky[T],
@@ -50,7 +51,7 @@ func makers[T backend.Float]() map[string]maker[T] {
 // Names returns the names of the preconditioners.
 func Names() []string { return slices.Sorted(maps.Keys(makers[float64]())) }
 
-// scratch is the memory that the named maker takes on the device besides f.
+// scratch returns the device memory that the named maker takes in addition to f, in bytes.
 func scratch[T backend.Float](name string, k int, points func(rows int) int64) int64 {
 	if name == Taylor {
 		return 0
@@ -71,15 +72,15 @@ type Preconditioner[T backend.Float] struct {
 
 	b       backend.Backend[T]
 	mem     *run.Arena
-	g       backend.Matrix[T] // n×k, a view of own
+	g       backend.Matrix[T] // G, n×k, a view of own
 	inverse backend.Matrix[T] // L⁻¹, k×k
 	half    []float64         // D^{-½} up to a common factor; nil if all elements are equal
 	t       backend.Matrix[T] // k×2c
 	own     run.Releaser
 }
 
-// Bytes is the device memory of a preconditioner while the named maker and newPreconditioner make
-// it, and after that. A copy of rows of X takes points(rows).
+// Bytes returns the device memory of a preconditioner in bytes: make while the named maker and
+// newPreconditioner compute it, and keep afterwards. points(rows) is the size of a copy of rows of X.
 func Bytes[T backend.Float](name string, n, rank, columns int, points func(rows int) int64) (make, keep int64) {
 	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
 	squares := numeric.Bytes(2 * square) // S and L⁻¹
@@ -90,18 +91,18 @@ func Bytes[T backend.Float](name string, n, rank, columns int, points func(rows 
 	return numeric.Total(f, max(scratch[T](name, rank, points), squares, numeric.Total(numeric.Bytes(square), numeric.ElementBytes[T](square), t))), keep
 }
 
-// Params specify a preconditioner.
+// Params specifies a preconditioner.
 type Params struct {
 	Name    string // one of Names
 	Kernel  kernels.Kernel
 	Rank    int // maximum number of columns of F
 	Seed    uint64
 	Shift   []float64 // the diagonal λW⁻¹, of length 1 or n
-	Columns int       // maximum number of columns of its operands
+	Columns int       // maximum number of columns of the operands of Apply
 }
 
-// New makes the preconditioner of k(X, X) + λW⁻¹ in the precision of b from x, which is on the
-// device in that precision. It returns nil if k(X, X) is 0.
+// New returns the preconditioner of k(X, X) + λW⁻¹ in the precision of b, or nil if k(X, X) is 0. x
+// is on the device in the same precision.
 func New[T backend.Float](f *run.Frame, b backend.Backend[T], x backend.Matrix[T], par Params) (*Preconditioner[T], error) {
 	n, _ := x.Dims()
 	columns, err := run.NewMatrix(f.Mem, b, n, par.Rank)
@@ -121,12 +122,12 @@ func New[T backend.Float](f *run.Frame, b backend.Backend[T], x backend.Matrix[T
 	return newPreconditioner(f, b, columns, a.rank, d, slack, par.Columns)
 }
 
-// newPreconditioner makes the preconditioner from the first rank columns of f, which become G,
-// and the diagonal of D, which has length 1 or n and is ≥ 0, for products with up to c columns.
-// If D is too small relative to F for the precision T, P⁻¹ would be only rounding error, and D is
-// raised. left is the trace of K − F Fᵀ. D may be raised up to the mean of that without harm,
-// because the condition number of P⁻¹(K + D) is then still about that of K − F Fᵀ + D; it is
-// raised as far as the accuracy of P⁻¹ requires. Raised is the increase of the largest element.
+// newPreconditioner computes the preconditioner from the first rank columns of f, which become G,
+// and the diagonal d of D, which has length 1 or n and is ≥ 0, for operands with up to c columns.
+// If D is so small relative to F that P⁻¹ would consist of rounding errors in the precision T, D is
+// increased as far as the accuracy of P⁻¹ requires. left is the trace of K − F Fᵀ. Increasing D up
+// to left/n does little harm, because the condition number of P⁻¹(K + D) then remains about that of
+// K − F Fᵀ + D. Raised is the increase of the largest element.
 func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], f backend.Matrix[T], rank int, d []float64, left float64, c int) (p *Preconditioner[T], err error) {
 	mem, dev, b64 := frame.Mem, frame.Dev, frame.B
 	n, _ := f.Dims()
@@ -142,7 +143,7 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 		}
 		smallest, left = 1, left/slices.Max(d)
 		largest := slices.Max(d)
-		for i, v := range d { // at least 1, whatever the size of D
+		for i, v := range d { // D is scaled so that the result is at least 1
 			p.half[i] = math.Sqrt(largest / v)
 		}
 	}
@@ -160,10 +161,10 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 		return nil, err
 	}
 	total := smallest + numeric.Trace(trace)
-	const digits = 1e4 // P⁻¹ has at least four digits if D may be raised that far
+	const digits = 1e4 // P⁻¹ has at least four correct digits if D may be increased so far
 	unit := numeric.UnitOf[T]()
 	j := numeric.NewJitter(max(smallest, unit*total, min(left/float64(n), digits*unit*total)), total, numeric.Epsilon)
-	fill := func() error { return nil } // nothing to do the first time
+	fill := func() error { return nil } // s is already filled at the first attempt
 	if err := numeric.FactorJittered(j, b64, s, func() error { err := fill(); fill = squares; return err }); err != nil {
 		return nil, fmt.Errorf("preconditioner of rank %d: %w", rank, err)
 	}
@@ -190,8 +191,8 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 // sum continues in float64.
 const squareRows = 8192
 
-// setSquares sets s to the lower triangle of GᵀG. A sum in float32 over all rows would lose λ
-// relative to the norm of K.
+// setSquares sets s to the lower triangle of GᵀG. In a float32 sum over all rows, the rounding
+// error relative to the norm of K would exceed λ.
 func setSquares[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Backend[float64], b backend.Backend[T], g backend.Matrix[T], s backend.Matrix[float64]) error {
 	if g, double := any(g).(backend.Matrix[float64]); double {
 		b64.Syrk(backend.Lower, backend.Transpose, 1, g, 0, s)
@@ -241,7 +242,7 @@ func rounded[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Ba
 	return to, dev.Sync()
 }
 
-// Apply queues z ← P⁻¹ r, both n×c; it waits only if it needs the host. z and r do not overlap.
+// Apply queues z ← P⁻¹ r for n×c matrices, which do not overlap. It waits only if it needs the host.
 func (p *Preconditioner[T]) Apply(z, r backend.Matrix[T]) error {
 	_, k := p.g.Dims()
 	_, c := r.Dims()
@@ -274,7 +275,7 @@ func (p *Preconditioner[T]) scaled(z, r backend.Matrix[T]) error {
 	return numeric.ScaleRows(p.b, z, r, p.half)
 }
 
-// sumOfDiagonals adds b, which has one element for all rows or one for each, to a.
+// sumOfDiagonals returns a + b, where b has one element for all rows or one for each row.
 func sumOfDiagonals(a, b []float64) []float64 {
 	for i := range a {
 		a[i] += b[i%len(b)]

@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// TestLowRankIsInverse: (FFᵀ + D) P⁻¹r is r up to a factor, in both precisions, with more rows
-// than a sum in float32 may have, and with weights. The first column of F gives one eigenvalue
-// of n; the others are about 1.
+// TestLowRankIsInverse checks that (FFᵀ + D) P⁻¹r is a multiple of r in both precisions, with more
+// rows than are summed in float32, and with weights. The first column of F gives one eigenvalue of
+// n; the other eigenvalues are about 1.
 func TestLowRankIsInverse(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, n := range []int{40, squareRows + 300} {
@@ -70,8 +70,8 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 	if err := b.Download(z, m[2]); err != nil {
 		t.Fatal(err)
 	}
-	// D is raised only by rounding: unit times a trace of about n, or three times as much for
-	// weights up to 3.
+	// D is increased only by about a rounding error, unit times the trace of about n, or three times
+	// this value for weights up to 3.
 	unit := numeric.UnitOf[T]()
 	if p.Raised > 4*unit*float64(n+k) {
 		t.Errorf("D is raised by %g", p.Raised)
@@ -91,7 +91,8 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 			}
 			off, size = math.Hypot(off, pz-float64(r.Row(i)[j])), math.Hypot(size, float64(r.Row(i)[j]))
 		}
-		// z has a few rounding errors of unit times its norm, which FFᵀ, of norm n, multiplies.
+		// z has a few rounding errors of unit times its norm. The product with FFᵀ, whose norm is n,
+		// multiplies them by n.
 		if bound := 8 * unit * 3 * float64(n); off > bound*size {
 			t.Errorf("(FFᵀ + D) P⁻¹r is off by %.2g of r, bound %.2g", off/size, bound)
 		}

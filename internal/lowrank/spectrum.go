@@ -14,21 +14,21 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A Spectrum estimates the eigenvalues of W^½ K W^½ by those of a sample of m rows, times
-// n/m. The relative error of the large eigenvalues is about 1/√m. A sample cannot resolve the
-// small ones: their sum appears spread over m values instead of n, which eigenvalue corrects.
+// A Spectrum estimates the eigenvalues of W^½ K W^½ by those of a sample of m rows, times n/m. The relative
+// error of the large eigenvalues is about 1/√m. A sample cannot resolve the small eigenvalues: their sum is
+// distributed over m values instead of n. The method eigenvalue corrects this.
 type Spectrum struct {
 	n      int
-	rank   int       // approximate rank of K; n unless the sample shows less
-	sigma  []float64 // eigenvalues of the sample, descending, times n/m; without those that are rounding error
+	rank   int       // approximate rank of K; n unless the sample has a lower rank
+	sigma  []float64 // eigenvalues of the sample times n/m, in descending order, without eigenvalues that are rounding errors
 	tail   []float64 // tail[j] = Σ_{i≥j} sigma[i]
 	lambda float64
 	least  float64 // see Least
 }
 
-// sampleRows returns the number of rows to sample. The eigenvalues cost its cube: about 20 ms,
-// and about 0.5 s where the solution takes many seconds. Some hundred eigenvalues are to be
-// resolved.
+// sampleRows returns the number of rows to sample. The time of the eigenvalues grows with the cube
+// of this number. It is about 20 ms, or about 0.5 s for problems whose solution takes many seconds.
+// The sample must resolve some hundred eigenvalues.
 func sampleRows(n int) int {
 	switch {
 	case n < 16000:
@@ -39,17 +39,17 @@ func sampleRows(n int) int {
 	return 960
 }
 
-// Samples are the samples of a problem, as their estimates look at them.
+// Samples describes the samples of a problem for the estimates.
 type Samples struct {
-	N, D   int // samples and features
+	N, D   int // numbers of samples and features
 	Kernel kernels.Kernel
 	Lambda float64
 	Row    func(dst []float64, i int) // sets dst to sample i
-	Sparse *backend.CSR[float64]      // the samples in place of Row, or nil
-	Weight func(i int) float64        // of sample i
+	Sparse *backend.CSR[float64]      // if not nil, the samples, and Row is not used
+	Weight func(i int) float64        // returns the weight of sample i
 }
 
-// take returns the samples with these numbers.
+// take returns the samples with the given indices.
 func (s Samples) take(list []int) numeric.Points {
 	if s.Sparse != nil {
 		return numeric.SparsePoints(s.Sparse.TakeRows(list))
@@ -73,7 +73,7 @@ func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
 	run.Parallel((m+1)/2, func(first, last int) {
 		value := points.Values(s.Kernel)
 		for p := first; p < last && ctx.Err() == nil; p++ {
-			for _, i := range []int{p, m - 1 - p} { // together m + 1 elements
+			for _, i := range []int{p, m - 1 - p} { // the two rows have m + 1 elements together
 				for j := range i + 1 {
 					v := value(i, j) * root[i] * root[j]
 					a.Set(i, j, v)
@@ -98,10 +98,10 @@ func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
 		e.least = all * elementary.Pow(min(1, all/fewer[m/2-1]), elementary.Log(float64(s.N)/float64(m))/math.Ln2)
 	}
 	if rank := numericalRank(e.sigma); m < s.N && rank <= part.Rows {
-		// If the last quarter of the sample adds nothing to the rank, the sample has the rank
-		// of K. If it adds about a quarter, some rows are copies of each other and the others
-		// are independent. Anything in between, as for a smooth kernel or one or two new
-		// rows, says nothing about the rank.
+		// If the last quarter of the sample does not increase the rank, the sample has the rank of K. If
+		// it increases the rank by about a quarter, some rows are copies of each other and the other rows
+		// are independent. An increase in between, as for a smooth kernel or one or two new rows, gives
+		// no information about the rank.
 		switch added := rank - numericalRank(descendingEigenvalues(ctx, part)); {
 		case added == 0:
 			e.rank, e.sigma = rank, e.sigma[:rank]
@@ -117,8 +117,8 @@ func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
 	return e
 }
 
-// chooseRows returns the indices of m of n rows, drawn without replacement; if m is n, all in
-// ascending order.
+// chooseRows returns the indices of m of n rows, drawn without replacement. If m is n, it returns
+// all indices in ascending order.
 func chooseRows(n, m int) []int {
 	if m < n {
 		return rand.New(rand.NewPCG(1, 0x737065637472)).Perm(n)[:m]
@@ -136,8 +136,8 @@ func descendingEigenvalues(ctx context.Context, a numeric.Small) []float64 {
 	return sigma
 }
 
-// numericalRank counts the eigenvalues, sorted in descending order, that exceed rounding
-// error. It is at least 1. NaNs count as large.
+// numericalRank counts the eigenvalues, sorted in descending order, that exceed rounding error. It
+// is at least 1. A NaN counts as an eigenvalue that exceeds rounding error.
 func numericalRank(sigma []float64) int {
 	rank := 1
 	for rank < len(sigma) && !(sigma[rank] <= float64(len(sigma))*numeric.Epsilon*sigma[0]) {
@@ -149,29 +149,29 @@ func numericalRank(sigma []float64) int {
 // Largest returns the estimated norm of K.
 func (e *Spectrum) Largest() float64 { return e.sigma[0] }
 
-// Mean returns the estimated mean of the eigenvalues, and so of the diagonal of K.
+// Mean returns the estimated mean of the eigenvalues, which equals the mean of the diagonal of K.
 func (e *Spectrum) Mean() float64 { return e.tail[0] / float64(e.n) }
 
-// Least returns the estimated smallest eigenvalue of K. From half of the sample to all of it the
-// smallest eigenvalue decreases by a factor; it is taken to decrease by that factor whenever the
-// number of rows doubles. For n = 4,000 normal rows of 3 to 200 features, and Gaussian and
-// Laplacian kernels, the estimate was 0.4 to 1.6 times the eigenvalue wherever that was above
-// 1e-4, and below 1e-6 elsewhere. Rows that are equal or nearly so, which a sample rarely
-// shows, make the eigenvalue smaller.
+// Least returns the estimated smallest eigenvalue of K. From half of the sample to the whole
+// sample, the smallest eigenvalue decreases by some factor. The estimate assumes that it decreases
+// by this factor whenever the number of rows doubles. For n = 4,000 normal rows of 3 to 200
+// features, and Gaussian and Laplacian kernels, the estimate was 0.4 to 1.6 times the eigenvalue if
+// the eigenvalue was above 1e-4, and below 1e-6 otherwise. Equal or nearly equal rows, which rarely
+// occur in a sample, make the eigenvalue smaller.
 func (e *Spectrum) Least() float64 { return e.least }
 
-// eigenvalue estimates eigenvalue number j, counted from 0 in descending order, as the sum of
-// two parts. The first part, which no sample resolves, decreases linearly to 0. The second
-// part is an eigenvalue of the sample up to the middle of the sample. Beyond that it
-// decreases as a power of 1/j: the power at which the second quarter of the sample decreases,
-// minus 1, because a sample's spectrum decreases faster than that of K, and at least 1
-// because the eigenvalues have a finite sum.
+// eigenvalue estimates eigenvalue number j, counted from 0 in descending order, as the sum of two
+// parts. The first part, which no sample resolves, decreases linearly to 0. The second part is an
+// eigenvalue of the sample up to the middle of the sample. Beyond the middle it decreases as a
+// power of 1/j. The exponent is that of the second quarter of the sample minus 1, because a
+// sample's spectrum decreases faster than that of K, but at least 1, because the eigenvalues have a
+// finite sum.
 func (e *Spectrum) eigenvalue(j int) float64 {
 	m, n := len(e.sigma), e.rank
 	switch {
 	case j >= n:
 		return 0
-	case m == n: // the sample is all rows
+	case m == n: // the sample consists of all rows
 		return e.sigma[j]
 	}
 	at := min(j, m/2)
@@ -185,12 +185,12 @@ func (e *Spectrum) eigenvalue(j int) float64 {
 	return resolved + linear
 }
 
-// Iterations estimates the number of iterations in which conjugate gradients with a
-// preconditioner of rank k reduce the residual by the factor tol. It simulates them on a
-// diagonal matrix with the estimated eigenvalues and a right-hand side with equal components.
-// Rounding error has the same effect there as in the real system: a large isolated eigenvalue
-// is found several times (Greenbaum 1989). A preconditioner of rank k is assumed to be as
-// good as the best one of rank k/2.
+// Iterations estimates the number of iterations in which conjugate gradients with a preconditioner
+// of rank k reduce the residual by the factor tol. It simulates them on a diagonal matrix with the
+// estimated eigenvalues and a right-hand side with equal components. Rounding errors have the same
+// effect in the simulation as in the real system: a large isolated eigenvalue is found several
+// times (Greenbaum 1989). A preconditioner of rank k is assumed to be equivalent to the best
+// preconditioner of rank k/2.
 //
 // On 3,000 rows of five public data sets and two synthetic ones, with Gaussian and Laplacian
 // kernels, λ of 0.01, 0.1 and 1 and ranks 100 and 400, 59 of 68 predictions of ten iterations
@@ -205,7 +205,7 @@ func (e *Spectrum) Iterations(k int, tol float64) int {
 		list = append(list, cluster{value: 1 + e.eigenvalue(k/2+j)/e.lambda, r: math.Sqrt(float64(next - j))})
 	}
 	its, done := conjugateSteps(list, tol)
-	if !done || its > len(list)/4 { // the clusters are found one by one, unlike the eigenvalues in them
+	if !done || its > len(list)/4 { // the simulation finds whole clusters one by one, unlike the real system, so that its result is not valid
 		return max(its, e.iterationBound(k, tol))
 	}
 	return its
@@ -217,9 +217,8 @@ type cluster struct {
 	r, p  float64 // norms of the components of the residual and of the search direction
 }
 
-// conjugateSteps simulates conjugate gradients on a diagonal matrix and returns the number of
-// steps that reduce the residual by the factor tol. After 1000 steps it gives up: done is
-// false.
+// conjugateSteps simulates conjugate gradients on a diagonal matrix and returns the number of steps
+// that reduce the residual by the factor tol. After 1000 steps it returns done = false.
 func conjugateSteps(list []cluster, tol float64) (its int, done bool) {
 	norm2 := 0.0 // of the residual
 	for i, g := range list {
@@ -254,11 +253,11 @@ func conjugateSteps(list []cluster, tol float64) (its int, done bool) {
 	return limit, false
 }
 
-// tooManyIterations is the estimate where K overflows, or nearly so.
+// tooManyIterations is the estimate if K overflows or nearly overflows.
 const tooManyIterations = 1e9
 
-// iterationBound bounds the number of iterations by the condition number: one iteration for
-// each of some large eigenvalues, and a Chebyshev bound for the other eigenvalues (Axelsson
+// iterationBound bounds the number of iterations. It counts one iteration for each of some large
+// eigenvalues, and the Chebyshev bound from the condition number of the other eigenvalues (Axelsson
 // and Lindskog 1986).
 func (e *Spectrum) iterationBound(k int, tol float64) int {
 	best := math.Inf(1)

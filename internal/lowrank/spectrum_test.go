@@ -13,8 +13,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestSpectrum: for a sample of all rows the trace is exact. For a part of the rows it is the
-// sum of the diagonal, and the estimated largest eigenvalue is near that of K.
+// TestSpectrum checks that the trace is exact for a sample of all rows. For a sample of some rows,
+// it checks that the trace is the sum of the diagonal, and that the estimated largest eigenvalue is
+// near that of K.
 func TestSpectrum(t *testing.T) {
 	const seed, n, d = 4, 900, 6
 	t.Logf("seed %d", seed)
@@ -47,10 +48,10 @@ func TestSpectrum(t *testing.T) {
 	}
 }
 
-// TestSpectrumSumsToTrace: the n estimated eigenvalues sum to the trace, n, to within half of it.
-// The first few hundred eigenvalues have nearly the whole sum; the eigenvalues that a sample is
-// too small to show are small. The number of iterations grows as the square root of the
-// eigenvalues, so an error of half the trace stays within the third that TestIterations allows.
+// TestSpectrumSumsToTrace checks that the n estimated eigenvalues sum to the trace, n, to within
+// n/2. The sum of the first few hundred eigenvalues is nearly n, and the eigenvalues that a sample
+// cannot resolve are small. The number of iterations grows as the square root of the eigenvalues,
+// so an error of half the trace stays within the third that TestIterations allows.
 func TestSpectrumSumsToTrace(t *testing.T) {
 	const seed, n, d = 6, 100000, 50
 	t.Logf("seed %d", seed)
@@ -64,9 +65,9 @@ func TestSpectrumSumsToTrace(t *testing.T) {
 	}
 }
 
-// TestSpectrumOfFiniteRank: a cubic kernel of 8 features is a sum of C(11, 3) = 165
-// products of functions, so that at most 165 estimated eigenvalues exceed rounding, and a
-// preconditioner of twice that rank needs hardly any iterations.
+// TestSpectrumOfFiniteRank checks a cubic kernel of 8 features. It is a sum of C(11, 3) = 165
+// products of functions, so that at most 165 estimated eigenvalues may exceed rounding errors, and
+// a preconditioner of twice this rank leads to very few iterations.
 func TestSpectrumOfFiniteRank(t *testing.T) {
 	const seed, n, d, rank = 8, 5000, 8, 165
 	t.Logf("seed %d", seed)
@@ -80,10 +81,10 @@ func TestSpectrumOfFiniteRank(t *testing.T) {
 	}
 }
 
-// TestSpectrumOfRepeatedRows: with a kernel that is 0 between different rows, K has the
-// eigenvalue 1 for each single row, and one eigenvalue equal to the number of copies of the
-// repeated row. The number of iterations grows as the square root of the eigenvalues, so an
-// error by a factor of 3 changes it by less than a factor of 2.
+// TestSpectrumOfRepeatedRows checks a kernel that is 0 for different rows. K has the eigenvalue 1
+// for each single row, and one eigenvalue equal to the number of copies of the repeated row. The
+// number of iterations grows as the square root of the eigenvalues, so an error by a factor of 3
+// changes it by less than a factor of 2.
 func TestSpectrumOfRepeatedRows(t *testing.T) {
 	const seed, n, d = 9, 6000, 8
 	t.Logf("seed %d", seed)
@@ -100,8 +101,8 @@ func TestSpectrumOfRepeatedRows(t *testing.T) {
 	}
 }
 
-// TestSpectrumOfRareRows: with copies of two rows, one of them rare, K has two nonzero
-// eigenvalues, wherever in the sample the rare row first occurs.
+// TestSpectrumOfRareRows checks that K has two nonzero eigenvalues if the rows are copies of two
+// rows, one of which is rare, for every position of the first rare row in the sample.
 func TestSpectrumOfRareRows(t *testing.T) {
 	const n, rare = 6000, 20
 	for first := 0; first < 25*rare; first += rare {

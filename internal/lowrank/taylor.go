@@ -22,7 +22,7 @@ import (
 // C(d+q, q) monomials of u of degree at most q, each scaled (Cotter, Keshet and Srebro 2011).
 type series struct {
 	weight   float64   // factor of the kernel
-	scale    []float64 // factor of each feature; nil: all 1
+	scale    []float64 // factor of each feature; nil if all factors are 1
 	gaussian bool
 	degree   int     // D of a polynomial kernel
 	constant float64 // c of a polynomial kernel
@@ -34,7 +34,7 @@ const Taylor = "taylor"
 // maxMonomialDegree bounds the degree of the monomials.
 const maxMonomialDegree = 32
 
-// newSeries returns the series of k for points with d features, or an error that says why
+// newSeries returns the series of k for points with d features, or an error with the reason why
 // there is none.
 func newSeries(k kernels.Kernel, d int) (series, error) {
 	s := series{weight: 1}
@@ -100,7 +100,7 @@ func (s series) monomials(d, q, limit int) int {
 	return int(math.Round(count))
 }
 
-// maxPower returns the largest degree q at which there are at most rank monomials.
+// maxPower returns the largest degree q for which there are at most rank monomials.
 func (s series) maxPower(d, rank int) int {
 	q := 0
 	for q < s.maxDegree() && s.monomials(d, q+1, rank) <= rank {
@@ -109,7 +109,7 @@ func (s series) maxPower(d, rank int) int {
 	return q
 }
 
-// maxDegree bounds the degree of the monomials for any rank.
+// maxDegree returns the largest degree of the monomials for any rank.
 func (s series) maxDegree() int {
 	if s.gaussian {
 		return maxMonomialDegree
@@ -152,8 +152,8 @@ func (s series) tail(norm2 float64, q int) float64 {
 		if head < 0.5 {
 			return s.weight * (1 - head)
 		}
-		// 1 − head would cancel. The terms decrease from about q+1 on, as head ≥ ½ means
-		// that ‖u‖² is at most about q+1.
+		// The difference 1 − head would cancel. The terms are summed instead. They decrease from about
+		// q+1 on, because head ≥ ½ implies that ‖u‖² is at most about q+1.
 		sum := 0.0
 		for p := q + 1; term > numeric.Epsilon/8*sum; p++ {
 			term *= norm2 / float64(p)
@@ -193,9 +193,9 @@ func (s series) value(dot, norms2 float64) float64 {
 	return s.weight * elementary.Pow(s.constant+dot, float64(s.degree))
 }
 
-// features sets phi to φ(u), the scaled monomials of u of degree at most q, so that φ(u)ᵀφ(v)
-// is the sum of the terms of degree at most q. Each monomial is made from one of the degree
-// below: order lists those of degree below q, as newMonomialOrder makes it.
+// features sets phi to φ(u), the scaled monomials of u of degree at most q, so that φ(u)ᵀφ(v) is
+// the sum of the terms of degree at most q. Each monomial is computed from a monomial of the next
+// lower degree. order lists the monomials of degree below q: see newMonomialOrder.
 func (s series) features(phi, u []float64, q int, envelope float64, order []monomial) {
 	phi[0] = math.Sqrt(s.firstCoefficient()) * envelope
 	begin, end := 0, 1
@@ -215,15 +215,15 @@ func (s series) features(phi, u []float64, q int, envelope float64, order []mono
 	}
 }
 
-// A monomial is a product of features in the order of their indices. Its successors of the
-// next degree are its products with the last feature and with each one after that.
+// A monomial is a product of features in the order of their indices. Its successors of the next
+// degree are its products with its last feature and with each feature after the last.
 type monomial struct {
 	last   int     // index of the last feature
 	repeat float64 // 1/√(t+1), the factor of a further multiplication by the last feature, whose exponent is t
 }
 
-// newMonomialOrder lists the monomials of d features of degree below q, in the order in which
-// features makes them.
+// newMonomialOrder lists the monomials of d features of degree below q, in the order in which the
+// method features computes them.
 func newMonomialOrder(d, q int) []monomial {
 	type counted struct{ last, times int }
 	list := []counted{{0, 0}}
@@ -248,10 +248,10 @@ func newMonomialOrder(d, q int) []monomial {
 	return order
 }
 
-// taylorFeatures makes F of the monomials of the power series, up to the largest degree at
-// which all of them fit in the columns of f. In many dimensions most rows are far from each
-// other, and the part of K beyond F is then nearly diagonal. That diagonal is returned, and
-// the preconditioner adds it to D. The center of a Gaussian kernel is the median of the rows
+// taylorFeatures computes F from the monomials of the power series, up to the largest degree for
+// which all monomials fit in the columns of f. In many dimensions most rows are far from each
+// other, and the part of K beyond F is then nearly diagonal. The diagonal of this part is returned,
+// and the preconditioner adds it to D. The center of a Gaussian kernel is the median of the rows
 // that the plan samples.
 //
 // It is a maker.
@@ -296,7 +296,7 @@ func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approxi
 				for j, v := range phi {
 					out.Row(i)[j] = T(v)
 				}
-				// A tail below the rounding error of F is raised to 16 times that.
+				// A tail below 16 times the rounding error of F is replaced by this value.
 				a.diagonal[from+i] = max(s.tail(norm2, q), 16*numeric.UnitOf[T]()*numeric.Squared(phi))
 			}
 		})

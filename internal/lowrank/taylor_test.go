@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// powersAfter returns the sum of the terms of k's power series after the power q, by the series
-// of the exponential and by the binomial theorem. If k depends on x − z, the median of all rows
-// is subtracted from both.
+// powersAfter returns the sum of the terms of k's power series after the power q, by the series of
+// the exponential and by the binomial theorem. If k depends on x − z, the median of all rows is
+// subtracted from x and z.
 func powersAfter(k kernels.Kernel, q int, x, z, median []float64) float64 {
 	switch k := k.(type) {
 	case kernels.Scaled:
@@ -53,8 +53,9 @@ func powersAfter(k kernels.Kernel, q int, x, z, median []float64) float64 {
 	panic("no series")
 }
 
-// TestTaylorFeatures: F has the C(d+q, q) monomials up to a power, and K − FFᵀ and the returned
-// diagonal are the sum of the later terms; after the last power of a polynomial there are none.
+// TestTaylorFeatures checks that F has the C(d+q, q) monomials up to degree q, and that K − FFᵀ and
+// the returned diagonal are the sums of the terms of higher degree, which are 0 after the last
+// power of a polynomial.
 func TestTaylorFeatures(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
@@ -92,7 +93,7 @@ func taylorFeaturesAre[T backend.Float](t *testing.T, dev backend.Device, b back
 		}
 	}
 	for j := range d {
-		column := make([]float64, n) // an odd number
+		column := make([]float64, n) // n is odd
 		for i := range n {
 			column[i] = x.Row(i)[j]
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// This file predicts how many iterations of conjugate gradients the Taylor preconditioner
-// P = FFᵀ + D takes, with F the monomials of degree at most q and
-// D = λW⁻¹ + diag(K − FFᵀ). The scaled residual
+// The functions below estimate the number of iterations of conjugate gradients with the Taylor
+// preconditioner P = FFᵀ + D, where F holds the monomials of degree at most q and D = λW⁻¹ + diag(K
+// − FFᵀ). The scaled residual
 //
 //	R = D^-½ (K + λW⁻¹ − FFᵀ) D^-½
 //
@@ -32,19 +32,18 @@ type TaylorEstimate struct {
 const (
 	// taylorSampleRows is the number of sampled rows.
 	taylorSampleRows = 256
-	// comparedRows is the number of sampled rows that are compared with all rows. If 3 % of
-	// all rows have another row near them, only one such sample in 50 contains none of
-	// these rows.
+	// comparedRows is the number of sampled rows that are compared with all rows. If 3 % of all rows
+	// have another row near them, one sample of this size in 50 contains none of these rows.
 	comparedRows = 128
-	// maxCoupling bounds the magnitude of the off-diagonal elements of R in the compared
-	// rows. Two equal rows have an element near 1 when λ is small.
+	// maxCoupling bounds the magnitude of the off-diagonal elements of R in the compared rows. The
+	// element of two equal rows is near 1 if λ is small.
 	maxCoupling = 0.5
 )
 
-// TaylorEstimates returns one estimate for each candidate degree: the largest degree that
-// fits a given rank or, with rank 0, up to four degrees, each with at least twice as many
-// monomials as the previous one. Unless the caller asked for this preconditioner, a degree is
-// omitted if an element in the compared rows exceeds maxCoupling.
+// TaylorEstimates returns one estimate for each candidate degree. The candidate is the largest
+// degree with at most rank monomials. If rank is 0, there are up to four candidates, each with at
+// least twice as many monomials as the previous candidate. Unless the caller has asked for this
+// preconditioner, a degree is omitted if an element in the compared rows exceeds maxCoupling.
 func TaylorEstimates(ctx context.Context, p Samples, rank int, asked bool) ([]TaylorEstimate, error) {
 	s, err := newSeries(p.Kernel, p.D)
 	if err != nil {
@@ -98,7 +97,7 @@ func TaylorEstimates(ctx context.Context, p Samples, rank int, asked bool) ([]Ta
 type taylorSample struct {
 	Samples
 	series
-	powers []int // candidates for q, ascending
+	powers []int // candidates for q, in ascending order
 	center []float64
 	chosen []int                 // indices of the rows
 	u      backend.Host[float64] // the rows after centering and scaling
@@ -126,7 +125,7 @@ func newTaylorSample(p Samples, s series, powers []int) *taylorSample {
 	return t
 }
 
-// describe describes x, row number index of X, and sets u.
+// describe returns the description of x, the row of X with the given index, and sets u.
 func (t *taylorSample) describe(u, x []float64, index int) taylorRow {
 	r := taylorRow{norm2: t.transform(u, x, t.center), tail: make([]float64, len(t.powers)), diagonal: make([]float64, len(t.powers))}
 	r.envelope = t.envelope(r.norm2)
@@ -143,9 +142,9 @@ func (t *taylorSample) residuals(dst []float64, powers []int, dot float64, a, b 
 	t.tails(dst, powers, dot, a.envelope*b.envelope, t.value(dot, a.norm2+b.norm2))
 }
 
-// maxCouplings returns, for each power, the largest magnitude of the off-diagonal elements of
-// R in the compared rows, or NaN if one of them is NaN. Unless the caller wants all values, it
-// stops once each of them exceeds maxCoupling.
+// maxCouplings returns, for each power, the largest magnitude of the off-diagonal elements of R in
+// the compared rows, or NaN if one of them is NaN. Unless all is set, it stops once the values of
+// all powers exceed maxCoupling.
 func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 	compared := t.chosen[:min(len(t.chosen), comparedRows)]
 	couplings := make([]float64, len(t.powers))
@@ -153,7 +152,7 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 	run.Parallel(t.N, func(first, last int) {
 		x, v := make([]float64, t.D), make([]float64, t.D)
 		local, residuals := make([]float64, len(t.powers)), make([]float64, len(t.powers))
-		cosine2 := 0.0 // a pair (u, v) with a smaller squared cosine has no larger element
+		cosine2 := 0.0 // a pair (u, v) with a smaller squared cosine cannot increase an element of local
 		for i := first; i < last; i++ {
 			if i%256 == 0 && (ctx.Err() != nil || !all && slices.Min(local) > maxCoupling) {
 				break
@@ -186,14 +185,14 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 
 // spectrum estimates the eigenvalues of R for power number i from the sample's m rows.
 //
-// If the sample is all rows, these are the eigenvalues of R itself. Otherwise the monomials
-// of low degree are projected out of the sample's R, because P is large in their directions.
-// The terms of each degree above q are then modeled as N independent features of equal
-// weight; N is the number for which the off-diagonal elements have the mean square that the
-// sample shows. The eigenvalues of such a matrix of n rows follow Marchenko and Pastur
-// (1967). If N < n, the other n − N eigenvalues are those of the diagonal without that
-// degree. An eigenvalue of the sample that exceeds this law is taken to grow in proportion
-// to the number of rows.
+// If the sample consists of all rows, these are the eigenvalues of R itself. Otherwise the
+// monomials of low degree are projected out of the sample's R, because P is large in their
+// directions. The terms of each degree above q are then modeled as N independent features of equal
+// weight; N is the number for which the mean square of the off-diagonal elements equals that of the
+// sample. The eigenvalues of such a matrix of n rows follow Marchenko and Pastur (1967). If N < n,
+// the other n − N eigenvalues are those of the diagonal without the terms of this degree. If an
+// eigenvalue of the sample exceeds the largest eigenvalue of this law, it is assumed to grow in
+// proportion to the number of rows.
 func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 	m, n := len(t.rows), float64(t.N)
 	parts, diagonals := t.residualByDegree(i)
@@ -206,8 +205,8 @@ func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 	remaining := t.projectOut(parts, min(t.powers[i], t.maxPower(t.D, m/4)), i)
 	pairs := float64(m) * float64(m-1) * remaining * remaining
 	var lowRank []features     // degrees with fewer features than rows
-	var fullRank, sum features // all other degrees together, and all degrees
-	base := make([]float64, m) // of each row: its diagonal element without the low-rank and full-rank degrees
+	var fullRank, sum features // fullRank: all other degrees together; sum: all degrees
+	base := make([]float64, m) // for each row, its diagonal element without the low-rank and full-rank degrees
 	for j, row := range t.rows {
 		base[j] = 1 - row.tail[i]/row.diagonal[i]
 	}
@@ -258,7 +257,7 @@ func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 	return list
 }
 
-// sumOfSmall adds matrices.
+// sumOfSmall returns the sum of the matrices in list.
 func sumOfSmall(list []numeric.Small) numeric.Small {
 	sum := numeric.NewSmall(list[0].Rows, list[0].Cols)
 	for _, s := range list {
@@ -279,7 +278,7 @@ func (t *taylorSample) residualByDegree(i int) (parts []numeric.Small, diagonals
 	for range powers {
 		parts, diagonals = append(parts, numeric.NewSmall(m, m)), append(diagonals, make([]float64, m))
 	}
-	tails := make([]float64, len(powers)+1) // the last element stays 0
+	tails := make([]float64, len(powers)+1) // the last element remains 0
 	for j, row := range t.rows {
 		for l, other := range t.rows[:j] {
 			t.residuals(tails[:len(powers)], powers, numeric.Dot(t.u.Row(j), t.u.Row(l)), row, other)
@@ -305,32 +304,32 @@ type features struct {
 	meanSquare float64 // mean square of the off-diagonal elements
 }
 
-// count returns the number of features.
+// count returns the number of independent features that have this trace and mean square.
 func (f features) count() float64 { return f.trace * f.trace / f.meanSquare }
 
-// plus describes the sum of two independent matrices.
+// plus returns the description of the sum of two independent matrices.
 func (f features) plus(g features) features {
 	return features{f.trace + g.trace, f.meanSquare + g.meanSquare}
 }
 
-// appendMarchenkoPastur appends count eigenvalues of base·I + scale·ZZᵀ, restricted to the
-// range of Z. Z has independent elements with a mean square of 1 over its number of columns,
-// and ratio times as many rows as columns. The square roots of the eigenvalues of ZZᵀ are
-// taken to follow a semicircle, which is close to the law of Marchenko and Pastur.
+// appendMarchenkoPastur appends count eigenvalues of base·I + scale·ZZᵀ, restricted to the range of
+// Z. Z has independent elements with a mean square of 1 over its number of columns, and ratio times
+// as many rows as columns. The square roots of the eigenvalues of ZZᵀ are assumed to have a
+// semicircle distribution, which is close to the law of Marchenko and Pastur.
 func appendMarchenkoPastur(list []cluster, ratio, base, scale, count float64) []cluster {
 	const steps = 32
 	for k := range steps {
 		angle := (float64(k) + 0.5) * math.Pi / steps
 		root := max(1, math.Sqrt(ratio)) + min(1, math.Sqrt(ratio))*math.Cos(angle)
-		weight := 2 * math.Sin(angle) * math.Sin(angle) / steps // of the semicircle's area
+		weight := 2 * math.Sin(angle) * math.Sin(angle) / steps // fraction of the semicircle's area
 		list = append(list, cluster{value: base + scale*root*root, r: math.Sqrt(count * weight)})
 	}
 	return list
 }
 
-// projectOut projects the monomials of degree at most power out of the rows and columns of
-// each of parts, and returns the fraction of the m dimensions that remains. The diagonals are
-// set to 0. D is that of power number i.
+// projectOut projects the monomials of degree at most power out of the rows and columns of each
+// matrix in parts, sets the diagonals to 0, and returns the fraction of the m dimensions that
+// remains. It uses the D of power number i.
 func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remaining float64) {
 	m, k := len(t.rows), t.monomials(t.D, power, math.MaxInt32)
 	order, basis, phi := newMonomialOrder(t.D, power), numeric.NewSmall(k, m), make([]float64, k)
@@ -340,7 +339,7 @@ func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remainin
 			basis.Set(j, c, v/math.Sqrt(row.diagonal[i]))
 		}
 	}
-	// Gram–Schmidt, twice against rounding error; dependent vectors are left out.
+	// Gram–Schmidt orthogonalization, applied twice because of rounding errors. Dependent vectors are omitted.
 	vector := func(j int) []float64 { return basis.Data[j*m:][:m] }
 	rank := 0
 	for j := range k {
@@ -359,7 +358,7 @@ func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remainin
 		}
 	}
 	for _, part := range parts {
-		for range 2 { // (I − QQᵀ) A (I − QQᵀ): the rows, then those of the transpose
+		for range 2 { // (I − QQᵀ) A (I − QQᵀ): project the rows, and then the rows of the transpose
 			for r := range m {
 				row := part.Data[r*m:][:m]
 				for j := range rank {

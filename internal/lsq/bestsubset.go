@@ -12,22 +12,21 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// bestSubsets is the search for the columns of A whose span is the closest to z:
+// bestSubsets is the state of the search for the columns of A whose span is closest to z:
 //
 //	min over S of ‖z − A_S w‖² + penalty·|S|,  |S| ≤ most
 //
-// by branch and bound over the tree of subsets of Gatu and Kontoghiorghes (2006),
-// Branch-and-bound algorithms for computing the best-subset regression models. A node has
-// fixed columns and a triangle of free columns, which may still be removed; the prefixes of
-// its columns are subsets whose residuals are sums of squares of the rotated z. A child
-// removes one column, by Givens rotations of O(q²) operations for a triangle of order q.
-// Removing a column never lowers the residual, so a child whose residual with all columns
-// is not below that of the best subset so far is pruned. The columns are in the order of a
-// forward selection: the strongest columns come first, and their large subtrees are pruned
-// early.
+// by branch and bound over the tree of subsets of Gatu and Kontoghiorghes (2006), Branch-and-bound
+// algorithms for computing the best-subset regression models. A node has fixed columns and a
+// triangle of free columns, which may still be removed; the prefixes of its columns are subsets
+// whose residuals are sums of squares of the rotated z. A child removes one column, by Givens
+// rotations of O(q²) operations for a triangle of order q. Removing a column never decreases the
+// residual. A child is therefore pruned if its residual with all columns is not below that of the
+// best subset found so far. The columns are in the order of a forward selection, so that subtrees
+// without the first columns, which are large, are pruned early.
 //
-// A prefix with linearly dependent columns spans the same space without its last column, so
-// that neither it nor any subset that contains it is examined.
+// A prefix with linearly dependent columns spans the same space without its last column, so that
+// neither this prefix nor any subset that contains it is examined.
 type bestSubsets struct {
 	ctx     context.Context
 	most    int     // largest number of columns
@@ -42,15 +41,15 @@ type bestSubsets struct {
 	spare  [][]float64 // triangles, one for each depth
 }
 
-// subsetColumns is the largest number of columns for the search, and subsetWork the limit
-// of its operations, a second or two: enough for all subsets of 24 columns.
+// subsetColumns is the largest number of columns for the search. subsetWork limits its number of
+// operations, to a time of one or two seconds, which suffices for all subsets of 24 columns.
 const (
 	subsetColumns = 64
 	subsetWork    = 1 << 28
 )
 
-// search returns the best columns of a, k×d with columns of norm 1 or 0, ascending, their
-// objective, and whether the search was complete.
+// search returns the indices of the best columns of a in ascending order, their objective, and
+// whether the search was complete. a is k×d, and its columns have the norm 1 or 0.
 func search(ctx context.Context, a mat.Matrix, z []float64, most int, penalty float64, samples int) (chosen []int, best float64, complete bool, err error) {
 	k, d := a.Dims()
 	s := &bestSubsets{
@@ -58,7 +57,8 @@ func search(ctx context.Context, a mat.Matrix, z []float64, most int, penalty fl
 		tiny: float64(max(samples, d)) * epsilon, spare: make([][]float64, d+1),
 	}
 	order := s.forward(a, z)
-	// R and Qᵀz of the columns in that order, with rows of zeros where k < d.
+	// ordered holds R and Qᵀz of the columns in the order of the forward selection, with rows of zeros
+	// if k < d.
 	ordered := mat.NewDense(max(k, d), d+1, nil)
 	for j, p := range order {
 		for i := range k {
@@ -97,8 +97,8 @@ func search(ctx context.Context, a mat.Matrix, z []float64, most int, penalty fl
 	return s.chosen, s.best, s.work > 0, err
 }
 
-// searchSubsets searches for each output of c. It sets m and the objectives of outputs
-// whose search was complete, and returns the incomplete results of the others.
+// searchSubsets searches for each output of c. It stores the weights in m, and returns the
+// objectives and which of the searches were complete.
 func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, complete []bool, err error) {
 	norms, err := c.scales(t.Ctx)
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, co
 		var qr mat.QR
 		qr.Factorize(part)
 		var w mat.VecDense
-		// An error of type mat.Condition only warns of a large condition number.
+		// An error of type mat.Condition is only a warning of a large condition number.
 		if err := qr.SolveVecTo(&w, false, right); err != nil && !errors.As(err, new(mat.Condition)) {
 			return nil, nil, err
 		}
@@ -154,7 +154,8 @@ func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, co
 	return best, complete, nil
 }
 
-// forward returns the columns in the order in which each lowers the residual most.
+// forward returns the columns in the order of a forward selection: each next column decreases the
+// residual most.
 func (s *bestSubsets) forward(a mat.Matrix, z []float64) []int {
 	k, d := a.Dims()
 	columns := make([][]float64, d)
@@ -195,9 +196,9 @@ func (s *bestSubsets) forward(a mat.Matrix, z []float64) []int {
 	return order
 }
 
-// node examines the subsets that contain the columns of fixed. r is the triangle of the
-// columns of free, q×(q+1) with z in its last column, and lost is the squared norm of the
-// part of z orthogonal to all columns of the node.
+// node examines the subsets that contain the columns of fixed. r is the triangle of the columns of
+// free, q×(q+1) with z in its last column, and lost is the squared norm of the component of z that
+// is orthogonal to all columns of the node.
 func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	s.nodes++
 	if s.nodes%1024 == 0 && s.ctx.Err() != nil {
@@ -205,7 +206,7 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	}
 	q := len(free)
 	stride := q + 1
-	last := 0 // prefixes up to this length are independent
+	last := 0 // prefixes up to this length have linearly independent columns
 	for last < q && math.Abs(r[last*stride+last]) > s.tiny {
 		last++
 	}
@@ -216,9 +217,9 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 			s.chosen = append(append(s.chosen[:0], fixed...), free[:i]...)
 		}
 	}
-	// Remove weak columns first: their subtrees are small and have low objectives.
+	// Remove the last columns first, because their subtrees are small and have low objectives.
 	for j := min(last, q-2); j >= 0; j-- {
-		kept := len(fixed) + j // a new subset has at least one more column, because the loop above has examined these columns alone
+		kept := len(fixed) + j // a new subset has at least one more column, because the loop above has already examined these kept columns
 		if kept >= s.most || lost+s.penalty*float64(kept+1) >= s.best-s.slack || s.work <= 0 {
 			continue
 		}
@@ -242,8 +243,8 @@ func residualOf(r []float64, q, i int, lost float64) float64 {
 	return lost
 }
 
-// without returns the triangle of the columns after j when column j is removed and the
-// earlier columns are fixed, and the squared norm of z that is lost.
+// without returns the triangle of the columns after j if column j is removed and the earlier
+// columns are fixed, and the resulting increase of lost.
 func (s *bestSubsets) without(r []float64, q, j int) (child []float64, lost float64) {
 	n := q - j - 1
 	if s.spare[n] == nil {
@@ -251,7 +252,7 @@ func (s *bestSubsets) without(r []float64, q, j int) (child []float64, lost floa
 	}
 	child = s.spare[n]
 	stride := n + 1
-	for i := range n + 1 { // Hessenberg
+	for i := range n + 1 { // the matrix is upper Hessenberg
 		copy(child[i*stride:(i+1)*stride], r[(j+i)*(q+1)+j+1:(j+i+1)*(q+1)])
 	}
 	for i := range n {

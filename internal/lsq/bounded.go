@@ -13,20 +13,20 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// secularTol is the allowed relative error of ‖w‖², and secularSteps the limit of steps.
-// Newton's method converges quadratically; a bisection halves a bracket whose ends differ
-// by 2¹⁰²⁴ at most.
+// secularTol is the allowed relative error of ‖w‖², and secularSteps the limit of steps. Newton's
+// method converges quadratically, and each bisection halves a bracket whose ends differ by at most
+// 2¹⁰²⁴.
 const (
 	secularTol   = 1e-10
 	secularSteps = 200
 )
 
-// BoundedFit is least squares with ‖w‖² ≤ θ.
+// BoundedFit is the solution of least squares with ‖w‖² ≤ θ.
 type BoundedFit struct {
 	Coef      backend.Host[float64]
 	Intercept []float64
 	Lambda    []float64 // λ of the equivalent ridge regression of each output; 0 if the bound is not active
-	Steps     int       // Newton steps for Lambda
+	Steps     int       // number of Newton steps for Lambda
 	Norm      float64   // ‖w‖² of the first output
 	Free      float64   // ‖w‖² of the first output without the bound: the smallest of all solutions
 }
@@ -35,24 +35,23 @@ type BoundedFit struct {
 func (c *Samples) BoundedBytes(n int) int64 {
 	qr := c.qrBytes(n)
 	if n < c.d {
-		// The last solve holds X, the factor, w, and three columns.
+		// The last solve stores X, the factor, w, and three columns.
 		return max(qr, 8*(int64(n)*int64(c.d+n)+max(2*int64(n)*int64(c.t), int64(c.d)+3*int64(n))))
 	}
 	return max(qr, c.momentBytes(n)+8*int64(c.d)*int64(c.d))
 }
 
-// Bounded minimizes Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta for each output. It
-// is ridge regression with the λ ≥ 0 at which ‖w(λ)‖² = theta, found by Newton's method
-// on 1/‖w(λ)‖ − 1/√theta inside a bracket that shrinks (Moré and Sorensen 1983; Hebden
-// 1973). With theta 0 the bound is ‖w(1)‖², for each output. memory is that of
-// solvers.Params.
+// Bounded minimizes Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta for each output. It is ridge
+// regression with the λ ≥ 0 at which ‖w(λ)‖² = theta, found by Newton's method on 1/‖w(λ)‖ −
+// 1/√theta inside a bracket that shrinks (Moré and Sorensen 1983; Hebden 1973). If theta is 0, the
+// bound of each output is ‖w(1)‖². memory is the field Memory of solvers.Params.
 func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit, error) {
 	s, err := newSecular(t, c)
 	if err != nil {
 		return nil, err
 	}
 	par := solvers.Params{Memory: memory}
-	if s.dual { // which BoundedBytes counts
+	if s.dual { // BoundedBytes counts this memory
 		par.Method = solvers.Dual
 	}
 	m := &BoundedFit{Coef: backend.NewHost[float64](c.d, c.t)}
@@ -115,7 +114,7 @@ type secular struct {
 	dual bool
 	m    backend.Host[float64] // M, the lower triangle
 	r    backend.Host[float64] // one row for each output
-	most float64               // at least the largest row sum of |M|: ≥ ‖M‖
+	most float64               // upper bound on the row sums of |M|, and thus on ‖M‖
 	// The smallest pivot of the factorization at λ = 0, relative to its diagonal element. For
 	// XᵀX a pivot is the squared norm of the part of a column that is orthogonal to the earlier
 	// columns, and the diagonal element is the squared norm of the column.
@@ -157,7 +156,7 @@ func newSecular(t *run.Task, c *Samples) (*secular, error) {
 		s.most += s.m.Row(i)[i] // the trace, ≥ ‖M‖ for M ≥ 0
 	}
 	if s.dual && c.intercept {
-		// M and y are orthogonal to u = √w/‖√w‖, so that M + cuuᵀ gives the same v and is
+		// The range of M and y are orthogonal to u = √w/‖√w‖, so that M + cuuᵀ gives the same v and is
 		// invertible.
 		for i := range s.m.Rows {
 			for j := range i + 1 {
@@ -170,7 +169,7 @@ func newSecular(t *run.Task, c *Samples) (*secular, error) {
 
 // unbounded describes the least-squares solution without a bound.
 type unbounded struct {
-	norm, slope float64 // ‖w(0)‖ and −d‖w(λ)‖/dλ at λ = 0; no slope where XᵀX is singular
+	norm, slope float64 // ‖w(0)‖ and −d‖w(λ)‖/dλ at λ = 0; slope is not set if XᵀX is singular
 	singular    bool
 }
 
@@ -200,7 +199,7 @@ func (s *secular) root(j int, theta float64, free unbounded) (lambda float64, st
 		norm, slope, err := s.norm(j, lambda)
 		switch {
 		case errors.Is(err, backend.ErrNotPosDef):
-			low = lambda // λ is too small for this M
+			low = lambda // M + λI is not positive definite, so that λ is too small
 			lambda = max(10*lambda, math.SmallestNonzeroFloat64)
 			continue
 		case err != nil:

@@ -11,19 +11,18 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// coordinate is coordinate descent (Friedman, Hastie and Tibshirani 2010) over the weights
-// that are not 0 or whose slope exceeds μ, until they no longer change or are exact; then
-// the duality gap over all features decides. When the sweeps have cost as much as a
-// factorization of X_AᵀX_A, where A is the set of nonzero weights, the exact minimum over A
-// is computed, because with correlated columns the sweeps could converge arbitrarily
-// slowly.
+// coordinate implements coordinate descent (Friedman, Hastie and Tibshirani 2010). It sweeps over
+// the weights that are not 0 or whose slope exceeds μ, until they no longer change or are exact.
+// Then the duality gap over all features determines whether it stops. When the sweeps have cost as
+// much as a factorization of X_AᵀX_A, where A is the set of nonzero weights, the exact minimum over
+// A is computed, because with correlated columns the sweeps could converge arbitrarily slowly.
 type coordinate struct {
 	a        *normal
 	diagonal []float64
-	// If XᵀX is not formed: the columns of X and Y, and y − Xw for the state `of`.
+	// These fields are used if XᵀX is not formed: the columns of X and Y, and y − Xw for the state `of`.
 	x, y     backend.Host[float64]
 	residual []float64
-	shift    float64 // of sparse samples: y − Xw is residual + shift·√w
+	shift    float64 // for sparse samples, y − Xw is residual + shift·√w
 	of       *lassoState
 	output   int
 	active   []int     // the set A of the last exact minimum
@@ -40,26 +39,26 @@ func newCoordinate(a *normal) *coordinate {
 		}
 		return c
 	}
-	a.fixed.Free() // its products are not used, and a factorization reuses its memory
+	a.fixed.Free() // the products of fixed are not used, and a factorization reuses its memory
 	a.fixed = nil
 	return c
 }
 
-// factorRate is the number of multiplications in a factorization that take as long as one
-// multiplication in a sweep: a factorization runs in blocks and on all processors.
+// factorRate is the ratio of the time of a multiplication in a sweep to that in a factorization,
+// which is blocked and uses all processors.
 const factorRate = 8
 
 func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	if s.total == 0 {
 		return nil
 	}
-	if !c.a.formed() && c.of != s { // a new output: w = 0
+	if !c.a.formed() && c.of != s { // a new output begins with w = 0
 		c.of, c.output, c.shift = s, c.output+1, 0
 		copy(c.residual, c.y.Row(c.output))
 	}
 	var list, active []int
 	work := 0   // multiplications in sweeps since the last exact minimum
-	sweeps := 1 // largest number of sweeps between duality gaps; the last gap was at another μ
+	sweeps := 1 // largest number of sweeps between duality gaps; 1 at first, because the last gap was at another μ
 	s.least = 0
 	for s.steps = 0; ; sweeps = 100 {
 		list = list[:0]
@@ -68,7 +67,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				list = append(list, p)
 			}
 		}
-		// Sweep until these weights reduce the gap by only a small part.
+		// Sweep until the sweeps over these weights reduce the gap only by a small fraction.
 		for range sweeps {
 			if s.steps >= l.MaxIter {
 				break
@@ -93,7 +92,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 			case c.a.formed():
 				work += changes * len(s.w)
 			case c.a.sparse != nil:
-				each := c.a.sparse.x.NNZ()/len(s.w) + 1 // of a product
+				each := c.a.sparse.x.NNZ()/len(s.w) + 1 // cost of a product
 				work += (len(list) + changes) * each
 				cost += len(active) * len(active) / 2 * each * factorRate
 			default:
@@ -101,8 +100,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				cost *= 1 + 3*c.a.c.n/max(1, len(active))
 			}
 			still, err := gain <= s.gap/1000, error(nil)
-			// Without a penalty no dual point bounds the error that correlated columns
-			// leave.
+			// Without a penalty no dual point bounds the error due to correlated columns.
 			if len(active) > 0 && (work >= cost/factorRate || mu == 0) && s.steps < l.MaxIter {
 				work = 0
 				s.steps++
@@ -128,8 +126,8 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// exact minimizes over the weights of active, without the weights that become 0 on the
-// way, and reports whether it has reached that minimum.
+// exact minimizes over the weights of active, from which it removes weights that become 0, and
+// reports whether it has reached the minimum.
 //
 // With the signs s of w_A the minimum is at w_A + δ, X_AᵀX_A δ = X_Aᵀ(y − Xw) − μs = v.
 // Along tδ the objective has the derivative δᵀv(t − 1) + Σ 2μ|δ_p| over the weights that
@@ -171,9 +169,9 @@ func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bo
 	}
 }
 
-// newton moves to the minimum on the line of exact. It returns the index in active of the
-// weight that is 0 there, or −1, and whether no weight has changed its sign. If columns are
-// linearly dependent, the weights of some columns do not change.
+// newton moves w to the minimum on the line that exact defines. It returns the index in active of
+// the weight that is 0 at the minimum, or −1, and whether no weight has changed its sign. If
+// columns are linearly dependent, the weights of some columns do not change.
 func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, done bool) {
 	v := make([]float64, len(active))
 	for i, p := range active {
@@ -227,7 +225,7 @@ func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, 
 func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 	directions := c.factor.null()
 	for i := range directions.Rows {
-		z, slope := directions.Row(i), 0.0 // of ‖w + tz‖₁ at t = 0
+		z, slope := directions.Row(i), 0.0 // slope of ‖w + tz‖₁ at t = 0
 		for k, p := range active {
 			if z[k] != 0 && s.w[p] != 0 {
 				slope += math.Copysign(z[k], s.w[p]*z[k])
@@ -267,7 +265,8 @@ func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 	return zeroed
 }
 
-// recompute sets XᵀXw, or y − Xw, which accumulate rounding errors over many small changes.
+// recompute computes XᵀXw, or y − Xw, from w, because the updates accumulate rounding errors over
+// many small changes.
 func (c *coordinate) recompute(s *lassoState) {
 	if c.a.formed() {
 		clear(s.q)
@@ -285,7 +284,7 @@ func (c *coordinate) recompute(s *lassoState) {
 func (c *coordinate) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 	c.recompute(s)
 	if !c.a.formed() {
-		for p := range s.q { // Xᵀr gives XᵀXw = Xᵀy − Xᵀr
+		for p := range s.q { // XᵀXw = Xᵀy − Xᵀr, where q holds Xᵀr
 			s.q[p] = s.c[p] - c.product(p)
 		}
 	}
@@ -303,7 +302,7 @@ func (c *coordinate) product(p int) float64 {
 	return numeric.Dot(c.x.Row(p), c.residual)
 }
 
-// slope returns x_pᵀ(y − Xw).
+// slope returns x_pᵀ(y − Xw) from the state or, if XᵀX is not formed, from product.
 func (c *coordinate) slope(s *lassoState, p int) float64 {
 	if c.a.formed() {
 		return s.c[p] - s.q[p]
@@ -323,13 +322,13 @@ func (c *coordinate) moved(s *lassoState, p int, delta float64) {
 	}
 }
 
-// sweep minimizes over each weight of the list in turn and returns Σ‖x_p‖²δ_p²,
-// which is about twice the decrease of the objective, and the number of weights that changed.
+// sweep minimizes over each weight of the list in turn and returns Σ‖x_p‖²δ_p², which is about
+// twice the decrease of the objective, and the number of weights that have changed.
 func (c *coordinate) sweep(s *lassoState, mu float64, list []int) (gain float64, changes int) {
 	for _, p := range list {
 		norm := c.diagonal[p]
 		if norm == 0 {
-			continue // a constant column: its weight remains 0
+			continue // the column is constant, and its weight remains 0
 		}
 		w := soft(c.slope(s, p)+norm*s.w[p], mu) / norm
 		delta := w - s.w[p]

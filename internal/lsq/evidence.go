@@ -21,16 +21,16 @@ type EvidenceFit struct {
 	Intercept []float64
 	Posterior
 	Evidence []float64 // log p(y) of each output
-	Steps    int       // the largest number of steps of an output
-	Warnings []string  // warnings for outputs whose steps ended before tol was reached
+	Steps    int       // the largest number of steps over the outputs
+	Warnings []string  // one for each output whose iteration ended before tol was reached
 }
 
 // Posterior holds the posterior variance of w and the variance of the noise.
 type Posterior struct {
 	Center  []float64             // x̄
-	Vectors backend.Host[float64] // r×d: eigenvectors of XᵀX, one per row
-	Spread  backend.Host[float64] // t×r: variances of w along them
-	Prior   []float64             // σ_w², the variance of w in any other direction, of each output
+	Vectors backend.Host[float64] // r×d: eigenvectors of XᵀX, one in each row
+	Spread  backend.Host[float64] // t×r: variances of w along the eigenvectors
+	Prior   []float64             // σ_w² of each output: the variance of w in the directions orthogonal to Vectors
 	Noise   []float64             // σ² of each output
 }
 
@@ -47,9 +47,9 @@ func (p Posterior) Projection() (w backend.Host[float64], b []float64) {
 	return w, b
 }
 
-// Variance returns the n×t variances σ² + (x − x̄)ᵀΣ(x − x̄) of new targets at the rows of
-// x, from the n×r projections V(x − x̄) and, if V does not span the space, the remaining
-// part of x − x̄.
+// Variance returns the n×t variances σ² + (x − x̄)ᵀΣ(x − x̄) of new targets at the rows of x. It
+// computes them from along, the n×r projections V(x − x̄), and the component of x − x̄ outside the
+// span of V if there is one.
 func (p Posterior) Variance(x, along backend.Host[float64]) backend.Host[float64] {
 	out := backend.NewHost[float64](x.Rows, len(p.Noise))
 	for i := range x.Rows {
@@ -82,12 +82,12 @@ func (c *Samples) EvidenceBytes(n int) int64 {
 	return c.momentBytes(n)
 }
 
-// Evidence repeats MacKay's steps
+// Evidence iterates MacKay's update
 //
 //	γ = Σ_i s_i/(s_i + λ),  σ_w² = ‖w‖²/γ,  σ² = Σ_i w_i(y_i − f(x_i))²/(Σw_i − γ)
 //
-// with the eigenvalues s_i of XᵀX and λ = σ²/σ_w², until the fitted values move by less
-// than tol of ‖y − ȳ‖, for at most maxIter steps.
+// with the eigenvalues s_i of XᵀX and λ = σ²/σ_w², until the fitted values change by less than
+// tol·‖y − ȳ‖, for at most maxIter steps.
 func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit, error) {
 	e, err := c.spectrum(t)
 	if err != nil {
@@ -123,14 +123,14 @@ func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit,
 	return m, t.Step("solve", 1)
 }
 
-// spectrum is X = U S^½ Vᵀ and the coordinates of y in U.
+// spectrum holds the decomposition X = U S^½ Vᵀ and the coordinates of y in U.
 type spectrum struct {
-	values   []float64             // S: the eigenvalues of XᵀX that are more than rounding
-	vectors  backend.Host[float64] // r×d: V, one vector per row
+	values   []float64             // S: the eigenvalues of XᵀX that exceed rounding errors
+	vectors  backend.Host[float64] // r×d: V, one vector in each row
 	along    backend.Host[float64] // t×r: Uᵀy
 	total    []float64             // ‖y‖²
-	constant []bool                // y is its mean, up to rounding, or without an intercept 0
-	mean     []float64             // of y
+	constant []bool                // whether y equals its mean, or 0 without an intercept, up to rounding errors
+	mean     []float64             // mean of y
 	d        int
 }
 
@@ -138,10 +138,10 @@ type spectrum struct {
 type evidenceFit struct {
 	noise, lambda, evidence float64
 	steps                   int
-	warning                 string // the reason if the steps ended before tol was reached
+	warning                 string // the reason if the iteration ended before tol was reached; otherwise ""
 }
 
-// spectrum decomposes XᵀX, or XXᵀ where that is smaller, on the host.
+// spectrum decomposes XᵀX, or XXᵀ if it is smaller, on the host.
 func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 	s, err := newSecular(t, c)
 	if err != nil {
@@ -226,10 +226,10 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 	return e, nil
 }
 
-// evidence runs MacKay's steps for output j.
+// evidence runs MacKay's iteration for output j.
 func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f evidenceFit, err error) {
 	a, total := e.along.Row(j), e.total[j]
-	outside := total // ‖y‖² in directions orthogonal to the range of X
+	outside := total // squared norm of the component of y orthogonal to the range of X
 	for _, v := range a {
 		outside -= v * v
 	}
@@ -238,14 +238,14 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 		return f, fmt.Errorf("y: column %d: the squares of its values are out of range: scale y", j+1)
 	}
 	if e.constant[j] {
-		// Set w = 0, and the noise to the rounding error of y; if y is 0, to a number that can be
-		// divided by λ without underflow.
+		// Set w = 0 and the noise to the rounding error of y. If y is 0, set the noise to a number that
+		// can be divided by λ without underflow.
 		clear(a)
 		f.noise, f.lambda = max(elementary.Pow(epsilon*e.mean[j], 2), 0x1p-900), 1e12*e.values[0]
 		f.evidence = e.logEvidence(a, 0, n, f.noise, f.lambda)
 		return f, nil
 	}
-	// A residual below this is rounding error.
+	// A residual below least is rounding error.
 	least := total * epsilon * epsilon * n
 	f.noise, f.lambda = total/n, total/n // initial values as in scikit-learn: σ_w = 1
 	for f.steps = 1; ; f.steps++ {
@@ -261,7 +261,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 		noise := residual / max(n-gamma, epsilon*n)
 		lambda := noise * gamma / squares
 		if squares == 0 || lambda > 1e12*e.values[0] {
-			// Only noise: w = 0.
+			// All of y is noise, and w = 0.
 			noise, lambda = total/n, 1e12*e.values[0]
 		}
 		for i, s := range e.values {
@@ -287,7 +287,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 	return f, nil
 }
 
-// logEvidence is log N(y; 0, σ²I + σ_w²XXᵀ) for the n rows.
+// logEvidence returns log N(y; 0, σ²I + σ_w²XXᵀ) for the n rows.
 func (e *spectrum) logEvidence(a []float64, outside, n, noise, lambda float64) float64 {
 	sum := outside/noise + n*elementary.Log(2*math.Pi*noise)
 	for i, s := range e.values {

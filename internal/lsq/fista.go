@@ -10,15 +10,15 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// fista is the accelerated proximal gradient of Beck and Teboulle (2009) with
+// fista implements the accelerated proximal gradient method of Beck and Teboulle (2009) with
 // adaptive restart (O'Donoghue and Candès 2015). XᵀXz at the extrapolated point z is extrapolated
 // from the products of the last two iterates, so that a step costs one product on the device. ISTA
-// is the same without momentum.
+// is this method without momentum.
 type fista struct {
 	a         *normal
-	plain     bool    // ISTA
-	fixed     bool    // the step was given: lipschitz does not change
-	lipschitz float64 // estimate of the largest eigenvalue of XᵀX, raised when a step shows that it is too low
+	plain     bool    // whether the method is ISTA
+	fixed     bool    // whether the caller gave the step size, so that lipschitz does not change
+	lipschitz float64 // estimate of the largest eigenvalue of XᵀX, which is increased when a step shows that it is too small
 }
 
 func newFista(a *normal, l Lasso) (*fista, error) {
@@ -58,7 +58,7 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 			return err
 		}
 		s.steps++
-		for { // until the step is short enough for the quadratic bound
+		for { // until the step is so short that the quadratic bound holds
 			for p := range w {
 				w[p] = soft(z[p]+(s.c[p]-qz[p])/f.lipschitz, mu/f.lipschitz)
 			}
@@ -71,7 +71,7 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 				curvature += step * (q[p] - qz[p])
 				size += step * step
 			}
-			// Rounding of q is relative to ‖XᵀX‖‖w‖.
+			// The rounding errors of q are relative to ‖XᵀX‖‖w‖.
 			if f.fixed || !(curvature > f.lipschitz*size*(1+1e-8)) || size <= epsilon*s.norm() {
 				break
 			}
@@ -96,10 +96,10 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// settled is lassoState.settled with a stricter gap without a penalty: the gap is at least
-// the decrease of the objective in boundSteps steps of conjugate gradients, preconditioned
-// by the diagonal. The state's own gap is the decrease by a single weight, which is small
-// for correlated columns.
+// settled is like lassoState.settled, but with a stricter gap if there is no penalty. The gap is
+// then at least the decrease of the objective in boundSteps steps of conjugate gradients,
+// preconditioned by the diagonal. The gap of lassoState.settled is the decrease by changing a
+// single weight, which is small for correlated columns.
 func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 	done, err := s.settled(f.a.t, mu, l)
 	if mu > 0 || !done || err != nil {
@@ -128,7 +128,7 @@ func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 			return false, err
 		}
 		curvature := numeric.Dot(p, q)
-		if !(rho > 0 && curvature > epsilon*rho) { // a direction in the null space of X, up to rounding
+		if !(rho > 0 && curvature > epsilon*rho) { // up to rounding errors the direction is in the null space of X
 			break
 		}
 		fall += rho / curvature * rho / 2

@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Jackknife holds the quantities from which the leave-one-out fits with penalty λ are computed:
-// with the weighted means x̄ (0 without an intercept) and XᵀX + λI = LLᵀ of X's rows √w_i (x_i −
-// x̄), h_i = ‖z_i‖² + w_i/Σw (no second term without an intercept) and
+// Jackknife holds the quantities from which the leave-one-out fits with penalty λ are computed. x̄
+// is the weighted mean, or 0 without an intercept, and XᵀX + λI = LLᵀ, where X has the rows √w_i
+// (x_i − x̄). With h_i = ‖z_i‖² + w_i/Σw (without an intercept only ‖z_i‖²),
 //
 //	y_i − f₋ᵢ(x_i) = c_i = e_i/(1 − h_i),    z_i = √w_i L⁻¹(x_i − x̄)
 //	f₋ᵢ(x) = f(x) − c_i (√w_i z_iᵀL⁻¹(x − x̄) + w_i/Σw)
@@ -23,7 +23,7 @@ type Jackknife struct {
 	share []float64             // 1 − h_i
 }
 
-// Jackknife returns the Jackknife of the penalty lambda.
+// Jackknife returns the Jackknife of the fit with the penalty lambda.
 func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
 	moments, err := c.moments(f)
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 				to[j] -= v * w
 			}
 		}
-		// With a leverage of 1, no other sample determines some direction of w.
+		// If the leverage h_i is 1, the other samples do not determine w in some direction.
 		if rounding := 0x1p-52 * float64(c.d+c.n); !(a.share[i] > rounding) {
 			return errs, message.Errorf("without sample %d there is no solution: {raise $lambda}", c.part.Row(i)+1)
 		}

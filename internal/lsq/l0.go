@@ -17,9 +17,9 @@ import (
 //
 // for each output.
 type L0 struct {
-	Lambda  float64 // used when Support is 0
+	Lambda  float64 // used if Support is 0
 	Support int
-	MaxIter int // of the local method
+	MaxIter int // maximum number of steps of the local method
 }
 
 // L0Fit is the best subset, or a local minimum.
@@ -27,12 +27,12 @@ type L0Fit struct {
 	Coef      backend.Host[float64]
 	Intercept []float64
 	Complete  bool // whether the search for the best subset was complete for each output
-	Steps     int  // steps of the local method
+	Steps     int  // number of steps of the local method
 	Warnings  []string
 }
 
-// L0Bytes returns the memory of L0 for n rows: the products, the Gram matrix of the selected
-// weights, and its columns.
+// L0Bytes returns the memory of L0 for n rows, in bytes: the products, the Gram matrix of the
+// columns with nonzero weights, and these columns.
 func (c *Samples) L0Bytes(l L0, n int) int64 {
 	kept := int64(c.d)
 	if l.Support > 0 {
@@ -45,8 +45,8 @@ func (c *Samples) L0Bytes(l L0, n int) int64 {
 	return need
 }
 
-// L0 solves l: by a search over the subsets of up to 64 columns, and if the search does not
-// finish, or there are more columns, by iterative hard thresholding.
+// L0 solves l. For up to 64 columns it searches over subsets of the columns. If the search is not
+// completed or there are more columns, it uses iterative hard thresholding.
 func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
 	m := &L0Fit{Coef: backend.NewHost[float64](c.d, c.t)}
 	best, complete := make([]float64, c.t), make([]bool, c.t)
@@ -65,8 +65,8 @@ func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
 	return m, t.Step("solve", 1)
 }
 
-// descend is the local method, for the outputs whose search is not complete. best is the result of
-// a search, if there was one; it is kept unless the local method finds a better one.
+// descend runs the local method for the outputs without a complete search. best holds the objectives of
+// incomplete searches, whose results remain unless the local method finds a lower objective.
 func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete []bool) error {
 	a, err := c.normal(t)
 	if err != nil {
@@ -102,12 +102,11 @@ func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete 
 	return nil
 }
 
-// threshold is iterative hard thresholding for u = w/scale, over columns of
-// norm 1.
+// threshold implements iterative hard thresholding for u = w/scale, over columns of norm 1.
 type threshold struct {
 	a         *normal
 	l         L0
-	scale     []float64 // 1/‖column‖; 0 for a constant one
+	scale     []float64 // 1/‖column‖; 0 for a constant column
 	lipschitz float64   // ≥ the largest eigenvalue of the scaled XᵀX
 	u, q      []float64 // u, and q = XᵀXu for the scaled X
 	c         []float64 // the scaled Xᵀy
@@ -123,7 +122,8 @@ func newThreshold(a *normal, l L0) (*threshold, error) {
 		}
 	}
 	most, err := a.largest(h.scale)
-	// The estimate is a lower bound; d, the trace, is an upper bound.
+	// The estimate is a lower bound on the largest eigenvalue, and the trace, which is the number of
+	// nonzero columns, is an upper bound.
 	h.lipschitz = min(1.1*most, float64(live))
 	return h, err
 }
@@ -140,9 +140,8 @@ func (h *threshold) objective() float64 {
 	return sum
 }
 
-// minimize sets u for output j to the best result of at most limit steps. It returns the
-// number of steps and, if they were not enough, the decrease of the objective in the last
-// step.
+// minimize sets u for output j to the best result of at most limit steps. It returns the number of
+// steps and, if the iteration has not converged, the decrease of the objective in the last step.
 func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) {
 	for p, c := range h.a.moments.c.Row(j) {
 		h.u[p], h.q[p], h.c[p] = 0, 0, c*h.scale[p]
@@ -161,9 +160,8 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 		}
 		copy(from, h.u)
 		copy(fromQ, h.q)
-		// A step of 1 is optimal for a single column, and a step of 1/L always decreases
-		// the objective. Choose the best step size between them, because a long step may
-		// keep too many weights.
+		// A step of 1 is optimal for a single column, and a step of 1/L always decreases the objective.
+		// Choose the best step size between 1/L and 1, because a long step may select too many weights.
 		before, moved := least, false
 		for length, end := 1.0, false; !end; length /= 2 {
 			if length <= 1/h.lipschitz {
@@ -173,7 +171,7 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 				u[p] = from[p] + length*(h.c[p]-fromQ[p])
 			}
 			kept := h.keep(u, length)
-			if slices.Equal(kept, last) { // the vector from is already the minimum over these columns
+			if slices.Equal(kept, last) { // from is already the minimum over these columns
 				continue
 			}
 			clear(h.u)
@@ -202,12 +200,12 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 	return limit, fall, nil
 }
 
-// keep returns the indices of the elements of u that are kept, in ascending order. Among
-// equal elements the first are kept.
+// keep returns the indices of the elements of u that the threshold does not set to 0, in ascending
+// order. Of equal elements it selects the first.
 func (h *threshold) keep(u []float64, length float64) []int {
 	var kept []int
 	for p, v := range u {
-		// in the step's model of the objective, keeping v lowers it by v²/length
+		// in the model of the objective for this step, selecting v decreases it by v²/length
 		if h.scale[p] != 0 && v != 0 && (h.l.Support > 0 || v*v > h.l.Lambda*length) {
 			kept = append(kept, p)
 		}
@@ -245,7 +243,7 @@ func (h *threshold) refit(kept []int) error {
 	return nil
 }
 
-// apply sets q to the scaled XᵀXu.
+// apply computes q = XᵀXu for the scaled X.
 func (h *threshold) apply() error {
 	w := make([]float64, len(h.u))
 	for p, u := range h.u {

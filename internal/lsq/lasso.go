@@ -14,16 +14,16 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// LassoMethod names a way to minimize the lasso's objective.
+// LassoMethod names a method to minimize the objective of the lasso.
 type LassoMethod string
 
 const (
-	// CoordinateDescent minimizes over one weight at a time, mostly over the nonzero
-	// weights. It is the fastest method for most data.
+	// CoordinateDescent minimizes over one weight at a time. Most of its sweeps include only the
+	// nonzero weights. It is the fastest method for most data.
 	CoordinateDescent LassoMethod = "coordinate-descent"
-	// FISTA is the accelerated proximal gradient w ← soft(w − η∇, ηλ), with
-	// a restart when momentum leads uphill (O'Donoghue and Candès 2015). Each
-	// step is a product on the device.
+	// FISTA is the accelerated proximal gradient w ← soft(w − η∇, ηλ), with a restart when the
+	// momentum would increase the objective (O'Donoghue and Candès 2015). Each step takes one product
+	// on the device.
 	FISTA LassoMethod = "fista"
 	// ISTA is the proximal gradient with a fixed step and without momentum.
 	ISTA LassoMethod = "ista"
@@ -37,27 +37,27 @@ const (
 // logarithm, from the smallest λ for which all weights are 0 down to a thousandth of it.
 type Lasso struct {
 	Lambdas []float64
-	Theta   float64 // > 0 with Lambdas {0}; 0: none
+	Theta   float64 // bound on ‖w‖₁, used with Lambdas {0}; 0 means no bound
 	Method  LassoMethod
-	Rate    float64 // η of ISTA; 0 is 1/‖2XᵀX‖
-	Tol     float64 // duality gap relative to ‖y‖² at the end
-	MaxIter int     // sweeps over the features, or steps
+	Rate    float64 // η of ISTA; 0 means 1/‖2XᵀX‖
+	Tol     float64 // duality gap, relative to ‖y‖², at which the iteration ends
+	MaxIter int     // maximum number of sweeps over the features, or of steps
 }
 
-// LassoFit is the solution for one λ. Counts and the gap are of the first output.
+// LassoFit is the solution for one λ. The counts and the gap are those of the first output.
 type LassoFit struct {
 	Coef      backend.Host[float64]
 	Intercept []float64
-	Lambda    []float64 // of each output: the one given, or the one that meets Theta
+	Lambda    []float64 // λ of each output: the given λ, or the λ at which ‖w‖₁ = Theta
 	Iters     int
-	Support   int     // weights that are not 0
+	Support   int     // number of nonzero weights
 	Norm      float64 // ‖w‖₁
 	Gap       float64 // the duality gap
 	Warnings  []string
 }
 
 // LassoBytes returns the device memory of Lasso for n rows. If XᵀX is formed, the factors of its
-// columns overwrite its copy.
+// columns overwrite the copy of XᵀX.
 func (c *Samples) LassoBytes(n int) int64 {
 	if c.byGram() {
 		return c.normalBytes(n)
@@ -65,9 +65,9 @@ func (c *Samples) LassoBytes(n int) int64 {
 	return c.normalBytes(n) + c.factorBytes(n, int64(c.factoredOf(n)))
 }
 
-// factored returns the largest number of columns that coordinate descent factors. With
-// more than twice as many columns as rows, at least half of the columns depend linearly on
-// the others.
+// factored returns the largest number of columns that coordinate descent factors. If there are more
+// than twice as many columns as rows, at least half of the columns depend linearly on the other
+// columns.
 func (c *Samples) factored() int {
 	if c.byGram() {
 		return c.d
@@ -75,8 +75,8 @@ func (c *Samples) factored() int {
 	return c.factoredOf(c.n)
 }
 
-// factoredOf is factored for n rows if XᵀX is not formed. For sparse samples it is at most
-// gramFeatures, because the factor may be much larger than the samples.
+// factoredOf returns the result of factored for n rows if XᵀX is not formed. For sparse samples it
+// is at most gramFeatures, because the factor may be much larger than the samples.
 func (c *Samples) factoredOf(n int) int {
 	if c.sparse != nil {
 		return min(2*n, c.d, gramFeatures)
@@ -84,8 +84,8 @@ func (c *Samples) factoredOf(n int) int {
 	return min(2*n, c.d)
 }
 
-// Lasso solves l, starting each λ from the solution of the previous one, from the largest
-// to the smallest. The fits are in the order of the λ.
+// Lasso solves l for the λ in descending order, and starts each λ from the solution of the previous
+// λ. The fits are in the order of l.Lambdas.
 func (c *Samples) Lasso(t *run.Task, l Lasso) ([]LassoFit, error) {
 	a, err := c.normal(t)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *Samples) Lasso(t *run.Task, l Lasso) ([]LassoFit, error) {
 	return fits, t.Step("solve", 1)
 }
 
-// proximal minimizes ½‖y − Xw‖² + μ‖w‖₁ from s.w on.
+// proximal is a method that minimizes ½‖y − Xw‖² + μ‖w‖₁, starting from s.w.
 type proximal interface {
 	minimize(s *lassoState, mu float64, l Lasso) error
 }
@@ -163,12 +163,12 @@ type lassoState struct {
 	norms       []float64 // ‖x_p‖²
 	total       float64   // ‖y‖²
 	gap         float64   // the last duality gap
-	least       float64   // the gap from which stalls are counted; 0 before the first gap of this μ
-	stalls      int       // number of gaps since one was at most half of the previous minimum
+	least       float64   // the gap relative to which stalls are counted; 0 before the first gap for this μ
+	stalls      int       // number of gaps since a gap was last at most half of least
 	rounding    float64   // rounding error of the last gap
 	steps       int
-	base, share float64 // progress before this λ, and the share of this λ
-	warning     string  // why it has not converged
+	base, share float64 // progress before this λ, and its increase by this λ
+	warning     string  // why the iteration has not converged
 }
 
 func (s *lassoState) support() (n int) {
@@ -193,13 +193,13 @@ func soft(v, mu float64) float64 {
 
 var errLassoOverflow = errors.New("values of x or y overflow: scale them down")
 
-// settled updates the duality gap. With r = y − Xw the point s·r, s the largest
-// number ≤ 1 for which ‖Xᵀ(s·r)‖_∞ ≤ μ, is dual feasible, so that
+// settled updates the duality gap. Let r = y − Xw, and let s be the largest number ≤ 1 for which
+// ‖Xᵀ(s·r)‖_∞ ≤ μ. The point s·r is dual feasible, so that
 //
 //	gap = ½‖r‖²(1 + s²) + μ‖w‖₁ − s·rᵀy ≥ 0
 //
-// bounds the objective's distance from its least value (Kim et al. 2007). It
-// also says when the work must stop.
+// bounds the distance of the objective from its minimum (Kim et al. 2007). settled returns true
+// when the iteration must stop.
 func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 	var most, ones, cw, wq, size, norm float64
 	for p, w := range s.w {
@@ -223,14 +223,13 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 	if s.stalls++; s.gap < s.least/2 || s.least == 0 {
 		s.least, s.stalls = s.gap, 0
 	}
-	// The gap is a difference of numbers near ‖y‖²/2, or of larger ones where large weights
-	// cancel each other, and the slopes in s have the rounding error of sums of d terms
-	// below ‖w‖₁·‖x_p‖². A gap that no longer decreases and is within that rounding error
-	// is accepted.
+	// The gap is a difference of numbers near ‖y‖²/2, or of larger numbers if large weights cancel
+	// each other. The slopes in s have the rounding error of sums of d terms below ‖w‖₁·‖x_p‖². A gap
+	// that no longer decreases and does not exceed this rounding error is accepted.
 	s.rounding = float64(len(s.w)) * epsilon * (s.total + size + mu*ones + ones*norm/mu*math.Abs(s.total-cw))
-	// Without a penalty the gap is squares/2, which is not a bound. The gradient must
-	// vanish in this case; the gap is replaced by the decrease that is possible by
-	// changing a single weight.
+	// Without a penalty the gap is squares/2, which is not a useful bound, and the gradient must
+	// vanish at the minimum. The gap is replaced by the largest decrease of the objective by changing
+	// a single weight.
 	if mu == 0 {
 		s.gap = 0
 		for p := range s.w {
@@ -249,7 +248,7 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 // rounding error.
 func (s *lassoState) within(l Lasso) bool { return s.gap <= max(l.Tol/2, 8*epsilon)*s.total }
 
-// unsettled sets the warning that MaxIter steps were not enough.
+// unsettled sets the warning that the iteration has not converged in MaxIter steps.
 func (s *lassoState) unsettled(l Lasso, what string) {
 	s.warning = fmt.Sprintf("after %s the duality gap is %.2g of ‖y‖², not %.2g: {raise $lambda|raise $tol|raise $iterations|$standardize}",
 		count.Of(s.steps, what), 2*s.gap/s.total, l.Tol)

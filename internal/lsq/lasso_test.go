@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// indicators returns samples of columns with the given number of categories, the first of
-// which are more frequent, encoded as a 0 or 1 for each category. The sums over the
-// categories of a column are equal; with standard, each feature is scaled to deviation 1.
+// indicators returns samples of columns with levels categories each, the first of which are more
+// frequent, encoded as a 0 or 1 for each category. For every column the features sum to 1. If
+// standard is set, each feature is scaled to standard deviation 1.
 func indicators(n, columns, levels int, standard bool, seed uint64) (x, y backend.Host[float64]) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = backend.NewHost[float64](n, columns*levels), backend.NewHost[float64](n, 1)
@@ -44,8 +44,8 @@ func indicators(n, columns, levels int, standard bool, seed uint64) (x, y backen
 	return x, y
 }
 
-// gapOf returns the objective and its duality gap computed from the residual y − ȳ − (x −
-// x̄)w, using only x and y.
+// gapOf returns the objective and its duality gap, computed only from x, y and the residual y − ȳ −
+// (x − x̄)w.
 func gapOf(x, y backend.Host[float64], w []float64, lambda float64) (objective, gap float64) {
 	n, d := x.Rows, x.Cols
 	means, mean := make([]float64, d), 0.0
@@ -76,11 +76,11 @@ func gapOf(x, y backend.Host[float64], w []float64, lambda float64) (objective, 
 	return squares + lambda*ones, squares*(1+scale*scale) + lambda*ones - 2*scale*ry
 }
 
-// TestLassoOfIndicators: the lasso of many indicators, in one case more than rows, reaches a
-// duality gap of 1e-10‖y‖², computed from the data, in fewer steps than the sum of the numbers of
-// features and rows. Sweeps alone take more than 10,000: along the directions in which the sums
-// over the categories of columns cancel each other, a sweep moves the weights by the order of λ
-// only.
+// TestLassoOfIndicators checks that the lasso of many indicators, in one case more than rows,
+// reaches a duality gap of 1e-10‖y‖², computed from the data, in fewer steps than the sum of the
+// numbers of features and rows. Sweeps alone would take more than 10,000 steps: along the
+// directions in which the sums over the categories of two columns cancel, a sweep changes the
+// weights only by the order of λ.
 func TestLassoOfIndicators(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, c := range []struct {
@@ -106,7 +106,7 @@ func TestLassoOfIndicators(t *testing.T) {
 			if len(f.Warnings) > 0 {
 				t.Errorf("λ %g: %v", lambda, f.Warnings)
 			}
-			// The gap computed from the data has a rounding error too, because it consists of sums of n terms.
+			// The gap computed from the data also has a rounding error, because it consists of sums of n terms.
 			if !(gap <= tol*total+float64(c.n)*epsilon*4*total) {
 				t.Errorf("λ %g: the duality gap is %.2g of ‖y‖²", lambda, gap/total)
 			}
@@ -117,8 +117,8 @@ func TestLassoOfIndicators(t *testing.T) {
 	}
 }
 
-// TestLassoBeyondRounding: a tolerance below the rounding error gives a warning with the
-// gap, not an error, and does not use all allowed steps.
+// TestLassoBeyondRounding checks that a tolerance below the rounding error gives a warning with the
+// gap, not an error, and that the iteration does not take all allowed steps.
 func TestLassoBeyondRounding(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	reached := 0

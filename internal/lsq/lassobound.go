@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// boundTol is the relative error of ‖w‖₁ within which an active bound is met, and
-// boundSteps is the largest number of penalties tried.
+// boundTol is the relative error of ‖w‖₁ up to which an active bound counts as reached, and
+// boundSteps is the maximum number of penalties.
 const (
 	boundTol   = 1e-8
 	boundSteps = 200
@@ -19,10 +19,10 @@ const (
 // bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ and returns w and the μ of the penalized
 // problem with the same solution, or 0 if the bound is not active.
 //
-// ‖w(μ)‖₁ is continuous, not increasing and piecewise linear in μ (Osborne, Presnell and
-// Turlach 2000): μ falls from ‖Xᵀy‖_∞, where w = 0, until the bound is exceeded, and then
-// the secant method, or its variant "Illinois" if it is slow, converges to the bound; each
-// solve starts from the previous solution. Finally w is scaled onto the bound.
+// ‖w(μ)‖₁ is continuous, not increasing and piecewise linear in μ (Osborne, Presnell and Turlach
+// 2000). The method decreases μ from ‖Xᵀy‖_∞, where w = 0, until the bound is exceeded. Then the
+// secant method, or its variant "Illinois" if the secant method is slow, converges to the bound.
+// Each solve starts from the previous solution. Finally w is scaled onto the bound.
 //
 // It stops when a bound on the distance of f = ½‖y − Xw‖² from its minimum f* is small
 // enough. The penalized problem's dual value at μ, P(w) − gap with P = f + μ‖w‖₁, is at
@@ -38,8 +38,9 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 	defer func() { s.steps = steps }()
 	w = make([]float64, len(s.w))
 
-	// h(μ) = ‖w(μ)‖₁ − θ at both ends of the bracket.
-	var low, atLow, last float64 // last is the last h
+	// low and high are the ends of the bracket, and atLow and atHigh the values of h(μ) = ‖w(μ)‖₁ − θ
+	// at the ends.
+	var low, atLow, last float64 // last is the previous h
 	high, atHigh := 0.0, -theta
 	for _, v := range s.c {
 		high = max(high, math.Abs(v))
@@ -80,7 +81,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 			}
 			return w, mu, nil
 		}
-		// Illinois: halve the value at an end that is kept for a second time.
+		// Illinois: halve the value at an end of the bracket that does not move for the second time.
 		if h := norm - theta; h > 0 {
 			if last > 0 {
 				atHigh /= 2
@@ -101,7 +102,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 		case mu > first/1000:
 			mu = high / 4
 		default:
-			mu = 0 // the bound may not bind
+			mu = 0 // the bound may be inactive
 		}
 	}
 }

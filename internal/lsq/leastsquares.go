@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// choleskyCondition is the largest condition of the triangular factor up to which Cholesky
-// of the normal equations with one step of refinement is accepted: it leaves an error of
-// εκ²·εκ, which is below that of QR, εκ, while εκ² ≪ 1.
+// choleskyCondition is the largest condition number κ of the triangular factor for which Cholesky
+// of the normal equations with one step of refinement is accepted. Its error is εκ²·εκ, which is
+// below the error εκ of QR if εκ² ≪ 1.
 const choleskyCondition = 1e4
 
 // Solution is the solution of a least-squares problem.
@@ -24,21 +24,21 @@ type Solution struct {
 	Method       string
 	Coef         backend.Host[float64] // d×t
 	Intercept    []float64
-	Condition    float64   // of X with columns scaled to norm 1
+	Condition    float64   // condition number of X with columns scaled to norm 1
 	Rank         int       // rank of the same matrix
 	Squares      []float64 // ‖y − Xw‖² of each output
 	ForwardError float64   // bound on the relative rounding error of w, over all outputs
 }
 
-// LeastSquaresBytes returns the memory of LeastSquares for n rows: XᵀX, overwritten by its factor,
-// the weights, their corrections and a block of rows.
+// LeastSquaresBytes returns the memory of LeastSquares for n rows, in bytes: XᵀX, which its factor
+// overwrites, the weights, their corrections and a block of rows.
 func (c *Samples) LeastSquaresBytes(n int) int64 {
 	return max(c.qrBytes(n), c.momentBytes(n)+24*int64(c.d)*int64(c.t))
 }
 
-// LeastSquares minimizes Σ w_i (y_i − wᵀx_i − b)²: by Cholesky of the normal equations with
-// a step of refinement, or by QR if they are too ill-conditioned. If the minimum is not
-// unique, it is the one of minimum norm.
+// LeastSquares minimizes Σ w_i (y_i − wᵀx_i − b)². It solves the normal equations by Cholesky with
+// a step of refinement, or uses QR if they are too ill-conditioned. If the minimum is not unique,
+// it returns that of minimum norm.
 func (c *Samples) LeastSquares(t *run.Task) (*Solution, error) {
 	s := &Solution{Method: "Cholesky of the normal equations", Rank: c.d}
 	solved, err := false, error(nil)
@@ -61,8 +61,8 @@ func (c *Samples) LeastSquares(t *run.Task) (*Solution, error) {
 	return s, err
 }
 
-// cholesky solves the normal equations with columns scaled to norm 1. It returns false
-// if they are too ill-conditioned, or overflow.
+// cholesky solves the normal equations with columns scaled to norm 1. It returns false if the
+// equations are too ill-conditioned or overflow.
 func (c *Samples) cholesky(t *run.Task, s *Solution) (bool, error) {
 	m, err := c.moments(t)
 	if errors.Is(err, errOverflow) {
@@ -74,7 +74,7 @@ func (c *Samples) cholesky(t *run.Task, s *Solution) (bool, error) {
 	scale := make([]float64, c.d)
 	for p := range scale {
 		v := m.g.Row(p)[p]
-		if v < math.SmallestNonzeroFloat64/epsilon { // constant, or too small for its square
+		if v < math.SmallestNonzeroFloat64/epsilon { // the column is constant, or its square underflows
 			return false, nil
 		}
 		scale[p] = 1 / math.Sqrt(v)
@@ -110,7 +110,7 @@ func (c *Samples) cholesky(t *run.Task, s *Solution) (bool, error) {
 			right.Row(p)[j] = m.c.Row(j)[p]
 		}
 	}
-	for range 2 { // the second pass corrects with the residual computed from X
+	for range 2 { // the second pass is the refinement with the residual computed from X
 		for p, v := range scale {
 			for j := range c.t {
 				right.Row(p)[j] *= v
@@ -171,8 +171,8 @@ func (c *Samples) residual(t *run.Task, coef backend.Host[float64]) (squares []f
 	return squares, gradient, err
 }
 
-// forwardError is the largest of the bounds of all outputs. ‖Xw‖² = ‖y‖² −
-// ‖y − Xw‖², since the residual is orthogonal to Xw.
+// forwardError returns the largest bound over the outputs. ‖Xw‖² = ‖y‖² − ‖y − Xw‖², since the
+// residual is orthogonal to Xw.
 func (c *Samples) forwardError(ctx context.Context, s *Solution, squares []float64) (float64, error) {
 	norms, err := c.norms(ctx, c.t, c.fillY)
 	if err != nil {
@@ -183,7 +183,7 @@ func (c *Samples) forwardError(ctx context.Context, s *Solution, squares []float
 		left := math.Sqrt(squares[j])
 		fitted := math.Sqrt(max((total-left)*(total+left), 0))
 		if total == 0 || s.Rank == 0 {
-			continue // w = 0 exactly
+			continue // w is exactly 0
 		}
 		most = max(most, epsilon*(2*s.Condition+s.Condition*s.Condition*left/fitted)*total/fitted)
 	}

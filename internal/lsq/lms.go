@@ -12,15 +12,15 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// LMS is the rule of Widrow and Hoff (1960), from w = 0 and b = 0:
+// LMS is the rule of Widrow and Hoff (1960), starting from w = 0 and b = 0:
 //
 //	w ← w + η w_i (y_i − wᵀx_i − b) x_i,  b ← b + η w_i (y_i − wᵀx_i − b)
 //
-// It converges to the solution for small η; with a constant η it ends within a distance of
-// order η unless the residual is 0. For η ≤ 1/max w_i(‖x_i‖² + 1), which is the default, no
-// step leads away from the solutions of its own equation.
+// It converges to the solution for small η; with a constant η it ends within a distance of order η
+// unless the residual is 0. For η ≤ 1/max w_i(‖x_i‖² + 1), which is the default, no step increases
+// the distance from the solutions of the equation of its sample.
 type LMS struct {
-	Rate      float64 // η; 0: the default
+	Rate      float64 // η; 0 selects the default
 	Epochs    int
 	Intercept bool
 }
@@ -33,8 +33,8 @@ type LMSFit struct {
 	Squares   []float64 // Σ_i w_i (y_i − f(x_i))² of each output
 }
 
-// Fit learns from the n×d samples x and the n×t targets y, with n weights (nil means all
-// 1), as a task.
+// Fit fits the n×d samples x and the n×t targets y, with n weights, which are all 1 if weights is
+// nil.
 func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*LMSFit, error) {
 	one := 0.0
 	if l.Intercept {

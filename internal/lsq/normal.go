@@ -14,31 +14,31 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// normal is the product w ↦ XᵀXw on the device, for iterative methods: one product with
-// XᵀX if that is not much larger than X, otherwise products with X and Xᵀ.
+// normal computes products XᵀXw on the device for iterative methods: as one product with XᵀX if XᵀX
+// is not much larger than X, and otherwise as products with X and Xᵀ.
 type normal struct {
 	t       *run.Task
 	c       *Samples
-	moments *moments                // XᵀX empty where X is used
-	x       backend.Host[float64]   // n×d where X is used
-	sparse  *sparseColumns          // X of sparse samples, nothing of which is on the device
+	moments *moments                // its XᵀX is empty if products use X
+	x       backend.Host[float64]   // n×d if products use X
+	sparse  *sparseColumns          // X of sparse samples, which is not on the device
 	fixed   backend.Matrix[float64] // XᵀX or X
 	v, r    backend.Matrix[float64] // d×1 and n×1
 	out     backend.Host[float64]
-	// Room for XᵀX of some columns and its factor, which the next factor overwrites: the first
-	// use of fresh memory takes longer than the factorization of a few hundred columns.
+	// square is memory for XᵀX of some columns and its factor, which the next factor overwrites. It is reused
+	// because the first use of new memory takes longer than the factorization of a few hundred columns.
 	square backend.Host[float64]
 	room   backend.Matrix[float64]
 }
 
-// gramFeatures is the number of features up to which XᵀX is formed even with fewer samples
-// than features: 32 MiB.
+// gramFeatures is the maximum number of features for which XᵀX, of 32 MiB, is formed even if there
+// are fewer samples than features.
 const gramFeatures = 2048
 
 // byGram reports whether XᵀX is formed.
 func (c *Samples) byGram() bool { return c.sparse == nil && c.d <= max(c.n, gramFeatures) }
 
-// normalBytes returns the device memory of normal for n rows.
+// normalBytes returns the device memory of a normal for n rows, in bytes.
 func (c *Samples) normalBytes(n int) int64 {
 	if c.sparse != nil {
 		return c.sparseBytes(n)
@@ -74,7 +74,7 @@ func (c *Samples) normal(t *run.Task) (*normal, error) {
 	return a, nil
 }
 
-// whole puts X itself on the device.
+// whole copies X itself to the device.
 func (a *normal) whole() error {
 	c, b := a.c, a.t.B
 	a.x = backend.NewHost[float64](c.n, c.d)
@@ -116,10 +116,10 @@ func (a *normal) free() {
 	}
 }
 
-// formed reports whether XᵀX is at hand.
+// formed reports whether XᵀX has been formed.
 func (a *normal) formed() bool { return a.moments.g.Rows > 0 }
 
-// apply sets dst to XᵀXw.
+// apply computes dst = XᵀXw.
 func (a *normal) apply(dst, w []float64) error {
 	if a.sparse != nil {
 		a.sparse.apply(dst, w)
@@ -164,7 +164,7 @@ func (a *normal) diagonal() []float64 {
 	return list
 }
 
-// gramOf returns XᵀX of the columns in list, the lower triangle.
+// gramOf returns the lower triangle of XᵀX of the columns in list.
 func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
 	if a.sparse != nil {
 		return a.sparse.gramOf(list), nil
@@ -206,14 +206,14 @@ func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
 func (c *Samples) factorBytes(n int, columns int64) int64 {
 	need := columns * (columns + 1)
 	if c.sparse != nil {
-		need *= 3 // XᵀX, its copy on the device, and the factor
+		need *= 3 // for XᵀX, its copy on the device, and the factor
 	} else if !c.byGram() {
 		need += columns * int64(n)
 	}
 	return 8 * need
 }
 
-// cholesky solves systems with X_AᵀX_A, scaled to the diagonal 1, of the columns A. If columns are
+// cholesky is a factor of X_AᵀX_A, scaled to the diagonal 1, for the columns A. If columns are
 // linearly dependent, the weights of redundant columns are 0.
 type cholesky struct {
 	l     backend.Host[float64]
@@ -222,8 +222,8 @@ type cholesky struct {
 	scale []float64
 }
 
-// scaled returns gramOf with the elements divided by the norms of their columns; scale has 1/‖x_p‖
-// of all.
+// scaled returns the result of gramOf for columns divided by their norms. scale holds 1/‖x_p‖ of
+// all columns.
 func (a *normal) scaled(list []int, scale []float64) (backend.Host[float64], error) {
 	g, err := a.gramOf(list)
 	if err != nil {
@@ -238,8 +238,8 @@ func (a *normal) scaled(list []int, scale []float64) (backend.Host[float64], err
 	return g, nil
 }
 
-// factor returns the factor of X_AᵀX_A of the columns in list, which the next one overwrites; scale
-// has 1/‖x_p‖ of all.
+// factor returns the factor of X_AᵀX_A of the columns in list. The next call overwrites it. scale
+// holds 1/‖x_p‖ of all columns.
 func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
 	s := len(list)
 	f := &cholesky{rank: s, scale: make([]float64, s)}
@@ -315,8 +315,8 @@ func (f *cholesky) solve(v []float64) {
 	}
 }
 
-// drop removes column i of a factor without pivots: the rows below become the factor of
-// their product plus the square of its column (Golub and Van Loan 2013, 6.5.4).
+// drop removes column i from a factor without pivoting, by updating the rows below with this column
+// (Golub and Van Loan 2013, 6.5.4).
 func (f *cholesky) drop(i int) {
 	x := make([]float64, f.rank)
 	for r := i + 1; r < f.rank; r++ {
@@ -340,8 +340,8 @@ func (f *cholesky) drop(i int) {
 	}
 }
 
-// null returns a row for each column above the rank: the combination of that column with the
-// columns of full rank that is 0 to working precision.
+// null returns null directions, one row for each redundant column: the linear combination of this
+// column and the independent columns that is 0 to working precision.
 func (f *cholesky) null() backend.Host[float64] {
 	s := len(f.scale)
 	z := backend.NewHost[float64](s-f.rank, s)
@@ -365,9 +365,9 @@ func (f *cholesky) null() backend.Host[float64] {
 	return z
 }
 
-// largest estimates the largest eigenvalue of DXᵀXD, D diagonal (nil: I), from
-// below, by the power method. It stops when a step changes it by less than a
-// percent.
+// largest estimates the largest eigenvalue of DXᵀXD by the power method, which gives a lower bound.
+// scale is the diagonal of D; nil means D = I. It stops when a step changes the estimate by less
+// than a percent.
 func (a *normal) largest(scale []float64) (float64, error) {
 	d := a.c.d
 	v, w := make([]float64, d), make([]float64, d)

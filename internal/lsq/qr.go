@@ -16,10 +16,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// qr solves the least-squares problem by Householder QR of (X Y). Columns are scaled to
-// norm 1 first, so that the rank does not depend on units: it is the number of singular
-// values above max(n, d)·ε times the largest, as in numpy.linalg.matrix_rank. If the
-// rank is below d, the solution is the one of minimum norm.
+// qr solves the least-squares problem by Householder QR of (X Y). Columns are scaled to norm 1
+// first, so that the rank does not depend on the units of the features. The rank is the number of
+// singular values above max(n, d)·ε times the largest singular value, as in
+// numpy.linalg.matrix_rank. If the rank is below d, the result is the solution of minimum norm.
 func (c *Samples) qr(ctx context.Context, s *Solution) error {
 	norms, err := c.scales(ctx)
 	if err != nil {
@@ -90,11 +90,10 @@ func (c *Samples) qrBytes(n int) int64 {
 	return 8 * (width + int64(c.qrRows(n)) + 2*int64(c.d)) * width
 }
 
-// triangle returns A and Z such that ‖Aw − Z‖² and ‖Xw − Y‖² differ by a constant
-// independent of w, for columns of X and Y divided by their norms: X and Y themselves where
-// n < d; otherwise R of X, and as many rows of QᵀY. QR processes some rows at a time, each
-// time with the triangle of the previous rows above the next rows (Golub and Van Loan 2013,
-// 5.3 and 6.5).
+// triangle returns A and Z for which ‖Aw − Z‖² and ‖Xw − Y‖² differ by a constant, where the
+// columns of X and Y are divided by their norms. If n < d they are X and Y, and otherwise R of X
+// and the first d rows of QᵀY. QR processes some rows at a time, each time with the triangle of the
+// previous rows above the next rows (Golub and Van Loan 2013, 5.3 and 6.5).
 func (c *Samples) triangle(ctx context.Context, norms, ynorms []float64) (a *mat.Dense, z blas64.General, err error) {
 	width := c.d + c.t
 	fill := func(row []float64, i int) {
@@ -132,7 +131,7 @@ func (c *Samples) triangle(ctx context.Context, norms, ynorms []float64) (a *mat
 			return nil, z, context.Cause(ctx)
 		}
 		r := min(rows, c.n-i)
-		for k := range width { // the reflectors are below the triangle
+		for k := range width { // the reflectors are stored below the triangle
 			clear(stack.Data[k*width : k*width+k])
 		}
 		for k := range r {
@@ -150,7 +149,7 @@ func (c *Samples) triangle(ctx context.Context, norms, ynorms []float64) (a *mat
 	return a, blas64.General{Rows: c.d, Cols: c.t, Stride: width, Data: stack.Data[c.d:]}, nil
 }
 
-// norms returns the norms of cols columns whose rows fill sets: fillX or fillY.
+// norms returns the norms of cols columns. fill is fillX or fillY, which computes blocks of their rows.
 func (c *Samples) norms(ctx context.Context, cols int, fill func(dst backend.Host[float64], from int)) ([]float64, error) {
 	norms, row := make([]float64, cols), backend.NewHost[float64](1, cols)
 	for i := range c.n {
@@ -176,7 +175,7 @@ func (c *Samples) scales(ctx context.Context) ([]float64, error) {
 	return norms, err
 }
 
-// targetScales returns the norm of each column of Y, and 1 for one of zeros.
+// targetScales returns the norm of each column of Y, or 1 for a column of zeros.
 func (c *Samples) targetScales(ctx context.Context) ([]float64, error) {
 	norms, err := c.norms(ctx, c.t, c.fillY)
 	for j, v := range norms {
@@ -212,7 +211,7 @@ func minimumNorm(w backend.Host[float64], a *mat.Dense, z blas64.General, norms 
 	raw := a.RawMatrix()
 	order, tau, work := make([]int, d), make([]float64, min(k, d)), make([]float64, 1)
 	for j := range order {
-		order[j] = -1 // free to move
+		order[j] = -1 // order[j] = −1: the column may be moved
 	}
 	impl.Dgeqp3(k, d, raw.Data, raw.Stride, order, tau, work, -1)
 	work = make([]float64, int(work[0]))
@@ -244,7 +243,7 @@ func minimumNorm(w backend.Host[float64], a *mat.Dense, z blas64.General, norms 
 	}
 	for range 2 {
 		var step, product mat.Dense
-		// The error says only that L is ill-conditioned, as it is if norms differ by orders of magnitude.
+		// The error only reports that L is ill-conditioned, which occurs if norms differ by orders of magnitude.
 		_ = lq.SolveTo(&step, false, left)
 		to.Add(to, &step)
 		product.Mul(b, to)

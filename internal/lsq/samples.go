@@ -1,7 +1,7 @@
-// Package lsq fits linear models f(x) = Wᵀx + b by least squares: without regularization,
-// with a bound on ‖w‖², with a penalty on ‖w‖₁ or on the number of weights, and by
-// evidence. Its file samples.go has the shared parts: centered samples, XᵀX and QR in
-// blocks of rows.
+// Package lsq fits linear models f(x) = Wᵀx + b by least squares: without regularization, with a
+// bound on ‖w‖², with a penalty on ‖w‖₁ or on the number of weights, and by evidence. The file
+// samples.go contains the code that all methods share: centered samples, and XᵀX and QR in blocks
+// of rows.
 package lsq
 
 import (
@@ -17,25 +17,25 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Samples are the samples in the form for linear least squares: the rows of weight > 0, as
-// √w_i(x_i − x̄) and √w_i(y_i − ȳ) with the weighted means x̄ and ȳ. The problem in these
-// rows has no intercept, and b = ȳ − wᵀx̄ is the unpenalized intercept of the original
-// problem. Without an intercept the means are zeros. It never stores all transformed rows
-// at once unless they are requested.
+// Samples holds the samples in the form for linear least squares: the rows of weight > 0,
+// transformed to √w_i(x_i − x̄) and √w_i(y_i − ȳ) with the weighted means x̄ and ȳ. The problem in
+// these rows has no intercept, and b = ȳ − wᵀx̄ is the unpenalized intercept of the original
+// problem. Without an intercept the means are 0. Samples does not store all transformed rows unless
+// they are requested.
 type Samples struct {
-	x, y         backend.Host[float64] // as they were given; x is empty if the samples are sparse
+	x, y         backend.Host[float64] // the arguments of New; x is empty if the samples are sparse
 	sparse       *backend.CSR[float64] // nil if the samples are dense
-	weights      []float64             // as they were given
+	weights      []float64             // the argument of New
 	intercept    bool
 	part         numeric.Part // rows of weight > 0
 	weight       float64      // Σ w_i
 	meanX, meanY numeric.Center
-	constant     []int // columns of x that vary only by rounding; they are centered to 0
-	n, d, t      int   // rows of weight > 0, features, outputs
+	constant     []int // columns of x that are constant up to rounding; centering sets them to 0
+	n, d, t      int   // numbers of rows of weight > 0, of features, and of outputs
 }
 
-// New returns the samples x and y, n×d and n×t of finite numbers, with weights ≥ 0; nil
-// means all 1. Sparse samples are only for Lasso.
+// New returns the samples x and y, n×d and n×t of finite numbers, with weights ≥ 0, which are all 1
+// if weights is nil. Only Lasso supports sparse samples.
 func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights []float64, intercept bool) (*Samples, error) {
 	c := &Samples{x: x.Dense, sparse: x.Sparse, y: y, weights: weights, intercept: intercept, d: x.Cols, t: y.Cols}
 	c.part = numeric.PartOf(x.Rows, weights)
@@ -63,10 +63,9 @@ func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights
 	return c, err
 }
 
-// findConstant lists the columns of x whose every value is within spread.Rounding of the
-// mean. The rounding errors of such a column would be a direction of tiny norm with a huge
-// weight. The search in a column ends at the first value outside that bound, so it seldom
-// reads more than the first rows.
+// findConstant lists the columns of x all of whose values are within spread.Rounding of the mean.
+// The centered column would consist of rounding errors and could get a huge weight. The search in a
+// column ends at the first value outside this bound, so that it usually reads only the first rows.
 func (c *Samples) findConstant() {
 	for j := range c.d {
 		mean := c.meanX[0][j]
@@ -81,10 +80,10 @@ func (c *Samples) findConstant() {
 	}
 }
 
-// root is √w of the i-th row.
+// root returns √w of the i-th row.
 func (c *Samples) root(i int) float64 { return math.Sqrt(c.part.WeightOf(i)) }
 
-// center sets dst to a row of x minus the mean.
+// center sets dst to x, a row of X, minus the mean.
 func (c *Samples) center(dst, x []float64) {
 	for j, v := range x {
 		dst[j] = v - c.meanX[0][j] - c.meanX[1][j]
@@ -118,7 +117,7 @@ func (c *Samples) fillX(dst backend.Host[float64], from int) {
 	}
 }
 
-// fillY is fillX for Y.
+// fillY is like fillX, for Y.
 func (c *Samples) fillY(dst backend.Host[float64], from int) {
 	c.part.Fill(dst, c.y, c.meanY, from, true)
 }
@@ -138,11 +137,11 @@ func (c *Samples) columns() (x, y backend.Host[float64]) {
 	return transposed(c.d, c.fillX), transposed(c.t, c.fillY)
 }
 
-// blockRows returns the number of rows that each passes at a time: about 2 MiB.
+// blockRows returns the number of rows that each passes at a time, which take about 2 MiB.
 func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<18/(c.d+c.t))) }
 
-// each calls f with blocks of rows of X and Y that are on the device while it runs; f may
-// overwrite them.
+// each calls f with successive blocks of rows of X and Y on the device, which f may overwrite. They
+// are valid until f returns.
 func (c *Samples) each(ctx context.Context, b backend.Backend[float64], f func(x, y backend.Matrix[float64], from int) error) error {
 	rows := c.blockRows()
 	hx, hy := backend.NewHost[float64](rows, c.d), backend.NewHost[float64](rows, c.t)
@@ -161,8 +160,8 @@ func (c *Samples) each(ctx context.Context, b backend.Backend[float64], f func(x
 	return nil
 }
 
-// moments are the sums of products that a quadratic loss depends on, made on
-// the device: ‖Xw − y‖² = wᵀGw − 2cᵀw + s.
+// moments holds the sums of products that define the quadratic loss ‖Xw − y‖² = wᵀGw − 2cᵀw + s.
+// They are computed on the device.
 type moments struct {
 	g backend.Host[float64] // XᵀX, d×d, both triangles
 	c backend.Host[float64] // Xᵀy, t×d: one row for each output
@@ -172,7 +171,7 @@ type moments struct {
 // errOverflow is the error for moments whose sums overflow float64.
 var errOverflow = errors.New("XᵀX overflows")
 
-// momentBytes returns the device memory of moments for n rows.
+// momentBytes returns the device memory of moments for n rows, in bytes.
 func (c *Samples) momentBytes(n int) int64 {
 	r := int64(min(n, c.blockRows()))
 	return 8 * (int64(c.d) + r) * int64(c.d+c.t)

@@ -9,15 +9,16 @@ import (
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
-// sparseColumns are the columns √w(x_p − x̄_p) of sparse samples, of which √w·x_p is stored and the
-// rest is x̄_p times the vector √w. With an intercept every column and y are orthogonal to √w, so that
-// a vector u + t√w in their span has the product x_pᵀu + t Σw x̄_p with column p.
+// sparseColumns holds the columns √w(x_p − x̄_p) of sparse samples. It stores the sparse vectors
+// √w·x_p and the means x̄_p. With an intercept every column and y are orthogonal to √w, so that a
+// vector u + t√w in the span of the columns and y has the product x_pᵀu + t Σw x̄_p with column p,
+// where x_p is the stored vector.
 type sparseColumns struct {
-	x        backend.CSR[float64] // the stored part, one row for each feature
+	x        backend.CSR[float64] // the stored vectors, one row for each feature
 	y        backend.Host[float64]
 	mean     []float64 // x̄; zeros without intercept
 	weight   float64   // Σ w
-	diagonal []float64 // squared norms of the columns; 0 for a column that varies only by rounding
+	diagonal []float64 // squared norms of the columns; 0 for a column that is constant up to rounding
 }
 
 func (c *Samples) sparseColumns() *sparseColumns {
@@ -57,8 +58,8 @@ func (c *Samples) sparseColumns() *sparseColumns {
 	return s
 }
 
-// sparseBytes is the memory of sparseColumns for n rows, and of the vectors that the methods
-// compute from them.
+// sparseBytes returns the memory of sparseColumns for n rows and of the vectors that its methods
+// compute, in bytes.
 func (c *Samples) sparseBytes(n int) int64 {
 	points := numeric.SparsePoints(*c.sparse)
 	return 2*points.CopyBytes(n) + 8*int64(n)*int64(c.t+2) + 8*int64(c.d)*int64(8+c.t)
@@ -74,7 +75,7 @@ func (s *sparseColumns) product(p int, u []float64, t float64) float64 {
 	return sum
 }
 
-// add adds a·column p to u + t√w, and returns the new t.
+// add adds a times column p to u + t√w, and returns the new t.
 func (s *sparseColumns) add(p int, a float64, u []float64, t float64) float64 {
 	rows, values := s.x.Row(p)
 	for k, i := range rows {
@@ -83,7 +84,7 @@ func (s *sparseColumns) add(p int, a float64, u []float64, t float64) float64 {
 	return t - a*s.mean[p]
 }
 
-// moments are without XᵀX.
+// moments returns the moments without XᵀX.
 func (s *sparseColumns) moments() *moments {
 	m := &moments{c: backend.NewHost[float64](s.y.Rows, s.x.Rows), s: make([]float64, s.y.Rows)}
 	for j := range m.s {
@@ -98,7 +99,7 @@ func (s *sparseColumns) moments() *moments {
 	return m
 }
 
-// apply sets dst to XᵀXw.
+// apply computes dst = XᵀXw.
 func (s *sparseColumns) apply(dst, w []float64) {
 	u, t := make([]float64, s.y.Cols), 0.0
 	for p, v := range w {
@@ -113,7 +114,7 @@ func (s *sparseColumns) apply(dst, w []float64) {
 	}
 }
 
-// gramOf returns XᵀX of the columns in list, the lower triangle.
+// gramOf returns the lower triangle of XᵀX of the columns in list.
 func (s *sparseColumns) gramOf(list []int) backend.Host[float64] {
 	g := backend.NewHost[float64](len(list), len(list))
 	u := make([]float64, s.y.Cols)

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Advised is an error that says what to do in terms of parameters. Its Error is
+// Advised is an error that gives advice in terms of parameters. Its method Error returns
 // Message(Plain).
 type Advised interface {
 	error
-	// Message is the text of the error, with the name that a front end has for each
-	// parameter: see Expand.
+	// Message returns the text of the error. name maps each parameter to its name in a front end: see
+	// Expand.
 	Message(name func(parameter string) string) string
 }
 
-// parameters maps each parameter named in advice to its text for Go programs. An alternative that
-// is a parameter alone, such as {$memory}, is a phrase.
+// parameters maps each parameter named in advice to its text for Go programs. The text of a
+// parameter that is an alternative by itself, such as {$memory}, is a phrase.
 var parameters = map[string]string{
 	"lambda":              "lambda",
 	"lambdas":             "lambdas",
@@ -50,10 +50,10 @@ var parameters = map[string]string{
 	"thousands=space":     "the thousands mark ' '",
 	"delimiter=space":     "the delimiter ' '",
 	"drop":                "drop the column",                   // the name of the column follows =
-	"tfidf":               "make tf-idf features of its texts", // likewise
+	"tfidf":               "make tf-idf features of its texts", // the name of the column follows =
 }
 
-// Plain names a parameter for Go programs.
+// Plain returns the text of a parameter for Go programs.
 func Plain(parameter string) string {
 	if name, _, _ := strings.Cut(parameter, "="); name == "drop" || name == "tfidf" {
 		parameter = name
@@ -65,20 +65,19 @@ func Plain(parameter string) string {
 func Parameters() []string { return slices.Sorted(maps.Keys(parameters)) }
 
 var (
-	// advice is {a|b|c}, with the separator before it.
+	// advice matches {a|b|c} with the preceding separator.
 	advice = regexp.MustCompile(`(: |; |, )?\{([^{}]*\$[^{}]*)\}`)
 	named  = regexp.MustCompile(`\$([a-zA-Z-]+(=[a-z]+)?)`)
 )
 
-// Expand writes the advice of a text for a front end: {raise $lambda|raise $tol|scale the
-// features down} becomes "raise lambda or tol, or scale the features down". name returns the
-// front end's name of a parameter, or "" if it has no such parameter: alternatives with that
-// parameter are omitted. If no alternative remains, the separator before the advice is omitted
-// too.
+// Expand returns text with its advice in words for a front end: {raise $lambda|raise $tol|scale the
+// features down} becomes "raise lambda or tol, or scale the features down". name returns the front
+// end's name of a parameter, or "" if it has no such parameter; alternatives with this parameter
+// are omitted. If no alternative remains, the preceding separator is also omitted.
 func Expand(text string, name func(parameter string) string) string {
 	return advice.ReplaceAllStringFunc(text, func(s string) string {
 		parts := advice.FindStringSubmatch(s)
-		var list []string // phrases; alternatives with the same verb share it
+		var list []string // the phrases; successive alternatives with the same verb share this verb
 		verb := ""
 		for alternative := range strings.SplitSeq(parts[2], "|") {
 			has := true
@@ -114,8 +113,8 @@ func Expand(text string, name func(parameter string) string) string {
 	})
 }
 
-// Errorf is fmt.Errorf for an Advised error: Expand expands the advice of the format.
-// Advice must not contain verbs of package fmt, because it may be omitted.
+// Errorf is like fmt.Errorf, but returns an Advised error. The advice in the format must not
+// contain verbs of package fmt, because it may be omitted.
 func Errorf(format string, args ...any) error {
 	return &advised{error: fmt.Errorf(Expand(format, Plain), args...), format: format, args: args}
 }
@@ -137,8 +136,8 @@ func (e *advised) Unwrap() error {
 	return nil
 }
 
-// Within limits the advice of an error to the parameters of a part of the library: own returns
-// the part's name of a parameter, usually the same name, or "" if it has none.
+// Within limits the advice of an error to the parameters of a part of the library. own returns the name of
+// a parameter in this part, usually the same name, or "" if the part does not have the parameter.
 func Within(err error, own func(parameter string) string) error {
 	if err == nil {
 		return nil

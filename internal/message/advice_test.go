@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// TestFrontEndsNameParameters has advice at every depth of an error, and texts of the user that
-// look like advice.
+// TestFrontEndsNameParameters checks that front ends can name parameters in advice at every depth
+// of an error, and that texts of the user that look like advice do not change.
 func TestFrontEndsNameParameters(t *testing.T) {
 	cause := errors.New("lambda is {lambda}")
 	advice := message.Errorf("after %d%%: {raise $lambda|raise $tol|raise $iterations}: %w", 5, cause)
@@ -36,8 +36,8 @@ func TestFrontEndsNameParameters(t *testing.T) {
 	}
 }
 
-// TestAdviceLeavesOutWhatIsMissing has callers that lack any number of the alternatives'
-// parameters, and nested parts of the library.
+// TestAdviceLeavesOutWhatIsMissing checks that alternatives are omitted if the caller lacks their
+// parameters, also with nested parts of the library.
 func TestAdviceLeavesOutWhatIsMissing(t *testing.T) {
 	with := func(names ...string) func(string) string {
 		return func(parameter string) string {

@@ -1,5 +1,5 @@
-// Package message has errors that say what to do, and formats the text of an error as one line
-// of a terminal or a log.
+// Package message makes errors with advice, and formats the text of an error as one line of a
+// terminal or a log.
 package message
 
 import (
@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// Limit is the length of a line in characters; with the name of a program before it, it
-// is at most 500.
+// Limit is the maximum number of characters of a line. With the preceding name of a program, the
+// line has at most 500 characters.
 const Limit = 480
 
-// Line is the text of an error on one line, of at most Limit characters.
+// Line returns the text of an error on one line of at most Limit characters.
 func Line(err error) string { return Fit(Flat(err)) }
 
 // Flat returns the text of an error on one line: errors that errors.Join would put on separate
 // lines are joined.
 func Flat(err error) string { return Text(err, Plain) }
 
-// Text is Flat with the names that a front end has for parameters.
+// Text returns the same text as Flat, with the names that a front end has for parameters.
 func Text(err error, name func(parameter string) string) string {
 	text := err.Error()
 	if e, is := err.(Advised); is {
@@ -49,9 +49,9 @@ func Text(err error, name func(parameter string) string) string {
 	return text
 }
 
-// Fit escapes unprintable characters as Go does, such as \x1b for an escape that would
-// change the colors of a terminal, and shortens a text of more than Limit characters: first
-// long words, such as paths, then the middle of the text.
+// Fit escapes unprintable characters as Go does, such as \x1b for an escape that would change the
+// colors of a terminal, and shortens a text of more than Limit characters. It first shortens long
+// words, such as paths, and then removes the middle of the text.
 func Fit(text string) string {
 	text = Printable(text)
 	if utf8.RuneCountInString(text) <= Limit {
@@ -65,7 +65,7 @@ func Fit(text string) string {
 	return cut(strings.Join(words, " "), Limit)
 }
 
-// cut leaves out the middle of a text of more than n characters.
+// cut replaces the middle of a text of more than n characters by an ellipsis.
 func cut(text string, n int) string {
 	r := []rune(text)
 	if len(r) <= n {

@@ -28,7 +28,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// A text that fits stays as it is; a longer one keeps its beginning and its end.
+// Fit does not change a text of up to Limit characters, and shortens the middle of a longer text.
 func TestFit(t *testing.T) {
 	fits := strings.Repeat("é", message.Limit)
 	if got := message.Fit(fits); got != fits {

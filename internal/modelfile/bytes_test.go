@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBytes: Write writes the bytes of the file that Save makes; Read reads them, and refuses
-// them if they are truncated.
+// TestBytes checks that Write writes the same bytes as Save, and that Read reads these bytes but
+// refuses them if they are truncated.
 func TestBytes(t *testing.T) {
 	b := bundle(t, nil, true)
 	path := filepath.Join(t.TempDir(), "m.safetensors")

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/safetensors"
 )
 
-// newChecksum returns a hash of everything but the data; see
-// the package's comment.
+// newChecksum returns a hash to which everything except the data has been added: see the package
+// comment.
 func newChecksum(metadata map[string]string, list []safetensors.Tensor) hash.Hash {
 	sum := sha256.New() // its Write never fails
 	number := func(n int64) {

@@ -16,7 +16,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// loadBytes reads data as a file of that content.
+// loadBytes reads data as the contents of a file.
 func loadBytes(data []byte) (Bundle, error) { return read(bytes.NewReader(data), int64(len(data))) }
 
 // TestTruncated checks that every prefix of a file, and a file with an extra byte, is refused.
@@ -64,8 +64,8 @@ func TestChangedByte(t *testing.T) {
 	}
 }
 
-// file makes a file from its parts, with a valid checksum, so that the checks after the
-// checksum are tested too.
+// file returns a file with the given metadata and arrays and a valid checksum, which allows testing
+// the checks after that of the checksum.
 func file(metadata map[string]string, arrays map[string]backend.Host[float64]) []byte {
 	list := safetensors.Layout(arrays)
 	sum := newChecksum(metadata, list)
@@ -84,13 +84,13 @@ func file(metadata map[string]string, arrays map[string]backend.Host[float64]) [
 	return b.Bytes()
 }
 
-// raw makes a file from the text of a header.
+// raw returns a file with the given text as its header and data zeros.
 func raw(header string, data int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, data)...)
 }
 
-// ours is a header with our metadata and, after it, the text of its arrays.
+// ours returns a header with valid metadata, followed by the given text for the arrays.
 func ours(arrays string) string {
 	return `{"__metadata__":{"format":"mercer","version":"1"}` + arrays + `}`
 }
@@ -192,8 +192,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAllocation checks that reading a file takes no more memory than a small multiple of its
-// size, whatever it contains.
+// TestAllocation checks that reading a file takes no more memory than a small multiple of its size,
+// whatever the file contains.
 func TestAllocation(t *testing.T) {
 	for _, data := range [][]byte{
 		append(binary.LittleEndian.AppendUint64(nil, 100_000_000), "{}"...),
@@ -206,7 +206,7 @@ func TestAllocation(t *testing.T) {
 			t.Error("loaded")
 		}
 		runtime.ReadMemStats(&after)
-		// The buffers of the reader are 64 KiB; the runtime adds its own.
+		// The buffers of the reader take 64 KiB, and the runtime allocates additional memory.
 		if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
 			t.Errorf("%d bytes of file took %d bytes of memory", len(data), took)
 		}

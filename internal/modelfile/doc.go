@@ -1,8 +1,8 @@
 // Package modelfile saves fitted models and loads them again.
 //
-// A file is a safetensors file (the public format of Hugging Face: 8 bytes of
-// header length, little endian; a JSON header; the data), so that any reader of
-// that format gets at the arrays:
+// A file is a safetensors file (the public format of Hugging Face: 8 bytes of header length, little
+// endian; a JSON header; the data), so that every program that reads this format can read the
+// arrays:
 //
 //	import safetensors.numpy
 //	coef = safetensors.numpy.load_file("m.safetensors")["coef"]
@@ -12,7 +12,7 @@
 // the header's __metadata__:
 //
 //	format    "mercer"
-//	version   "1": the number of this layout
+//	version   "1", the version number of this layout
 //	learner   such as "kernel-ridge"
 //	model     the parameters, a JSON object
 //	encoder   how a table becomes the model's features, JSON; absent if unknown

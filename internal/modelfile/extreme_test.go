@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// extremeModels returns the models of everyModel, classifiers of two classes, and models that
-// keep more data than by default.
+// extremeModels returns the models of everyModel, classifiers of two classes, and models that store
+// more data than by default.
 func extremeModels(t testing.TB, dev backend.Device) (names []string, states []learners.State) {
 	names, states = everyModel(t, dev)
 	const n = 24
@@ -63,7 +63,7 @@ func extremeModels(t testing.TB, dev backend.Device) (names []string, states []l
 	return names, states
 }
 
-// filled returns a state in which the given numbers, repeated, replace those of some arrays.
+// filled returns a copy of s in which the given numbers, repeated, replace the elements of some arrays.
 func filled(s learners.State, with map[string][]float64) learners.State {
 	s.Arrays = maps.Clone(s.Arrays)
 	for name, values := range with {
@@ -77,7 +77,8 @@ func filled(s learners.State, with map[string][]float64) learners.State {
 	return s
 }
 
-// outputs calls every method of a model that takes rows, and returns the results by name.
+// outputs calls every method of a model that takes rows, and passes the name and the result of each
+// method to visit.
 func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, visit func(what string, f mat.Matrix, err error)) {
 	call := func(what string, f *mat.Dense, err error) {
 		if f == nil {
@@ -136,10 +137,10 @@ func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, v
 	}
 }
 
-// TestExtremeNumbers fills the arrays of a saved model of each learner, one and two at a
-// time and all at once, with numbers at both ends of float64 and mixtures of them. Such a model
-// is refused, or each of its results is finite or an error of one line: overflowing kernel
-// values and sums give no NaN, no class and no panic.
+// TestExtremeNumbers fills the arrays of a saved model of each learner, one and two at a time and
+// all together, with numbers near both limits of float64 and mixtures of these. It checks that such
+// a model is refused, or that each result is finite or an error of one line. Kernel values and sums
+// that overflow must cause neither a NaN, a class nor a panic.
 func TestExtremeNumbers(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const large, tiny = 1e308, 5e-324
@@ -165,7 +166,7 @@ func TestExtremeNumbers(t *testing.T) {
 			}
 			cases = append(cases, all)
 		}
-		cases = append(cases, nil) // the model as it is
+		cases = append(cases, nil) // the unchanged model
 		failures, used := 0, 0
 		for _, with := range cases {
 			text := fmt.Sprintf("%s with %v", names[i], with)
@@ -213,15 +214,15 @@ func TestExtremeNumbers(t *testing.T) {
 	}
 }
 
-// TestExtremeNumbersInFiles is TestExtremeNumbers for a model that is read from a file with
-// a valid checksum: a kernel-knn whose numbers are all 1e308.
+// TestExtremeNumbersInFiles checks the same as TestExtremeNumbers for a model that is read from a
+// file with a valid checksum: a kernel-knn whose numbers are all 1e308.
 func TestExtremeNumbersInFiles(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	names, states := extremeModels(t, dev)
 	for i, s := range states {
 		all := map[string][]float64{}
 		for name := range s.Arrays {
-			if name != "labels" { // which must ascend
+			if name != "labels" { // labels must be in ascending order
 				all[name] = []float64{1e308}
 			}
 		}

@@ -19,11 +19,11 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TrainingFeatures returns the form in which a learner takes the rows of a table that it is
-// fitted to: the encoded columns, a backend.CSR if the encoder is sparse. For a Gram matrix, or a
-// column of texts or trees, they are the points of kernels.Precomputed, which must be the
-// learner's kernel. k is the kernel on texts or trees, and trained belongs in the model's Bundle;
-// for other input both are nil, and o is ignored.
+// TrainingFeatures returns the samples for a learner that is fitted to the rows of a table: the
+// encoded columns, as a backend.CSR if the encoder is sparse. For a Gram matrix, or a column of
+// texts or trees, they are the points of kernels.Precomputed, which must be the learner's kernel. k
+// is the kernel for texts or trees, and trained must be stored in the model's Bundle. For other
+// input both are nil, and o is ignored.
 func TrainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table, k objects.Kernel, o objects.Options) (x mat.Matrix, trained *Objects, err error) {
 	if k != nil {
 		texts, err := e.Texts(t)
@@ -42,9 +42,9 @@ func TrainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table,
 	return x, nil, err
 }
 
-// Features returns the form in which the model takes the rows of a table: the encoded columns, a
-// backend.CSR if the encoder is sparse. For a Gram matrix, or a column of texts or trees, they
-// are the points of kernels.Precomputed. o is used only for texts and trees.
+// Features returns the samples for the model from the rows of a table: the encoded columns, as a
+// backend.CSR if the encoder is sparse. For a Gram matrix, or a column of texts or trees, they are
+// the points of kernels.Precomputed. o is used only for texts and trees.
 func (b Bundle) Features(ctx context.Context, t *dataset.Table, o objects.Options) (mat.Matrix, error) {
 	if b.Encoder == nil {
 		return nil, errors.New("modelfile: the model was saved without the rules for the columns of a table")
@@ -68,8 +68,8 @@ func (b Bundle) Features(ctx context.Context, t *dataset.Table, o objects.Option
 	return points(ctx, t.Source, h, err)
 }
 
-// Points returns the form in which the model takes encoded columns: the columns themselves, or
-// for kernel values the points of kernels.Precomputed. source names the table in errors.
+// Points returns the samples for the model from encoded columns: the columns themselves, or for
+// kernel values the points of kernels.Precomputed. source names the table in errors.
 func (b Bundle) Points(source string, x mat.Matrix) (mat.Matrix, error) {
 	if b.Encoder == nil || !b.Encoder.Gram {
 		return x, nil
@@ -95,9 +95,9 @@ func points(ctx context.Context, source string, h backend.Host[float64], err err
 	return gonum.Dense(h)
 }
 
-// Complete returns b with the kernel values among the training objects, which a file does not
-// hold, computed again. learners.Uncertain and learners.Jackknife need them; Predict does not.
-// Other models are returned unchanged.
+// Complete returns b with the kernel values among the training objects, which a file omits and
+// Complete computes. learners.Uncertain and learners.Jackknife need these values, but Predict does
+// not. Other models are returned unchanged.
 func (b Bundle) Complete(ctx context.Context, o objects.Options) (Bundle, error) {
 	if b.Objects == nil {
 		return b, nil

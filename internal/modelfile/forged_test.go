@@ -62,7 +62,7 @@ func everyModel(f testing.TB, dev backend.Device) (names []string, states []lear
 	return names, states
 }
 
-// forge changes one thing of a state: an element, a shape, a parameter.
+// forge changes one part of a state: an element, a shape or a parameter.
 func forge(s learners.State, change, where uint16, value float64, text string) learners.State {
 	out := learners.State{Learner: s.Learner, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
 	var params, arrays []string
@@ -105,7 +105,7 @@ func forge(s learners.State, change, where uint16, value float64, text string) l
 		resized(name, out.Arrays[name].Rows, at/len(arrays)%40)
 	case change%8 == 3 && len(arrays) > 0:
 		delete(out.Arrays, pick(arrays))
-	case change%8 == 4 && len(arrays) > 0: // all elements
+	case change%8 == 4 && len(arrays) > 0: // change all elements
 		for i := range out.Arrays[pick(arrays)].Data {
 			out.Arrays[pick(arrays)].Data[i] = value
 		}
@@ -119,9 +119,9 @@ func forge(s learners.State, change, where uint16, value float64, text string) l
 	return out
 }
 
-// FuzzLoadThenPredict changes a saved model of each learner and makes its checksum valid. The
-// model is refused, or predicts, or gives an error; with moderate numbers its predictions are
-// finite. (Numbers near the limits of float64 may overflow, which the command refuses.)
+// FuzzLoadThenPredict changes a saved model of each learner and makes its checksum valid. It checks that
+// the model is refused, predicts, or returns an error, and that its predictions are finite if its numbers
+// are moderate. (Numbers near the limits of float64 may overflow, which the command refuses.)
 func FuzzLoadThenPredict(f *testing.F) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {
@@ -141,7 +141,7 @@ func FuzzLoadThenPredict(f *testing.F) {
 		i := int(which) % len(states)
 		s := forge(states[i], change, where, value, text)
 		if change%8 == 5 && (math.IsNaN(value) || math.IsInf(value, 0)) {
-			return // JSON has no such number
+			return // JSON cannot represent this number
 		}
 		model, err := json.Marshal(s.Params)
 		if err != nil {
@@ -152,7 +152,7 @@ func FuzzLoadThenPredict(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		b, err := loadBytes(data)
 		runtime.ReadMemStats(&after)
-		// Some copies of the arrays, the buffers of the reader and the runtime's own.
+		// The bound allows several copies of the arrays, the buffers of the reader and the memory of the runtime.
 		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(64*len(data)+4<<20); took > most {
 			t.Errorf("%s: %d bytes of file took %d bytes of memory", names[i], len(data), took)
 		}
@@ -163,7 +163,7 @@ func FuzzLoadThenPredict(f *testing.F) {
 			return
 		}
 		d, _ := b.Model.Dims()
-		if d != 2 { // the points are of another width: they are refused
+		if d != 2 { // the points have another number of features and are refused
 			if _, err := b.Model.Predict(context.Background(), dev, x); err == nil {
 				t.Errorf("%s: a model of %d features takes 2", names[i], d)
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// HasIntervals reports whether Intervals is available: for a model of numbers that was
-// calibrated, or that has the jackknife+ and keeps the data it needs.
+// HasIntervals reports whether Intervals is available: for a regression model that was calibrated,
+// or that has the jackknife+ and stores the required data.
 func (b Bundle) HasIntervals() bool {
 	if _, classes := b.Model.(learners.Classifier); classes {
 		return false
@@ -24,9 +24,9 @@ func (b Bundle) HasIntervals() bool {
 	return jackknife || b.Calibration != nil
 }
 
-// Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie with
-// the probability level: by the calibration, or if there is none by the jackknife+. For the
-// jackknife+, a model of texts or trees that was read from a file needs Complete.
+// Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie with the
+// probability level. It uses the calibration, or the jackknife+ if there is no calibration. For the
+// jackknife+, a model of texts or trees that was read from a file must be completed by Complete first.
 func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	switch {
 	case b.Model == nil:

@@ -23,7 +23,7 @@ const (
 	version = 1
 )
 
-// calibration is the array of Bundle.Calibration, beside those of the model.
+// calibration is the name of the array of Bundle.Calibration, which is stored with those of the model.
 const calibration = "calibration"
 
 // Bundle is the content of a file.
@@ -35,7 +35,7 @@ type Bundle struct {
 	// Fit is the report of the program that fitted the model, a JSON object, or nil.
 	Fit json.RawMessage
 
-	// Calibration is based on rows that Model was not fitted to; nil if there were none.
+	// Calibration was computed from rows that Model was not fitted to, or is nil if there were no such rows.
 	Calibration *learners.Calibration
 }
 
@@ -97,7 +97,7 @@ func isNovelty(m learners.Model) bool {
 }
 
 // Load returns the bundle of a file that Save wrote. The predictions of its model have the same
-// bits as those of the saved model. The error about any other file names path and what is wrong.
+// bits as those of the saved model. The error for any other file names path and the reason.
 func Load(path string) (Bundle, error) {
 	b, err := load(path)
 	if err != nil {
@@ -106,12 +106,12 @@ func Load(path string) (Bundle, error) {
 	return b, nil
 }
 
-// pathError formats all errors of this package: the path once, as given, and the reason.
+// pathError returns the error with the path, as given and only once, and the reason.
 func pathError(path string, err error) error {
 	if path == "" {
 		return errors.New("modelfile: the path is empty")
 	}
-	// Both types of errors contain a path: this one again, or that of the temporary file.
+	// Both types of errors contain a path, which is the same path or that of the temporary file.
 	switch e := err.(type) {
 	case *fs.PathError:
 		err = e.Err
@@ -152,7 +152,7 @@ func regular(info fs.FileInfo) error {
 	return nil
 }
 
-// Read is Load for the contents of a file in r, which has size bytes.
+// Read returns the bundle of the file contents in r, which has size bytes, as Load does.
 func Read(r io.ReaderAt, size int64) (Bundle, error) {
 	b, err := read(r, size)
 	if err != nil {
@@ -207,7 +207,7 @@ func checkOrigin(metadata map[string]string) error {
 	return nil
 }
 
-// decode makes the bundle from its metadata and arrays.
+// decode returns the bundle of the given metadata and arrays.
 func decode(state learners.State, metadata map[string]string) (b Bundle, err error) {
 	if err := json.Unmarshal([]byte(metadata["model"]), &state.Params); err != nil {
 		return b, fmt.Errorf("its parameters: %w", err)

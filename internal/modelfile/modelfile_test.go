@@ -99,7 +99,8 @@ func predictions(t testing.TB, m learners.Model) *mat.Dense {
 	return f
 }
 
-// sameBundle reports whether b is a: learner, parameters, arrays, encoder.
+// sameBundle returns "" if a and b have the same learner, parameters, arrays and encoder, and
+// otherwise the first difference.
 func sameBundle(a, b Bundle) string {
 	return cmp.Diff(a.Model.State(), b.Model.State()) + cmp.Diff(a.Encoder, b.Encoder)
 }
@@ -128,7 +129,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestLayout reads a file by the specification of the public format, without this package.
+// TestLayout checks a file by reading it without this package, by the specification of the public format.
 func TestLayout(t *testing.T) {
 	for name, b := range bundles(t) {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestOldFile: a file of version 1 remains readable and gives the same predictions.
+// TestOldFile checks that a file of version 1 remains readable and gives the same predictions.
 func TestOldFile(t *testing.T) {
 	path := filepath.Join("testdata", "version1.safetensors")
 	if *update {
@@ -208,7 +209,7 @@ func TestOldFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// (K + λI)α + b = y has been met: f(x_i) = y_i − λα_i.
+	// α and b satisfy (K + λI)α + b = y, so that f(x_i) = y_i − λα_i.
 	table, err := dataset.ReadCSV("-", strings.NewReader(training))
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +230,7 @@ func TestOldFile(t *testing.T) {
 	for i := range 4 {
 		for j := range 2 {
 			want := y.At(i, j) - m.Lambda()*m.Alpha().At(i, j)
-			// Four terms of the size of α and an intercept below 50.
+			// The sum has four terms of the size of α and an intercept below 50.
 			if d := f.At(i, j) - want; !(d*d <= 1e-26*50*50) {
 				t.Errorf("row %d, output %d: got %v, want %v", i, j, f.At(i, j), want)
 			}
@@ -237,8 +238,8 @@ func TestOldFile(t *testing.T) {
 	}
 }
 
-// A calibration is read back with its model; a calibration of another model, and a forged one,
-// are refused.
+// A calibration is read back with its model. A calibration of another model and a forged
+// calibration are refused.
 func TestCalibration(t *testing.T) {
 	b := bundle(t, kernels.Gaussian{Sigma: 1}, true)
 	_, outputs := b.Model.Dims()

@@ -13,10 +13,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Objects are the texts or trees that a model was fitted to: their kernel, and the training
-// objects that the points of kernels.Precomputed number. An encoder with raw input needs them.
+// Objects holds the texts or trees that a model was fitted to: their kernel, and the training objects to
+// which the points of kernels.Precomputed refer by index. An encoder with raw input needs them.
 type Objects struct {
-	Kernel   string   `json:"kernel"`   // for objects.Parse
+	Kernel   string   `json:"kernel"`   // the kernel's text for objects.Parse
 	Training []string `json:"training"` // object i is point i
 }
 
@@ -36,10 +36,10 @@ func (o *Objects) check(e *dataset.Encoder, features int) error {
 	return nil
 }
 
-// The arrays of points have as many numbers as the square of the number of training objects. All
-// but two numbers of each row are kernel values among the training objects, which the prediction
-// for another object does not use. The file omits them and they are read as 0; Bundle.Complete
-// computes them for variances and intervals, which use them.
+// The number of elements of an array of points is about the square of the number of training
+// objects. All but two elements of each row are kernel values among the training objects, which the
+// prediction for another object does not use. The file omits these values, and they are read as 0.
+// Bundle.Complete computes them for variances and intervals, which need them.
 
 // trim removes kernel values from the arrays of points and returns the names of these arrays.
 func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[string]backend.Host[float64], names []string) {
@@ -53,8 +53,8 @@ func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[str
 	return trimmed, names
 }
 
-// arePoints recognizes points of training objects by a redundancy: they hold the kernel value of
-// an object with itself twice.
+// arePoints reports whether h holds points of training objects. It recognizes them because each
+// point holds the kernel value of an object with itself twice.
 func (o *Objects) arePoints(h backend.Host[float64]) bool {
 	if h.Cols != len(o.Training)+2 {
 		return false
@@ -94,10 +94,10 @@ func (o *Objects) pad(arrays map[string]backend.Host[float64], names []string) (
 	return padded, nil
 }
 
-// savedObjects is Objects in the file.
+// savedObjects is the form of Objects in the file.
 type savedObjects struct {
 	Objects
-	Points []string `json:"points"` // the arrays whose kernel values are omitted
+	Points []string `json:"points"` // names of the arrays whose kernel values are omitted
 }
 
 // decodeObjects reads the objects and pads the arrays.

@@ -50,7 +50,7 @@ func textBundle(t *testing.T) (b Bundle, training, others *mat.Dense) {
 }
 
 // A model of texts is read back with its training texts. The file omits the kernel values among
-// them, which no prediction needs.
+// these texts, which no prediction needs.
 func TestObjects(t *testing.T) {
 	b, training, others := textBundle(t)
 	if len(pointNames(b)) == 0 {
@@ -78,8 +78,8 @@ func TestObjects(t *testing.T) {
 	if err != nil || !mat.Equal(got, want) {
 		t.Errorf("the predictions differ; %v", err)
 	}
-	// Predictions for the training objects do not need them either, because their points have
-	// these values.
+	// Predictions for the training objects do not need the omitted values either, because the points
+	// of these objects contain them.
 	want, err = b.Model.Predict(t.Context(), backendtest.Device(t, "ref"), training)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestObjectsCheck(t *testing.T) {
 	if _, err := b.Objects.pad(trimmed, []string{"none"}); err == nil {
 		t.Error("points that are not there are read")
 	}
-	large := map[string]backend.Host[float64]{"x": {Rows: maxPoints, Cols: 2, Stride: 2}} // refused before it is read
+	large := map[string]backend.Host[float64]{"x": {Rows: maxPoints, Cols: 2, Stride: 2}} // the array is refused before it is read
 	if _, err := b.Objects.pad(large, []string{"x"}); err == nil {
 		t.Error("more points than possible are accepted")
 	}

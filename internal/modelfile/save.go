@@ -14,10 +14,10 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// Save writes b to path. The file appears, or is replaced, as a whole: it is written under
-// another name in the same folder, synced to the disk and renamed (package atomicfile: links are
-// followed). After an error there is no new file, and an existing file is unchanged. A model that
-// Load would refuse is not saved.
+// Save writes b to path. The file is created or replaced atomically: it is written under another
+// name in the same folder, synced to the disk and renamed (package atomicfile, which follows
+// links). After an error there is no new file, and an existing file is unchanged. Save refuses a
+// model that Load would refuse.
 func Save(path string, b Bundle) error {
 	if err := save(path, b); err != nil {
 		return pathError(path, err)
@@ -33,8 +33,8 @@ func save(path string, b Bundle) error {
 	return atomicfile.Write(path, p.write)
 }
 
-// Write writes the contents of the file that Save would make. A model that Read would refuse is
-// not written.
+// Write writes the contents of the file that Save would create. It refuses a model that Read would
+// refuse.
 func Write(w io.Writer, b Bundle) error {
 	p, err := prepare(b)
 	if err == nil {
@@ -46,7 +46,7 @@ func Write(w io.Writer, b Bundle) error {
 	return nil
 }
 
-// prepared is a bundle that is known to be readable and is ready to be written.
+// prepared is a bundle in the form in which it is written. It has been checked that it can be read back.
 type prepared struct {
 	head   []byte
 	list   []safetensors.Tensor
@@ -90,8 +90,8 @@ func (p *prepared) write(w io.Writer) error {
 	return safetensors.WriteArrays(w, p.list, p.arrays)
 }
 
-// encode returns the metadata except the checksum, and verifies that they can be read back.
-// points are the arrays that Objects.trim shortened.
+// encode returns the metadata except the checksum, and verifies that they can be read back. points
+// lists the arrays that Objects.trim has shortened.
 func encode(state learners.State, b Bundle, points []string) (map[string]string, error) {
 	if d, _ := b.Model.Dims(); d == 0 {
 		return nil, errors.New("the model is not fitted")

@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// only requires that folder holds the named files and nothing else, hidden or
-// not.
+// only fails the test unless folder contains exactly the named files, including hidden files.
 func only(t *testing.T, folder string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -58,15 +57,15 @@ func TestSaveRefused(t *testing.T) {
 	}
 }
 
-// TestReplaced: an existing file is replaced as a whole and keeps its mode; a link remains a
-// link.
+// TestReplaced checks that an existing file is replaced atomically and keeps its mode, and that a
+// link remains a link.
 func TestReplaced(t *testing.T) {
 	folder := t.TempDir()
 	path, link := filepath.Join(folder, "m.safetensors"), filepath.Join(folder, "now")
 	if err := os.WriteFile(path, bytes.Repeat([]byte("old"), 100_000), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(path, 0o640); err != nil { // whatever the umask
+	if err := os.Chmod(path, 0o640); err != nil { // the umask does not affect Chmod
 		t.Fatal(err)
 	}
 	if err := os.Symlink("m.safetensors", link); err != nil {

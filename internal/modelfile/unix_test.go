@@ -44,11 +44,11 @@ func TestNoFile(t *testing.T) {
 	}
 }
 
-// TestDiskFull: if writing fails half-way, the old file is unchanged and no other file remains.
-// A limit on the file size simulates a full disk.
+// TestDiskFull checks that if writing fails before its end, the old file is unchanged and no other
+// file remains. A limit on the file size simulates a full disk.
 //
-// The test runs in a separate process without a log of opened files: go test writes such a log
-// to a file, which the limit would truncate too.
+// The test runs in a separate process without the log of opened files of go test, because the limit
+// would also truncate this log.
 func TestDiskFull(t *testing.T) {
 	if os.Getenv("MERCER_TEST_DISK_FULL") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestDiskFull$")

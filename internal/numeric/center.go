@@ -11,18 +11,18 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Center is the mean of each column as an unevaluated sum of two numbers. A single number would
-// have an error of ε times the offset, which may be as large as the centered data.
+// Center is the mean of each column as an unevaluated sum of two numbers. The error of a single
+// number would be ε times the offset, which may be as large as the centered data.
 type Center [][]float64
 
-// Part is the rows of a matrix that take part in a fit, and their weights.
+// Part holds the rows of a matrix that a fit uses, and their weights.
 type Part struct {
 	N      int
-	Rows   []int     // the numbers of the N rows; nil means all rows
-	Weight []float64 // their weights; nil means all 1
+	Rows   []int     // indices of the N rows; nil means all rows
+	Weight []float64 // weights of the rows; nil means all 1
 }
 
-// PartOf returns the rows of weight > 0 of n rows; nil weights are all 1.
+// PartOf returns the rows with weight > 0 among n rows. Nil weights are all 1.
 func PartOf(n int, weights []float64) Part {
 	p := Part{N: n, Weight: weights}
 	if !slices.ContainsFunc(weights, func(w float64) bool { return !(w > 0) }) {
@@ -38,7 +38,7 @@ func PartOf(n int, weights []float64) Part {
 	return p
 }
 
-// Row returns the number of the i-th row of the part.
+// Row returns the index of the i-th row of the part.
 func (p Part) Row(i int) int {
 	if p.Rows == nil {
 		return i
@@ -54,10 +54,10 @@ func (p Part) WeightOf(i int) float64 {
 	return p.Weight[i]
 }
 
-// shared is the number of elements from which on a second goroutine pays.
+// shared is the minimum number of elements for which a second goroutine saves time.
 const shared = 1 << 15
 
-// Mean returns the weighted means of h's columns. It fails only if ctx is done.
+// Mean returns the weighted means of the columns of h. It returns an error only if ctx is done.
 func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error) {
 	c := Center{make([]float64, h.Cols), make([]float64, h.Cols)}
 	share, total := slices.Clone(p.Weight), 0.0
@@ -70,13 +70,13 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 	for i := range share {
 		share[i] /= total
 	}
-	// The mean of some rows is near the mean of all: the sum of the differences from it has
-	// rounding errors of ε times the differences, not of ε times the numbers.
+	// The mean of some rows is near the mean of all rows. The sum of the differences from this number
+	// has rounding errors of ε times the differences, not of ε times the numbers.
 	near, step := c[0], max(1, p.N/256)
 	for i := 0; i < p.N; i += step {
 		Axpy(1/float64((p.N+step-1)/step), h.Row(p.Row(i)), near)
 	}
-	// The spans depend on the number of rows alone, so that the sums do too.
+	// The spans, and thus the sums, depend only on the number of rows.
 	span := max(1024, (p.N+63)/64)
 	spans := (p.N + span - 1) / span
 	sums := backend.NewHost[float64](spans, h.Cols)
@@ -107,8 +107,8 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 	return c, context.Cause(ctx)
 }
 
-// Fill sets dst to rows from, from+1, … of the part of h minus the center, each multiplied by √w if
-// scaled is set. A nil center is 0.
+// Fill sets dst to the rows from, from+1, … of the part of h minus the center. If scaled is set,
+// each row is multiplied by √w. A nil center is 0.
 func (p Part) Fill(dst, h backend.Host[float64], c Center, from int, scaled bool) {
 	rows := func(first, last int) {
 		for i := first; i < last; i++ {

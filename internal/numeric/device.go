@@ -5,7 +5,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Zero queues m ← 0, as an empty product with β = 0.
+// Zero queues m ← 0. It uses an empty product with β = 0.
 func Zero[T backend.Float](b backend.Backend[T], m backend.Matrix[T]) {
 	if n, c := m.Dims(); n > 0 && c > 0 {
 		b.Gemm(backend.NoTrans, backend.NoTrans, 1, m.View(0, 0, n, 0), m.View(0, 0, 0, c), 0, m)
@@ -37,9 +37,9 @@ func Copy[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]) {
 	b.ColAxpy(Repeated[T](1, c), src, dst)
 }
 
-// ScaleRows sets row i of dst to s_i times row i of src, which may be dst. The rows pass through
-// the host in blocks: no device has this operation, and the product with K that accompanies it
-// costs n times as much.
+// ScaleRows sets row i of dst to s_i times row i of src, which may be dst. It transfers the rows to
+// the host and back in blocks, because no device has this operation, and each call is accompanied
+// by a product with K, which costs n times as much.
 func ScaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T], s []float64) error {
 	_, c := src.Dims()
 	return EachBlock(b, src, c, func(from int, h backend.Host[T]) error {
@@ -56,8 +56,8 @@ func ScaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]
 }
 
 // EachBlock calls f with successive blocks of rows of m, in memory of the host that f may modify,
-// and the number of the first row. The blocks are so small that width elements per row stay in a
-// cache.
+// and the number of the first row. The blocks are so small that width elements for each row fit in
+// a cache.
 func EachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width int, f func(from int, h backend.Host[T]) error) error {
 	n, c := m.Dims()
 	rows := max(1, min(n, 1<<18/max(width, 1)))
@@ -74,7 +74,8 @@ func EachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width
 	return nil
 }
 
-// Mirror copies the lower triangle of a to the upper one, by way of the host.
+// Mirror copies the lower triangle of a to the upper triangle. The elements are transferred to the
+// host and back.
 func Mirror(b backend.Backend[float64], a backend.Matrix[float64]) error {
 	const side = 256
 	m, _ := a.Dims()
@@ -106,7 +107,7 @@ func SolveCholesky[T backend.Float](q backend.Backend[T], l, b backend.Matrix[T]
 	q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, b)
 }
 
-// Diagonal returns the diagonal of a, read in square blocks along it.
+// Diagonal returns the diagonal of a. It reads square blocks along the diagonal.
 func Diagonal[T backend.Float](b backend.Backend[T], a backend.Matrix[T]) ([]T, error) {
 	const side = 64
 	n, _ := a.Dims()
@@ -125,7 +126,7 @@ func Diagonal[T backend.Float](b backend.Backend[T], a backend.Matrix[T]) ([]T, 
 	return d, nil
 }
 
-// Wrapper returns dev's ability to use Go memory without a copy, or nil.
+// Wrapper returns the backend.Wrapper of dev, or nil if dev cannot use Go memory without a copy.
 func Wrapper(dev backend.Device) backend.Wrapper[float64] {
 	w, _ := dev.F64().(backend.Wrapper[float64])
 	return w

@@ -1,13 +1,13 @@
-// Package numeric has the small numerics that the solvers share.
+// Package numeric contains small numerical routines that the solvers share.
 //
 //	small.go        a small matrix on the host: Cholesky, solves, independent columns
-//	eigenvalues.go  the eigenvalues of such a matrix
+//	eigenvalues.go  the eigenvalues of a symmetric small matrix
 //	vector.go       dot products and sums of slices
-//	norm.go         norms, relative residuals, and bounds of rounding
+//	norm.go         norms, relative residuals, and bounds on rounding errors
 //	host.go         slices as matrices, copies and transposes
 //	size.go         sizes of matrices without overflow
 //	device.go       operations on matrices of a device, composed of the methods of backend.Backend
 //	symmetric.go    a symmetric matrix on a device, and its Cholesky factor in its place
-//	pivot.go        which pivots of a factor are rounding, and what to do about them
-//	jitter.go       a factor of a matrix that is positive definite but for rounding
+//	pivot.go        pivots of a factor that are rounding errors, and the resulting advice
+//	jitter.go       factors of matrices that are positive definite up to rounding errors
 package numeric

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// Eigenvalues returns the eigenvalues of the symmetric matrix s in no particular order, by
-// Householder's reduction to a tridiagonal matrix and the implicit QL method (Golub and Van
-// Loan 2013, section 8.3). It overwrites s. If ctx is done, the result is meaningless.
+// Eigenvalues returns the eigenvalues of the symmetric matrix s in no particular order. It uses
+// Householder's reduction to a tridiagonal matrix and the implicit QL method (Golub and Van Loan
+// 2013, section 8.3). It overwrites s. If ctx is done, the result is meaningless.
 func (s Small) Eigenvalues(ctx context.Context) []float64 {
 	n := s.Rows
 	d, e := make([]float64, n), make([]float64, n)
@@ -31,12 +31,12 @@ func (s Small) Eigenvalues(ctx context.Context) []float64 {
 		}
 		alpha := -math.Copysign(math.Sqrt(size), v[k+1])
 		e[k] = alpha * scale
-		size -= v[k+1] * alpha // half of ‖v‖² once v is changed
+		size -= v[k+1] * alpha // half of ‖v‖² after the change of v
 		v[k+1] -= alpha
 		if !(size > 0) {
 			continue
 		}
-		// p = A v and A ← A − v wᵀ − w vᵀ, of the lower triangle only.
+		// Compute p = A v and A ← A − v wᵀ − w vᵀ on the lower triangle only.
 		clear(p[k+1:])
 		for i := k + 1; i < n; i++ {
 			row, vi, sum := s.Data[i*n:][:i], v[i], 0.0
@@ -74,7 +74,7 @@ func (s Small) Eigenvalues(ctx context.Context) []float64 {
 func tridiagonal(d, e []float64) {
 	n := len(d)
 	for l := range n {
-		for range 60 { // two are usual; after many only rounding error remains
+		for range 60 { // two are usual; after 60 only rounding error remains
 			m := l
 			for ; m < n-1; m++ {
 				if math.Abs(e[m]) <= Epsilon*(math.Abs(d[m])+math.Abs(d[m+1])) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEigenvalues computes the eigenvalues of a diagonal matrix to which reflections were
-// applied, which change them only by rounding.
+// TestEigenvalues checks the eigenvalues of a diagonal matrix to which reflections were applied,
+// which change the eigenvalues only by rounding errors.
 func TestEigenvalues(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
@@ -19,7 +19,7 @@ func TestEigenvalues(t *testing.T) {
 		for i := range n {
 			want[i] = math.Exp(4 * r.NormFloat64())
 			if i%5 == 4 {
-				want[i] = want[i-1] // a double one
+				want[i] = want[i-1] // a double eigenvalue
 			}
 			if i%7 == 6 {
 				want[i] = 0
@@ -53,7 +53,7 @@ func TestEigenvalues(t *testing.T) {
 		got := a.Eigenvalues(t.Context())
 		slices.Sort(got)
 		slices.Sort(want)
-		// Each of some n steps moves an eigenvalue by ε‖A‖ (Weyl).
+		// Each of about n steps changes an eigenvalue by at most ε‖A‖ (Weyl).
 		bound := 16 * float64(n) * Epsilon * want[n-1]
 		for i := range n {
 			if !(math.Abs(got[i]-want[i]) <= bound) {

@@ -6,27 +6,27 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// A Jitter factors a matrix that is positive definite up to rounding: it increases the diagonal,
-// and more each time that the factorization fails. Its user reports the increase.
+// A Jitter increases the diagonal of a matrix that is positive definite up to rounding errors, by
+// more after each failure of the factorization. The caller must report the increase.
 type Jitter struct {
 	Uplo  backend.Uplo
-	Added float64 // increase of the diagonal: the initial one, and finally the one used
-	Times float64 // factor of the increase at every further attempt; an increase is at least least
+	Added float64 // increase of the diagonal: initially that of the first attempt, finally that of the last attempt
+	Times float64 // factor of the increase at every further attempt, which is at least the field least
 	Least float64
-	Tries int // maximum number of attempts; 0: until added has reached limit
+	Tries int // maximum number of attempts; 0 means until Added has reached limit
 	Limit float64
 
-	Failed func(p *backend.PivotError) // called before another attempt; may be nil
+	Failed func(p *backend.PivotError) // called before each further attempt; may be nil
 }
 
-// NewJitter starts with added and ends at the trace of the matrix, whose relative rounding error
-// is unit.
+// NewJitter returns a Jitter that starts with the increase added and ends at the trace of the
+// matrix. unit is the relative rounding error of the trace.
 func NewJitter(added, trace, unit float64) *Jitter {
 	return &Jitter{Added: added, Times: 100, Least: unit * trace, Limit: trace}
 }
 
-// FactorJittered replaces a, which fill sets, by its Cholesky factor. A pivot that is not finite
-// is not a rounding error and ends the attempts at once; the error is that of the last attempt.
+// FactorJittered overwrites a, which fill sets, with its Cholesky factor. A pivot that is not finite is not
+// due to a rounding error and ends the attempts. The error is that of the last attempt.
 func FactorJittered[T backend.Float](j *Jitter, b backend.Backend[T], a backend.Matrix[T], fill func() error) error {
 	for try := 1; ; try++ {
 		if err := fill(); err != nil {

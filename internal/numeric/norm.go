@@ -16,7 +16,7 @@ func PrecisionOf[T backend.Float]() string {
 // Epsilon is the distance from 1 to the next float64.
 const Epsilon = 0x1p-52
 
-// EpsilonSingle is the same for float32.
+// EpsilonSingle is the distance from 1 to the next float32.
 const EpsilonSingle = 0x1p-23
 
 // UnitOf returns the distance from 1 to the next number of T.
@@ -45,20 +45,20 @@ func Norm(n int, v func(i int) float64) float64 {
 	return largest * math.Sqrt(sum)
 }
 
-// SumRounding bounds the rounding error of a sum of n products relative to the product of the
-// norms of their factors: |fl(xᵀy) − xᵀy| ≤ γ_n |x|ᵀ|y| ≤ γ_n ‖x‖‖y‖ with γ_n = nu/(1 − nu),
-// u = 2⁻⁵³ (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1), and with
-// probability practically 1 also with 10√n u in place of γ_n (Higham and Mary 2019).
+// SumRounding bounds the rounding error of a sum of n products relative to the product of the norms
+// of their factors: |fl(xᵀy) − xᵀy| ≤ γ_n |x|ᵀ|y| ≤ γ_n ‖x‖‖y‖ with γ_n = nu/(1 − nu), u = 2⁻⁵³
+// (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1), where γ_n may be replaced
+// by 10√n u with probability practically 1 (Higham and Mary 2019).
 func SumRounding(n int) float64 { return 10 * math.Sqrt(float64(n)) * 0x1p-53 }
 
-// ScaleOf returns the divisor of a residual that is relative to a right-hand side: the norm of
-// the right-hand side, or more if rounding errors dominate it.
+// ScaleOf returns the number by which a residual is divided to be relative to a right-hand side:
+// the norm of the right-hand side, or more if rounding errors dominate this norm.
 //
-// ΦᵀWy is a sum of terms, terms bounds the norm of the sums of their absolute values, and the
-// rounding error of ΦᵀWy, and of a residual, is unit·terms. If y is orthogonal to every column of
-// Φ, the terms cancel, and a residual of tol‖ΦᵀWy‖ would be smaller than its own rounding error.
-// Therefore, if ‖ΦᵀWy‖ is below a thousandth of terms, a residual of unit·terms gives at most
-// tol, or ε for a smaller tol. Numbers below 2⁻¹⁰²² have no relative precision.
+// norm is that of the right-hand side ΦᵀWy. ΦᵀWy is a sum of terms, terms bounds the norm of the sums of
+// their absolute values, and the rounding error of ΦᵀWy and of a residual is unit·terms. If y is orthogonal
+// to every column of Φ, the terms cancel, and a residual of tol‖ΦᵀWy‖ would be smaller than its own
+// rounding error. Therefore, if ‖ΦᵀWy‖ is below a thousandth of terms, a residual of unit·terms gives at
+// most tol, or ε for a smaller tol. Numbers below 2⁻¹⁰²² have no relative precision.
 func ScaleOf(norm, terms, unit, tol float64) float64 {
 	if norm < terms/1000 {
 		norm = max(norm, unit*terms/max(tol, Epsilon))
@@ -66,15 +66,15 @@ func ScaleOf(norm, terms, unit, tol float64) float64 {
 	return Larger(0x1p-1022, norm)
 }
 
-// RelativeResidual returns ‖r‖/‖z‖ for a residual of norm r of normal equations with the
-// right-hand side z, and 0 for r = 0. terms bounds the norm of the sums of the absolute values of
-// the terms of z, and unit·terms the rounding error of z and of the residual. If z is below a
-// thousandth of terms, a residual of unit·terms gives at most tol.
+// RelativeResidual returns ‖r‖/‖z‖ for a residual of norm r of normal equations with the right-hand
+// side z, and 0 for r = 0. terms bounds the norm of the sums of the absolute values of the terms of
+// z, and unit·terms the rounding error of z and of the residual. If z is below terms/1000, the
+// result for r = unit·terms is at most tol.
 func RelativeResidual(r, z, terms, unit, tol float64) float64 {
 	return Ratio(r, ScaleOf(z, terms, unit, tol))
 }
 
-// Ratio returns a/b with 0/0 = 0, for the relative residual of a zero right-hand side.
+// Ratio returns a/b, and 0 for 0/0, which is the relative residual of a zero right-hand side.
 func Ratio(a, b float64) float64 {
 	if a == 0 {
 		return 0
@@ -82,7 +82,7 @@ func Ratio(a, b float64) float64 {
 	return a / b
 }
 
-// Larger returns the maximum, or NaN if one of the numbers is NaN.
+// Larger returns the maximum of a and b, or NaN if one of them is NaN.
 func Larger(a, b float64) float64 {
 	if a > b || math.IsNaN(a) {
 		return a

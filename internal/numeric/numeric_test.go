@@ -39,8 +39,9 @@ func gram(x backend.Host[float64]) numeric.Small {
 	return s
 }
 
-// TestSmallCholesky: the solution with S, whose factors have 12 more rows than columns, agrees
-// with that of gonum's factor up to the rounding of both, 100 times the condition number.
+// TestSmallCholesky compares the solution of a system with that of gonum's factor. The Gram matrix
+// S is that of a matrix with 12 more rows than columns, and the tolerance for rounding errors is
+// 100 times the condition number.
 func TestSmallCholesky(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for n := range 9 {
@@ -77,7 +78,8 @@ func TestSmallCholesky(t *testing.T) {
 	}
 }
 
-// TestBasis: ZT is orthonormal, and has as many columns as Z has independent ones.
+// TestBasis checks that ZT is orthonormal, and that the number of its columns is the number of
+// independent columns of Z.
 func TestBasis(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 1))
 	z := random(r, 20, 5)
@@ -127,7 +129,7 @@ func TestSizesDoNotOverflow(t *testing.T) {
 	}
 }
 
-// TestNormOfExtremes: squares beyond the range of float64 do not count.
+// TestNormOfExtremes checks norms of vectors whose squares are outside the range of float64.
 func TestNormOfExtremes(t *testing.T) {
 	for _, scale := range []float64{1e-320, 1e-200, 1, 1e200, 1e307} {
 		v := []float64{3 * scale, -4 * scale}
@@ -205,7 +207,8 @@ func TestDeviceOperations(t *testing.T) {
 	}
 }
 
-// TestFactorGram: L agrees with gonum's factor, and equal points without a shift are refused.
+// TestFactorGram checks that L agrees with gonum's factor, and that equal points without a shift
+// are refused.
 func TestFactorGram(t *testing.T) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {

@@ -9,35 +9,35 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A pivot of a Cholesky factorization that should be 0 is computed as a rounding error of either
-// sign. Potrf refuses the negative ones; this file also refuses the positive ones, so that a
-// singular system never gives numbers without a correct digit.
+// A pivot of a Cholesky factorization that is 0 in exact arithmetic is computed as a rounding error
+// of either sign. Potrf refuses negative pivots. The functions below also refuse positive pivots
+// that are rounding errors, so that a singular system never gives numbers without a correct digit.
 
-// PivotTol is the fraction of a diagonal element of a matrix below which the pivot of its
-// Cholesky factor is only a rounding error. A pivot is the remainder of that element after
-// subtracting a sum with the given number of terms, whose rounding error grows with the square
-// root of that number. The factor 8 is a margin.
+// PivotTol is the fraction of a diagonal element of a matrix below which a pivot of its Cholesky
+// factorization is a rounding error. A pivot is the diagonal element minus a sum of the given
+// number of terms, whose rounding error grows with the square root of this number. The factor 8 is
+// a margin.
 func PivotTol(terms float64) float64 { return 8 * Epsilon * math.Sqrt(terms) }
 
-// RoundedPivot is CheckPivots with PivotTol, for the diagonals of a factor and of its matrix.
+// RoundedPivot calls CheckPivots with the bound of PivotTol. after is the diagonal of a factor, and
+// before that of its matrix.
 func RoundedPivot(after, before []float64) error {
 	tol := PivotTol(float64(len(before)))
 	return CheckPivots(after, func(i int) float64 { return tol * before[i] })
 }
 
-// CheckPivots returns a *backend.PivotError for the first pivot of a factor, given the factor's
-// diagonal, that does not exceed the rounding error of its row, smallest.
+// CheckPivots returns a *backend.PivotError for the first pivot that does not exceed smallest(i),
+// the rounding error of its row i. after is the diagonal of the factor.
 func CheckPivots(after []float64, smallest func(i int) float64) error {
 	for i, v := range after {
-		if !(v*v > smallest(i)) { // also true for NaN
+		if !(v*v > smallest(i)) { // the condition is also true for NaN
 			return &backend.PivotError{Index: i, Value: v * v}
 		}
 	}
 	return nil
 }
 
-// explained is a PivotError with a description in the terms of the problem, which replaces its
-// own text.
+// explained is a PivotError whose text is replaced by a description in terms of the problem.
 type explained struct {
 	error
 	pivot *backend.PivotError
@@ -45,7 +45,7 @@ type explained struct {
 
 func (e *explained) Unwrap() []error { return []error{e.error, e.pivot} }
 
-// ExplainPivot returns an error about a failed factorization in the terms of the problem; it
+// ExplainPivot returns an error that describes a failed factorization in terms of the problem and
 // wraps pivot.
 func ExplainPivot(pivot *backend.PivotError, format string, args ...any) error {
 	return &explained{message.Errorf(format, args...), pivot}
@@ -56,8 +56,8 @@ func ExplainPivot(pivot *backend.PivotError, format string, args ...any) error {
 // because K itself is indefinite.
 func Indefinite(pivot, largest float64) bool { return pivot < -math.Sqrt(Epsilon)*largest }
 
-// IndefiniteAdvice returns the advice about an indefinite K of the kernel k; nil stands for a
-// given matrix.
+// IndefiniteAdvice returns the advice about an indefinite K of the kernel k, which is nil if K was
+// given as a matrix.
 func IndefiniteAdvice(k kernels.Kernel) string {
 	switch {
 	case k == nil:

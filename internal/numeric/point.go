@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// PointError returns the error for row i of x, counted from 0, for which the kernel k has no
-// finite value, because of the rule of k for points or because of the value.
+// PointError returns the error for row i of x, counted from 0, for which the kernel k has no finite
+// value, either because x breaks the rule of k for points or because of the value.
 func PointError(k kernels.Kernel, i int, x []float64, value float64) error {
 	if rule := kernels.PointRule(k); rule != nil {
 		if err := rule(x); err != nil {
@@ -45,9 +45,9 @@ func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	return DensePoints(backend.Host[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}), nil
 }
 
-// OtherPoints returns x. For a kernel of precomputed values, if x has m columns, the values of k
-// with m objects, and features = m + 2, OtherPoints returns points in which the values k(x, x)
-// are missing, and known is false.
+// OtherPoints returns x. For a kernel of precomputed values, x may have m columns with the values
+// of k with m objects, where features = m + 2. Then OtherPoints returns points in which the values
+// k(x, x) are missing, and known is false.
 func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, known bool) {
 	if x.Sparse != nil || x.Cols != features-2 || !precomputed(k) {
 		return x, true
@@ -61,7 +61,7 @@ func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, known
 	return DensePoints(h), false
 }
 
-// precomputed reports whether k takes precomputed values; a kernel that mixes them with features
+// precomputed reports whether k takes precomputed values. A kernel that combines them with features
 // is refused by its rule for points.
 func precomputed(k kernels.Kernel) bool {
 	is, err := kernels.IsPrecomputed(k)

@@ -12,25 +12,25 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Points are the points of a kernel in Go memory, one per row of a dense or a sparse matrix. Only
-// the stored elements of a sparse matrix take memory and work.
+// Points holds the points of a kernel in Go memory, one for each row of a dense or a sparse matrix.
+// Only the stored elements of a sparse matrix take memory and time.
 type Points struct {
 	Rows, Cols int
 	Dense      backend.Host[float64] // empty if the points are sparse
 	Sparse     *backend.CSR[float64] // nil if the points are dense
 }
 
-// DensePoints returns the rows of h.
+// DensePoints returns the rows of h as points.
 func DensePoints(h backend.Host[float64]) Points {
 	return Points{Rows: h.Rows, Cols: h.Cols, Dense: h}
 }
 
-// SparsePoints returns the rows of x, which obeys the rules of CSR.
+// SparsePoints returns the rows of x as points. x must obey the rules of CSR.
 func SparsePoints(x backend.CSR[float64]) Points {
 	return Points{Rows: x.Rows, Cols: x.Cols, Sparse: &x}
 }
 
-// Matrix is a mat.Matrix.
+// Matrix is the part of the interface mat.Matrix that the types of points have.
 type Matrix interface{ Dims() (rows, cols int) }
 
 // PointsOf returns the rows of m: those of a backend.Host, a backend.CSR or a *mat.Dense without a
@@ -55,7 +55,7 @@ func PointsOf(m Matrix) (Points, error) {
 	return Points{}, fmt.Errorf("a matrix of the type %T, not a backend.Host or a backend.CSR of float64", m)
 }
 
-// Matrix returns the backend.Host or the backend.CSR.
+// Matrix returns the points as a backend.Host or a backend.CSR.
 func (p Points) Matrix() mat.Matrix {
 	if p.Sparse != nil {
 		return *p.Sparse
@@ -71,8 +71,8 @@ func (p Points) Place(b backend.Backend[float64]) (backend.Matrix[float64], erro
 	return backend.Place(b, p.Dense)
 }
 
-// PlacedBytes returns the memory that Place takes on the device of b for n such points, if each
-// stores as many elements as these on average.
+// PlacedBytes returns the memory that Place takes on the device of b for n points that store as
+// many elements as the points of p on average.
 func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 	if p.Sparse != nil {
 		return backend.SparseBytes(b, n, p.Cols, p.Elements(n))
@@ -83,7 +83,8 @@ func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 	return Bytes(Elements(n, p.Cols))
 }
 
-// CopyBytes returns the Go memory of a copy of n such points.
+// CopyBytes returns the Go memory, in bytes, of a copy of n points that store as many elements as
+// those of p on average.
 func (p Points) CopyBytes(n int) int64 {
 	if p.Sparse != nil {
 		return 12*int64(p.Elements(n)) + 8*(int64(n)+1)
@@ -91,7 +92,8 @@ func (p Points) CopyBytes(n int) int64 {
 	return Bytes(Elements(n, p.Cols))
 }
 
-// Elements is the number of elements that n such points store, rounded up.
+// Elements returns the number of elements, rounded up, that n points store if they store as many as
+// those of p on average.
 func (p Points) Elements(n int) int {
 	if p.Sparse == nil {
 		return n * p.Cols
@@ -110,7 +112,7 @@ func (p Points) Slice(first, rows int) Points {
 	return DensePoints(p.Dense.View(first, 0, rows, p.Cols))
 }
 
-// Take returns a copy of the points with these numbers.
+// Take returns a copy of the points with the given indices.
 func (p Points) Take(list []int) Points {
 	if p.Sparse == nil {
 		h := backend.NewHost[float64](len(list), p.Cols)
@@ -122,8 +124,8 @@ func (p Points) Take(list []int) Points {
 	return SparsePoints(p.Sparse.TakeRows(list))
 }
 
-// Shuffled returns a copy of the points, of which point i has the features first … first+width−1 of
-// point from[i].
+// Shuffled returns a copy of the points in which the features first … first+width−1 of point i are
+// those of point from[i].
 func (p Points) Shuffled(from []int, first, width int) Points {
 	if p.Sparse == nil {
 		h := backend.NewHost[float64](p.Rows, p.Cols)
@@ -134,7 +136,7 @@ func (p Points) Shuffled(from []int, first, width int) Points {
 		return DensePoints(h)
 	}
 	x := backend.CSR[float64]{Rows: p.Rows, Cols: p.Cols, Indptr: make([]int, p.Rows+1), Indices: make([]int32, 0, p.Sparse.NNZ()), Data: make([]float64, 0, p.Sparse.NNZ())}
-	add := func(i, low, high int) { // the elements of row i in the columns low … high−1
+	add := func(i, low, high int) { // adds the elements of row i in the columns low … high−1
 		columns, values := p.Sparse.Row(i)
 		begin, _ := slices.BinarySearch(columns, int32(low))
 		end, _ := slices.BinarySearch(columns, int32(high))
@@ -149,7 +151,7 @@ func (p Points) Shuffled(from []int, first, width int) Points {
 	return SparsePoints(x)
 }
 
-// Kept returns a copy of the points whose weight is > 0; nil weights are all 1.
+// Kept returns a copy of the points with weight > 0. Nil weights are all 1.
 func (p Points) Kept(weights []float64) Points {
 	list := make([]int, 0, p.Rows)
 	for i := range p.Rows {
@@ -228,12 +230,12 @@ func (p Points) Weights(a backend.Host[float64]) backend.Host[float64] {
 }
 
 // Used returns the points without the features that no point stores, and the indices of the
-// remaining features, or nil if all features remain. The values are those of p.
+// remaining features, or nil if all features remain. used shares the values of p.
 func (p Points) Used() (used Points, features []int32) {
 	if p.Sparse == nil {
 		return p, nil
 	}
-	place := make([]int32, p.Cols) // of a feature, from 1 on
+	place := make([]int32, p.Cols) // index of each feature among the used features, counted from 1
 	stored := p.Sparse.Indices[p.Sparse.Indptr[0]:p.Sparse.Indptr[p.Rows]]
 	for _, c := range stored {
 		place[c] = 1
@@ -255,8 +257,8 @@ func (p Points) Used() (used Points, features []int32) {
 	return SparsePoints(x), features
 }
 
-// Restored is the reverse of Used for weights: it returns the d×t weights whose rows with the
-// indices in features are the rows of w, and whose other rows are 0.
+// Restored reverses Used for weights. It returns the d×t weights whose rows with the indices in
+// features are the rows of w, and whose other rows are 0.
 func Restored(w backend.Host[float64], features []int32, d int) backend.Host[float64] {
 	if features == nil {
 		return w
@@ -268,8 +270,8 @@ func Restored(w backend.Host[float64], features []int32, d int) backend.Host[flo
 	return all
 }
 
-// Difference sets dst to the differences of points i and j in the features in which they differ,
-// with or without zeros, and returns it.
+// Difference sets dst to the nonzero elements of the difference of points i and j, and possibly
+// some zero elements, and returns it.
 func (p Points) Difference(dst []float64, i, j int) []float64 {
 	dst = dst[:0]
 	if p.Sparse == nil {
@@ -313,7 +315,7 @@ func (p Points) Diagonal(k kernels.Kernel) []float64 {
 	return diag
 }
 
-// Values returns the function that evaluates k at points i and j, for one caller at a time.
+// Values returns a function that evaluates k at points i and j. Only one goroutine may call it at a time.
 func (p Points) Values(k kernels.Kernel) func(i, j int) float64 {
 	prog := kernels.Compile(k)
 	stats := make([]float64, len(prog.Stats))
@@ -361,7 +363,7 @@ func (p Points) CheckFinite(name string) error {
 	return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, column+1, stored[at])
 }
 
-// CheckRule is backend.CheckPoints.
+// CheckRule checks the points by backend.CheckPoints.
 func (p Points) CheckRule(k kernels.Kernel, name string) error {
 	if p.Sparse == nil {
 		return backend.CheckPoints(k, name, p.Dense)
@@ -391,7 +393,7 @@ func PlaceAll(b backend.Backend[float64], list ...Points) (placed []backend.Matr
 	return placed, nil
 }
 
-// FreeAll frees what PlaceAll returned.
+// FreeAll frees the matrices that PlaceAll has returned.
 func FreeAll(list []backend.Matrix[float64]) {
 	for _, m := range list {
 		m.Free()

@@ -64,9 +64,9 @@ func (s Small) Solve(b Small) {
 }
 
 // Basis returns T, n×s, such that the columns of Z T are orthonormal and span those of Z, for the
-// Gram matrix s = ZᵀZ. It omits columns whose squared norm falls by more than the factor tol when
-// the chosen columns are projected out. It is greedy pivoted Cholesky of s scaled to a unit
-// diagonal.
+// Gram matrix s = ZᵀZ. It omits columns whose squared norm decreases to less than the fraction tol
+// when the chosen columns are projected out. It uses Cholesky factorization with complete pivoting
+// of s scaled to a unit diagonal.
 func (s Small) Basis(tol float64) Small {
 	n := s.Rows
 	scale, left := make([]float64, n), make([]float64, n)
@@ -75,7 +75,7 @@ func (s Small) Basis(tol float64) Small {
 			scale[i], left[i] = 1/math.Sqrt(v), 1
 		}
 	}
-	l := NewSmall(n, n) // row i: the factor's entries of column i of Z
+	l := NewSmall(n, n) // row i holds the entries of the factor for column i of Z
 	var pivots []int
 	for len(pivots) < n {
 		next := -1
@@ -91,7 +91,7 @@ func (s Small) Basis(tol float64) Small {
 		d := math.Sqrt(left[next])
 		for i := range n {
 			if left[i] == 0 && i != next {
-				continue // already chosen, or zero
+				continue // the column has been chosen, or is zero
 			}
 			v := (s.At(i, next) + s.At(next, i)) / 2 * scale[i] * scale[next]
 			for p := range k {

@@ -8,19 +8,19 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Symmetric is a symmetric matrix on the device, or its Cholesky factor in the same place: in
-// packed storage if the backend has it, otherwise as the lower triangle of a square matrix. Which
-// methods queue and which wait is as in backend.
+// Symmetric is a symmetric matrix on the device, or its Cholesky factor in the same memory. It uses
+// packed storage if the backend supports it, and otherwise the lower triangle of a square matrix.
+// As in package backend, methods queue their work unless a comment says that they wait.
 type Symmetric[T backend.Float] interface {
 	run.Releaser
 	Gram(k kernels.Kernel, x backend.Matrix[T]) // ← k(X, X)
 	AddDiag(d []T)
 	Diagonal() ([]T, error)     // waits
 	Mul(q, p backend.Matrix[T]) // q ← A p
-	Factor(reduced bool) error  // waits: A = L Lᵀ, approximately with reduced
+	Factor(reduced bool) error  // waits: A = L Lᵀ, in reduced precision if reduced is set
 	Solve(r backend.Matrix[T])  // r ← (L Lᵀ)⁻¹ r
 
-	On(b backend.Backend[T]) Symmetric[T] // the same, in another queue
+	On(b backend.Backend[T]) Symmetric[T] // the same matrix in another queue
 	Leading(n int) Symmetric[T]           // the first n rows and columns
 	// Upload and Download wait, as in backend.PackedBackend.
 	Upload(first int, h backend.Host[T]) error
@@ -42,7 +42,7 @@ func NewSymmetric[T backend.Float](mem *run.Arena, b backend.Backend[T], n int) 
 	return s, nil
 }
 
-// NewFixed is NewSymmetric with 16 bits per element, for products only.
+// NewFixed allocates a matrix with 16 bits for each element, which supports only products.
 func NewFixed[T backend.Float](mem *run.Arena, b backend.Backend[T], n int) (Symmetric[T], error) {
 	fb := b.(backend.FixedBackend[T])
 	return NewPacked(mem, fb, n, fb.NewFixed)
@@ -65,8 +65,8 @@ func SymmetricBytes[T backend.Float](b backend.Backend[T], n int) int64 {
 	return ElementBytes[T](Elements(n, n))
 }
 
-// ReducedUnit is the relative rounding error of a factor of reduced precision; 0 means that there
-// is none.
+// ReducedUnit returns the relative rounding error of a factor of reduced precision, or 0 if the
+// backend has no such factor.
 func ReducedUnit[T backend.Float](b backend.Backend[T]) float64 {
 	if r, ok := b.(backend.ReducedBackend[T]); ok {
 		return r.ReducedUnit()
@@ -161,12 +161,12 @@ func (s *squareStored[T]) Download(h backend.Host[T], first int) error {
 	return s.b.Download(h, s.a.View(first, 0, h.Rows, h.Cols))
 }
 
-// copyInLowerTriangle is a symmetric matrix in a square whose factor is made in the upper
-// triangle: K stays below the diagonal, for the residual of the first solution.
+// copyInLowerTriangle is a symmetric matrix stored in a square matrix whose upper triangle is
+// overwritten by the factor. K remains below the diagonal, for the residual of the first solution.
 type copyInLowerTriangle struct {
 	squareStored[float64]
 	diag []float64 // diagonal of A after factoring
-	own  []float64 // the factor's diagonal
+	own  []float64 // diagonal of the factor
 }
 
 func NewCopyInLowerTriangle(mem *run.Arena, b backend.Backend[float64], n int) (Symmetric[float64], error) {
@@ -202,7 +202,7 @@ type Product interface {
 	Times(q, p backend.Matrix[float64]) []float64
 }
 
-// Times uses the factored matrix.
+// Times implements Product with the copy of K below the diagonal.
 func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
 	s.Mul(q, p)
 	d := make([]float64, len(s.diag))
@@ -212,8 +212,8 @@ func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
 	return d
 }
 
-// Narrowing returns a function that sets a float32 matrix to one that is stored in float64, or
-// nil if dev cannot round it in its storage.
+// Narrowing returns a function that sets a float32 matrix to the rounded matrix from, or nil if dev
+// cannot round matrices in this storage.
 func Narrowing(dev backend.Device, from Symmetric[float64]) func(to Symmetric[float32]) error {
 	n, ok := dev.(backend.PackedNarrower)
 	p, packed := from.(*packedStored[float64])
@@ -229,8 +229,8 @@ func Narrowing(dev backend.Device, from Symmetric[float64]) func(to Symmetric[fl
 	}
 }
 
-// FactorGram sets the lower triangle of a to the Cholesky factor of k(X, X) + D for the diagonal
-// D, of length 1 or n. It refuses a pivot that is only a rounding error.
+// FactorGram sets the lower triangle of a to the Cholesky factor of k(X, X) + D for the diagonal D,
+// of length 1 or n. It returns an error for a pivot that is a rounding error.
 func FactorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels.Kernel, x backend.Matrix[float64], d []float64) error {
 	b.Gram(a, k, x, x)
 	b.AddDiag(d, a)
@@ -248,8 +248,8 @@ func FactorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels
 	return RoundedPivot(after, before)
 }
 
-// InverseDiagonal returns the diagonal of (LLᵀ)⁻¹, computed from the columns of L⁻¹: those of
-// block j begin at row j. scratch is n × some columns.
+// InverseDiagonal returns the diagonal of (LLᵀ)⁻¹. It computes blocks of columns of L⁻¹, which
+// begin at the diagonal. scratch has n rows, and its number of columns is the width of a block.
 func InverseDiagonal(ctx context.Context, b backend.Backend[float64], l, scratch backend.Matrix[float64]) ([]float64, error) {
 	n, width := scratch.Dims()
 	diag := make([]float64, n)

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Dot returns xᵀy, computed in four sums.
+// Dot returns xᵀy, computed as four partial sums.
 func Dot(x, y []float64) float64 {
 	y = y[:len(x)]
 	var s0, s1, s2, s3 float64
@@ -28,7 +28,7 @@ func Dot(x, y []float64) float64 {
 
 // Finite reports whether no element of x is NaN or infinite.
 func Finite(x []float64) bool {
-	var s0, s1, s2, s3 float64 // 0, or NaN as soon as one element is not finite
+	var s0, s1, s2, s3 float64 // 0, or NaN once an element is not finite
 	for len(x) >= 4 {
 		s0 += x[0] - x[0]
 		s1 += x[1] - x[1]
@@ -48,7 +48,7 @@ func Axpy(a float64, x, y []float64) { floats.AddScaled(y[:len(x)], a, x) }
 // Repeated returns count times v.
 func Repeated[T backend.Float](v T, count int) []T { return slices.Repeat([]T{v}, count) }
 
-// Trace sums a diagonal.
+// Trace returns the sum of the elements of diagonal.
 func Trace(diagonal []float64) float64 {
 	s := 0.0
 	for _, v := range diagonal {
@@ -59,7 +59,7 @@ func Trace(diagonal []float64) float64 {
 
 // Squared returns ‖row‖².
 func Squared[T backend.Float](row []T) float64 {
-	var sums [4]float64 // so that an addition need not wait for the preceding one
+	var sums [4]float64 // four sums, so that an addition need not wait for the preceding addition
 	for len(row) >= 4 {
 		for k, v := range row[:4] {
 			sums[k] += float64(v) * float64(v)
@@ -72,7 +72,7 @@ func Squared[T backend.Float](row []T) float64 {
 	return (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
-// Roots returns the square roots of v.
+// Roots returns the square roots of the elements of v.
 func Roots(v []float64) []float64 {
 	r := make([]float64, len(v))
 	for i, x := range v {

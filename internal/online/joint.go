@@ -13,28 +13,28 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Joint is the perceptron of K classes on joint features φ(x, t): the first class with the
-// largest wᵀφ(x, t) is predicted, and a mistake changes w by φ(x, y) − φ(x, ŷ) (Collins 2002).
+// Joint is the perceptron of K classes with joint features φ(x, t). It predicts the first class ŷ
+// with the largest wᵀφ(x, t), and a mistake changes w by φ(x, y) − φ(x, ŷ) (Collins 2002).
 // Loop.Linear implements φ(x, t) = x ⊗ e_t on a device; Joint runs on the host and computes K
 // features for each sample and epoch.
 //
-// With Kernel instead of Features it is the dual form: wᵀφ(x, t) is the sum of k(x_i, y_i, x, t)
-// − k(x_i, ŷ_i, x, t) over the mistakes (x_i, y_i, ŷ_i), with 2K values of k for each sample and
-// distinct mistake.
+// If Kernel is set instead of Features, Joint uses the dual form: wᵀφ(x, t) is the sum of k(x_i,
+// y_i, x, t) − k(x_i, ŷ_i, x, t) over the mistakes (x_i, y_i, ŷ_i), which takes 2K values of k for
+// each sample and distinct mistake.
 type Joint struct {
 	// Features returns φ(x, t) for t from 0 to Classes − 1, always of the same length.
 	Features func(x []float64, t int) []float64
-	// Kernel returns k(x, t, z, s) = φ(x, t)ᵀφ(z, s); it is used if Features is nil.
+	// Kernel returns k(x, t, z, s) = φ(x, t)ᵀφ(z, s). It is used if Features is nil.
 	Kernel   func(x []float64, t int, z []float64, s int) float64
 	Classes  int  // K ≥ 2
 	Averaged bool // return the average of w over all steps
-	Epochs   int  // maximum number of passes over the samples; 0 is 100
+	Epochs   int  // maximum number of passes over the samples; 0 means 100
 }
 
 // JointModel is a fitted Joint.
 type JointModel struct {
-	W        []float64   // with Features
-	Terms    []JointTerm // with Kernel: wᵀφ(x, t) = Σ Weight·k(X, Class, x, t)
+	W        []float64   // w, if Features is set
+	Terms    []JointTerm // if Kernel is set: wᵀφ(x, t) = Σ Weight·k(X, Class, x, t)
 	Mistakes int
 	Clean    bool // the last epoch had no mistake
 	learner  Joint
@@ -47,7 +47,7 @@ type JointTerm struct {
 	Weight float64
 }
 
-// Fit fits the samples, one a row of x, to their classes y.
+// Fit fits the samples, which are the rows of x, to their classes y.
 func (l Joint) Fit(ctx context.Context, x mat.Matrix, y []int) (*JointModel, error) {
 	fail := func(format string, a ...any) (*JointModel, error) {
 		return nil, fmt.Errorf("online: joint perceptron: "+format, a...)
@@ -68,7 +68,7 @@ func (l Joint) Fit(ctx context.Context, x mat.Matrix, y []int) (*JointModel, err
 	if l.Features != nil {
 		m.W = make([]float64, len(l.Features(mat.Row(nil, 0, x), 0)))
 	}
-	late := make([]float64, len(m.W)) // the changes, each multiplied by the step after which it counts
+	late := make([]float64, len(m.W)) // the sum of the changes, each multiplied by the step after which it takes effect
 	place := map[[2]int]int{}         // index of a pair of a sample and a class among the terms
 	var lateTerms []float64
 	step := 0

@@ -15,7 +15,7 @@ type Cache interface {
 	Capacity() int
 	// Fetch computes the given rows that are not in the cache.
 	Fetch(rows []int) error
-	// Row returns a row, until the next call.
+	// Row returns row i, which is valid until the next call.
 	Row(i int) ([]float64, error)
 }
 
@@ -24,12 +24,12 @@ type Expansion struct {
 	A       backend.Host[float64] // n×Outputs
 	B       []float64
 	F       backend.Host[float64] // n×Outputs: the last f of the samples
-	Norm    float64               // of the last f
-	Support int                   // samples in the last f
+	Norm    float64               // norm of the last f
+	Support int                   // number of samples in the last f
 }
 
-// Kernel learns a sum of kernel functions of at most budget samples; 0 means no limit. diag has
-// the values k(x_i, x_i).
+// Kernel learns a sum of kernel functions of at most budget samples, where 0 means no limit. diag
+// holds the values k(x_i, x_i).
 func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64, budget int) (*Expansion, error) {
 	n := l.X.Rows
 	h := &kernelHypothesis{
@@ -44,7 +44,7 @@ func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64
 	}
 	l.block = Block
 	if budget > 0 {
-		l.block = 1 // f changes in several places at a time
+		l.block = 1 // a budget may change f by several samples at a time
 	}
 	if err := l.run(t, h); err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64
 	return h.result(), nil
 }
 
-// kernelHypothesis keeps f of all samples up to date: a mistake costs a row of K, and a correctly
-// classified sample costs nothing.
+// kernelHypothesis stores the current f of all samples. A mistake takes the evaluation of a row of
+// K, and a correctly classified sample takes no operations.
 type kernelHypothesis struct {
 	*Loop
 	b       backend.Backend[float64]
@@ -62,12 +62,12 @@ type kernelHypothesis struct {
 	diag    []float64
 	f       backend.Host[float64] // C×n, without the bias
 	a, late backend.Host[float64] // n×C; late is a with each change multiplied by its step, for the average
-	offset  []float64             // b, and the sum for its average
+	offset  []float64             // b, and the sum for the average of b
 	budget  int
-	support []int // samples in f, if there is a budget
+	support []int // indices of the samples in f, if there is a budget
 }
 
-// result returns the last f, and the averages of a and b if they are requested.
+// result returns the last f, with the averages of a and b if they are requested.
 func (h *kernelHypothesis) result() *Expansion {
 	e := &Expansion{A: h.a, B: h.offset[:h.Outputs], F: backend.NewHost[float64](h.X.Rows, h.Outputs)}
 	square := 0.0

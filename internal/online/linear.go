@@ -7,10 +7,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// LinearBytes returns the device memory of Linear for n samples.
+// LinearBytes returns the device memory of Linear for n samples, in bytes.
 func (l *Loop) LinearBytes(n int) int64 {
 	b, d, columns := int64(min(n, max(Block, l.Batch))), int64(l.X.Cols), int64(l.columns())
-	if l.X.Sparse != nil { // a block and its columns, which take two numbers for each feature at most
+	if l.X.Sparse != nil { // a block and its columns, which take at most two numbers for each feature
 		return 8*((2+columns)*d+b*(min(b, Block)+2*columns+2)) + 2*l.X.CopyBytes(int(b))
 	}
 	return 8 * (int64(n)*d + d*columns + b*(min(b, Block)+2*columns+d))
@@ -24,8 +24,8 @@ func (l *Loop) columns() int {
 	return l.Outputs
 }
 
-// Linear learns f(x) = wᵀx + b and returns w, d×Outputs, and b. coef is w at the start,
-// 0×0 for 0.
+// Linear learns f(x) = wᵀx + b and returns w, d×Outputs, and b. coef is the initial w. If it is
+// 0×0, w starts at 0.
 func (l *Loop) Linear(t *run.Task, coef backend.Host[float64]) (w backend.Host[float64], b []float64, err error) {
 	l.block = Block
 	h := &linearHypothesis{Loop: l, b: t.B, offset: make([]float64, l.columns())}
@@ -51,13 +51,13 @@ func (l *Loop) Linear(t *run.Task, coef backend.Host[float64]) (w backend.Host[f
 	return h.result()
 }
 
-// linearHypothesis is f(x) = wᵀx + b. An averaged perceptron also keeps the sum of the changes of
-// w, each multiplied by the step at which it was made.
+// linearHypothesis is f(x) = wᵀx + b. For an averaged perceptron it also stores the sum of the
+// changes of w, each multiplied by its step.
 type linearHypothesis struct {
 	*Loop
 	b      backend.Backend[float64]
-	w      backend.Matrix[float64] // d×C or d×2C
-	offset []float64               // b, and the same for its average
+	w      backend.Matrix[float64] // d×C, or d×2C if it includes the sum for the average
+	offset []float64               // b, and the sum for the average of b
 }
 
 // gather returns the samples of a block on the device, as a part of x if they are consecutive.

@@ -1,5 +1,5 @@
 // Package online implements online learning, one sample at a time: the loop of all perceptrons,
-// where f is a vector of weights or a sum of kernel functions.
+// where f is a linear function or a sum of kernel functions.
 package online
 
 import (
@@ -19,31 +19,31 @@ type hypothesis interface {
 	values(block []int) (backend.Host[float64], error)
 	// gram returns the inner products of the samples of a block; only the lower triangle is read.
 	gram(block []int) (backend.Host[float64], error)
-	// learn adds Σ_r δ_r k(x_r, ·) over the samples of the block listed in mistaken. steps has
-	// for each of them the step, counted from 0, after which its change counts.
+	// learn adds Σ_r δ_r k(x_r, ·) over the samples of the block listed in mistaken. steps holds, for
+	// each of these samples, the step, counted from 0, after which its change takes effect.
 	learn(block []int, delta backend.Host[float64], mistaken, steps []int) error
 }
 
 // Loop is the loop of all perceptrons: samples are classified one at a time, and a misclassified
 // sample changes the hypothesis.
 //
-// The backend processes blocks of samples: it computes f before the block and the inner products
-// of the block, from which the effect of changes within the block is added. The result is that of
-// the plain loop up to rounding, at the speed of matrix products.
+// The backend processes blocks of samples: it computes f before the block and the inner products of
+// the block, from which it computes the effect of changes within the block. The result equals that
+// of the plain loop up to rounding errors, at the speed of matrix products.
 type Loop struct {
 	X       numeric.Points // the samples
-	Outputs int            // columns of f: 1 for two classes
-	Class   []int          // of each sample
-	Weights []float64      // of each sample, > 0; nil: 1
+	Outputs int            // number of columns of f: 1 for two classes
+	Class   []int          // class of each sample
+	Weights []float64      // weight > 0 of each sample; nil if all are 1
 	Bias    float64        // constant added to the inner products to learn b; 0 means that b is not learned
 	Rate    float64
 	Batch   int
 	Epochs  int
 	Shuffle bool
-	Replace bool    // draw with replacement
+	Replace bool    // draw samples with replacement
 	Average bool    // the result is the average over the steps
 	From    int     // number of steps before averaging starts
-	Start   float64 // b at the start
+	Start   float64 // initial b
 	Started bool    // whether the loop starts with a given f instead of f = 0
 	Seed    uint64
 	// ZeroIsPositive: with two classes, f = 0 predicts the second class; otherwise it
@@ -51,20 +51,20 @@ type Loop struct {
 	ZeroIsPositive bool
 	Remember       bool // record the changes
 
-	// The results of the run.
-	Steps, Mistakes, Used int // number of samples classified, of mistakes, and of epochs begun
+	// The fields below are results of the run.
+	Steps, Mistakes, Used int // numbers of classified samples, of mistakes, and of started epochs
 	Clean                 bool
-	Changes               []Change // in their order, if Remember is set
+	Changes               []Change // the changes in order, if Remember is set
 
 	block int // minimum number of samples in a block
 }
 
-// Block is the number of samples that the backend processes together. Their inner products cost
-// as much as f with this number of outputs.
+// Block is the number of samples that the backend processes together. Their inner products cost as
+// much as f with Block outputs.
 const Block = 64
 
-// Change is one mistake: the sample, the change added for it, and the step, counted from 0, after
-// which it counts.
+// Change is one mistake: the sample, the added change, and the step, counted from 0, after which
+// the change takes effect.
 type Change struct {
 	Sample, Step int
 	Delta        []float64
@@ -79,13 +79,13 @@ func (l *Loop) run(t *run.Task, h hypothesis) error {
 	}
 	r := rand.New(rand.NewPCG(l.Seed, 0))
 	size := l.block
-	if l.Batch > 1 { // blocks hold whole batches
+	if l.Batch > 1 { // a block consists of whole batches
 		size = max(l.Batch, size-size%l.Batch)
 	}
 	size = min(size, n)
 	quiet := false // whether the last epoch had no mistake
 	for l.Used = 0; l.Used < l.Epochs && !l.Clean; {
-		complete := !l.Replace || quiet // n draws may miss samples: after an epoch without mistakes all samples are checked
+		complete := !l.Replace || quiet // n draws with replacement may miss samples, so that all samples are checked after an epoch without mistakes
 		switch {
 		case l.Replace:
 			for i := range order {
@@ -121,7 +121,7 @@ func (l *Loop) run(t *run.Task, h hypothesis) error {
 	return t.Step("learn", 1)
 }
 
-// criterion returns the criterion of the hypothesis over all samples.
+// criterion returns the perceptron criterion of the hypothesis over all samples.
 func (l *Loop) criterion(h hypothesis) (float64, error) {
 	all := backend.NewHost[float64](len(l.Class), l.Outputs)
 	for from := 0; from < all.Rows; from += Block {
@@ -141,7 +141,7 @@ func (l *Loop) criterion(h hypothesis) (float64, error) {
 	return sum, nil
 }
 
-// judge runs the loop over one block.
+// judge runs the loop for the samples of one block.
 func (l *Loop) judge(h hypothesis, block []int) error {
 	f, err := h.values(block)
 	if err != nil {
@@ -156,7 +156,7 @@ func (l *Loop) judge(h hypothesis, block []int) error {
 	delta := backend.NewHost[float64](len(block), l.Outputs)
 	var mistaken, steps []int
 	first := l.Steps
-	effective := 0    // number of mistakes whose changes are already in effect
+	effective := 0    // number of mistakes whose changes have taken effect
 	size, end := 0, 0 // size of the batch of sample r, and the start of the next batch
 	for r, i := range block {
 		if r == end {
@@ -193,9 +193,9 @@ func (l *Loop) judge(h hypothesis, block []int) error {
 	return h.learn(block, delta, mistaken, steps)
 }
 
-// change sets delta to the change for sample i with the values f, and reports whether it was a
-// mistake. For two classes f > 0 predicts the second, and ZeroIsPositive decides for 0; for more
-// classes the first of the largest values is predicted.
+// change sets delta to the change for sample i with the values f, and reports whether sample i was
+// misclassified. For two classes f > 0 predicts the second class, and ZeroIsPositive determines the
+// class for f = 0. For more classes the first class with the largest value is predicted.
 func (l *Loop) change(delta, f []float64, i, batch int) bool {
 	class, rate := l.Class[i], l.Rate/float64(batch)
 	if l.Weights != nil {
@@ -217,7 +217,7 @@ func (l *Loop) change(delta, f []float64, i, batch int) bool {
 	return true
 }
 
-// positive reports whether f of two classes means the second.
+// positive reports whether f predicts the second of two classes.
 func (l *Loop) positive(f float64) bool { return f > 0 || f == 0 && l.ZeroIsPositive }
 
 // Largest returns the index of the first of the largest values.
@@ -231,7 +231,8 @@ func Largest(f []float64) int {
 	return best
 }
 
-// averaged returns the number of averaged steps; if there are none, the last hypothesis counts.
+// averaged returns the number of averaged steps, or 1 if there are none, because the last
+// hypothesis is then the result.
 func (l *Loop) averaged() float64 { return float64(max(1, l.Steps-l.From)) }
 
 // Square returns max ‖x‖² over the samples.
@@ -246,8 +247,8 @@ func (l *Loop) Square() (square float64) {
 	return square
 }
 
-// Margin returns the smallest y f(x), or for several classes the smallest lead of the right one,
-// over the samples with decision values f; and the perceptron criterion, the weighted sum of the
+// Margin returns the smallest y f(x), or for several classes the smallest lead, over the samples
+// with decision values f. It also returns the perceptron criterion, the weighted sum of the
 // negative margins.
 func (l *Loop) Margin(f backend.Host[float64]) (least, criterion float64) {
 	least = math.Inf(1)
@@ -262,10 +263,10 @@ func (l *Loop) Margin(f backend.Host[float64]) (least, criterion float64) {
 	return least, criterion
 }
 
-// Slack returns the factor by which batches and weights increase the bound of Novikoff (1962).
-// Let a_j be the sum of the weights c of the mistakes of batch j divided by its size: the batch
-// increases wᵀu by at least γ a_j, and ‖w‖² by at most R² a_j². So γ Σ a_j ≤ ‖w‖ ≤ R √Σ a_j²,
-// where a_j ≤ max c: Σ a_j ≤ max c (R/γ)². Each mistake adds at least min c / m to that sum.
+// Slack returns the factor by which batches and weights increase the bound of Novikoff (1962). Let a_j be
+// the sum of the weights c of the mistakes of batch j divided by its size: the batch increases wᵀu by at
+// least γ a_j, and ‖w‖² by at most R² a_j². Thus γ Σ a_j ≤ ‖w‖ ≤ R √Σ a_j², and a_j ≤ max c implies Σ a_j ≤
+// max c (R/γ)². Each mistake adds at least min c / m to Σ a_j, where m is the size of a batch.
 func (l *Loop) Slack() float64 {
 	slack := float64(max(l.Batch, 1))
 	if l.Weights != nil {
@@ -274,8 +275,8 @@ func (l *Loop) Slack() float64 {
 	return slack
 }
 
-// lead returns y f for two classes, and for more the value of the right class minus the largest
-// other value.
+// lead returns y f for two classes. For more classes it returns the value of the correct class
+// minus the largest other value.
 func lead(f []float64, class int) float64 {
 	if len(f) == 1 {
 		return float64(2*class-1) * f[0]

@@ -14,11 +14,11 @@ import (
 type Votes struct {
 	Order backend.Host[float64] // 1×M: the center of each change, in chronological order
 	Delta backend.Host[float64] // M×C
-	Votes backend.Host[float64] // 1×(M+1): f_i has 1 + the number of samples that it classified correctly, f_0 only that number
+	Votes backend.Host[float64] // 1×(M+1): f_0 has the number of samples that it classified correctly; the other f_i have 1 more than this number
 	Bias  float64
 }
 
-// Voted returns the votes and the numbers of the centers, the samples that were mistaken.
+// Voted returns the votes and the indices of the centers, which are the misclassified samples.
 func (l *Loop) Voted() (v Votes, rows []int) {
 	place := map[int]int{} // index of a sample among the centers
 	for _, c := range l.Changes {
@@ -30,9 +30,9 @@ func (l *Loop) Voted() (v Votes, rows []int) {
 	// There is at least one mistake, because a hypothesis that is 0 predicts only one class.
 	m := len(l.Changes)
 	v = Votes{backend.NewHost[float64](1, m), backend.NewHost[float64](m, l.Outputs), backend.NewHost[float64](1, m+1), l.Bias}
-	// All changes of a batch have one step: hypotheses between them classified nothing and have
-	// no vote. The hypothesis before them classified the samples of the steps since from, except
-	// those that changed it.
+	// All changes of a batch have the same step. The hypotheses between these changes classified no
+	// sample and have no votes. The hypothesis before them correctly classified the samples of the
+	// steps since from, except those that caused the changes.
 	from, initial := 0, 0.0
 	for k := 0; k < m; {
 		batch := k
@@ -49,9 +49,9 @@ func (l *Loop) Voted() (v Votes, rows []int) {
 	return v, rows
 }
 
-// Count adds to votes the fractions of the votes for a sample whose kernel values with the
-// centers are k. positive reports whether f of two classes means the second. If a value of f is
-// not finite, the votes are NaN.
+// Count adds to votes the fractions of the votes for a sample whose kernel values with the centers
+// are k. positive reports whether f predicts the second of two classes. If a value of f is not
+// finite, the votes are NaN.
 func (v *Votes) Count(votes, k []float64, positive func(f float64) bool) {
 	total := 0.0
 	for _, n := range v.Votes.Data {
@@ -80,7 +80,7 @@ func (v *Votes) Count(votes, k []float64, positive func(f float64) bool) {
 	}
 }
 
-// Last returns the last hypothesis, a row of coefficients for each center and b.
+// Last returns the last hypothesis: the coefficients, one row for each center, and b.
 func (v *Votes) Last(centers int) (coef backend.Host[float64], b []float64) {
 	coef, b = backend.NewHost[float64](centers, v.Delta.Cols), make([]float64, v.Delta.Cols)
 	for k, at := range v.Order.Data[:v.Order.Cols] {

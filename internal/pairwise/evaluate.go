@@ -14,9 +14,9 @@ import (
 
 // Evaluator computes the matrices of a kernel that is given by its values on pairs.
 type Evaluator struct {
-	Raw bool // not divided by √(k(a, a) k(b, b))
-	// Infinite returns the error for object i, counted from 0, whose value k(a, a) is not finite.
-	// By the Cauchy–Schwarz inequality, all values are finite if these are.
+	Raw bool // the values are not divided by √(k(a, a) k(b, b))
+	// Infinite returns the error for object i, counted from 0, whose value k(a, a) is not finite. By
+	// the Cauchy–Schwarz inequality, all values are finite if all k(a, a) are finite.
 	Infinite func(i int) error
 }
 
@@ -39,8 +39,8 @@ func (e Evaluator) Gram(ctx context.Context, n int, o objects.Options, pairs Wor
 	return gram, nil
 }
 
-// Cross returns k for n objects with m others. The two workers in own evaluate pairs within the
-// first set and within the second.
+// Cross returns k for n objects with m other objects. The two workers in own evaluate pairs within
+// the first set and within the second set.
 func (e Evaluator) Cross(ctx context.Context, n, m int, o objects.Options, pairs Worker, own [2]Worker) (host.Matrix[float64], error) {
 	cross, err := Matrix(ctx, n, m, false, o, pairs)
 	if err != nil {
@@ -67,7 +67,7 @@ func (e Evaluator) Diag(ctx context.Context, n int, o objects.Options, pairs Wor
 	return diag, err
 }
 
-// self is Diag without normalization and progress.
+// self is like Diag, but without normalization and progress.
 func (e Evaluator) self(ctx context.Context, n int, o objects.Options, pairs Worker) ([]float64, error) {
 	diag, err := Each(ctx, n, objects.Options{Threads: o.Threads}, func(stop Stop) func(i int) float64 {
 		f := pairs(stop)
@@ -92,8 +92,8 @@ func (e Evaluator) finite(diag []float64) error {
 	return nil
 }
 
-// Normalized is the parameter that selects division of a kernel by √(k(a,a) k(b,b)); its default is
-// 1.
+// Normalized is the parameter that selects the division of a kernel by √(k(a,a) k(b,b)). Its
+// default is 1.
 var Normalized = kernels.Parameter{Name: "normalized", Type: kernels.Integer, Default: "1", Rule: "1 or 0 for the plain sum"}
 
 // Raw reports whether the parameter Normalized is 0.
@@ -122,7 +122,7 @@ func Normalize(k host.Matrix[float64], a, b []float64) {
 	}
 }
 
-// roots are 1/√v, or 0.
+// roots returns 1/√v for each value v, or 0 if v is 0.
 func roots(values []float64) []float64 {
 	r := make([]float64, len(values))
 	for i, v := range values {
@@ -133,8 +133,8 @@ func roots(values []float64) []float64 {
 	return r
 }
 
-// Ones returns the diagonal of a normalized kernel: 1, or 0 where the diagonal before normalization
-// is 0.
+// Ones returns the diagonal of a normalized kernel, whose elements are 1, or 0 if the element of
+// diag is 0.
 func Ones(diag []float64) []float64 {
 	ones := make([]float64, len(diag))
 	for i, v := range diag {

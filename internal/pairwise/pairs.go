@@ -14,8 +14,8 @@ import (
 )
 
 // Stop reports whether the computation must end; its results are then discarded. values is the
-// number of values, possibly fractional, computed since the last call, for the progress report.
-// Values that a task does not report are added when it ends.
+// number of values computed since the last call, for the progress report. It may be fractional.
+// Values that a task does not report are added when the task ends.
 type Stop func(values float64) bool
 
 // Poll is the number of operations after which a long evaluation calls Stop: a few milliseconds of
@@ -24,7 +24,7 @@ const Poll = 1 << 22
 
 // maxOperations is the number of operations above which work is refused. 10¹⁵ steps of a scalar
 // loop, each a multiplication and an addition with a load and a store, take days on one processor
-// of a few GHz, and a day on eight.
+// of a few GHz, and about a day on eight processors.
 const maxOperations = 1e15
 
 // Feasible returns an error for work of more than 10¹⁵ operations. advice is an alternative to
@@ -37,7 +37,7 @@ func Feasible(what string, operations float64, advice string) error {
 		what, operations, float64(maxOperations), 100*math.Sqrt(maxOperations/operations), advice)
 }
 
-// anywhere is a size in bytes below which the available memory is not checked.
+// anywhere is the size in bytes below which the available memory is not checked.
 const anywhere = 1 << 26
 
 // limit returns the number of bytes that may be allocated; ok is false if it is not known.
@@ -75,27 +75,27 @@ func Room(o objects.Options, what string, numbers float64) error {
 	return nil
 }
 
-// columns is the minimum number of values of a row in a task, and maxTasks the approximate maximum
-// number of tasks.
+// columns is the minimum number of values of a row that a task computes, and maxTasks is the
+// approximate maximum number of tasks.
 const columns, maxTasks = 64, 1 << 18
 
 // Worker returns the function of one worker of Matrix, which sets out to the values of row i in
 // columns lo, …, hi−1.
 type Worker = func(stop Stop) func(i, lo, hi int, out []float64)
 
-// Matrix fills a rows × cols matrix in parallel. If lower is set, the matrix must be square,
-// only the values up to the diagonal are computed, and the others are mirrored. It fails with
-// host.ErrMemory, before any work, if the matrix does not fit in memory.
+// Matrix fills a rows × cols matrix in parallel. If lower is set, the matrix must be square, only
+// the values up to the diagonal are computed and then mirrored. Matrix returns host.ErrMemory,
+// before any work, if the matrix does not fit in memory.
 func Matrix(ctx context.Context, rows, cols int, lower bool, o objects.Options, worker Worker) (host.Matrix[float64], error) {
 	if err := fits(o, rows, cols); err != nil {
 		return host.Matrix[float64]{}, err
 	}
 	room := rows * cols
-	if lower { // for objects.TrainingPoints, which takes the memory of the matrix
+	if lower { // objects.TrainingPoints takes the same memory again
 		room += 2 * rows
 	}
 	out := host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, room)[:rows*cols]}
-	// The tasks, longest rows first, with the number of pairs before each, for the progress.
+	// The tasks are sorted so that the longest rows come first.
 	type task struct{ i, lo, hi int }
 	var tasks []task
 	total, width := 0, max(columns, rows*cols/maxTasks)
@@ -154,7 +154,7 @@ func threads(o objects.Options) int {
 	return o.Threads
 }
 
-// run executes tasks 0, …, n−1. A task returns its share of total.
+// run executes tasks 0, …, n−1. A task returns the number of values that it adds to total.
 func run(ctx context.Context, n, total int, o objects.Options, worker func(stop Stop) func(n int) int) error {
 	if o.Threads < 0 {
 		return fmt.Errorf("objects: threads must be ≥ 0, got %d", o.Threads)
@@ -175,7 +175,7 @@ func run(ctx context.Context, n, total int, o objects.Options, worker func(stop 
 		begun += part
 		at := float64(done)
 		if done < total {
-			at = min(at+max(begun, 0), float64(total)*0.999) // rounding must not report the end early
+			at = min(at+max(begun, 0), float64(total)*0.999) // rounding errors must not report the end early
 		}
 		// Report at most a thousand times; the last report is 1.
 		if step := int(1000 * at / float64(total)); step > reported {
@@ -184,7 +184,7 @@ func run(ctx context.Context, n, total int, o objects.Options, worker func(stop 
 		}
 	}
 	work := func() {
-		part := 0.0 // the finished part of the current task
+		part := 0.0 // number of values that the current task has reported
 		stop := func(values float64) bool {
 			if values > 0 {
 				part += values

@@ -21,8 +21,8 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-// TestMatrix: every pair is evaluated once, the work stops when its context is done, and
-// progress ends with 1 for any number of workers.
+// TestMatrix checks that every pair is evaluated once, that the work stops when its context is
+// done, and that the progress ends with 1, for any number of workers.
 func TestMatrix(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {

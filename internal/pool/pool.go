@@ -1,4 +1,4 @@
-// Package pool divides work among several devices, and a device into several.
+// Package pool divides work among several devices, and divides a device into several devices.
 package pool
 
 import (
@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Each calls f for 0, …, n−1, one call at a time on each device and on several devices at
-// once; without a device it returns an error. A device that finishes a call takes the next number.
-// After a failure no further call starts; the error is the error of the lowest number that failed.
+// Each calls f for 0, …, n−1. The devices work in parallel, each on one call at a time, and a
+// device that finishes a call takes the next number. After an error no further call starts, and
+// Each returns the error of the lowest number. Without a device it returns an error.
 func Each(devices []backend.Device, n int, f func(dev backend.Device, i int) error) error {
 	if len(devices) == 0 {
 		return errors.New("no device was given")
@@ -48,10 +48,10 @@ func Each(devices []backend.Device, n int, f func(dev backend.Device, i int) err
 	return failure
 }
 
-// Share opens devices on the processor of dev that divide its threads and its memory, for n
-// calls that each have too little work for all threads. It opens one device per thread, at
-// most n. The caller closes them. Results do not depend on the number of threads. If dev
-// cannot be divided, Share returns no devices.
+// Share divides the threads and the memory of dev, a processor, among new devices, for n calls each
+// of which has too little work for all threads. It opens one device for each thread, but at most n.
+// The caller must close them. Results do not depend on the number of threads. If dev cannot be
+// divided, Share returns no devices.
 func Share(dev backend.Device, n int) (devices []backend.Device, err error) {
 	info := dev.Info()
 	count := min(info.Threads, n)

@@ -1,25 +1,25 @@
-// Package precision lets a test choose the precision of the factor of the methods mixed and
-// outofcore, which the plan chooses otherwise.
+// Package precision allows tests to set the precision of the factor of the methods mixed and
+// outofcore, which the plan selects otherwise.
 package precision
 
 import "sync/atomic"
 
-// Precision is that of a factor.
+// Precision is the precision of a factor.
 type Precision int32
 
 const (
 	Auto    Precision = iota // the precision that takes the least time
 	Single                   // float32, also for products
-	Reduced                  // products of the device's reduced precision: FP16, or integers of 16 bits
+	Reduced                  // float32, with products in the reduced precision of the device: FP16, or integers of 16 bits
 )
 
 var forced atomic.Int32
 
-// Force makes p the precision of every plan until the function that it returns is called.
+// Force sets the precision of every plan to p until the returned function is called.
 func Force(p Precision) (restore func()) {
 	before := forced.Swap(int32(p))
 	return func() { forced.Store(before) }
 }
 
-// Forced is the precision that a test has chosen; Auto: none has.
+// Forced returns the precision that a test has set, or Auto.
 func Forced() Precision { return Precision(forced.Load()) }

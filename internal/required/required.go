@@ -1,7 +1,7 @@
-// Package required skips tests whose requirements are missing: a compiler, a library to compare
-// with, an instruction set, data. The test is skipped with the reason, or fails if the
-// environment variable MERCER_REQUIRE, a list with commas, names the requirement. So tests
-// cannot be skipped unnoticed on a machine that meets their requirements.
+// Package required skips tests whose requirements are missing, such as a compiler, a library to
+// compare with, an instruction set, or data. The test is skipped with the reason, or fails if the
+// environment variable MERCER_REQUIRE, a comma-separated list, names the requirement. On a machine
+// that meets all requirements, tests can thus not be skipped unnoticed.
 //
 // The names are: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8,
 // in the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, llvm (its assembler,
@@ -44,8 +44,8 @@ func Lacking(t testing.TB, what string, why ...any) {
 	t.Skip(append([]any{"without " + what + ":"}, why...)...)
 }
 
-// Slow skips a test under -short, for the reason given, unless MERCER_REQUIRE names
-// what it needs.
+// Slow skips a test with the flag -short, for the reason why, unless MERCER_REQUIRE names the
+// requirement what.
 func Slow(t testing.TB, what, why string) {
 	t.Helper()
 	if testing.Short() && !Names(what) {
@@ -53,7 +53,7 @@ func Slow(t testing.TB, what, why string) {
 	}
 }
 
-// Program returns the path of a program.
+// Program returns the path of the named program, or calls Lacking if there is none.
 func Program(t testing.TB, what, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -63,8 +63,8 @@ func Program(t testing.TB, what, name string) string {
 	return path
 }
 
-// imported returns the reason why scikit-learn cannot be imported, or "". It tries only once,
-// because the import takes seconds.
+// imported returns the reason why scikit-learn cannot be imported, or "". It tries the import only
+// once, because it takes seconds.
 var imported = sync.OnceValue(func() string {
 	if out, err := exec.Command(Python, "-c", "import numpy, sklearn").CombinedOutput(); err != nil {
 		return fmt.Sprint(err, " ", string(out))
@@ -72,7 +72,7 @@ var imported = sync.OnceValue(func() string {
 	return ""
 })
 
-// SKLearn is the interpreter with NumPy and scikit-learn.
+// SKLearn returns the path of the Python interpreter with NumPy and scikit-learn.
 func SKLearn(t testing.TB) string {
 	t.Helper()
 	if fault := imported(); fault != "" {
@@ -81,7 +81,7 @@ func SKLearn(t testing.TB) string {
 	return Python
 }
 
-// Kernlab is Rscript of an R with kernlab.
+// Kernlab returns the path of the Rscript of an R with kernlab.
 func Kernlab(t testing.TB) string {
 	t.Helper()
 	path := Program(t, "kernlab", "Rscript")
@@ -91,7 +91,7 @@ func Kernlab(t testing.TB) string {
 	return path
 }
 
-// Data is the path of a file of the larger data, which are not in the repository.
+// Data returns the path of a file of the larger data, which are not in the repository.
 func Data(t testing.TB, name string) string {
 	t.Helper()
 	folder, err := os.Getwd()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ended is a test that records how it ended.
+// ended is a testing.TB that records how the test ended.
 type ended struct {
 	testing.TB
 	how, text string

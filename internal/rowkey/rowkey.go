@@ -1,8 +1,7 @@
-// Package rowkey draws random samples of rows by keys, 64 bits for each row that are
-// equal for equal rows: the sample is the rows of the smallest priorities (bottom-k
-// sampling: Cohen and Kaplan 2007, Summarizing data using bottom-k sketches). It does
-// not depend on the order of the rows, on how they are cut into files, or on which
-// process reads them.
+// Package rowkey draws random samples of rows by keys of 64 bits, which are equal for equal rows.
+// The sample consists of the rows with the smallest priorities (bottom-k sampling: Cohen and Kaplan
+// 2007, Summarizing data using bottom-k sketches). It does not depend on the order of the rows, on
+// the division of the rows into files, or on the processes that read them.
 package rowkey
 
 import "math"
@@ -10,7 +9,7 @@ import "math"
 // golden is 2⁶⁴ divided by the golden ratio, the increment of SplitMix64.
 const golden = 0x9e3779b97f4a7c15
 
-// Mix is a bijection of 64 bits whose every output bit depends on every input bit
+// Mix is a bijection of 64-bit numbers in which every output bit depends on every input bit
 // (Steele, Lea and Flood 2014, SplitMix64).
 func Mix(h uint64) uint64 {
 	h ^= h >> 30
@@ -20,14 +19,14 @@ func Mix(h uint64) uint64 {
 	return h ^ h>>31
 }
 
-// Join is the hash of what h is the hash of, followed by v.
+// Join returns the hash of a sequence to which v is appended, where h is the hash of the sequence before.
 func Join(h, v uint64) uint64 { return Mix((h + golden) ^ v) }
 
-// Priority is that of a row under a seed: different for different keys, and as good as
-// random.
+// Priority returns the priority of a row for a seed. It is different for different keys, and
+// pseudo-random.
 func Priority(key, seed uint64) uint64 { return Mix(key ^ Mix(seed+golden)) }
 
-// Of is the key of a row of numbers; −0 is 0.
+// Of returns the key of a row of numbers, in which −0 equals 0.
 func Of(row []float64) uint64 {
 	h := uint64(len(row))
 	for _, v := range row {

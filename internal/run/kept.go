@@ -10,22 +10,22 @@ import (
 // Kept is a result that is computed once for all concurrent callers and cached for later
 // calls. The zero value has no result.
 type Kept[T any] struct {
-	// Life bounds a computation whose result no caller waits for: it continues until this context
-	// is done, or stops at once if Life is nil.
+	// Life bounds a computation whose result no caller waits for. The computation continues until this
+	// context is done, or is canceled at once if Life is nil.
 	Life context.Context
 
 	mu     sync.Mutex
 	value  *T
-	device string // that value was computed on
+	device string // the device on which value was computed
 	making *making[T]
 }
 
 // making is a computation in progress.
 type making[T any] struct {
 	device  string
-	callers int  // number of callers that wait for it
-	ended   bool // it was canceled, and no caller may join
-	dropped bool // its result must not be cached
+	callers int  // number of callers that wait for the result
+	ended   bool // whether it was canceled, so that no further caller may wait for it
+	dropped bool // whether the result must not be cached
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when the fields below are set
 	value   *T
@@ -33,11 +33,11 @@ type making[T any] struct {
 	panic   any
 }
 
-// Get returns the result of build on a device. The first caller starts build; other callers at
-// the same time wait for its result, and all get its error. A caller whose context ends returns
-// at once, and the computation goes on for the others. When the last caller returns early and
-// there is no Life, the computation is canceled, and has ended when Get returns. A nil result
-// is not kept.
+// Get returns the result of build on a device. The first caller starts build; other callers at the
+// same time wait for its result, and all get its error. A caller whose context ends returns at
+// once, and the computation continues for the other callers. If the last caller returns early and
+// Life is nil, the computation is canceled and has ended when Get returns. A nil result is not
+// cached.
 func (k *Kept[T]) Get(ctx context.Context, device string, build func(context.Context) (*T, error)) (*T, error) {
 	for {
 		if ctx.Err() != nil {
@@ -74,9 +74,9 @@ func (k *Kept[T]) Get(ctx context.Context, device string, build func(context.Con
 	}
 }
 
-// start begins a computation; k.mu is held.
+// start begins a computation. The caller holds k.mu.
 func (k *Kept[T]) start(ctx context.Context, device string, build func(context.Context) (*T, error)) {
-	k.value = nil // it was computed on another device
+	k.value = nil // the cached value was computed on another device
 	life := k.Life
 	if life == nil {
 		life = context.WithoutCancel(ctx)
@@ -86,7 +86,7 @@ func (k *Kept[T]) start(ctx context.Context, device string, build func(context.C
 	k.making = m
 	go func() {
 		defer func() {
-			m.panic = recover() // the panic is passed to the callers, who may recover
+			m.panic = recover() // the panic is raised again in the callers, which may recover from it
 			k.mu.Lock()
 			k.making = nil
 			if m.err == nil && m.panic == nil && !m.dropped {
@@ -113,9 +113,9 @@ func (k *Kept[T]) leave(m *making[T]) {
 	}
 }
 
-// Drop frees the cached result; the next Get computes it again. When Drop returns, a computation
-// that no caller waits for has ended; the result of one that a caller waits for will not be
-// cached.
+// Drop frees the cached result, and the next Get computes it again. A computation that no caller
+// waits for is canceled and has ended when Drop returns. If a caller waits, the computation
+// continues, but its result will not be cached.
 func (k *Kept[T]) Drop() {
 	k.mu.Lock()
 	k.value = nil

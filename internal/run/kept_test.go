@@ -12,13 +12,13 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// slow returns a build function that makes the numbers 1, 2, … in about an hour each, and
-// counters of the calls that were begun and canceled.
+// slow returns a build function whose calls return the numbers 1, 2, … after about an hour each. It
+// counts the calls that were begun and canceled.
 func slow(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	return func(ctx context.Context) (*int64, error) {
 		n := begun.Add(1)
 		select {
-		case <-time.After(time.Hour + time.Second): // no multiple of a minute
+		case <-time.After(time.Hour + time.Second): // the time is not a multiple of a minute
 			return &n, nil
 		case <-ctx.Done():
 			canceled.Add(1)
@@ -27,8 +27,8 @@ func slow(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	}
 }
 
-// TestKeptOutlivesTheFirstCaller: the caller that started a computation may leave; callers that
-// still wait get the result.
+// TestKeptOutlivesTheFirstCaller checks that the caller that started a computation may return
+// early, and that callers that still wait get the result.
 func TestKeptOutlivesTheFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k run.Kept[int64]
@@ -58,8 +58,8 @@ func TestKeptOutlivesTheFirstCaller(t *testing.T) {
 	})
 }
 
-// TestKeptEndsWithItsLastCaller: without Life, a computation ends when no caller waits, and the
-// next caller starts a new one.
+// TestKeptEndsWithItsLastCaller checks that without Life a computation ends when no caller waits,
+// and that the next caller starts a new computation.
 func TestKeptEndsWithItsLastCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k run.Kept[int64]
@@ -78,8 +78,8 @@ func TestKeptEndsWithItsLastCaller(t *testing.T) {
 	})
 }
 
-// TestKeptGoesOnForItsLife: with Life, a computation continues over callers whose time is too
-// short, each caller returns in its time, and the end of Life ends the computation.
+// TestKeptGoesOnForItsLife checks that with Life a computation continues although the deadlines of its
+// callers expire, that each caller returns at its deadline, and that the end of Life ends the computation.
 func TestKeptGoesOnForItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancelCause(context.Background())
@@ -94,7 +94,7 @@ func TestKeptGoesOnForItsLife(t *testing.T) {
 			}
 			cancel()
 		}
-		// A computation on another device, which the end of Life ends.
+		// The end of Life ends a computation on another device.
 		closed := errors.New("closed")
 		var group sync.WaitGroup
 		group.Go(func() {
@@ -111,8 +111,8 @@ func TestKeptGoesOnForItsLife(t *testing.T) {
 	})
 }
 
-// TestKeptDrop: a dropped result is computed again. After Drop, a computation without waiting
-// callers has ended, but a computation with waiting callers still gives them its result.
+// TestKeptDrop checks that a dropped result is computed again, that a computation without waiting
+// callers has ended after Drop, and that waiting callers still get their result.
 func TestKeptDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := run.Kept[int64]{Life: t.Context()}
@@ -140,8 +140,8 @@ func TestKeptDrop(t *testing.T) {
 	})
 }
 
-// TestKeptFailure: callers at the same time share an error or a panic; the next caller starts a
-// new computation.
+// TestKeptFailure checks that concurrent callers get the same error or panic, and that the next
+// caller starts a new computation.
 func TestKeptFailure(t *testing.T) {
 	var k run.Kept[int64]
 	broken := errors.New("broken")

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Parallel calls f for parts of 0 … n−1 at once. The result of f for an index must not depend
-// on the division into parts.
+// Parallel divides 0 … n−1 into parts and calls f for the parts concurrently. The result for an
+// index must not depend on the division into parts.
 func Parallel(n int, f func(first, last int)) {
 	workers := min(runtime.GOMAXPROCS(0), n)
 	if workers <= 1 {

@@ -2,8 +2,8 @@ package run
 
 import "sync"
 
-// Parts returns a progress callback for each of n parts of a computation, from 0 to 1; whole
-// receives the progress of the whole, one call at a time.
+// Parts returns the progress callbacks of the n parts of a computation, which receive fractions
+// from 0 to 1. whole receives the progress of the whole computation, one call at a time.
 func Parts(n int, whole func(fraction float64)) (report func(part int) func(fraction float64)) {
 	var mu sync.Mutex
 	done, sum := make([]float64, n), 0.0

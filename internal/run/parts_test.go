@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// TestPartsReportTheMean: the progress of the whole is the mean of the largest progress of each
-// part, in any order of the reports, and it never falls.
+// TestPartsReportTheMean checks that the progress of the whole is the mean of the largest progress
+// of each part for every order of the reports, and that it never decreases.
 func TestPartsReportTheMean(t *testing.T) {
 	var seen []float64
 	report := Parts(4, func(fraction float64) { seen = append(seen, fraction) })
 	report(1)(0.5)
-	report(1)(0.25) // a part that begins again
+	report(1)(0.25) // the part starts again
 	report(3)(1)
 	for i, want := range []float64{0.125, 0.125, 0.375} {
 		if seen[i] != want {
@@ -35,7 +35,7 @@ func TestPartsReportTheMean(t *testing.T) {
 		}
 		last = v
 	}
-	// 400 sums of numbers below 4.
+	// The tolerance is that of 400 sums of numbers below 4.
 	if math.Abs(last-1) > 400*4*0x1p-53 {
 		t.Errorf("the progress ends at %v", last)
 	}

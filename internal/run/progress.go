@@ -7,22 +7,22 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// Progress reports the fraction of a call that is done: it never falls and never
-// passes 1. A stage ends at its planned share, however many operations the backend has counted.
+// Progress reports the completed fraction of a call, which never decreases and never exceeds 1. A stage
+// ends at its planned fraction, regardless of the number of operations that the backend has counted.
 type Progress struct {
 	mu       sync.Mutex
 	notify   func(stage string, fraction float64)
 	share    map[string]float64 // of the whole
 	stage    string
-	base     float64 // fraction at which the stage began
+	base     float64 // fraction at the beginning of the stage
 	total    float64 // operations of the whole
-	count    float64 // operations done in this stage
+	count    float64 // operations completed in this stage
 	reported float64 // the last fraction reported
 }
 
-// NewProgress returns a Progress that calls notify, which may be nil, by one
-// goroutine at a time. share is the fraction of the whole of each stage, total the
-// operations of the whole.
+// NewProgress returns a Progress that calls notify, which may be nil, by one goroutine at a time.
+// share holds the fraction of the whole for each stage, and total is the number of operations of
+// the whole.
 func NewProgress(notify func(stage string, fraction float64), share map[string]float64, total float64) *Progress {
 	return &Progress{notify: notify, share: share, total: total}
 }
@@ -38,7 +38,7 @@ func (p *Progress) Enter(stage string) {
 	p.report(p.base)
 }
 
-// Done is called by the backend with the number of operations that were finished.
+// Done adds a number of completed operations. The backend calls it.
 func (p *Progress) Done(flops float64) {
 	if p.notify == nil {
 		return
@@ -46,7 +46,7 @@ func (p *Progress) Done(flops float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count += flops
-	// A thousand calls are enough for any display.
+	// A thousand reports suffice for every display.
 	if f := p.base + min(p.count/p.total, p.share[p.stage]); f >= p.reported+1e-3 {
 		p.report(f)
 	}
@@ -59,7 +59,7 @@ func (p *Progress) Finish() {
 	p.report(1)
 }
 
-// Report reports a fraction that its caller knows.
+// Report reports a fraction that the caller has computed.
 func (p *Progress) Report(stage string, fraction float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +67,7 @@ func (p *Progress) Report(stage string, fraction float64) {
 	p.report(fraction)
 }
 
-// Fraction returns the last fraction reported.
+// Fraction returns the last reported fraction.
 func (p *Progress) Fraction() float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,8 +84,8 @@ func (p *Progress) report(fraction float64) {
 	}
 }
 
-// LogShare returns the completed fraction of the work when a quantity that falls from first to
-// tol has reached gap, if its logarithm falls linearly.
+// LogShare returns the completed fraction of the work when a quantity that decreases from first to
+// tol has reached gap, assuming that its logarithm decreases linearly.
 func LogShare(gap, first, tol float64) float64 {
 	if !(gap > tol) || !(first > tol) {
 		return 1

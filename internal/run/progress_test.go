@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Fractions never fall and end with 1 if a stage takes more or fewer operations than planned,
-// and if a reported fraction is NaN.
+// Fractions never decrease and end with 1, even if a stage takes more or fewer operations than
+// planned or a reported fraction is NaN.
 func TestProgressIsMonotone(t *testing.T) {
 	last, calls := 0.0, 0
 	p := NewProgress(func(stage string, fraction float64) {
@@ -18,7 +18,7 @@ func TestProgressIsMonotone(t *testing.T) {
 	}, map[string]float64{"gram": 0.25, "solve": 0.75}, 100)
 	p.Enter("gram")
 	for range 50 {
-		p.Done(1) // twice the plan
+		p.Done(1) // the stage has taken twice the planned operations
 	}
 	if last != 0.25 {
 		t.Errorf("gram ends at %v, its share is 0.25", last)

@@ -1,5 +1,5 @@
-// Package run is the frame of a long call: its context, the queues of the device
-// under that context, the memory that it takes, and its progress.
+// Package run provides the frame of a long call: its context, the queues of the device with this
+// context, its device memory, and its progress.
 package run
 
 import (
@@ -16,8 +16,8 @@ import (
 type Frame struct {
 	Ctx      context.Context
 	Dev      backend.Device
-	B        backend.Backend[float64] // under Ctx, counting progress
-	B32      backend.Backend[float32] // the same
+	B        backend.Backend[float64] // queue with the context Ctx, which counts operations for the progress
+	B32      backend.Backend[float32] // the same for float32
 	Mem      *Arena
 	Progress *Progress
 }
@@ -48,20 +48,20 @@ func (f *Frame) Timed(stage string, seconds *float64, body func() error) error {
 	return err
 }
 
-// Arena hands out matrices on the device, records them so that one deferred call frees them
-// on every path, and measures the memory they take.
+// Arena allocates matrices on the device and measures the memory that they take. It records them,
+// so that one deferred call frees all of them.
 type Arena struct {
 	dev          backend.Device
 	b            backend.Backend[float64]
 	live         []Releaser
-	before, peak int64 // bytes in use when the work began; the peak above that
-	peakBefore   int64 // the device's own high-water mark when the work began
+	before, peak int64 // before: bytes in use when the work began; peak: maximum number of bytes in addition to before
+	peakBefore   int64 // the peak of the device's memory use when the work began
 }
 
 // Releaser is a matrix of any precision and storage.
 type Releaser interface{ Free() }
 
-// NewArena returns an arena for matrices of b. It counts memory relative to the current use of dev.
+// NewArena returns an arena for matrices of b. It counts the memory in addition to the current use of dev.
 func NewArena(dev backend.Device, b backend.Backend[float64]) *Arena {
 	now, peak := dev.InUse()
 	return &Arena{dev: dev, b: b, before: now, peakBefore: peak}
@@ -72,7 +72,7 @@ func (m *Arena) New(rows, cols int) (backend.Matrix[float64], error) {
 	return NewMatrix(m, m.b, rows, cols)
 }
 
-// NewMatrix is Arena.New in the precision of b.
+// NewMatrix returns a matrix of zeros in the precision of b, like Arena.New.
 func NewMatrix[T backend.Float](m *Arena, b backend.Backend[T], rows, cols int) (backend.Matrix[T], error) {
 	a, err := b.New(rows, cols)
 	if err != nil {
