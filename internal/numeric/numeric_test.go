@@ -84,7 +84,7 @@ func TestBasis(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 1))
 	z := random(r, 20, 5)
 	for i := range z.Rows {
-		z.Row(i)[3] = 2*z.Row(i)[0] - z.Row(i)[1] // dependent
+		z.Row(i)[3] = 2*z.Row(i)[0] - z.Row(i)[1] // a linearly dependent column
 		z.Row(i)[4] = 0
 	}
 	s := gram(z)

@@ -82,7 +82,7 @@ func NewMatrix[T backend.Float](m *Arena, b backend.Backend[T], rows, cols int) 
 	return a, nil
 }
 
-// Place puts h on the device for reading, without a copy where possible.
+// Place returns h as a matrix on the device for reading, without a copy if possible.
 func (m *Arena) Place(h backend.Host[float64]) (backend.Matrix[float64], error) {
 	a, err := backend.Place(m.b, h)
 	if err != nil {
@@ -99,7 +99,7 @@ func (m *Arena) Keep(a Releaser) {
 	m.peak = max(m.peak, now-m.before)
 }
 
-// Free frees a before the end of the work; a may be nil.
+// Free frees a, which may be nil, before the end of the work.
 func (m *Arena) Free(a Releaser) {
 	for i, l := range m.live {
 		if l == a {
@@ -118,8 +118,8 @@ func (m *Arena) FreeAll() {
 	m.live = nil
 }
 
-// PeakBytes returns the peak device memory of the work, in bytes. When the device's
-// high-water mark has risen it is exact; otherwise it is the maximum observed after an
+// PeakBytes returns the peak device memory of the work, in bytes. The result is exact if the peak
+// of the device's memory use has increased. Otherwise it is the maximum observed after an
 // allocation.
 func (m *Arena) PeakBytes() int64 {
 	if _, peak := m.dev.InUse(); peak > m.peakBefore {
@@ -139,9 +139,9 @@ func Available(dev backend.Device, limit int64) int64 {
 	return free
 }
 
-// Allowed returns the bytes of memory that a choice between methods may assume. This is the result
-// of Available, except for a device with reproducible results: the method must not depend on the
-// memory of the machine, so that only the limit counts. A method that does not fit is then refused.
+// Allowed returns the number of bytes that the choice of a method may assume. This is the result of
+// Available, except for a device with reproducible results: the method must then not depend on the memory
+// of the machine, and the result is limit. A method that does not fit in memory is then refused.
 func Allowed(dev backend.Device, limit int64) int64 {
 	switch {
 	case !dev.Info().Reproducible:
@@ -152,7 +152,7 @@ func Allowed(dev backend.Device, limit int64) int64 {
 	return math.MaxInt64
 }
 
-// Largest returns the largest number of rows, below rows, for which bytesOf is at most available;
+// Largest returns the largest number of rows, below rows, for which bytesOf is at most available.
 // bytesOf must not decrease with the number of rows.
 func Largest(rows int, bytesOf func(rows int) int64, available int64) int {
 	return sort.Search(rows, func(n int) bool { return bytesOf(n+1) > available })

@@ -6,22 +6,22 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Task is a call with its own loop, which reports its own progress.
+// Task is the frame of a call that runs a loop on the host and reports its progress itself.
 type Task struct {
 	Frame
-	Trace    func(Epoch) // nil, or called after each epoch
+	Trace    func(Epoch) // called after each epoch; may be nil
 	reported float64
-	traced   int // the number of the last epoch traced
+	traced   int // number of the last traced epoch
 }
 
 // Epoch is the state of a fit after a pass over the samples or a step of its solver.
 type Epoch struct {
-	Number   int     `json:"epoch"`              // 0 is before the first
+	Number   int     `json:"epoch"`              // number of the epoch; 0 is the state before the first epoch
 	Mistakes *int    `json:"mistakes,omitempty"` // mistakes of the epoch; nil for learners that do not count them
 	Loss     float64 `json:"loss"`               // the objective at the end of the epoch
 }
 
-// Traced passes e to Trace if its number exceeds that of the last epoch.
+// Traced passes e to Trace if its number exceeds that of the last traced epoch.
 func (t *Task) Traced(e Epoch) {
 	if t.Trace != nil && e.Number > t.traced {
 		t.traced = e.Number
@@ -36,8 +36,8 @@ func NewTask(ctx context.Context, dev backend.Device, notify func(stage string, 
 	return t
 }
 
-// Step reports the fraction of the work that is done, at most a thousand times, and returns
-// an error if the work must stop.
+// Step reports the completed fraction of the work, at most a thousand times in all, and returns an
+// error if the work must stop.
 func (t *Task) Step(stage string, fraction float64) error {
 	if fraction >= t.reported+1e-3 || fraction == 1 {
 		t.reported = fraction
@@ -54,9 +54,9 @@ func (t *Task) Stopped() error {
 	return nil
 }
 
-// Detached runs f, which cannot be stopped, on another goroutine, and does not wait for it
-// once ctx is done. The results of f must not be used then. A panic of f is passed to the
-// caller, who may recover.
+// Detached runs f, which cannot be stopped, on another goroutine. Once ctx is done, it returns
+// without waiting for f, and the results of f must not be used. A panic of f is raised again in the
+// caller, which may recover from it.
 func Detached(ctx context.Context, f func() bool) (bool, error) {
 	type outcome struct {
 		ok    bool
@@ -82,7 +82,7 @@ func Detached(ctx context.Context, f func() bool) (bool, error) {
 	}
 }
 
-// Placed puts x and y on the device for f and waits for what f queued.
+// Placed calls f with x and y as matrices on the device, and waits for the work that f has queued.
 func Placed(b backend.Backend[float64], x, y backend.Host[float64], f func(x, y backend.Matrix[float64]) error) error {
 	mx, err := backend.Place(b, x)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDetached: a detached function returns its result, its panic reaches its caller, and the
-// caller does not wait for it once the context is done.
+// TestDetached checks that Detached returns the result of the function, raises its panic in the
+// caller, and does not wait for the function once the context is done.
 func TestDetached(t *testing.T) {
 	for _, want := range []bool{true, false} {
 		if got, err := Detached(t.Context(), func() bool { return want }); got != want || err != nil {

@@ -1,7 +1,7 @@
-// Package safetensors reads and writes the container of that name, the public format of
-// Hugging Face: 8 bytes of header length, little endian; a JSON header that describes
-// arrays and has metadata, texts by their keys; the data. All arrays are F64. Nothing of
-// a file is trusted: sizes are checked against it before memory is taken.
+// Package safetensors reads and writes files of the public format safetensors of Hugging Face: the
+// length of the header in 8 bytes, little endian; a JSON header that describes arrays and contains
+// metadata, which maps keys to texts; and the data. All arrays are F64. Sizes are compared with
+// that of the file before memory is allocated.
 package safetensors
 
 import (
@@ -22,16 +22,16 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// This file implements exactly the safetensors format, with its limits, so that other programs
-// can read every file written here.
+// These are the limits of the safetensors format. They ensure that other programs can read every
+// file that this package writes.
 const (
 	lengthBytes = 8           // the length of the header, little endian
-	maxHeader   = 100_000_000 // bytes, as in the reference reader
+	maxHeader   = 100_000_000 // maximum length of the header in bytes, as in the reference implementation
 	metadataKey = "__metadata__"
 )
 
-// Tensor describes one array. Its data are the bytes begin … end of the part of
-// the file that follows the header.
+// Tensor describes one array. Its data are the bytes Begin … End − 1 of the part of the file after
+// the header.
 type Tensor struct {
 	Name       string
 	Dtype      string
@@ -42,7 +42,7 @@ type Tensor struct {
 // Header is a parsed header.
 type Header struct {
 	Metadata map[string]string
-	Data     int64    // where the data begin in the file
+	Data     int64    // offset of the data in the file
 	infos    []member // the tensors, not parsed yet
 }
 
@@ -55,8 +55,8 @@ type member struct {
 // errNotSafetensors is the error for a file of another format.
 var errNotSafetensors = errors.New("is not a model file: it does not begin as a safetensors file does")
 
-// ReadHeader reads the header of a file of size bytes. It takes no more memory
-// than a small multiple of the header, which lies inside the file.
+// ReadHeader reads the header of a file of size bytes. It allocates at most a small multiple of the
+// size of the header, which must be inside the file.
 func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 	if size == 0 {
 		return nil, errors.New("is empty")
@@ -99,7 +99,8 @@ func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 	return h, nil
 }
 
-// readError describes the end of a file that was longer when its size was read.
+// readError returns the error for a failed read. A file that ends too early has become shorter
+// since its size was determined.
 func readError(err error) error {
 	if err == io.EOF {
 		return errors.New("is truncated")
@@ -126,8 +127,8 @@ func metadataOf(text []byte) (map[string]string, error) {
 	return metadata, nil
 }
 
-// object splits a JSON object into its entries, in their order. Decoding into
-// a struct would accept keys in other cases and keys that occur twice.
+// object splits a JSON object into its entries in order. Decoding into a struct would accept
+// repeated keys and keys whose case differs.
 func object(text []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -140,7 +141,7 @@ func object(text []byte) ([]member, error) {
 		if err != nil {
 			return nil, jsonError(err)
 		}
-		key := t.(string) // the decoder lets nothing else stand here
+		key := t.(string) // the decoder ensures that the token is a string
 		if seen[key] {
 			return nil, fmt.Errorf("%q occurs twice", key)
 		}
@@ -167,8 +168,8 @@ func jsonError(err error) error {
 	return err
 }
 
-// Tensors parses and checks the descriptions: float64 arrays only, whose lengths match
-// their shapes, and which fill the size bytes of data consecutively.
+// Tensors parses and checks the descriptions. All arrays must be float64, their lengths must match
+// their shapes, and they must fill the size bytes of data consecutively.
 func (h *Header) Tensors(size int64) ([]Tensor, error) {
 	list := make([]Tensor, 0, len(h.infos))
 	for _, m := range h.infos {
@@ -178,7 +179,7 @@ func (h *Header) Tensors(size int64) ([]Tensor, error) {
 		}
 		list = append(list, t)
 	}
-	// An array without elements comes before an array at the same offset.
+	// An array without elements precedes an array with elements at the same offset.
 	slices.SortFunc(list, func(a, b Tensor) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
 	})
@@ -239,7 +240,7 @@ func tensorOf(m member) (Tensor, error) {
 
 // integers reads a JSON array of integers ≥ 0. The result is not nil.
 func integers(text json.RawMessage) ([]int64, error) {
-	var pointers []*int64 // a JSON null would be a silent 0 otherwise
+	var pointers []*int64 // with int64, a JSON null would be decoded as 0
 	if err := json.Unmarshal(text, &pointers); err != nil || text[0] != '[' {
 		return nil, errors.New("an array of integers was expected")
 	}
@@ -278,7 +279,7 @@ func MarshalHeader(metadata map[string]string, list []Tensor) ([]byte, error) {
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), nil
 }
 
-// Marshal returns v as JSON with sorted keys, and < > & as they are.
+// Marshal returns v as JSON with sorted keys. It does not escape <, > and &.
 func Marshal(v any) (string, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -292,7 +293,8 @@ func Marshal(v any) (string, error) {
 // chunk is the number of elements that are converted to or from bytes at a time.
 const chunk = 8192
 
-// Layout places the arrays of a model consecutively, ordered by name.
+// Layout returns the tensors of the arrays of a model, whose data are consecutive in the order of
+// their names.
 func Layout(arrays map[string]host.Matrix[float64]) []Tensor {
 	var list []Tensor
 	next := int64(0)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// file returns a file with the given text of a header and number of bytes of data.
+// file returns a file with the given header and the given number of bytes of data.
 func file(header string, data int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, data)...)
@@ -16,8 +16,8 @@ func file(header string, data int) []byte {
 // metadata is the beginning of a header.
 const metadata = `{"__metadata__":{"format":"mercer","version":"1"}`
 
-// FuzzHeader works on the header alone, which the checksum would hide from a
-// fuzzer.
+// FuzzHeader fuzzes the header without a checksum, because a fuzzer could not produce valid
+// checksums.
 func FuzzHeader(f *testing.F) {
 	f.Add(metadata+`,"w":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]}}`, 8)
 	f.Add(metadata+`,"v":{"dtype":"F64","shape":[0,1],"data_offsets":[0,0]},"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}`, 8)

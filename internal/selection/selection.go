@@ -1,4 +1,4 @@
-// Package selection finds the elements of given ranks without sorting all of them.
+// Package selection finds the elements of given ranks without sorting all elements.
 package selection
 
 import (
@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Nth returns the value that would be at index k if a were sorted, and moves it there: no value
-// before it is larger, and no value after it is smaller (Hoare 1961; the pivot is the median of
-// three). If the parts shrink too slowly, it sorts. a has no NaN.
+// Nth returns the value that would be at index k if a were sorted, and partitions a: no value
+// before index k is larger, and no value after it is smaller (Hoare 1961, with the median of three
+// as the pivot). If the partitions shrink too slowly, it sorts a. a must not contain NaN.
 func Nth(a []float64, k int) float64 {
 	low, high := 0, len(a)-1
 	for steps := 2 * bits.Len(uint(len(a))); low < high; steps-- {
@@ -45,9 +45,9 @@ func Nth(a []float64, k int) float64 {
 	return a[k]
 }
 
-// Largest returns the n indices of list with the largest keys, in descending order of their
-// keys, and equal keys in ascending order of the indices. It reorders list, in which no index
-// occurs twice. No key is NaN.
+// Largest returns the n indices of list with the largest keys, in descending order of their keys,
+// and equal keys in ascending order of the indices. It reorders list, whose indices must be
+// distinct. No key may be NaN.
 func Largest(list []int, n int, key func(i int) float64) []int {
 	order := func(a, b int) int { return cmp.Or(-cmp.Compare(key(a), key(b)), a-b) }
 	if n < len(list) && n > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/selection"
 )
 
-// TestNth: Nth returns the value at that rank of the sorted list, and partitions the other
+// TestNth checks that Nth returns the value at index k of the sorted list, and partitions the other
 // values.
 func TestNth(t *testing.T) {
 	const seed = 3
@@ -40,7 +40,7 @@ func TestNth(t *testing.T) {
 	}
 }
 
-// TestLargest: the largest keys are the first of the stably sorted list, with many equal keys.
+// TestLargest compares Largest with the first elements of a stably sorted list, with many equal keys.
 func TestLargest(t *testing.T) {
 	t.Log("seed 71")
 	r := rand.New(rand.NewPCG(71, 0))

@@ -16,33 +16,33 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// evidence is the log evidence of a relevance vector machine for regression, with the methods
-// that maximize it. Function j is in the model if α_j is finite.
+// evidence is the state of a relevance vector machine for regression, with its log evidence and the
+// methods that maximize it. Function j is in the model if α_j is finite.
 type evidence struct {
 	t      *run.Task
 	g      backend.Host[float64] // ΦᵀWΦ
 	total  float64               // tᵀWt
 	n      float64               // Σw
-	least  float64               // lower bound of σ², because of the rounding of t
+	least  float64               // lower bound on σ², because t is rounded
 	beta   float64               // 1/σ²
-	alpha  []float64             // of all functions; +Inf outside the model
+	alpha  []float64             // α of all functions; +Inf outside the model
 	active []int                 // indices of the functions in the model
 	place  []int                 // index of a function in active, or −1
-	mean                         // for t
-	second *mean                 // the second factor t in tᵀC⁻¹t, if it differs; nil means t
-	rest   float64               // ‖t − Φμ‖² of the last posterior
+	mean                         // the mean for the targets t
+	second *mean                 // the mean for the second factor t in tᵀC⁻¹t, or nil if both factors are equal
+	rest   float64               // ‖t − Φμ‖² at the last posterior
 	sigma  [][]float64           // Σ
 	root   backend.Host[float64] // the root R with Σ = RRᵀ, from the last refresh
 	s      []float64             // S of all functions (Tipping and Faul, eq. 24)
 	value  float64               // the log evidence
 	trace  []float64
-	work   [4][]float64 // memory of matrices in posterior and statistics
+	work   [4][]float64 // memory for matrices in posterior and statistics
 
-	best    model  // the best of all posteriors
-	warning string // why the steps ended before tol was reached; "" if they did not
+	best    model  // the model with the largest evidence so far
+	warning string // why the steps ended before tol was reached; "" if tol was reached
 }
 
-// mean holds the quantities that depend on targets t: the evidence and every quantity linear in t.
+// mean holds the quantities that depend linearly on targets t.
 type mean struct {
 	c  []float64 // ΦᵀWt
 	mu []float64 // ΣΦᵀWt/σ²
@@ -51,7 +51,7 @@ type mean struct {
 
 func newMean(m int) mean { return mean{c: make([]float64, m), q: make([]float64, m)} }
 
-// means returns the means that a change of the model must update.
+// means returns mean and, if it is not nil, second, which a change of the model must update.
 func (e *evidence) means() []*mean {
 	if e.second == nil {
 		return []*mean{&e.mean}
@@ -115,17 +115,16 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 		}
 		e.alpha[i] = math.Inf(1)
 	}
-	// This is the bound of Tipping's own programs: a tenth of the standard deviation of t. With
-	// less noise at the start, more functions enter than remain, and the maximum found is better
-	// than one approached from below.
 	e.least = 1e-12 * spread
-	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // only its products are needed from here on
+	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // only the products of Φ are needed from here on
+	// The initial σ is a tenth of the standard deviation of t, as in Tipping's programs. With so little
+	// noise, more functions are added at first than remain in the end, and the maximum found is larger.
 	e.beta = 100 / spread
 	return e, t.Step("gram", 0.1)
 }
 
-// model holds the parameters that determine a posterior: the functions, their α, and β; and its log
-// evidence.
+// model holds the parameters that determine a posterior, which are the functions, their α, and β,
+// and its log evidence.
 type model struct {
 	active []int
 	alpha  []float64
@@ -133,14 +132,14 @@ type model struct {
 	value  float64
 }
 
-// These errors say that the evidence of a model is not a number.
+// These errors report that the evidence of a model is not a finite number.
 var (
 	errOverflow       = errors.New("values of y or of the kernel overflow: scale them down")
 	errKernelOverflow = errors.New("values of the kernel overflow: scale the features down")
 )
 
-// refusal returns the warning of a fit that keeps the model before a step, if err says that the
-// numbers of that step have no model. It returns "" for every other error, which ends the fit.
+// refusal returns a warning if err means that the posterior after a step cannot be computed, so
+// that the fit returns an earlier model. It returns "" for other errors, which end the fit.
 func refusal(err error) string {
 	switch {
 	case errors.Is(err, backend.ErrNotPosDef):
@@ -151,8 +150,8 @@ func refusal(err error) string {
 	return ""
 }
 
-// keepBest returns to the posterior with the largest evidence, with a warning, if the numbers of
-// a further step have no model. It returns other errors unchanged.
+// keepBest restores the posterior with the largest evidence, with a warning, if err means that the
+// posterior after a step cannot be computed. It returns other errors unchanged.
 func (e *evidence) keepBest(err error) error {
 	warning := refusal(err)
 	if warning == "" || e.best.active == nil {
@@ -174,8 +173,8 @@ func (e *evidence) insert(j int, alpha float64) {
 	e.active = append(e.active, j)
 }
 
-// remove removes function j from the model, without updating Σ and μ; the last function takes its
-// place.
+// remove removes function j from the model, without updating Σ and μ. The last function of the
+// model moves to its index.
 func (e *evidence) remove(j int) {
 	p, last := e.place[j], len(e.active)-1
 	e.active[p] = e.active[last]
@@ -192,11 +191,11 @@ func (e *evidence) refresh() error {
 	return e.statistics()
 }
 
-// matrix returns a zero matrix in the memory of work[i]. Steps with all functions follow one
-// another faster than garbage is collected.
+// matrix returns a zero matrix in the memory of work[i]. Successive steps with all functions would
+// otherwise allocate faster than garbage is collected.
 func (e *evidence) matrix(i, rows, cols int) backend.Host[float64] {
 	if cap(e.work[i]) < rows*cols {
-		e.work[i] = nil // allow the collector to free it first
+		e.work[i] = nil // the collector may free the old memory before the allocation
 		e.work[i] = make([]float64, rows*cols)
 	}
 	data := e.work[i][:rows*cols]
@@ -217,9 +216,9 @@ func (e *evidence) posterior() error {
 		to[p] += e.alpha[j]
 		inverse.Row(p)[p] = 1
 	}
-	// A row of Σ has room for the function that the next step may add.
+	// A row of Σ has one more element for the function that the next step may add.
 	sigma := e.matrix(3, k, k+1).View(0, 0, k, k)
-	// On a device that uses Go memory, all of these are modified in place.
+	// On a device that uses Go memory, these matrices are modified in place.
 	b := e.t.B
 	mh, err := backend.Place(b, h)
 	if err != nil {
@@ -264,7 +263,7 @@ func (e *evidence) posterior() error {
 	}
 	// R is the transpose of L⁻¹, whose upper triangle is zero.
 	e.root = inverse
-	const block = 32 // rows of a block stay in cache while its columns are written
+	const block = 32 // the rows of a block remain in the cache while its columns are written
 	for from := 0; from < k; from += block {
 		for q := range k {
 			for p := max(from, q); p < min(from+block, k); p++ {
@@ -289,8 +288,8 @@ func (e *evidence) posterior() error {
 		e.rest += e.mu[p] * (numeric.Dot(g.Row(p), e.mu) - 2*e.c[j])
 	}
 	e.rest = max(e.rest, e.total*epsilon)
-	// log|C| = N log σ² + log|H| − log|A|, tᵀC⁻¹t = β tᵀ(t − Φμ); the latter
-	// as β‖t − Φμ‖² + μᵀAμ, which does not cancel.
+	// log|C| = N log σ² + log|H| − log|A|, and tᵀC⁻¹t = β tᵀ(t − Φμ) is computed as β‖t − Φμ‖² + μᵀAμ,
+	// which does not cancel.
 	quadratic := e.beta * e.rest
 	for p, j := range e.active {
 		quadratic += e.alpha[j] * e.mu[p] * e.mu[p]
@@ -351,7 +350,7 @@ func (e *evidence) statistics() error {
 	return nil
 }
 
-// gamma returns Σγ_j, the effective number of weights determined by the samples.
+// gamma returns Σγ_j, the effective number of weights that the samples determine.
 func (e *evidence) gamma() float64 {
 	sum := 0.0
 	for p, j := range e.active {
@@ -363,8 +362,8 @@ func (e *evidence) gamma() float64 {
 // record appends the evidence after a step to the trace.
 func (e *evidence) record() { e.trace = append(e.trace, e.value) }
 
-// updateNoise sets β if that raises the evidence, by the fixed point or else by EM, and returns the
-// gain.
+// updateNoise changes β by the fixed-point iteration, or by EM if that does not increase the
+// evidence, and returns the gain. It does not change β if neither increases the evidence.
 func (e *evidence) updateNoise() (float64, error) {
 	before, beta, rest, gamma := e.value, e.beta, e.rest, e.gamma()
 	for _, noise := range []float64{rest / max(e.n-gamma, epsilon*e.n), (rest + gamma/beta) / e.n} {
@@ -412,8 +411,8 @@ func (e *evidence) newtonStep() (float64, error) {
 	return 0, e.posterior()
 }
 
-// firstLength returns the initial fraction of a step in logarithms, chosen so that no parameter
-// moves by more than 4.
+// firstLength returns the initial fraction of a step in logarithms, so that no logarithm changes by
+// more than 4.
 func firstLength(step []float64) float64 {
 	return min(1, 4/floats.Norm(step, math.Inf(1)))
 }
@@ -510,15 +509,15 @@ func (e *evidence) solve(h, g backend.Host[float64]) ([]float64, error) {
 	return step.Data, b.Download(step, mv)
 }
 
-// warnLimit sets the warning that the limit of steps was reached.
+// warnLimit sets the warning that the maximum number of steps was reached.
 func (e *evidence) warnLimit(limit int, gain, tol float64) {
 	e.warning = fmt.Sprintf("after %s the log evidence still grows by %.2g a step, not %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 }
 
 // fixedPoint maximizes the evidence by Tipping's steps, starting from the model of all functions.
-// It prunes a function if α_j Σ_jj is 1 up to rounding: the samples carry no information about
-// its weight, and the evidence is the same without it. It ends when the gain is small and no ln α
-// changes by more than 1e-3.
+// It prunes a function if α_j Σ_jj is 1 up to rounding errors, because the samples then carry no
+// information about its weight, and the evidence is the same without the function. It ends when the
+// gain is small and no ln α changes by more than 1e-3.
 func (e *evidence) fixedPoint(tol float64, limit int) error {
 	for j := range e.alpha {
 		if e.g.Row(j)[j] == 0 {
@@ -565,7 +564,7 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 			}
 		}
 		if e.value < before-1e-9*(1+math.Abs(before)) {
-			return fmt.Errorf( // only rounding errors can lower the evidence
+			return fmt.Errorf( // only rounding errors can decrease the evidence
 				"the log evidence fell from %v to %v: %w", before, e.value, backend.ErrNotPosDef)
 		}
 		gain = e.value - before
@@ -586,7 +585,8 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 	return nil
 }
 
-// prune removes the functions whose weights the samples do not determine, except one.
+// prune removes the functions whose weights the samples do not determine, but leaves at least one
+// function in the model.
 func (e *evidence) prune() (bool, error) {
 	var list []int
 	for p, j := range e.active {
@@ -607,7 +607,7 @@ func (e *evidence) prune() (bool, error) {
 }
 
 // progressOf returns the completed fraction of the work, assuming that the logarithm of the gain
-// falls linearly and that a fit takes 300 steps.
+// decreases linearly and that a fit takes 300 steps.
 func progressOf(gain, first, tol float64, step int) float64 {
 	if gain <= tol {
 		return min(float64(step)/300, 1) / 2

@@ -18,20 +18,20 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// laplace is Laplace's approximation of the log evidence of a relevance vector machine for two
-// classes, with the methods that maximize it. Names shared with evidence have the same meaning.
+// laplace is the state of a relevance vector machine for two classes, with Laplace's approximation of its
+// log evidence and the methods that maximize it. Names that also occur in evidence have the same meaning.
 type laplace struct {
 	t           *run.Task
 	phi         *basis
 	whole       backend.Matrix[float64] // Φ
-	squares     backend.Matrix[float64] // the squares of its elements
-	positive    []bool                  // the class of a row
-	base, share float64                 // progress before this machine, and the share of this machine
+	squares     backend.Matrix[float64] // the squares of the elements of Φ
+	positive    []bool                  // whether each row is in the second class
+	base, share float64                 // progress before this machine, and its increase by this machine
 	laplaceState
 	trace   []float64
 	steps   int
-	modes   int    // number of modes computed
-	warning string // why the steps ended before tol was reached; "" if they did not
+	modes   int    // number of computed modes
+	warning string // why the steps ended before tol was reached; "" if tol was reached
 }
 
 // laplaceState holds the variables that a step changes.
@@ -43,8 +43,8 @@ type laplaceState struct {
 	curve  []float64 // diagonal of B at the mode; never modified in place
 	slope  []float64 // W(t − y) at the mode; never modified in place
 	s, q   []float64
-	q2     []float64 // Q of the targets for log|H|; see statistics
-	tilt   []float64 // Φᵀg
+	q2     []float64 // Q2 of all functions: see statistics
+	tilt   []float64 // Φᵀg, where g is defined in statistics
 	value  float64
 }
 
@@ -102,7 +102,7 @@ func (p *laplace) begin(signs backend.Host[float64], c int) {
 	p.set(0, 1)
 }
 
-// set changes the α of function j; +Inf removes the function.
+// set changes the α of function j. An α of +Inf removes the function.
 func (p *laplace) set(j int, alpha float64) {
 	at := p.place[j]
 	p.alpha[j] = alpha
@@ -137,13 +137,14 @@ func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float
 	return sum, f
 }
 
-// newtonSteps is a limit that Newton's method never reached for this concave function.
+// newtonSteps is the maximum number of Newton steps, which no fit has ever reached, because the
+// function is concave.
 const newtonSteps = 100
 
-// errNoMode says that Newton's method did not reach the mode.
+// errNoMode reports that Newton's method has not reached the mode.
 var errNoMode = fmt.Errorf("the mode of the posterior was not found in %d Newton steps", newtonSteps)
 
-// functions copies columns of Φ to rows: except for the first, Φ is symmetric.
+// functions returns the listed columns of Φ as rows. Φ without its first column is symmetric.
 func (p *laplace) functions(list []int) backend.Host[float64] {
 	n := p.phi.phi.Rows
 	part := backend.NewHost[float64](len(list), n)
@@ -271,7 +272,7 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 //
 //	Q2_j = Q_j − φᵀg + (L⁻¹Φ_AᵀBφ)ᵀ(L⁻¹Φ_Aᵀg)
 //
-// which is Q of the targets minus B⁻¹g. The derivative of the evidence is then exact; with Q² the
+// which is Q of the targets minus B⁻¹g. The derivative of the evidence is then exact. With Q² the
 // predicted gains would be wrong, because B changes with the mode.
 func (p *laplace) statistics() error {
 	n, m, k := p.phi.phi.Rows, p.phi.phi.Cols, len(p.active)
@@ -325,7 +326,7 @@ func (p *laplace) statistics() error {
 		}
 	}
 	for i, v := range p.slope {
-		// w(t − y) is w(1 − y) or −wy, and w(1 − 2y) is the sum of the two.
+		// w(t − y) is either w(1 − y) or −wy, and w(1 − 2y) is the sum of w(1 − y) and −wy.
 		w := p.phi.weight[i]
 		lean := 2*v/w + 1
 		if p.positive[i] {
@@ -355,7 +356,7 @@ func (p *laplace) statistics() error {
 			p.s[j] -= v * v
 		}
 	}
-	// For functions outside the model, an S that is only rounding error is set to 0.
+	// For functions outside the model, an S that does not exceed its rounding error is set to 0.
 	for j := range m {
 		if p.place[j] < 0 && p.s[j] <= dependent*q.Row(j)[2] {
 			p.s[j] = 0
@@ -364,14 +365,15 @@ func (p *laplace) statistics() error {
 	return nil
 }
 
-// The largest number of steps in a batch, and of functions outside the model that it may add.
+// batchSteps is the maximum number of steps in a batch, and batchFunctions the maximum number of
+// functions outside the model that a batch may add.
 const batchSteps, batchFunctions = 256, 128
 
-// maximize changes the functions of the model in batches while that raises the evidence, then all
-// α at once while that does, and then one function at a time, until no step has an expected gain
-// above tol. A function whose actual gain is smaller than expected is skipped until all others
-// have been tried. A step to a model that is singular to working precision is undone; if only
-// such steps have an expected gain above tol, the search ends with a warning.
+// maximize changes the functions of the model in batches while the evidence increases, then all α
+// together while the evidence increases, and then one function at a time, until no step has an
+// expected gain above tol. A function whose actual gain is smaller than expected is skipped until
+// all other functions have been tried. A step to a model that is singular to working precision is
+// undone. If only such steps have an expected gain above tol, the search ends with a warning.
 func (p *laplace) maximize(tol float64, limit int) error {
 	if err := p.mode(); err != nil {
 		return err
@@ -381,9 +383,9 @@ func (p *laplace) maximize(tol float64, limit int) error {
 	}
 	p.trace = append(p.trace, p.value)
 	start := math.Abs(p.value) + 1
-	refused, floor := map[int]bool{}, p.value // functions tried in vain, and the evidence when the set was empty
-	size, settled := 4, false                 // size of a batch; whether the last change of all α gained at most tol
-	singular := ""                            // why a function was refused, if its numbers were the reason
+	refused, floor := map[int]bool{}, p.value // functions whose step gained less than expected, and the evidence when this set was last empty
+	size, settled := 4, false                 // size: size of a batch; settled: whether the last change of all α gained at most tol
+	singular := ""                            // why a function was refused, if its posterior could not be computed
 	for {
 		j, alpha, gain := choose(p.s, p.q, p.q2, p.alpha, p.place, len(p.active), refused)
 		if gain <= tol && settled {
@@ -427,7 +429,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 		grown := p.value - before.value
 		switch {
 		case err == nil && grown > 0:
-			// The gain is compared per function.
+			// The gain is divided by the number of functions.
 			settled = !batch && !single && grown <= tol*float64(len(p.active))
 			if batch {
 				size = min(2*size, batchSteps)
@@ -436,7 +438,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 			continue
 		case batch:
 			size /= 4
-		case single: // the mode has changed, and the actual gain fell short
+		case single: // the change of the mode has made the actual gain smaller than expected
 			refused[j] = true
 		default:
 			settled = true
@@ -449,8 +451,8 @@ func (p *laplace) maximize(tol float64, limit int) error {
 }
 
 // model returns the evidence of the functions in list, which begins with the functions of the
-// model, for the targets linearized at the mode, Φμ + B⁻¹W(t − y), with precision B. The comment
-// of statistics explains the second factor.
+// model, for the targets linearized at the mode, Φμ + B⁻¹W(t − y), with precision B. For its second
+// factor see statistics.
 func (p *laplace) model(list []int) (*evidence, error) {
 	k, size, second := len(p.active), len(list), newMean(len(list))
 	e := &evidence{
@@ -482,8 +484,8 @@ func (p *laplace) model(list []int) (*evidence, error) {
 	return e, e.refresh()
 }
 
-// batch takes steps of Tipping and Faul among the functions of the model and the most promising
-// others, and returns their number, at least 1.
+// batch takes at most limit steps of Tipping and Faul among the functions of the model and the most
+// promising functions outside it, and returns the number of steps, which is at least 1.
 func (p *laplace) batch(tol float64, limit int) (int, error) {
 	list := append(slices.Clone(p.active), p.promising(tol)...)
 	e, err := p.model(list)
@@ -510,8 +512,8 @@ func (p *laplace) batch(tol float64, limit int) (int, error) {
 	return max(steps, 1), nil
 }
 
-// joint takes a Newton step in the logarithms of all α of the model, shortened until it
-// raises the evidence.
+// joint takes a Newton step in the logarithms of all α of the model, which it shortens until the
+// evidence increases.
 func (p *laplace) joint() error {
 	e, err := p.model(p.active)
 	if err != nil {
@@ -540,8 +542,8 @@ func (p *laplace) joint() error {
 	return nil
 }
 
-// promising returns the functions outside the model whose expected gain exceeds tol, the best
-// first, at most batchFunctions.
+// promising returns at most batchFunctions functions outside the model whose expected gain exceeds
+// tol, in descending order of the gain.
 func (p *laplace) promising(tol float64) []int {
 	var list []int
 	gains := make([]float64, len(p.s))

@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// bits is the precision of the recomputed evidence: Cholesky loses a few more than 53 of the
+// bits is the precision of the recomputed evidence. Cholesky loses slightly more than 53 of these
 // bits if H is singular to working precision.
 const bits = 300
 
@@ -26,13 +26,13 @@ func minus(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Sub
 func times(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Mul(a, b) }
 func over(a, b *big.Float) *big.Float  { return new(big.Float).SetPrec(bits).Quo(a, b) }
 
-// denseEvidence recomputes the evidence of p's model from Φ, α and μ alone, and bounds the
-// rounding of the value in float64: the error of f by (k+1)ε Σ|μφ|, and that of log|H| by
-// tr(|H⁻¹||ΔH|) with |ΔH_ij| ≤ (n+k+4)ε √(H_ii H_jj), each doubled.
+// denseEvidence recomputes the evidence of p's model from Φ, α and μ, and bounds the rounding error
+// of the value in float64. The bound on the error of f is (k+1)ε Σ|μφ|, and that on the error of
+// log|H| is tr(|H⁻¹||ΔH|) with |ΔH_ij| ≤ (n+k+4)ε √(H_ii H_jj). Both bounds are doubled.
 func denseEvidence(t *testing.T, p *laplace) (value, bound float64) {
 	t.Helper()
 	n, k := p.phi.phi.Rows, len(p.active)
-	h := make([][]*big.Float, k) // and then its factor
+	h := make([][]*big.Float, k) // H, and then its factor
 	for a, j := range p.active {
 		h[a] = make([]*big.Float, k)
 		for b := range h[a] {
@@ -65,7 +65,7 @@ func denseEvidence(t *testing.T, p *laplace) (value, bound float64) {
 	for a := range h {
 		diagonal[a], _ = h[a][a].Float64()
 	}
-	inverse := make([][]*big.Float, k) // of L
+	inverse := make([][]*big.Float, k) // inverse of L
 	for a := range h {
 		for b := range a + 1 {
 			sum := h[a][b]
@@ -109,12 +109,12 @@ func denseEvidence(t *testing.T, p *laplace) (value, bound float64) {
 	return value, bound
 }
 
-// hard lists problems whose likelihood or basis is near the limits of float64.
+// hard returns problems whose likelihood or basis is near the limits of float64.
 func hard(seed uint64) []struct {
 	name   string
 	kernel kernels.Kernel
 	x, y   backend.Host[float64]
-	spread float64 // the weights are 10^spread for half of the n rows and 10^−spread for the others
+	spread float64 // the weights are 10^spread for half of the n rows and 10^−spread for the other half
 } {
 	r := rand.New(rand.NewPCG(seed, 0))
 	type problem = struct {
@@ -155,9 +155,8 @@ func hard(seed uint64) []struct {
 	return list
 }
 
-// TestRefusedStepKeepsTheBestModel: if a step leads to a model that is singular to working
-// precision, the fit keeps the model before the step, with a warning and with the evidence of the
-// kept model.
+// TestRefusedStepKeepsTheBestModel checks that if a step leads to a model that is singular to
+// working precision, the fit returns the model before the step, with its evidence and a warning.
 func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 	const seed = 20261125
 	t.Logf("seed %d", seed)
@@ -197,7 +196,7 @@ func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 		}
 		p.free()
 	}
-	// The number of refused steps depends on rounding; TestEveryRefusedFactorization forces
+	// The number of refused steps depends on rounding errors. TestEveryRefusedFactorization forces
 	// refusals.
 	t.Logf("%d fits ended at a step that was refused", refused)
 }
@@ -216,8 +215,8 @@ func (b brittle) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return b.Backend.Potrf(ul, a)
 }
 
-// TestEveryRefusedFactorization: whichever factorization after the first model is refused, both
-// machines end with a model.
+// TestEveryRefusedFactorization checks that both machines return a model if any one of the
+// factorizations after the first model is refused.
 func TestEveryRefusedFactorization(t *testing.T) {
 	const seed = 20261126
 	t.Logf("seed %d", seed)
@@ -233,7 +232,7 @@ func TestEveryRefusedFactorization(t *testing.T) {
 	}
 	problem := Problem{Kernel: kernels.Gaussian{Sigma: 1}, X: x, Weights: weights}
 	for name, c := range map[string]struct {
-		first int // factorizations of the first model
+		first int // number of factorizations for the first model
 		fit   func(*run.Task) (*Result, error)
 	}{
 		"rvc": {0, func(task *run.Task) (*Result, error) {

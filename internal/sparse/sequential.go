@@ -7,10 +7,10 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// sequential maximizes the evidence by steps of one function at a time (Tipping and Faul 2003),
-// and by steps of all α of the model and of the noise between them.
+// sequential maximizes the evidence by steps that change one function (Tipping and Faul 2003).
+// Between these it takes steps that change all α of the model and the noise.
 func (e *evidence) sequential(tol float64, limit int) error {
-	// The function that alone explains the largest part of t comes first.
+	// The first function is the one that explains the largest part of t by itself.
 	first, most := 0, 0.0
 	for j, c := range e.c {
 		if share := c * c / e.g.Row(j)[j]; share > most {
@@ -22,16 +22,16 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		return err
 	}
 	e.record()
-	// After this many steps all α and the noise are changed together. The interval grows, because
-	// these are the only steps that cost O(n m²).
+	// The number of steps between two steps that change all α and the noise together. It grows from
+	// least to longest, because only these steps cost O(n m²).
 	const least, longest = 5, 100
 	pause, since := least, 0
 	start := math.Abs(e.value) + 1
 	more := math.Inf(1)
 	for step := 1; step <= limit; step++ {
 		j, alpha, gain := e.choose()
-		// A change of one α with a smaller gain is not made as long as the steps that change
-		// all α still increase the evidence.
+		// A step that changes one α with a gain below worth is not taken while the steps that change all
+		// α still increase the evidence.
 		const worth = 0.01
 		if gain > tol && since < pause && (pause < longest || e.place[j] < 0 || math.IsInf(alpha, 1) || gain > worth || more <= tol) {
 			e.setAlpha(j, alpha)
@@ -48,8 +48,8 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		if err := e.posterior(); err != nil {
 			return err
 		}
-		// Steps of all α too early lead to a worse maximum than steps that add and remove single
-		// functions, so they come later.
+		// Steps that change all α are not taken early, because they would then lead to a worse maximum
+		// than steps that add and remove single functions.
 		improve := e.newtonStep
 		if pause < longest {
 			improve = e.updateNoise
@@ -84,7 +84,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 // combination of the functions in the model.
 const dependent = 1e-10
 
-// choose calls the function choose for the functions whose S exceeds rounding errors.
+// choose calls the function choose for the functions whose S exceeds its rounding error.
 func (e *evidence) choose() (best int, alpha, gain float64) {
 	for j := range e.s {
 		if e.place[j] < 0 && e.s[j] <= dependent*e.beta*e.g.Row(j)[j] {
@@ -111,13 +111,13 @@ func choose(all, first, second, alphas []float64, place []int, active int, refus
 	return best, alpha, gain
 }
 
-// bestAlpha returns the best α of a function with S, Q² and α = a, in the model or outside, and
-// the gain, or 0 if there is none.
+// bestAlpha returns the best α of a function with the given S, Q² and α = a, and the gain of the
+// evidence, which is 0 if no change increases it. in says whether the function is in the model.
 func bestAlpha(S, Q2, a float64, in bool, active int) (to, gain float64) {
 	s, q2 := S, Q2
-	if in { // convert to the values without the function
+	if in { // convert S and Q² to the values without the function
 		if !(a > s) {
-			return a, 0 // caused by rounding; the next refresh corrects it
+			return a, 0 // this is a rounding error, which the next refresh corrects
 		}
 		s, q2 = a*s/(a-s), a*q2/(a-s)*(a/(a-s))
 	}
@@ -167,7 +167,7 @@ func (e *evidence) setAlpha(j int, alpha float64) {
 	}
 }
 
-// rankOne applies the change by the column of Σ of the function at p, times κ.
+// rankOne applies the change of rank one by κ and the column p of Σ.
 func (e *evidence) rankOne(p int, kappa float64) {
 	column := append([]float64(nil), e.sigma[p]...)
 	h := make([]float64, len(e.s))
@@ -187,7 +187,7 @@ func (e *evidence) rankOne(p int, kappa float64) {
 	}
 }
 
-// add puts function j into the model.
+// add adds function j to the model.
 func (e *evidence) add(j int, alpha float64) {
 	k := len(e.active)
 	u, h := make([]float64, k), append([]float64(nil), e.g.Row(j)...)

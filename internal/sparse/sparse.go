@@ -22,8 +22,8 @@ import (
 type Problem struct {
 	Kernel  kernels.Kernel
 	X       backend.Host[float64] // n×d
-	Points  backend.Host[float64] // m×d; without rows it means X, which Classification requires
-	Weights []float64             // of the rows, > 0
+	Points  backend.Host[float64] // m×d; if it has no rows, the points are X, which Classification requires
+	Weights []float64             // weights of the rows, > 0
 }
 
 // Params are the settings of the search.
@@ -36,17 +36,16 @@ type Params struct {
 type Method string
 
 const (
-	// Sequential adds, changes or deletes one basis function at a time, the one with the largest
-	// gain of the evidence (Tipping and Faul 2003): O(n·m) operations a step with m functions in
-	// the model.
+	// Sequential adds, changes or deletes in each step the basis function with the largest gain of the
+	// evidence (Tipping and Faul 2003). A step takes O(n·m) operations with m functions in the model.
 	Sequential Method = "sequential"
-	// FixedPoint starts with all functions and repeats α_j ← γ_j/μ_j² and σ² ← ‖t − Φμ‖²/(N −
-	// Σγ), γ_j = 1 − α_jΣ_jj, pruning functions whose α diverges (Tipping 2001): O(m³) operations
-	// a step, with m = n at first.
+	// FixedPoint starts with all functions and repeats α_j ← γ_j/μ_j² and σ² ← ‖t − Φμ‖²/(N − Σγ), γ_j
+	// = 1 − α_jΣ_jj, and prunes functions whose α diverges (Tipping 2001). A step takes O(m³)
+	// operations, with m = n at first.
 	FixedPoint Method = "fixed-point"
 )
 
-// Result is a model f(x) = Σ_j μ_j k(x_j, x) + μ_0. It has at least one point, possibly of weight
+// Result is a model f(x) = Σ_j μ_j k(x_j, x) + μ_0. It has at least one point, whose weight may be
 // 0.
 type Result struct {
 	Points    backend.Host[float64] // the x_j with a finite α_j, m×d
@@ -56,10 +55,10 @@ type Result struct {
 	Noise     float64               // for Regression: σ²
 	Functions int                   // number of functions with a finite α; for Classification without φ_0
 	Steps     int
-	Modes     int         // for Classification: number of modes computed
+	Modes     int         // for Classification: number of computed modes
 	Evidence  float64     // log evidence, summed over the targets
 	Traces    [][]float64 // the log evidence of each target after each step
-	Warning   string      // why it ended before Tol was reached; "" if Tol was reached
+	Warning   string      // why the search ended before Tol was reached; "" if Tol was reached
 }
 
 // Regression fits y, n×1, with noise of variance σ²/w_i, where σ² also maximizes the evidence.
@@ -108,8 +107,8 @@ func (b *basis) constant(y backend.Host[float64]) *Result {
 	return r
 }
 
-// Classification fits each column of signs, ±1, by Laplace's approximation of the evidence: the
-// values f are log odds.
+// Classification fits each column of signs, ±1, by Laplace's approximation of the evidence. The
+// values f of the model are log odds.
 func Classification(t *run.Task, p Problem, signs backend.Host[float64], par Params) (*Result, error) {
 	b, err := newBasis(t, p)
 	if err != nil {
@@ -163,7 +162,7 @@ func Classification(t *run.Task, p Problem, signs backend.Host[float64], par Par
 	return r, t.Step("solve", 1)
 }
 
-// basis is Φ for the rows of weight > 0: φ_0 = 1 and φ_j = k(x_j, ·).
+// basis holds Φ for the rows of weight > 0, with φ_0 = 1 and φ_j = k(x_j, ·).
 type basis struct {
 	x      backend.Host[float64] // the points
 	phi    backend.Host[float64] // n×(m+1)
@@ -171,9 +170,9 @@ type basis struct {
 	total  float64 // Σ w
 }
 
-// Bytes is an upper bound of the memory of the machines for m functions besides φ_0: x, Φ and
-// four matrices of the size of ΦᵀΦ, which a step with all functions needs. Sequential has few
-// functions and needs Φ and two matrices.
+// Bytes returns an upper bound on the memory of a machine, in bytes, for m functions in addition to
+// φ_0: x, Φ and four matrices of the size of ΦᵀΦ, which a step with all functions needs.
+// Sequential, whose models have few functions, needs Φ and two matrices.
 func Bytes(method Method, n, m, d int) int64 {
 	columns, matrices := int64(m)+1, int64(4)
 	if method == Sequential {
@@ -239,7 +238,7 @@ func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (p
 			m++
 		}
 	}
-	kept := max(m, 1) // a model has at least one point, if only of weight 0
+	kept := max(m, 1) // a model has at least one point, whose weight may be 0
 	points, weights = backend.NewHost[float64](kept, b.x.Cols), backend.NewHost[float64](kept, 1)
 	rows = backend.NewHost[float64](kept+1, root.Cols)
 	copy(points.Row(0), b.x.Row(0))
@@ -283,7 +282,7 @@ func Probabilities(f *mat.Dense) *mat.Dense {
 	return out
 }
 
-// expit is 1/(1 + e^−v), to full precision on both sides.
+// expit returns 1/(1 + e^−v) to full precision for both signs of v.
 func expit(v float64) float64 {
 	if v >= 0 {
 		return 1 / (1 + elementary.Exp(-v))

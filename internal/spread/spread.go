@@ -1,28 +1,28 @@
-// Package spread tells numbers that differ by rounding alone from numbers that vary: one rule
-// for the columns of a table and for the targets of a fit.
+// Package spread distinguishes numbers that differ only by rounding errors from numbers that vary,
+// by the same rule for the columns of a table and for the targets of a fit.
 package spread
 
 import "math"
 
-// MaxRoundings bounds n in the rule of Rounding.
+// MaxRoundings is the maximum n in the rule of Rounding.
 const MaxRoundings = 1000
 
-// Rounding is the largest standard deviation of n numbers with that mean that is attributed
-// to rounding: n·ε·|mean|, where n, which may be a sum of weights, counts as 1 at least and as
-// 1000 at most. A column whose standard deviation is not above it is constant.
+// Rounding returns the largest standard deviation of n numbers with the given mean that is
+// attributed to rounding errors, n·ε·|mean|. n may be a sum of weights, and is limited to the range
+// from 1 to 1000. A column with a smaller or equal standard deviation is constant.
 //
-// Up to 1000 rows this is the rule of scikit-learn's _is_constant_feature,
-// SD² ≤ n·ε·SD² + (n·ε·mean)², without its first term, which adds less than one part in
-// 10¹² to the second, and without squares, so that it holds for numbers of 1e-300 as well.
-// There n is the number of roundings in a plain sum (Chan, Golub and LeVeque 1983, section
-// 3). Here n stands for the roundings in the numbers themselves, which do not grow with the
-// number of rows, and 1e8 + k stays a column of different numbers in a table of any length.
+// Up to 1000 rows this is the rule of scikit-learn's _is_constant_feature, SD² ≤ n·ε·SD² +
+// (n·ε·mean)², without its first term, which is less than 10⁻¹² times the second term, and without
+// squares, so that it also holds for numbers of 1e-300. In scikit-learn n is the number of
+// roundings in a plain sum (Chan, Golub and LeVeque 1983, section 3). Here n represents the
+// rounding errors in the numbers themselves, which do not grow with the number of rows, so that 1e8
+// + k is a column of different numbers in a table of any length.
 func Rounding(n, mean float64) float64 {
 	return min(max(n, 1), MaxRoundings) * 0x1p-52 * math.Abs(mean)
 }
 
-// Spread holds the statistics of a set of numbers from which Constant decides. The zero value is
-// the empty set.
+// Spread holds the statistics of a set of numbers that Constant uses. The zero value is the empty
+// set.
 type Spread struct {
 	n          int
 	first, sum float64 // sum is Σ(v − first)
@@ -41,10 +41,10 @@ func (s *Spread) Add(v float64) {
 	}
 }
 
-// Mean is the mean of the numbers.
+// Mean returns the mean of the numbers.
 func (s *Spread) Mean() float64 { return s.first + s.sum/float64(max(s.n, 1)) }
 
-// Constant reports whether there are numbers, and all are equal up to rounding.
+// Constant reports whether the set is not empty and all numbers are equal up to rounding errors.
 func (s *Spread) Constant() bool {
 	if s.n == 0 || s.root == 0 {
 		return s.n > 0

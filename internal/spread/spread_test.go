@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestConstant: numbers that differ by a rounding are constant, others are not, whatever
-// their size (scikit-learn #17794, #19527, #19726).
+// TestConstant checks that numbers of any magnitude are constant if they differ only by a rounding
+// error, and not constant otherwise (scikit-learn #17794, #19527, #19726).
 func TestConstant(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -6,23 +6,23 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Basis is M functions φ of a sample and the M×M matrix S of the penalty βᵀSβ of f(x) = φ(x)ᵀβ.
-// Once placed it serves only one caller.
+// Basis consists of M functions φ of a sample and the M×M matrix S of the penalty βᵀSβ of f(x) =
+// φ(x)ᵀβ. After Place only one caller may use it.
 type Basis interface {
-	// Size is M.
+	// Size returns M.
 	Size() int
-	// Place puts the basis on the device.
+	// Place copies the basis to the device.
 	Place(w *Equations) error
 	// Fill queues dst ← Φ for the r×d samples x.
 	Fill(dst, x backend.Matrix[float64])
-	// Penalty queues dst ← λS, its lower triangle.
+	// Penalty queues dst ← λS for the lower triangle of dst.
 	Penalty(dst backend.Matrix[float64], lambda float64)
 	// Penalize queues out ← out + λSv, both M×t.
 	Penalize(out, v backend.Matrix[float64], lambda float64)
 }
 
-// Centers is the basis k(x, c_j) of centers c: the method of Nyström. S is
-// k(c, c), so that βᵀSβ is the norm of f in the space of k.
+// Centers is the basis k(x, c_j) with centers c_j, as in the method of Nyström. S is k(c, c), so
+// that βᵀSβ is the squared norm of f in the space of k.
 type Centers struct {
 	Kernel  kernels.Kernel
 	Points  numeric.Points // M×d

@@ -1,12 +1,12 @@
 // Package stream solves regularized least squares for M functions of the samples, which are
 // read in passes and need not fit into memory.
 //
-//	feed.go       the samples of weight > 0, cut into pieces of a fixed number of rows
-//	sampler.go    a random sample of them, drawn by keys or by positions
+//	feed.go       the samples of weight > 0, in pieces of a fixed number of rows
+//	sampler.go    a random sample of the samples, drawn by keys or by positions
 //	basis.go      the functions: k(x, c) of centers c
-//	fourier.go    or random Fourier features, whose frequencies spectral.go draws
-//	equations.go  the normal equations, their products and residuals, piece by piece
-//	normal.go     their matrix, summed and factored
-//	falkon.go     or a preconditioner made from a sample
+//	fourier.go    or random Fourier features, with frequencies from spectral.go
+//	equations.go  the normal equations, and their products and residuals, computed piece by piece
+//	normal.go     the sum and the factor of the matrix H of the normal equations
+//	falkon.go     or a preconditioner from a sample
 //	iterate.go    refinement and conjugate gradients, with the residual from the samples
 package stream

@@ -11,17 +11,17 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Equations is a running solution of
+// Equations is the state of the solution of
 //
 //	minimize Σ_i w_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
 //
-// for the samples of a Source, in passes over them. With Φ the n×M matrix of the φ(x_i), centered
-// by its weighted mean if b is an unknown, the solution solves the normal equations
+// for the samples of a Source, in passes over the samples. Let Φ be the n×M matrix of the φ(x_i),
+// centered by its weighted mean if b is an unknown. The solution solves the normal equations
 //
 //	Hβ = z,  H = ΦᵀWΦ + λS,  z = ΦᵀWy
 //
-// Only pieces of rows of Φ are stored. H is not stored either, unless a preconditioner is made
-// from it: conjugate gradients need only its products.
+// Only pieces of rows of Φ are stored. H is stored only if it is factored as a preconditioner,
+// because conjugate gradients need only products with H.
 type Equations struct {
 	ctx         context.Context
 	b           backend.Backend[float64]
@@ -37,24 +37,23 @@ type Equations struct {
 	placed       bool                    // all samples are on the device
 	x, w, all    backend.Matrix[float64] // the stored samples, their weights and, unless one piece is stored, their targets
 	weights      []float64               // the weights of the stored samples
-	z, g         backend.Matrix[float64] // ΦᵀWy, M×t; ΦᵀW1, M×1, with b
+	z, g         backend.Matrix[float64] // z = ΦᵀWy, M×t; g = ΦᵀW1, M×1, if b is an unknown
 	ybar         []float64               // the weighted mean of y minus feed.offset
-	squares      []float64               // an upper bound of Σ w y² for each output, for y minus feed.offset
+	squares      []float64               // upper bound on Σ w y² for each output, where y is reduced by feed.offset
 	functions    float64                 // Σ w ‖φ‖², not centered
 	passes       int
 }
 
-// Penalty is the λ of the functions' norm, and whether there is an intercept, which is not
-// penalized.
+// Penalty holds the λ of the penalty, and whether there is an intercept, which is not penalized.
 type Penalty struct {
 	Lambda    float64
 	Intercept bool
 }
 
-// PieceRows is the number of rows of Φ that are processed together: about 48 MiB, because each
-// piece reads H from memory and packs the basis, and a multiple of the number of rows that a
-// product sums before it continues with the next. M = 3000, d = 784, n = 15,000: 3.8 s with 2048
-// rows against 4.4 with 699 (AMD EPYC of family 25, November 2026).
+// PieceRows returns the number of rows of Φ that are processed together. A piece takes about 48 MiB,
+// because H is read from memory and the basis is packed for each piece. The number is a multiple of 512,
+// the number of rows that a product sums at a time. For M = 3000, d = 784 and n = 15,000 a pass took 3.8 s
+// with 2048 rows and 4.4 s with 699 rows (AMD EPYC of family 25, November 2026).
 func PieceRows(n, m int) int { return min(n, max(1, min(8, 6<<20/(512*max(m, 1))))*512) }
 
 // Stored is the number of pieces whose samples are on the device at the same time, or AllPieces.
@@ -72,7 +71,7 @@ func (s Stored) rows(n, m int) int {
 	return min(n, int(s)*PieceRows(n, m))
 }
 
-// Bytes is the device memory of NewEquations.
+// Bytes returns the device memory of NewEquations, in bytes.
 func Bytes(n, m, d, t int, s Stored) int64 {
 	samples := numeric.Elements(s.rows(n, m), d+1)
 	if s != 1 {
@@ -122,7 +121,7 @@ type piece struct {
 	weights   []float64 // nil means all 1
 }
 
-// each calls f with the pieces of one pass over the samples. f may overwrite them.
+// each calls f with the pieces of one pass over the samples. f may overwrite the pieces.
 func (w *Equations) each(f func(p piece) error) error {
 	w.passes++
 	rows, _ := w.phi.Dims()
@@ -235,8 +234,8 @@ func RowNumbers(h backend.Host[float64]) []int {
 	return list
 }
 
-// first is the first pass: it sets z, and if b is an unknown g and ybar, and adds the lower
-// triangle of ΦᵀWΦ to a unless a is nil.
+// first runs the first pass. It sets z, and also g and ybar if b is an unknown. Unless a is nil, it
+// adds the lower triangle of ΦᵀWΦ to a.
 func (w *Equations) first(a backend.Matrix[float64]) error {
 	beta := 0.0
 	w.squares, w.functions = make([]float64, w.t), 0
@@ -297,17 +296,17 @@ func (w *Equations) first(a backend.Matrix[float64]) error {
 	return nil
 }
 
-// apply is one pass that computes out ← Hv, M×t.
+// apply computes out ← Hv, M×t, in one pass.
 func (w *Equations) apply(out, v backend.Matrix[float64]) error { return w.multiply(out, 1, v, 0) }
 
-// residual is one pass that computes r ← ΦᵀW(y − Φβ) − λSβ. It subtracts before it sums, so that
-// its rounding error is relative to y − Φβ and not to z.
+// residual computes r ← ΦᵀW(y − Φβ) − λSβ in one pass. It subtracts before it sums, so that its
+// rounding error is relative to y − Φβ and not to z.
 func (w *Equations) residual(r, beta backend.Matrix[float64]) error {
 	return w.multiply(r, -1, beta, 1)
 }
 
-// multiply computes out ← ΦᵀW(keep·y + sign·Φv) + sign·λSv. Each piece of Φ is made once and used
-// twice.
+// multiply computes out ← ΦᵀW(keep·y + sign·Φv) + sign·λSv. Each piece of Φ is computed once and
+// used twice.
 func (w *Equations) multiply(out backend.Matrix[float64], sign float64, v backend.Matrix[float64], keep float64) error {
 	beta := 0.0
 	err := w.each(func(p piece) error {

@@ -8,26 +8,26 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// falkon is the preconditioner of Rudi, Carratino and Rosasco (2017): the normal equations with a
-// sample Q, each element counted n/|Q| times, instead of all n samples,
+// falkon is the preconditioner of Rudi, Carratino and Rosasco (2017). It is the matrix of the normal
+// equations of a sample Q, each element of which counts n/|Q| times, instead of all n samples,
 //
 //	P = (n/|Q|) Φ_Qᵀ W_Q Φ_Q + λS = Tᵀ(A Aᵀ)T,  TᵀT = S
 //	A Aᵀ = (n/|Q|) T⁻ᵀ Φ_Qᵀ W_Q Φ_Q T⁻¹ + λI
 //
-// The paper takes the centers for Q. With several times as many samples, as in
-// StreamParams.sample, the method needs less than half of the steps if λ is small (falkonPasses),
-// and no assumption about the centers.
+// In the paper Q consists of the centers. With several times as many samples, as in
+// StreamParams.sample, the method takes less than half as many steps if λ is small (falkonPasses),
+// and makes no assumption about the centers.
 //
-// T and A share one matrix of M+1 rows: T is the upper triangle of its first M rows, A the lower
-// triangle of its last M.
+// T and A share one matrix of M+1 rows: T is the upper triangle of its first M rows, and A the
+// lower triangle of its last M rows.
 type falkon struct {
 	b    backend.Backend[float64]
 	t    backend.Matrix[float64] // upper
 	a    backend.Matrix[float64] // lower
-	both backend.Matrix[float64] // the matrix that t and a are parts of
+	both backend.Matrix[float64] // the matrix that contains t and a
 }
 
-// Falkon sums z in a first pass and makes the preconditioner.
+// Falkon computes z in the first pass and returns the preconditioner.
 func (w *Equations) Falkon(timed Timed, c *Centers, q Sampled) (*Preconditioner, error) {
 	if err := timed("gram", func() error { return w.first(nil) }); err != nil {
 		return nil, err
@@ -44,11 +44,11 @@ func (w *Equations) Falkon(timed Timed, c *Centers, q Sampled) (*Preconditioner,
 	return pre, nil
 }
 
-// FalkonBytes is the device memory of newFalkon.
+// FalkonBytes returns the device memory of newFalkon, in bytes.
 func FalkonBytes(m int) int64 { return numeric.Bytes(numeric.Elements(m+1, m)) }
 
-// newFalkon makes the preconditioner from the samples q, in the pieces of w. It returns the
-// increase of the diagonal of S that the factorization needed.
+// newFalkon computes the preconditioner from the samples q, in pieces of the size of w. jitter is
+// the increase of the diagonal of S that the factorization has needed.
 func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, err error) {
 	f = &falkon{b: w.b}
 	if f.both, err = w.mem.New(w.m+1, w.m); err != nil {
@@ -78,7 +78,7 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 		w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, f.t, phi)
 		alpha := 1.0
 		if roots := q.roots[i : i+h.Rows]; slices.Min(roots) == slices.Max(roots) {
-			alpha = roots[0] * roots[0] // and Φ need not pass through the host
+			alpha = roots[0] * roots[0] // Φ need not be transferred to the host
 		} else if err := numeric.ScaleRows(w.b, phi, phi, roots); err != nil {
 			return nil, 0, err
 		}
@@ -100,8 +100,8 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 	return f, jitter, nil
 }
 
-// factorGram sets T. Rounding may make k(c, c) indefinite; the increase of its diagonal starts at
-// the size of the rounding error and is raised until the factorization succeeds.
+// factorGram computes T. Because rounding errors may make k(c, c) indefinite, its diagonal is
+// increased, first by the rounding error and then by more until the factorization succeeds.
 func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error) {
 	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(c.Points.Diagonal(c.Kernel)), Times: 100, Tries: 5}
 	err = numeric.FactorJittered(&j, w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
@@ -113,21 +113,21 @@ func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error)
 	if err != nil {
 		return 0, err
 	}
-	// The diagonal of T lies above that of A; the values of the factorization in the lower
-	// triangle of the matrix are cleared for A.
+	// The diagonal of T is above that of A. The lower triangle, which the factorization has used, is
+	// cleared for A.
 	numeric.ClearLower(w.b, f.a)
 	return j.Added, nil
 }
 
-// upper queues the upper triangle of dst ← k(c, c). It does not change the rest of dst, except
-// for squares along the diagonal.
+// upper queues dst ← k(c, c) for the upper triangle. Below the diagonal it changes only square
+// blocks along the diagonal.
 func (c *Centers) upper(b backend.Backend[float64], dst backend.Matrix[float64]) {
 	const side = 256
 	m, d := c.c.Dims()
 	for i, r := 0, 0; i < m; i += r {
 		r = min(side, m-i)
 		if r == m-i && r > 1 {
-			r-- // Gram of a matrix with itself would write only the lower triangle
+			r-- // Gram of a matrix and itself would write only the lower triangle
 		}
 		x := c.c.View(i, 0, r, d)
 		b.Gram(dst.View(i, i, r, m-i), c.Kernel, x, c.c.View(i, 0, m-i, d))

@@ -11,13 +11,15 @@ import (
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
-// Source are samples that are read in passes, in pieces: N samples of D features and T outputs.
+// Source provides N samples of D features and T outputs in passes, each of which yields the samples
+// in pieces.
 type Source struct {
 	N, D, T int
-	// Sparse holds sparse samples in its rows: the only feature of a piece is then the number of the row.
+	// Sparse, if it is not nil, holds sparse samples in its rows. The only feature of the samples of a
+	// Piece is then the index of the row.
 	Sparse *backend.CSR[float64]
-	// Pass calls use with pieces of the samples in their order until all have been read, with
-	// their keys if keyed is set, and returns the first error.
+	// Pass calls use with pieces of the samples, in order, until all samples have been read, and
+	// returns the first error. If keyed is set, the pieces contain keys.
 	Pass func(ctx context.Context, keyed bool, use func(b Piece) error) error
 }
 
@@ -25,27 +27,27 @@ type Source struct {
 type Piece struct {
 	X, Y    backend.Host[float64] // r×d and r×t
 	Weights []float64             // weights of the rows; nil means all 1
-	Keys    []uint64              // keys of the rows; nil means those of the numbers in X
+	Keys    []uint64              // keys of the rows; nil means the keys of the numbers in X
 }
 
-// Feed cuts the samples of weight > 0 into pieces of a fixed number of rows, so that no result
-// depends on the pieces of the Source.
+// Feed divides the samples of weight > 0 into pieces of a fixed number of rows, so that results do
+// not depend on the pieces of the Source.
 type Feed struct {
 	N    int                     // number of samples of weight > 0; known after the first pass
 	Rule func(x []float64) error // the kernel's rule for points; may be nil
-	Keys []uint64                // keys of the rows of a piece; not nil if passes are with keys
+	Keys []uint64                // keys of the rows of a piece; nil if passes have no keys
 
 	data   Source
 	total  float64   // the sum of the weights
-	shift  bool      // subtract the targets of the first sample from all targets, so that an offset costs no digits
+	shift  bool      // whether the targets of the first sample are subtracted from all targets, so that an offset costs no digits
 	offset []float64 // the subtracted targets; may be nil
-	passed bool      // a pass has ended
+	passed bool      // whether a pass has ended
 	x, y   backend.Host[float64]
 	w      []float64
-	spread []spread.Spread // of the targets, computed in the first pass
+	spread []spread.Spread // spread of each target, computed in the first pass
 }
 
-// NewFeed returns a feed of pieces with the given number of rows.
+// NewFeed returns a feed whose pieces have the given number of rows.
 func NewFeed(data Source, rows int) *Feed {
 	d, t := data.D, data.T
 	return &Feed{data: data, x: backend.NewHost[float64](rows, d), y: backend.NewHost[float64](rows, t), w: make([]float64, rows), spread: make([]spread.Spread, t)}
@@ -57,9 +59,9 @@ func (f *Feed) WithKeys() *Feed {
 	return f
 }
 
-// Each calls use with every piece; the last one may be shorter. from is the number of its first
-// row among those of weight > 0. The first pass refuses numbers that are not finite, and negative
-// weights.
+// Each calls use with every piece, of which the last may be shorter. from is the index of the first
+// row of the piece among the rows of weight > 0. The first pass refuses numbers that are not
+// finite, and negative weights.
 func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[float64], w []float64) error) error {
 	rows, d, t := f.x.Rows, f.x.Cols, f.y.Cols
 	seen, kept, filled, total := 0, 0, 0, 0.0
@@ -161,7 +163,7 @@ func (f *Feed) constant() (list []int) {
 	return list
 }
 
-// checkSample checks a sample, row i counted from 0.
+// checkSample checks the sample in row i, counted from 0.
 func checkSample(i int, x, y []float64, w float64) error {
 	if !(w >= 0) || math.IsInf(w, 1) {
 		return badSample("weights: row %d: must be a finite number ≥ 0, got %v", i+1, w)
@@ -179,7 +181,7 @@ func checkSample(i int, x, y []float64, w float64) error {
 	return nil
 }
 
-// SampleError is an error about the samples; it does not depend on the method.
+// SampleError is an error about the samples. It would occur with every method.
 type SampleError string
 
 func (e SampleError) Error() string { return "solvers: " + string(e) }

@@ -54,8 +54,8 @@ func (f *Fourier) Place(w *Equations) (err error) {
 	return w.b.Upload(f.w, f.Frequencies)
 }
 
-// Cosines and Sines are cos(xᵀω) and sin(xᵀω) = cos(xᵀω + 3π/2) of a sample x and
-// a frequency ω. They have the type of kernels, which a backend can evaluate.
+// Cosines and Sines are cos(xᵀω) and sin(xᵀω) = cos(xᵀω + 3π/2) as functions of a sample x and a
+// frequency ω. They are declared as kernels, so that a backend can evaluate them.
 var (
 	Cosines kernels.Kernel = kernels.CosOf{Kernel: kernels.Linear{}}
 	Sines   kernels.Kernel = kernels.CosOf{Kernel: kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 1.5 * math.Pi}}}

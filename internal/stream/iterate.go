@@ -14,22 +14,22 @@ import (
 type Solution struct {
 	Beta     backend.Host[float64] // M×t
 	Bias     []float64             // b
-	Residual float64               // the largest ‖z − Hβ‖ / ‖z‖ of an output
+	Residual float64               // the largest ‖z − Hβ‖ / ‖z‖ over the outputs
 	Iters    int                   // number of products with H
-	Reason   string                // why the residual is not below the tolerance; "" if it is
+	Reason   string                // why the residual is not below the tolerance; "" if it is below the tolerance
 }
 
-// IterationBytes is the device memory of Iterate.
+// IterationBytes returns the device memory of Iterate, in bytes.
 func IterationBytes(m, t int) int64 { return numeric.Bytes(numeric.Elements(5*m, t)) }
 
-// Iterate solves Hβ = z by preconditioned conjugate gradients for all outputs side by side. If
-// the preconditioner is the inverse of H up to rounding, it first tries steps of refinement
-// (Björck 1987), with the stored H if its rounding errors are small enough, otherwise with
-// residuals from passes. Conjugate gradients are seldom needed then.
+// Iterate solves Hβ = z by preconditioned conjugate gradients for all outputs side by side. If the
+// preconditioner is the inverse of H up to rounding, it first tries steps of refinement (Björck
+// 1987), with the stored H if its rounding errors are small enough, and otherwise with residuals
+// from passes. Conjugate gradients are then seldom needed.
 //
-// The residual in the stopping test is computed from the samples in a separate pass. If it
-// exceeds that of the recurrence, the iteration restarts from it (residual replacement, van der
-// Vorst and Ye 2000) until that no longer helps.
+// The residual in the stopping test is computed from the samples in a separate pass. If it exceeds
+// the residual of the recurrence, the iteration restarts with the computed residual (residual
+// replacement, van der Vorst and Ye 2000), until a restart no longer reduces the residual.
 func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Solution, error) {
 	var beta, r, z, p, q backend.Matrix[float64]
 	var err error
@@ -101,7 +101,7 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 		}
 		descent := &gradients{Equations: w, pre: pre, beta: beta, r: r, z: z, p: p, q: q, size: size, tol: tol / 2, maxIter: maxIter, best: best}
 		if resumed != nil {
-			if resumed.Best.Rows > 0 { // the file does not hold its residual
+			if resumed.Best.Rows > 0 { // the checkpoint does not contain the residual of the best solution
 				if err := w.b.Upload(beta, resumed.Best); err != nil {
 					return nil, err
 				}
@@ -141,24 +141,24 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 			best.Reason = "rounding keeps it there"
 			return best, nil
 		}
-		exact = true // best is final; check it first
+		exact = true // best was the final solution, and its residual must be computed first
 	}
 }
 
-// keptSums holds H above the diagonal of a, whose lower triangle has the factor, and both
-// diagonals.
+// keptSums holds H above the diagonal of a, the factor in the lower triangle of a, and the
+// diagonals of both.
 type keptSums struct {
 	a         backend.Matrix[float64]
 	diag, own []float64 // diagonals of H and of the factor
 }
 
-// bySums solves Hβ = z by the factor and two steps of refinement with H itself, without a pass.
-// The residual that it returns is that of the sums H and z plus a bound of the effect of their
-// rounding errors; it returns nil if that exceeds tol.
+// bySums solves Hβ = z by the factor and two steps of refinement with H itself, without a pass. The
+// residual of the result is that of the sums H and z plus a bound on the effect of their rounding
+// errors. If it exceeds tol, bySums returns nil.
 //
-// With weights w an element of ΦᵀWΦ is Σ w_i φ_a φ_b, with a rounding error of at most c s_a s_b,
-// c = sumRounding(n), s_a² = Σ w_i φ_a². The same holds for z, and with as many terms again in
-// the product, c = sumRounding(n+M),
+// With weights w an element of ΦᵀWΦ is Σ w_i φ_a φ_b, with a rounding error of at most c s_a s_b, c
+// = sumRounding(n), s_a² = Σ w_i φ_a². The same holds for z. With c = sumRounding(n+M), which
+// includes the M terms of the product with β,
 //
 //	|r̂ − r|_a ≤ c s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
 func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*Solution, error) {
@@ -172,7 +172,7 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 	}
 	for i := range shift {
 		shift[i] = k.diag[i] - k.own[i]
-		square := k.diag[i] + g.Data[i]*g.Data[i]/w.feed.total // the value before centering
+		square := k.diag[i] + g.Data[i]*g.Data[i]/w.feed.total // the diagonal element before centering
 		roots[i] = math.Sqrt(square)
 		total += square
 	}
@@ -213,33 +213,33 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 	return s, err
 }
 
-// gradients is a running conjugate gradients iteration for He = r.
+// gradients is the state of a conjugate gradients iteration for He = r.
 type gradients struct {
 	*Equations
 	pre              krylov.Preconditioner[float64]
 	beta, r, z, p, q backend.Matrix[float64]
-	size             []float64 // norms of z
+	size             []float64 // norms of the columns of z
 	tol              float64
 	maxIter          int
 	best             *Solution
 	Pass
 }
 
-// Checkpoints save the state of a solution.
+// Checkpoints specifies how the state of a solution is saved.
 type Checkpoints struct {
 	Due     func() bool         // reports whether it is time to save
 	Save    func(s State) error // also called once the context is done
-	Resumed *State              // the state from which the solution resumes; nil means from the beginning
+	Resumed *State              // the state from which the solution resumes; nil if it starts from the beginning
 }
 
-// State holds what conjugate gradients in passes need in order to resume.
+// State holds the state from which conjugate gradients in passes resume.
 type State struct {
 	Pass
 	Iters         int
 	Best, X, R, P backend.Host[float64] // the best solution, β, the residual and the search direction
 }
 
-// take returns the state to resume from at its first call, and then nil.
+// take returns Resumed at its first call, and nil at later calls.
 func (c *Checkpoints) take() *State {
 	if c == nil {
 		return nil
@@ -256,8 +256,8 @@ type Pass struct {
 	Before             []float64 // rᵀP⁻¹r of the preceding step
 }
 
-// descend adds the solution of He = r to β, until the residuals of the recurrence are below
-// tol·size, after maxIter products, or when many products brought no progress. It overwrites r.
+// descend iterates on He = r and adds e to β. It stops when the residuals of the recurrence are below
+// tol·size, after maxIter products, or when many products have made no progress. It overwrites r.
 func (g *gradients) descend() error {
 	const patience = 30
 	w := g.Equations
@@ -294,8 +294,8 @@ func (g *gradients) descend() error {
 		if err := w.b.ColDot(rho, g.r, g.z); err != nil {
 			return g.interrupted(err)
 		}
-		// z ← z + (ρ/ρ′)p is the next p; the last p is kept until the product with the next one
-		// is complete, for a checkpoint.
+		// z ← z + (ρ/ρ′)p is the next p. For a checkpoint, the present p remains valid until the product
+		// with the next p is complete.
 		if g.Step > 0 {
 			factor := make([]float64, w.t)
 			for j := range factor {
@@ -324,15 +324,15 @@ func (g *gradients) descend() error {
 		}
 		w.b.ColAxpy(along, g.p, g.beta)
 		w.b.ColAxpy(back, g.q, g.r)
-		// If this is interrupted, β and r are lost, and nothing can be saved.
+		// If Sync is interrupted, β and r are lost, and no state can be saved.
 		if err := w.b.Sync(); err != nil {
 			return err
 		}
 	}
 }
 
-// interrupted saves the state once more if err is the end of the context: β, r and p are those at
-// the start of the step.
+// interrupted saves the state once more if err is due to the end of the context. β, r and p are
+// then those at the start of the step.
 func (g *gradients) interrupted(err error) error {
 	if g.Checkpoints == nil || g.ctx.Err() == nil {
 		return err
@@ -359,7 +359,7 @@ func (g *gradients) save() error {
 	return g.Checkpoints.Save(st)
 }
 
-// resume continues from a checkpoint, except for the best solution.
+// resume restores the state from a checkpoint, except for the best solution.
 func (g *gradients) resume(st *State) error {
 	g.Pass = st.Pass
 	g.best.Iters = st.Iters
@@ -374,7 +374,7 @@ func (g *gradients) resume(st *State) error {
 	return nil
 }
 
-// Factored is P = LLᵀ with L on the device.
+// Factored is a preconditioner P = LLᵀ with L on the device.
 type Factored struct {
 	B backend.Backend[float64]
 	L backend.Matrix[float64]

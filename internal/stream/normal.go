@@ -13,19 +13,19 @@ import (
 // A Preconditioner is an approximate inverse of H.
 type Preconditioner struct {
 	krylov.Preconditioner[float64]
-	Jitter float64  // increase of the diagonal of its factor
-	Notes  []string // remarks for a user
+	Jitter float64  // increase of the diagonal before the factorization
+	Notes  []string // remarks for the user
 
-	sums *keptSums // nil unless it is the inverse of H up to rounding
+	sums *keptSums // nil unless the preconditioner is the inverse of H up to rounding errors
 }
 
 // Timed runs a stage of the work, "gram" or "factor".
 type Timed func(stage string, body func() error) error
 
-// Normal sums H in the lower triangle of a matrix and factors it. For nearly dependent functions
-// H is singular to working precision. The diagonal of the factor is increased by no more than the
-// rounding error of H, and refinement removes the effect. If the factorization still fails, H is
-// summed again with a larger increase. H itself is kept above the diagonal.
+// Normal sums H in the lower triangle of a matrix and factors it. For nearly dependent functions H is
+// singular to working precision. The diagonal is therefore increased before the factorization by at most
+// the rounding error of H, and refinement removes the effect of this increase. If the factorization still
+// fails, H is summed again with a larger increase. H itself is stored above the diagonal.
 func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 	a, err := w.mem.New(w.m, w.m)
 	if err != nil {
@@ -67,7 +67,7 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 			return nil, err
 		case numeric.Overflowed(pivot):
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
-		case try == tries && notPSD(w.basis) != nil: // λS has negative eigenvalues too
+		case try == tries && notPSD(w.basis) != nil: // λS also has negative eigenvalues
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, numeric.IndefiniteAdvice(notPSD(w.basis)))
 		case try == tries:
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers}", pivot.Index+1, pivot.Value)
@@ -77,8 +77,8 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 	}
 }
 
-// notPSD returns the kernel of a basis where that is not positive semidefinite by
-// construction, and nil otherwise.
+// notPSD returns the kernel of a basis if the kernel is not positive semidefinite by construction,
+// and nil otherwise.
 func notPSD(phi Basis) kernels.Kernel {
 	if c, ok := phi.(*Centers); ok && !c.Kernel.IsPSD() {
 		return c.Kernel
@@ -86,5 +86,5 @@ func notPSD(phi Basis) kernels.Kernel {
 	return nil
 }
 
-// Constant lists the targets, from 0, that are constant up to rounding.
+// Constant lists the targets, counted from 0, that are constant up to rounding.
 func (w *Equations) Constant() []int { return w.feed.constant() }

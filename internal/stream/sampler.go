@@ -15,7 +15,7 @@ import (
 // Sampled is a uniform random sample of the samples, which represents all of them.
 type Sampled struct {
 	X     backend.Host[float64]
-	roots []float64 // square root of the weight of each, times the number of samples that it represents
+	roots []float64 // for each sample, the square root of its weight times the number of samples that it represents
 }
 
 // A Sampler keeps the samples with the smallest priorities among all offered samples, and each
@@ -23,7 +23,7 @@ type Sampled struct {
 type Sampler struct {
 	x       backend.Host[float64]
 	weights []float64
-	drawn   []drawnRow // a heap, the largest priority first
+	drawn   []drawnRow // a heap with the largest priority first
 	known   map[uint64]bool
 }
 
@@ -49,7 +49,7 @@ func (s *Sampler) Push(r any) { s.drawn = append(s.drawn, r.(drawnRow)) }
 
 func (s *Sampler) Pop() any { panic("solvers: no row leaves a sampler") }
 
-// Offer offers a sample.
+// Offer adds a sample if its priority is among the smallest and new.
 func (s *Sampler) Offer(priority uint64, row []float64, weight float64) {
 	full := len(s.drawn) == s.x.Rows
 	if s.x.Rows == 0 || full && priority >= s.drawn[0].priority || s.known[priority] {
@@ -69,8 +69,8 @@ func (s *Sampler) Offer(priority uint64, row []float64, weight float64) {
 	s.weights[at] = weight
 }
 
-// Sampled returns the sample drawn from n samples, in the order of the priorities. It ends the
-// sampler.
+// Sampled returns the sample drawn from n samples, in the order of the priorities. The sampler must
+// not be used afterwards.
 func (s *Sampler) Sampled(n int) Sampled {
 	slices.SortFunc(s.drawn, func(a, b drawnRow) int { return cmp.Compare(a.priority, b.priority) })
 	for i, r := range s.drawn {
@@ -92,8 +92,8 @@ func (s *Sampler) Sampled(n int) Sampled {
 	return q
 }
 
-// SamplerOfRows returns a sampler of the rows of a pass by their positions, which keeps repeated
-// samples, and a function that offers it a part of the pass.
+// SamplerOfRows returns a sampler of the rows of a pass with priorities from their positions, so
+// that equal rows are distinct samples. offer passes the rows of a part of the pass to the sampler.
 func SamplerOfRows(size, d int, seed uint64) (s *Sampler, offer func(from int, x backend.Host[float64], w []float64)) {
 	s = NewSampler(size, d)
 	return s, func(from int, x backend.Host[float64], w []float64) {
@@ -103,14 +103,13 @@ func SamplerOfRows(size, d int, seed uint64) (s *Sampler, offer func(from int, x
 	}
 }
 
-// Different returns the rows of x without repetitions, in their order: rows with different keys
-// may be encoded as the same numbers, and equal centers count once. If all rows differ, it
-// returns x itself.
+// Different returns the distinct rows of x in order. Rows with different keys may be encoded as the
+// same numbers, but a center must occur only once. If all rows differ, it returns x itself.
 func Different(x backend.Host[float64]) backend.Host[float64] {
 	return DifferentPoints(x, numeric.DensePoints(x))
 }
 
-// DifferentPoints returns the rows of x whose points are without repetitions.
+// DifferentPoints returns the rows of x without those whose points equal an earlier point.
 func DifferentPoints(x backend.Host[float64], points numeric.Points) backend.Host[float64] {
 	known := make(map[string]bool, x.Rows)
 	rows := make([]int, 0, x.Rows)
@@ -137,7 +136,7 @@ func DifferentPoints(x backend.Host[float64], points numeric.Points) backend.Hos
 	return SelectRows(x, rows)
 }
 
-// SelectRows returns a copy of some rows of x.
+// SelectRows returns a copy of the given rows of x.
 func SelectRows(x backend.Host[float64], rows []int) backend.Host[float64] {
 	part := backend.NewHost[float64](len(rows), x.Cols)
 	for j, i := range rows {

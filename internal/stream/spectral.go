@@ -11,19 +11,18 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// By Bochner's theorem, a positive semidefinite kernel k(x − z) is k(0) E cos(ωᵀ(x − z)) for
-// frequencies ω with some distribution. This file draws them. For sums of kernels the
-// distribution is a mixture; for products it is a convolution, and frequencies are added.
+// By Bochner's theorem, a positive semidefinite kernel k(x − z) is k(0) E cos(ωᵀ(x − z)) for random
+// frequencies ω with some distribution, which the functions below draw. For sums of kernels the
+// distribution is a mixture. For products it is a convolution, so that frequencies are added.
 
 // spectral is the distribution of the frequencies of a kernel.
 type spectral struct {
 	height float64 // k(x, x)
-	// isotropic says that ω = s·ρ·u coordinate by coordinate, with a direction u
-	// that is uniform on the sphere and independent of ρ; only then may
-	// directions be made orthogonal.
+	// isotropic means that ω = s·ρ·u, where the vector s multiplies each coordinate, and the direction
+	// u is uniform on the sphere and independent of ρ. Only then may directions be made orthogonal.
 	isotropic bool
-	// draw sets omega to one frequency. For an isotropic distribution it uses normal, d standard
-	// normal numbers: their direction, and their length for ρ.
+	// draw sets omega to one random frequency. For an isotropic distribution it takes the direction
+	// from normal, d standard normal numbers, and may use their length for ρ.
 	draw func(r *rand.Rand, omega, normal []float64)
 }
 
@@ -56,8 +55,8 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			}
 		}}, nil
 	case kernels.RationalQuadratic:
-		// A mixture of Gaussians: 1/σ² has a Gamma distribution with the mean of
-		// the kernel's own (Rasmussen and Williams 2006, equation 4.20).
+		// The kernel is a mixture of Gaussians, in which 1/σ² has a Gamma distribution whose mean is the
+		// 1/σ² of the kernel (Rasmussen and Williams 2006, equation 4.20).
 		return spectral{1, true, func(r *rand.Rand, omega, normal []float64) {
 			factor := math.Sqrt(gamma(r, k.A)/k.A) / k.Sigma
 			for p, v := range normal {
@@ -65,7 +64,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			}
 		}}, nil
 	case kernels.Laplacian:
-		// A product over the features of exp(−|δ|/σ): Cauchy.
+		// The kernel is a product over the features of exp(−|δ|/σ), whose frequencies have a Cauchy distribution.
 		return spectral{1, false, func(r *rand.Rand, omega, _ []float64) {
 			for p := range omega {
 				omega[p] = math.Tan(math.Pi*(r.Float64()-0.5)) / k.Sigma
@@ -137,8 +136,8 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 	return spectral{}, fmt.Errorf("solvers: no random Fourier features are known for the kernel %v: use gaussian, laplacian, exponential, matern32, matern52, rationalquadratic, their sums or their products", k)
 }
 
-// gamma returns a number with the Gamma distribution of the given shape and of
-// scale 1 (Marsaglia and Tsang 2000).
+// gamma returns a random number from the Gamma distribution of the given shape and of scale 1
+// (Marsaglia and Tsang 2000).
 func gamma(r *rand.Rand, shape float64) float64 {
 	if shape < 1 {
 		return gamma(r, shape+1) * elementary.Pow(1-r.Float64(), 1/shape)
@@ -158,10 +157,10 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// frequencies draws count frequencies, as rows of d numbers. With orthogonal, groups of d have
-// orthogonal directions and the lengths of independent frequencies (Yu, Suresh, Choromanski,
-// Holtmann-Rice, Kumar 2016), which does not change the distribution of each frequency and
-// reduces the variance of their mean. It fails once ctx is done.
+// frequencies draws count frequencies, as rows of d numbers. If orthogonal is set, the frequencies
+// in groups of d have orthogonal directions and the lengths of independent frequencies (Yu, Suresh,
+// Choromanski, Holtmann-Rice, Kumar 2016). This does not change the distribution of each frequency,
+// and reduces the variance of means over the frequencies. It returns an error once ctx is done.
 func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, orthogonal bool) ([][]float64, error) {
 	list := make([][]float64, count)
 	var directions [][]float64
@@ -191,8 +190,8 @@ func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, o
 	return list, nil
 }
 
-// orthogonalDirections returns count ≤ d uniformly distributed orthonormal vectors: normal
-// vectors, orthogonalized twice by the Gram-Schmidt process.
+// orthogonalDirections returns count ≤ d uniformly distributed orthonormal vectors. It
+// orthogonalizes normal vectors twice by the Gram-Schmidt process.
 func orthogonalDirections(ctx context.Context, r *rand.Rand, count, d int) ([][]float64, error) {
 	q := make([][]float64, 0, count)
 	for len(q) < count {
@@ -217,7 +216,7 @@ func orthogonalDirections(ctx context.Context, r *rand.Rand, count, d int) ([][]
 		}
 		length := numeric.Norm(d, func(p int) float64 { return v[p] })
 		if length < 1e-8*before {
-			continue // by chance in the span of the others
+			continue // by chance the vector is in the span of the preceding vectors
 		}
 		for p := range v {
 			v[p] /= length

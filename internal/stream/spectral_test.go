@@ -52,8 +52,8 @@ func TestSpectral(t *testing.T) {
 					}
 					mean += s.height * math.Cos(arg) / count
 				}
-				// The variance of a cosine is at most 1: five standard deviations
-				// of a mean, and rounding.
+				// The variance of a cosine is at most 1. The tolerance is five standard deviations of the mean,
+				// and rounding errors.
 				want := kernels.Eval(test.kernel, x.Row(i), x.Row(j))
 				if d := math.Abs(mean - want); d > 5*s.height/math.Sqrt(count)+1e-12 {
 					t.Errorf("%v, orthogonal %v: the mean of the cosines is %v, the kernel %v", test.kernel, test.orthogonal, mean, want)
@@ -68,7 +68,8 @@ func TestSpectral(t *testing.T) {
 	}
 }
 
-// Orthogonal directions are orthogonal, and approach the kernel sooner.
+// TestOrthogonalFrequencies checks that frequencies in a group are orthogonal, and that they
+// approximate the kernel better than independent frequencies.
 func TestOrthogonalFrequencies(t *testing.T) {
 	const d, count, draws = 8, 16, 300
 	k := kernels.Gaussian{Sigma: 3}
@@ -102,8 +103,8 @@ func TestOrthogonalFrequencies(t *testing.T) {
 						a += list[i][p] * list[i][p]
 						b += list[j][p] * list[j][p]
 					}
-					// Orthogonalizing twice is enough (Giraud, Langou, Rozložník 2005): only
-					// the rounding of d products remains.
+					// Orthogonalizing twice suffices (Giraud, Langou, Rozložník 2005): only the rounding errors of
+					// d products remain.
 					if orthogonal && i/d == j/d && math.Abs(dot) > 8*d*numeric.Epsilon*math.Sqrt(a*b) {
 						t.Fatalf("frequencies %d and %d: cosine %.3g", i, j, dot/math.Sqrt(a*b))
 					}
@@ -111,13 +112,13 @@ func TestOrthogonalFrequencies(t *testing.T) {
 			}
 		}
 	}
-	// 300 draws distinguish variances that differ by a quarter.
+	// 300 draws suffice to distinguish variances that differ by a quarter.
 	if squares[true] > 0.75*squares[false] {
 		t.Errorf("mean squared error %.3g with orthogonal directions, %.3g without", squares[true]/draws, squares[false]/draws)
 	}
 }
 
-// Drawing frequencies in many dimensions takes long, and stops soon after its context is
+// Drawing frequencies in many dimensions, which takes a long time, stops soon after its context is
 // canceled.
 func TestFrequenciesCanceled(t *testing.T) {
 	s, err := spectralOf(kernels.Gaussian{Sigma: 1}, 300)

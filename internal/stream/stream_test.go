@@ -16,7 +16,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// sourceOf returns a Source of the rows of matrices, in pieces of the given number of rows.
+// sourceOf returns a Source of the rows of x and y, in pieces of the given number of rows.
 func sourceOf(x, y backend.Host[float64], weights []float64, rows int) Source {
 	return Source{N: x.Rows, D: x.Cols, T: y.Cols, Pass: func(_ context.Context, _ bool, use func(Piece) error) error {
 		for i := 0; i < x.Rows; i += rows {

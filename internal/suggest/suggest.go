@@ -1,4 +1,4 @@
-// Package suggest finds the name that was probably meant by a misspelled one.
+// Package suggest finds the name that was probably meant by a misspelled name.
 package suggest
 
 import (
@@ -8,14 +8,14 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// longest is the length in bytes from which names are not compared: such a text is not a
-// misspelling, and the distance takes quadratic time.
+// longest is the length in bytes from which a text is not compared with names, because such a text
+// is not a misspelling and computing the distance takes quadratic time.
 const longest = 100
 
-// Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. It
-// returns "" if the distance is more than two and more than a third of the letters, or at least
-// the mean length. If no name is near, it returns the first name that contains typed, if typed
-// has at least three letters.
+// Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. A name
+// is too far if the distance is more than two and more than a third of the letters, or at least the
+// mean length. If all names are too far and typed has at least three letters, it returns the first
+// name that contains typed. Otherwise it returns "".
 func Nearest(typed string, names []string) string {
 	if len(typed) > longest {
 		return ""

@@ -8,12 +8,12 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// sigmoid returns the A ≤ 0 and B for which 1/(1 + exp(A f + B)) fits the probability of sign 1
-// best, without decreasing in f: they minimize the cross-entropy with Platt's regularized targets
-// (Platt 1999; Lin, Lin and Weng 2007). If the values carry no information about the classes, or
-// are negatively related to them, the minimum with A ≤ 0 is at A = 0, because the cross-entropy
-// is convex, and the probability is the mean of the targets. The result does not depend on the
-// scale of the values.
+// sigmoid returns the A ≤ 0 and B for which 1/(1 + exp(A f + B)), which does not decrease in f,
+// best fits the probability of sign 1. A and B minimize the cross-entropy with Platt's regularized
+// targets (Platt 1999; Lin, Lin and Weng 2007). If the values carry no information about the
+// classes, or are negatively related to them, the minimum with A ≤ 0 is at A = 0, because the
+// cross-entropy is convex, and the probability is the mean of the targets. The result does not
+// depend on the scale of the values.
 func sigmoid(values, sign, weight []float64) (a, b float64) {
 	scale := 0.0
 	for _, f := range values {
@@ -31,7 +31,7 @@ func sigmoid(values, sign, weight []float64) (a, b float64) {
 	return 0, constant(sign, weight)
 }
 
-// constant returns B of the best constant probability.
+// constant returns the B of the constant probability that fits best.
 func constant(sign, weight []float64) float64 {
 	positive, negative := weightOfSigns(sign, weight)
 	high, low := positive*(positive+1)/(positive+2), negative/(negative+2)
@@ -50,8 +50,8 @@ func weightOfSigns(sign, weight []float64) (positive, negative float64) {
 	return positive, negative
 }
 
-// freeSigmoid is sigmoid without the bound of A, by Newton's method with a backtracking
-// line search (Lin, Lin and Weng 2007).
+// freeSigmoid returns A and B as sigmoid does, but without a bound on A, by Newton's method with a
+// backtracking line search (Lin, Lin and Weng 2007).
 func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 	positive, negative := weightOfSigns(sign, weight)
 	target := func(i int) float64 {
@@ -98,20 +98,20 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 		da, db := -(hbb*ga-hab*gb)/det, -(haa*gb-hab*ga)/det
 		slope, step := ga*da+gb*db, 1.0
 		for ; step >= 1e-10; step /= 2 {
-			if next := loss(a+step*da, b+step*db); next <= now+1e-4*step*slope+16*0x1p-52*now { // the last steps change less than its rounding
+			if next := loss(a+step*da, b+step*db); next <= now+1e-4*step*slope+16*0x1p-52*now { // the last steps change the loss by less than its rounding error
 				a, b, now = a+step*da, b+step*db, next
 				break
 			}
 		}
 		if step < 1e-10 {
-			break // no further decrease is possible because of rounding
+			break // because of rounding errors no further decrease is possible
 		}
 	}
 	return a, b
 }
 
-// couple sets p to the probabilities that minimize Σ_{t≠u} (r_ut p_t − r_tu p_u)² with Σp = 1,
-// where r_tu is the probability of t among t and u (Wu, Lin and Weng 2004, algorithm 2).
+// couple sets p to the probabilities that minimize Σ_{t≠u} (r_ut p_t − r_tu p_u)² with Σp = 1, where r_tu
+// is the probability of class t given that the class is t or u (Wu, Lin and Weng 2004, algorithm 2).
 func couple(p []float64, r *mat.Dense) {
 	k := len(p)
 	q := mat.NewDense(k, k, nil)

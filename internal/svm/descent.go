@@ -11,7 +11,7 @@ import (
 )
 
 // descent solves a Problem of the linear kernel on sparse samples by dual coordinate descent with
-// shrinking (Hsieh, Chang, Lin, Keerthi and Sundararajan 2008). It keeps w = Σ_i s_i α_i x_i: a
+// shrinking (Hsieh, Chang, Lin, Keerthi and Sundararajan 2008). It stores w = Σ_i s_i α_i x_i. A
 // step of variable i reads and writes the elements of w in the columns that x_i stores, and needs
 // no row of K. The problem in that paper lacks the constraint Σ_i s_i α_i = κ, whose multiplier is
 // the intercept b. The method of multipliers (Hestenes 1969; Powell 1969) adds the constraint: the
@@ -19,12 +19,12 @@ import (
 //
 //	½‖w‖² + Σ_i p_i α_i + b₀(Σ_i s_i α_i − κ) + (ρ/2)(Σ_i s_i α_i − κ)²
 //
-// in one variable at a time, which is the problem of the paper with √ρ as one more feature, and
-// after each pass over the variables b₀ rises by ρ(Σ_i s_i α_i − κ). ρ is a sixteenth of the mean
-// of ‖x‖²: on tf-idf and counts of words and of character n-grams, values from 1/100 to 1/10 of the
-// mean need a third to two thirds of the passes that the mean itself needs. At the end α is moved
-// onto the constraint. Then the optimality conditions are those of SMO, and the duality gap bounds
-// the distance from the minimum of the same problem.
+// in one variable at a time, which is the problem of the paper with √ρ as an additional feature.
+// After each pass over the variables b₀ increases by ρ(Σ_i s_i α_i − κ). ρ is a sixteenth of the
+// mean of ‖x‖²: on tf-idf and counts of words and of character n-grams, values of ρ from 1/100 to
+// 1/10 of the mean need a third to two thirds as many passes as the mean itself. At the end α is
+// projected onto the constraint. Then the optimality conditions are those of SMO, and the duality
+// gap bounds the distance from the minimum of the same problem.
 type descent struct {
 	*smo
 	rows   backend.CSR[float64]
@@ -33,26 +33,26 @@ type descent struct {
 	excess float64 // Σ s_i α_i − κ
 	sum    float64 // κ
 	rho    float64
-	square []float64 // ‖x_r‖² + ρ of each row
+	square []float64 // ‖x_r‖² + ρ for each row r
 	active []int     // the variables that are not shrunk
 	rng    *rand.Rand
-	work   int // elements of w that were read or written
+	work   int // number of elements of w that were read or written
 
-	// The largest and the smallest projected gradient of the last pass. A variable at a bound whose
-	// gradient is beyond them is shrunk.
+	// most and least are the largest and the smallest projected gradient of the last pass. A variable
+	// at a bound is shrunk if its gradient is outside this range.
 	most, least float64
 }
 
-// expectedPasses is the expected cost of coordinate descent in passes over all variables. Fits to
-// text take 10 to 500 passes, most of them over a quarter of the variables.
+// expectedPasses is the expected cost of coordinate descent in passes over all variables. Fits of
+// texts take 10 to 500 passes, most of which are over a quarter of the variables.
 const expectedPasses = 100
 
-// descentWork returns the number of elements of w that coordinate descent may read and write
-// before SMO takes over, or 0 if SMO costs less from the start. A row of K is the sum of the
-// lists of its columns, so that K takes Σ c² multiply-adds, where c is the number of rows that
-// store a column, and writes n² elements. A pass reads and writes w once for each nonzero.
-// Coordinate descent may cost four times as much as K, because the count omits the steps of SMO
-// and the rows that its cache loses.
+// descentWork returns the number of elements of w that coordinate descent may read and write before
+// SMO takes over, or 0 if SMO costs less from the start. A row of K is computed from the columns of
+// the nonzeros of the sample, so that K takes Σ c² multiply-adds, where c is the number of rows
+// that store a column, and writes n² elements. A pass reads and writes w once for each nonzero.
+// Coordinate descent may cost four times as much as K, because the count for K omits the steps of
+// SMO and the rows that are computed again because the cache has replaced them.
 func descentWork(k kernels.Kernel, points numeric.Points) int {
 	x := points.Sparse
 	if _, linear := k.(kernels.Linear); !linear || x == nil {
@@ -75,10 +75,10 @@ func descentWork(k kernels.Kernel, points numeric.Points) int {
 	return 4 * gram
 }
 
-// descend solves the problem of s, all of whose rows are in use, until the violation of the
-// optimality conditions is at most Tol and the duality gap at most Tol/1000 of the objective. If
-// that takes more than the given work, the result is nil; α is then feasible, F is consistent
-// with α, and SMO can continue.
+// descend solves the problem of s, all of whose rows are in use. It stops when the violation of the
+// optimality conditions is at most Tol and the duality gap is at most Tol/1000 of the objective. If
+// this takes more than the given work, it returns nil. α is then feasible, F is consistent with α,
+// and SMO can continue.
 func (s *smo) descend(work int) (*Result, error) {
 	alpha, f := slices.Clone(s.alpha), slices.Clone(s.f)
 	d := newDescent(s)
@@ -100,9 +100,9 @@ func (s *smo) descend(work int) (*Result, error) {
 		}
 		last := d.work >= work || s.steps >= s.set.MaxIter
 		if gap > target && !last {
-			// The active variables are optimal but no longer reduce the excess, perhaps because all
-			// of them are at bounds, or because there are none. Since b has changed, shrunk
-			// variables may be free now, so that all are restored.
+			// The active variables are optimal but no longer reduce the excess, for example because all of
+			// them are at bounds or because there are none. Shrunk variables may be free now, since b has
+			// changed, so that all variables are restored.
 			if pass <= target && math.Abs(d.excess) >= 0.99*before {
 				d.restore()
 			}
@@ -132,7 +132,7 @@ func newDescent(s *smo) *descent {
 		d.square[r] = numeric.Dot(values, values)
 		d.rho += d.square[r] / (16 * float64(s.n))
 	}
-	// Σ s_i α_i changes by at most Σ c_i, and if that is small, f is mostly b.
+	// Σ s_i α_i changes by at most Σ c_i. If Σ c_i is small, f consists mostly of b.
 	total := 0.0
 	for _, c := range d.c {
 		total += c
@@ -160,7 +160,7 @@ func (d *descent) dot(r int) float64 {
 	w := d.w
 	var a, b, c, e float64
 	k := 0
-	for ; k+3 < len(columns); k += 4 { // four sums, because an addition waits for the preceding one
+	for ; k+3 < len(columns); k += 4 { // four sums, because an addition waits for the preceding addition to the same sum
 		a += values[k] * w[columns[k]]
 		b += values[k+1] * w[columns[k+1]]
 		c += values[k+2] * w[columns[k+2]]
@@ -182,8 +182,8 @@ func (d *descent) add(r int, t float64) {
 	}
 }
 
-// pass makes a step in each active variable, in a random order, and returns the range of the
-// projected gradients.
+// pass takes a step in each active variable in random order, and returns the width of the range of
+// the projected gradients.
 func (d *descent) pass() (gap float64, err error) {
 	most, least := math.Inf(-1), math.Inf(1)
 	for at := 0; at < len(d.active); at++ {
@@ -226,16 +226,16 @@ func (d *descent) pass() (gap float64, err error) {
 	return most - least, nil
 }
 
-// move updates w and the constraint by the change t of s_i α_i, i a variable of row r.
+// move updates w and the excess for a change of s_i α_i by t, where i is a variable of row r.
 func (d *descent) move(r int, t float64) {
 	d.add(r, t)
 	d.excess += t
 	d.work += d.rows.Indptr[r+1] - d.rows.Indptr[r]
 }
 
-// settle moves α onto the constraint: first the free variables, each by the same fraction of its
-// distance to the bound, and if that does not suffice, all others. It recomputes w, without the
-// rounding errors of the steps, and F.
+// settle projects α onto the constraint. It changes the free variables, each by the same fraction
+// of its distance to the bound, and also all other variables if this does not suffice. Then it
+// computes w again, without the accumulated rounding errors, and F.
 func (d *descent) settle() {
 	d.b -= d.rho * d.excess
 	for _, all := range []bool{false, true} {
@@ -244,7 +244,7 @@ func (d *descent) settle() {
 			d.excess += beta
 		}
 		var list []int
-		var room []float64 // distance of α_i to the bound
+		var room []float64 // distances of the α_i from the bound
 		total := 0.0
 		for i, alpha := range d.alpha {
 			if all || d.mayRise(i) && d.mayFall(i) {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// sparseRows returns n rows that store about `each` of d features, the first features more often,
-// and the sign of a linear function with noise.
+// sparseRows returns n rows that store about `each` of d features, in which lower features are more
+// frequent, and the signs of a linear function with noise.
 func sparseRows(r *rand.Rand, n, d, each int) (x backend.Host[float64], sign []float64) {
 	x = backend.NewHost[float64](n, d)
 	for i := range n {
@@ -41,7 +41,7 @@ func classesOf(x backend.Host[float64], sign []float64, c func(i int) float64) *
 	return p
 }
 
-// descentCases are programs of linear machines; some have extreme solutions.
+// descentCases returns programs of linear machines, some of which have extreme solutions.
 func descentCases() map[string]*Problem {
 	cost := func(c float64) func(int) float64 { return func(int) float64 { return c } }
 	cases := map[string]*Problem{}
@@ -101,9 +101,9 @@ func descentCases() map[string]*Problem {
 	return cases
 }
 
-// TestDescentSolvesTheProgramOfSMO compares coordinate descent, and SMO from where coordinate descent
-// stops after its first pass, with SMO alone, and checks the optimality conditions, which hold for
-// any correct solution.
+// TestDescentSolvesTheProgramOfSMO compares coordinate descent, and coordinate descent that SMO
+// continues after one pass, with SMO alone. It checks the optimality conditions, which hold for every
+// correct solution.
 func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const tol = 1e-6
@@ -130,7 +130,7 @@ func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 				t.Errorf("%s: coordinate descent did not solve it", what)
 			}
 			checkOptimal(t, what, p, given.Alpha, got)
-			// Either objective is at most its duality gap below the maximum.
+			// Both objectives are below the maximum by at most their duality gaps.
 			bound := got.Duality + want.Duality + 1e-12*math.Abs(want.Objective)
 			if math.Abs(got.Objective-want.Objective) > bound {
 				t.Errorf("%s: the objective is %.15g, that of SMO %.15g; they may differ by %.3g", what, got.Objective, want.Objective, bound)
@@ -142,8 +142,8 @@ func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 	}
 }
 
-// checkOptimal checks α ∈ [0, c], the constraint, f = wᵀx and the slopes of the objective, and
-// the duality gap by the objective of the primal.
+// checkOptimal checks α ∈ [0, c], the constraint, f = wᵀx, the slopes of the objective, and the
+// duality gap computed from the objective of the primal.
 func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *Result) {
 	t.Helper()
 	n := p.X.Rows
@@ -161,7 +161,7 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 	}
 	most, least, square, primal := math.Inf(-1), math.Inf(1), numeric.Dot(w, w), 0.0
 	primal = square / 2
-	for i, alpha := range start { // b κ
+	for i, alpha := range start { // adds b κ
 		primal += got.Intercept * p.Sign[i] * alpha
 	}
 	large := 0.0
@@ -177,8 +177,8 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 		}
 		primal += p.C[i] * max(-p.Sign[i]*(f+got.Intercept)-p.P[i], 0)
 	}
-	// F is a sum of at most n·60 terms. The bound assumes that the sums of the positive and of the
-	// negative terms are no larger than f.
+	// F is a sum of at most n·60 terms. The bound assumes that neither the sum of the positive terms
+	// nor that of the negative terms exceeds f.
 	rounding := float64(n) * 60 * 0x1p-52 * (1 + large)
 	if most-least > got.Tol+rounding {
 		t.Errorf("%s: the conditions are violated by %g, not %g", what, most-least, got.Tol)
@@ -188,8 +188,8 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 	}
 }
 
-// TestDescentEnds: a canceled context ends a pass, an error of report ends the work, and values
-// that overflow give the error of SMO.
+// TestDescentEnds checks that a canceled context ends a pass, that an error of report ends the
+// work, and that values that overflow give the error of SMO.
 func TestDescentEnds(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	set, err := Params{}.WithDefaults(1000)
@@ -219,8 +219,8 @@ func TestDescentEnds(t *testing.T) {
 	}
 }
 
-// TestDescentIsChosenByCost: many rows in few columns are solved without K, few rows in many columns
-// and other kernels with it.
+// TestDescentIsChosenByCost checks that problems of many rows with few columns are solved without K,
+// and that few rows with many columns, and other kernels, are solved with K.
 func TestDescentIsChosenByCost(t *testing.T) {
 	x, sign := sparseRows(rand.New(rand.NewPCG(3, 0)), 3000, 60, 6)
 	one := func(int) float64 { return 1 }

@@ -12,28 +12,28 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Pairs are the machines of all pairs of K classes. For the classes a < b, f and b minimize ½‖f‖²
-// + C Σ w_i max(1 − y_i(f(x_i) + b), 0) over the rows of both, with y_i = −1 for class a and 1
-// for class b.
+// Pairs specifies the machines of all pairs of K classes. For two classes p < q, f and b minimize
+// ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) over the rows of both classes, with y_i = −1 for
+// class p and 1 for class q.
 type Pairs struct {
 	Kernel  kernels.Kernel
 	X       numeric.Points
-	Weights []float64 // of the rows of X
+	Weights []float64 // weights of the rows of X
 	Rows    [][]int   // the rows of each class
-	Names   []string  // of the classes, for errors
+	Names   []string  // names of the classes, for errors
 	C       float64
-	Params  Params // with defaults filled in; Cache is that of one machine
+	Params  Params // parameters with defaults filled in; Cache is the cache of one machine
 }
 
 // At returns the index of the pair of classes a < b among the pairs of k classes: (0, 1),
 // (0, 2), …, (1, 2), ….
 func At(a, b, k int) int { return a*(2*k-a-1)/2 + b - a - 1 }
 
-// workers is the largest number of pairs that are solved at a time. The share of the cache per
-// pair does not depend on the number of workers, so that no result does.
+// workers is the maximum number of pairs that are solved at the same time. The cache of a pair does
+// not depend on the actual number, so that results do not depend on it.
 const workers = 8
 
-// CacheShare is the share of cache bytes of each of the machines for k classes.
+// CacheShare returns the number of bytes of the cache that each of the machines for k classes gets.
 func CacheShare(cache int64, k int) int64 {
 	if k > 2 {
 		return max(cache/workers, 1) // 0 would mean the default
@@ -46,9 +46,9 @@ func (f *Pairs) workers(dev backend.Device) int {
 	return max(1, min(workers, k*(k-1)/2, dev.Info().Threads))
 }
 
-// Bytes returns the memory of all machines for n rows.
+// Bytes returns the memory of all machines for n rows, in bytes.
 func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
-	pair := n // the largest pair, on a device that does not use Go memory
+	pair := n // the largest possible number of rows of a pair, on a device that does not use Go memory
 	if len(f.Rows) > 2 {
 		var sizes []int
 		for _, rows := range f.Rows {
@@ -60,7 +60,7 @@ func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
 	return int64(f.workers(dev)) * Bytes(dev, f.Kernel, f.X, pair, f.Params.Cache)
 }
 
-// problem returns the machine of two classes' rows.
+// problem returns the program of the machine of two classes, given their rows.
 func (f *Pairs) problem(first, second []int) *Problem {
 	n := len(first) + len(second)
 	p := &Problem{
@@ -79,8 +79,8 @@ func (f *Pairs) problem(first, second []int) *Problem {
 	return p
 }
 
-// Solve solves all machines, as the part of a task from 0 to share. The results are in the order
-// of At.
+// Solve solves all machines and reports the progress of the task from 0 to share. The results are
+// in the order of At.
 func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 	k := len(f.Rows)
 	results := make([]*Result, k*(k-1)/2)
@@ -100,10 +100,10 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 	return results, t.Step("solve", share)
 }
 
-// Support collects the support vectors of all machines by class: points has those of class 0,
-// then of class 1, and so on; counts has their numbers. coef has K−1 columns: for a support
-// vector of class a its coefficients in the machines of a and each other class, in the order of
-// the other classes.
+// Support collects the support vectors of all machines by class. points holds the support vectors
+// of class 0, then those of class 1, and so on, and counts holds their numbers. coef has K−1
+// columns: a row of class a holds the coefficients in the machines of a and each other class, in
+// the order of the other classes.
 func (f *Pairs) Support(results []*Result) (points numeric.Points, coef backend.Host[float64], counts []float64) {
 	k := len(f.Rows)
 	counts = make([]float64, k)
@@ -114,7 +114,7 @@ func (f *Pairs) Support(results []*Result) (points numeric.Points, coef backend.
 			for other := range k {
 				var v float64
 				switch {
-				case other < c: // the rows of c follow those of other
+				case other < c: // in this machine the rows of class c follow those of class other
 					v = results[At(other, c, k)].Beta[len(f.Rows[other])+r]
 					line[other] = v
 				case other > c:
@@ -133,15 +133,16 @@ func (f *Pairs) Support(results []*Result) (points numeric.Points, coef backend.
 	return f.X.Take(rows), coef, counts
 }
 
-// quietly solves one machine without reporting its progress, because progress counts pairs.
+// quietly solves one machine without reporting its progress, because the progress is the number of
+// solved pairs.
 func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
 	return Solve(t, p, f.Params, func(float64) error { return t.Stopped() })
 }
 
 // Sigmoids fits to each machine the A ≤ 0 and B for which 1/(1 + exp(A(f(x) + b) + B)) is the
-// probability of its second class. The values f(x) + b are those of samples that a machine was
-// not fitted to: each machine is fitted to four fifths of the pair (Platt 1999). It is the part
-// of a task from base to 1.
+// probability of its second class. The values f(x) + b are those of held-out samples: each of five
+// machines is fitted to four fifths of the samples of a pair (Platt 1999). Sigmoids reports the
+// progress of the task from base to 1.
 func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64, err error) {
 	k := len(f.Rows)
 	a, b = make([]float64, k*(k-1)/2), make([]float64, k*(k-1)/2)
@@ -163,8 +164,8 @@ func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64
 // values of a sigmoid.
 const Parts = 5
 
-// heldOut returns the decision values of a pair's rows by machines fitted without these
-// rows.
+// heldOut returns the decision values of the rows of a pair, each computed by a machine that was
+// fitted without this row.
 func (f *Pairs) heldOut(t *run.Task, seed uint64, pair, a, b int) (values, sign, weight []float64, err error) {
 	r := rand.New(rand.NewPCG(seed, uint64(pair)))
 	// Each class is divided separately, so that every machine has both classes if each class has
@@ -191,7 +192,7 @@ func (f *Pairs) heldOut(t *run.Task, seed uint64, pair, a, b int) (values, sign,
 		}
 		var decision []float64
 		switch {
-		case len(inA[part]) == 0 || len(inB[part]) == 0: // one class is missing
+		case len(inA[part]) == 0 || len(inB[part]) == 0: // the part leaves no row of one class
 			decision = make([]float64, n)
 		default:
 			p := f.problem(inA[part], inB[part])
@@ -218,8 +219,8 @@ func (f *Pairs) heldOut(t *run.Task, seed uint64, pair, a, b int) (values, sign,
 	return values, sign, weight, nil
 }
 
-// each calls work for every pair of classes, a < b, on several goroutines. With more than one
-// pair it reports the fraction of solved pairs, from base to base + share.
+// each calls work for every pair of classes a < b on several goroutines. If there is more than one
+// pair, it reports the progress from base to base + share by the number of solved pairs.
 func (f *Pairs) each(t *run.Task, base, share float64, work func(pair, a, b int) error) error {
 	k := len(f.Rows)
 	if k == 2 {
@@ -260,7 +261,7 @@ func (f *Pairs) each(t *run.Task, base, share float64, work func(pair, a, b int)
 				if err == nil && failed == nil {
 					err = t.Step("solve", base+share*0.999*float64(ended)/float64(len(list)))
 				}
-				// Of several failures, that of the first pair is reported.
+				// If several pairs fail, the error of the first pair is returned.
 				if err != nil && (failed == nil || p.at < failAt) {
 					failed, failAt = err, p.at
 				}

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Tube is ε-support vector regression: the f and b that minimize
-// ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − Epsilon, 0) for the n×1 targets (Y − Mean)/Scale.
+// Tube specifies ε-support vector regression, where f and b minimize ½‖f‖² + C Σ w_i max(|y_i −
+// f(x_i) − b| − Epsilon, 0) for the n×1 targets y = (Y − Mean)/Scale.
 type Tube struct {
 	Y                       backend.Host[float64]
 	Weights                 []float64
@@ -20,7 +20,7 @@ type Tube struct {
 // Regression returns the quadratic program of t for the n×d samples x.
 func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 	p := &Problem{Kernel: k, X: x, Alpha: make([]float64, 2*x.Rows)}
-	// Variable i pulls f up to y − ε, variable n + i down to y + ε.
+	// Variable i is the multiplier of f ≥ y − ε at row i, and variable n + i that of f ≤ y + ε.
 	for _, sign := range []float64{1, -1} {
 		for i, w := range t.Weights {
 			p.Sign = append(p.Sign, sign)
@@ -31,9 +31,9 @@ func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 	return p
 }
 
-// OneClass returns the quadratic program for the support of a distribution: f and b minimize
-// ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b. Of all b that are optimal within the tolerance,
-// it is the largest one, so that at most a fraction nu of the weights has f(x) + b < 0.
+// OneClass returns the quadratic program for the support of a distribution, in which f and b minimize ½‖f‖²
+// + Σ w_i max(−b − f(x_i), 0) + nu Σw b. Of all b that are optimal within the tolerance, the largest is
+// selected, so that the samples with f(x) + b < 0 have at most a fraction nu of the total weight.
 func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64) *Problem {
 	n := x.Rows
 	p := &Problem{Kernel: k, X: x, Sign: make([]float64, n), P: make([]float64, n), C: weights, Alpha: make([]float64, n), Inside: true}
@@ -41,7 +41,7 @@ func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64)
 	for _, w := range weights {
 		left += nu * w
 	}
-	for i, c := range p.C { // any start with the right sum is valid
+	for i, c := range p.C { // every initial α with the correct sum is valid
 		p.Sign[i] = 1
 		p.Alpha[i] = min(c, left)
 		left = max(left-c, 0)
@@ -49,8 +49,8 @@ func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64)
 	return p
 }
 
-// Standardization returns the weighted mean of the one column of y, with weights > 0, and its
-// standard deviation, or 1 if all values are equal.
+// Standardization returns the weighted mean and standard deviation of y, which has one column. The
+// weights must be > 0. If all values are equal, scale is 1.
 func Standardization(y backend.Host[float64], weights []float64) (mean, scale float64, err error) {
 	low, high, total := math.Inf(1), math.Inf(-1), 0.0
 	for i, w := range weights {
@@ -86,7 +86,7 @@ func (r *Result) Support(x numeric.Points) (points numeric.Points, beta backend.
 		}
 	}
 	if len(list) == 0 {
-		list = []int{0} // f is b; a model has at least one point
+		list = []int{0} // f is 0, but a model has at least one point
 	}
 	points, beta = x.Take(list), backend.NewHost[float64](len(list), 1)
 	for j, i := range list {

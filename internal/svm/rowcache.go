@@ -15,13 +15,13 @@ import (
 // CacheBytes is the default memory of a RowCache.
 const CacheBytes = 512 << 20
 
-// RowCache serves rows of K = k(X, X) to learners that need some of the rows again and again, but
-// never all of them at once: perceptrons, SMO. The backend computes the requested rows in one
-// call, and Go memory keeps them; the least recently used rows are replaced.
+// RowCache caches rows of K = k(X, X) for learners that repeatedly need some of the rows, such as
+// perceptrons and SMO. The backend computes the missing rows of a request in one call. They are
+// stored in Go memory and replace the least recently used rows.
 //
-// The diagonal is k(x_i, x_i) with distances of exactly 0. A row has the same bits whether it is
-// computed alone or with others only if the backend's Gram promises that, so that requests must
-// depend only on the data. A RowCache is for one goroutine.
+// The diagonal is k(x_i, x_i) with distances of exactly 0. Whether a row has the same bits if it is
+// computed together with other rows depends on the Gram of the backend, so that requests must
+// depend only on the data. Only one goroutine may use a RowCache.
 type RowCache struct {
 	b    backend.Backend[float64]
 	k    kernels.Kernel
@@ -30,29 +30,29 @@ type RowCache struct {
 	// Diag is the diagonal of K.
 	Diag []float64
 
-	rows     backend.Host[float64] // a slot for each kept row
-	slot     []int                 // slot of row i of K; −1 if it is not kept
-	owner    []int                 // row of a slot; −1 if the slot is free
-	newer    []int                 // the next slot in the order of use; the last element is the list's head
+	rows     backend.Host[float64] // slots for the cached rows, one in each row
+	slot     []int                 // slot of row i of K; −1 if the row is not cached
+	owner    []int                 // row of K in each slot; −1 if the slot is free
+	newer    []int                 // for each slot, the next slot in the order of use; the last element is the head of this list
 	older    []int
-	batch    int                     // largest number of rows computed in one call of the backend
-	gathered backend.Host[float64]   // their samples, if these are dense
-	out      backend.Matrix[float64] // batch × n; nil where rows can be written in place
+	batch    int                     // maximum number of rows that one call of the backend computes
+	gathered backend.Host[float64]   // the samples of a batch, if they are dense
+	out      backend.Matrix[float64] // batch × n; nil if rows can be written in place
 	wrap     backend.Wrapper[float64]
 
 	hits   int
-	Misses int // number of rows that were computed
+	Misses int // number of computed rows
 }
 
-// CacheSize determines the number of rows that a RowCache keeps.
+// CacheSize determines the number of rows that a RowCache stores.
 type CacheSize struct {
-	Bytes int64 // of Go memory for rows; 0 is CacheBytes
-	Least int   // minimum number of rows to keep, even if Bytes is smaller
-	Batch int   // largest number of rows that the backend computes in one call
+	Bytes int64 // bytes of Go memory for rows; 0 means CacheBytes
+	Least int   // minimum number of cached rows, even if Bytes is smaller
+	Batch int   // maximum number of rows that the backend computes in one call
 }
 
-// NewRowCache places X on the device and takes the Go memory for rows. The caller closes the
-// cache.
+// NewRowCache copies X to the device and allocates the Go memory for rows. The caller must close
+// the cache.
 func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kernel, x numeric.Points, size CacheSize) (*RowCache, error) {
 	if size.Bytes <= 0 {
 		size.Bytes = CacheBytes
@@ -92,9 +92,10 @@ func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kern
 	return c, nil
 }
 
-// CachePlan is the memory of a RowCache for n rows like those of x, in batches of least rows. In Go
-// memory it keeps rows of K, at most bytes of them but at least `least` rows, and a batch of
-// samples. On the device it keeps X, and a batch if the device cannot use Go memory directly.
+// CachePlan returns the memory of a RowCache, in bytes, for n rows with the shape of those of x and
+// batches of `least` rows. The cache stores in Go memory a batch of samples, and as many rows of K
+// as fit in the given number of bytes, but at least `least` rows. On the device it stores X, and a
+// batch of rows of K if the device cannot use Go memory directly.
 func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, least int) int64 {
 	b, row := dev.F64(), 8*int64(n)
 	total := min(row*int64(n), max(bytes, row*int64(least))) + x.PlacedBytes(b, n) + x.CopyBytes(least) + x.PlacedBytes(b, least)
@@ -104,8 +105,8 @@ func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, least i
 	return total
 }
 
-// CacheWithin returns bytes, but at most half of the memory that a fit may take, so that the
-// other half remains for the rest of the fit.
+// CacheWithin returns bytes, limited to half of the memory that a fit may take. The other half is
+// for the rest of the fit.
 func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 	if bytes <= 0 {
 		bytes = CacheBytes
@@ -113,11 +114,11 @@ func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 	return min(bytes, max(run.Available(dev, memory)/2, 1))
 }
 
-// rowMemory holds the rows of caches that were closed: SMO on pairs of classes
-// makes hundreds, and clearing their memory would cost as much as the rows.
+// rowMemory holds the memory of closed caches for reuse. SMO on pairs of classes creates hundreds
+// of caches, and clearing new memory would take as long as computing the rows.
 var rowMemory sync.Pool
 
-// takeRows returns slots rows of n elements with arbitrary contents.
+// takeRows returns a matrix of slots × n elements with arbitrary contents.
 func takeRows(slots, n int) backend.Host[float64] {
 	data, _ := rowMemory.Get().(*[]float64)
 	if data == nil || cap(*data) < slots*n {
@@ -126,7 +127,7 @@ func takeRows(slots, n int) backend.Host[float64] {
 	return backend.Host[float64]{Rows: slots, Cols: n, Stride: n, Data: (*data)[:slots*n]}
 }
 
-// Close frees the device memory and returns the rows to the pool for the next cache.
+// Close frees the device memory and adds the memory of the rows to rowMemory for the next cache.
 func (c *RowCache) Close() {
 	rowMemory.Put(&c.rows.Data)
 	c.x.Free()
@@ -135,11 +136,11 @@ func (c *RowCache) Close() {
 	}
 }
 
-// Capacity returns the number of rows that can be kept.
+// Capacity returns the maximum number of cached rows.
 func (c *RowCache) Capacity() int { return c.rows.Rows }
 
-// Row returns row i of K, only for reading. It stays valid until Capacity()
-// other rows have been asked for.
+// Row returns row i of K, which must not be changed. It is valid until Capacity() other rows have
+// been requested.
 func (c *RowCache) Row(i int) ([]float64, error) {
 	if c.slot[i] >= 0 {
 		c.hits++
@@ -152,13 +153,13 @@ func (c *RowCache) Row(i int) ([]float64, error) {
 	return c.rows.Row(c.slot[i]), nil
 }
 
-// Fetch ensures that the rows of a list are cached: at most Capacity() different rows. It
-// computes the missing rows in batches.
+// Fetch computes the missing rows of a list in batches, so that all its rows are cached. The list
+// must have at most Capacity() distinct rows.
 func (c *RowCache) Fetch(list []int) error {
 	if len(list) > c.Capacity() {
 		return fmt.Errorf("row cache: %d rows were asked for at once, %d can be kept", len(list), c.Capacity())
 	}
-	for _, i := range list { // mark the cached rows as used first, so that no missing row replaces them
+	for _, i := range list { // first mark the cached rows as used, so that no missing row replaces them
 		if c.slot[i] >= 0 {
 			c.hits++
 			c.touch(c.slot[i])
@@ -190,8 +191,8 @@ func (c *RowCache) compute(list []int) error {
 	}
 	defer x.Free()
 	if c.wrap != nil {
-		// Each row is computed in its slot; consecutive slots, which while the cache fills are
-		// all of them, in one call.
+		// Each row is computed directly in its slot. One call computes the rows of consecutive slots,
+		// which are all slots while the cache is being filled.
 		slots := make([]int, len(list))
 		for r := range list {
 			slots[r] = c.take()
@@ -229,9 +230,9 @@ func (c *RowCache) compute(list []int) error {
 	return nil
 }
 
-// gather places the samples of a list.
+// gather returns the samples of a list as a matrix on the device.
 func (c *RowCache) gather(list []int) (backend.Matrix[float64], error) {
-	if c.host.Sparse != nil && len(list) == 1 { // placing it would cost as much as a row of all features
+	if c.host.Sparse != nil && len(list) == 1 { // copying one sample to the device would cost as much as a row of all features
 		return c.x.View(list[0], 0, 1, c.host.Cols), nil
 	}
 	if c.host.Sparse != nil {
@@ -244,7 +245,7 @@ func (c *RowCache) gather(list []int) (backend.Matrix[float64], error) {
 	return backend.Place(c.b, points)
 }
 
-// take frees the least recently used slot and makes it the most recent one.
+// take frees the least recently used slot and makes it the most recently used slot.
 func (c *RowCache) take() int {
 	s := c.newer[c.Capacity()]
 	if i := c.owner[s]; i >= 0 {
@@ -255,8 +256,8 @@ func (c *RowCache) take() int {
 	return s
 }
 
-// own assigns slot s to row i, which has been computed. It returns an error for NaN, because a
-// search for the best value would never end.
+// own assigns slot s to row i, which has been computed. It returns an error if the row contains
+// NaN, because the solver's search for the largest value would not end.
 func (c *RowCache) own(s, i int) error {
 	row := c.rows.Row(s)
 	row[i] = c.Diag[i]

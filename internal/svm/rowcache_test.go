@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestRowCache: Row returns the rows of K after any earlier requests, and the cache keeps the
-// most recently used rows.
+// TestRowCache checks that Row returns the rows of K after any earlier requests, and that the cache
+// stores the most recently used rows.
 func TestRowCache(t *testing.T) {
 	t.Log("seed 1")
 	for name, device := range map[string]string{"ref": "ref", "best": "cpu"} {
@@ -25,11 +25,11 @@ func TestRowCache(t *testing.T) {
 	}
 }
 
-// plainQueue hides that a backend can use Go memory as it is.
+// plainQueue hides that a backend can use Go memory directly.
 type plainQueue struct{ backend.Backend[float64] }
 
-// testRowCache: bound is a few roundings of squared distances below 64, from which the kernel
-// values, below 1, are computed.
+// testRowCache tests a cache on b. bound is the tolerance of a kernel value: a few rounding errors
+// of squared distances below 64, from which the values, below 1, are computed.
 func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	const n, d = 37, 3
 	r := rand.New(rand.NewPCG(1, 0))
@@ -76,7 +76,7 @@ func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 				check(r.IntN(n))
 			}
 		}
-		// Only the most recently used rows are kept.
+		// Only the most recently used rows are cached.
 		for i := range slots {
 			check(i)
 		}
@@ -94,5 +94,5 @@ func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	}
 }
 
-// has reports whether a row is kept.
+// has reports whether row i is cached.
 func (c *RowCache) has(i int) bool { return c.slot[i] >= 0 }

@@ -21,30 +21,30 @@ import (
 //	min ½ Σ_ij α_i α_j s_i s_j k(x_i, x_j) + Σ_i p_i α_i
 //	subject to Σ_i s_i α_i as it is at the start, 0 ≤ α_i ≤ c_i
 //
-// where s_i = ±1. Variable i belongs to row i mod n of X, so that regression has
-// two for each row.
+// where s_i = ±1. Variable i belongs to row i mod n of X, so that regression has two variables for
+// each row.
 type Problem struct {
 	Kernel kernels.Kernel
 	X      numeric.Points // n rows
 	Sign   []float64      // s
 	P      []float64
 	C      []float64
-	Alpha  []float64 // the start, which Solve replaces by the solution
-	Inside bool      // b is large enough for f ≥ 0 at every row whose α is below its c
+	Alpha  []float64 // the initial α, which Solve replaces by the solution
+	Inside bool      // whether b is selected so large that f ≥ 0 at every row whose α is below its c
 }
 
 // Params are the settings of the solver.
 type Params struct {
-	Tol     float64 // largest violation of the optimality conditions at the end, relative to the range of v at the start if that is below 1; 0 is 1e-3
-	MaxIter int     // largest number of changes of a pair of variables; 0 is 10 million, or 100 for each row if more
-	Cache   int64   // bytes of Go memory for rows of K; 0 is CacheBytes
-	Seed    uint64  // of the order of coordinate descent
+	Tol     float64 // largest violation of the optimality conditions at the end, relative to the initial range of v if this range is below 1; 0 means 1e-3
+	MaxIter int     // maximum number of changes of a pair of variables; 0 means 10 million, or 100 for each row if this is more
+	Cache   int64   // bytes of Go memory for rows of K; 0 means CacheBytes
+	Seed    uint64  // seed of the order of the variables in coordinate descent
 
-	given bool // the caller gave MaxIter: reaching it gives a warning, not an error
+	given bool // whether the caller set MaxIter; reaching it then gives a warning, not an error
 }
 
-// WithDefaults returns p with its defaults for n rows. It refuses values that are out
-// of range.
+// WithDefaults returns p with the defaults for n rows in place of zeros. It returns an error for
+// values that are out of range.
 func (p Params) WithDefaults(n int) (Params, error) {
 	if p.Tol == 0 {
 		p.Tol = 1e-3
@@ -66,10 +66,10 @@ func (p Params) WithDefaults(n int) (Params, error) {
 	return p, nil
 }
 
-// Bytes is the memory of Solve for n rows like those of x. SMO needs the cache, and two sets of
-// points with one column each, for F at the start and after shrinking. Coordinate descent, if it
-// costs less, needs a copy of the points, w and some vectors. If SMO has to continue after
-// coordinate descent, Solve reports its plan.
+// Bytes returns the memory of Solve, in bytes, for n rows with the shape of those of x. SMO needs
+// the cache, and two sets of points with one column each, for computing F at the start and after
+// shrinking. Coordinate descent, if it costs less, needs a copy of the points, w and some vectors.
+// If SMO continues after coordinate descent, Solve reports the plan of SMO.
 func Bytes(dev backend.Device, k kernels.Kernel, x numeric.Points, n int, cache int64) int64 {
 	if descentWork(k, x) > 0 {
 		return x.CopyBytes(n) + 12*int64(x.Cols) + 64*int64(n)
@@ -81,21 +81,21 @@ func smoBytes(dev backend.Device, x numeric.Points, n int, cache int64) int64 {
 	return CachePlan(dev, x, n, cache, min(n, 256)) + 2*(x.CopyBytes(n)+8*int64(n))
 }
 
-// Result is the solution from which the machines make their models. α is in the problem.
+// Result is the solution from which the learners build their models. α is stored in the Problem.
 type Result struct {
-	Beta      []float64 // Σ over the variables of a row of s_i α_i: f(x) = Σ β k(x, x_i) + b
+	Beta      []float64 // for each row the sum of s_i α_i over its variables, so that f(x) = Σ β_r k(x, x_r) + b
 	Intercept float64   // b
 	Objective float64   // maximum of the dual, which is the minimum of the primal
 	Square    float64   // ‖f‖² = βᵀKβ
 	Steps     int       // changes of a pair
-	Rows      int       // number of rows of K that were computed
-	Passes    int       // passes of coordinate descent over the variables
+	Rows      int       // number of computed rows of K
+	Passes    int       // number of passes of coordinate descent over the variables
 	Gap, Tol  float64   // the violation of the optimality conditions at the end, and its bound
-	Duality   float64   // the duality gap: Objective is at most that much below the maximum
+	Duality   float64   // duality gap, which bounds the distance of Objective from the maximum
 }
 
-// Short returns a warning about the results whose Gap exceeds Tol because Params.MaxIter ended
-// the steps, or "" if there are none.
+// Short returns a warning about results whose Gap exceeds Tol because MaxIter was reached, or "" if
+// there are no such results.
 func Short(results ...*Result) string {
 	var worst *Result
 	short := 0
@@ -120,14 +120,14 @@ func Short(results ...*Result) string {
 // smo solves a Problem by sequential minimal optimization in two levels.
 //
 // With F_r = Σ_i s_i α_i k(x_i, x_r) and v_i = −F_r − s_i p_i, the solution is optimal when no
-// variable whose s_i α_i may increase has a larger v_i than a variable whose s_i α_i may
-// decrease. A step changes a pair (i, j): i has the largest v of the variables that may
-// increase, and j is the variable with which a second-order model of the objective decreases
-// most (Fan, Chen and Lin 2005, WSS 2). The steps run within a working set whose block of K is
-// in memory: one half of the set are the worst violators of both kinds, and the other half are
-// variables of the last set, the free variables and the worst violators first (Joachims 1998;
-// Wen et al. 2018). The changes of a set are added to F by whole rows of K, which the device
-// computes in batches and a cache keeps.
+// variable whose s_i α_i may increase has a larger v_i than a variable whose s_i α_i may decrease.
+// A step changes a pair (i, j), where i has the largest v of the variables that may increase, and j
+// is the variable with which a second-order model of the objective decreases most (Fan, Chen and
+// Lin 2005, WSS 2). The steps run within a working set whose block of K is in memory. One half of
+// the set consists of the variables that most violate the conditions in both directions, and the
+// other half of variables of the last set, of which free variables and large violations are
+// preferred (Joachims 1998; Wen et al. 2018). The changes of a set are added to F by whole rows of
+// K, which the device computes in batches and a cache stores.
 //
 // Rows whose variables are fixed at bounds are removed from the problem (shrinking) when
 // they are at least a third of all rows. When the remaining rows are optimal, F of the removed
@@ -142,25 +142,25 @@ type smo struct {
 	report   func(gap float64) error
 	full     *Problem
 	n        int   // rows in use
-	at       []int // their row numbers in full.X; nil: all rows
+	at       []int // indices of the rows in use in full.X; nil if all rows are in use
 	x        numeric.Points
 	sign     []float64
 	p        []float64
 	c        []float64
 	alpha    []float64
 	f        []float64 // F of the rows in use
-	v        []float64 // of the variables in use
+	v        []float64 // v of the variables in use
 	cache    *RowCache
 	last     []int     // the last working set
-	block    []float64 // room for the block of K of a working set
-	inactive []int     // number of consecutive sets in which a row could have been left out
+	block    []float64 // memory for the block of K of a working set
+	inactive []int     // for each row, the number of consecutive sets in which it could have been removed
 	steps    int
 	rows     int
 	passes   int     // of coordinate descent
-	gap      float64 // most − least of the last violation that optimize computed
+	gap      float64 // the last most − least that optimize has computed
 }
 
-// SolveIn is Solve as the part of a task from base to base + share.
+// SolveIn solves p as Solve does, and reports the progress of the task from base to base + share.
 func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result, error) {
 	first := 0.0
 	return Solve(t, p, set, func(gap float64) error {
@@ -169,16 +169,16 @@ func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result,
 	})
 }
 
-// Solve solves p. set has its defaults. report is called between working sets with the
-// violation of the optimality conditions, and may stop the work.
+// Solve solves p. set must have its defaults filled in. Solve calls report between working sets
+// with the violation of the optimality conditions. An error of report stops the work.
 func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) (*Result, error) {
 	return solve(t.Ctx, t.B, p, set, report, descentWork(p.Kernel, p.X), func() {
 		run.ReportPlan(t.Ctx, t.Dev, smoBytes(t.Dev, p.X, p.X.Rows, set.Cache))
 	})
 }
 
-// solve is Solve with the given limit of work for coordinate descent; 0 means none. It calls continues
-// before SMO continues after coordinate descent.
+// solve implements Solve. work limits the work of coordinate descent; 0 means that it is not used. It
+// calls continues before SMO continues after coordinate descent.
 func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int, continues func()) (*Result, error) {
 	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p}
 	defer s.close()
@@ -214,9 +214,9 @@ func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Para
 	}
 }
 
-// scaleTol multiplies the tolerance by the range of v at the start if that is below 1: f is
-// small if y has small units, or if the sum of α is small. The tolerance is never below the
-// rounding error of v.
+// scaleTol multiplies the tolerance by the initial range of v if the range is below 1, because f is
+// small if the values of y or the sum of α are small. The tolerance is never below the rounding
+// error of v.
 func (s *smo) scaleTol() {
 	s.violation()
 	if len(s.v) == 0 {
@@ -236,14 +236,15 @@ func (s *smo) close() {
 	}
 }
 
-// use selects the rows at (nil: all rows) and makes a cache for them. The caller computes F.
+// use selects the rows with the indices at, or all rows if at is nil, and allocates a cache for
+// them. The caller computes F.
 func (s *smo) use(at []int) error {
 	s.close()
 	s.take(at)
 	return s.open()
 }
 
-// take selects the rows at (nil: all rows) for use.
+// take selects the rows with the indices at, or all rows if at is nil.
 func (s *smo) take(at []int) {
 	p := s.full
 	per := len(p.Alpha) / p.X.Rows
@@ -273,14 +274,13 @@ func (s *smo) open() error {
 	return err
 }
 
-// workingSize is the size of the working set: its block of K stays in the
-// second-level cache.
+// workingSize returns the size of the working set, whose block of K fits in the second-level cache.
 func (s *smo) workingSize() int {
 	return min(max(64, min(s.n/8, 256)), len(s.v))
 }
 
 func (s *smo) row(i int) int {
-	if i < s.n { // a division takes longer than all other work on an element
+	if i < s.n { // this avoids a division, which takes longer than all other work on an element
 		return i
 	}
 	return i % s.n
@@ -295,7 +295,7 @@ func (s *smo) beta() []float64 {
 	return beta
 }
 
-// KernelSum returns k(X, Z)·β, without the zeros of β.
+// KernelSum returns k(X, Z)·β. It skips the points of Z for which β is 0.
 func KernelSum(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, beta []float64) ([]float64, error) {
 	var list []int
 	var kept []float64
@@ -322,7 +322,7 @@ func KernelSum(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points
 	return out, b.Download(numeric.Column(out), m)
 }
 
-// mayRise and mayFall report whether s_i α_i may increase, or decrease.
+// mayRise reports whether s_i α_i may increase, and mayFall whether it may decrease.
 func (s *smo) mayRise(i int) bool {
 	if s.sign[i] > 0 {
 		return s.alpha[i] < s.c[i]
@@ -337,7 +337,7 @@ func (s *smo) mayFall(i int) bool {
 	return s.alpha[i] < s.c[i]
 }
 
-// violation sets v and returns the largest v of the variables that may increase, and the
+// violation computes v and returns the largest v of the variables that may increase, and the
 // smallest v of the variables that may decrease.
 func (s *smo) violation() (most, least float64) {
 	most, least = math.Inf(-1), math.Inf(1)
@@ -354,8 +354,8 @@ func (s *smo) violation() (most, least float64) {
 	return most, least
 }
 
-// optimize runs working sets until the rows in use are optimal within tol, also after shrinking
-// changed which rows are in use, or until MaxIter steps were made.
+// optimize runs working sets until the rows in use are optimal within tol or MaxIter steps have
+// been taken. In between, shrinking may change the rows in use.
 func (s *smo) optimize() error {
 	for {
 		most, least := s.violation()
@@ -426,7 +426,7 @@ func (s *smo) choose(most, least float64) []int {
 			add(down[k])
 		}
 	}
-	for _, i := range s.last { // free variables are taken first
+	for _, i := range s.last { // free variables are selected first
 		if s.mayRise(i) && s.mayFall(i) {
 			add(i)
 		}
@@ -446,7 +446,7 @@ func countedInts(n int) []int {
 	return list
 }
 
-// workOn minimizes over a working set and updates F.
+// workOn minimizes over the variables of a working set and updates F.
 func (s *smo) workOn(set []int, gap float64) error {
 	rows := make([]int, 0, len(set))
 	seen := make([]bool, s.n)
@@ -460,10 +460,10 @@ func (s *smo) workOn(set []int, gap float64) error {
 		return err
 	}
 	w := newWorking(s, set)
-	// The set's tolerance is a tenth of the current violation, but not below tol.
+	// The tolerance within the set is a tenth of the current violation, but at least Tol/2.
 	steps := w.minimize(max(gap/10, s.set.Tol/2), 100*len(set))
 	s.steps += steps
-	// A row with two variables is updated once.
+	// The changes of the two variables of a row are added up, so that the row is used once.
 	moved := make([]float64, s.n)
 	for a, i := range set {
 		moved[s.row(i)] += w.moved[a]
@@ -482,8 +482,8 @@ func (s *smo) workOn(set []int, gap float64) error {
 	return nil
 }
 
-// shrinkRows is the number of rows from which shrinking pays, and shrinkAfter the number of
-// consecutive sets in which a row must have been superfluous.
+// shrinkRows is the minimum number of rows for which shrinking saves time, and shrinkAfter is the
+// number of consecutive sets after which a removable row is removed.
 const (
 	shrinkRows  = 2000
 	shrinkAfter = 3
@@ -537,7 +537,7 @@ func (s *smo) put() {
 	}
 }
 
-// unshrink restores all rows and computes F where it was not updated.
+// unshrink restores all rows and computes F of the rows that were removed.
 func (s *smo) unshrink() error {
 	s.put()
 	kept, at := s.f, s.at
@@ -570,10 +570,10 @@ func (s *smo) unshrink() error {
 	return nil
 }
 
-// result reads the solution.
+// result returns the solution.
 func (s *smo) result() (*Result, error) {
 	s.close()
-	if s.full.Inside { // F as predictions compute it, since sums over steps accumulate rounding errors
+	if s.full.Inside { // F is computed as in predictions, because sums over steps accumulate rounding errors
 		f, err := KernelSum(s.b, s.full.Kernel, s.x, s.x, s.beta())
 		if err != nil {
 			return nil, err
@@ -582,7 +582,7 @@ func (s *smo) result() (*Result, error) {
 	}
 	most, least := s.violation()
 	res := &Result{Beta: s.beta(), Steps: s.steps, Rows: s.rows, Passes: s.passes, Gap: s.gap, Tol: s.set.Tol}
-	// b is the mean of v over the free variables, where elements of v differ by at most tol.
+	// b is the mean of v over the free variables, whose v differ by at most tol.
 	sum, free := 0.0, 0
 	for i, v := range s.v {
 		if s.mayRise(i) && s.mayFall(i) {
@@ -602,7 +602,7 @@ func (s *smo) result() (*Result, error) {
 		res.Intercept = (most + least) / 2
 	}
 	if s.full.Inside && !math.IsInf(most, 0) {
-		// v is −F. The rounding error of a sum of as many terms is added.
+		// v is −F. The rounding error of a sum with the number of terms of F is added.
 		terms, size := 0, 0.0
 		for r, beta := range res.Beta {
 			if beta != 0 {
@@ -621,9 +621,9 @@ func (s *smo) result() (*Result, error) {
 }
 
 // duality returns the duality gap: the objective of the primal minus that of the dual. The primal
-// is evaluated at f and b, or at tf and tb if it is smaller there. t is the smallest number ≥ 1 at
-// which two classes have no loss, because for a large c_i even a small loss costs much. With the
-// slopes g_i = t s_i(F_i + b) + p_i the gap is
+// is evaluated at f and b, or at tf and tb if its value is smaller there. t is the smallest number
+// ≥ 1 for which a machine of two classes has no loss. For a large c_i even a small loss increases
+// the primal much. With the slopes g_i = t s_i(F_i + b) + p_i the gap is
 //
 //	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)
 func (s *smo) duality(res *Result) float64 {

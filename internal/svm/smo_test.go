@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestCouple: from consistent probabilities of pairs, couple recovers the probabilities of the
-// classes.
+// TestCouple checks that couple recovers the probabilities of the classes from consistent
+// probabilities of pairs.
 func TestCouple(t *testing.T) {
 	for _, want := range [][]float64{{0.2, 0.3, 0.5}, {0.7, 0.1, 0.1, 0.1}, {0.01, 0.04, 0.15, 0.3, 0.5}} {
 		k := len(want)
@@ -32,8 +32,8 @@ func TestCouple(t *testing.T) {
 	}
 }
 
-// TestSigmoid: for separable values Platt's targets keep the slope finite; for values without
-// information the probability is the share of the class.
+// TestSigmoid checks that Platt's targets keep the slope finite for separable values, and that for
+// values without information the probability is the mean of the targets.
 func TestSigmoid(t *testing.T) {
 	a, b := sigmoid([]float64{-1, -1, 1, 1}, []float64{-1, -1, 1, 1}, []float64{1, 1, 1, 1})
 	// By symmetry B = 0, and the fit has the targets 3/4 and 1/4 at ±1: A = −log 3.
@@ -42,13 +42,13 @@ func TestSigmoid(t *testing.T) {
 	}
 	values, sign, weight := make([]float64, 8), []float64{1, 1, 1, 1, 1, 1, -1, -1}, slices.Repeat([]float64{1}, 8)
 	a, b = sigmoid(values, sign, weight)
-	// The mean of the targets: (6·7/8 + 2·1/4)/8.
+	// The mean of the targets is (6·7/8 + 2·1/4)/8.
 	share := (6*7./8 + 2./4) / 8
 	if p := 1 / (1 + math.Exp(b)); math.Abs(p-share) > 1e-5 {
 		t.Errorf("got %v, %v: %v", a, b, p)
 	}
-	// Small and large values of the wrong sign have the same constant probability (scikit-learn
-	// #13211: there the probability falls while the value rises).
+	// For small and large values that are negatively related to the classes, the probability is the
+	// same constant (in scikit-learn it decreases with the value: #13211).
 	for _, scale := range []float64{1e-9, 1, 1e9} {
 		for i, s := range sign {
 			values[i] = -s * scale * float64(1+i%3)
@@ -58,7 +58,7 @@ func TestSigmoid(t *testing.T) {
 			t.Errorf("scale %v: got %v, %v: %v", scale, a, b, p)
 		}
 	}
-	// A is in the inverse unit of the values, and weights count as repetitions.
+	// A has the inverse unit of the values, and a weight has the same effect as repetitions.
 	values = []float64{-2, -1, 0.5, 1, -0.5, 3, 0.2, -1}
 	want, wantB := sigmoid(values, sign, weight)
 	for _, scale := range []float64{1e-9, 1e-3, 1e9} {

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// PairValues sets values to the decision values of the machines of K classes, in the order of
-// At. b holds their intercepts. Row a of sums, K×(K−1), holds the sums over the support vectors of
+// PairValues sets values to the decision values of the machines of K classes, in the order of At. b
+// holds their intercepts. sums is K×(K−1). Its row a holds the sums over the support vectors of
 // class a, one for each machine of this class.
 func PairValues(values, sums, b []float64, k int) {
 	for a := range k {
@@ -20,10 +20,10 @@ func PairValues(values, sums, b []float64, k int) {
 	}
 }
 
-// Votes sets votes to the number of pairs that each of K > 2 classes wins, by the values of the
-// machines in the order of At, plus s/3(|s|+1), where s is the sum of the class's values over
-// its pairs. The second term, as in scikit-learn, only breaks ties. A sum that overflows counts
-// as the largest number.
+// Votes sets votes, for each of K > 2 classes, to the number of pairs for which the class is
+// predicted, plus s/(3(|s|+1)), where s is the sum of the values of the class over its pairs. pairs
+// holds the values of the machines in the order of At. As in scikit-learn, the second term only
+// breaks ties. A sum that overflows is replaced by the largest float64.
 func Votes(votes, pairs []float64) {
 	k := len(votes)
 	sums := make([]float64, k)
@@ -54,7 +54,7 @@ func Probabilities(p, pairs, a, b []float64) {
 	for i := range k {
 		for j := i + 1; j < k; j++ {
 			at := At(i, j, k)
-			// Never exactly 0 or 1, so that one pair does not decide alone.
+			// The probability is never exactly 0 or 1, so that a single pair does not determine the result.
 			second := min(max(1/(1+elementary.Exp(a[at]*pairs[at]+b[at])), 1e-7), 1-1e-7)
 			r.Set(j, i, second)
 			r.Set(i, j, 1-second)

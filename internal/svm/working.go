@@ -4,7 +4,7 @@ import (
 	"math"
 )
 
-// working is a working set of SMO: q variables and their block of K.
+// working is a working set of SMO with q variables and their block of K.
 type working struct {
 	k     []float64 // q×q
 	diag  []float64
@@ -13,13 +13,13 @@ type working struct {
 	moved []float64 // change of s_i α_i
 	sign  []float64
 	c     []float64
-	rise  []bool // whether s_i α_i may become larger
-	fall  []bool // whether s_i α_i may become smaller
+	rise  []bool // whether s_i α_i may increase
+	fall  []bool // whether s_i α_i may decrease
 	q     int
 }
 
-// curvature replaces a curvature that is not positive, as in LIBSVM: k need not be positive
-// semi-definite, and rows may be equal.
+// curvature replaces a curvature that is not positive, as in LIBSVM, because k need not be positive
+// semidefinite and rows may be equal.
 const curvature = 1e-12
 
 func newWorking(s *smo, set []int) *working {
@@ -90,7 +90,7 @@ func (w *working) partner(i int) (int, float64) {
 		if a <= 0 {
 			a = curvature
 		}
-		// d²/a > best, mostly without a division.
+		// Test d²/a > best without a division.
 		if d*d > best*a {
 			j, best = b, d*d/a
 		}
@@ -98,8 +98,8 @@ func (w *working) partner(i int) (int, float64) {
 	return j, least
 }
 
-// move makes the optimal step of the pair within the bounds, and returns the variable that
-// increases next, or −1.
+// move takes the optimal step of the pair within the bounds. It returns the variable that may
+// increase with the largest v, or −1.
 func (w *working) move(i, j int) int {
 	ki, kj := w.k[i*w.q:][:w.q], w.k[j*w.q:][:w.q]
 	a := w.diag[i] + w.diag[j] - 2*ki[j]
@@ -123,7 +123,8 @@ func (w *working) move(i, j int) int {
 	return next
 }
 
-// room returns the distance of s_i α_i to its bound in the given direction.
+// room returns the distance of s_i α_i from its upper bound if rise is set, and from its lower
+// bound otherwise.
 func (w *working) room(i int, rise bool) float64 {
 	if rise == (w.sign[i] > 0) {
 		return w.c[i] - w.alpha[i]
@@ -131,10 +132,10 @@ func (w *working) room(i int, rise bool) float64 {
 	return w.alpha[i]
 }
 
-// shift adds t to s_i α_i; at a bound it is set to the bound exactly.
+// shift adds t to s_i α_i. If bound is set, α_i is set exactly to its bound.
 func (w *working) shift(i int, t float64, bound bool) {
 	w.moved[i] += t
-	up := (t > 0) == (w.sign[i] > 0) // α grows
+	up := (t > 0) == (w.sign[i] > 0) // α increases
 	switch {
 	case bound && up:
 		w.alpha[i] = w.c[i]

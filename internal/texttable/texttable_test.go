@@ -2,8 +2,8 @@ package texttable
 
 import "testing"
 
-// TestFormat: columns are aligned on a terminal for any widths of their characters, and no line
-// ends in spaces.
+// TestFormat checks that columns are aligned on a terminal for characters of every width, and that
+// no line ends in spaces.
 func TestFormat(t *testing.T) {
 	for _, test := range []struct {
 		name, align string
@@ -26,7 +26,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestFormatLeavesRows checks that the given rows are not changed.
+// TestFormatLeavesRows checks that Format does not change its argument.
 func TestFormatLeavesRows(t *testing.T) {
 	rows := [][]string{{"\x1b", "a"}}
 	Format("lr", rows)

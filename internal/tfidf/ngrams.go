@@ -7,15 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// grams makes the n-grams of documents, one document after another. Its Params are complete.
+// grams computes the n-grams of documents, one document at a time. Its Params have no zeros that
+// stand for defaults.
 type grams struct {
 	Params
 	text   []byte
 	starts []int // starts of the characters or words in text, and the end of text
 }
 
-// of calls use with each n-gram of a document, including repetitions. The n-gram shares memory with
-// a longer string.
+// of calls use with each n-gram of a document, including repetitions. The n-gram may share memory
+// with a longer string.
 func (g *grams) of(document string, use func(gram string)) {
 	g.text, g.starts = g.text[:0], g.starts[:0]
 	if g.KeepCase {
@@ -35,8 +36,8 @@ func (g *grams) of(document string, use func(gram string)) {
 	}
 }
 
-// words calls use with the n-grams of words, which are two or more characters of \w of Python's
-// regular expressions, joined by a space.
+// words calls use with the n-grams of words, joined by spaces. A word is two or more characters
+// that match \w in Python's regular expressions.
 func (g *grams) words(document string, use func(gram string)) {
 	begin, length := 0, 0
 	add := func(end int) {
@@ -80,8 +81,8 @@ func (g *grams) characters(text string, use func(gram string)) {
 	}
 }
 
-// padded calls use with the n-grams of characters of a word between spaces. A word that is shorter
-// than every n counts once as a whole.
+// padded calls use with the n-grams of characters of a word with a space before and after it. If
+// this text is not longer than the smallest n, use is called once with the whole text.
 func (g *grams) padded(word string, use func(gram string)) {
 	length, largest := utf8.RuneCountInString(word), g.MaxN
 	if length < g.MinN {
@@ -93,7 +94,7 @@ func (g *grams) padded(word string, use func(gram string)) {
 	g.MaxN = largest
 }
 
-// isWord reports whether r matches \w: a letter, a number in the sense of Unicode, or an underscore.
+// isWord reports whether r matches \w: whether it is a letter, a Unicode number, or an underscore.
 func isWord(r rune) bool {
 	if r < utf8.RuneSelf {
 		return 'a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '_'
@@ -101,11 +102,11 @@ func isWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r)
 }
 
-// isSpace reports whether r is white space for Python, whose \s has four control characters more
-// than Unicode's property White_Space.
+// isSpace reports whether r is white space in Python, whose \s includes four control characters in
+// addition to the Unicode property White_Space.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
 
-// collapse replaces every two or more characters of white space by one space.
+// collapse replaces each run of two or more white-space characters by one space.
 func collapse(text string) string {
 	var b strings.Builder
 	run, last := 0, rune(0)
@@ -157,7 +158,8 @@ func lower(text string) string {
 }
 
 // endsWord reports whether a letter between two texts is at the end of a word (Unicode, section 3.13,
-// Final_Sigma): a cased letter is before it and none after it, ignoring case-ignorable characters.
+// Final_Sigma): a cased letter precedes it and no cased letter follows it, ignoring case-ignorable
+// characters.
 func endsWord(before, after string) bool {
 	cased := false
 	for len(before) > 0 {

@@ -1,6 +1,6 @@
-// Package tfidf makes features of texts: the n-grams of words or characters of each text, weighted by
-// the term frequency and the inverse document frequency (Salton and Buckley 1988). The numbers are
-// those of TfidfVectorizer of scikit-learn with the same settings.
+// Package tfidf computes features of texts: the n-grams of words or characters of each text, weighted
+// by the term frequency and the inverse document frequency (Salton and Buckley 1988). The features
+// equal those of scikit-learn's TfidfVectorizer with the same settings.
 package tfidf
 
 import (
@@ -23,7 +23,7 @@ import (
 type Analyzer string
 
 const (
-	Word   Analyzer = "word"    // words: two or more letters, digits and underscores
+	Word   Analyzer = "word"    // words of two or more letters, digits and underscores
 	Char   Analyzer = "char"    // characters
 	CharWB Analyzer = "char_wb" // characters inside words, which are padded with a space on both sides
 )
@@ -31,18 +31,18 @@ const (
 // Analyzers returns all analyzers.
 func Analyzers() []Analyzer { return []Analyzer{Word, Char, CharWB} }
 
-// Params are the settings. The zero value makes a feature of each word, in lower case.
+// Params holds the settings. With the zero value each word, in lower case, is a feature.
 type Params struct {
-	Analyzer    Analyzer `json:"analyzer,omitempty"`     // "": Word
-	MinN        int      `json:"min_n,omitempty"`        // the smallest n of the n-grams; 0: 1
-	MaxN        int      `json:"max_n,omitempty"`        // the largest n; 0: MinN
-	MinDF       float64  `json:"min_df,omitempty"`       // n-grams in fewer texts are ignored: a number of texts, or below 1 a share of the texts
-	MaxFeatures int      `json:"max_features,omitempty"` // the n-grams with the most occurrences in all texts are kept, ties in the order of the n-grams; 0: all
+	Analyzer    Analyzer `json:"analyzer,omitempty"`     // the unit of the n-grams; "" means Word
+	MinN        int      `json:"min_n,omitempty"`        // the smallest n of the n-grams; 0 means 1
+	MaxN        int      `json:"max_n,omitempty"`        // the largest n; 0 means MinN
+	MinDF       float64  `json:"min_df,omitempty"`       // n-grams in fewer texts are ignored; a number of texts, or if below 1 a fraction of the texts
+	MaxFeatures int      `json:"max_features,omitempty"` // maximum number of n-grams, those with the most occurrences in all texts, or of equally frequent ones the first in order; 0 means no limit
 	Sublinear   bool     `json:"sublinear,omitempty"`    // 1 + log(tf) replaces the term frequency tf
 	KeepCase    bool     `json:"keep_case,omitempty"`    // texts are not converted to lower case
 }
 
-// maxN is the largest n: the number of different n-grams grows with it.
+// maxN is the largest n. It is limited because the number of distinct n-grams grows with n.
 const maxN = 20
 
 // maxMinDF is the largest MinDF, above which not every integer is a float64.
@@ -72,7 +72,7 @@ func (p Params) Check() error {
 	return nil
 }
 
-// minTexts returns the number of texts, of n, that an n-gram must be in.
+// minTexts returns the minimum number of texts, out of n, that must contain an n-gram.
 func (p Params) minTexts(n int) float64 {
 	if p.MinDF < 1 {
 		return p.MinDF * float64(n)
@@ -104,7 +104,7 @@ func (v *Vocabulary) IDF(i int) float64 {
 	return elementary.Log(float64(1+v.Texts)/float64(1+v.DF[i])) + 1
 }
 
-// Nonzeros returns the number of features of the training texts that are not 0.
+// Nonzeros returns the number of nonzero features of the training texts.
 func (v *Vocabulary) Nonzeros() int64 {
 	var n int64
 	for _, texts := range v.DF {
@@ -114,7 +114,7 @@ func (v *Vocabulary) Nonzeros() int64 {
 }
 
 // Check returns nil if Learn could have returned v, or an error that names the first fault. Only the
-// first call reads the vocabulary.
+// first call examines the vocabulary; later calls return its result.
 func (v *Vocabulary) Check() error {
 	v.once.Do(func() {
 		if v.fault = v.check(); v.fault != nil {
@@ -151,18 +151,18 @@ func (v *Vocabulary) check() error {
 	return nil
 }
 
-// use counts an n-gram in the training texts.
+// use holds the counts of an n-gram in the training texts.
 type use struct {
 	texts int32 // number of texts with the n-gram
 	times int64 // number of its occurrences in all texts
 }
 
-// shards is the number of maps that the counts are split into, so that workers seldom wait for one
-// another.
+// shards is the number of maps among which the counts are divided, so that workers seldom wait for
+// each other.
 const shards = 256
 
-// Learn returns the vocabulary of texts. An n-gram is stored once, whatever the number of texts and
-// of workers.
+// Learn returns the vocabulary of texts. Each n-gram is stored once, regardless of the numbers of
+// texts and workers.
 func Learn(texts []string, p Params) (*Vocabulary, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 				u := c.uses[gram]
 				if u == nil {
 					u = &use{}
-					c.uses[strings.Clone(gram)] = u // not a part of the whole text
+					c.uses[strings.Clone(gram)] = u // Clone, so that the key does not keep the whole text in memory
 				}
 				u.texts++
 				u.times += times
@@ -231,7 +231,8 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 	return v, nil
 }
 
-// each calls the functions that worker makes with 0 to n − 1, on all processors.
+// each runs functions that worker returns on all processors, and passes each of the numbers 0 to n
+// − 1 to one of them.
 func each(n int, worker func() func(i int)) {
 	var next atomic.Int64
 	var running sync.WaitGroup
@@ -253,7 +254,7 @@ func each(n int, worker func() func(i int)) {
 	running.Wait()
 }
 
-// A Row makes the features of texts, one text after another.
+// A Row computes the features of texts, one text at a time.
 type Row struct {
 	v     *Vocabulary
 	grams grams
@@ -268,9 +269,9 @@ func (v *Vocabulary) NewRow() (*Row, error) {
 	return &Row{v: v, grams: grams{Params: v.complete()}}, nil
 }
 
-// Append appends the columns and the values of the features of a text that are not 0, in increasing
-// order of the columns. The first feature has the column first. The values have the ℓ₂ norm 1,
-// unless the text has no n-gram of the vocabulary.
+// Append appends the columns and the values of the nonzero features of a text, in increasing order
+// of the columns. Feature 0 has the column first. The values have the ℓ₂ norm 1, unless the text
+// has no n-gram of the vocabulary.
 func (r *Row) Append(text string, first int, columns []int32, values []float64) ([]int32, []float64) {
 	r.found = r.found[:0]
 	r.grams.of(text, func(gram string) {

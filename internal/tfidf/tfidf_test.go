@@ -26,7 +26,7 @@ var odd = []string{
 	"a\u0000b nul", "don't 'quote' \u2019tis", "x", "  lead and trail  ",
 }
 
-// settings are compared with scikit-learn; the names are those of its parameters.
+// settings lists the settings that are compared with scikit-learn. The names are those of its parameters.
 var settings = []struct {
 	params Params
 	python string
@@ -40,7 +40,7 @@ var settings = []struct {
 	{Params{Analyzer: CharWB, MinN: 4, MaxN: 6, Sublinear: true}, "analyzer='char_wb', ngram_range=(4,6), sublinear_tf=True"},
 }
 
-// corpus returns the odd texts, and sentences of a few words, so that n-grams occur in several
+// corpus returns the texts in odd, and sentences of a few words whose n-grams occur in several
 // texts.
 func corpus() []string {
 	words := strings.Fields("the a cat dog Sat sat on mat mats it's running RUNS free call now 0800 txt £100 prize the the")
@@ -64,8 +64,8 @@ type result struct {
 	Data            []float64
 }
 
-// scikitLearn returns the result for each of the settings: the first texts are learned, all of them
-// become features.
+// scikitLearn returns the result for each of the settings. The vocabulary is learned from the first
+// texts, whose number is learned, and all texts become features.
 func scikitLearn(t *testing.T, texts []string, learned int) (list []result) {
 	in, err := json.Marshal(texts)
 	if err != nil {
@@ -100,7 +100,7 @@ print(json.dumps(out))
 // checkEqual compares vocabularies, weights and features with those of scikit-learn.
 func checkEqual(t *testing.T, texts []string, learned int, list []result) {
 	t.Helper()
-	// A logarithm, products and a norm: a few units in the last place of each.
+	// A feature has errors of a few units in the last place from a logarithm, products and a norm.
 	const tol = 1e-12
 	for k, s := range settings {
 		want := list[k]
@@ -159,8 +159,8 @@ func checkEqual(t *testing.T, texts []string, learned int, list []result) {
 	}
 }
 
-// TestEqualsScikitLearn compares with the scikit-learn of this machine, on texts that were learned and
-// on others.
+// TestEqualsScikitLearn compares the results with those of the installed scikit-learn, on texts from
+// which the vocabulary was learned and on other texts.
 func TestEqualsScikitLearn(t *testing.T) {
 	texts := corpus()
 	learned := len(texts) - 60
@@ -169,7 +169,8 @@ func TestEqualsScikitLearn(t *testing.T) {
 
 var update = flag.Bool("update", false, "write testdata/sklearn.json.gz with the scikit-learn of this machine")
 
-// TestEqualsSavedScikitLearn compares with results of scikit-learn 1.2.1, for machines without it.
+// TestEqualsSavedScikitLearn compares the results with saved results of scikit-learn 1.2.1, for
+// machines without scikit-learn.
 func TestEqualsSavedScikitLearn(t *testing.T) {
 	const name, learned = "testdata/sklearn.json.gz", 28
 	texts := corpus()[:32]
@@ -225,7 +226,7 @@ func TestWorkersDoNotChangeResults(t *testing.T) {
 }
 
 // TestClosedForm checks the weights of two texts by hand: the word aa is in both texts, and bb is
-// twice in one of them.
+// in one text twice.
 func TestClosedForm(t *testing.T) {
 	v, err := Learn([]string{"aa bb BB", "Aa"}, Params{})
 	if err != nil {
@@ -246,7 +247,8 @@ func TestClosedForm(t *testing.T) {
 	}
 }
 
-// TestMaxFeatures checks that the most frequent n-grams are kept, ties by their order.
+// TestMaxFeatures checks that the most frequent n-grams are selected, and of equally frequent
+// n-grams the first in order.
 func TestMaxFeatures(t *testing.T) {
 	v, err := Learn([]string{"cc cc cc bb aa", "dd dd"}, Params{MaxFeatures: 3})
 	if err != nil {
@@ -304,7 +306,7 @@ func TestCheckFindsForgedVocabularies(t *testing.T) {
 	}
 }
 
-// BenchmarkLearnAndTransform learns the words of texts and makes their features.
+// BenchmarkLearnAndTransform times learning a vocabulary of words from texts and computing their features.
 func BenchmarkLearnAndTransform(b *testing.B) {
 	texts := slices.Repeat(corpus(), 20)
 	for b.Loop() {
