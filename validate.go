@@ -187,7 +187,8 @@ func LassoPath(ctx context.Context, l learners.Lasso, x, y mat.Matrix, lambdas [
 }
 
 // Gram returns the matrix of k(x_i, z_j) for the rows of x and z; if z is nil, it uses x for z.
-// gonum.Dense converts the result to a *mat.Dense without a copy. Only o.Device is used.
+// A backend.CSR stays sparse. gonum.Dense converts the result to a *mat.Dense without a copy. Only
+// o.Device is used.
 func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (backend.Host[float64], error) {
 	none := backend.Host[float64]{}
 	if err := o.only("gram"); err != nil {
@@ -197,18 +198,28 @@ func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (ba
 	if err != nil {
 		return none, err
 	}
-	hx, err := gonum.Host("x", x)
+	points := func(name string, m mat.Matrix) (backend.Points, error) {
+		if c, ok := m.(backend.CSR[float64]); ok {
+			return c, nil
+		}
+		h, err := gonum.Host(name, m)
+		if err != nil {
+			err = fmt.Errorf("mercer: gram: %w", err)
+		}
+		return h, err
+	}
+	px, err := points("x", x)
 	if err != nil {
-		return none, fmt.Errorf("mercer: gram: %w", err)
+		return none, err
 	}
 	if z == nil {
-		return backend.GramMatrix(ctx, dev, k, hx)
+		return backend.GramMatrix(ctx, dev, k, px)
 	}
-	hz, err := gonum.Host("z", z)
+	pz, err := points("z", z)
 	if err != nil {
-		return none, fmt.Errorf("mercer: gram: %w", err)
+		return none, err
 	}
-	return backend.CrossGramMatrix(ctx, dev, k, hx, hz)
+	return backend.CrossGramMatrix(ctx, dev, k, px, pz)
 }
 
 // samples returns x, a backend.CSR as it is, and y as row-major matrices.

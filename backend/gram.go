@@ -7,8 +7,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// GramMatrix returns K_ij = k(x_i, x_j), both triangles, computed on dev.
-func GramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x Host[float64]) (Host[float64], error) {
+// Points are the rows of a Host or a CSR of float64.
+type Points interface{ Dims() (rows, cols int) }
+
+// GramMatrix returns K_ij = k(x_i, x_j), both triangles, computed on dev. A CSR stays sparse if the
+// device has sparse matrices.
+func GramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x Points) (Host[float64], error) {
 	out, err := gramMatrix(ctx, dev, k, x, nil)
 	for i := range out.Rows {
 		for j, v := range out.Row(i)[:i] {
@@ -18,52 +22,67 @@ func GramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x Host[float6
 	return out, err
 }
 
-// CrossGramMatrix returns K_ij = k(x_i, z_j), computed on dev.
-func CrossGramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Host[float64]) (Host[float64], error) {
-	return gramMatrix(ctx, dev, k, x, &z)
+// CrossGramMatrix returns K_ij = k(x_i, z_j), computed on dev; see GramMatrix.
+func CrossGramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) (Host[float64], error) {
+	return gramMatrix(ctx, dev, k, x, z)
 }
 
 // gramMatrix is CrossGramMatrix, or the lower triangle of GramMatrix where z is nil.
-func gramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x Host[float64], z *Host[float64]) (Host[float64], error) {
+func gramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) (Host[float64], error) {
 	none := Host[float64]{}
 	if k == nil {
 		return none, fmt.Errorf("backend: gram: the kernel is nil")
 	}
-	if err := k.Check(x.Cols); err != nil {
+	n, d := x.Dims()
+	if err := k.Check(d); err != nil {
 		return none, err
 	}
-	if z != nil && z.Cols != x.Cols {
-		return none, fmt.Errorf("backend: gram: x has %d columns, z %d", x.Cols, z.Cols)
-	}
 	b := dev.F64().With(ctx, nil)
-	place := func(name string, points Host[float64]) (Matrix[float64], error) {
-		if err := CheckPoints(k, "backend: gram: "+name, points); err != nil {
-			return nil, err
-		}
-		return Place(b, points)
-	}
-	px, err := place("x", x)
+	px, err := placePoints(b, k, "backend: gram: x", x)
 	if err != nil {
 		return none, err
 	}
 	defer px.Free()
 	pz := px
 	if z != nil {
-		if pz, err = place("z", *z); err != nil {
+		if _, cols := z.Dims(); cols != d {
+			return none, fmt.Errorf("backend: gram: x has %d columns, z %d", d, cols)
+		}
+		if pz, err = placePoints(b, k, "backend: gram: z", z); err != nil {
 			return none, err
 		}
 		defer pz.Free()
 	}
 	m, _ := pz.Dims()
-	values, err := b.New(x.Rows, m)
+	values, err := b.New(n, m)
 	if err != nil {
 		return none, err
 	}
 	defer values.Free()
 	b.Gram(values, k, px, pz)
-	out := NewHost[float64](x.Rows, m)
+	out := NewHost[float64](n, m)
 	if err := b.Download(out, values); err != nil {
 		return none, err
 	}
 	return out, nil
+}
+
+// placePoints returns the points on b's device after a check against the rule of the kernel.
+func placePoints(b Backend[float64], k kernels.Kernel, name string, points Points) (Matrix[float64], error) {
+	switch x := points.(type) {
+	case Host[float64]:
+		if err := CheckPoints(k, name, x); err != nil {
+			return nil, err
+		}
+		return Place(b, x)
+	case CSR[float64]:
+		if err := x.Check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := CheckSparsePoints(k, name, x); err != nil {
+			return nil, err
+		}
+		return PlaceSparse(b, x)
+	}
+	return nil, fmt.Errorf("%s is a %T, not a Host or a CSR of float64", name, points)
 }

@@ -22,3 +22,18 @@ func CheckPoints(k kernels.Kernel, name string, x Host[float64]) error {
 	}
 	return nil
 }
+
+// CheckSparsePoints is CheckPoints for sparse points.
+func CheckSparsePoints(k kernels.Kernel, name string, x CSR[float64]) error {
+	rule := kernels.SparsePointRule(k, x.Cols)
+	if rule == nil {
+		return nil
+	}
+	for i := range x.Rows {
+		columns, values := x.Row(i)
+		if err := rule(kernels.SparsePoint[float64]{Columns: columns, Values: values}); err != nil {
+			return fmt.Errorf("%s: row %d: %w", name, i+1, err)
+		}
+	}
+	return nil
+}

@@ -3,7 +3,9 @@ package learners
 import (
 	"slices"
 
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/svm"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -23,6 +25,42 @@ type Parts struct {
 	// point in the machines of its class and each other class.
 	Coef      *mat.Dense
 	Intercept []float64 // b, with an entry for each column of Coef or each machine
+
+	counts []float64 // of an SVC: the number of points of each class
+}
+
+// Weights returns the weights W of the features in f(x) = xᵀW + b for a model of the linear kernel with
+// sparse points: w has a column for each entry of Intercept, and a row for each feature in the list
+// features, which are the features that some point stores. w is nil for other models.
+func (p Parts) Weights() (features []int32, w *mat.Dense) {
+	x, sparse := p.Points.(backend.CSR[float64])
+	if _, linear := p.Kernel.(kernels.Linear); !sparse || !linear || p.Coef == nil {
+		return nil, nil
+	}
+	coef := p.Coef
+	if classes := len(p.counts); classes > 2 {
+		coef = mat.NewDense(x.Rows, len(p.Intercept), nil)
+		i := 0
+		for c, count := range p.counts {
+			for last := i + int(count); i < last; i++ {
+				for other := range c {
+					coef.Set(i, svm.At(other, c, classes), p.Coef.At(i, other))
+				}
+				for other := c + 1; other < classes; other++ {
+					coef.Set(i, svm.At(c, other, classes), p.Coef.At(i, other-1))
+				}
+			}
+		}
+	}
+	used, features := numeric.SparsePoints(x).Used()
+	if features == nil {
+		for j := range used.Cols {
+			features = append(features, int32(j))
+		}
+	}
+	raw := coef.RawMatrix()
+	h := used.Weights(backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data})
+	return features, mat.NewDense(h.Rows, h.Cols, h.Data)
 }
 
 // PartsOf returns the parts of a model.
@@ -52,7 +90,7 @@ func (r *trainingSet) parts() Parts {
 }
 
 func (m *SVCModel) parts() Parts {
-	return Parts{Kernel: m.kernel, Points: copyOfPoints(m.points), Coef: denseOf(m.coef), Intercept: slices.Clone(m.b)}
+	return Parts{Kernel: m.kernel, Points: copyOfPoints(m.points), Coef: denseOf(m.coef), Intercept: slices.Clone(m.b), counts: m.counts}
 }
 
 func (m *FourierRidgeModel) parts() Parts {

@@ -13,18 +13,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/atomicfile"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/gram"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
+	"github.com/spf13/cobra"
 )
 
 // The maps of --features.
@@ -155,7 +154,7 @@ func (f *gramCommandFlags) check() error {
 // gramRows are rows in the form that the kernel takes; for a Gram matrix they are its rows.
 type gramRows struct {
 	table *dataset.Table
-	x     *mat.Dense
+	x     numeric.Points
 	texts []string
 }
 
@@ -164,8 +163,8 @@ func (r gramRows) len() int { return r.table.Rows() }
 // at returns some of the rows.
 func (r gramRows) at(rows []int) gramRows {
 	part := gramRows{table: r.table.Select(rows)}
-	if r.x != nil {
-		part.x = rowsAt(r.x, rows)
+	if r.x.Rows > 0 {
+		part.x = r.x.Take(rows)
 	}
 	for _, i := range rows {
 		if r.texts != nil {
@@ -182,13 +181,22 @@ type gramWork struct {
 	dev    backend.Device
 	f      *gramCommandFlags
 	kernel kernels.Kernel
+	free   int64 // bytes
+}
+
+// room returns an error if a matrix of features exceeds the memory.
+func (w gramWork) room(rows gramRows, n, d int) error {
+	if need := numeric.Bytes(numeric.Elements(n, d)); need > w.free {
+		return fmt.Errorf("%s: %w: the features take %s, but only %s may be used", rows.table.Source, backend.ErrMemory, humanBytes(need), humanBytes(w.free))
+	}
+	return nil
 }
 
 // values returns the kernel matrix of rows with others, or with nil of rows with themselves.
 func (w gramWork) values(rows gramRows, others *gramRows) (k backend.Host[float64], err error) {
 	switch {
 	case w.f.gram:
-		k = hostOf(mat.DenseCopyOf(rows.x))
+		k = rows.x.Kept(nil).Dense // a copy
 		if others == nil {
 			err = gram.Check(k)
 		}
@@ -201,9 +209,9 @@ func (w gramWork) values(rows gramRows, others *gramRows) (k backend.Host[float6
 			k, err = w.f.objects.kernel.Cross(w.ctx, rows.texts, others.texts, w.a.objectOptions(p))
 		}
 	case others == nil:
-		k, err = backend.GramMatrix(w.ctx, w.dev, w.kernel, hostOf(rows.x))
+		k, err = backend.GramMatrix(w.ctx, w.dev, w.kernel, rows.x.Matrix())
 	default:
-		k, err = backend.CrossGramMatrix(w.ctx, w.dev, w.kernel, hostOf(rows.x), hostOf(others.x))
+		k, err = backend.CrossGramMatrix(w.ctx, w.dev, w.kernel, rows.x.Matrix(), others.x.Matrix())
 	}
 	if err != nil {
 		return k, err
@@ -223,11 +231,7 @@ func (w gramWork) diag(rows gramRows) ([]float64, error) {
 	if w.f.objects.kernel != nil {
 		return w.f.objects.kernel.Diag(w.ctx, rows.texts, objects.Options{Threads: w.a.threads})
 	}
-	diag := make([]float64, rows.len())
-	for i := range diag {
-		diag[i] = kernels.Diag(w.kernel, rows.x.RawRowView(i))
-	}
-	return diag, nil
+	return rows.x.Diagonal(w.kernel), nil
 }
 
 // distances replaces the values k of rows with train by ‖φ(x) − φ(z)‖.
@@ -263,28 +267,30 @@ func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err
 	}
 	switch w.f.features {
 	case "exact":
-		_, d := rows.x.Dims()
-		m, err := kernels.NewFeatureMap(w.kernel, d)
+		m, err := kernels.NewFeatureMap(w.kernel, rows.x.Cols)
 		if err != nil {
 			return out, usagef("--features: %s", oneLine(err))
 		}
+		if err := w.room(rows, rows.len(), m.Dim()); err != nil {
+			return out, err
+		}
 		out = backend.NewHost[float64](rows.len(), m.Dim())
 		for i := range out.Rows {
-			m.Apply(out.Row(i), rows.x.RawRowView(i))
+			m.Apply(out.Row(i), rows.x.Point(i))
 		}
 		return out, nil
 	case "fourier":
-		_, d := rows.x.Dims()
-		omega, scale, err := solvers.FourierProblem{Kernel: w.kernel, Count: count, Seed: w.f.seed}.Basis(w.ctx, d)
+		if err := w.room(rows, count, rows.x.Cols); err != nil {
+			return out, err
+		}
+		omega, scale, err := solvers.FourierProblem{Kernel: w.kernel, Count: count, Seed: w.f.seed}.Basis(w.ctx, rows.x.Cols)
 		if err != nil {
 			return out, usagef("--features: %s", oneLine(err))
 		}
 		out = backend.NewHost[float64](rows.len(), 2*omega.Rows)
-		var angles mat.Dense
-		angles.Mul(rows.x, mat.NewDense(omega.Rows, d, omega.Data).T())
 		for i := range out.Rows {
-			for j, v := range angles.RawRowView(i) {
-				sin, cos := math.Sincos(v)
+			for j := range omega.Rows {
+				sin, cos := math.Sincos(rows.x.Product(i, omega.Row(j)))
 				out.Row(i)[j], out.Row(i)[omega.Rows+j] = scale*cos, scale*sin
 			}
 		}
@@ -377,13 +383,13 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 	if need := 8 * (4*cells + 4*int64(train.len())*int64(train.len())); f.features != "exact" && f.features != "fourier" && need > memory.limit-memory.held() {
 		return fmt.Errorf("%s: %w: the kernel matrix of %s with %d takes about %s, including the matrices computed from it, but only %s may be used", file, backend.ErrMemory, count(rows.len(), "row"), train.len(), humanBytes(need), humanBytes(memory.limit))
 	}
-	w := gramWork{a: a, ctx: ctx, dev: dev, f: f}
+	w := gramWork{a: a, ctx: ctx, dev: dev, f: f, free: memory.limit - memory.held()}
 	r := gramReport{Program: "gram", N: rows.len(), D: enc.Width()}
 	switch {
 	case f.objects.kernel != nil:
 		r.Kernel, r.D = f.objects.kernel.String(), 1
 	case f.kernel == "":
-		sigma, err := learners.MedianDistance(ctx, train.x, nil, f.seed)
+		sigma, err := learners.MedianDistance(ctx, train.x.Matrix(), nil, f.seed)
 		if err != nil {
 			return err
 		}
@@ -441,7 +447,7 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 	if enc, err = dataset.Learn(train.table, rules); err != nil {
 		return rows, train, nil, err
 	}
-	if err = memory.encodingDense(train.table, enc, ""); err != nil {
+	if err = memory.encoding(train.table, enc, ""); err != nil {
 		return rows, train, nil, err
 	}
 	enc = a.input.apply(enc)
@@ -449,7 +455,10 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 		if f.objects.kernel != nil {
 			r.texts, err = enc.Texts(r.table)
 		} else {
-			r.x, err = enc.Features(r.table)
+			x, wrong := enc.Encode(r.table)
+			if err = wrong; err == nil {
+				r.x, err = numeric.PointsOf(x)
+			}
 		}
 		return err
 	}

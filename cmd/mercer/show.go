@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
@@ -18,7 +17,6 @@ import (
 	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
-	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/spf13/cobra"
@@ -161,10 +159,15 @@ func newShown(b modelfile.Bundle) (*shownModel, error) {
 	switch {
 	case parts.Points != nil:
 		s.Points = weightedPoints(parts, columns, b)
-		if x, ok := parts.Points.(backend.CSR[float64]); ok {
+		if _, ok := parts.Points.(backend.CSR[float64]); ok {
 			s.cells = []string{"nonzero features"}
-			if parts.Coef = weightsOf(parts, x); parts.Coef != nil {
-				s.Weights, s.RawIntercept = featureWeights(parts, columns)
+			if features, w := parts.Weights(); w != nil {
+				used := make([]column, len(features))
+				for k, j := range features {
+					used[k] = columns[j]
+				}
+				parts.Coef = w
+				s.Weights, s.RawIntercept = featureWeights(parts, used)
 				s.Weights = slices.DeleteFunc(s.Weights, func(w weightOfFeature) bool { return largest(w.Standardized) == 0 })
 			}
 		} else if b.Encoder != nil && b.Encoder.Gram {
@@ -283,26 +286,6 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle) 
 	}
 	slices.SortStableFunc(list, func(p, q weightedPoint) int { return cmp.Compare(largest(q.Coef), largest(p.Coef)) })
 	return list
-}
-
-// weightsOf returns the weights Xᵀa of the features of a sum Σ a_i x_iᵀx over sparse points, or nil
-// if the model is no such sum.
-func weightsOf(parts learners.Parts, x backend.CSR[float64]) *mat.Dense {
-	if _, linear := parts.Kernel.(kernels.Linear); !linear || parts.Coef == nil {
-		return nil
-	}
-	_, outputs := parts.Coef.Dims()
-	if outputs != len(parts.Intercept) { // pairs of classes
-		return nil
-	}
-	w := mat.NewDense(x.Cols, outputs, nil)
-	for i := range x.Rows {
-		columns, values := x.Row(i)
-		for k, j := range columns {
-			floats.AddScaled(w.RawRowView(int(j)), values[k], parts.Coef.RawRowView(i))
-		}
-	}
-	return w
 }
 
 // sparseCell adds the features of row i of x that are not 0 to values, and returns the largest of
@@ -470,7 +453,15 @@ func (s *shownModel) weightsText(rows int) string {
 func (s *shownModel) outputs(n int) []string {
 	const widest = 6
 	names := s.Targets
-	if len(s.Classes) == n {
+	switch {
+	case s.Learner.Name == "svc" && len(s.Classes) > 2: // a positive value means the second class of a pair
+		names = nil
+		for a, first := range s.Classes {
+			for _, second := range s.Classes[a+1:] {
+				names = append(names, second+", not "+first)
+			}
+		}
+	case len(s.Classes) == n:
 		names = s.Classes
 	}
 	var list []string

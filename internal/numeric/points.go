@@ -30,12 +30,9 @@ func SparsePoints(x backend.CSR[float64]) Points {
 	return Points{Rows: x.Rows, Cols: x.Cols, Sparse: &x}
 }
 
-// Matrix is the part of the interface mat.Matrix that the types of points have.
-type Matrix interface{ Dims() (rows, cols int) }
-
 // PointsOf returns the rows of m: those of a backend.Host, a backend.CSR or a *mat.Dense without a
 // copy, and those of any other mat.Matrix as a dense copy.
-func PointsOf(m Matrix) (Points, error) {
+func PointsOf(m backend.Points) (Points, error) {
 	switch m := m.(type) {
 	case backend.Host[float64]:
 		return DensePoints(m), nil
@@ -197,10 +194,10 @@ func (p Points) CopyPoint(dst []float64, i int) {
 
 // Dot returns the product of point i with column j of w.
 func (p Points) Dot(i int, w backend.Host[float64], j int) (sum float64) {
+	if w.Stride == 1 {
+		return p.Product(i, w.Data)
+	}
 	if p.Sparse == nil {
-		if w.Stride == 1 {
-			return Dot(p.Dense.Row(i), w.Data)
-		}
 		for c, v := range p.Dense.Row(i) {
 			sum += v * w.Row(c)[j]
 		}
@@ -209,6 +206,18 @@ func (p Points) Dot(i int, w backend.Host[float64], j int) (sum float64) {
 	columns, values := p.Sparse.Row(i)
 	for k, c := range columns {
 		sum += values[k] * w.Row(int(c))[j]
+	}
+	return sum
+}
+
+// Product returns the product of point i with v.
+func (p Points) Product(i int, v []float64) (sum float64) {
+	if p.Sparse == nil {
+		return Dot(p.Dense.Row(i), v)
+	}
+	columns, values := p.Sparse.Row(i)
+	for k, c := range columns {
+		sum += values[k] * v[c]
 	}
 	return sum
 }
@@ -363,21 +372,12 @@ func (p Points) CheckFinite(name string) error {
 	return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, column+1, stored[at])
 }
 
-// CheckRule checks the points by backend.CheckPoints.
+// CheckRule checks the points by backend.CheckPoints or backend.CheckSparsePoints.
 func (p Points) CheckRule(k kernels.Kernel, name string) error {
 	if p.Sparse == nil {
 		return backend.CheckPoints(k, name, p.Dense)
 	}
-	rule := kernels.SparsePointRule(k, p.Cols)
-	if rule == nil {
-		return nil
-	}
-	for i := range p.Rows {
-		if err := rule(p.sparsePoint(i)); err != nil {
-			return fmt.Errorf("%s: row %d: %w", name, i+1, err)
-		}
-	}
-	return nil
+	return backend.CheckSparsePoints(k, name, *p.Sparse)
 }
 
 // PlaceAll returns the points of a list on b's device. FreeAll frees them.
