@@ -7,12 +7,12 @@ import (
 
 // A Dialect describes how a CSV file is written. The zero value reads files as ReadCSV does.
 type Dialect struct {
-	// Delimiter is the character between cells, or "tab"; "": see ReadCSV. A space stands for any
-	// number of spaces and tabs.
+	// Delimiter is the character between cells, or "tab"; "" selects it as ReadCSV describes. A space
+	// stands for any number of spaces and tabs.
 	Delimiter string
 
-	// Comment is the character that begins a comment outside quotation marks; "" for none. Lines
-	// that hold only a comment are skipped, also before the header.
+	// Comment is the character that begins a comment outside quotation marks; "" if there are no
+	// comments. Lines that hold only a comment are skipped, also before the header.
 	Comment string
 
 	// Decimal is the decimal mark, "." or ",". "" selects the comma if Thousands is ".", or if
@@ -25,8 +25,8 @@ type Dialect struct {
 	Thousands string
 
 	// NAValues lists cells that represent a missing value in columns of numbers and of texts, in
-	// addition to the empty cell and to DefaultNAValues, or with NoDefaultNA only to the empty cell.
-	// A number in the list matches every spelling of it.
+	// addition to the empty cell and DefaultNAValues. If NoDefaultNA is set, DefaultNAValues are not
+	// missing. A number in the list matches every spelling of it.
 	NAValues    []string
 	NoDefaultNA bool
 }
@@ -42,7 +42,7 @@ func (d Dialect) Check() error {
 	return nil
 }
 
-// fault names the first setting that has more than one character, with the rule that it violates.
+// fault returns the first setting that has more than one character, and the rule that it breaks, or "".
 func (d Dialect) fault() (parameter, rule string) {
 	switch {
 	case d.Delimiter != "tab" && len(d.Delimiter) > 1:
@@ -62,7 +62,7 @@ func (d Dialect) delimiter() byte {
 	return firstByte(d.Delimiter)
 }
 
-// reading returns how the cells are parsed.
+// reading returns the reading that specifies how the cells are parsed.
 func (d Dialect) reading() *reading {
 	list := d.NAValues
 	if !d.NoDefaultNA {

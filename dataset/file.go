@@ -217,7 +217,7 @@ type input struct {
 	given     uint32      // CRC-32 that the zip file gives for the member
 	sum       uint32      // CRC-32 of the bytes 0 to summed − 1 of the member
 	summed    int64
-	converted bool // converted converted from UTF-16
+	converted bool // converted from UTF-16
 	part      bool // CSV: the lines follow a header that was read separately, and do not determine the dialect
 	opened    io.Closer
 

@@ -17,9 +17,9 @@ func DefaultNAValues() []string {
 	}
 }
 
-// missingValues returns the cells, besides the empty cell, that were missing in the training table.
-// For an encoder written before the list was stored they are the cells that were then treated as
-// missing in columns of numbers, in upper and lower case.
+// missingValues returns the cells that were missing in the training table, in addition to the empty
+// cell. For an encoder of a version that did not store this list, it returns the cells that were
+// then treated as missing in columns of numbers, in upper and lower case.
 func (e *Encoder) missingValues() []string {
 	if e.NAValues != nil {
 		return e.NAValues
@@ -27,8 +27,8 @@ func (e *Encoder) missingValues() []string {
 	return []string{"?", "NA", "na", "Na", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "NAN", "Nan"}
 }
 
-// Reading returns d with the decimal and thousands marks and the missing-value cells with which the
-// training table was read, where d has none of its own.
+// Reading returns d with the decimal mark, the thousands mark and the missing-value cells with
+// which the training table was read in place of those that d does not set.
 func (e *Encoder) Reading(d Dialect) Dialect {
 	if d.Decimal == "" && d.Thousands == "" {
 		d.Decimal, d.Thousands = e.Decimal, e.Thousands

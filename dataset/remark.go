@@ -59,7 +59,7 @@ func (e *Encoder) Remarks(t *Table) []Remark {
 // columnFacts holds the properties of a column that the function remarks needs in addition to its Input.
 type columnFacts struct {
 	rising  bool    // the cells are integers, each larger than that of the preceding row
-	missing float64 // part of the rows that has no value, if more than half
+	missing float64 // fraction of the rows without a value if it exceeds 1/2, otherwise 0
 	marker  string  // the first text that stands for a missing cell, or "" if there is none
 }
 
@@ -100,7 +100,7 @@ func (in Input) mostlyMissing(f columnFacts) string {
 	return fmt.Sprintf("has no value%s in %.0f %% of the rows, which get %s; %s", first, math.Floor(100*f.missing), fill, advice)
 }
 
-// mostlyMissing returns the part of the rows that has no value if it is more than half, otherwise 0.
+// mostlyMissing returns the fraction of the rows without a value if it exceeds 1/2, and 0 otherwise.
 func (c *column) mostlyMissing(rows int) float64 {
 	values := 0
 	for i := range rows {

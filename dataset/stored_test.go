@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestLargeArraysAreReadOnAllProcessors: arrays of several MiB, as a file of their own and stored or
-// compressed in a zip file, have the values that were written; the check sum of a stored array
-// detects one changed bit in any part, and bytes after its numbers are an error.
+// TestLargeArraysAreReadOnAllProcessors checks that arrays of several MiB are read as they were written,
+// from separate files and from zip files that store or compress them. The checksum of a stored array must
+// detect a changed bit in every part, and bytes after the numbers must cause an error.
 func TestLargeArraysAreReadOnAllProcessors(t *testing.T) {
 	const rows = 200_000
 	values := make([]float64, 2*rows)
@@ -39,7 +39,7 @@ func TestLargeArraysAreReadOnAllProcessors(t *testing.T) {
 	}
 
 	begin := strings.Index(string(stored), "\x93NUMPY")
-	for _, at := range []int{begin + 30, begin + 200, begin + 1<<20 + 7, begin + len(x) - 1} { // from the header's text on
+	for _, at := range []int{begin + 30, begin + 200, begin + 1<<20 + 7, begin + len(x) - 1} { // the first offset is in the text of the header
 		damaged := slices.Clone(stored)
 		damaged[at] ^= 1
 		if _, err := dataset.Read(file(t, "damaged.npz", damaged), nil); err == nil {

@@ -33,7 +33,7 @@ type Stream struct {
 	index   bool     // see Table.LeftOutIndex
 	rows    int      // counted in the first pass; −1 before it
 	left    int      // rows of weight 0, which rows excludes
-	remarks []Remark // the remarks the remarks the remarks of Learn
+	remarks []Remark // the remarks of Learn
 	notices []string
 
 	mu      sync.Mutex
@@ -154,8 +154,9 @@ func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y
 	return s.EachBlock(ctx, e, rows, false, func(x, y *mat.Dense, _ []float64, _ []uint64) error { return use(x, y) })
 }
 
-// EachBlock is like Blocks, but also passes the weights of the rows, nil if all are 1, and, if keyed
-// is set, their keys, as Encoder.Keys returns them, which takes longer. y is nil without targets.
+// EachBlock is like Blocks, but also passes the weights of the rows, which are nil if all are 1. If
+// keyed is set, it also passes the keys of the rows, as Encoder.Keys returns them, which takes
+// longer. y is nil if e has no targets.
 func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {
 	return s.eachBlock(ctx, e, rows, passRules{keyed: keyed}, use)
 }
@@ -209,7 +210,7 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 		empty <- &block{}
 	}
 	var reading sync.WaitGroup
-	defer reading.Wait() // the reader must end the reader must end the reader must end before the file is closed
+	defer reading.Wait() // the reader must end before the file is closed
 	defer cancel(nil)
 	var fault error // error of the reader; valid once filled is closed
 	reading.Go(func() {

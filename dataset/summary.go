@@ -20,18 +20,18 @@ import (
 // merge in any order, to the same bits. The zero value holds no rows. encoding/gob encodes it.
 type Summary struct {
 	Rows   int64
-	Source string // name of name of the file of the first rows
-	Sparse bool   // These fields are for sparse tables. The summary of a sparse feature covers its nonzero values.
+	Source string // name of the file of the first rows
+	Sparse bool   // all rows are from formats that omit zeros
 
 	names   []string // names of the columns in the order of the first table, without the features of sparse tables
 	columns map[string]*columnSummary
-	from    int64 // the byte of Source from which the lines of the first rows are counted
+	from    int64 // byte offset in Source from which the lines of the first rows are counted
 	weight  float64
 	left    int // number of rows of weight 0, which are ignored
 
 	// These fields are for sparse tables. The summary of a sparse feature covers its nonzero values.
 	sparseFirst bool // the first rows are from a format that omits zeros
-	first, end  int  // the numbers in the names of the features: first to end − 1
+	first, end  int  // the numbers in the names of the sparse features are first to end − 1
 	nonzeros    int64
 }
 

@@ -1,19 +1,19 @@
-// Package pages places large arrays in huge pages of memory.
+// Package pages allocates large arrays in huge pages of memory.
 package pages
 
 import "unsafe"
 
-// Alignment of the first element of an array in bytes: a cache line, and for large arrays a
-// huge page.
+// These are the alignments of the first element of an array in bytes: a cache line, and for large
+// arrays a huge page.
 const (
 	cacheLine = 64
 	hugePage  = 2 << 20
 )
 
-// Zeros returns n zeros that begin at a cache line, or at a huge page if they span several. The
-// system is then asked for huge pages: the first access to memory is faster, because there are
-// fewer pages, and without them the TLB does not cover a matrix of some megabytes, so that
-// products are several percent slower.
+// Zeros returns n zeros that begin at a cache line, or at a huge page if they span several huge
+// pages, which it then requests from the system. Huge pages make the first access to the memory
+// faster, because there are fewer pages. Without them the TLB does not cover a matrix of some
+// megabytes, and products are several percent slower.
 func Zeros[T byte | float32 | float64](n int) []T {
 	size := int(unsafe.Sizeof(*new(T)))
 	to := cacheLine

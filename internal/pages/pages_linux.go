@@ -2,8 +2,8 @@ package pages
 
 import "syscall"
 
-// adviseHuge asks for huge pages under memory that has not been touched yet. If the system
-// ignores the advice, only the speed changes.
+// adviseHuge requests huge pages for memory that has not been accessed yet. If the system ignores
+// the request, only the speed changes.
 func adviseHuge(memory []byte) {
 	const hugePages = 14 // MADV_HUGEPAGE
 	_ = syscall.Madvise(memory, hugePages)

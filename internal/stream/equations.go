@@ -32,9 +32,9 @@ type Equations struct {
 	Penalty
 	m, d, t int
 
-	phi, y, sums backend.Matrix[float64] // of a piece: r×M, r×t, 1×t
+	phi, y, sums backend.Matrix[float64] // matrices of a piece: r×M, r×t, 1×t
 	stored       Stored
-	placed       bool                    // all samples are on the device
+	placed       bool                    // whether all samples are on the device
 	x, w, all    backend.Matrix[float64] // the stored samples, their weights and, unless one piece is stored, their targets
 	weights      []float64               // the weights of the stored samples
 	z, g         backend.Matrix[float64] // z = ΦᵀWy, M×t; g = ΦᵀW1, M×1, if b is an unknown
@@ -57,13 +57,14 @@ type Penalty struct {
 func PieceRows(n, m int) int { return min(n, max(1, min(8, 6<<20/(512*max(m, 1))))*512) }
 
 // Stored is the number of pieces whose samples are on the device at the same time, or AllPieces.
-// While a device with a memory of its own works on one of two pieces, the other is copied to it.
+// With two pieces, a device with its own memory works on one piece while the other is copied to it.
 type Stored int
 
 // AllPieces stores all samples on the device, so that only the first pass reads the Source.
 const AllPieces Stored = 0
 
-// rows returns the number of samples on the device; AllPieces leaves a piece for other points.
+// rows returns the number of samples for which memory is allocated on the device. For AllPieces it
+// includes one piece for other points.
 func (s Stored) rows(n, m int) int {
 	if s == AllPieces {
 		return n + PieceRows(n, m)
@@ -80,8 +81,8 @@ func Bytes(n, m, d, t int, s Stored) int64 {
 	return numeric.Bytes(numeric.Total(samples, numeric.Elements(PieceRows(n, m), t+m), int64(t), numeric.Elements(m, t+1)))
 }
 
-// NewEquations places the basis and allocates the memory for pieces and for the stored samples.
-// Sparse samples are stored one piece at a time.
+// NewEquations copies the basis to the device and allocates the memory for pieces and for the
+// stored samples. Of sparse samples only one piece at a time is on the device.
 func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Arena, data Source, s Stored, phi Basis, p Penalty) (*Equations, error) {
 	n, d, t := data.N, data.D, data.T
 	m := phi.Size()
@@ -104,7 +105,7 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 			return nil, err
 		}
 	}
-	if b, ok := b.(backend.UploadBackend[float64]); ok { // behind the memory's clearing
+	if b, ok := b.(backend.UploadBackend[float64]); ok { // later uploads wait until the memory has been cleared
 		b.Mark(0)
 		b.Mark(1)
 	}
@@ -177,8 +178,9 @@ func (w *Equations) each(f func(p piece) error) error {
 	return err
 }
 
-// place puts the samples of a piece on the device, dense samples in the rows of w.x from row at on.
-// done waits for the work on sparse samples and frees them.
+// place returns the samples of a piece as a matrix on the device. It stores dense samples in w.x,
+// starting at row at. For sparse samples, done must be called afterwards: it waits for the work on
+// the samples and frees them.
 func (w *Equations) place(at int, h backend.Host[float64]) (backend.Matrix[float64], error) {
 	if w.feed.data.Sparse == nil {
 		x := w.x.View(at, 0, h.Rows, w.d)
@@ -191,8 +193,8 @@ func (w *Equations) place(at int, h backend.Host[float64]) (backend.Matrix[float
 	return x, err
 }
 
-// slot returns the number of the marks behind the work on the stored samples from row at on. Mark 0 of
-// AllPieces precedes all of that work, because no piece replaces another one.
+// slot returns the index of the mark that follows the work on the stored samples starting at row at.
+// For AllPieces, mark 0 precedes all work on the samples, because no piece replaces another piece.
 func (w *Equations) slot(at int) int {
 	if w.stored == AllPieces && at < w.feed.data.N || at == 0 {
 		return 0
@@ -200,7 +202,7 @@ func (w *Equations) slot(at int) int {
 	return 1
 }
 
-// upload replaces stored samples, or their targets, as soon as the work on them is done.
+// upload overwrites stored samples or their targets once the work on them is done.
 func (w *Equations) upload(at int, to backend.Matrix[float64], h backend.Host[float64]) error {
 	if b, ok := w.b.(backend.UploadBackend[float64]); ok {
 		return b.UploadAfter(w.slot(at), to, h)
@@ -208,7 +210,8 @@ func (w *Equations) upload(at int, to backend.Matrix[float64], h backend.Host[fl
 	return w.b.Upload(to, h)
 }
 
-// mark marks the work on the stored samples from row at on, which later samples may replace.
+// mark sets the mark after the work on the stored samples starting at row at, which later samples
+// may then overwrite.
 func (w *Equations) mark(at int) {
 	b, ok := w.b.(backend.UploadBackend[float64])
 	if slot := w.slot(at); ok && !(w.stored == AllPieces && slot == 0) {

@@ -13,12 +13,12 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// A Primal is the problem of minimizing
+// A Primal specifies the problem of minimizing
 //
 //	Σ_i w_i (y_i − f(x_i))² + βᵀPβ,  f(x) = φ(x)ᵀβ + b,
 //
-// over β and, with an intercept, b. The functions φ_j are those of an Expansion, and P is λI, or
-// λ(k(x_j, x_l)) with Centers.
+// over β and, with an intercept, b. The functions φ_j are those of an Expansion. P is λI, or the
+// matrix λ(k(x_j, x_l)) if Centers is set.
 type Primal struct {
 	// Pass calls use with blocks of samples: their features, targets and weights, where nil means all 1.
 	Pass      func(ctx context.Context, use func(x, y backend.Host[float64], weights []float64) error) error
@@ -27,23 +27,24 @@ type Primal struct {
 	Intercept bool
 }
 
-// Bound returns the bound for f, an approximate solution. With Plain it has the form of ErrorBound.
+// Bound returns the bound for an approximate solution f. The bound has the form of an ErrorBound
+// whose Plain is set.
 //
 // Let r_i = y_i − f(x_i), m = Σ w_i, φ̄ = Σ w_i φ(x_i)/m, g_b = Σ w_i r_i and g = Σ w_i r_i φ(x_i) − Pβ. The
-// error e of β and that of b satisfy
+// error e of β and the error of b satisfy
 //
 //	(Σ w_i (φ(x_i) − φ̄)(φ(x_i) − φ̄)ᵀ + P)e = g − g_b φ̄,  error of b = g_b/m − φ̄ᵀe,
 //
-// which follow from the normal equations; without an intercept φ̄ = 0 and g_b = 0. The matrix is at least P.
-// If μ > 0 is at most the smallest eigenvalue of P,
+// which follow from the normal equations; without an intercept φ̄ = 0 and g_b = 0. The difference of the
+// matrix and P is positive semidefinite. If μ > 0 is a lower bound on the eigenvalues of P,
 //
 //	‖e‖ ≤ ‖g − g_b φ̄‖/μ,  |error of f(x)| ≤ ‖φ(x)‖‖e‖ + ‖φ̄‖‖e‖ + |g_b|/m.
 //
-// For P = λI, μ = λ. For P = λ(k(x_j, x_l)) it is proven by a factorization: see leastEigenvalue. The
+// For P = λI, μ = λ. For P = λ(k(x_j, x_l)), μ is proven by a factorization: see leastEigenvalue. The
 // residuals g and g_b are evaluated with 106 bits. Solutions z and ζ of the same equations in float64 are a
 // correction, whose effect on f is evaluated; the residuals are evaluated again for β + z and b + ζ.
 //
-// Bound reads the samples two to four times, and keeps about 2M² numbers for M functions.
+// Bound reads the samples two to four times, and stores about 2M² numbers for M functions.
 func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	m, t := f.Alpha.Rows, f.Alpha.Cols
 	floor := least(s.Lambda)
@@ -113,12 +114,13 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	return b, nil
 }
 
-// blockRows is the number of samples for which the values of m functions are kept.
+// blockRows returns the number of samples for which the values of m functions are stored at the same time.
 func blockRows(m int) int { return min(1024, max(64, 1<<18/m)) }
 
-// Bytes is the memory of Bound for n samples, m functions and t targets: the values of the functions for a
-// block of samples with their radii, and twice in float64; the matrix of the equations; with Centers that of
-// the penalty with radii, and two more of float64 while its eigenvalues are bounded; and the residuals.
+// Bytes returns the memory of Bound, in bytes, for n samples, m functions and t targets: the values of the
+// functions for a block of samples, as balls and twice in float64; the matrix of the equations; the
+// residuals; and if Centers is set, the matrix of the penalty as balls, and two matrices of float64 while
+// its eigenvalues are bounded.
 func (s *Primal) Bytes(n, m, t int) int64 {
 	rows := min(n, blockRows(m))
 	half := numeric.Elements(m, (m+1)/2)
@@ -129,28 +131,28 @@ func (s *Primal) Bytes(n, m, t int) int64 {
 	return numeric.Bytes(numeric.Total(numeric.Elements(rows, 5*m+3*(t+1)), matrices, numeric.Elements(m, 5*(t+1)+7*t)))
 }
 
-// ErrDependent is the reason why a problem with Centers has no bound.
+// ErrDependent is the error if no bound can be proven for a problem with Centers.
 var ErrDependent = fmt.Errorf("the kernel values of the centers are singular up to rounding errors, so that rounding errors may change predictions by any amount")
 
-// A primal is the work of Primal.Bound.
+// A primal is the state of Primal.Bound.
 type primal struct {
 	*Primal
 	f       *Expansion
-	penalty [][]Ball // k(x_j, x_l), M×M; only with Centers
-	mass    Ball     // m; set by the first pass, like the fields that follow
+	penalty [][]Ball // k(x_j, x_l), M×M; set only if Centers is set
+	mass    Ball     // m; the first pass sets this field and the fields below
 	center  []Ball   // φ̄
 	root    float64  // the largest ‖φ(x_i)‖
-	a       *lower   // about Σ w_i φ(x_i)φ(x_i)ᵀ, and after finish the matrix of the equations
+	a       *lower   // Σ w_i φ(x_i)φ(x_i)ᵀ in float64, and after finish the matrix of the equations
 }
 
-// A primalResidual has g − g_b φ̄, M×t, and g_b/m.
+// A primalResidual holds gradient = g − g_b φ̄, M×t, and sums = g_b/m.
 type primalResidual struct {
 	gradient [][]Ball
 	sums     []Ball
 	center   float64 // a bound on ‖φ̄‖
 }
 
-// set sets the bounds of targets.
+// set computes the bounds of targets from the residual. floor is μ.
 func (r *primalResidual) set(targets []TargetBound, floor float64) {
 	for c := range targets {
 		t := &targets[c]
@@ -284,7 +286,7 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 	return r, nil
 }
 
-// finish makes a the matrix of the equations in float64.
+// finish changes a to the matrix of the equations in float64.
 func (p *primal) finish() {
 	parallel(len(p.center), func(j int) {
 		row := p.a.rows[j]
@@ -310,10 +312,11 @@ func (f *Expansion) gram(ctx context.Context) ([][]Ball, error) {
 	return list, err
 }
 
-// leastEigenvalue returns a lower bound on the smallest eigenvalue of the symmetric matrix k, or 0 if none
-// is proven. If the Cholesky factorization of k − θI in float64 succeeds, the smallest eigenvalue of k is at
-// least θ less γ_(n+3) tr k (Rump 2006, Verification of positive definiteness, BIT 46, lemma 2.1) and less
-// the norm of the errors of the numbers. The largest θ = tr k·4⁻ʲ for which it succeeds is searched.
+// leastEigenvalue returns a lower bound on the smallest eigenvalue of the symmetric matrix k, or 0 if no
+// positive bound is proven. If the Cholesky factorization of k − θI in float64 succeeds, the smallest
+// eigenvalue of k is at least θ minus γ_(n+3) tr k (Rump 2006, Verification of positive definiteness, BIT
+// 46, lemma 2.1) minus the norm of the errors of the elements. The function searches for the largest θ = tr
+// k·4⁻ʲ for which the factorization succeeds.
 func leastEigenvalue(k [][]Ball) float64 {
 	n, trace, off := len(k), 0.0, 0.0
 	values := newLower(n)
@@ -355,8 +358,8 @@ func leastEigenvalue(k [][]Ball) float64 {
 	return best
 }
 
-// A lower is the lower triangle of a symmetric matrix, and after factor its Cholesky factor. Its sums have
-// an order that depends on the shapes alone.
+// A lower is the lower triangle of a symmetric matrix, or after factor its Cholesky factor. The order of
+// its sums depends only on the shapes.
 type lower struct{ rows [][]float64 }
 
 func newLower(n int) *lower {
@@ -367,7 +370,7 @@ func newLower(n int) *lower {
 	return a
 }
 
-// add adds Σ w_i φ_i φ_iᵀ for the centers of the rows of phi.
+// add adds Σ w_i φ_i φ_iᵀ, where φ_i holds the centers of the balls in row i of phi.
 func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 	m := len(a.rows)
 	plain, weighted := make([]float64, rows*m), make([]float64, rows*m)
@@ -384,7 +387,8 @@ func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 	})
 }
 
-// factor overwrites a with its Cholesky factor, or reports that rounding leaves none.
+// factor overwrites a with its Cholesky factor. It returns false if a is not positive definite to
+// working precision.
 func (a *lower) factor() bool {
 	for j, pivot := range a.rows {
 		d := pivot[j] - dot(pivot[:j], pivot[:j])
@@ -400,7 +404,7 @@ func (a *lower) factor() bool {
 	return true
 }
 
-// solve overwrites v with the solution of the equations whose matrix was factored.
+// solve overwrites v with the solution of the equations with the factored matrix.
 func (a *lower) solve(v []float64) {
 	for i, row := range a.rows {
 		v[i] = (v[i] - dot(row[:i], v[:i])) / row[i]
@@ -413,7 +417,7 @@ func (a *lower) solve(v []float64) {
 	}
 }
 
-// parallel calls do with 0, …, n−1, several at a time.
+// parallel calls do with 0, …, n−1 concurrently.
 func parallel(n int, do func(i int)) {
 	workers := min(runtime.GOMAXPROCS(0), n/16+1)
 	if workers == 1 {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// A primal is a way to solve a problem in its own functions: the solution, the functions in 320 bits, and
-// the penalty.
+// A primal is a method that solves a problem in terms of M functions. It provides the solution, the
+// functions in arithmetic of 320 bits, and the penalty.
 type primal struct {
 	name  string
 	solve func(dev backend.Device, s *system, p solvers.Problem) (primalSolution, error)
@@ -30,7 +30,7 @@ type primalSolution struct {
 	penalty func(j, l int) *big.Float
 }
 
-// ridge has the functions φ_j(x) = x_j.
+// ridge returns the method with the functions φ_j(x) = x_j.
 func ridge(method solvers.Method) primal {
 	return primal{"ridge, " + string(method), func(dev backend.Device, s *system, p solvers.Problem) (primalSolution, error) {
 		p.Kernel = kernels.Linear{}
@@ -62,7 +62,7 @@ func identity(lambda *big.Float) func(j, l int) *big.Float {
 	}
 }
 
-// nystrom has the functions k(c_j, x).
+// nystrom returns the method with the functions k(c_j, x).
 func nystrom(k kernels.Kernel, method solvers.Method, tol float64) primal {
 	return primal{fmt.Sprintf("nystrom-ridge, `%v`, %s", k, method), func(dev backend.Device, s *system, p solvers.Problem) (primalSolution, error) {
 		r, err := solvers.SolveNystrom(context.Background(), dev, solvers.NystromProblem{
@@ -84,7 +84,7 @@ func nystrom(k kernels.Kernel, method solvers.Method, tol float64) primal {
 	}}
 }
 
-// fourier has the functions cos ω_jᵀx and sin ω_jᵀx.
+// fourier returns the method with the functions cos ω_jᵀx and sin ω_jᵀx.
 func fourier(k kernels.Kernel) primal {
 	return primal{fmt.Sprintf("fourier-ridge, `%v`", k), func(dev backend.Device, s *system, p solvers.Problem) (primalSolution, error) {
 		r, err := solvers.SolveFourier(context.Background(), dev, solvers.FourierProblem{
@@ -162,7 +162,8 @@ func (s *system) exact(p solvers.Problem, v primalSolution) [][]*big.Float {
 	return all
 }
 
-// TestPrimalBounds compares the bounds of ridge, Nyström and Fourier features with exact solutions.
+// TestPrimalBounds checks that predictions of ridge, Nyström and Fourier features differ from the
+// exact solutions by at most their bounds.
 func TestPrimalBounds(t *testing.T) {
 	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -225,7 +226,7 @@ func TestPrimalBounds(t *testing.T) {
 	}
 }
 
-// A primalRow is the result of the comparison for one way: bound/error of each solution.
+// A primalRow holds the results for one method: the ratio of bound to error of each solution.
 type primalRow struct {
 	name                             string
 	predictions, refused, violations int
@@ -286,7 +287,7 @@ func (s *system) comparePrimal(t *testing.T, dev backend.Device, way primal, p s
 			norm, _ := size.Float64()
 			worst, largest, square = max(worst, e), max(largest, bounds.Row(i)[c]), max(square, norm)
 		}
-		// The uniform bound has no part for the rounding of the value.
+		// The uniform bound does not include the rounding error of the value.
 		if uniform := bound.Uniform(c, square*(1+1e-12)); !(worst <= uniform+0x1p-52*s.size(values, c)) {
 			t.Errorf("%s, target %d: the error is %g, the uniform bound %g", what, c, worst, uniform)
 		}

@@ -22,13 +22,13 @@ type Expansion struct {
 	Points    backend.Host[float64] // n×d, the x_j
 	Alpha     backend.Host[float64] // n×t
 	Intercept []float64             // t numbers
-	// Features is nil for φ_j(x) = k(x_j, x). Otherwise it replaces Kernel and Points: it returns a function
-	// of j and x with the value φ_j(x), which one goroutine may use at a time.
+	// Features is nil if φ_j(x) = k(x_j, x). Otherwise Kernel and Points are not used, and Features returns
+	// a function that returns φ_j(x). Only one goroutine may use this function.
 	Features func() func(j int, x []float64) Ball
 }
 
-// features returns a function with the values φ_j(x), and one with the values k(x, x), which are 0 with
-// Features.
+// features returns a function phi with the values φ_j(x), and a function self with the values k(x, x),
+// or 0 if f.Features is set.
 func (f *Expansion) features() (phi func(j int, x []float64) Ball, self func(x []float64) Ball) {
 	if f.Features != nil {
 		return f.Features(), func([]float64) Ball { return Ball{} }
@@ -37,9 +37,10 @@ func (f *Expansion) features() (phi func(j int, x []float64) Ball, self func(x [
 	return func(j int, x []float64) Ball { return k.Eval(f.Points.Row(j), x) }, func(x []float64) Ball { return k.Eval(x, x) }
 }
 
-// Eval calls visit once for each row of x, with f(x) for each target and k(x, x). Different rows may
-// be visited at the same time; values is valid during the call only. keep is nil, or called before
-// with each φ_j(x). Once ctx is done, Eval returns context.Cause(ctx).
+// Eval calls visit once for each row of x, with the values f(x), one for each target, and with self
+// = k(x, x). It calls visit for several rows at the same time, and values is valid during the call
+// only. If keep is not nil, Eval first calls it with each φ_j(x) of the row. Once ctx is done, Eval
+// returns context.Cause(ctx).
 func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func(row, j int, k Ball), visit func(row int, values []Ball, self Ball)) error {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -115,7 +116,7 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 //
 // The error of f(x) is at most ‖k_x‖‖e‖ plus that of b. For such a kernel Norm holds the bound on ‖e‖,
 // Mean the bound on the error of b, Power holds ‖z‖, and Root holds the largest ‖k_x‖ of a point x_j.
-// Primal.Bound has a bound of the same form.
+// Primal.Bound returns a bound of the same form.
 type ErrorBound struct {
 	Weights    []float64 // System.Weights
 	Intercept  bool
@@ -124,7 +125,7 @@ type ErrorBound struct {
 	Kappa      float64 // κ
 	Square     float64 // ‖φ̄‖²
 	Root       float64 // the largest √k(x_j, x_j)
-	Plain      bool    // of the form that uses the values of the functions alone
+	Plain      bool    // the bound has the form that uses only the values of the functions
 	Rounded    bool    // the bound includes the rounding errors of a device in float64: set by System.Rounded and ForDevice
 }
 

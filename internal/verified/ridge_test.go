@@ -145,7 +145,7 @@ func bigFactor(n int, at func(i, j int) *big.Float) [][]*big.Float {
 	return l
 }
 
-// substitute overwrites v with the solution of the equations of which l is the Cholesky factor.
+// substitute overwrites v with the solution of the equations whose Cholesky factor is l.
 func substitute(l [][]*big.Float, v []*big.Float) []*big.Float {
 	n, product := len(v), zero()
 	for i := range n {
