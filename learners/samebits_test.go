@@ -56,8 +56,12 @@ func TestSameBits(t *testing.T) {
 						want[key] = got
 						fmt.Fprintf(&written, "%s: %s\n", key, got)
 					}
-					if got != want[key] {
-						t.Errorf("the bits of the predictions have the hash %s, want %s of %s: an intended change is written by -args -update", got, want[key], bitsFile)
+					const remedy = "go test ./learners -run TestSameBits -args -update"
+					switch {
+					case want[key] == "":
+						t.Errorf("%s has no line for %q: `%s` adds it", bitsFile, key, remedy)
+					case got != want[key]:
+						t.Errorf("the bits of the predictions have the hash %s, and %s has %s: if the change is intended, `%s` writes it", got, bitsFile, want[key], remedy)
 					}
 				})
 			}
