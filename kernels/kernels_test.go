@@ -13,9 +13,10 @@ import (
 
 const u = 0x1p-53 // the unit roundoff of float64
 
-// TestConformance runs the tests of package kerneltest on every kernel, alone and composed.
+// TestConformance runs the tests of package kerneltest on every kernel, alone and composed, and on
+// the examples of the catalogue.
 func TestConformance(t *testing.T) {
-	for _, k := range []kernels.Kernel{
+	list := []kernels.Kernel{
 		kernels.Linear{},
 		kernels.Polynomial{Degree: 1},
 		kernels.Polynomial{Degree: 2},
@@ -57,7 +58,17 @@ func TestConformance(t *testing.T) {
 			kernels.Scaled{Weight: 0.5, Kernel: kernels.Product{kernels.Gaussian{Sigma: 1}, kernels.Matern{Nu: 1.5, Sigma: 2}}},
 			kernels.ExpOf{Kernel: kernels.Sum{kernels.Matern{Nu: 2.5, Sigma: 1}, kernels.Constant{Value: 0.1}}},
 		},
-	} {
+	}
+	for _, d := range kernels.Catalogue() {
+		k, err := kernels.Parse(d.Example)
+		if err != nil {
+			t.Fatalf("%s: %v", d.Name, err)
+		}
+		if k != kernels.Kernel(kernels.Precomputed{}) {
+			list = append(list, k)
+		}
+	}
+	for _, k := range list {
 		kerneltest.Run(t, k)
 	}
 }
