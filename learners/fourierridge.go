@@ -21,7 +21,7 @@ func init() {
 		Grid:    "lambda=0.0001,0.001,0.01,0.1,1,10",
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimize Σ w_i (y_i − f(x_i))² + lambda‖β‖²; f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b with random ω_j",
-		Source:  "Rahimi and Recht (2007), Random features for large-scale kernel machines; Yu et al. (2016), Orthogonal random features",
+		Source:  "Rahimi and Recht (2007), Random features for large-scale kernel machines",
 		Outputs: true, classify: true,
 		rows: rowsFitterOf((*FourierRidge).parameters, FourierRidge.FitRows),
 	}, (*FourierRidge).parameters, FourierRidge.Fit)
@@ -32,7 +32,6 @@ func (l *FourierRidge) parameters() []Parameter {
 		medianKernel(&l.Kernel), lambdaNumber(&l.Lambda),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		intParam("features", &l.Features, "", atLeast(1), "number M of random features, two for each frequency; memory grows with M²").chosenAs("about 10√n"),
-		boolParam("orthogonal", &l.Orthogonal, "false", "frequencies with orthogonal directions, which approximate the kernel better"),
 		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
 		boundParam(&l.Bound),
 		seedNumber(&l.Seed).withHelp("seed of the frequencies, and of rows for the median distance"),
@@ -51,7 +50,6 @@ type FourierRidge struct {
 	Lambda      float64        // ≥ 0
 	NoIntercept bool           // b = 0; false, the default: an unpenalized b
 	Features    int            // M, raised to an even number; 0 is about 10√n
-	Orthogonal  bool           // frequencies with orthogonal directions
 	Tol         float64        // relative residual of the normal equations; 0 is 1e-6
 	Seed        uint64         // seed of all random choices
 	Bound       bool           // prove bounds of the errors of predictions: see Bounded; it needs λ > 0
@@ -91,7 +89,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 		return nil, err
 	}
 	res, err := solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
-		Kernel: k, Data: data, Count: l.Features, Orthogonal: l.Orthogonal, Seed: l.Seed,
+		Kernel: k, Data: data, Count: l.Features, Seed: l.Seed,
 		Lambda: l.Lambda, Intercept: !l.NoIntercept,
 	}, solvers.StreamParams{Memory: o.Memory, Progress: o.Progress, Tol: l.Tol})
 	if err != nil {

@@ -23,13 +23,10 @@ type FourierProblem struct {
 	Data   Rows
 	// Count is the number of features, M. A frequency has two features, so that an odd number is
 	// rounded up. 0 is about 10√n.
-	Count int
-	// Orthogonal draws frequencies with orthogonal directions, which need fewer features for the
-	// same accuracy. It does not work for kernels with an L1 distance.
-	Orthogonal bool
-	Seed       uint64
-	Lambda     float64 // ≥ 0
-	Intercept  bool    // an unpenalized b; otherwise b = 0
+	Count     int
+	Seed      uint64
+	Lambda    float64 // ≥ 0
+	Intercept bool    // an unpenalized b; otherwise b = 0
 }
 
 // FourierResult is a solved FourierProblem. Residual is that of the normal equations, as in
@@ -75,12 +72,8 @@ func (p FourierProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		return Plan{}, err
 	}
 	n, d, t := p.Data.Dims()
-	isotropic, err := stream.Isotropic(p.Kernel, d)
-	if err != nil {
+	if err := stream.CheckFourier(p.Kernel, d); err != nil {
 		return Plan{}, err
-	}
-	if p.Orthogonal && !isotropic {
-		return Plan{}, fmt.Errorf("solvers: the frequencies of the kernel %v have no orthogonal directions: use one of gaussian, exponential, matern32, matern52 and rationalquadratic", p.Kernel)
 	}
 	if p.Count < 0 {
 		return Plan{}, fmt.Errorf("solvers: the number of features must be ≥ 0, got %d", p.Count)
@@ -106,11 +99,11 @@ func (p FourierProblem) size(n int) int {
 
 // basis draws the frequencies for n samples of d features.
 func (p FourierProblem) basis(ctx context.Context, n, d int) (*stream.Fourier, error) {
-	return stream.NewFourier(ctx, p.Kernel, p.Seed, p.size(n), d, p.Orthogonal)
+	return stream.NewFourier(ctx, p.Kernel, p.Seed, p.size(n), d)
 }
 
 // Basis returns the random features of p for samples of d features: the frequencies ω, M/2×d,
-// that SolveFourier draws from Kernel, Orthogonal and Seed, and the scale of the basis
+// that SolveFourier draws from Kernel and Seed, and the scale of the basis
 //
 //	scale · (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …, sin ω_Dᵀx),  D = M/2
 //
@@ -125,10 +118,8 @@ func (p FourierProblem) Basis(ctx context.Context, d int) (omega backend.Host[fl
 	if err := p.Kernel.Check(d); err != nil {
 		return omega, 0, fmt.Errorf("solvers: %w", err)
 	}
-	if isotropic, err := stream.Isotropic(p.Kernel, d); err != nil {
+	if err := stream.CheckFourier(p.Kernel, d); err != nil {
 		return omega, 0, err
-	} else if p.Orthogonal && !isotropic {
-		return omega, 0, fmt.Errorf("solvers: the frequencies of the kernel %v have no orthogonal directions", p.Kernel)
 	}
 	f, err := p.basis(ctx, p.Count, d)
 	if err != nil {

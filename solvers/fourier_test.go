@@ -27,7 +27,7 @@ func TestFourierDense(t *testing.T) {
 	}
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, w := range [][]float64{nil, weights} {
-			p := FourierProblem{Kernel: kernels.Matern{Nu: 2.5, Sigma: 1}, Data: InMemory(x, y, w, nil), Count: 31, Seed: 5, Lambda: 0.1, Intercept: true, Orthogonal: w == nil}
+			p := FourierProblem{Kernel: kernels.Matern{Nu: 2.5, Sigma: 1}, Data: InMemory(x, y, w, nil), Count: 31, Seed: 5, Lambda: 0.1, Intercept: true}
 			res, err := SolveFourier(t.Context(), dev, p, StreamParams{Tol: 1e-12})
 			if err != nil {
 				t.Fatal(err)
@@ -112,7 +112,6 @@ func TestFourierRefused(t *testing.T) {
 		"the kernel is missing":             func(p *FourierProblem) { p.Kernel = nil },
 		"sigma has 3 entries":               func(p *FourierProblem) { p.Kernel = kernels.Gaussian{Sigmas: []float64{1, 2, 3}} },
 		"no random Fourier features":        func(p *FourierProblem) { p.Kernel = kernels.Polynomial{Degree: 2} },
-		"have no orthogonal directions":     func(p *FourierProblem) { p.Kernel, p.Orthogonal = kernels.Laplacian{Sigma: 1}, true },
 		"number of features must be ≥ 0":    func(p *FourierProblem) { p.Count = -2 },
 		"lambda must be a finite number":    func(p *FourierProblem) { p.Lambda = math.Inf(1) },
 		"samples are missing":               func(p *FourierProblem) { p.Data = nil },

@@ -32,7 +32,6 @@ type Params struct {
 	Folds int
 
 	Functions     int  // M, the number of centers or random features; 0 selects about 10√n for n rows, at most 1000. Not for ridge
-	Orthogonal    bool // random features with orthogonal directions
 	Intercept     bool // an unpenalized b
 	NoStandardize bool // do not standardize the features
 	RefuseMissing bool

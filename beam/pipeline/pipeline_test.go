@@ -156,7 +156,7 @@ func single(t *testing.T, p Params, file string, b modelfile.Bundle) (learners.M
 		}
 		want["beta"], want["intercept"], want["centers"] = res.Beta, row(res.Intercept), state.Arrays["centers"]
 	case "fourier-ridge":
-		res, err := solvers.SolveFourier(t.Context(), dev, solvers.FourierProblem{Kernel: kernel, Data: data, Count: p.Functions, Seed: p.Seed, Orthogonal: p.Orthogonal, Lambda: lambda, Intercept: p.Intercept}, par)
+		res, err := solvers.SolveFourier(t.Context(), dev, solvers.FourierProblem{Kernel: kernel, Data: data, Count: p.Functions, Seed: p.Seed, Lambda: lambda, Intercept: p.Intercept}, par)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -108,7 +108,7 @@ func planOf(ctx context.Context, p Params, c *census) (*fitPlan, error) {
 func (p Params) basis(ctx context.Context, k kernels.Kernel, x *mat.Dense) (sums.Basis, error) {
 	rows, d := x.Dims()
 	if p.Learner == "fourier-ridge" {
-		return sums.FourierBasis(ctx, k, d, p.Functions, p.Orthogonal, p.Seed)
+		return sums.FourierBasis(ctx, k, d, p.Functions, p.Seed)
 	}
 	return sums.CentersBasis(k, stream.Different(hostOf(x.Slice(0, min(rows, p.Functions), 0, d).(*mat.Dense)))), nil
 }

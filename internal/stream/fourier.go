@@ -21,12 +21,12 @@ type Fourier struct {
 }
 
 // NewFourier draws m/2 frequencies of the kernel for samples of d features.
-func NewFourier(ctx context.Context, k kernels.Kernel, seed uint64, m, d int, orthogonal bool) (*Fourier, error) {
+func NewFourier(ctx context.Context, k kernels.Kernel, seed uint64, m, d int) (*Fourier, error) {
 	s, err := spectralOf(k, d)
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.frequencies(ctx, rand.New(rand.NewPCG(seed, 1)), m/2, d, orthogonal)
+	list, err := s.frequencies(ctx, rand.New(rand.NewPCG(seed, 1)), m/2, d)
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +37,10 @@ func NewFourier(ctx context.Context, k kernels.Kernel, seed uint64, m, d int, or
 	return f, nil
 }
 
-// Isotropic reports whether the frequencies of a kernel may have orthogonal directions. It
-// returns an error if their distribution is not known.
-func Isotropic(k kernels.Kernel, d int) (isotropic bool, err error) {
-	s, err := spectralOf(k, d)
-	return s.isotropic, err
+// CheckFourier returns an error if the distribution of the frequencies of a kernel is not known.
+func CheckFourier(k kernels.Kernel, d int) error {
+	_, err := spectralOf(k, d)
+	return err
 }
 
 func (f *Fourier) Size() int { return 2 * f.Frequencies.Rows }

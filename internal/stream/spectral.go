@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/internal/elementary"
-	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -18,11 +17,7 @@ import (
 // spectral is the distribution of the frequencies of a kernel.
 type spectral struct {
 	height float64 // k(x, x)
-	// isotropic means that ω = s·ρ·u, where the vector s multiplies each coordinate, and the direction
-	// u is uniform on the sphere and independent of ρ. Only then may directions be made orthogonal.
-	isotropic bool
-	// draw sets omega to one random frequency. For an isotropic distribution it takes the direction
-	// from normal, d standard normal numbers, and may use their length for ρ.
+	// draw sets omega to one frequency, for which it may use normal, d standard normal numbers.
 	draw func(r *rand.Rand, omega, normal []float64)
 }
 
@@ -31,7 +26,7 @@ type spectral struct {
 func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 	switch k := k.(type) {
 	case kernels.Gaussian:
-		return spectral{1, true, func(_ *rand.Rand, omega, normal []float64) {
+		return spectral{1, func(_ *rand.Rand, omega, normal []float64) {
 			for p, v := range normal {
 				sigma := k.Sigma
 				if k.Sigmas != nil {
@@ -44,7 +39,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 		// This is Student's t distribution with 2ν degrees of freedom (Rasmussen and Williams
 		// 2006, equation 4.15): a normal number divided by the root of a mean of 2ν squares.
 		freedom := int(2 * k.Nu)
-		return spectral{1, true, func(r *rand.Rand, omega, normal []float64) {
+		return spectral{1, func(r *rand.Rand, omega, normal []float64) {
 			sum := 0.0
 			for range freedom {
 				v := elementary.Normal(r)
@@ -57,7 +52,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 	case kernels.RationalQuadratic:
 		// The kernel is a mixture of Gaussians, in which 1/σ² has a Gamma distribution whose mean is the
 		// 1/σ² of the kernel (Rasmussen and Williams 2006, equation 4.20).
-		return spectral{1, true, func(r *rand.Rand, omega, normal []float64) {
+		return spectral{1, func(r *rand.Rand, omega, normal []float64) {
 			factor := math.Sqrt(gamma(r, k.A)/k.A) / k.Sigma
 			for p, v := range normal {
 				omega[p] = v * factor
@@ -65,7 +60,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 		}}, nil
 	case kernels.Laplacian:
 		// The kernel is a product over the features of exp(−|δ|/σ), whose frequencies have a Cauchy distribution.
-		return spectral{1, false, func(r *rand.Rand, omega, _ []float64) {
+		return spectral{1, func(r *rand.Rand, omega, _ []float64) {
 			for p := range omega {
 				omega[p] = math.Tan(math.Pi*(r.Float64()-0.5)) / k.Sigma
 			}
@@ -157,29 +152,13 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// frequencies draws count frequencies, as rows of d numbers. If orthogonal is set, the frequencies
-// in groups of d have orthogonal directions and the lengths of independent frequencies (Yu, Suresh,
-// Choromanski, Holtmann-Rice, Kumar 2016). This does not change the distribution of each frequency,
-// and reduces the variance of means over the frequencies. It returns an error once ctx is done.
-func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, orthogonal bool) ([][]float64, error) {
+// frequencies draws count frequencies, as rows of d numbers. It fails once ctx is done.
+func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int) ([][]float64, error) {
 	list := make([][]float64, count)
-	var directions [][]float64
 	for i := range list {
 		normal := make([]float64, d)
 		for p := range normal {
 			normal[p] = elementary.Normal(r)
-		}
-		if orthogonal {
-			if i%d == 0 {
-				var err error
-				if directions, err = orthogonalDirections(ctx, r, min(d, count-i), d); err != nil {
-					return nil, err
-				}
-			}
-			length := numeric.Norm(d, func(p int) float64 { return normal[p] })
-			for p, u := range directions[i%d] {
-				normal[p] = length * u
-			}
 		}
 		list[i] = make([]float64, d)
 		s.draw(r, list[i], normal)
@@ -188,40 +167,4 @@ func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, o
 		}
 	}
 	return list, nil
-}
-
-// orthogonalDirections returns count ≤ d uniformly distributed orthonormal vectors. It
-// orthogonalizes normal vectors twice by the Gram-Schmidt process.
-func orthogonalDirections(ctx context.Context, r *rand.Rand, count, d int) ([][]float64, error) {
-	q := make([][]float64, 0, count)
-	for len(q) < count {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		v := make([]float64, d)
-		for p := range v {
-			v[p] = elementary.Normal(r)
-		}
-		before := numeric.Norm(d, func(p int) float64 { return v[p] })
-		for range 2 {
-			for _, u := range q {
-				dot := 0.0
-				for p := range v {
-					dot += u[p] * v[p]
-				}
-				for p := range v {
-					v[p] -= dot * u[p]
-				}
-			}
-		}
-		length := numeric.Norm(d, func(p int) float64 { return v[p] })
-		if length < 1e-8*before {
-			continue // by chance the vector is in the span of the preceding vectors
-		}
-		for p := range v {
-			v[p] /= length
-		}
-		q = append(q, v)
-	}
-	return q, nil
 }

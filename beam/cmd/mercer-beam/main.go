@@ -103,7 +103,6 @@ func (o *options) add(flags *flag.FlagSet) {
 	flags.Var((*numbers)(&o.Lambdas), "lambda", "`λ`, not scaled by the number of rows; give a comma-separated list to choose among several (default 1)")
 	flags.IntVar(&o.Folds, "folds", 0, "number of folds of the cross-validation (default 5)")
 	flags.IntVar(&o.Functions, "functions", 0, "M, the number of centers or random features (default: about 10√n for n rows, at most 1000)")
-	flags.BoolVar(&o.Orthogonal, "orthogonal", false, "random features with orthogonal directions")
 	flags.StringVar(&o.intercept, "intercept", "", "true or false: an unpenalized intercept (default: true for ridge)")
 	flags.BoolVar(&o.NoStandardize, "no-standardize", false, "do not standardize the features")
 	flags.StringVar(&o.missing, "missing", "impute", "empty cells: impute or refuse")

@@ -41,10 +41,10 @@ func CentersBasis(k kernels.Kernel, centers backend.Host[float64]) Basis {
 	return Basis{Kind: Centers, Features: centers.Cols, Kernel: k, Points: centers}
 }
 
-// FourierBasis returns the basis of solvers.FourierProblem for the given kernel, Count, Orthogonal
+// FourierBasis returns the basis of solvers.FourierProblem for the given kernel, Count
 // and Seed.
-func FourierBasis(ctx context.Context, k kernels.Kernel, d, count int, orthogonal bool, seed uint64) (Basis, error) {
-	p := solvers.FourierProblem{Kernel: k, Count: count, Orthogonal: orthogonal, Seed: seed}
+func FourierBasis(ctx context.Context, k kernels.Kernel, d, count int, seed uint64) (Basis, error) {
+	p := solvers.FourierProblem{Kernel: k, Count: count, Seed: seed}
 	omega, scale, err := p.Basis(ctx, d)
 	return Basis{Kind: Fourier, Features: d, Kernel: k, Points: omega, Scale: scale}, err
 }

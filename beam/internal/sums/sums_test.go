@@ -246,7 +246,7 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	if err != nil {
 		t.Fatal(err)
 	}
-	basis, err := FourierBasis(t.Context(), k, x.Cols, 80, false, 5)
+	basis, err := FourierBasis(t.Context(), k, x.Cols, 80, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestSameBits(t *testing.T) {
 	x, y := samples(seed, n, d, 0)
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	r := rand.New(rand.NewPCG(seed, 3))
-	basis, err := FourierBasis(t.Context(), kernels.Gaussian{Sigma: 1}, d, 60, false, 1)
+	basis, err := FourierBasis(t.Context(), kernels.Gaussian{Sigma: 1}, d, 60, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -230,8 +230,6 @@ class FourierRidgeParameters:
     n_components : int ≥ 1, default=None
         Number M of random features, two for each frequency; memory grows with M²; None is about
         10√n.
-    orthogonal : bool, default=False
-        Frequencies with orthogonal directions, which approximate the kernel better.
     fit_intercept : bool, default=False
         Fit an unpenalized intercept.
     tol : float > 0 and < 1, default=1e-6
@@ -251,14 +249,13 @@ class FourierRidgeParameters:
 
     _learner = "fourier-ridge", "regression"
 
-    def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, n_components=None, orthogonal=False,
+    def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, n_components=None,
                  fit_intercept=False, tol=1e-6, bound=False, random_state=None, device=None,
                  threads=None, verbose=0):
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
         self.n_components = n_components
-        self.orthogonal = orthogonal
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.bound = bound
