@@ -95,7 +95,7 @@ var layers = []layer{
 	// fitreport is what the front ends write of a fit.
 	{folder: "internal/fitreport", ours: []string{"learners"}},
 	// bindings/c is a program, the C shared library; it alone imports C.
-	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "kernels/gram", "learners", "internal/fitreport", "internal/modelfile", "solvers", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "kernels/gram", "learners", "internal/fitreport", "internal/modelfile", "solvers", "internal/count", "internal/message", "internal/numeric"}, others: []string{"gonum.org/v1/gonum"}},
 	// elementary has functions of one number with the same bits everywhere.
 	{folder: "internal/elementary"},
 	// count formats numbers with nouns for errors.

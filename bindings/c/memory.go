@@ -121,20 +121,15 @@ func (a *arguments) optionalMatrix(name string, m *C.matrix) handles.Matrix {
 			h.F64, err = handles.SharedMatrix[float64](name, m.data, int64(m.rows), int64(m.cols), int64(m.stride))
 		case C.MERCER_FLOAT32:
 			h.F32, err = handles.SharedMatrix[float32](name, m.data, int64(m.rows), int64(m.cols), int64(m.stride))
+		case C.MERCER_CSR:
+			c := (*C.csr)(m.data)
+			if c == nil {
+				return h, fmt.Errorf("libmercer: %s.data is NULL", name)
+			}
+			h.CSR, err = handles.SharedCSR(name, int64(m.rows), int64(m.cols), unsafe.Pointer(c.indptr), unsafe.Pointer(c.indices), unsafe.Pointer(c.data))
 		default:
 			err = fmt.Errorf("libmercer: %s: %d is not an element type", name, int(m._type))
 		}
-		return h, err
-	})
-}
-
-// csr returns the caller's sparse matrix.
-func (a *arguments) csr(name string, m *C.csr) handles.Matrix {
-	return use(a, func() (h handles.Matrix, err error) {
-		if m == nil {
-			return h, fmt.Errorf("libmercer: %s is NULL", name)
-		}
-		h.CSR, err = handles.SharedCSR(name, int64(m.rows), int64(m.cols), unsafe.Pointer(m.indptr), unsafe.Pointer(m.indices), unsafe.Pointer(m.data))
 		return h, err
 	})
 }

@@ -47,7 +47,7 @@ extern "C" {
 /* The number of this interface: it changes when a program that was compiled
  * with an older header would no longer work. mercer_abi returns the library's, which
  * must be equal to MERCER_ABI of the header. */
-#define MERCER_ABI 2
+#define MERCER_ABI 3
 int mercer_abi(void);
 
 enum mercer_status {
@@ -94,15 +94,30 @@ void mercer_release(void *given);
  * the machine lacks, or an unknown name, is MERCER_UNAVAILABLE. */
 int mercer_open(const char *name, int threads, int64_t memory, mercer_handle *device);
 
-enum mercer_type { MERCER_FLOAT64 = 0, MERCER_FLOAT32 = 1 };
+enum mercer_type { MERCER_FLOAT64 = 0, MERCER_FLOAT32 = 1, MERCER_CSR = 2 };
 
 /* A row-major matrix: element (i, j) is data[i*stride + j]. Work is in double;
- * elements of type float are widened, which takes a copy. */
+ * elements of type float are widened, which takes a copy. For the type MERCER_CSR the matrix
+ * is sparse: data points to a mercer_csr, and stride is not read. */
 typedef struct mercer_matrix {
 	const void *data;
 	int64_t rows, cols, stride;
 	int32_t type; /* enum mercer_type */
 } mercer_matrix;
+
+/* The elements of a sparse matrix in compressed sparse rows, as csr_matrix of SciPy has them: row
+ * i has the elements data[p] in the columns indices[p], from 0, for indptr[i] ≤ p < indptr[i+1],
+ * and zeros elsewhere. indptr has rows + 1 numbers, the first of which is 0. In every row the
+ * columns increase; others are MERCER_INVALID, and the text names row and column.
+ *
+ * Every function takes sparse samples x. Learners whose description has "sparse", and their
+ * models, work on them without a dense copy, and so do mercer_path and mercer_solve with a kernel;
+ * elsewhere a dense copy is made where it fits into the memory. */
+typedef struct mercer_csr {
+	const int64_t *indptr;
+	const int32_t *indices;
+	const double *data;
+} mercer_csr;
 
 /* Cancels a call that takes long and receives its progress. Zero it before the call,
  * which reads cancel every 10 ms and writes the rest, so that another thread can
@@ -131,22 +146,6 @@ typedef struct mercer_learner {
 int mercer_fit(mercer_handle device, const mercer_learner *learner, const mercer_matrix *x,
                const mercer_matrix *y, mercer_watch *watch, mercer_handle *model);
 
-/* A sparse matrix in compressed sparse rows, as csr_matrix of SciPy has it: row i has the
- * elements data[p] in the columns indices[p], from 0, for indptr[i] ≤ p < indptr[i+1], and
- * zeros elsewhere. indptr has rows + 1 numbers, the first of which is 0. In every row the
- * columns increase; others are MERCER_INVALID, and the text names row and column. */
-typedef struct mercer_csr {
-	int64_t rows, cols;
-	const int64_t *indptr;
-	const int32_t *indices;
-	const double *data;
-} mercer_csr;
-
-/* mercer_fit for sparse samples. Learners whose description has "sparse" take them
- * without a dense copy; others make one where it fits into the memory. */
-int mercer_fit_csr(mercer_handle device, const mercer_learner *learner, const mercer_csr *x,
-                   const mercer_matrix *y, mercer_watch *watch, mercer_handle *model);
-
 enum mercer_wanted {
 	MERCER_VALUES = 0,        /* targets, or the number of the class: n×t; of svc with the
 	                           * parameter probability=true that of the largest probability */
@@ -162,10 +161,6 @@ enum mercer_wanted {
  * of it there until the model is freed: later ones take a fifth of the time. */
 int mercer_predict(mercer_handle device, mercer_handle model, int wanted, const mercer_matrix *x,
                    double *out, size_t size, mercer_watch *watch);
-
-/* mercer_predict for sparse samples, of any model. */
-int mercer_predict_csr(mercer_handle device, mercer_handle model, int wanted, const mercer_csr *x,
-                       double *out, size_t size, mercer_watch *watch);
 
 /* Writes the bounds of prediction intervals at the n rows of x to lower and upper,
  * n×t each, of size numbers: jackknife+ intervals of a regression by kernel-ridge, or

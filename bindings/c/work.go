@@ -6,7 +6,6 @@ package main
 typedef const char text;
 typedef const double numbers;
 typedef const mercer_matrix matrix;
-typedef const mercer_csr csr;
 typedef const mercer_learner learner;
 typedef const mercer_scores scores;
 */
@@ -24,22 +23,12 @@ import (
 
 //export mercer_fit
 func mercer_fit(dev C.mercer_handle, l *C.learner, x, y *C.matrix, w *C.mercer_watch, to *C.mercer_handle) C.int {
-	return fit(dev, l, func(a *arguments) handles.Matrix { return a.matrix("x", x) }, y, w, to)
-}
-
-//export mercer_fit_csr
-func mercer_fit_csr(dev C.mercer_handle, l *C.learner, x *C.csr, y *C.matrix, w *C.mercer_watch, to *C.mercer_handle) C.int {
-	return fit(dev, l, func(a *arguments) handles.Matrix { return a.csr("x", x) }, y, w, to)
-}
-
-// fit is mercer_fit for the matrix x that samples returns.
-func fit(dev C.mercer_handle, l *C.learner, samples func(*arguments) handles.Matrix, y *C.matrix, w *C.mercer_watch, to *C.mercer_handle) C.int {
 	return guard(func() error {
 		if l == nil {
 			return errors.New("libmercer: learner is NULL")
 		}
 		var a arguments
-		d, mx, my := a.device(dev), samples(&a), a.optionalMatrix("y", y)
+		d, mx, my := a.device(dev), a.matrix("x", x), a.optionalMatrix("y", y)
 		rows, _ := mx.Dims()
 		what := handles.Learner{
 			Name: textOf((*C.text)(l.name)), Task: learners.Task(textOf((*C.text)(l.task))), Parameters: textsOf(l.parameters),
@@ -54,19 +43,9 @@ func fit(dev C.mercer_handle, l *C.learner, samples func(*arguments) handles.Mat
 
 //export mercer_predict
 func mercer_predict(dev, model C.mercer_handle, wanted C.int, x *C.matrix, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
-	return predict(dev, model, wanted, func(a *arguments) handles.Matrix { return a.matrix("x", x) }, out, size, w)
-}
-
-//export mercer_predict_csr
-func mercer_predict_csr(dev, model C.mercer_handle, wanted C.int, x *C.csr, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
-	return predict(dev, model, wanted, func(a *arguments) handles.Matrix { return a.csr("x", x) }, out, size, w)
-}
-
-// predict is mercer_predict for the matrix x that samples returns.
-func predict(dev, model C.mercer_handle, wanted C.int, samples func(*arguments) handles.Matrix, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
 	return guard(func() error {
 		var a arguments
-		d, m, mx := a.device(dev), a.model(model), samples(&a)
+		d, m, mx := a.device(dev), a.model(model), a.matrix("x", x)
 		to := a.numbers("out", out, int64(size))
 		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
 			return m.Predict(ctx, d, handles.Wanted(wanted), mx, to)

@@ -89,13 +89,14 @@ static void sparse(void)
 	int64_t starts[] = {0, 1, 2}, others[] = {0, 1, 3, 4};
 	int32_t columns[] = {0, 1}, more[] = {0, 0, 1, 99};
 	double values[] = {2, 2}, at[] = {3, 1, -1, 1}, targets[] = {4, 8}, f[3], want[] = {3, -1, 0};
-	mercer_csr x = {2, 100, starts, columns, values}, z = {3, 100, others, more, at};
+	mercer_csr stored = {starts, columns, values}, rows = {others, more, at};
+	mercer_matrix x = {&stored, 2, 100, 0, MERCER_CSR}, z = {&rows, 3, 100, 0, MERCER_CSR};
 	mercer_matrix y = doubles(targets, 2, 1);
 	const char *parameters[] = {"kernel=linear()", "lambda=4", "intercept=false", NULL};
 	mercer_learner learner = {.name = "kernel-ridge", .parameters = parameters};
 	mercer_handle model, again;
-	OK(mercer_fit_csr(0, &learner, &x, &y, NULL, &model));
-	OK(mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	OK(mercer_fit(0, &learner, &x, &y, NULL, &model));
+	OK(mercer_predict(0, model, MERCER_VALUES, &z, f, 3, NULL));
 	for (int i = 0; i < 3; i++)
 		CHECK(fabs(f[i] - want[i]) <= 64 * epsilon, "f(z_%d) = %g, not %g", i + 1, f[i], want[i]);
 	double dense[300] = {0}, g[3];
@@ -108,9 +109,30 @@ static void sparse(void)
 	size_t size;
 	OK(mercer_dump(model, &bytes, &size));
 	OK(mercer_parse(bytes, size, &again));
-	OK(mercer_predict_csr(0, again, MERCER_VALUES, &z, g, 3, NULL));
+	OK(mercer_predict(0, again, MERCER_VALUES, &z, g, 3, NULL));
 	CHECK(memcmp(f, g, sizeof f) == 0, "bytes change predictions of sparse samples");
 	mercer_release(bytes);
+	OK(mercer_bounds(0, again, &z, g, dense, 3, NULL));
+	for (int i = 0; i < 3; i++)
+		CHECK(fabs(g[i] - want[i]) <= dense[i] && dense[i] < 1e-6, "the bound of f(z_%d) = %g is %g", i + 1, g[i], dense[i]);
+
+	/* Targets f(z_i) + 1 make intervals of half-width 1. */
+	double one_more[] = {4, 0, 1}, upper[3];
+	mercer_matrix my = doubles(one_more, 3, 1);
+	mercer_handle calibrated;
+	OK(mercer_calibrate(0, again, &z, &my, NULL, &calibrated));
+	OK(mercer_intervals(0, calibrated, 0.5, &z, g, upper, 3, NULL));
+	for (int i = 0; i < 3; i++)
+		CHECK(fabs(g[i] - want[i] + 1) <= 64 * epsilon && fabs(upper[i] - want[i] - 1) <= 64 * epsilon, "interval %d is [%g, %g]", i + 1, g[i], upper[i]);
+	OK(mercer_free(calibrated));
+
+	/* H = K(K + 4I)^-1 = I/2, so that the leave-one-out errors are those of f = 0: y. */
+	double lambda = 4, errors[2], alpha[2], residual;
+	mercer_scores scores = {.errors = errors};
+	OK(mercer_path(0, "linear()", &lambda, 1, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
+	OK(mercer_solve(0, "linear()", lambda, &x, &y, alpha, 2, &residual, NULL));
+	for (int i = 0; i < 2; i++)
+		CHECK(fabs(errors[i] - targets[i]) <= 64 * epsilon && fabs(alpha[i] - targets[i] / 8) <= 64 * epsilon, "error %d is %g, alpha %g", i + 1, errors[i], alpha[i]);
 	OK(mercer_free(again));
 
 	int32_t twice[] = {0, 1, 1, 99}, falling[] = {0, 1, 0, 99}, negative[] = {0, 0, -1, 99}, beyond[] = {0, 0, 1, 100};
@@ -118,30 +140,32 @@ static void sparse(void)
 		{twice, "x: row 2: column 2 comes twice"}, {falling, "x: row 2: column 1 comes after column 2"},
 		{negative, "x: row 2: the column index of element 2 is not from 1 to 100"}, {beyond, "x: row 3: the column index of element 1 is not from 1 to 100"}};
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-		z.indices = wrong[i].columns;
-		FAILS(MERCER_INVALID, wrong[i].text, mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
+		rows.indices = wrong[i].columns;
+		FAILS(MERCER_INVALID, wrong[i].text, mercer_predict(0, model, MERCER_VALUES, &z, f, 3, NULL));
 	}
-	z.indices = more;
+	rows.indices = more;
 	int64_t late[] = {1, 1, 3, 4}, back[] = {0, 3, 1, 4}, minus[] = {0, 1, 3, -4};
-	z.indptr = late;
-	FAILS(MERCER_INVALID, "x: row 1 begins at element 1, not at 0", mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	rows.indptr = late;
+	FAILS(MERCER_INVALID, "x: row 1 begins at element 1, not at 0", mercer_predict(0, model, MERCER_VALUES, &z, f, 3, NULL));
 	int32_t rising[] = {0, 1, 2, 99};
-	z.indptr = back;
-	z.indices = rising;
-	FAILS(MERCER_INVALID, "x: row 2 goes from element 3 to element 1", mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
-	z.indices = more;
-	z.indptr = minus;
-	FAILS(MERCER_INVALID, "x.indices: -4 is not a possible number of elements", mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
-	z.indptr = others;
+	rows.indptr = back;
+	rows.indices = rising;
+	FAILS(MERCER_INVALID, "x: row 2 goes from element 3 to element 1", mercer_predict(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	rows.indices = more;
+	rows.indptr = minus;
+	FAILS(MERCER_INVALID, "x.indices: -4 is not a possible number of elements", mercer_predict(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	rows.indptr = others;
 	at[2] = NAN;
-	FAILS(MERCER_INVALID, "row 2, column 2 is NaN", mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	FAILS(MERCER_INVALID, "row 2, column 2 is NaN", mercer_predict(0, model, MERCER_VALUES, &z, f, 3, NULL));
 	z.rows = 0;
-	FAILS(MERCER_INVALID, "x: 0 rows and 100 columns", mercer_predict_csr(0, model, MERCER_VALUES, &z, f, 3, NULL));
-	FAILS(MERCER_INVALID, "x is NULL", mercer_predict_csr(0, model, MERCER_VALUES, NULL, f, 3, NULL));
-	x.cols = 99;
+	FAILS(MERCER_INVALID, "x: 0 rows and 100 columns", mercer_predict(0, model, MERCER_VALUES, &z, f, 3, NULL));
+	FAILS(MERCER_INVALID, "x is NULL", mercer_predict(0, model, MERCER_VALUES, NULL, f, 3, NULL));
+	z.rows = 3;
+	z.data = NULL;
+	FAILS(MERCER_INVALID, "x.data is NULL", mercer_predict(0, model, MERCER_VALUES, &z, f, 3, NULL));
 	OK(mercer_free(model));
 	values[1] = INFINITY;
-	FAILS(MERCER_INVALID, "row 2, column 2 is +Inf", mercer_fit_csr(0, &learner, &x, &y, NULL, &model));
+	FAILS(MERCER_INVALID, "row 2, column 2 is +Inf", mercer_fit(0, &learner, &x, &y, NULL, &model));
 }
 
 /* A model through bytes and through a file predicts the same bits; so does one

@@ -265,7 +265,22 @@ class TestSparse(unittest.TestCase):
             self.assertEqual(loaded.info["features"], X.shape[1])
             svc = mercer.MercerClassifier("svc", kernel="rbf", gamma="scale").fit(X, above)
             self.assertEqual(svc.predict(X).tolist(), SVC(kernel="rbf", gamma="scale").fit(X, above).predict(X).tolist())
-            mercer.MercerSVR(kernel="rbf").fit(X, y).predict(X)
+            support_vectors = mercer.MercerSVR(kernel="rbf").fit(X, y).calibrate(X, y)
+            lower, upper = support_vectors.predict_interval(X, level=0.5)
+            self.assertTrue((lower <= upper).all())
+            ridge = mercer.MercerKernelRidge(alpha=0.5, fit_intercept=False).fit(X, y)
+            bounded, bound = ridge.predict(X, return_bound=True)
+            lower, upper = ridge.predict_interval(X, level=0.8)
+            self.assertTrue((lower < upper).all())
+            np.testing.assert_array_equal(svc.calibrate(X, above).predict_set(X, level=0.9).shape, (40, 2))
+            search = mercer.MercerKernelRidgeCV(kernel="linear", alphas=[0.5], fit_intercept=False, store_cv_results=True).fit(X, y)
+            a = mercer.solve(X, y, alpha=0.5, kernel="linear()")
+        self.assertTrue((np.abs(f - bounded) <= bound).all())
+        # Backward stable solves of the same system.
+        eigenvalues = np.linalg.eigvalsh(K)
+        near = 40 * 64 * support.U * (eigenvalues[-1] + 0.5) / 0.5 * np.abs(y).max() / 0.5
+        np.testing.assert_allclose(a, np.linalg.solve(K + 0.5 * np.eye(40), y), rtol=0, atol=near)
+        np.testing.assert_allclose(search.predict(X), f, rtol=0, atol=near * eigenvalues[-1])
         want = K @ np.linalg.solve(K + 0.5 * np.eye(40), y)
         condition = np.linalg.norm(K, 2) / 0.5 + 1
         self.assertLessEqual(np.abs(f - want).max(), 40 * 64 * support.U * condition * np.linalg.norm(K, 2) * np.abs(y).max() / 0.5)

@@ -6,31 +6,25 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/gram"
 )
 
-// pointsFor returns the points that a kernel takes for x, and whether x is the Gram
-// matrix of a precomputed one.
-func pointsFor(k kernels.Kernel, x backend.Host[float64]) (points backend.Host[float64], precomputed bool, err error) {
-	if precomputed, err = kernels.IsPrecomputed(k); err == nil && precomputed {
-		x, err = trainingPoints(x)
+// points returns x as a learner or a solver with the kernel k takes it, and whether x is the Gram
+// matrix of a precomputed kernel. A sparse x stays sparse unless it is a Gram matrix.
+func (m Matrix) points(k kernels.Kernel) (points numeric.Points, precomputed bool, err error) {
+	if precomputed, err = kernels.IsPrecomputed(k); err != nil {
+		return points, false, err
 	}
-	return x, precomputed, err
-}
-
-// features returns x as a learner with the kernel k takes it, and whether x is the Gram matrix of a
-// precomputed kernel. A sparse x stays sparse unless it is a Gram matrix.
-func (m Matrix) features(k kernels.Kernel) (x mat.Matrix, precomputed bool, err error) {
-	if is, err := kernels.IsPrecomputed(k); m.CSR.Rows > 0 && !(err == nil && is) {
-		return m.CSR, false, nil
+	if m.CSR.Rows > 0 && !precomputed {
+		return numeric.SparsePoints(m.CSR), false, nil
 	}
 	h, err := m.host("x")
-	if err != nil {
-		return nil, false, err
+	if err == nil && precomputed {
+		h, err = trainingPoints(h)
 	}
-	h, precomputed, err = pointsFor(k, h)
-	return denseOf(h), precomputed, err
+	return numeric.DensePoints(h), precomputed, err
 }
 
 // trainingPoints returns the points of the kernel precomputed() for a Gram matrix: a copy

@@ -70,9 +70,13 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 	}
 	start := time.Now()
 	k, _ := kernels.Parse(given["kernel"]) // Make has checked the text
-	features, precomputed, err := x.features(k)
+	points, precomputed, err := x.points(k)
 	if err != nil {
 		return nil, err
+	}
+	features := points.Matrix()
+	if points.Sparse == nil {
+		features = denseOf(points.Dense)
 	}
 	var targets mat.Matrix
 	if rows, _ := y.Dims(); rows > 0 {

@@ -100,18 +100,18 @@ func (p PathProblem) problem(ctx context.Context, x, y Matrix) (q solvers.Proble
 	if q.Y, err = y.host("y"); err != nil {
 		return q, err
 	}
-	if q.X, err = x.host("x"); err != nil {
-		return q, err
+	if p.Kernel != "" {
+		if q.Kernel, err = kernels.Parse(p.Kernel); err != nil {
+			return q, err
+		}
 	}
-	if p.Kernel == "" {
-		sigma, err := learners.DefaultSigma(ctx, denseOf(q.X), p.Weights, 1)
+	points, _, err := x.points(q.Kernel)
+	if err == nil && p.Kernel == "" {
+		var sigma float64
+		sigma, err = learners.DefaultSigma(ctx, points.Matrix(), p.Weights, 1)
 		q.Kernel = kernels.Gaussian{Sigma: sigma}
-		return q, err
 	}
-	if q.Kernel, err = kernels.Parse(p.Kernel); err != nil {
-		return q, err
-	}
-	q.X, _, err = pointsFor(q.Kernel, q.X)
+	q.X, q.Sparse = points.Dense, points.Sparse
 	return q, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -33,7 +34,7 @@ func Solve(ctx context.Context, d *Device, p SolveProblem, out []float64) (resid
 		if _, linear := k.(kernels.Linear); linear {
 			par.Method = solvers.Dual // the primal one gives no α
 		}
-		res, err := solvers.Solve(ctx, dev, solvers.Problem{Kernel: k, X: points, Y: right, Lambda: p.Lambda}, par)
+		res, err := solvers.Solve(ctx, dev, solvers.Problem{Kernel: k, X: points.Dense, Sparse: points.Sparse, Y: right, Lambda: p.Lambda}, par)
 		if err != nil {
 			return err
 		}
@@ -45,15 +46,13 @@ func Solve(ctx context.Context, d *Device, p SolveProblem, out []float64) (resid
 
 // system returns the kernel of a text and the points that it takes. The points
 // are for the solvers to check.
-func system(kernel string, x Matrix) (kernels.Kernel, backend.Host[float64], error) {
-	points, err := x.host("x")
-	if err != nil {
-		return nil, points, err
+func system(kernel string, x Matrix) (k kernels.Kernel, points numeric.Points, err error) {
+	k = kernels.Precomputed{}
+	if kernel != "" {
+		if k, err = kernels.Parse(kernel); err != nil {
+			return nil, points, err
+		}
 	}
-	if kernel == "" {
-		points, err = trainingPoints(points)
-		return kernels.Precomputed{}, points, err
-	}
-	k, err := kernels.Parse(kernel)
+	points, _, err = x.points(k)
 	return k, points, err
 }

@@ -251,7 +251,7 @@ class Estimator(BaseEstimator):
         check_is_fitted(self, "model_")
         X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
                           **{_FINITE: "allow-nan" if self._allows_missing() else True})
-        if not issparse(X) or self._keeps(X) and not (self.model_.info["raw"] or wanted in ("sets", "intervals", "bounds")):
+        if not issparse(X) or self._keeps(X) and not self.model_.info["raw"]:
             return self._values(X, wanted, level)
         rows = max(1, SMALL // (8 * X.shape[1]))  # of a dense copy at a time
         return np.concatenate([self._values(dense(X[i:i + rows]), wanted, level) for i in range(0, X.shape[0], rows)])
@@ -264,7 +264,7 @@ class Estimator(BaseEstimator):
         X, y = validate_data(self, X, y, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
                              **{_FINITE: "allow-nan" if self._allows_missing() else True}, **kwargs)
         with python_names(self._names()):
-            self.model_ = self.model_.calibrate(self._rows(dense(X)), targets(y), device=self.device, threads=self.threads, say=self._say("calibrate"))
+            self.model_ = self.model_.calibrate(self._rows(X if self._keeps(X) else dense(X)), targets(y), device=self.device, threads=self.threads, say=self._say("calibrate"))
         return self
 
     def _rows(self, X):

@@ -5,14 +5,14 @@ import json
 import numbers
 import os
 import threading
-from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, addressof, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 import numpy as np
 from scipy.sparse import issparse
 
 from ._errors import MercerError, OutOfMemory, exception, names
 
-ABI = 2
+ABI = 3
 Handle = c_size_t  # uintptr_t
 
 
@@ -21,7 +21,7 @@ class Matrix(ctypes.Structure):
 
 
 class CSR(ctypes.Structure):
-    _fields_ = [("rows", c_int64), ("cols", c_int64), ("indptr", c_void_p), ("indices", c_void_p), ("data", c_void_p)]
+    _fields_ = [("indptr", c_void_p), ("indices", c_void_p), ("data", c_void_p)]
 
 
 class Watch(ctypes.Structure):
@@ -52,8 +52,6 @@ _PROTOTYPES = {
     "mercer_describe": [Handle, _P(c_void_p)],
     "mercer_open": [c_char_p, c_int, c_int64, _P(Handle)],
     "mercer_fit": [Handle, _P(Learner), _P(Matrix), _P(Matrix), _P(Watch), _P(Handle)],
-    "mercer_fit_csr": [Handle, _P(Learner), _P(CSR), _P(Matrix), _P(Watch), _P(Handle)],
-    "mercer_predict_csr": [Handle, Handle, c_int, _P(CSR), c_void_p, c_size_t, _P(Watch)],
     "mercer_predict": [Handle, Handle, c_int, _P(Matrix), c_void_p, c_size_t, _P(Watch)],
     "mercer_bounds": [Handle, Handle, _P(Matrix), c_void_p, c_void_p, c_size_t, _P(Watch)],
     "mercer_intervals": [Handle, Handle, c_double, _P(Matrix), c_void_p, c_void_p, c_size_t, _P(Watch)],
@@ -190,7 +188,7 @@ def stays_sparse(X):
 
 
 def csr(X):
-    """A CSR that shares the memory of a sparse X if X is in CSR format with sorted 32-bit column
+    """A Matrix that shares the memory of a sparse X if X is in CSR format with sorted 32-bit column
     indices and float64 values; otherwise it shares the memory of a copy. It keeps this memory
     alive. For elements that are stored twice the library returns an error."""
     S = X.tocsr()
@@ -199,14 +197,18 @@ def csr(X):
     if S.nnz and S.indices.max() > np.iinfo(np.int32).max:
         raise ValueError(f"X has the column {S.indices.max()}; there may be {np.iinfo(np.int32).max} columns")
     arrays = (np.ascontiguousarray(S.indptr, dtype=np.int64), np.ascontiguousarray(S.indices, dtype=np.int32), np.ascontiguousarray(S.data, dtype=np.float64))
-    m = CSR(S.shape[0], S.shape[1], *(a.ctypes.data for a in arrays))
-    m.arrays = arrays
+    rows = CSR(*(a.ctypes.data for a in arrays))
+    m = Matrix(addressof(rows), *S.shape, 0, 2)
+    m.array = arrays, rows
     return m
 
 
-def matrix(array):
-    """A Matrix that shares the memory of a 2-D array of floats with contiguous rows,
-    and otherwise the memory of a copy. It keeps this memory alive."""
+def matrix(array, sparse=True):
+    """A Matrix that shares the memory of a 2-D array of floats with contiguous rows, and otherwise
+    the memory of a copy. It keeps this memory alive. A sparse array whose dense form is larger
+    stays sparse, unless sparse is False."""
+    if sparse and stays_sparse(array):
+        return csr(array)
     a = np.asarray(dense(array))
     if a.ndim != 2:
         raise ValueError(f"expected a matrix, got an array of {a.ndim} dimensions")

@@ -154,8 +154,7 @@ class Model:
         for name, values in lists.items():
             lists[name] = _library.texts(values)
             setattr(what, name, lists[name])
-        kept = takes_sparse(learner) and _library.stays_sparse(X)
-        mx = _library.csr(X) if kept else _library.matrix(X)
+        mx = _library.matrix(X, takes_sparse(learner))
         my = None if y is None else _library.matrix(y)
         if sample_weight is not None:
             weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
@@ -166,8 +165,12 @@ class Model:
         handle = _library.Handle()
         own = {p["name"]: p["name"] for p in descriptions(learner)}
         with nullcontext() if names() else python_names({**own, "standardize": "standardize X"}):
-            watched("mercer_fit_csr" if kept else "mercer_fit", lambda w: (dev, byref(what), byref(mx), None if my is None else byref(my), w, byref(handle)), say)
+            watched("mercer_fit", lambda w: (dev, byref(what), byref(mx), None if my is None else byref(my), w, byref(handle)), say)
             return cls(handle.value)
+
+    def _samples(self, X):
+        """X for the library, which applies most models to a sparse X without a dense copy."""
+        return _library.matrix(X, takes_sparse(self.info["learner"]) and not self.info["raw"])
 
     def predict(self, X, wanted="values", *, device=None, threads=None, say=None):
         """Applies the model.
@@ -192,8 +195,7 @@ class Model:
             k targets, or the number of the class (k = 1); decision values, with k = 1
             for two classes; a probability for each class; or standard deviations.
         """
-        kept = takes_sparse(self.info["learner"]) and not self.info["raw"] and _library.stays_sparse(X)
-        mx, function = (_library.csr(X), "mercer_predict_csr") if kept else (_library.matrix(X), "mercer_predict")
+        mx = self._samples(X)
         classes = len(self.info.get("classes", ()))
         columns = self.info["outputs"]
         if wanted == "decision":
@@ -207,9 +209,9 @@ class Model:
             return dev, self._handle, _WANTED[wanted], byref(mx), out.ctypes.data, out.size, w
 
         if mx.rows < _SHORT and say is None:
-            _library.call(function, *arguments(None))
+            _library.call("mercer_predict", *arguments(None))
         else:
-            watched(function, arguments, say)
+            watched("mercer_predict", arguments, say)
         return out
 
     def intervals(self, X, level, *, device=None, threads=None, say=None):
@@ -236,7 +238,7 @@ class Model:
         upper : ndarray of shape (n, t)
             The upper bounds.
         """
-        mx = _library.matrix(X)
+        mx = self._samples(X)
         lower, upper = np.empty((2, mx.rows, self.info["outputs"]))
         dev = _library.device(device, threads)
         level = number("level", level)
@@ -264,7 +266,7 @@ class Model:
         bounds : ndarray of shape (n, t)
             Bounds on their distances from the predictions of the exact solution.
         """
-        mx = _library.matrix(X)
+        mx = self._samples(X)
         values, bounds = np.empty((2, mx.rows, self.info["outputs"]))
         dev = _library.device(device, threads)
         watched("mercer_bounds", lambda w: (dev, self._handle, byref(mx), values.ctypes.data, bounds.ctypes.data, values.size, w), say)
@@ -291,7 +293,7 @@ class Model:
         model : Model
             A new model, which also saves them.
         """
-        mx, my = _library.matrix(X), _library.matrix(y)
+        mx, my = self._samples(X), _library.matrix(y)
         dev = _library.device(device, threads)
         handle = _library.Handle()
         watched("mercer_calibrate", lambda w: (dev, self._handle, byref(mx), byref(my), w, byref(handle)), say)
@@ -318,7 +320,7 @@ class Model:
         sets : ndarray of shape (n, k)
             1 where the class is in the set, otherwise 0.
         """
-        mx = _library.matrix(X)
+        mx = self._samples(X)
         out = np.empty((mx.rows, len(self.info["classes"])))
         dev = _library.device(device, threads)
         level = number("level", level)
