@@ -38,7 +38,7 @@ func numbersCSV(rows, cols int, verb string) []byte {
 	return b.Bytes()
 }
 
-// sparseLIBSVM returns a table in which one in ten numbers is not 0.
+// sparseLIBSVM returns a LIBSVM file in which a tenth of the numbers are not 0.
 func sparseLIBSVM(rows, cols int) []byte {
 	rng := rand.New(rand.NewPCG(2, 0))
 	var b bytes.Buffer

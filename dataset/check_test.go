@@ -34,7 +34,7 @@ func throughJSON(t *testing.T, e *dataset.Encoder) (*dataset.Encoder, []byte) {
 	return &back, data
 }
 
-// A decoded encoder encodes the same bits and has the same JSON.
+// A decoded encoder gives the same features, to the bit, and the same JSON as the original encoder.
 func TestEncoderJSON(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
@@ -48,7 +48,7 @@ func TestEncoderJSON(t *testing.T) {
 	}
 }
 
-// Check refuses encoders that Learn cannot make, and so does Features.
+// Check and Features refuse encoders that Learn cannot return.
 func TestCheck(t *testing.T) {
 	table := read(t, mixed)
 	number := func(fill, mean, scale float64) dataset.Input {

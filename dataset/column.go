@@ -71,18 +71,18 @@ type entry struct {
 	kind  kind // never missing
 }
 
-// A column is stored in one of three forms. It starts coded: every distinct cell is stored once,
-// with the index of that entry for each row, so that the column can still be read as numbers or as
-// texts. When it has more than MaxCategories distinct cells and none is a text, it becomes plain:
-// it can only be a column of numbers, and 8 bytes a cell are enough. If the file stores numbers
-// rather than texts, the column is plain from the start: a view of the cells of its table.
+// A column is stored in one of three forms. It starts coded: every distinct cell is stored once, with the
+// index of that entry for each row, so that the column can still be read as numbers or as texts. When it
+// has more than MaxCategories distinct cells and none is a text, it becomes plain, because it can then only
+// be a column of numbers, for which 8 bytes a cell suffice. If the file stores numbers, not texts, the
+// column is plain from the start, as a view of the cells of its table.
 type column struct {
 	name    string
 	reading *reading // how its text cells are parsed
 
 	quoted []bool // row → whether the cell was a text in JSON; nil if this is not known
 
-	codes   []int32 // coded: row → entry, −1 for a missing cell
+	codes   []int32 // coded: row → index of its entry; −1 for a missing cell
 	entries []entry
 	index   index // finds an entry by its text while cells are being added
 	texts   bool  // some entry is a text or a number in an unsupported spelling
@@ -90,9 +90,9 @@ type column struct {
 	textBytes int64 // total size of the entries' texts
 
 	plain   bool
-	numbers []float64      // plain: row → number, NaN for a missing cell
-	odd     map[int]string // plain: the cells that are neither a number nor missing
-	rounded bool           // plain: the numbers were parsed from texts that were not kept
+	numbers []float64      // plain: row → number; NaN for a missing cell
+	odd     map[int]string // plain: row → text of a cell that is neither a number nor missing
+	rounded bool           // plain: the numbers were parsed from texts that are not stored
 	broken  string         // why the column cannot be read, or "". If it is set, the column has no cells
 	exact   bool           // the column stays coded and its cells stay as they are written: see File.Keep
 
@@ -101,8 +101,8 @@ type column struct {
 	rows  []int32 // row → row of cells; nil if both are equal
 }
 
-// cells holds the cells of a table whose format stores numbers, not texts. NaN is a missing cell;
-// an infinite number is an error.
+// cells holds the cells of a table whose format stores numbers, not texts. NaN represents a missing
+// cell. An infinite number is an error.
 type cells interface {
 	number(row, column int) float64
 	text(row, column int) string // the cell as text, without rounding; "" if it is missing
@@ -277,9 +277,9 @@ func (c *column) number(i int) (v float64, k kind) {
 	return e.value, e.kind
 }
 
-// values returns rows first to last − 1 as numbers: either a slice of the stored numbers or to,
-// which it fills from the start. A cell that is not a finite number is infinite or NaN in the
-// result.
+// values returns the rows first to last − 1 as numbers. The result is either a slice of the stored
+// numbers or the beginning of to, which it overwrites. A cell that is not a finite number is
+// infinite or NaN in the result.
 func (c *column) values(to []float64, first, last int) []float64 {
 	if c.plain && c.cells == nil {
 		return c.numbers[first:last]
@@ -377,7 +377,7 @@ func (c *column) finish() {
 	c.entries, c.codes = trimmed(c.entries), trimmed(c.codes)
 }
 
-// trimmed returns list if its capacity equals its length, otherwise a copy whose capacity does.
+// trimmed returns list if its capacity equals its length, and otherwise a copy with this capacity.
 func trimmed[T any](list []T) []T {
 	if cap(list) == len(list) {
 		return list
@@ -386,9 +386,9 @@ func trimmed[T any](list []T) []T {
 }
 
 // An index is a hash table with open addressing from a text to its entry. A slot holds the entry's
-// position in entries plus 1, or 0 if it is free. A table of a thousand rows has an entry for
-// nearly every cell, and a map with a copy of each text would take more memory than the rest of the
-// column.
+// position in entries plus 1, or 0 if it is free. Because a table of a thousand rows may have an
+// entry for nearly every cell, a map with a copy of each text would take more memory than the rest
+// of the column.
 type index []int32
 
 var indexSeed = maphash.MakeSeed()

@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// A cleaner reads a CSV file and removes what encoding/csv does not support. Line numbers stay the
-// same.
+// A cleaner reads a CSV file and removes characters that encoding/csv does not support. It does not
+// change line numbers.
 type cleaner struct {
 	r       *bufio.Reader
-	mark    byte // the character that begins a comment; 0 for none
+	mark    byte // the character that begins a comment; 0 if there are no comments
 	returns bool // CR ends a line, like LF and CR LF
 	blanks  bool // a run of spaces and tabs becomes one tab, and is removed at the beginning or end of a line
 

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// Comments are left out before and below the header, and lines keep their numbers.
+// Comments before and below the header are removed, and the lines keep their numbers.
 func TestComments(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
 	write := func(text string) {

@@ -18,16 +18,15 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// ReadCSV reads a table from a CSV file: UTF-8, or UTF-16 with its byte-order mark,
-// quotation by RFC 4180, lines that end in LF, CR LF or CR, one header line with the names
-// of the columns. The delimiter is the comma, semicolon, tab or vertical bar that occurs most often
-// in the header, unless a first line such as "sep=;" names it. If the header has no delimiter, and
-// some column of the first rows holds only numbers, runs of spaces and tabs separate the cells. A
-// first column without a name (the index that pandas writes) is skipped, and so are the row names
-// of R, for which the header has no name. Blank lines are skipped, and so are empty cells past the
-// last name if the header ends with delimiters. Spaces around quoted cells are ignored. A file that
-// begins with the gzip signature is decompressed; a file named .gz must begin with it. The path "-"
-// reads stdin.
+// ReadCSV reads a table from a CSV file: UTF-8, or UTF-16 with its byte-order mark, quotation by
+// RFC 4180, lines that end in LF, CR LF or CR, one header line with the names of the columns. The
+// delimiter is the comma, semicolon, tab or vertical bar that occurs most often in the header,
+// unless a first line such as "sep=;" names it. If the header has no delimiter, and some column of
+// the first rows holds only numbers, runs of spaces and tabs separate the cells. A first column
+// without a name (the index that pandas writes) is skipped, as are row names of R, which have no
+// name in the header. Blank lines are skipped, as are empty cells after the last name if the header
+// ends with delimiters. Spaces around quoted cells are ignored. A file that begins with the gzip
+// signature is decompressed; a file named .gz must begin with it. The path "-" reads stdin.
 //
 // A file with a header and no rows gives a table without rows. Every failure is an *Error, which
 // names the line if the fault is on one line.
@@ -183,8 +182,7 @@ func (t *Table) readNames(r *csv.Reader, before int, rowNames bool) error {
 	return nil
 }
 
-// readRows reads the rows of a text to its end; before is the number of lines of the file that
-// precede it.
+// readRows reads all rows of a text. before is the number of lines of the file before the text.
 func (t *Table) readRows(text []byte, before int) error {
 	text = tightQuotes(text, t.comma)
 	r := newCSVReader(bytes.NewReader(text), t.comma)
@@ -282,7 +280,7 @@ func (t *Table) namelessFault(line int, cell string) *Error {
 const indexName = "index"
 
 // setHeader names the columns. Empty names at the end of the header, which then ends with
-// delimiters, make no columns.
+// delimiters, are ignored.
 func (t *Table) setHeader(names []string, rowNames bool) *Error {
 	for n := len(names); n > 1 && strings.TrimSpace(names[n-1]) == ""; n-- {
 		names = names[:n-1]
@@ -298,8 +296,8 @@ func (t *Table) setHeader(names []string, rowNames bool) *Error {
 	return t.setNames(names)
 }
 
-// recordFault is readFault for a csv.Reader; before is the number of lines of the file that precede
-// the reader's input.
+// recordFault implements readFault for a csv.Reader. before is the number of lines of the file
+// before the reader's input.
 func (t *Table) recordFault(before, next int, err error) *Error {
 	var syntax *csv.ParseError
 	if !errors.As(err, &syntax) {
@@ -318,8 +316,8 @@ func (t *Table) recordFault(before, next int, err error) *Error {
 	return e
 }
 
-// readFault turns an error of the readers into one line. next is the line on
-// which the next record should begin.
+// readFault converts an error of a reader to an *Error of one line. next is the line on which the
+// next record should begin.
 func (t *Table) readFault(next int, err error) *Error {
 	var corrupt flate.CorruptInputError
 	e := t.fault("", "")
@@ -357,7 +355,7 @@ func (p *pass) beginCSV(in *input, lines int) error {
 	return nil
 }
 
-// A csvPart is a part of a CSV file below its header. Any goroutine may decode it.
+// A csvPart is a part of a CSV file below its header. Any goroutine may decode a csvPart.
 type csvPart struct {
 	piece
 	source   string
@@ -395,8 +393,8 @@ func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 	return t, t.addLines(p.text, p.line)
 }
 
-// maxRows bounds the number of rows in a text: a row has at least one delimiter for every cell but
-// the last, and a line end.
+// maxRows returns an upper bound on the number of rows in a text: each row has a delimiter after
+// every cell except the last, and a line end.
 func maxRows(text []byte, columns int) int {
 	return min(bytes.Count(text, newline), len(text)/max(columns, 2)) + 1
 }
@@ -429,7 +427,7 @@ func (t *Table) addLines(text []byte, line int) error {
 		}
 		for _, c := range t.columns {
 			if c.plain && numbers {
-				// Any byte that cannot continue a number ends it, including the line end.
+				// A byte that cannot be part of a number, such as a line end, ends the number.
 				if v, stop, ok := scanDecimal(text, at); ok && (stop == end || text[stop] == t.comma) {
 					c.numbers = append(c.numbers, v)
 					at = min(stop+1, end)

@@ -22,7 +22,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// read reads text as standard input.
+// read returns the table that ReadCSV reads from text as standard input.
 func read(t *testing.T, text string) *dataset.Table {
 	t.Helper()
 	table, err := dataset.ReadCSV("-", strings.NewReader(text))
@@ -167,7 +167,8 @@ func TestLines(t *testing.T) {
 	wantFault(t, err, `standard input: has no column "c"; it has "a", "b"`)
 }
 
-// A number is decimal and finite; every other text is named in its error.
+// TestCells checks that decimal, finite numbers are read, and that the error for any other text
+// quotes the text.
 func TestCells(t *testing.T) {
 	for _, c := range []struct {
 		cell string
@@ -206,7 +207,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// numbersBelow returns n records of two numbers, all different in both columns.
+// numbersBelow returns n records of two numbers. The numbers of each column are distinct.
 func numbersBelow(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -323,7 +324,7 @@ func FuzzReadCSV(f *testing.F) {
 	})
 }
 
-// oneLine fails unless err is an *Error of one short line.
+// oneLine fails the test unless err is an *Error of one short line.
 func oneLine(t *testing.T, err error) {
 	t.Helper()
 	var fault *dataset.Error

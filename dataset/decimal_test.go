@@ -21,7 +21,7 @@ func TestDecimal(t *testing.T) {
 	for range trials {
 		v := math.Ldexp(rng.NormFloat64(), rng.IntN(120)-60)
 		text := strconv.FormatFloat(v, "efg"[rng.IntN(3)], rng.IntN(21)-1, 64)
-		if rng.IntN(4) == 0 { // halfway between neighbors, or next to it
+		if rng.IntN(4) == 0 { // a midpoint between adjacent float64, or a number next to it
 			text = fmt.Sprintf("%de%d", 1<<53+rng.Uint64N(1<<53)|1, rng.IntN(55)-27)
 		}
 		want, err := strconv.ParseFloat(text, 64)

@@ -149,7 +149,7 @@ func TestDialects(t *testing.T) {
 			t.Error(y, err)
 		}
 	}
-	// Titles with spaces are still one column.
+	// A column of titles with spaces remains one column.
 	titles := read(t, "full name\nAda Lovelace\nAlan Turing\n")
 	if got := titles.Names(); !cmp.Equal(got, []string{"full name"}) || titles.Rows() != 2 {
 		t.Error(got)

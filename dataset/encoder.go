@@ -25,7 +25,7 @@ type Rules struct {
 	Drop          []string // columns to ignore
 	Weight        string   // the column with the weights of the rows, which is not a feature: see Weighted
 	Labels        bool     // the only target names classes by texts or numbers: see Encoder.Classes
-	AnyLabels     bool     // with Labels: accept up to MaxCategories classes of any numbers, whatever the number of rows
+	AnyLabels     bool     // with Labels: accept up to MaxCategories classes, which may be any numbers, for any number of rows
 	Text, Tree    string   // the column that is the whole input and is not encoded: see Encoder.Texts
 	TFIDF         []string // columns of texts that become tf-idf features of their n-grams
 	NGrams        NGrams   // settings of the TFIDF features
@@ -34,7 +34,7 @@ type Rules struct {
 	Categorical   []string // CSV columns whose cells are categories even if they are numbers
 	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
 
-	part  bool     // leave out columns without values: see LearnPart
+	part  bool     // drop columns without values: see LearnPart
 	whole *Encoder // in LearnPart: the encoder of the whole table
 }
 
@@ -65,9 +65,8 @@ type Input struct {
 	Raw    Raw         `json:"raw,omitempty"`   // the column is the only input and is not encoded
 }
 
-// Number makes one feature, (x − Mean) / Scale, of a number x, or 0 where x is within
-// Rounding of Mean; a missing x is Fill. Without standardization Mean and Rounding are 0
-// and Scale is 1.
+// Number makes one feature, (x − Mean) / Scale, of a number x, or 0 if |x − Mean| ≤ Rounding. A
+// missing x is replaced by Fill. Without standardization Mean and Rounding are 0 and Scale is 1.
 type Number struct {
 	Fill     float64 `json:"fill"`
 	Mean     float64 `json:"mean"`
@@ -77,9 +76,9 @@ type Number struct {
 	High     float64 `json:"high,omitempty"`     // the largest number; Low and High are 0 in encoders of older versions
 }
 
-// Text makes one feature for each category: 1 where the cell is that category
-// and 0 elsewhere. A missing cell is Fill. A text that is not among Categories makes all these
-// features 0 and is reported by Encoder.Unknown, or is an error (RefuseUnknown).
+// Text makes one feature for each category, which is 1 if the cell is this category and 0
+// otherwise. A missing cell is replaced by Fill. A text that is not among Categories makes all
+// these features 0 and is reported by Encoder.Unknown, or is an error (RefuseUnknown).
 type Text struct {
 	Fill       string   `json:"fill"`
 	Categories []string `json:"categories"` // in ascending order
@@ -256,9 +255,9 @@ const notCategorical = "cannot be categorical: its format stores numbers, not te
 
 func (t *Table) noRows() *Error { return t.fault("", "has no rows below its header") }
 
-// FeatureNames returns the names of the columns of the matrix that Features returns: the column's
-// name for numbers, column=value for a category and column=n-gram for tf-idf features. A column of
-// texts or trees that is the whole input counts as one feature.
+// FeatureNames returns the names of the columns of the matrix that Features returns: the name of
+// the column for numbers, column=value for a category, and column=n-gram for a tf-idf feature. A
+// column of texts or trees that is the whole input counts as one feature.
 func (e *Encoder) FeatureNames() []string {
 	var names []string
 	for _, in := range e.Inputs {
@@ -417,7 +416,7 @@ type writer interface {
 	write(x []float64, width, first, last int) (row int, err error)
 }
 
-// blockNumbers is the number of feature values that are written at once, column by column.
+// blockNumbers is the number of feature values in a block, which is written column by column.
 const blockNumbers = 1 << 15
 
 // A place specifies which column a writer reads and which features it writes.
@@ -433,9 +432,9 @@ type place struct {
 // a matrix of t.Rows() rows with the columns that FeatureNames lists. Other columns of t, including
 // the target, are ignored.
 //
-// A column that t lacks, a table without rows, and a cell that breaks a rule (it is not a number
-// where numbers were learned, or it is an unknown category or missing where the rules refuse that)
-// are each an *Error. The first error by line, then by column, is reported.
+// Features returns an *Error for a column that t lacks, for a table without rows, and for a cell that
+// breaks a rule: a cell that is not a number in a column of numbers, and an unknown category or a missing
+// cell if the rules refuse them. It reports the first error by line, and then by column.
 func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -541,9 +540,9 @@ func (e *Encoder) unused(t *Table) []string {
 
 // Targets returns the target columns of t, with one row for each row of t and one column for each
 // target. Missing targets are not replaced, and targets are not standardized. A target that names
-// classes is given as indices into Classes. An encoder without targets, a table without rows or
-// without a target column, a cell that is missing or not a number, and a class that the training
-// table lacks are each an error.
+// classes is given as indices into Classes. Targets returns an error for an encoder without
+// targets, a table without rows or without a target column, a cell that is missing or not a number,
+// and a class that the training table lacks.
 func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
 	if err := e.Check(); err != nil {
 		return nil, err

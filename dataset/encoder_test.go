@@ -52,8 +52,8 @@ func TestEncode(t *testing.T) {
 	}
 	want := mat.NewDense(4, 5, []float64{
 		1, 0, 1, 0, 1,
-		2, 1, 0, 1, 0, // the median of 1, 2, 4
-		4, 1, 0, 0, 1, // blue is the most frequent
+		2, 1, 0, 1, 0, // the missing size becomes the median of 1, 2 and 4
+		4, 1, 0, 0, 1, // the missing color becomes blue, the most frequent color
 		2, 1, 0, 0, 1,
 	})
 	if x := features(t, e, table); !mat.Equal(x, want) {
@@ -94,8 +94,8 @@ func TestTwoTargets(t *testing.T) {
 	}
 }
 
-// The most frequent text replaces a missing one; among equally frequent texts, the first in
-// sorted order, wherever it occurs.
+// The most frequent text replaces a missing text. Of equally frequent texts it is the first in
+// sorted order, regardless of the rows in which they occur.
 func TestFillTie(t *testing.T) {
 	for _, text := range []string{"c\nb\na\nb\na\nc\n\"\"\n", "c\na\nb\nb\na\nc\n\"\"\n"} {
 		e := learn(t, read(t, text), dataset.Rules{})
@@ -155,8 +155,8 @@ func TestStandardize(t *testing.T) {
 		if d := math.Abs(got.Mean - mean); d > meanTol {
 			t.Errorf("offset %v: mean is off by %g, allowed %g", c.offset, d, meanTol)
 		}
-		// An error δ of the mean adds δ² to the variance. The sum of squares and its terms add
-		// n+4 roundings, which the root halves.
+		// An error δ of the mean adds δ² to the variance. The sum of squares and its terms have n+4
+		// roundings, whose effect the square root halves.
 		sdTol := sd * ((n+4)*u + meanTol*meanTol/(sd*sd))
 		if d := math.Abs(got.Scale - sd); d > sdTol {
 			t.Errorf("offset %v: sd is off by %g, allowed %g", c.offset, d, sdTol)
@@ -190,8 +190,8 @@ func exactMoments(values []float64) (mean, sd float64) {
 	return mean, sd
 }
 
-// Missing cells are replaced before the moments are computed, as in a pipeline. A constant
-// column becomes zeros, also if its value is not exact in binary.
+// Missing cells are replaced before the moments are computed, as in a pipeline. A constant column
+// becomes zeros, even if its value is not a binary fraction.
 func TestStandardizeDetails(t *testing.T) {
 	table := read(t, "a,b,c\n1,0.1,x\n,0.1,y\n3,0.1,x\n")
 	e := learn(t, table, dataset.Rules{Standardize: true})
@@ -280,7 +280,7 @@ func TestLearnFaults(t *testing.T) {
 	}
 }
 
-// Texts are categories up to the limit, and NA is not one of them.
+// Up to MaxCategories distinct texts are categories, and NA is not a category.
 func TestManyCategories(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a\nNA\n")

@@ -6,7 +6,7 @@ import (
 )
 
 // An exactNumber is an unrounded finite decimal number ±0.d₁d₂… · 10^point, whose first and last
-// digits are not 0. Zero has no digits.
+// digits are not 0. The number 0 has no digits.
 type exactNumber struct {
 	negative bool
 	digits   string

@@ -32,18 +32,17 @@ type File struct {
 	Path  string    // "-" reads Stdin
 	Stdin io.Reader // may be nil
 
-	// Opened is the file if it is already open; Path is then only its name in messages. It is read
-	// from its beginning, whatever its current offset, and not closed.
+	// Opened is the file if it is already open, and Path is then only its name in messages. The file
+	// is read from its beginning, regardless of its current offset, and is not closed.
 	Opened *os.File
 
 	// Arrays names the feature array and, optionally, the target array of an NPZ file. By default
 	// they are X and y, in upper or lower case, or the only array.
 	Arrays []string
 
-	// Labels is the file of the labels of an IDX file, or of a sparse matrix in an NPZ or Matrix Market
-	// file: for these a table in any format with one column, or with a column label. For IDX, by default it is the file in the same folder
-	// whose name has labels-idx1 in place of images-idx3, compressed or not. If there is no such
-	// file, the table has no label column.
+	// Labels is the file of the labels of an IDX file, or of a sparse matrix in an NPZ or Matrix Market file: for sparse matrices it is a
+	// table in any format with one column, or with a column label. For IDX, the default is the file in the same folder whose name has
+	// labels-idx1 in place of images-idx3, compressed or not. If there is no such file, the table has no label column.
 	Labels string
 
 	// Dialect describes a CSV file.
@@ -60,8 +59,8 @@ type File struct {
 	Memory int64
 }
 
-// Read reads a table from a file in any format that File lists. It is
-// File{Path: path, Stdin: stdin}.Read().
+// Read reads a table from a file in any format that File lists. It returns File{Path: path, Stdin:
+// stdin}.Read().
 func Read(path string, stdin io.Reader) (*Table, error) {
 	return File{Path: path, Stdin: stdin}.Read()
 }
@@ -204,7 +203,7 @@ func article(f form) string {
 	return "a " + string(f)
 }
 
-// An input is an open file, or standard input, decompressed.
+// An input is an open file or standard input, which it decompresses.
 type input struct {
 	t         *Table // names the source in errors
 	r         *bufio.Reader
@@ -224,8 +223,8 @@ type input struct {
 	unpacker *zstd.Decoder // nil unless the file is compressed by zstd
 
 	allowance *allowance
-	delimiter byte // 0: to be detected
-	comment   byte // 0: none
+	delimiter byte // 0 if it is to be detected
+	comment   byte // 0 if there are no comments
 }
 
 // open opens the file.

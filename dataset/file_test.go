@@ -202,7 +202,8 @@ func TestTextArrays(t *testing.T) {
 	}
 }
 
-// Arrays are found by their names, and labels by the name of their array or of their file.
+// TestNamedParts checks that arrays are found by their names, and labels by the name of their array
+// or file.
 func TestNamedParts(t *testing.T) {
 	x, z := npyOf("<f8", "False", "2,", 1.0, 2), npyOf("<f8", "False", "3,", 1.0, 2, 3)
 	path := file(t, "a.npz", npz(t, zip.Store, "x_train.npy", x, "y_train.npy", x, "x_test.npy", z))
@@ -314,7 +315,7 @@ func TestRowsOfBinary(t *testing.T) {
 	wantFault(t, err, want)
 }
 
-// A damaged file is refused in one line that names the place.
+// The error for a damaged file is one line that names the position of the damage.
 func TestFormatFaults(t *testing.T) {
 	good := npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6)
 	header := func(text string) []byte { return npy(text, 1, 2, 3, 4) }

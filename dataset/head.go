@@ -24,7 +24,7 @@ const delimiters = ",;\t|"
 
 // readHead inspects the beginning of the file, and replaces in.r by a reader whose lines end in LF
 // and whose cells are separated by one delimiter. Its decisions depend only on the first bytes of
-// the file, so every pass over the file makes the same ones.
+// the file, so that every pass over the file makes the same decisions.
 func (in *input) readHead() (h head, err error) {
 	if err := in.checkDialect(); err != nil {
 		return h, err
@@ -135,7 +135,7 @@ func hasReturns(sample []byte) bool {
 	return len(sample) > 0 && bytes.IndexByte(sample, '\n') < 0 && sample[len(sample)-1] == '\r'
 }
 
-// skipBlank returns a text without its leading blank lines, and their number.
+// skipBlank returns a text without its leading blank lines, and the number of these lines.
 func skipBlank(text []byte) (rest []byte, lines int) {
 	for len(text) > 0 {
 		n := lineLength(text)
@@ -156,7 +156,7 @@ func lineLength(text []byte) int {
 	return len(text)
 }
 
-// separator returns the delimiter that the first line of a text names for Excel: sep=;
+// separator returns the delimiter that the first line of a text names, as in "sep=;" for Excel.
 func separator(text []byte) (mark byte, ok bool) {
 	line := strings.Trim(string(text[:lineLength(text)]), "\r\n")
 	if quoted := strings.Trim(line, " \""); len(quoted) >= 5 && strings.EqualFold(quoted[:4], "sep=") {
@@ -225,7 +225,7 @@ type record struct {
 	quoted bool // whether the first cell is quoted
 }
 
-// recordsOf returns the first n records of a sample, or fewer if one of them is malformed.
+// recordsOf returns the first n records of a sample, or fewer if a record is malformed.
 func recordsOf(text []byte, comma byte, n int) (list []record) {
 	text = tightQuotes(text, comma)
 	r := newCSVReader(bytes.NewReader(text), comma)
@@ -291,8 +291,7 @@ func areRowNames(records []record) bool {
 }
 
 // decimalComma returns the first cell that is a number with a decimal comma, or "" if there is none
-// or some number has a decimal point. Cells such as 1,000 and 1.000 are ambiguous and count as
-// neither.
+// or some number has a decimal point. Cells such as 1,000 and 1.000 are ambiguous and are ignored.
 func (in *input) decimalComma(rows []record) (example string) {
 	comma, point := newMarks(',', '.'), newMarks('.', ',')
 	for _, r := range rows {

@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// An IDX file (LeCun, Cortes and Burges, the MNIST database) is, big endian: two
-// zero bytes, a byte for the type of the numbers, a byte for the rank, the dimensions of 4 bytes
-// each, and the numbers with the last dimension varying fastest.
+// An IDX file (LeCun, Cortes and Burges, the MNIST database) is big endian and consists of two zero
+// bytes, a byte for the type of the numbers, a byte for the rank, the dimensions of 4 bytes each,
+// and the numbers with the last dimension varying fastest.
 
 // idxTypes maps the type byte to the type of the numbers.
 var idxTypes = map[byte]dtype{8: u8, 9: i8, 0xb: i16, 0xc: i32, 0xd: f32, 0xe: f64}
@@ -33,7 +33,7 @@ func (f File) readIDX(in *input) (*Table, error) {
 	}
 	t.rows = int(h.rows)
 	var labels *packed
-	if h.rank > 1 { // labels are read first: they are smaller than the images
+	if h.rank > 1 { // labels are read first, because they are smaller than the images
 		if labels, err = f.idxLabels(t); err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (in *input) idxRows(h idxHeader, rows int64) (*packed, error) {
 // noLabels is appended to the error for a missing column.
 const noLabels = "; no file of labels was found in its folder"
 
-// idxLabels reads the labels of the images of t; it returns nil if there are none.
+// idxLabels reads the labels of the images of t, or returns nil if there are no labels.
 func (f File) idxLabels(t *Table) (*packed, error) {
 	path := f.Labels
 	if path == "" {

@@ -10,7 +10,7 @@ import (
 type integers struct {
 	values   []int64
 	unsigned bool     // the values are the bits of uint64
-	missing  []uint64 // a bit for each row; rows past the end are present
+	missing  []uint64 // a bit for each row, which is set if the cell is missing; rows past the end are not missing
 }
 
 func (m *integers) addMissing() {
@@ -22,8 +22,8 @@ func (m *integers) addMissing() {
 	m.values = append(m.values, 0)
 }
 
-// addAll appends one row for each element of present: the next value if the element is true,
-// otherwise a missing cell. If present is nil, it appends all values.
+// addAll appends one row for each element of present. The row holds the next value if the element
+// is true, and a missing cell otherwise. If present is nil, addAll appends all values.
 func (m *integers) addAll(values []int64, present []bool) {
 	if present == nil {
 		m.values = append(m.values, values...)

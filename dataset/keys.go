@@ -9,11 +9,12 @@ import (
 )
 
 // Keys returns a key for each row. Rows have equal keys if their cells in the named columns are
-// equal, whatever the order of the columns, the other columns and the file format. The key is a
-// hash of the cells that are not 0 and of the names of their columns. Numbers are compared as
-// numbers, so 1 and 1.0 are equal. Missing cells are equal.
+// equal. The keys do not depend on the order of the columns, on other columns and on the file
+// format. The key is a hash of the cells that are not 0 and of the names of their columns. Numbers
+// are compared as numbers, so 1 and 1.0 are equal. Missing cells are equal.
 //
-// A name that the table lacks is an *Error, except that in a sparse table it is a column of zeros.
+// Keys returns an *Error for a name that the table lacks. In a sparse table such a name is a column
+// of zeros.
 func (t *Table) Keys(names []string) ([]uint64, error) {
 	t = t.orEmpty()
 	keys := make([]uint64, t.rows)

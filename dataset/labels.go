@@ -63,7 +63,7 @@ func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
 	return fmt.Sprintf("has %s: too many to be classes; a target of numbers needs a learner for regression%s", some, way)
 }
 
-// notIntegerFirst orders numeric labels: non-integers come before integers, and each group is
+// notIntegerFirst compares numeric labels. Non-integers precede integers, and both groups are
 // sorted numerically.
 func notIntegerFirst(a, b string) int {
 	x, y := exactOf(a), exactOf(b)
@@ -112,7 +112,7 @@ func byNumber(a, b string) int { return exactOf(a).compare(exactOf(b)) }
 type classifier struct {
 	labels  []string
 	texts   map[string]int
-	numbers map[exactNumber]int // nil unless every label is a number
+	numbers map[exactNumber]int // class of each label, if every label is a number; otherwise nil
 	found   map[float64]int     // cache: the classes of numbers below 2⁵³
 	open    bool                // an unknown class is added, not refused
 }
@@ -130,7 +130,7 @@ func newClassifier(labels []string) *classifier {
 	return f
 }
 
-// find returns the class of a text; it may be called from several goroutines.
+// find returns the class of a text. Several goroutines may call it.
 func (f *classifier) find(text string) (class int, ok bool) {
 	if class, ok = f.texts[text]; ok || f.numbers == nil {
 		return class, ok
@@ -141,8 +141,8 @@ func (f *classifier) find(text string) (class int, ok bool) {
 	return class, ok
 }
 
-// class returns the class of a cell, by its text or, where all labels are
-// numbers, by its number.
+// class returns the class of a cell. It finds the class by the number of the cell if all labels are
+// numbers, and otherwise by its text.
 func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 	v, k := c.number(row)
 	exact := c.plain && k == number && math.Abs(v) < 1<<53
@@ -217,7 +217,7 @@ func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 		return nil, t.noColumn("target column", e.Outputs[0], t.Names())
 	}
 	y := mat.NewDense(t.rows, 1, nil)
-	var known []int // coded: entry → class + 1, 0 if not looked up yet
+	var known []int // coded: entry → class + 1; 0 if the class has not been determined yet
 	if !c.plain {
 		known = make([]int, len(c.entries))
 	}

@@ -69,8 +69,8 @@ func TestClassesOfNumbers(t *testing.T) {
 	}
 }
 
-// Different labels with the same float64 value are different classes, in every format, as a
-// whole and in passes, and in predictions for another format.
+// Different labels with the same float64 value are different classes, in every format, read as a
+// whole and in passes, and in predictions for a table in another format.
 func TestClassesAreExact(t *testing.T) {
 	const a, b, c = int64(1 << 60), int64(1<<60 + 1), int64(-1<<53 - 1)
 	classes := []string{"-9007199254740993", "1152921504606846976", "1152921504606846977"}
@@ -142,7 +142,7 @@ func TestClassesAreExact(t *testing.T) {
 			}
 		}
 	}
-	// Spellings of the same number are one class, however close the next number is.
+	// All spellings of a number are the same class, even if the next number is very close.
 	table := read(t, "x,y\n1,1152921504606846976.0\n2,1152921504606846977\n3,+11529215046068469760e-1\n4,0\n5,-0.0\n")
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true})
 	if got := e.Classes(); !slices.Equal(got, []string{"0", "1152921504606846976.0", "1152921504606846977"}) {
@@ -260,7 +260,7 @@ func TestScoredTargets(t *testing.T) {
 	}
 }
 
-// Held-out rows add no classes.
+// The rows held out by a split add no classes.
 func TestClassesOfSplit(t *testing.T) {
 	train, test := read(t, "x,y\n1,a\n2,b\n3,7\n4,a\n5,b\n6,a\n").Split(0.2, 3)
 	e := learn(t, train, dataset.Rules{Targets: []string{"y"}, Labels: true})
@@ -328,7 +328,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// Check refuses classes and raw inputs that Learn cannot make.
+// Check refuses classes and raw inputs that Learn cannot return.
 func TestCheckLabels(t *testing.T) {
 	number := dataset.Input{Name: "x", Number: &dataset.Number{Scale: 1}}
 	y := []string{"y"}

@@ -23,7 +23,7 @@ import (
 // labelName is the column of the labels in LIBSVM and IDX files.
 const labelName = "label"
 
-// libsvm is a table under construction, or a part of one.
+// libsvm is a table under construction, or a part of such a table.
 type libsvm struct {
 	t     *Table
 	label *column
@@ -163,13 +163,12 @@ func (s *libsvm) add(p piece) error {
 	return nil
 }
 
-// quick is a fast version of record for plain lines: a number, followed by index:value in
-// increasing order of the indices, each after one space. The line begins at index i of a text;
-// quick returns the beginning of the next line. For any other line it adds nothing, and ok is
-// false.
+// quick is a fast version of record for plain lines, which consist of a number and index:value in
+// increasing order of the indices, each after one space. The line begins at index i of text, and
+// next is the beginning of the next line. For any other line it adds nothing, and ok is false.
 func (s *libsvm) quick(text []byte, i int) (next int, ok bool) {
 	label, last, first := i, int32(-1), s.first
-	indices, values := s.rows.Indices, s.rows.Data // local: a store to s would cost a write barrier
+	indices, values := s.rows.Indices, s.rows.Data // local copies, because a store to s would take a write barrier
 	_, i, ok = scanDecimal(text, i)
 	labelEnd := i
 	for {
@@ -300,8 +299,8 @@ func field(b []byte) (cell, rest []byte) {
 	return b, nil
 }
 
-// featureIndex parses an integer; values above maxSparseFeatures are clamped to
-// maxSparseFeatures + 1.
+// featureIndex parses an integer. It clamps values above maxSparseFeatures to maxSparseFeatures +
+// 1.
 func featureIndex(b []byte) (index int32, ok bool) {
 	for _, c := range b {
 		if c < '0' || c > '9' {
@@ -362,8 +361,8 @@ func (e *Encoder) indexBase(t *Table) (b indexBase) {
 	return indexBase{zero: m.first == 0 && m.Cols > 0, past: past < m.Cols && m.has(past, t.origin)}
 }
 
-// checkBase refuses a table whose indices start at another number than in e's training table: every
-// feature would be mistaken for its neighbor.
+// checkBase returns an error if the indices of a table do not start at the same number as in e's
+// training table, because every feature would be mistaken for the next one.
 func (e *Encoder) checkBase(t *Table, b indexBase) error {
 	zero := slices.ContainsFunc(e.Inputs, func(in Input) bool {
 		return in.Name == "x0" || in.Sparse != nil && in.Sparse.First == 0
@@ -384,8 +383,8 @@ func (zeros) number(int, int) float64 { return 0 }
 func (zeros) text(int, int) string    { return "0" }
 
 // tooSparse reports whether the dense matrix of the features would be too large in proportion to
-// the values in the file: a single index in one line can imply millions of columns, and so can the
-// n-grams of texts.
+// the values in the file: a single index in one line, or the n-grams of texts, can imply millions
+// of columns.
 func (e *Encoder) tooSparse(t *Table, width int) bool {
 	const small, sparse = 1 << 27, 10_000 // numbers
 	if !t.sparse && !e.Sparse() || t.rows*width <= small {

@@ -25,7 +25,7 @@ import (
 // marketMark begins a Matrix Market file, in upper or lower case.
 const marketMark = "%%MatrixMarket"
 
-// triples are entries of a sparse matrix in any order; indices start at 0.
+// triples holds entries of a sparse matrix in any order. Indices start at 0.
 type triples struct {
 	rows, columns []int32
 	values        []float64
@@ -227,8 +227,8 @@ func blank(b []byte, i int) int {
 	return i
 }
 
-// digits parses a positive integer of at most ten digits, followed by a blank or the end. It
-// returns 0 for anything else.
+// digits parses a positive integer of at most ten digits, followed by a blank or the end of b. It
+// returns 0 for any other text.
 func digits(b []byte, i int) (n int64, end int) {
 	for end = i; end < len(b) && b[end]-'0' <= 9 && end-i < 10; end++ {
 		n = n*10 + int64(b[end]-'0')

@@ -8,12 +8,12 @@ import (
 	"unsafe"
 )
 
-// An allowance tracks how much of File.Memory remains for arrays that keep the encoding of their
+// An allowance tracks the part of File.Memory that remains for arrays in the encoding of their
 // file.
 type allowance struct {
 	limit, left int64 // bytes; limit 0 means no limit
 	inParts     bool  // each part is freed before the next is read
-	garbage     int64 // see replaced
+	garbage     int64 // bytes of replaced lists that may not have been freed yet: see replaced
 	peak        int64 // see Table.ReadBytes
 }
 
@@ -40,8 +40,8 @@ func (a *allowance) put(bytes int64) {
 	}
 }
 
-// workers returns the number of pieces of text that may be decoded at once. Decoding takes several
-// times the memory of the text.
+// workers returns the number of pieces of text that may be decoded at the same time. Decoding takes
+// several times the memory of the text.
 func (a *allowance) workers() int {
 	n := runtime.GOMAXPROCS(0)
 	if a.limit > 0 {

@@ -80,8 +80,8 @@ func TestReadMemory(t *testing.T) {
 	if allowed := matrix*(1.25+0.5/float64(in.cols)) + 1<<20; live > allowed {
 		t.Errorf("the table takes %.0f bytes, allowed %.0f", live, allowed)
 	}
-	// The collector lets the heap grow to twice what was live when it last
-	// ran, and it does not run at all below 4 MiB.
+	// The collector lets the heap grow to twice the live memory of its last run, and does not run
+	// while the heap is below 4 MiB.
 	if allowed := 3*matrix + 4<<20; peak > allowed {
 		t.Errorf("reading takes %.0f bytes, allowed %.0f", peak, allowed)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// The texts that stand for missing values are those of pandas, in columns of texts and of
-// numbers.
+// The texts that represent missing values by default are the same as in pandas, in columns of texts
+// and of numbers.
 func TestMissingValuesAgainstPandas(t *testing.T) {
 	if err := exec.Command(required.Python, "-c", "import pandas").Run(); err != nil {
 		required.Lacking(t, "pandas", err)
@@ -57,8 +57,8 @@ func TestMissingValuesAgainstPandas(t *testing.T) {
 	}
 }
 
-// A list of markers applies to columns of numbers and of texts, as a whole file and in blocks,
-// and the model stores it.
+// A list of missing values applies to columns of numbers and of texts, whether a file is read as a
+// whole or in blocks, and the model stores it.
 func TestNAValues(t *testing.T) {
 	const text = "a,kind,y\n1,red,1\n?,?,2\n3,red,3\n-999.0,blue,4\n8,NA,5\n\"?\",red,6\n"
 	path := filepath.Join(t.TempDir(), "t.csv")

@@ -10,8 +10,8 @@ type Notes struct {
 	Unused  []string          `json:"unused,omitempty"`  // names of columns that the training table lacks
 }
 
-// Notes returns the notes on each row of a table that Features, or Texts, has accepted. Columns are
-// in the order of the inputs, and unused columns in the order of t.
+// Notes returns the notes on each row of a table that Features or Texts has accepted. Columns are
+// listed in the order of the inputs, and unused columns in the order of t.
 func (e *Encoder) Notes(t *Table) []Notes {
 	list := make([]Notes, t.rows)
 	cells := t.columns

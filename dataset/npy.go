@@ -27,7 +27,7 @@ import (
 type npyHeader struct {
 	descr         string
 	kind          dtype
-	char          byte // U or S: fixed-width texts instead of numbers; 0 otherwise
+	char          byte // U or S for fixed-width texts; 0 for numbers
 	width         int  // size of an element in bytes
 	big, fortran  bool
 	least, rank   int // the smallest accepted rank, and the rank of the array

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// readNPZ reads the features and the targets of a zip file of arrays, as
-// numpy.savez and savez_compressed write it.
+// readNPZ reads the features and the targets from a zip file of arrays, as written by numpy.savez
+// and savez_compressed.
 func readNPZ(in *input, arrays []string) (*Table, error) {
 	files, err := in.zipFiles()
 	if err != nil {

@@ -312,7 +312,7 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	if i < len(b) && b[i] == '.' {
 		start := i + 1
 		for i = start; i+8 <= len(b); i += 8 {
-			x := binary.LittleEndian.Uint64(b[i:]) ^ '0'*eachByte // now a digit is a byte 0 to 9
+			x := binary.LittleEndian.Uint64(b[i:]) ^ '0'*eachByte // a digit is now a byte from 0 to 9
 			others := (x&(0x7f*eachByte) + 0x76*eachByte | x) & (0x80 * eachByte)
 			if others != 0 {
 				if uint32(others) == 0 {

@@ -24,9 +24,9 @@ type Outside struct {
 // list, which is nil or the result of an earlier call; list has one entry for each input, with Rows
 // 0 if there is nothing to report.
 //
-// High − Low is taken as at least 1000·ε·max(|Low|, |High|), so that any other number is reported
-// in a column that was constant in training. A column that was 0 in every training row is not
-// reported: in sparse data and images most new values are of this kind.
+// If High − Low is less than 1000·ε·max(|Low|, |High|), this number is used instead, so that any
+// other number is reported in a column that was constant in training. A column that was 0 in every
+// training row is not reported: in sparse data and images most new values are of this kind.
 func (e *Encoder) Outside(list []Outside, x mat.Matrix) []Outside {
 	rows, width := x.Dims()
 	if list == nil {

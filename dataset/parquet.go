@@ -304,8 +304,8 @@ func (p *parquetFile) check() error {
 	return nil
 }
 
-// flatten makes a column of each child of the schema's root, and returns the number of leaves. ok
-// is false if the schema is damaged.
+// flatten creates a column for each child of the schema's root, and returns the number of leaves.
+// ok is false if the schema is damaged.
 func (p *parquetFile) flatten() (leaves int, ok bool) {
 	if len(p.columns) == 0 {
 		return 0, false
@@ -437,7 +437,7 @@ func (p *parquetFile) newTable(rows int64) *Table {
 
 // addGroup appends a group of rows to a table.
 //
-// Columns of numbers are read by several workers at once.
+// Several workers read columns of numbers in parallel.
 func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
 	workers := p.memory.workers()
 	for _, c := range p.columns {
@@ -505,7 +505,7 @@ func (p *pass) beginParquet(in *input) error {
 	return nil
 }
 
-// addNumbers appends numbers to a plain column; NaN is a missing cell.
+// addNumbers appends numbers to a plain column. NaN represents a missing cell.
 func (c *column) addNumbers(values []float64) {
 	begin := len(c.numbers)
 	c.numbers = append(c.numbers, values...)

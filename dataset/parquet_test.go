@@ -173,8 +173,8 @@ func TestParquetDamage(t *testing.T) {
 	}
 }
 
-// fuzzMemory limits the memory of a table in a fuzz test: a few bytes can stand for millions of
-// rows, and inputs that take long to read slow the search down.
+// fuzzMemory limits the memory of a table in a fuzz test, because a few bytes can represent
+// millions of rows, and reading them would slow the search down.
 const fuzzMemory = 1 << 18
 
 // FuzzParquet reads arbitrary bytes as a Parquet file. Run it with -fuzzminimizetime 100x, as make

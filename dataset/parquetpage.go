@@ -166,7 +166,7 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 	return nil
 }
 
-// page reads a page and returns how many rows it has.
+// page reads a page and returns the number of its rows.
 func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
 	switch h.kind {
 	case indexPage:

@@ -250,8 +250,8 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 	return nil
 }
 
-// integers reads the n integers of a page without a dictionary; it returns fewer if the page is
-// damaged. known is false for an encoding that is not supported for integers.
+// integers reads the n integers of a page without a dictionary. It returns fewer integers if the
+// page is damaged. known is false for an encoding that is not supported for integers.
 func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64, known bool) {
 	size := d.column.kind().size()
 	switch encoding {

@@ -9,8 +9,8 @@ import (
 	"math"
 )
 
-// Sizes in written files: a page ends when it has maxWritten bytes, and a row group has at most
-// groupRows rows.
+// These are sizes in written files: a page ends when it has maxWritten bytes, and a row group has
+// at most groupRows rows.
 const (
 	groupRows  = 1 << 17
 	maxWritten = 1 << 19

@@ -56,8 +56,8 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 	return err
 }
 
-// encode encodes a part with e. An error in a CSV cell quotes the cell's text, which a column that
-// starts plain does not keep; the part is then decoded again with coded columns.
+// encode encodes a part with e. An error in a CSV cell quotes the text of the cell. If the column
+// started plain, this text is not stored, and the part is decoded again with coded columns.
 func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 	t, err := part.table()
 	r, err := p.encodeTable(t, err, e)

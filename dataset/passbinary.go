@@ -34,7 +34,7 @@ func (p *packedPart) table() (*Table, error) {
 	return t, nil
 }
 
-// An array is one of the arrays of a binary file, read a range of rows at a time.
+// An array is an array of a binary file, which is read one range of rows at a time.
 type array struct {
 	in    *input
 	h     npyHeader

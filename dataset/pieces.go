@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 )
 
-// pieceSize is the number of bytes of text that one worker decodes at a time: large enough to make
-// the cost of passing pieces to workers negligible, small enough that several pieces take little
+// pieceSize is the number of bytes of text that one worker decodes at a time. It is so large that
+// the cost of passing pieces to workers is negligible, and so small that several pieces take little
 // memory.
 const pieceSize = 1 << 20
 
 // longestQuoted is the maximum length of a record with an odd number of quotation marks, so that
-// one stray mark does not make the whole file be read into memory. longestRecord is the maximum
+// the whole file is not read into memory because of one stray mark. longestRecord is the maximum
 // length of any record.
 const (
 	longestQuoted = 1 << 24
@@ -84,7 +84,7 @@ func (p *pieces) next() (piece, error) {
 	}
 }
 
-// hand returns the first end bytes of buf as a piece and keeps the rest for the next piece.
+// hand returns the first end bytes of buf as a piece and stores the rest for the next piece.
 func (p *pieces) hand(buf []byte, end int) piece {
 	out := piece{buf[:end:end], p.line}
 	p.rest = buf[end:]

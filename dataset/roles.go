@@ -84,8 +84,8 @@ func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 }
 
 // Weighted returns the rows of t whose weight, the number in the column r.Weight, is positive, and
-// their weights: a row of weight 0 has no effect. Without r.Weight it returns t and nil. A weight
-// that is missing, negative or not finite, and weights that are all 0, are each an *Error.
+// their weights. If r names no weight column, it returns t and nil. It returns an *Error for a
+// weight that is missing, negative or not finite, and if all weights are 0.
 func (r Rules) Weighted(t *Table) (*Table, []float64, error) {
 	some, weights, err := r.weighted(t)
 	if err == nil && some.rows == 0 && t.rows > 0 {

@@ -11,10 +11,10 @@ type sparseWriter struct {
 	table *Table
 	cells *csr
 	zeros []float64       // the features of a row of zeros; 0 for features of other writers
-	place []*numberWriter // column of cells → its writer, or nil
+	place []*numberWriter // column of the cells → its writer, or nil if there is none
 }
 
-// joinSparse replaces the writers of a sparse table by one sparseWriter where that is possible.
+// joinSparse replaces the writers of a sparse table by one sparseWriter if this is possible.
 func joinSparse(t *Table, writers []writer, width int) []writer {
 	if !t.sparse || !slices.ContainsFunc(writers, func(w writer) bool { _, ok := w.(*numberWriter); return ok }) {
 		return writers

@@ -75,8 +75,8 @@ func newSparse(first, columns int) *Input {
 	return &Input{Name: fmt.Sprintf("x%d-x%d", first, first+columns-1), Sparse: &Sparse{First: first, Columns: columns}}
 }
 
-// learnSparse learns the encoding of the sparse features. It returns nil if they are learned one by
-// one.
+// learnSparse learns the encoding of the sparse features. It returns nil if each feature is learned
+// separately.
 func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
 	if !t.takesSparse(r) {
 		if t.width() > MaxFeatures {
@@ -274,7 +274,7 @@ func (w *blockWriter) write(x []float64, width, first, last int) (int, error) {
 	return writeRows(w, x, width, first, last)
 }
 
-// Encode returns the features of t, as a host.CSR of float64 where Sparse is true and as a *mat.Dense
+// Encode returns the features of t, as a host.CSR of float64 if Sparse is true and as a *mat.Dense
 // otherwise: see SparseFeatures and Features.
 func (e *Encoder) Encode(t *Table) (mat.Matrix, error) {
 	if e.Sparse() {

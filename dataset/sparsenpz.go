@@ -177,7 +177,7 @@ func eachWhole(member func(string) (*input, error), name string, length int, mos
 	if err != nil {
 		return err
 	}
-	in.allowance.put(int64(len(m.data))) // it is not kept
+	in.allowance.put(int64(len(m.data))) // the array is not stored
 	for i := range int(h.rows) {
 		v := m.number(i, 0)
 		if v < 0 || v > float64(most) {
@@ -208,7 +208,7 @@ func sparseValues(member func(string) (*input, error)) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.allowance.put(int64(len(m.data))) // it is not kept
+	in.allowance.put(int64(len(m.data))) // the array is not stored
 	if !in.allowance.fits(8 * h.rows) {
 		return nil, in.t.fault("", in.allowance.rule())
 	}

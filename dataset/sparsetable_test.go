@@ -269,8 +269,8 @@ func TestWideSparseTable(t *testing.T) {
 	}
 }
 
-// TestSparseTablesOfOtherRows checks the features of other tables: indices beyond the last feature
-// are ignored, absent columns are 0, and columns of a dense table are matched by name.
+// TestSparseTablesOfOtherRows checks that in other tables indices beyond the last feature are
+// ignored, absent columns are 0, and columns of a dense table are matched by name.
 func TestSparseTablesOfOtherRows(t *testing.T) {
 	text, _ := sparseTable(8, 100, 70, 0.1, 1)
 	train, err := dataset.Read(file(t, "a.libsvm", text), nil)

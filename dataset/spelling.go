@@ -54,9 +54,9 @@ func (m marks) check() string {
 // noBreak stands for a no-break or thin space in the ASCII form of a cell.
 const noBreak = '\x01'
 
-// ascii returns a cell with every character that has an ASCII equivalent in numbers replaced by it:
-// $ for any currency sign, % for any percent sign, noBreak for any non-ASCII space. Invisible
-// characters are removed. ok is false if the cell cannot be a number.
+// ascii returns a cell in which every character with an ASCII equivalent in numbers is replaced by
+// this equivalent: $ for any currency sign, % for any percent sign, noBreak for any non-ASCII
+// space. Invisible characters are removed. ok is false if the cell cannot be a number.
 func ascii(s string) (text string, ok bool) {
 	var b strings.Builder
 	letters, digits := 0, 0
@@ -231,9 +231,9 @@ func (m marks) digits(body string) (string, bool) {
 	return whole, true
 }
 
-// areGroups reports whether the groups of digits are valid for a number: every group but the first
-// has three digits or, with commas, every group between the first and the last has two, as in
-// India. Four groups with points are rejected, since they may be an IP address.
+// areGroups reports whether the groups of digits are valid for a number: every group except the
+// first has three digits or, with commas, every group between the first and the last has two
+// digits, as in India. Four groups with points are rejected, since they may be an IP address.
 func areGroups(groups []string, mark byte) bool {
 	last := len(groups) - 1
 	if n := len(groups[0]); n < 1 || n > 3 || len(groups[last]) != 3 {

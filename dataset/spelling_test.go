@@ -26,10 +26,9 @@ func tableWith(n int, cell string) string {
 	return b.String()
 }
 
-// A cell in an unambiguous spelling is read as its number: in a column of a few numbers, in a
-// column of too many numbers to be stored as texts, in blocks, and as a target (data.table
-// #6604 and datatable #771 for the marks; the expected numbers are the values of Python's
-// float).
+// A cell in an unambiguous spelling is read as its number in a column of few numbers, in a column
+// whose numbers are too many to be stored as texts, in blocks, and as a target (data.table #6604
+// and datatable #771 for the marks; the expected numbers are the values of Python's float).
 func TestSpellingsOfOneMeaning(t *testing.T) {
 	for _, c := range []struct {
 		f    dataset.File
@@ -222,7 +221,7 @@ func TestCodesStayCategories(t *testing.T) {
 	}
 }
 
-// Two spellings of the same number are one class, and one marker of missing values.
+// Two spellings of a number are the same class, and the same marker of missing values.
 func TestSpellingsOfOneClass(t *testing.T) {
 	f := dataset.File{Path: file(t, "t.csv", []byte("x,y\n1,−1\n2,-1\n3,\"1'000\"\n4,1000\n−999,-1\n")), Dialect: dataset.Dialect{NAValues: []string{"-999"}, NoDefaultNA: true}}
 	same(t, f, dataset.Rules{Targets: []string{"y"}, Labels: true}, 2)
@@ -321,7 +320,7 @@ func TestMarks(t *testing.T) {
 	wantFault(t, err, "standard input: the character 'x' cannot be a decimal mark: use . or ,")
 }
 
-// A long column with decimal commas equals the same column with points.
+// A long column with decimal commas gives the same numbers as the column with points.
 func TestDecimalCommaOfManyNumbers(t *testing.T) {
 	var commas, points strings.Builder
 	commas.WriteString("x;y\n")

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Split divides the rows at random into a training and a test table. Each row
-// is in exactly one of them, and both keep the table's order.
+// Split divides the rows at random into a training and a test table. Each row is in exactly one of
+// these tables, whose rows are in the order of t.
 //
 // The test table has round(testFraction · rows) rows. If 0 < testFraction < 1 and there are at
-// least two rows, both tables have at least one row. A testFraction ≤ 0 or NaN gives an empty test
-// table, a testFraction ≥ 1 an empty training table. The same table, fraction and seed give the
-// same split on every machine: the rows are shuffled by the Fisher–Yates method with PCG.
+// least two rows, both tables have at least one row. The test table is empty if testFraction ≤ 0 or
+// NaN, and the training table is empty if testFraction ≥ 1. The same table, fraction and seed give
+// the same split on every machine: the rows are shuffled by the Fisher–Yates method with PCG.
 func (t *Table) Split(testFraction float64, seed uint64) (train, test *Table) {
 	trainRows, testRows := SplitRows(t.Rows(), testFraction, seed)
 	return t.selectRows(trainRows), t.selectRows(testRows)

@@ -31,7 +31,7 @@ type Stream struct {
 	form    form
 	names   []string // names of the columns; nil until the first pass
 	index   bool     // see Table.LeftOutIndex
-	rows    int      // counted in the first pass; −1 before it
+	rows    int      // number of rows, counted in the first pass; −1 before this pass
 	left    int      // rows of weight 0, which rows excludes
 	remarks []Remark // the remarks of Learn
 	notices []string
@@ -40,10 +40,10 @@ type Stream struct {
 	unknown []Unknown
 }
 
-// Open opens a file for passes over it. It is File{Path: path}.Open().
+// Open opens a file for passes over its rows. It returns File{Path: path}.Open().
 func Open(path string) (*Stream, error) { return File{Path: path}.Open() }
 
-// Open reads the beginning of the file; every failure is an *Error. Standard input is refused,
+// Open reads the beginning of the file. Every error is an *Error. Standard input is refused,
 // because it cannot be read twice.
 func (f File) Open() (*Stream, error) {
 	s := &Stream{file: f, rows: -1}
@@ -161,9 +161,9 @@ func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool
 	return s.eachBlock(ctx, e, rows, passRules{keyed: keyed}, use)
 }
 
-// ScoredBlocks is like EachBlock for a file whose targets will be compared with predictions. A class
-// that the training table lacks is not an error here, and gets the index that Encoder.ScoredTargets
-// gives it in the whole table; classes lists the label of every index, as ScoredTargets does.
+// ScoredBlocks is like EachBlock for a file whose targets will be compared with predictions. A class that
+// the training table lacks is not an error here, and gets the same index as from Encoder.ScoredTargets for
+// the whole table. classes lists the label of every index, as ScoredTargets does.
 func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) (classes []string, err error) {
 	var open *classifier
 	if e.Labels != nil {
@@ -234,8 +234,8 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 	return fault
 }
 
-// partLines is the maximum number of lines of text that are encoded at once, so that even short
-// lines with many features, such as one-hot features, take at most 16 MiB.
+// partLines returns the maximum number of lines of text that are encoded together, so that even
+// short lines with many features, such as one-hot features, take at most 16 MiB.
 func partLines(width int) int { return max(1, 1<<21/width) }
 
 // encoded holds the features and targets of a part of a file, by rows.

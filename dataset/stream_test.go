@@ -279,8 +279,8 @@ func TestStreamSample(t *testing.T) {
 	for i, values := range [][]float64{many, few} {
 		mean, sd := stat.PopMeanStdDev(values, nil)
 		got := e.Inputs[i].Number
-		// A sum of n terms of one sign has a relative error of at most n·ε. The sum of squared
-		// deviations has this error too, plus that of the squared mean.
+		// A sum of n terms of one sign has a relative error of at most n·ε. The error of the sum of
+		// squared deviations also includes that of the squared mean.
 		if tol := n * 0x1p-52 * mean; math.Abs(got.Mean-mean) > tol || math.Abs(got.Scale-sd) > tol {
 			t.Errorf("%s: mean %v ± %v, want %v ± %v", e.Inputs[i].Name, got.Mean, got.Scale, mean, sd)
 		}

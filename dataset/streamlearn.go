@@ -10,7 +10,7 @@ import (
 )
 
 // sampleNumbers is the size, in numbers, of the sample from which Stream.Learn computes the medians
-// of a file too large to keep all rows.
+// of a file that is too large for storing all rows.
 const sampleNumbers = 1 << 22
 
 // Learn is the function Learn for a file that is read once, in bounded memory. The result is

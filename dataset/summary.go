@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Summary holds what Stream.Learn and Beam derive from a set of rows. Summaries of different rows
-// merge in any order, to the same bits. The zero value holds no rows. encoding/gob encodes it.
+// A Summary holds what Stream.Learn and Beam derive from a set of rows. Summaries of different rows give
+// the same bits when they are merged in any order. The zero value holds no rows. encoding/gob encodes it.
 type Summary struct {
 	Rows   int64
 	Source string // name of the file of the first rows
@@ -336,7 +336,7 @@ func earlier(a, b *Error) *Error {
 // empty returns the error for the first cell that is missing, or nil.
 func (s *columnSummary) empty() *Error { return earlier(s.Faults[missing], s.Faults[marker]) }
 
-// odd returns the error for the first cell that is a number but not a finite one, or nil.
+// odd returns the error for the first cell that is a number but not finite, or nil.
 func (s *columnSummary) odd() *Error { return earlier(s.Faults[notFinite], s.Faults[outOfRange]) }
 
 // and returns a copy of e with the given text appended to its rule, or nil if e is nil.
@@ -606,8 +606,8 @@ func (s *Summary) Merge(o *Summary) {
 	s.Sparse = s.Sparse && o.Sparse
 }
 
-// AllNames returns the names of all columns, in the order of the features: that of the first rows,
-// with further features of sparse tables before the label.
+// AllNames returns the names of all columns in the order of the features. This is the order of the
+// first rows, with further features of sparse tables inserted before the label.
 func (s *Summary) AllNames() []string {
 	known := make(map[string]bool, len(s.names))
 	for _, name := range s.names {

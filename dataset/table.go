@@ -43,7 +43,7 @@ type Table struct {
 // while they are read.
 func (t *Table) ReadBytes() int64 { return t.orEmpty().peak }
 
-// Column is a named column for NewTable, made by Numbers or Texts.
+// Column is a named column for NewTable. The functions Numbers and Texts return one.
 type Column struct {
 	name    string
 	numbers []float64
@@ -51,12 +51,12 @@ type Column struct {
 	isText  bool
 }
 
-// Numbers is a column of numbers; NaN is a missing cell. The values are not
+// Numbers returns a column of numbers, in which NaN represents a missing cell. The values are not
 // copied and must not be changed while the table is in use.
 func Numbers(name string, values []float64) Column { return Column{name: name, numbers: values} }
 
-// Texts is a column of texts, parsed like the cells of a file: "" is a missing cell, and a column
-// in which every text is a number holds numbers.
+// Texts returns a column of texts, which are parsed like the cells of a file: "" is a missing cell,
+// and a column in which every text is a number holds numbers.
 func Texts(name string, values []string) Column {
 	return Column{name: name, texts: values, isText: true}
 }
@@ -68,9 +68,9 @@ func (c Column) len() int {
 	return len(c.numbers)
 }
 
-// NewTable makes a table of columns; source names it in messages and may be
-// empty. The columns must have equal lengths and distinct, non-empty names, and their numbers must
-// not be infinite; otherwise NewTable returns an *Error.
+// NewTable returns a table of columns. source names the table in messages and may be empty. The
+// columns must have equal lengths and distinct, non-empty names, and their numbers must not be
+// infinite; otherwise NewTable returns an *Error.
 func NewTable(source string, columns ...Column) (*Table, error) {
 	return Dialect{}.NewTable(source, columns...)
 }
@@ -113,7 +113,7 @@ func (d Dialect) NewTable(source string, columns ...Column) (*Table, error) {
 
 func isInf(v float64) bool { return math.IsInf(v, 0) }
 
-// setNames makes the empty columns of t, after checking their names.
+// setNames checks names and creates the empty columns of t with these names.
 func (t *Table) setNames(names []string) *Error {
 	if len(names) == 0 {
 		return t.fault("", "has no columns")
@@ -160,7 +160,7 @@ func (t *Table) Notices() []string { return slices.Clone(t.orEmpty().notices) }
 func (t *Table) Rows() int { return t.orEmpty().rows }
 
 // Sparse reports whether the table comes from a format that omits zeros. Its columns are then x1,
-// x2, … or x0, x1, … up to the highest index that occurs, followed by label; a feature past the
+// x2, … or x0, x1, … up to the highest index that occurs, followed by label, and a feature past the
 // last column is 0 in every row.
 func (t *Table) Sparse() bool { return t.orEmpty().sparse }
 
@@ -177,8 +177,8 @@ func (t *Table) Names() []string {
 	return names
 }
 
-// Numbers returns a copy of a column of numbers; a missing cell is NaN. A
-// column that does not exist, or a cell that is not a number, is an *Error.
+// Numbers returns a copy of a column of numbers, with NaN for a missing cell. It returns an *Error
+// if the column does not exist or a cell is not a number.
 func (t *Table) Numbers(name string) ([]float64, error) {
 	c, err := t.column(name)
 	if err != nil {
@@ -188,9 +188,9 @@ func (t *Table) Numbers(name string) ([]float64, error) {
 	return slices.Clone(values), err
 }
 
-// Texts returns the cells of a column; a missing cell is "". If the column holds more than
-// MaxCategories distinct numbers, they are formatted in the shortest form. A column that does not
-// exist is an *Error.
+// Texts returns the cells of a column, with "" for a missing cell. If the column holds more than
+// MaxCategories distinct numbers, they are formatted in the shortest form. It returns an *Error if
+// the column does not exist.
 func (t *Table) Texts(name string) ([]string, error) {
 	c, err := t.column(name)
 	if err != nil {

@@ -86,7 +86,7 @@ func appendGrams(names []string, column string, v *Vocabulary) []string {
 type gramWriter struct {
 	place
 	strict bool      // refuse a text without a known n-gram
-	rows   sync.Pool // of *tfidf.Row
+	rows   sync.Pool // a pool of *tfidf.Row
 }
 
 // newGramWriter returns the writer for a column that may hold texts of which v is the vocabulary.

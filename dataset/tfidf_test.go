@@ -136,7 +136,7 @@ func TestUnknownTexts(t *testing.T) {
 	}
 }
 
-// TestTextFeaturesOfPart checks that a fold of a cross-validation has a vocabulary of its own.
+// TestTextFeaturesOfPart checks that each fold of a cross-validation has its own vocabulary.
 func TestTextFeaturesOfPart(t *testing.T) {
 	table, err := dataset.Read(file(t, "a.csv", []byte(messages)), nil)
 	if err != nil {

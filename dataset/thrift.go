@@ -1,8 +1,8 @@
 package dataset
 
 // A thrift decodes the compact protocol of Apache Thrift, in which Parquet encodes its headers. It
-// never reads past its bytes, and allocates no memory: lists are traversed, not stored. After the
-// first error all its methods return 0.
+// never reads past the end of its bytes, and allocates no memory, because it traverses lists
+// without storing them. After the first error all methods return 0.
 type thrift struct {
 	b   []byte
 	at  int

@@ -36,8 +36,8 @@ func (c *column) valueWeights(counts []int, weights []float64) []float64 {
 	return sums
 }
 
-// weightedMoments returns the moments of values with positive weights, where an integer weight acts
-// like repeating the value. It ignores NaN, and scales as momentsOf does.
+// weightedMoments returns the moments of values with positive weights, where an integer weight has the same
+// effect as repeating the value. It ignores NaN, and scales the deviations as momentsOf does.
 func weightedMoments(values, weights []float64) (m moments) {
 	m.Low, m.High = math.Inf(1), math.Inf(-1)
 	for i, v := range values {

@@ -148,9 +148,8 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 		}
 		wantZ = host{}
 	}
-	// n+m terms, each with the rounding errors of a program of up to 30 steps whose
-	// statistics have d terms and lose at most a factor of 1024 by cancellation (package
-	// cpu).
+	// The sums have n+m terms. Each term has the rounding errors of a program of up to 30 steps, whose
+	// statistics have d terms and lose at most a factor of 1024 by cancellation (package cpu).
 	tol := float64(n+m) * 64 * 1024 * 0x1p-53 * sizeX
 	compare(t, "x", got.X, wantX, tol)
 	compare(t, "z", got.Z, wantZ, tol)
@@ -364,7 +363,7 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 			t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, name, derivatives[name], fine, tol)
 		}
 	}
-	// A second call gives the same bits, and only the requested gradients.
+	// A second call must give the same bits, and only the requested gradients.
 	again, err := ridge.Gradient(ctx, given, weights, 0)
 	if err != nil || !slices.Equal(again.Y.Data, g.Y.Data) || again.X.Rows != 0 || again.Z.Rows != 0 || again.Theta != nil {
 		t.Errorf("without X, Z and θ: %+v, %v", again, err)

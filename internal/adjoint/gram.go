@@ -58,7 +58,7 @@ func gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst h
 	return nil
 }
 
-// mirror copies the lower triangle to the upper one, in tiles that stay in cache.
+// mirror copies the lower triangle to the upper triangle, in tiles that fit in the cache.
 func mirror(h host) {
 	const tile = 64
 	for i := 0; i < h.Rows; i += tile {
@@ -187,9 +187,9 @@ func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want
 	return g, nil
 }
 
-// A block has blockElements pairs, 16 MB of weights and as much of derivatives. If sums
-// over features are computed on the processor, a block has at most blockTerms terms, so
-// that the work stops within about 0.1 s after its context is done.
+// A block has blockElements pairs, which take 16 MB for weights and 16 MB for derivatives. If sums
+// over features are computed on the processor, a block has at most blockTerms terms, so that the
+// work stops within about 0.1 s after its context is done.
 const (
 	blockElements = 1 << 21
 	blockTerms    = 1 << 25

@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// gramSums adds up the gradients of one call, block by block.
+// gramSums accumulates the gradients of one call, block by block.
 type gramSums struct {
 	*work
 	k       kernels.Kernel
@@ -27,7 +27,7 @@ type gramSums struct {
 	stats         []*statSums
 }
 
-// statSums are the sums over pairs of W∘∂k/∂s for one statistic s.
+// statSums holds the sums over pairs of W∘∂k/∂s for one statistic s.
 type statSums struct {
 	stat       kernels.Stat
 	derivative kernels.StatDerivative

@@ -36,7 +36,7 @@ func begin(path string) (pending, error) {
 		if there, err := os.Lstat(f.Name()); err == nil && os.SameFile(made, there) {
 			return locked, nil
 		}
-		locked.release() // another process removed it before it was locked
+		locked.release() // another process has removed the file before it was locked
 		_ = f.Close()
 	}
 }

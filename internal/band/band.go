@@ -36,8 +36,8 @@ type Params struct {
 	Workers int // number of goroutines; each works on one λ
 }
 
-// New decomposes the symmetric matrix whose lower triangle is in a; the elements of a above it
-// are 0. Q overwrites a and is freed with mem.
+// New decomposes the symmetric matrix whose lower triangle is in a; the elements above the diagonal
+// of a must be 0. Q overwrites a and is freed with mem.
 func New(mem *run.Arena, b backend.Backend[float64], a backend.Matrix[float64], p Params) (*Solver, error) {
 	width := Width(p.Inverses)
 	f, err := newForm(b, mem, a, width)

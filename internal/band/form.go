@@ -374,8 +374,8 @@ func (f *form) formQ() error {
 	return b.Sync()
 }
 
-// identity sets the rows and columns of block j, from the diagonal on, to those of the
-// identity.
+// identity sets the elements in the rows and columns of block j, starting at its diagonal block, to
+// those of the identity matrix.
 func (f *form) identity(j int) {
 	first, count := f.rows(j)
 	rest := f.n - first

@@ -36,7 +36,7 @@ type ceiling interface {
 	Ceiling(single bool, flops float64) float64
 }
 
-// blasBench holds what a blas benchmark has opened.
+// blasBench is the state of a blas benchmark with its open devices and libraries.
 type blasBench struct {
 	Benchmark
 	peers    []Peer
@@ -66,8 +66,8 @@ func (c *blasBench) close() {
 	closeAll(c.ceilings)
 }
 
-// open opens every device at every number of threads. It also opens the devices whose ceilings
-// are timed: the best device of the processor and the devices that compete.
+// open opens every device with every number of threads. It also opens the devices whose ceilings
+// are timed: the best device of the processor and the competing devices.
 func (c *blasBench) open() error {
 	n, size := slices.Max(c.Sizes), 4
 	if slices.Contains(c.Precisions, "float64") {

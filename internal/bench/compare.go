@@ -29,8 +29,8 @@ func (r *Result) libraries() []string {
 	return list
 }
 
-// compare makes one comparison per group, at the largest value of key that Mercer has a timing
-// for.
+// compare returns one comparison for each group, at the largest value of key for which Mercer has a
+// timing.
 func (r *Result) compare(key string) []comparison {
 	var list []comparison
 	own := func(run *Run) bool { e := r.Implementation(run.Implementation); return e != nil && e.Kind == OwnKind }
@@ -64,8 +64,8 @@ func (r *Result) compare(key string) []comparison {
 	return list
 }
 
-// comparisonTable returns a table with a row for each comparison; the list must not be empty.
-// With rates set, Mercer's value is in GFLOP/s, otherwise in seconds.
+// comparisonTable returns a table with a row for each comparison. The list must not be empty.
+// Mercer's value is in GFLOP/s if rates is set, and otherwise in seconds.
 func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 	key, unit := list[0].key, "s"
 	if slices.ContainsFunc(list, func(c comparison) bool { return c.key != key }) {

@@ -143,7 +143,7 @@ func TestEqualTimes(t *testing.T) {
 	}
 }
 
-// TestCrossoverWithoutMemory checks that a form that exceeds the memory is left out, with the
+// TestCrossoverWithoutMemory checks that a form that exceeds the memory is skipped, with the
 // reason.
 func TestCrossoverWithoutMemory(t *testing.T) {
 	r, err := Benchmark{Kind: CrossoverKind, Sizes: []int{100}, Widths: []int{4}, Devices: []string{"ref"}, Memory: 20000}.Run(t.Context())

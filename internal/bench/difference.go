@@ -28,7 +28,7 @@ type Difference struct {
 	Kind           string  // the kind of the implementation
 	Old, New       Summary // seconds
 	Ratio          float64
-	P              float64 // probability of a difference this large by chance: Mann and Whitney (1947)
+	P              float64 // p-value of the test of Mann and Whitney (1947): the probability of a difference of this size or larger by chance
 	Verdict        Verdict
 }
 

@@ -77,7 +77,7 @@ func runFit(ctx context.Context, b Benchmark) (*Result, error) {
 	return r, nil
 }
 
-// fits refuses sizes whose matrices, as other libraries store them, exceed the memory.
+// fits returns an error for sizes whose matrices, as other libraries store them, exceed the memory.
 func (c *fitBench) fits() error {
 	if c.Data == sparseData || !slices.Contains(c.Peers, "gonum") && !slices.Contains(c.Peers, sklearn) {
 		return nil // the solvers and the libraries on a GPU check their memory themselves

@@ -255,7 +255,7 @@ func TestFitRefusals(t *testing.T) {
 // of logistic regression with one weight is found on a grid.
 func TestLinearBounds(t *testing.T) {
 	_, newJudge := openJudge(t)
-	// X = 2I: minimize ½(y − 2w)² + μ|w| for each coordinate. With u = 2w, u = soft(y, μ/2); the
+	// For X = 2I, each coordinate minimizes ½(y − 2w)² + μ|w|. With u = 2w, u = soft(y, μ/2); the
 	// minimum is ½y² if |y| ≤ μ/2, otherwise μ|y|/2 − μ²/8.
 	const n, mu = 6, 1.5
 	s := &synthetic{x: backend.NewHost[float64](n, n), y: backend.NewHost[float64](n, 1), lambda: 1}
@@ -279,7 +279,7 @@ func TestLinearBounds(t *testing.T) {
 	if values, lower = j.lassoObjectives([]float64{mu})(zero); !(lower[0] < want && want < values[0]) {
 		t.Errorf("lasso at 0: %v, at least %v; the minimum is %v", values, lower, want)
 	}
-	// One sample of each class at ±x: w minimizes 2 ln(1 + e^−2w) + ½w².
+	// With one sample of each class at ±x, w minimizes 2 ln(1 + e^−2w) + ½w².
 	pair := &synthetic{x: backend.Host[float64]{Rows: 2, Cols: 1, Stride: 1, Data: []float64{2, -2}}, y: backend.Host[float64]{Rows: 2, Cols: 1, Stride: 1, Data: []float64{1, 0}}, lambda: 1}
 	best, at := math.Inf(1), 0.0
 	for k := range 400001 {

@@ -90,7 +90,7 @@ func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backen
 	alpha = backend.NewHost[T](y.Rows, y.Cols)
 	on := placer[T]{q: q}
 	defer on.free()
-	mx, b := on.place(x), on.make(y.Rows, y.Cols) // b is a copy: the solution overwrites it, and y must not change
+	mx, b := on.place(x), on.make(y.Rows, y.Cols) // b is a copy of y, because the solution overwrites b
 	if on.err != nil {
 		return alpha, on.err
 	}

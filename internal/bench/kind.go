@@ -28,7 +28,7 @@ type Benchmark struct {
 	Sizes      []int    // n
 	Widths     []int    // crossover: values of m. scale: values of M at the largest n
 	Features   int      // d
-	Centers    int      // M. fit: that of nystrom (default 10√n). scale: that for varying n (default the middle of Widths)
+	Centers    int      // M of fit's nystrom (default 10√n), or of scale for varying n (default the middle of Widths)
 	Threads    []int    // blas measures with each number of threads, the other kinds with one number
 	Devices    []string // names for backend.Open
 	Peers      []string // libraries to compare with

@@ -103,7 +103,7 @@ type linearProblem struct {
 	zero       float64 // F(0)
 }
 
-// excess returns the largest (F − F*)/F(0), where F* is a lower bound of the minimum.
+// excess returns the largest (F − F*)/F(0), over the columns, where F* is a lower bound of the minimum.
 func (p *linearProblem) excess(f function) (largest float64, err error) {
 	if w := f.linear; w.Rows != p.x.Cols || w.Cols != len(p.lower) {
 		return 0, fmt.Errorf("bench: fit: coefficients %d × %d, want %d × %d", w.Rows, w.Cols, p.x.Cols, len(p.lower))

@@ -59,8 +59,8 @@ func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	return l, ctx.Err()
 }
 
-// openPeers opens libraries, each Python library in a process of its own. For a library that
-// it cannot open it records the reason.
+// openPeers opens the libraries, each Python library in its own process. For a library that cannot
+// be opened it records the reason.
 func (b Benchmark) openPeers(ctx context.Context) (peers []Peer) {
 	var finder *pypeer.Finder
 	for _, name := range b.Peers {

@@ -69,7 +69,7 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 		return checked(residualLimit, func() (float64, error) {
 			own := placer[T]{q: o.q}
 			defer own.free()
-			alpha, b := backend.NewHost[T](n, 1), own.make(n, 1) // alpha is a copy: the solution overwrites it, and y must not change
+			alpha, b := backend.NewHost[T](n, 1), own.make(n, 1) // alpha is a copy of y, because the solution overwrites alpha
 			if own.err != nil {
 				return 0, own.err
 			}
@@ -90,8 +90,8 @@ func (o *operand[T]) ones() backend.Host[T] {
 	return backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)}
 }
 
-// gramDifference multiplies the stored lower triangle of K by ones and compares the product
-// with the judge's.
+// gramDifference multiplies the stored lower triangle of K by ones and compares the product with
+// that of the judge.
 func (o *operand[T]) gramDifference(k backend.Matrix[T]) (float64, error) {
 	on := placer[T]{q: o.q}
 	defer on.free()
@@ -103,7 +103,7 @@ func (o *operand[T]) gramDifference(k backend.Matrix[T]) (float64, error) {
 	return o.productDifference(out)
 }
 
-// productDifference compares a product of K and ones with the judge's.
+// productDifference compares a product of K and ones with that of the judge.
 func (o *operand[T]) productDifference(out backend.Matrix[T]) (float64, error) {
 	n := o.x.Rows
 	got := backend.NewHost[T](n, 1)

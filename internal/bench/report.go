@@ -168,7 +168,7 @@ func runsReport(r *Result, p *Report) {
 	p.add(tables...)
 }
 
-// sizeTables returns the tables of times over sizes that vary.
+// sizeTables returns the tables of the times as functions of the size key.
 func (r *Result) sizeTables(key string) []*Table {
 	return slices.DeleteFunc(r.tables(key, secondsQuantity, "time", figures), func(t *Table) bool { return t.Chart == nil })
 }
@@ -245,7 +245,7 @@ func (r *Result) Lines() []string {
 	}
 }
 
-// About describes an implementation: versions, threads, and the path of a library.
+// About returns a text with the versions and threads of an implementation, and the path of a library.
 func (e *Implementation) About() string {
 	if e.Missing != "" {
 		return "missing: " + e.Missing

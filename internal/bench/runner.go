@@ -42,7 +42,7 @@ type Progress struct {
 // Runner measures tasks. The zero value measures once, without pauses.
 type Runner struct {
 	Repeats int           // number of timings of each entry in a case; 0 means 1
-	Sample  time.Duration // minimum length of a timing: short runs are repeated to fill it
+	Sample  time.Duration // minimum time of a timing; short runs are repeated until they take this time
 	// Budget limits the total time of the timings of an entry in a case. A slow entry gets fewer
 	// timings, but at least one. 0 means no limit.
 	Budget time.Duration
@@ -205,7 +205,7 @@ func (r Runner) begin(ctx context.Context, who *running) error {
 		who.run.Timings, who.repeats = []float64{first.Seconds()}, 1
 		return nil
 	}
-	// Repeat the run until it is warm; the fastest run estimates the time of one run.
+	// Repeat the run until processor and threads are warm. The fastest run estimates the time of one run.
 	best, spent := first, first
 	for spent < max(r.Sample, min(2*first, warm)) {
 		d, err := r.once(ctx, who)

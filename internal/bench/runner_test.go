@@ -69,7 +69,7 @@ func measureFake(t *testing.T, r Runner, tasks ...Task) (cells []Cell, took time
 // with the next entry.
 func TestInterleaving(t *testing.T) {
 	_, log := measureOne(t, Runner{Repeats: 3}, script{"a", of(60 * ms)}, script{"b", of(60 * ms)}, script{"c", of(60 * ms)})
-	// The first run of each entry is long enough for it to be warm afterwards.
+	// The first run of each entry is so long that the entry is warm afterwards.
 	want := "a b c abc bca cab"
 	if got := strings.Join(log, ""); got != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got %s, want %s", got, want)

@@ -18,10 +18,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// ScaleKind measures how time, memory, residual and error of prediction of each solver grow with
-// n, and for solvers with M functions also with M, up to the memory budget. The tables compare
-// the memory used with the plan, and the growth of the time with the growth of the number of
-// operations. A solver that exceeds the memory or the time limit is left out, with the reason.
+// ScaleKind measures how time, memory, residual and error of prediction of each solver grow with n,
+// and for solvers with M functions also with M, up to the memory budget. The tables compare the
+// memory used with the plan, and the growth of the time with the growth of the number of
+// operations. A solver that exceeds the memory or the time limit is skipped, with the reason.
 const ScaleKind = "scale"
 
 // A scaled describes a solver of a scale benchmark.

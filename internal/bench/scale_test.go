@@ -82,7 +82,7 @@ func TestScale(t *testing.T) {
 }
 
 // TestScaleOmitsWhatDoesNotFit checks that a solver that exceeds the memory or the time limit is
-// left out with the reason, and that the others continue.
+// skipped with the reason, and that the other solvers continue.
 func TestScaleOmitsWhatDoesNotFit(t *testing.T) {
 	s := Benchmark{Kind: ScaleKind, Names: []string{"dual", "normal"}, Sizes: []int{50, 100, 700}, Widths: []int{10}, Features: 2, Devices: []string{"ref"}, Memory: 1 << 20}
 	r, err := s.Run(t.Context())

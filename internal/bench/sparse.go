@@ -191,7 +191,7 @@ func (p *sparseProblem) hinge(f function) (float64, error) {
 	return (value - p.lower) / float64(len(p.y)), err
 }
 
-// dual returns the dual objective Σ|β_i| − ½βᵀKβ, a lower bound of F where 0 ≤ y_iβ_i ≤ 1 and Σβ = 0.
+// dual returns the dual objective Σ|β_i| − ½βᵀKβ, which is a lower bound of F if 0 ≤ y_iβ_i ≤ 1 and Σβ = 0.
 func (p *sparseProblem) dual(beta []float64) (float64, error) {
 	_, square, err := p.values(function{coef: beta})
 	if err != nil {

@@ -12,7 +12,7 @@ type Summary struct {
 
 // Summarize summarizes at least one value. The median of an even number of values is the mean of
 // the middle two. An outlier lies more than 1.5 interquartile ranges below the first quartile or
-// above the third; fewer than five values have no outliers.
+// above the third quartile. Fewer than five values have no outliers.
 func Summarize(values []float64) Summary {
 	v := slices.Sorted(slices.Values(values))
 	s := Summary{Median: quantile(v, 0.5), Min: v[0], Max: v[len(v)-1]}

@@ -166,7 +166,7 @@ func (r *Result) tables(key string, q quantity, what string, format func(float64
 	return list
 }
 
-// table returns nil if no run has a value.
+// table returns the table of a quantity for the group, or nil if no run has a value.
 func (g group) table(r *Result, q quantity, what string, format func(float64) string) *Table {
 	all := g.implementations(r, q)
 	if len(all) == 0 {

@@ -42,8 +42,8 @@ func readUsage() (usage, bool) {
 	return u, ok
 }
 
-// processTicks returns the processor time, in ticks, of a process and of its children, whether
-// they have ended or still run.
+// processTicks returns the processor time, in ticks, of a process and of its children, including
+// children that have ended.
 func processTicks(pid string) (ticks float64) {
 	text, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	// The fields are those after the name in brackets, counted from 0, which is the state. utime,

@@ -179,8 +179,8 @@ func Gram[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z backend
 	return n, m, d
 }
 
-// GramMul panics unless X is n × d, Z m × d, V m × t, dst n × t and the
-// kernel's parameters obey their rules.
+// GramMul panics unless X is n × d, Z is m × d, V is m × t, dst is n × t and the kernel's
+// parameters obey their rules.
 func GramMul[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) (n, m, d, t int) {
 	n, m, d = points("GramMul", k, x, z)
 	vr, t := v.Dims()
@@ -303,8 +303,7 @@ func TrsmPacked[T backend.Float](t backend.Trans, a backend.Packed[T], b backend
 	return n, m
 }
 
-// NewExpansion panics unless Z is m × d, V m × t and the kernel's
-// parameters obey their rules.
+// NewExpansion panics unless Z is m × d, V is m × t and the kernel's parameters obey their rules.
 func NewExpansion[T backend.Float](k kernels.Kernel, z, v backend.Host[T]) (m, d, t int) {
 	Host("NewExpansion", z)
 	Host("NewExpansion", v)

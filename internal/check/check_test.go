@@ -16,7 +16,7 @@ func (s shape) Dims() (int, int)                                { return s[0], s
 func (s shape) View(int, int, int, int) backend.Matrix[float64] { return s }
 func (s shape) Free()                                           {}
 
-// panicText returns what f panics with, or "".
+// panicText returns the text with which f panics, or "" if it does not panic.
 func panicText(f func()) (text string) {
 	defer func() {
 		if v := recover(); v != nil {

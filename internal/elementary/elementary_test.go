@@ -81,8 +81,8 @@ func TestSpecialValues(t *testing.T) {
 	}
 }
 
-// TestNormalIsNormFloat64 compares random numbers with those of package rand, which differ only in
-// the tail, by the rounding of a logarithm.
+// TestNormalIsNormFloat64 compares random numbers with those of package rand, which differ from
+// them only in the tail, by the rounding error of a logarithm.
 func TestNormalIsNormFloat64(t *testing.T) {
 	const seed = 30
 	t.Logf("seed %d", seed)

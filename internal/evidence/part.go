@@ -132,7 +132,7 @@ func (h *search) climbEnd(x []float64) ([]float64, error) {
 	return h.best, err
 }
 
-// curvature returns the symmetric part of the differences of the gradient at x.
+// curvature returns the symmetric part of the matrix of finite differences of the gradient at x.
 func (h *search) curvature(x []float64) (*mat.SymDense, error) {
 	const step = 0.01
 	h.evaluate(x)

@@ -1,4 +1,4 @@
-// Package fitreport makes the report of a fit that the command, the C library and saved models
+// Package fitreport defines the report of a fit that the command, the C library and saved models
 // write.
 package fitreport
 

@@ -107,7 +107,7 @@ type kernelLogit struct {
 	t         *run.Task
 	k         kernels.Kernel
 	x         backend.Host[float64]
-	y         backend.Host[float64] // n×C: 1 for the class of the column
+	y         backend.Host[float64] // n×C: 1 if the sample is in the class of the column, otherwise 0
 	weights   []float64
 	lambda    float64
 	intercept bool

@@ -31,7 +31,7 @@ func (e *shortfall) text() string {
 	return fmt.Sprintf("%s: the relative residual is %.2g, %.2g was asked for: {raise $lambda|raise $tol|raise $iterations}", how, e.residual, e.tol)
 }
 
-// innerSteps limits the conjugate gradients of one Newton step.
+// innerSteps is the maximum number of conjugate gradient steps in one Newton step.
 const innerSteps = 1000
 
 // minimize takes Newton steps until the residual is at most tol, or returns the reason why it

@@ -112,8 +112,7 @@ type secant struct {
 	sy       float64
 }
 
-// add appends a step, without its M⁻¹y, unless the curvature along the step is not larger than its
-// rounding error.
+// add appends a step, without its M⁻¹y, if the curvature along the step exceeds its rounding error.
 func (k secants) add(from, to *point) secants {
 	c := secant{s: along(to.theta, -1, from.theta), y: along(to.gradient, -1, from.gradient)}
 	if c.sy = dot(c.s, c.y); !(c.sy > 1e-14*math.Sqrt(dot(c.s, c.s)*dot(c.y, c.y))) {
@@ -198,9 +197,9 @@ func (l *logit) floor(p int) float64 {
 	return floor
 }
 
-// fullMetric is M = v·X̃ᵀX̃ + λI for every class, where v is the mean of p(1−p): the Hessian if
-// p(1−p) were equal for all samples. It takes one product XᵀX, and a Cholesky factorization
-// whenever v has halved.
+// fullMetric is M = v·X̃ᵀX̃ + λI for every class, where v is the mean of p(1−p). M would be the
+// Hessian if p(1−p) were equal for all samples. It takes one product XᵀX, and a Cholesky
+// factorization whenever v has halved.
 type fullMetric struct {
 	l      *logit
 	gram   backend.Matrix[float64] // d×d

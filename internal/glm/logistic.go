@@ -21,7 +21,7 @@ const (
 	Newton  Solver = "newton"           // iteratively reweighted least squares: few steps of O(nd²C² + d³C³)
 	LBFGS   Solver = "lbfgs"            // steps of O(ndC) in the metric of the diagonal of XᵀX, and of XᵀX itself after O(nd²) operations, which computing XᵀX takes
 	Descent Solver = "gradient-descent" // many steps of O(ndC)
-	SGD     Solver = "sgd"              // stochastic gradient descent by batches of samples; an approximation
+	SGD     Solver = "sgd"              // stochastic gradient descent by batches of samples, which gives an approximation
 )
 
 // Solvers lists all solvers except Auto.
@@ -44,7 +44,7 @@ type Problem struct {
 	Weights   []float64      // w; nil if all weights are 1
 	Lambda    float64        // ≥ 0
 	Intercept bool           // fit an unpenalized b; otherwise b = 0
-	Reference bool           // for C > 2; with Lambda 0 it is always used
+	Reference bool           // for C > 2: the last class has f = 0; always used if Lambda is 0
 }
 
 // columns returns the number of columns of W, and whether the last class is the reference.
@@ -64,7 +64,7 @@ type Params struct {
 	Tol     float64 // largest remaining decrease, relative to the loss; 0 means 1e-6 for Descent, 1e-2 for SGD, which does not stop at Tol but warns if it is not reached, and 1e-9 for the other solvers
 	MaxIter int     // maximum number of iterations; 0 means 100 for Newton, 1000 for Auto and LBFGS, 20000 for Descent, and 20 epochs for SGD
 	Rate    float64 // step size of Descent and SGD for the mean loss; 0 selects it automatically
-	Batch   int     // batch size of SGD; 0 is 32
+	Batch   int     // batch size of SGD; 0 means 32
 	Seed    uint64  // seed of the order of the samples in SGD
 }
 

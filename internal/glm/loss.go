@@ -36,14 +36,14 @@ type logit struct {
 	weights   []float64
 	lambda    float64
 	total     float64   // Σ w_i
-	mean      []float64 // x̄; nil without intercept
+	mean      []float64 // x̄; nil without an intercept
 	square    []float64 // Σ w_i (x_ip − x̄_p)²
 
 	x, w, s, g backend.Matrix[float64] // X, W, scores and residuals, gradient
 	// residual holds w_i (p_ic − [y_i = c]) at the argument of the last eval.
 	residual  backend.Host[float64]
 	shared    bool                    // whether residual and s share memory
-	gradients []backend.Host[float64] // if shared: the gradients of parts of the samples
+	gradients []backend.Host[float64] // if shared is set: the gradients of parts of the samples
 	spread    float64                 // mean of p(1−p) at the last eval
 	evals     int
 	right     bool // whether all samples were classified correctly at the last eval
@@ -277,7 +277,7 @@ func (l *logit) shift(theta backend.Host[float64]) []float64 {
 	return shift
 }
 
-// center converts the gradient with respect to W from uncentered to centered samples; sums are
+// center converts the gradient with respect to W from uncentered to centered samples; sums holds
 // the sums of the residuals.
 func (l *logit) center(gradient backend.Host[float64], sums []float64) {
 	for p, m := range l.mean {
@@ -371,8 +371,8 @@ const blockElements = 1 << 16
 // without packing X. For several columns packing would take half of the time.
 const unpackedOps = 1 << 18
 
-// gradientRows is the number of samples whose gradients are summed before they are added to the
-// total: n samples have at most 64 such parts.
+// gradientRows returns the number of samples whose gradients are summed before they are added to
+// the total. n samples are divided into at most 64 such parts.
 func gradientRows(n int) int { return partRows * max(1, chunks(n, 64*partRows)) }
 
 // residualsOf converts the scores of some samples in l.residual to residuals.

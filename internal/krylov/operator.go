@@ -115,7 +115,7 @@ func addShifted[T backend.Float](b backend.Backend[T], q, p, spare backend.Matri
 // c·1(1ᵀv), takes 4nd + 4n operations, instead of 2n²d + 2n² with kernel values.
 type Affine struct{ A, C float64 }
 
-// AffineOf returns k as an affine kernel, or false if it is not one.
+// AffineOf returns k as an affine kernel, or false if k is not affine.
 func AffineOf(k kernels.Kernel) (Affine, bool) {
 	switch k := k.(type) {
 	case kernels.Linear:

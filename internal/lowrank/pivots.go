@@ -168,8 +168,8 @@ func (e *elimination) eliminate(j, first int) {
 	e.steps = append(e.steps, column)
 }
 
-// factorAt returns the lower triangular factor of the matrix at the pivots, which are in the
-// order of their elimination.
+// factorAt returns the lower triangular factor of the submatrix of the pivots, which must be in the
+// order of the elimination.
 func factorAt[T backend.Float](e *elimination, pivots []int) backend.Host[T] {
 	l := backend.NewHost[T](len(pivots), len(pivots))
 	for p, column := range e.steps {

@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pivotsOf runs a rule on dev and returns its pivots, F, and the trace of K − FFᵀ.
+// pivotsOf selects pivots by a rule on dev, and returns the pivots, F, and the trace of K − FFᵀ.
 func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting[float64]) error, k kernels.Kernel, x backend.Host[float64], rank int, seed uint64, stop float64) ([]int, *mat.Dense, float64) {
 	t.Helper()
 	b := dev.F64()
@@ -78,9 +78,8 @@ func TestPivotedFactor(t *testing.T) {
 				for i := range 60 {
 					trace += rest.At(i, i)
 				}
-				// A Cholesky factorization in working precision is exact for a
-				// matrix that differs by (k+1)ε‖K‖ at most (Higham 2002, theorem
-				// 10.3), and tr K bounds ‖K‖.
+				// A Cholesky factorization in working precision is exact for a matrix that differs from K by at
+				// most (k+1)ε‖K‖ (Higham 2002, theorem 10.3), and tr K bounds ‖K‖.
 				bound := numeric.Epsilon * 8 * float64(rank+1) * mat.Trace(gram)
 				if math.Abs(trace-left) > bound {
 					t.Errorf("%s, rank %d: left is %v, the host finds %v", name, rank, left, trace)
@@ -170,7 +169,7 @@ func TestRandomPivotsLaw(t *testing.T) {
 	}
 	for i := range n {
 		for j := range n {
-			// Five standard deviations of a binomial count: with 25 counts a correct
+			// The tolerance is five standard deviations of a binomial count. With 25 counts a correct
 			// distribution fails for one in 70,000 choices of the seeds.
 			mean := draws * want[i][j]
 			if d := math.Abs(float64(got[i][j]) - mean); d > 5*math.Sqrt(mean)+1e-6*draws {

@@ -220,7 +220,7 @@ type cluster struct {
 // conjugateSteps simulates conjugate gradients on a diagonal matrix and returns the number of steps
 // that reduce the residual by the factor tol. After 1000 steps it returns done = false.
 func conjugateSteps(list []cluster, tol float64) (its int, done bool) {
-	norm2 := 0.0 // of the residual
+	norm2 := 0.0 // squared norm of the residual
 	for i, g := range list {
 		list[i].p = g.r
 		norm2 += g.r * g.r

@@ -123,7 +123,7 @@ func samplesOf(k kernels.Kernel, x backend.Host[float64], lambda float64) Sample
 }
 
 // TestLeast compares the estimated smallest eigenvalue with that of K. An error by a factor of 4 changes
-// the number of iterations, which grows as the square root, by a factor of 2.
+// the number of iterations, which grows with the square root of the condition number, by a factor of 2.
 func TestLeast(t *testing.T) {
 	const seed, n = 12, 640
 	t.Logf("seed %d", seed)

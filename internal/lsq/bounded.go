@@ -107,15 +107,15 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 	return m, nil
 }
 
-// secular is the function ‖w(λ)‖: (M + λI)v = r for M = XᵀX and r = Xᵀy, where v = w; or,
-// with fewer rows than features, for M = XXᵀ and r = y, where w = Xᵀv.
+// secular computes the function ‖w(λ)‖ from the solution v of (M + λI)v = r. M = XᵀX, r = Xᵀy and w
+// = v, or with fewer rows than features M = XXᵀ, r = y and w = Xᵀv.
 type secular struct {
 	t    *run.Task
 	dual bool
 	m    backend.Host[float64] // M, the lower triangle
 	r    backend.Host[float64] // one row for each output
 	most float64               // upper bound on the row sums of |M|, and thus on ‖M‖
-	// The smallest pivot of the factorization at λ = 0, relative to its diagonal element. For
+	// pivot is the smallest pivot of the factorization at λ = 0, relative to its diagonal element. For
 	// XᵀX a pivot is the squared norm of the part of a column that is orthogonal to the earlier
 	// columns, and the diagonal element is the squared norm of the column.
 	pivot float64
@@ -230,8 +230,9 @@ func (c *Samples) output(j int) *Samples {
 	return &one
 }
 
-// free describes output j without a bound: its unique solution, or, if XᵀX is nearly singular,
-// the least-squares solution of minimum norm by QR, which does not square the condition of X.
+// free describes the solution of output j without a bound. It is the unique solution or, if XᵀX is
+// nearly singular, the least-squares solution of minimum norm, which is computed by QR because QR
+// does not square the condition number of X.
 func (c *Samples) free(t *run.Task, s *secular, j int) (unbounded, error) {
 	norm, slope, err := s.norm(j, 0)
 	if err == nil && s.pivot > math.Sqrt(epsilon) || err != nil && !errors.Is(err, backend.ErrNotPosDef) {

@@ -200,11 +200,11 @@ func singularValues(ctx context.Context, a *mat.Dense) ([]float64, error) {
 	return svd.Values(nil), nil
 }
 
-// minimumNorm sets w to the solution of min ‖A·diag(norms)·w − z‖ with the
-// smallest ‖w‖, for an A of the given rank. It is the complete orthogonal
-// factorization of LAPACK's xGELSY, with one step of refinement, because the norms
-// may differ by many orders: A P = Q (R₁₁ R₁₂), and B = (R₁₁ R₁₂)Pᵀ·diag(norms) =
-// L Z has full row rank, so that w = Zᵀ L⁻¹ (Qᵀz). It overwrites a and z.
+// minimumNorm sets w to the solution of min ‖A·diag(norms)·w − z‖ with the smallest ‖w‖, for an A
+// of the given rank. It uses the complete orthogonal factorization of LAPACK's xGELSY, with one
+// step of refinement because the norms may differ by many orders of magnitude: A P = Q (R₁₁ R₁₂),
+// and B = (R₁₁ R₁₂)Pᵀ·diag(norms) = L Z has full row rank, so that w = Zᵀ L⁻¹ (Qᵀz). It overwrites
+// a and z.
 func minimumNorm(w backend.Host[float64], a *mat.Dense, z blas64.General, norms []float64, rank int) {
 	var impl lapack.Implementation
 	k, d := a.Dims()

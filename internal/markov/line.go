@@ -63,7 +63,8 @@ func NewLine(ctx context.Context, m Model, x []float64) (*Line, error) {
 	return l, nil
 }
 
-// ascending returns the rows of x in ascending order, equal points in the order of their rows.
+// ascending returns the rows of x in ascending order of the points. Rows of equal points are in
+// ascending order.
 func ascending(x []float64) []int {
 	order := make([]int, len(x))
 	for i := range order {

@@ -21,7 +21,8 @@ func float(v *big.Float) float64 { f, _ := v.Float64(); return f }
 // exp returns e⁻ˣ for x ≥ 0.
 func exp(x *big.Float) *big.Float { return expWith(256, x) }
 
-// expWith is exp with numbers of the given number of bits: a Taylor series for x/2ᵏ < 2⁻⁸, squared k times.
+// expWith returns e⁻ˣ in arithmetic of the given number of bits: the Taylor series for x/2ᵏ < 2⁻⁸, squared
+// k times.
 func expWith(bits uint, x *big.Float) *big.Float {
 	real := func(v float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(v) }
 	k := max(0, x.MantExp(nil)+8)

@@ -15,8 +15,8 @@ const Limit = 480
 // Line returns the text of an error on one line of at most Limit characters.
 func Line(err error) string { return Fit(Flat(err)) }
 
-// Flat returns the text of an error on one line: errors that errors.Join would put on separate
-// lines are joined.
+// Flat returns the text of an error on one line. It joins errors that errors.Join writes on
+// separate lines.
 func Flat(err error) string { return Text(err, Plain) }
 
 // Text returns the same text as Flat, with the names that a front end has for parameters.

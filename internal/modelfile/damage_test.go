@@ -32,8 +32,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestChangedByte checks that a change of any byte is detected, unless it replaces one kind of
-// space by another in the JSON.
+// TestChangedByte checks that a change of any byte is detected, unless it replaces a white-space
+// character in the JSON by another one.
 func TestChangedByte(t *testing.T) {
 	for name, b := range map[string]Bundle{"ridge": bundle(t, nil, false), "kernel ridge": bundle(t, kernels.Gaussian{Sigma: 1}, true)} {
 		data := saved(t, b)

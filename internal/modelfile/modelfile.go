@@ -190,7 +190,8 @@ func read(r io.ReaderAt, size int64) (Bundle, error) {
 	return b, nil
 }
 
-// checkOrigin distinguishes foreign and newer files from damaged ones.
+// checkOrigin returns an error for a file of another program or of a newer version, to distinguish
+// it from a damaged file.
 func checkOrigin(metadata map[string]string) error {
 	if f, ok := metadata["format"]; !ok {
 		return errors.New("is a safetensors file, but not a model of mercer: its metadata name no format")

@@ -91,7 +91,7 @@ type nearest struct {
 	k     float64
 	list  []int     // the nearest first
 	keys  []float64 // d² − k(x, x) of each sample in list
-	limit float64   // the largest key once the weights of list sum to k; +Inf before
+	limit float64   // the largest key if the weights of list sum to at least k; otherwise +Inf
 
 	wrong bool    // whether a kernel value is NaN or infinite
 	value float64 // the first kernel value that is NaN or infinite
@@ -131,7 +131,7 @@ func (r *nearest) insert(weight []float64, z int, key float64) {
 	}
 	r.list, r.keys = slices.Insert(r.list, at, z), slices.Insert(r.keys, at, key)
 	n, sum := 0, 0.0
-	for ; n < len(r.list) && sum < r.k; n++ { // the weights are summed again, because subtracting one from a running sum would round
+	for ; n < len(r.list) && sum < r.k; n++ { // the weights are summed again, because subtracting a weight from a running sum would round
 		sum += weight[r.list[n]]
 	}
 	r.list, r.keys = r.list[:n], r.keys[:n]

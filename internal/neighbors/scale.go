@@ -19,10 +19,10 @@ const MedianRows = 500
 // ErrEqualRows is the error of MedianDistance if no two rows differ.
 var ErrEqualRows = errors.New("no length scale can be chosen for the Gaussian kernel, because all rows of x are equal: give a kernel")
 
-// MedianDistance returns the median of the Euclidean distances between rows of x whose
-// weight is not 0, excluding pairs of equal rows: a length scale at which the values of a
-// Gaussian kernel are neither all near 1 nor all near 0. With more than MedianRows such rows it
-// uses MedianRows of them, chosen by seed.
+// MedianDistance returns the median of the Euclidean distances between rows of x whose weight is
+// not 0, excluding pairs of equal rows. With this length scale the values of a Gaussian kernel are
+// neither all near 1 nor all near 0. If there are more than MedianRows such rows, it uses
+// MedianRows rows chosen by seed.
 func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	var rows []int
 	for i := range x.Rows {

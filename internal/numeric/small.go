@@ -4,7 +4,7 @@ import (
 	"math"
 )
 
-// Small is a row-major matrix on the host with at most some dozens of rows, such as the inner
+// Small is a row-major matrix on the host with at most a few hundred rows, such as the inner
 // products of the columns of a block.
 type Small struct {
 	Rows, Cols int

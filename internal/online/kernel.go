@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Cache provides rows of the n×n matrix K of kernel values; svm.RowCache is one.
+// Cache provides rows of the n×n matrix K of kernel values. svm.RowCache implements it.
 type Cache interface {
 	// Capacity returns the maximum number of rows of one call of Fetch.
 	Capacity() int

@@ -13,11 +13,12 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A hypothesis is the current function f of a perceptron, with C outputs, or 1 for two classes.
+// A hypothesis is the current function f of a perceptron. It has C outputs for C > 2 classes, and
+// one output for two classes.
 type hypothesis interface {
 	// values returns f of the samples of a block, B×C.
 	values(block []int) (backend.Host[float64], error)
-	// gram returns the inner products of the samples of a block; only the lower triangle is read.
+	// gram returns the inner products of the samples of a block, of which only the lower triangle is used.
 	gram(block []int) (backend.Host[float64], error)
 	// learn adds Σ_r δ_r k(x_r, ·) over the samples of the block listed in mistaken. steps holds, for
 	// each of these samples, the step, counted from 0, after which its change takes effect.
@@ -46,8 +47,8 @@ type Loop struct {
 	Start   float64 // initial b
 	Started bool    // whether the loop starts with a given f instead of f = 0
 	Seed    uint64
-	// ZeroIsPositive: with two classes, f = 0 predicts the second class; otherwise it
-	// predicts the first.
+	// ZeroIsPositive determines whether f = 0 predicts the second of two classes. If it is not set, f
+	// = 0 predicts the first class.
 	ZeroIsPositive bool
 	Remember       bool // record the changes
 
@@ -70,7 +71,7 @@ type Change struct {
 	Delta        []float64
 }
 
-// run runs epochs until one has no mistake.
+// run runs epochs until an epoch has no mistake.
 func (l *Loop) run(t *run.Task, h hypothesis) error {
 	n := len(l.Class)
 	order := make([]int, n)
@@ -150,8 +151,8 @@ func (l *Loop) judge(h hypothesis, block []int) error {
 	if slices.ContainsFunc(f.Data, func(v float64) bool { return v-v != 0 }) {
 		return errors.New("the decision values overflow: scale the features down")
 	}
-	// The inner products are computed at the first mistake: most blocks of a late epoch have
-	// none, and a block that is a single batch does not need them.
+	// The inner products are computed at the first mistake, because most blocks of a late epoch have
+	// no mistake, and a block that is a single batch does not need them.
 	var gram backend.Host[float64]
 	delta := backend.NewHost[float64](len(block), l.Outputs)
 	var mistaken, steps []int

@@ -27,8 +27,8 @@ const Poll = 1 << 22
 // of a few GHz, and about a day on eight processors.
 const maxOperations = 1e15
 
-// Feasible returns an error for work of more than 10¹⁵ operations. advice is an alternative to
-// shortening the objects; the work is proportional to the square of their size.
+// Feasible returns an error for work of more than 10¹⁵ operations. advice names an alternative to
+// shortening the objects. The work is proportional to the square of their size.
 func Feasible(what string, operations float64, advice string) error {
 	if operations <= maxOperations {
 		return nil
@@ -40,7 +40,7 @@ func Feasible(what string, operations float64, advice string) error {
 // anywhere is the size in bytes below which the available memory is not checked.
 const anywhere = 1 << 26
 
-// limit returns the number of bytes that may be allocated; ok is false if it is not known.
+// limit returns the number of bytes that may be allocated. ok is false if this number is not known.
 func limit(o objects.Options) (int64, bool) {
 	if o.Memory != 0 {
 		return o.Memory, true

@@ -12,7 +12,7 @@ import (
 type Progress struct {
 	mu       sync.Mutex
 	notify   func(stage string, fraction float64)
-	share    map[string]float64 // of the whole
+	share    map[string]float64 // fraction of the whole for each stage
 	stage    string
 	base     float64 // fraction at the beginning of the stage
 	total    float64 // operations of the whole

@@ -33,7 +33,7 @@ func New(ctx context.Context, dev backend.Device, progress *Progress) Frame {
 	return f
 }
 
-// Timed runs one stage: it waits for the stage's work and adds its time to seconds.
+// Timed runs one stage. It waits for the work of the stage and adds its time to seconds.
 func (f *Frame) Timed(stage string, seconds *float64, body func() error) error {
 	start := time.Now()
 	f.Progress.Enter(stage)
@@ -158,8 +158,8 @@ func Largest(rows int, bytesOf func(rows int) int64, available int64) int {
 	return sort.Search(rows, func(n int) bool { return bytesOf(n+1) > available })
 }
 
-// ReportPlan reports to the caller of a call under ctx that it will take the given number of
-// bytes on dev in addition to the bytes in use.
+// ReportPlan reports, through ctx, that a call will take the given number of bytes on dev in
+// addition to the bytes in use.
 func ReportPlan(ctx context.Context, dev backend.Device, bytes int64) {
 	now, _ := dev.InUse()
 	if bytes > math.MaxInt64-now {

@@ -80,7 +80,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 	return e.refresh()
 }
 
-// dependent is the fraction of φᵀφ below which S is rounding error: the function is then a linear
+// dependent is the fraction of φᵀφ below which S is a rounding error. The function is then a linear
 // combination of the functions in the model.
 const dependent = 1e-10
 
@@ -95,9 +95,9 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 	return choose(e.s, e.q, list[len(list)-1].q, e.alpha, e.place, len(e.active), nil)
 }
 
-// choose returns the function with the largest gain of the evidence, its new α, +Inf to remove
-// it, and the gain (eq. 27, 32 and 37 of Tipping and Faul, where Q² is first·second). It skips
-// functions outside the model with S = 0, and refused functions.
+// choose returns the function with the largest gain of the evidence, its new α, which is +Inf if
+// the function is to be removed, and the gain (eq. 27, 32 and 37 of Tipping and Faul, where Q² is
+// first·second). It skips functions outside the model with S = 0, and refused functions.
 func choose(all, first, second, alphas []float64, place []int, active int, refused map[int]bool) (best int, alpha, gain float64) {
 	best = -1
 	for j, a := range alphas {

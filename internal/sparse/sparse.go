@@ -1,4 +1,4 @@
-// Package sparse implements relevance vector machines: sparse models found by maximizing
+// Package sparse implements relevance vector machines, which are sparse models found by maximizing
 // the evidence.
 package sparse
 
@@ -16,8 +16,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Problem is the basis φ_0 = 1 and φ_j = k(x_j, ·) for the rows x_j of Points. The weights of the
-// functions have the prior N(0, 1/α_j), and the α maximize the evidence: most of them are
+// Problem specifies the basis φ_0 = 1 and φ_j = k(x_j, ·) for the rows x_j of Points. The weights
+// of the functions have the prior N(0, 1/α_j). The α maximize the evidence, and most α are
 // infinite.
 type Problem struct {
 	Kernel  kernels.Kernel
@@ -49,7 +49,7 @@ const (
 // 0.
 type Result struct {
 	Points    backend.Host[float64] // the x_j with a finite α_j, m×d
-	Coef      backend.Host[float64] // their μ_j, one column for each target
+	Coef      backend.Host[float64] // the μ_j of these points, one column for each target
 	Intercept []float64             // μ_0
 	Root      backend.Host[float64] // for Regression: R with Σ = RRᵀ; row 0 belongs to φ_0, the other rows to Points
 	Noise     float64               // for Regression: σ²

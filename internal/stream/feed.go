@@ -40,7 +40,7 @@ type Feed struct {
 	data   Source
 	total  float64   // the sum of the weights
 	shift  bool      // whether the targets of the first sample are subtracted from all targets, so that an offset costs no digits
-	offset []float64 // the subtracted targets; may be nil
+	offset []float64 // the targets that are subtracted; may be nil
 	passed bool      // whether a pass has ended
 	x, y   backend.Host[float64]
 	w      []float64

@@ -18,8 +18,8 @@ type Sampled struct {
 	roots []float64 // for each sample, the square root of its weight times the number of samples that it represents
 }
 
-// A Sampler keeps the samples with the smallest priorities among all offered samples, and each
-// priority only once.
+// A Sampler stores the samples with the smallest priorities among all offered samples, and only one
+// sample for each priority.
 type Sampler struct {
 	x       backend.Host[float64]
 	weights []float64

@@ -74,7 +74,7 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 	b = elementary.Log((negative + 1) / (positive + 1))
 	now := loss(a, b)
 	for range 100 {
-		// The ridge keeps the Hessian definite.
+		// The term 1e-12 keeps the Hessian positive definite.
 		haa, hbb, hab, ga, gb := 1e-12, 1e-12, 0.0, 0.0, 0.0
 		for i, f := range values {
 			z := a*f + b

@@ -156,7 +156,7 @@ type smo struct {
 	inactive []int     // for each row, the number of consecutive sets in which it could have been removed
 	steps    int
 	rows     int
-	passes   int     // of coordinate descent
+	passes   int     // number of passes of coordinate descent
 	gap      float64 // the last most − least that optimize has computed
 }
 
@@ -526,7 +526,7 @@ func (s *smo) shrink(most, least float64) (bool, error) {
 	return true, s.use(at)
 }
 
-// put copies α of the rows in use into the problem.
+// put copies the α of the rows in use to the full problem.
 func (s *smo) put() {
 	if s.at == nil {
 		return

@@ -82,7 +82,7 @@ func difference(a, b float64) Ball {
 	return Ball{Hi: s, Lo: e}
 }
 
-// Add returns a + b: algorithm 6 of Joldes, Muller and Popescu.
+// Add returns a + b, computed by algorithm 6 of Joldes, Muller and Popescu.
 func Add(a, b Ball) Ball {
 	s, c := twoSum(a.Hi, b.Hi)
 	t, d := twoSum(a.Lo, b.Lo)
@@ -94,7 +94,7 @@ func Add(a, b Ball) Ball {
 // Sub returns a − b.
 func Sub(a, b Ball) Ball { return Add(a, b.neg()) }
 
-// Mul returns a·b: algorithm 12 of Joldes, Muller and Popescu.
+// Mul returns a·b, computed by algorithm 12 of Joldes, Muller and Popescu.
 func Mul(a, b Ball) Ball {
 	if a == (Ball{}) || b == (Ball{}) {
 		return Ball{}

@@ -88,7 +88,8 @@ func thirds(v *big.Float) (parts [3]float64) {
 	return parts
 }
 
-// reduce returns a − kc for a constant c, given as its three parts, and an integer |k| ≤ 2³¹.
+// reduce returns a − kc for a constant c, which is given as the sum of three float64, and an
+// integer k with |k| ≤ 2³¹.
 func reduce(a Ball, k float64, c *[3]float64) Ball {
 	for _, part := range c {
 		p, e := twoProduct(k, part)

@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A Kernel evaluates a kernel. One goroutine may use it at a time.
+// A Kernel evaluates a kernel. Only one goroutine may use it at a time.
 type Kernel struct {
 	program *kernels.Program
 	of      []*Kernel // for each statistic of a single point, its kernel; nil for a statistic of a pair

@@ -470,7 +470,8 @@ func columns(a backend.Host[float64]) [][]float64 {
 	return list
 }
 
-// dot returns Σ x_i y_i. Each product passes through at most dotRoundings(n) roundings, its own included.
+// dot returns Σ x_i y_i. Each product has at most dotRoundings(n) roundings, including that of the
+// product itself.
 func dot(x, y []float64) float64 {
 	if n := len(x); n > 32 {
 		return dot(x[:n/2], y[:n/2]) + dot(x[n/2:], y[n/2:])
@@ -621,7 +622,7 @@ func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 	return up((r.relative(1) + gamma(len(r.roots)+9)) * b.Root * b.Targets[c].Size)
 }
 
-// left bounds the effect of the residuals after the correction, for √k(x,x) ≤ root and
+// left returns a bound on the effect of the residuals after the correction, for √k(x,x) ≤ root and
 // ‖φ(x) − φ̄‖ ≤ reach.
 func (b *ErrorBound) left(c int, root, reach float64) float64 {
 	t := &b.Targets[c]
@@ -674,8 +675,7 @@ func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[f
 		}
 		reach, corrections := root, v[t:]
 		if b.Intercept && !b.Plain {
-			// reach bounds ‖φ(x) − φ̄‖, although the computed w differs from the exact one by a few
-			// roundings.
+			// reach bounds ‖φ(x) − φ̄‖ although the computed w differs from the exact w by a few roundings.
 			s := up(root + b.Root)
 			reach = up(math.Sqrt(max(0, up(self.Magnitude()+b.Square+64*0x1p-53*s*s)-2*least(v[t]))))
 			corrections = v[t+1:]

@@ -23,7 +23,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// A system is a kernel ridge problem with all of its exact solutions.
+// A system is a kernel ridge problem with all its exact solutions.
 type system struct {
 	name string
 	p    solvers.Problem
@@ -399,7 +399,7 @@ func evaluate(t *testing.T, dev backend.Device, k kernels.Kernel, x, z backend.H
 	})
 }
 
-// onDevice returns the matrix that work computes from copies of in on dev.
+// onDevice returns the matrix that the function work computes on dev from copies of the matrices in.
 func onDevice(t *testing.T, dev backend.Device, rows, cols int, in []backend.Host[float64], work func(b backend.Backend[float64], out backend.Matrix[float64], in []backend.Matrix[float64])) backend.Host[float64] {
 	t.Helper()
 	b := dev.F64()
@@ -581,8 +581,8 @@ func BenchmarkKernel(b *testing.B) {
 	}
 }
 
-// BenchmarkFloat64 times the bound from float64 residuals for a fit of 10,000 rows, and for the
-// prediction of one row.
+// BenchmarkFloat64 times computing the bound from float64 residuals for a fit of 10,000 rows, and
+// for the prediction of one row.
 func BenchmarkFloat64(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const n, d = 10_000, 8

@@ -20,7 +20,7 @@ type Roundoff struct {
 	kernel kernels.Kernel
 	points numeric.Points
 	direct bool
-	origin []float64 // the first point, from which dense points are measured; 0 for sparse points
+	origin []float64 // the point from which the distances of dense points are measured, which is the first point; 0 for sparse points
 	roots  []float64 // upper bounds on √k(x_j, x_j)
 	stats  []kernels.Stat
 	reach  []float64 // for each statistic, the largest result of measure for a point x_j
@@ -110,7 +110,7 @@ func (r *Roundoff) at(x numeric.Points, i int) float64 {
 	return r.relative(far)
 }
 
-// relative returns ε for points whose measures are at most far times those of the x_j.
+// relative returns ε for points whose measures are at most far times the largest measures of the x_j.
 func (r *Roundoff) relative(far float64) float64 {
 	if !(far <= 0x1p200) {
 		return math.Inf(1)

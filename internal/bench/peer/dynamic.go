@@ -110,7 +110,7 @@ func (l library) bind(functions map[string]any) error {
 	return nil
 }
 
-// call calls a function whose arguments are all pointers. keep stays alive until the function
+// call calls a function all of whose arguments are pointers. It keeps keep alive until the function
 // returns.
 func call(function uintptr, keep any, arguments ...uintptr) {
 	purego.SyscallN(function, arguments...)

@@ -193,7 +193,7 @@ func (p *Process) do(command map[string]any, data []byte) (answer, error) {
 	return a, nil
 }
 
-// why waits for the end of the process and returns its last lines on standard error.
+// why waits for the end of the process and returns an error with its last lines on standard error.
 func (p *Process) why(err error) error {
 	p.in.Close()
 	if end := p.cmd.Wait(); end != nil {
@@ -206,7 +206,7 @@ func (p *Process) why(err error) error {
 	return err
 }
 
-// Put sends the process an array of rows·cols numbers; cols = 0 makes a vector.
+// Put sends an array of rows × cols numbers to the process. If cols = 0, the array is a vector.
 func Put[T backend.Float](p *Process, name string, rows, cols int, values []T) error {
 	shape, size := []int{rows, cols}, int(unsafe.Sizeof(T(0)))
 	if cols == 0 {
@@ -221,7 +221,7 @@ func Put[T backend.Float](p *Process, name string, rows, cols int, values []T) e
 	return err
 }
 
-// Run makes the library do a task of peers.py and returns the time it took.
+// Run runs a task of peers.py in the library and returns its time.
 func (p *Process) Run(task string, parameters map[string]any) (time.Duration, error) {
 	command := map[string]any{"do": "run", "task": task}
 	maps.Copy(command, parameters)
@@ -229,7 +229,7 @@ func (p *Process) Run(task string, parameters map[string]any) (time.Duration, er
 	return time.Duration(a.Seconds * float64(time.Second)), err
 }
 
-// Get returns a result in float64; a vector becomes one column.
+// Get returns a result in float64. A vector is returned as one column.
 func (p *Process) Get(name string) (backend.Host[float64], error) {
 	a, err := p.do(map[string]any{"do": "get", "name": name}, nil)
 	if err != nil {
@@ -250,7 +250,7 @@ func (p *Process) Get(name string) (backend.Host[float64], error) {
 	return h, nil
 }
 
-// Clear makes the process delete its arrays, also those on a GPU.
+// Clear makes the process delete its arrays, including those on a GPU.
 func (p *Process) Clear() error {
 	_, err := p.do(map[string]any{"do": "clear"}, nil)
 	return err

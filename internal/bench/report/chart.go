@@ -152,7 +152,7 @@ func swatch(i int, c bench.Curve) (template.HTML, error) {
 	return inline(canvas, `aria-hidden="true"`)
 }
 
-// ticks marks the measured values. A value too near the preceding tick gets no label.
+// ticks marks the measured values. A value gets no label if it is too near the preceding tick.
 type ticks []float64
 
 // Ticks implements plot.Ticker.

@@ -1,6 +1,6 @@
 // Package report writes the report of a measurement as an HTML page: one file that needs no
-// network, is readable on a phone and on paper, follows the reader's choice of light or dark, and
-// holds its charts as SVG drawn by gonum/plot.
+// network, is readable on a phone and on paper, uses the reader's light or dark color scheme, and
+// contains its charts as SVG drawn by gonum/plot.
 //
 // The page is also well-formed XML, so that it can be checked.
 package report
