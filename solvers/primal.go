@@ -162,20 +162,18 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 		}
 		rhs := backend.NewHost[float64](s.d, s.t)
 		numeric.Widen(rhs.Data, right.Data)
-		diagonal := func() ([]float64, error) {
-			diag, err := numeric.Diagonal(q, a)
-			wide := make([]float64, len(diag))
-			numeric.Widen(wide, diag)
-			return wide, err
-		}
-		diag, err := diagonal()
+		diag, err := numeric.Diagonal(q, a)
 		if err != nil {
 			return err
 		}
-		size = s.primalScales(rhs, numeric.Trace(diag), w.par.tol())
+		before = make([]float64, s.d)
+		numeric.Widen(before, diag)
+		size = s.primalScales(rhs, numeric.Trace(before), w.par.tol())
 		q.AddDiag([]T{T(s.Lambda)}, a)
-		before, err = diagonal()
-		return errors.Join(err, w.B.Upload(p.r, rhs))
+		for i, v := range diag {
+			before[i] = float64(v + T(s.Lambda))
+		}
+		return w.B.Upload(p.r, rhs)
 	})
 	if err != nil {
 		return w.fail(err)
@@ -255,11 +253,15 @@ func inPrecision[T backend.Float](w *work, room backend.Matrix[T], m backend.Mat
 // XᵀWy and d more in Xw. squares is ‖W^½X‖².
 func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) []float64 {
 	size := make([]float64, s.t)
-	y := backend.NewHost[float64](1, s.t)
+	y := backend.NewHost[float64](min(s.n, 256), s.t)
 	for j := range size {
+		first := -1 // the row in the first row of y
 		length := numeric.Norm(s.n, func(i int) float64 {
-			s.fill(y, s.Y, s.meanY, i, true)
-			return y.Data[j]
+			if from := i - i%y.Rows; from != first {
+				first = from
+				s.fill(y.View(0, 0, min(y.Rows, s.n-from), s.t), s.Y, s.meanY, from, true)
+			}
+			return y.Row(i - first)[j]
 		})
 		right := numeric.Norm(s.d, func(i int) float64 { return rhs.Row(i)[j] })
 		size[j] = numeric.ScaleOf(right, math.Sqrt(squares)*length, numeric.SumRounding(s.n+s.d), tol)
