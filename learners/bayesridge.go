@@ -33,19 +33,21 @@ func (l *BayesRidge) parameters() []Parameter {
 	}
 }
 
-// BayesRidge is ridge regression that determines λ from the samples. The noise has the variance
-// σ²/w_i and the weights have the prior N(0, σ_w² I); both variances maximize the evidence p(y |
-// X, σ, σ_w), and λ = σ²/σ_w². MacKay's steps are repeated until the fitted values converge:
+// BayesRidge is ridge regression that determines λ from the samples. The noise of a sample of
+// weight w_i has the variance σ²/w_i, and the coefficients w have the prior N(0, σ_w² I). Both
+// variances maximize the evidence p(y | X, σ, σ_w), and λ = σ²/σ_w². MacKay's steps are repeated
+// until the fitted values converge:
 //
 //	γ = Σ_i s_i/(s_i + λ),  σ_w² = ‖w‖²/γ,  σ² = Σ_i w_i(y_i − f(x_i))²/(Σw_i − γ)
 //
-// with the eigenvalues s_i of XᵀX, which are computed once on the host: O(nd² + d³) operations if
-// n ≥ d, otherwise O(n²d + n³). scikit-learn's BayesianRidge with its four Gamma parameters set
-// to 0 is the same; its defaults of 1e-6 matter little. Each output has its own variances.
+// with the eigenvalues s_i of XᵀX, which are computed once on the host: O(nd² + d³) operations if n
+// ≥ d, otherwise O(n²d + n³). scikit-learn's BayesianRidge computes the same model if its four
+// Gamma parameters are 0; their defaults of 1e-6 change it little. Each output has its own
+// variances.
 type BayesRidge struct {
 	Tol         float64 // change of the fitted values relative to ‖y − ȳ‖; 0 is 1e-8
 	MaxIter     int     // 0 is 1000
-	NoIntercept bool    // b = 0; false, the default: b has a flat prior
+	NoIntercept bool    // set b = 0; by default b has a flat prior
 }
 
 // BayesRidgeModel is a fitted BayesRidge: the mean of the posterior and the matrices of its
@@ -57,8 +59,8 @@ type BayesRidgeModel struct {
 	evidence  []float64 // log p(y)
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output separately. If MaxIter steps do
-// not suffice, the model is that of the last step, and the fact "warning" says so.
+// Fit fits the n×d samples x to the n×t targets y, each output separately. If the steps have not
+// converged after MaxIter, the model is that of the last step, and the fact "warning" says so.
 func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *BayesRidgeModel, err error) {
 	defer named(bayesRidgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
@@ -84,7 +86,7 @@ func (m *BayesRidgeModel) Noise() []float64 { return slices.Clone(m.posterior.No
 // Prior returns σ_w² of each output.
 func (m *BayesRidgeModel) Prior() []float64 { return slices.Clone(m.posterior.Prior) }
 
-// LogEvidence returns log p(y | X) of each output; the samples' weights count repetitions.
+// LogEvidence returns log p(y | X) of each output. A sample of weight w counts as w samples.
 func (m *BayesRidgeModel) LogEvidence() []float64 { return slices.Clone(m.evidence) }
 
 // Variance returns the n×t variances of new targets at the rows of x: σ² for the noise plus (x −

@@ -26,8 +26,8 @@ const (
 	Novelty        Task = "novelty"        // no y: which samples are like the training samples
 )
 
-// Fitter fits a model to n×d samples x and targets y. Every learner with known parameters is a
-// Fitter: its Fit, which returns a Model. For Novelty y is ignored and may be nil.
+// Fitter fits a model to n×d samples x and targets y. The Fit of any learner whose parameters are
+// set can serve as a Fitter. For Novelty y is ignored and may be nil.
 type Fitter func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error)
 
 // Description describes a learner. The descriptions form one table, from which the command makes
@@ -41,35 +41,35 @@ type Description struct {
 	Source     string      `json:"source"`
 	Outputs    bool        `json:"outputs"`          // it accepts several targets at once
 	Sparse     bool        `json:"sparse,omitempty"` // it accepts a backend.CSR directly; for other learners a dense copy is made
-	// Grid is the default of mercer tune for one parameter, as NAME=V,W,…; a number before × is
-	// multiplied by one that depends on the data. "" means no grid, or that the scores of the
-	// learner have a closed form.
+	// Grid is the default grid of mercer tune for one parameter, as NAME=V,W,…; V× means V times a
+	// scale that is computed from the data. "" means that there is no default grid, or that the
+	// scores of the learner have a closed form.
 	Grid string `json:"grid,omitempty"`
 
 	// fitter makes the learner from its values; its error is about values that contradict each
 	// other.
 	fitter func(v parsed) (Fitter, *ParameterError)
-	// rows makes the learner for samples that are read in passes; nil if it cannot read them so.
+	// rows makes the learner for samples that are read in passes; nil if the learner needs all
+	// samples in memory.
 	rows func(v parsed) (RowsFitter, *ParameterError)
-	// model is the zero model of the kind that a State belongs to; nil means the kind that Fit
-	// returns.
+	// model returns an empty model of the type that a State was saved from; a nil function means
+	// the type that Fit returns.
 	model func(State) (fielded, error)
-	// classify says that Classification is Classify of the regression. Make and Restore apply it,
-	// so that fitter and model need not know classes.
+	// classify is true if the learner classifies by Classify of its regression. Make and Restore
+	// then call Classify, and fitter and model handle only the regression.
 	classify bool
-	// checkpoints says that a fit may write checkpoints and resume from them.
+	// checkpoints is true if a fit may write checkpoints and resume from them.
 	checkpoints bool
-	// traces says that at least one solver of the learner calls Options.Trace.
+	// traces is true if at least one solver of the learner calls Options.Trace.
 	traces bool
-	// classifier makes the learner for Classification if fitter does not; a model is restored by
-	// its State, which says what kind it is.
+	// classifier makes the learner for Classification; it is nil if fitter makes that learner too.
 	classifier func(v parsed) (Fitter, *ParameterError)
 }
 
 // catalogue is filled by the init functions of the learners' files.
 var catalogue = map[string]*Description{}
 
-// register adds the learner of a struct L of parameters and of its Fit.
+// register adds to the catalogue the learner with the struct L of parameters and the method fit.
 func register[L any, M Model](d Description, parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) {
 	if catalogue[d.Name] != nil {
 		panic("learners: two learners are called " + d.Name)
@@ -150,12 +150,12 @@ func (s *Settings) Number(name string) (v float64, has bool) {
 	return v, has
 }
 
-// Effective reports whether p has an effect with the other parameters: its condition is met.
+// Effective reports whether p has an effect: whether the other parameters meet its condition.
 func (s *Settings) Effective(p Parameter) bool { return p.When.met(s.values) }
 
-// Make returns the learner with the given parameters, as texts by their names, and defaults for
-// the others. task is one of d.Tasks; a zero Task is the first. The error is a *ParameterError,
-// or about the task. Make calls Parse and Settings.Fitter.
+// Make returns the learner. given maps the names of parameters to their texts; all other parameters
+// have their defaults. task is one of d.Tasks; a zero Task is the first. The error is a
+// *ParameterError, or about the task. Make calls Parse and Settings.Fitter.
 func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
 	if err := d.checkTask(task); err != nil {
 		return nil, err
@@ -229,8 +229,8 @@ func copyWarning(learner string, rows, features int) string {
 	return fmt.Sprintf("the samples are sparse: %s was fitted to a dense copy of %s × %s", learner, count.Of(rows, "row"), count.Of(features, "feature"))
 }
 
-// Parse returns the learner's parameters, given as texts by their names, with defaults for the
-// others. The error is a *ParameterError.
+// Parse returns the learner's parameters. given maps names to texts; all other parameters have
+// their defaults. The error is a *ParameterError.
 func (d Description) Parse(given map[string]string) (*Settings, error) {
 	var known []string
 	v := parsed{}
@@ -261,7 +261,7 @@ func (d Description) Parse(given map[string]string) (*Settings, error) {
 	return &Settings{d, given, v}, nil
 }
 
-// ParameterError is an error about a parameter for Make.
+// ParameterError is the error of Make and Parse for an invalid parameter.
 type ParameterError struct {
 	Learner, Parameter string
 	Rule               string // such as "must be a finite number ≥ 0, got -1"
@@ -272,7 +272,7 @@ func (e *ParameterError) Error() string {
 	return fmt.Sprintf("learners: %s: %s: %s", e.Learner, e.Parameter, e.Rule)
 }
 
-// fitterOf returns the function that makes a Fitter from the values of an L.
+// fitterOf returns the function that makes a Fitter from the values of the parameters of an L.
 func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) func(parsed) (Fitter, *ParameterError) {
 	return made(parameters, func(l L) Fitter {
 		return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
@@ -282,7 +282,7 @@ func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, conte
 	})
 }
 
-// made returns the function that makes an F from the values of an L.
+// made returns the function that makes an F from the values of the parameters of an L.
 func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(parsed) (F, *ParameterError) {
 	return func(v parsed) (F, *ParameterError) {
 		var l L

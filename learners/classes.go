@@ -16,16 +16,16 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Classifier is a Model that predicts classes. Its Predict returns n×1 labels, which are the
-// values of y at the fit.
+// Classifier is a Model that predicts classes. Its Predict returns n×1 labels, which are values of
+// the y of the fit.
 type Classifier interface {
 	Model
 	// Classes returns the classes, in the order of the columns of Decision.
 	Classes() Classes
-	// Decision returns the decision values of the rows of x: n×1 for two classes, where a value >
-	// 0 means the second class and any other the first; n×K for K > 2 classes, where the largest
-	// value is predicted, and of equal values the first. Only an SVCModel with probabilities
-	// predicts by the probabilities instead.
+	// Decision returns the decision values of the rows of x: n×1 for two classes, where a value > 0
+	// means the second class and any other the first; n×K for K > 2 classes, where the largest
+	// value is predicted, and of equal values the first. An SVCModel with probabilities predicts
+	// the most probable class instead.
 	Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }
 
@@ -46,8 +46,8 @@ func AsProber(m Model) (Prober, bool) {
 	return p, ok
 }
 
-// MaxClasses is the largest number of classes: with more, y probably holds numbers for a
-// regression.
+// MaxClasses is the largest number of classes. A y with more different values probably holds the
+// targets of a regression.
 const MaxClasses = 1000
 
 // Classes are the classes that occur in y among samples of weight > 0, in the order of their
@@ -55,8 +55,8 @@ const MaxClasses = 1000
 type Classes struct {
 	Labels []float64 // the value of y for each class: −1 and 1, or 0, 1, 2, …
 	Names  []string  // from Options.Classes, or the labels as texts
-	// ZeroIsPositive says that of two classes the decision value 0 means the second, sgn(0) = +1,
-	// and not the first. It is an option of the perceptrons.
+	// ZeroIsPositive, an option of the perceptrons, makes the decision value 0 mean the second of
+	// two classes, sgn(0) = +1; otherwise 0 means the first class.
 	ZeroIsPositive bool
 }
 
@@ -200,7 +200,7 @@ func (c Classes) Decide(values mat.Matrix) *mat.Dense {
 	return y
 }
 
-// decide is Decide for decision values whose computation may have failed.
+// decide returns Decide(values), or err if it is not nil.
 func (c Classes) decide(values *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err

@@ -15,19 +15,19 @@ import (
 )
 
 // Calibration computes split-conformal intervals, or sets of classes, from the predictions of a
-// model for m rows that it was not fitted to. A new target is covered with probability ≥ level,
-// and ≤ level + 1/(m+1) if no scores are equal, for any learner and distribution, if the new row
-// and those m rows are exchangeable.
+// model for m rows that it was not fitted to. If a new row and these m rows are exchangeable, the
+// target of the new row is covered with a probability of at least level, and of at most level +
+// 1/(m+1) if no two scores are equal, for any learner and distribution.
 //
 // Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world; Lei, G'Sell,
 // Rinaldo, Tibshirani and Wasserman (2018), Distribution-free predictive inference for
 // regression, algorithm 2; Sadinle, Lei and Wasserman (2019), Least ambiguous set-valued
 // classifiers.
 type Calibration struct {
-	// Scores are in ascending order, one row for each output: |y − f(x)|. A classifier has one
-	// row: 1 − p of the observed class if the model has probabilities; otherwise the largest
-	// decision value of the other classes minus that of the observed class (for two classes −f or
-	// f).
+	// Scores has one row for each output: the m values |y − f(x)| in ascending order. For a
+	// classifier it has one row: 1 − p of the observed class if the model has probabilities;
+	// otherwise the largest decision value of the other classes minus that of the observed class
+	// (for two classes with the decision value f: −f or f).
 	Scores backend.Host[float64]
 }
 
@@ -90,7 +90,8 @@ func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix
 	return c, nil
 }
 
-// classScores returns n×K numbers that are larger for classes that fit less.
+// classScores returns the n×K scores of all classes as in Calibration.Scores: a larger score means
+// a class that is less likely for the row.
 func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix) (*mat.Dense, error) {
 	if p, ok := AsProber(m); ok {
 		proba, err := p.Proba(ctx, dev, x)
@@ -133,8 +134,8 @@ func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Ma
 
 var errNoCalibration = errors.New("learners: calibration: it is missing, or has no scores: see Calibrate")
 
-// bound returns the score of output j that a new score does not exceed with the probability
-// level.
+// bound returns the score of output j that the score of a new row exceeds with a probability of at
+// most 1 − level.
 func (c *Calibration) bound(j int, level float64) (float64, error) {
 	if c == nil || j >= c.Scores.Rows {
 		return 0, errNoCalibration

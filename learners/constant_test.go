@@ -14,8 +14,8 @@ import (
 )
 
 // TestConstantTarget checks that every regression learner with an intercept, or a mean, predicts
-// a constant target, or one that is constant up to rounding, by that constant, and that its facts
-// say so (GPy and scikit-learn #18371: a Gaussian process divides by a scale of 0).
+// the constant for a target that is constant, exactly or up to rounding, and that its facts name
+// the target. A Gaussian process of GPy, or of scikit-learn before #18371, divides by a scale of 0.
 func TestConstantTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261128
@@ -64,7 +64,7 @@ func TestConstantTarget(t *testing.T) {
 						t.Errorf("%s: no model", what)
 						continue
 					}
-					// The bound has n rounding errors of c for sums of n terms and of kernel
+					// The bound allows n rounding errors of c for sums of n terms and for kernel
 					// values, and a factor of 1000 because a learner may divide by λ.
 					bound := 1e3 * float64(n) * 0x1p-52 * math.Abs(c)
 					f := labels(t, dev, m, x)

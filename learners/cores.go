@@ -53,8 +53,8 @@ func FactsOf(m Model, name func(parameter string) string) []Fact {
 	return nil
 }
 
-// remark adds the fact "warning" unless text is empty; advice in it has the marks of package
-// message.
+// remark adds the fact "warning" unless text is empty; advice in it is marked as package message
+// describes.
 func (m *model) remark(text string) { m.facts = warned(m.facts, text) }
 
 func (m *model) setLearner(name string) { m.learner = name }
@@ -82,7 +82,7 @@ func (m *linear) Coef() *mat.Dense { return denseOf(m.coef) }
 // Intercept returns a copy of b, one entry for each column of Coef.
 func (m *linear) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// coefFields are the fields of W and b with the given number of columns; nil means any number.
+// coefFields returns the fields of W and b. cols is their number of columns; nil allows any number.
 func (m *linear) coefFields(cols size) []field {
 	return []field{
 		matrixField("coef", &m.coef, nil, cols),
@@ -118,8 +118,9 @@ func (m *kernelExpansion) Kernel() kernels.Kernel { return m.kernel }
 // Intercept returns a copy of b, one entry for each output.
 func (m *kernelExpansion) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// expansionFields are the fields of the kernel, the points, their coefficients, in arrays with
-// these names, and b, with the given number of columns; nil means any number.
+// expansionFields returns the fields of the kernel, of the points and their coefficients, in arrays
+// with the given names, and of b. cols is the number of columns of the coefficients; nil allows any
+// number.
 func (m *kernelExpansion) expansionFields(points, coef string, cols size) []field {
 	return []field{
 		pointsField(points, &m.kernel, &m.points),
@@ -138,7 +139,7 @@ type solution struct {
 // Solved implements Solved.
 func (s *solution) Solved() *solvers.Result { return s.solved }
 
-// Lambda returns the λ of the fit; if each target has its own, that of the first target.
+// Lambda returns the λ of the fit, or the λ of the first target if each target has its own.
 func (s *solution) Lambda() float64 { return s.lambda }
 
 func (s *solution) solutionFields() []field {

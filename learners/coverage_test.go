@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// heteroscedastic returns rows whose noise grows with x: no single width is right for all rows,
-// but the average over exchangeable rows must be.
+// heteroscedastic returns rows whose noise grows with x. No constant width of the intervals gives
+// the right coverage at every x, but the average coverage over exchangeable rows must be right.
 func heteroscedastic(rng *rand.Rand, n int) (x, y *mat.Dense) {
 	x, y = mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
@@ -131,9 +131,9 @@ func TestCalibratedCoverage(t *testing.T) {
 }
 
 // TestJackknifeCoverage checks, over random training sets, that the intervals of kernel ridge and
-// ridge contain the targets of new rows with about the level, and at least with 2·level − 1.
-// Intervals from residuals of the training rows would not, because the kernel model fits these
-// too closely.
+// ridge contain the targets of new rows with a probability near level and of at least 2·level − 1.
+// Intervals from the residuals of the training rows would be too narrow, because the kernel model
+// fits these rows too closely.
 func TestJackknifeCoverage(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, c := range []struct {
@@ -180,7 +180,7 @@ func TestJackknifeCoverage(t *testing.T) {
 	}
 }
 
-// TestCalibrationScores checks worked examples.
+// TestCalibrationScores checks intervals and sets that were computed by hand.
 func TestCalibrationScores(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 1, []float64{0, 1, 2, 3})

@@ -29,7 +29,7 @@ var defaultsSets = map[learners.Task][]string{
 	learners.Classification: {"iris.csv", "wine.csv", "breast_cancer.csv", "ionosphere.csv", "digits.csv", "letter.csv", "skin_segmentation.csv.gz", mnist},
 }
 
-// mnist is one of the two parts of MNIST; both were drawn from the same distribution.
+// mnist names the test part of MNIST, which has the same distribution as the training part.
 const mnist = "mnist-t10k-images-idx3-ubyte.gz"
 
 // notCompared lists the other files in the folder of data, and why each is not compared.
@@ -54,14 +54,16 @@ func TestDefaultsAreComparedOnAllData(t *testing.T) {
 	}
 }
 
-// otherRule names the learners and sets where the peer solves another problem and makes fewer
-// errors. Scikit-learn's perceptron learns each class against the rest, which suits wine.csv,
-// where each class can be separated from the rest: it errs on 3 % of the new rows. Mercer's
-// learns all classes together, as the course texts do, and errs on 8 % there, but on 3 % rather
-// than 11 % of iris.csv: means over 20 orders. bench/REJECTED.md lists the rules that were tried instead.
+// otherRule names the pairs of a learner and a data set for which scikit-learn solves another
+// problem and makes fewer errors. Scikit-learn's perceptron learns each class against the rest, and
+// Mercer's learns all classes together, as the course texts do. On wine.csv, where each class can
+// be separated from the rest, scikit-learn is wrong on 3 % of the new rows and Mercer on 8 %; on
+// iris.csv, scikit-learn on 11 % and Mercer on 3 % (means over 20 orders). bench/REJECTED.md lists
+// the rules that were tried instead.
 var otherRule = map[string]bool{"perceptron wine.csv": true}
 
-// defaultsPeer returns scikit-learn's estimator for a learner, or "" if it has none.
+// A defaultsPeer is a learner and the Python expression of the scikit-learn estimator that it is
+// compared with, "" if there is none.
 type defaultsPeer struct{ learner, peer string }
 
 var defaultsPeers = map[learners.Task][]defaultsPeer{
@@ -82,20 +84,20 @@ var defaultsPeers = map[learners.Task][]defaultsPeer{
 	},
 }
 
-// TestDefaultsAgainstScikitLearn compares learners with the defaults of the catalogue with
-// scikit-learn's with its own defaults. Both are fitted to the same standardized features of one
-// half of public data, at most 1000 rows of a set, and scored on the other half. The standard
-// error is that of the mean of paired differences of losses: the squared error, or 1 for a wrong
-// class. No learner may be worse than predicting the mean or the largest class of the training
-// half by more than two standard errors, and on two thirds of the sets each may be worse than its
-// peer by at most two. On no set outside otherRule may its RMSE or its share of wrong classes
-// exceed 1.1 times that of its peer by more than two standard errors of the difference. Perceptrons
-// are averaged over 20 orders of the samples, because the last w of one order is arbitrary. The
-// same limit holds for the Brier score, the mean of Σ_c (p_c − [y = c])², of learners with
-// probabilities. kernel-ridge, which has an intercept, is compared with KernelRidge on centered
-// targets. If both solve the same problem, differences below a millionth of the loss are due to
-// rounding and tolerances. -args -write-scores writes the scores into docs/learners.md; without it,
-// each score of Mercer's there must be within two of its own standard errors.
+// TestDefaultsAgainstScikitLearn compares learners with the defaults of the catalogue and
+// scikit-learn's estimators with their own defaults. Both are fitted to the same standardized
+// features of one half of public data, at most 1000 rows of a set, and scored on the other half.
+// The standard error is that of the mean of paired differences of losses: the squared error, or 1
+// for a wrong class. No learner may be worse than predicting the mean or the largest class of the
+// training half by more than two standard errors, and on two thirds of the sets each may be worse
+// than its peer by at most two. On no set outside otherRule may its RMSE or its share of wrong
+// classes exceed 1.1 times that of its peer by more than two standard errors of the difference.
+// Perceptrons are averaged over 20 orders of the samples, because the last w of one order is
+// arbitrary. The same limit holds for the Brier score, the mean of Σ_c (p_c − [y = c])², of
+// learners with probabilities. kernel-ridge, which has an intercept, is compared with KernelRidge
+// on centered targets. If both solve the same problem, differences below a millionth of the loss
+// are due to rounding and tolerances. -args -write-scores writes the scores into docs/learners.md;
+// without it, each score of Mercer's there must be within two of its own standard errors.
 func TestDefaultsAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, most = 3, 1000
@@ -214,7 +216,8 @@ def run(name, e):
 				}
 				f := mat.Col(nil, 0, pr)
 				if peer := predictions[p.learner]; p.peer != "" {
-					// The difference of the losses from those of 1.1 times the peer's score.
+					// own is compared with the losses that a score of 1.1 times the peer's would
+					// have.
 					own, theirs, factor := make([]float64, len(f)), make([]float64, len(f)), 1.1
 					if task == learners.Regression {
 						factor = 1.1 * 1.1

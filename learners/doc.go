@@ -6,16 +6,14 @@
 //	}.Fit(ctx, dev, x, y, learners.Options{})
 //	f, err := model.Predict(ctx, dev, x2)
 //
-// A learner is a struct of its parameters, and the zero of a field is the default of the
-// command: an intercept is fitted unless NoIntercept is set, samples are shuffled unless
-// NoShuffle is. The exceptions are Lambda, Epsilon, Restarts and Seed, in which 0 means the
-// number 0.
+// A learner is a struct of its parameters, and a field that is zero has the default of the command:
+// for example, an intercept is fitted unless NoIntercept is set. The exceptions are Lambda,
+// Epsilon, Restarts and Seed, in which 0 means the number 0.
 //
-// Fit takes n×d samples and n×t targets as gonum matrices and never changes them. The
-// comment of a learner says whether it copies them during the fit; a learner that calls
-// package solvers does not copy a *mat.Dense or *mat.VecDense. The model is independent of
-// them: changing x afterwards does not change a prediction. Fitting the same data twice on
-// the same device gives the same bits.
+// Fit takes n×d samples and n×t targets as gonum matrices and never changes them. A learner that
+// calls package solvers does not copy a *mat.Dense or *mat.VecDense during the fit; other learners
+// may. What a model keeps of the samples is a copy, so that changing x after the fit does not
+// change a prediction. Fitting the same data twice on the same device gives the same bits.
 //
 // A classifier (Classifier, Prober) is fitted to an n×1 y whose different values name
 // the classes: −1 and 1, 3 and 7, or with Options.Classes the indices 0, 1, … in a list

@@ -37,10 +37,12 @@ type Bounded interface {
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
 
-// An errorBound is the bound of a model of the functions k(x_i, x), or nil if the model has none.
+// An errorBound holds the bound of a model that is a sum of functions k(x_i, x). Its field bound is
+// nil if the model has no bound.
 type errorBound struct {
 	bound *verified.ErrorBound
-	// roundoff holds what PredictBound needs on other devices and on those of package cpu.
+	// roundoff caches the results of roundoffOn: the first for devices other than those of package
+	// cpu, the second for devices of package cpu.
 	roundoff [2]atomic.Pointer[verified.Roundoff]
 }
 
@@ -122,7 +124,8 @@ func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64])
 	return nil
 }
 
-// boundBlocks sets bounds to those of values, which Predict computed on dev at the rows of x.
+// boundBlocks sets bounds to the bounds on the errors of values, which Predict computed on dev at
+// the rows of x.
 func (b *errorBound) boundBlocks(ctx context.Context, dev backend.Device, m *kernelExpansion, x numeric.Points, values, bounds backend.Host[float64]) error {
 	f, r := m.verified(), b.roundoffOn(dev, m)
 	round := func(i, rows int, gram backend.Host[float64]) {
@@ -169,10 +172,10 @@ func (b *errorBound) boundBlocks(ctx context.Context, dev backend.Device, m *ker
 	return nil
 }
 
-// accuracyTol returns the relative residual of p, with these points, for which the errors of
-// predictions are at most accuracy/2, so that the other half remains for rounding errors: by the
-// inequalities of verified.ErrorBound they are at most N(‖φ(x) − φ̄‖/2 + √(λ/1ᵀW1)), where N ≤
-// ‖r‖√(w/λ) for the largest weight w.
+// accuracyTol returns the relative residual for which a solution of p, whose rows are points,
+// predicts with errors of at most accuracy/2; rounding errors may add the other half. By the
+// inequalities of verified.ErrorBound, the errors of predictions are at most N(‖φ(x) − φ̄‖/2 +
+// √(λ/1ᵀW1)), where N ≤ ‖r‖√(w/λ) for the largest weight w.
 func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (float64, error) {
 	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
 		return 0, noBound(p)
@@ -209,11 +212,12 @@ func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (fl
 		}
 		size = max(size, math.Sqrt(square))
 	}
-	// Where rounding errors forbid the accuracy, a solver that still ends gives the bound that is possible.
+	// If rounding errors make the accuracy unreachable, the limit 1e-12 lets the solver end, and
+	// reaches reports the bound that was proven.
 	return min(0.5, max(accuracy/2*math.Sqrt(p.Lambda/largest)/(factor*size), 1e-12)), nil
 }
 
-// noBound is the reason why p has no bound.
+// noBound returns the error that says why p has no bound.
 func noBound(p solvers.Problem) error {
 	if !p.Kernel.IsPSD() {
 		return fmt.Errorf("bound: no bound is known for %v, which is not positive semidefinite for all samples", p.Kernel)
@@ -221,8 +225,8 @@ func noBound(p solvers.Problem) error {
 	return fmt.Errorf("bound: no bound is known for lambda = %v: it needs lambda > 0", p.Lambda)
 }
 
-// reaches refuses a model whose bound exceeds accuracy, unless that is 0. It adds a note to the report of
-// a solution by an iterative method.
+// reaches returns an error if accuracy > 0 and the bound of m exceeds it. If an iterative method
+// solved for m, reaches adds the proven accuracy to res.Notes.
 func (b *errorBound) reaches(accuracy float64, dev backend.Device, m *kernelExpansion, res *solvers.Result) error {
 	if accuracy == 0 {
 		return nil
@@ -258,10 +262,10 @@ func (b *errorBound) roundoffOn(dev backend.Device, m *kernelExpansion) *verifie
 	return r
 }
 
-// round sets the bound of m that follows from the residuals of res, computed on dev in float64 for
-// samples with these weights. p has the samples of weight > 0; lambdas is nil,
-// or has the λ of each target. There is no bound for a kernel that is not positive semidefinite,
-// for λ = 0, or if the rounding errors are not known.
+// round sets the bound of m that follows from res.Residuals, which were computed on dev in float64,
+// one row for each entry of weights. p has only the samples of weight > 0; lambdas holds the λ of
+// each target, or is nil. m gets no bound if the kernel is not positive semidefinite, λ is 0, or
+// the rounding errors are not known.
 func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, weights, lambdas []float64) {
 	if !p.Kernel.IsPSD() || slices.ContainsFunc(each(p.Lambda, lambdas), func(v float64) bool { return !(v > 0) }) {
 		return
@@ -304,7 +308,7 @@ func finiteBound(bound *verified.ErrorBound) int {
 	return slices.IndexFunc(bound.Targets, func(t verified.TargetBound) bool { return !finite(t.Alpha) || !finite(t.Norm*bound.Root) })
 }
 
-// tell adds the facts of the bound of m, whose coefficients have this name.
+// tell adds the facts "proven error" and "proven error of " + coefficients to m.
 func (b *errorBound) tell(m *model, coefficients string) {
 	root := b.bound.Root
 	m.facts = append(m.facts, Fact{"proven error", twoDigits(b.bound.Uniform(0, root*root))}, Fact{"proven error of " + coefficients, twoDigits(b.bound.Targets[0].Alpha)})
@@ -320,10 +324,10 @@ func twoDigits(v float64) float64 {
 	return v
 }
 
-// make sets the bound of m, which is to solve p, and adds its facts. With sharp it is one from kernel
-// values in more than 80 bits, and an error if there is none; with o.Prove such a bound is made if it takes
-// a few hundredths of a second at most. res, o.Weights and lambdas are as for round; the rows of p are the
-// points of m.
+// make sets the bound of m, a solution of p, and adds its facts. If sharp is set, the bound is
+// computed from kernel values in more than 80 bits, and it is an error if there is none; with
+// o.Prove it is computed so only if that takes a few hundredths of a second at most. res, o.Weights
+// and lambdas are as in round; the rows of p are the points of m.
 func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, lambdas []float64, sharp bool, o Options) error {
 	if sharp && len(lambdas) == 0 {
 		return b.prove(ctx, dev, m, p, res, o.Memory)
@@ -352,12 +356,12 @@ func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpa
 	return nil
 }
 
-// provedSteps is the number of steps of some 4 ns each that a bound by Options.Prove may take: one of 400
-// rows of 8 features and a Gaussian kernel takes 11 million.
+// provedSteps is the largest number of verified.Steps, of about 4 ns each, for which Options.Prove
+// computes a bound. 400 rows of 8 features and a Gaussian kernel take 11 million steps.
 const provedSteps = 12e6
 
-// prove sets the bound of m, which is to solve p on dev with at most memory bytes, and adds its
-// facts. The rows of p are the points of m.
+// prove sets the bound of m, a solution of p, with at most memory bytes on dev, and adds its facts.
+// The rows of p are the points of m.
 func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, memory int64) error {
 	floor := 0.0
 	if _, values := p.Kernel.(kernels.Precomputed); values && p.Lambda > 0 {
@@ -383,13 +387,13 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 	return nil
 }
 
-// errNoFloor is the reason why precomputed values have no bound.
+// errNoFloor is wrapped by errors about precomputed values that have no bound.
 var errNoFloor = errors.New("no bound is known for these precomputed values")
 
-// leastEigenvalue returns a lower bound > 0 on the eigenvalues of K + λW⁻¹ for precomputed values, which it
-// proves by the factorization of M = K + (λ/2)W⁻¹ in float64. If it succeeds, RᵀR = M + E with
-// ‖E‖ ≤ γ_(n+1)/(1 − γ_(n+1)) tr M (Rump 2006, Verification of positive definiteness, BIT 46, lemma 2.1), and
-// two roundings of the diagonal.
+// leastEigenvalue returns a lower bound > 0 on the eigenvalues of K + λW⁻¹ for precomputed values,
+// which it proves by the factorization of M = K + (λ/2)W⁻¹ in float64. If it succeeds, RᵀR = M + E
+// with ‖E‖ ≤ γ_(n+1)/(1 − γ_(n+1)) tr M (Rump 2006, Verification of positive definiteness, BIT 46,
+// lemma 2.1); the diagonal of M adds two rounding errors.
 func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, memory int64) (float64, error) {
 	n, trace, least := p.X.Rows, 0.0, math.Inf(1)
 	at := func(i, j int) float64 { return kernels.Eval(p.Kernel, p.X.Row(i), p.X.Row(j)) }
@@ -408,7 +412,7 @@ func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem,
 	p.Lambda, p.Intercept = p.Lambda/2, false
 	_, err := solvers.NewUncertainty(ctx, dev, p, memory)
 	if err == nil {
-		// 2⁻⁵⁰ n for the rounding of trace and of what follows.
+		// The factors with 2⁻⁵⁰ bound the rounding errors of trace and of this expression itself.
 		if floor := (least - 1.01*0x1p-53*float64(n+3)*trace*(1+float64(n)*0x1p-50)) * (1 - 0x1p-50); floor > 0 && float64(n) < 0x1p40 {
 			return floor, nil
 		}
@@ -420,11 +424,12 @@ func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem,
 	return 0, err
 }
 
-// evaluate returns the bound by verified.System for m, which is to solve p on dev with at most memory bytes.
-// floor is System.Floor. lacks says why it has no correction, if it has none.
+// evaluate returns the bound of verified.System for m, a solution of p, with at most memory bytes
+// on dev. floor is System.Floor. If the bound has no correction, lacks is the start of the reason
+// for a message; otherwise it is "".
 func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, floor float64, memory int64) (lacks string, bound *verified.ErrorBound, err error) {
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept, Floor: floor}
-	// The factor and the kernel values, and a dozen columns for each target.
+	// The memory of the factor, of the kernel values and of twelve columns for each target.
 	bytes := func(n int) int64 {
 		return numeric.Bytes(numeric.Total(numeric.Elements(2*n, n), numeric.Elements(n, 12*(p.Y.Cols+1))))
 	}
@@ -450,7 +455,8 @@ func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernel
 	return lacks, bound, err
 }
 
-// fields returns the field of the bound of m, whose points have these weights.
+// fields returns the field of the bound of m. weights and intercept are fields of the model that
+// are read before the bound.
 func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *bool) field {
 	return b.field(func() (rows, cols int, sparse bool) { return m.coef.Rows, m.coef.Cols, m.points.Sparse != nil }, weights, intercept)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // rationalRidge returns the exact predictions of kernel ridge with k(x, z) = (xᵀz + 1)² at the rows
-// of at, by Gaussian elimination in rational numbers; rows of weight 0 are left out.
+// of at, by Gaussian elimination in rational numbers; rows of weight 0 are omitted.
 func rationalRidge(x, y, at *mat.Dense, weights []float64, lambda float64, intercept bool) []*big.Rat {
 	return rationalPolynomial(x, y, at, weights, lambda, intercept, 1, 2)
 }
@@ -43,7 +43,7 @@ func rationalPolynomial(x, y, at *mat.Dense, weights []float64, lambda float64, 
 		}
 	}
 	n := len(rows)
-	m := make([][]*big.Rat, n+1) // the last row and column are those of the border
+	m := make([][]*big.Rat, n+1) // the last row and column are for the intercept
 	for i := range m {
 		m[i] = make([]*big.Rat, n+2)
 		for j := range m[i] {
@@ -94,7 +94,7 @@ func rationalPolynomial(x, y, at *mat.Dense, weights []float64, lambda float64, 
 // unit is the unit roundoff.
 const unit = 0x1p-53
 
-// A size has the numbers by which the rounding errors of a fit of n samples are limited.
+// A size holds the norms and sums of a fit of n samples that bound its rounding errors.
 type size struct{ n, root, sum, alpha, intercept float64 }
 
 func sizeOf(m learners.Model, at mat.Matrix) (s size) {
@@ -116,25 +116,27 @@ func sizeOf(m learners.Model, at mat.Matrix) (s size) {
 	return s
 }
 
-// roundings limits the rounding errors of a prediction. A computed value of (xᵀz + 1)² has an error of at
-// most 8(d + 7)u√(k(x, x)k(z, z)), by verified.Roundoff, and the sum passes through n + 9 roundings.
+// roundings returns a bound on the rounding errors of a prediction. A computed value of (xᵀz + 1)²
+// has an error of at most 8(d + 7)u√(k(x, x)k(z, z)), by verified.Roundoff, and the sum passes
+// through n + 9 roundings.
 func (s size) roundings(d int) float64 {
 	return unit * ((8*float64(d+7)+s.n+9)*s.root*s.sum + (s.n+9)*s.intercept)
 }
 
-// limit limits the bound from float64 for targets of at most y and weights between low and high: the
-// formulas of docs/trust.md, in which each computed residual of a direct solution is at most as large as
-// the limit of its rounding errors.
+// limit returns the largest bound that a fit in float64 may report for |targets| ≤ y and weights
+// between low and high. It is computed by the formulas of docs/trust.md, in which each computed
+// residual of a direct solution is at most as large as the limit of its rounding errors.
 func (s size) limit(d int, y, lambda, low, high float64) float64 {
 	left := 2 * unit * ((8*float64(d+7)+s.n+33)*s.root*s.sum + 16*(3*y+2*s.intercept+lambda/low*s.alpha))
 	kappa := math.Sqrt(s.root*s.root + lambda/low/s.n)
 	return 1.01 * (left*math.Sqrt(s.n*high/lambda)*s.root + left + kappa*2*s.n*unit*s.alpha*(s.root+kappa) + s.roundings(d))
 }
 
-// sharp limits the sharp bound of a prediction v whose error is off, whose bound from float64 is at most
-// limit. Most of the bound is the error of f, which is known, and differs from off by the rounding of v.
-// The rest is what the correction z leaves: its residuals are at most 2(n + 2)u‖φ‖²Σ|z|, and
-// Σ|z| ≤ √n N √(w/λ), so that N decreases by this factor.
+// sharp returns the largest value that the sharp bound of a prediction v may have, if the error of
+// v is off and its bound from float64 is at most limit. Most of the sharp bound is the error of f,
+// which differs from off by the rounding of v. The remainder is the error of the correction z,
+// whose residuals are at most 2(n + 2)u‖φ‖²Σ|z|, and Σ|z| ≤ √n N √(w/λ), so that N decreases by
+// this factor.
 func (s size) sharp(off, v, limit, lambda, high float64) float64 {
 	left := 2 * (s.n + 2) * unit * s.root * s.root * s.n * high / lambda
 	return math.Abs(off) + 4*unit*(1+math.Abs(v)) + left*limit
@@ -196,7 +198,8 @@ func TestKernelRidgeBound(t *testing.T) {
 						if sharp && !(bounds.At(i, 0) <= fitted.sharp(off, values.At(i, 0), fitted.limit(2, 4, lambda, 0.3, 2), lambda, 2)) {
 							t.Errorf("λ = %g, intercept %t: the bound at point %d is %g, the error %g", lambda, intercept, i, bounds.At(i, 0), off)
 						}
-						// Predict and the sharp value are the same function, evaluated in float64 and exactly.
+						// Predict evaluates the function in float64, and PredictBound with the
+						// sharp bound evaluates it exactly.
 						if d := math.Abs(plain.At(i, 0) - values.At(i, 0)); !sharp && d != 0 || !(d <= fitted.roundings(2)) {
 							t.Errorf("λ = %g, intercept %t: Predict and PredictBound differ by %g at point %d", lambda, intercept, d, i)
 						}
@@ -207,8 +210,9 @@ func TestKernelRidgeBound(t *testing.T) {
 	})
 }
 
-// For precomputed values the bound needs only that they plus λ are positive definite, which the fit proves.
-// The values of (xᵀz + 1)² at integers are exact, so that the exact solution is that of the vectors.
+// TestBoundOfPrecomputedValues checks the bound of a fit to precomputed values K, for which the fit
+// proves that K + (λ/2)W⁻¹ is positive definite. The values (xᵀz + 1)² at integers are exact, so
+// that the exact solution is that of the fit to the vectors.
 func TestBoundOfPrecomputedValues(t *testing.T) {
 	const n = 12
 	random := rand.New(rand.NewPCG(8, 3))
@@ -275,7 +279,8 @@ func TestBoundOfPrecomputedValues(t *testing.T) {
 	})
 }
 
-// The mean of a Gaussian process is kernel ridge regression of y − m, where m is the float64 mean.
+// TestGaussianProcessBound checks the bound of the mean of a Gaussian process, which is kernel
+// ridge regression of y − m with the mean m in float64.
 func TestGaussianProcessBound(t *testing.T) {
 	x, y, at := mat.NewDense(9, 1, nil), mat.NewDense(9, 1, nil), mat.NewDense(7, 1, nil)
 	weights := []float64{1, 2, 1, 0, 1, 3, 1, 1, 0.5}
@@ -313,7 +318,7 @@ func gaussianProcessBound(t *testing.T, dev backend.Device, x, y, at *mat.Dense,
 	for i, f := range rationalRidge(x, centered, at, weights, 0.25, false) {
 		f.Add(f, new(big.Rat).SetFloat64(mean))
 		off, _ := f.Sub(f, new(big.Rat).SetFloat64(values.At(i, 0))).Float64()
-		// Here y − m is rounded, by at most 2⁻⁵³ each, which moves f by less than 1e-14.
+		// Each y − m has a rounding error of at most 2⁻⁵³, which changes f by less than 1e-14.
 		bound, most := bounds.At(i, 0), limit
 		if sharp {
 			most = fitted.sharp(off, values.At(i, 0), limit, 0.25, 3) + 1e-14
@@ -332,8 +337,9 @@ func gaussianProcessBound(t *testing.T, dev backend.Device, x, y, at *mat.Dense,
 	}
 }
 
-// Every fit of a semidefinite kernel has a bound from its float64 residuals, which holds for sparse
-// samples and linear kernels too, and is wide where the solver stops early.
+// TestBoundOfEveryFit checks that every fit with a positive semidefinite kernel has a bound from
+// its float64 residuals, also for sparse samples and linear kernels, and that the bound is larger
+// if the solver stops early.
 func TestBoundOfEveryFit(t *testing.T) {
 	const n = 9
 	random := rand.New(rand.NewPCG(9, 1))
@@ -381,8 +387,8 @@ func TestBoundOfEveryFit(t *testing.T) {
 	})
 }
 
-// Accuracy ends an iterative solver at the bound on predictions, which takes fewer iterations than a
-// small residual, and refuses what cannot be proven.
+// TestAccuracy checks that Accuracy ends an iterative solver in fewer iterations than a small
+// residual needs, and that an accuracy that cannot be proven is an error.
 func TestAccuracy(t *testing.T) {
 	const n = 100
 	random := rand.New(rand.NewPCG(4, 2))
@@ -451,7 +457,8 @@ func TestAccuracy(t *testing.T) {
 	})
 }
 
-// Without the memory for a second factorization the bound is larger and the report says why.
+// TestBoundWithLittleMemory checks that the bound is larger if there is no memory for a second
+// factorization, and that a fact gives the reason.
 func TestBoundWithLittleMemory(t *testing.T) {
 	const n = 200
 	x, y := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// The steps of mercer.Fit, with a device that the program opens itself.
+// This example does the steps of mercer.Fit with a device that the program opens itself.
 func Example() {
 	ctx := context.Background()
 	dev, err := backend.Open("", backend.Config{})

@@ -17,10 +17,10 @@ import (
 type Preparer interface {
 	Model
 	// Prepare computes the factors beforehand. Simultaneous calls of Prepare, Intervals and
-	// Variance share one computation, which continues as long as the context of one of them does;
-	// a call whose context ends returns at once. Factors that take more than half of the free
-	// memory are not kept: each call computes them, and Prepare returns an error that wraps
-	// ErrNotKept. The intervals of Calibrate need no factors.
+	// Variance share one computation, which continues until the contexts of all these calls have
+	// ended; a call whose context ends returns at once. Factors that take more than half of the
+	// free memory are not kept: each call then computes them, and Prepare returns an error that
+	// wraps ErrNotKept. The intervals of Calibrate need no factors.
 	Prepare(ctx context.Context, dev backend.Device) error
 }
 

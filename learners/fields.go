@@ -10,7 +10,8 @@ import (
 )
 
 // A field is a part of a model in its State. A model lists its fields once, in the order in which
-// they are read: save writes a field; load reads and checks it, and may use the fields before it.
+// they are read: save writes a field; load reads and checks it, and may use the fields that precede
+// it in the list.
 type field struct {
 	save func(s State)
 	load func(s State) error
@@ -49,8 +50,8 @@ func (d *Description) restore(s State) (Model, error) {
 	return m, nil
 }
 
-// size returns a required dimension of a field, which is known once the fields before it are
-// read; nil allows any dimension but 0.
+// size returns a required dimension of a field, which may depend on the preceding fields; nil
+// allows any dimension except 0.
 type size func() int
 
 func (n size) value() int {
@@ -187,9 +188,9 @@ func fixedField[T comparable](name string, value T) field {
 // numberOfPoints is the number of points.
 func numberOfPoints(p *numeric.Points) size { return func() int { return p.Rows } }
 
-// pointsField is a kernel, the parameter "kernel", and the array of its points. Sparse points are
-// the arrays name+".starts", 1×(m+1), and, unless they are empty, name+".columns" and
-// name+".values", 1×nonzeros, with the parameter name+".features": those of backend.CSR.
+// pointsField is the field of a kernel, the parameter "kernel", and of the array of its points.
+// Sparse points are the arrays name+".starts", 1×(m+1), and, unless they are empty, name+".columns"
+// and name+".values", 1×nonzeros, with the parameter name+".features": those of backend.CSR.
 func pointsField(name string, k *kernels.Kernel, points *numeric.Points) field {
 	return field{
 		save: func(s State) {
@@ -304,7 +305,8 @@ func isCount(v float64) bool { return v >= 0 && v <= math.MaxInt32 && v == math.
 // classesField is the field of the classes of a classifier.
 func classesField(c *Classes) field { return field{c.save, c.load} }
 
-// derived computes or checks values that follow from the fields before it.
+// derived returns a field that saves nothing; load computes or checks values that follow from the
+// preceding fields.
 func derived(load func() error) field {
 	return field{save: func(State) {}, load: func(State) error { return load() }}
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// fitting is the frame of a Fit with its own solver loop: it holds the checked samples and has
-// the steps before the solver. The first error sticks and the later steps do nothing, so that a
-// Fit checks err only once, before it calls the solver.
+// fitting holds the checked samples of a Fit that has its own solver loop; its methods are the
+// steps before the solver. After the first error, which err keeps, the methods do nothing, so that
+// a Fit checks err only once, before it calls the solver.
 type fitting struct {
 	ctx     context.Context
 	dev     backend.Device
@@ -103,8 +103,8 @@ func (f *fitting) keptPoints() numeric.Points {
 	return keptPoints(f.ctx, f.dev, f.points, f.o.Weights)
 }
 
-// keptPoints returns a copy of the samples of weight > 0 for a model, and reports that it takes
-// memory: the points of a Gram matrix are as large as the matrix.
+// keptPoints returns a copy of the samples of weight > 0 for a model, and reports it to the plan of
+// the memory: for precomputed values the points are as large as the Gram matrix.
 func keptPoints(ctx context.Context, dev backend.Device, points numeric.Points, weights []float64) numeric.Points {
 	run.ReportPlan(ctx, dev, points.CopyBytes(points.Rows))
 	return points.Kept(weights)
@@ -149,8 +149,8 @@ func (f *fitting) scaleKernel(k kernels.Kernel) kernels.Kernel {
 	return f.kernel(k, 0)
 }
 
-// task returns the task of the solver. It refuses a context that is done, and work that exceeds
-// the memory allowed on the device.
+// task returns the run.Task of the solver. It is an error if the context is done or if the work
+// exceeds the memory that is allowed on the device.
 func (f *fitting) task(rows int, bytes func(rows int) int64) *run.Task {
 	if f.err == nil && f.ctx.Err() != nil {
 		f.fail(context.Cause(f.ctx))
@@ -180,7 +180,8 @@ func (f *fitting) centered(intercept bool, bytes func(c *lsq.Samples, rows int) 
 	return c, f.task(c.Rows(), func(rows int) int64 { return bytes(c, rows) })
 }
 
-// newProgress reports to o.Progress fractions computed by the caller.
+// newProgress returns a run.Progress that reports the fractions computed by the caller to
+// o.Progress.
 func newProgress(o Options) *run.Progress {
 	var notify func(stage string, fraction float64)
 	if o.Progress != nil {
@@ -198,17 +199,17 @@ func named[M any](name string, parameters []Parameter, m *M, err *error) {
 	}
 }
 
-// advised returns a function for message.Within. It returns the parameter of a learner that a
-// parameter in the advice stands for, which must have an effect with the other parameters. nil
-// stands for the parameters of a fitted model.
+// advised returns a function for message.Within, which maps a parameter in an advice to the
+// learner's parameter that it stands for, or to "" if that parameter has no effect. If parameters
+// is nil, the advice is for a fitted model.
 func advised(parameters []Parameter) func(parameter string) string {
 	values := valuesOf(parameters)
 	has := func(name string) bool {
 		name, value, _ := strings.Cut(name, "=")
 		return slices.ContainsFunc(parameters, func(p Parameter) bool {
 			return p.Name == name && p.When.met(values) && (value == "" || slices.Contains(p.Choices, value)) &&
-				// A parameter without a default that is not given leaves the choice to another
-				// parameter.
+				// A parameter that has no default and was not given has no effect: another
+				// parameter determines the value.
 				(values.has(name) || p.chosen || !slices.ContainsFunc(parameters, func(q Parameter) bool { return q.When != nil && len(q.When.Values) == 0 && q.When.Parameter == name }))
 		})
 	}
@@ -228,8 +229,8 @@ func advised(parameters []Parameter) func(parameter string) string {
 	}
 }
 
-// isParameter reports whether any learner has a parameter with that name, or advice uses the name
-// for several.
+// isParameter reports whether name is a parameter of any learner, or a name that advice uses for
+// several parameters.
 func isParameter(name string) bool {
 	if name == "penalty" {
 		return true

@@ -43,12 +43,12 @@ func (l *FourierRidge) parameters() []Parameter {
 //
 //	f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b
 //
-// It approaches KernelRidge with the same unscaled λ as M grows; the error of the kernel is about
-// √(2/M).
+// As M grows, f approaches the prediction of KernelRidge with the same unscaled λ; the error of the
+// approximated kernel is about √(2/M).
 type FourierRidge struct {
 	Kernel      kernels.Kernel // as in solvers.FourierProblem; the default is that of KernelRidge
 	Lambda      float64        // ≥ 0
-	NoIntercept bool           // b = 0; false, the default: an unpenalized b
+	NoIntercept bool           // set b = 0; by default b is fitted without a penalty
 	Features    int            // M, raised to an even number; 0 is about 10√n
 	Tol         float64        // relative residual of the normal equations; 0 is 1e-6
 	Seed        uint64         // seed of all random choices
@@ -76,9 +76,9 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	return l.FitRows(ctx, dev, data, o)
 }
 
-// FitRows is Fit for samples that are read in passes and need not fit into memory. The samples
-// include their weights and keys; those of o are ignored. mercer.FitRows calls it on the shared
-// device, and mercer fit --stream for a file.
+// FitRows is Fit for samples that are read in passes and need not fit into memory. data includes
+// the weights and keys of the samples; the weights and keys of o are ignored. mercer.FitRows and
+// mercer fit --stream call it.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *FourierRidgeModel, err error) {
 	defer named(fourierRidgeName, l.parameters(), &m, &err)
 	if o.Checkpoint.Dir != "" {

@@ -18,7 +18,7 @@ func fourierTerms(model learners.Model, x []float64, j int) (float64, int) {
 	omega := m.Frequencies()
 	sum := math.Abs(m.Intercept()[j])
 	for i := range n {
-		// The rounding error of the argument is relative to its terms.
+		// The rounding error of the argument of the cosine is relative to the terms of ωᵀx.
 		size := 1.0
 		for p, v := range x {
 			size += math.Abs(v * omega.At(i, p))
@@ -46,8 +46,8 @@ func TestFourierRidge(t *testing.T) {
 	}
 }
 
-// TestFourierRidgeApproaches checks that with many frequencies it approaches kernel ridge
-// regression.
+// TestFourierRidgeApproaches checks that FourierRidge approaches kernel ridge regression as the
+// number of frequencies grows.
 func TestFourierRidgeApproaches(t *testing.T) {
 	const seed = 8
 	t.Log("seed", seed)
@@ -75,8 +75,8 @@ func TestFourierRidgeApproaches(t *testing.T) {
 			f.Sub(f, want)
 			rms := mat.Norm(f, 2) / math.Sqrt(150)
 			t.Logf("%d features: the predictions differ by %.3g", features, rms)
-			// The error decreases with the square root of the number of features: by a factor
-			// of 4 here; random variation leaves at least 2.
+			// The error decreases with the square root of the number of features: here by a factor
+			// of 4, and by at least 2 with random variation.
 			if rms > last/2 {
 				t.Errorf("%d features: the predictions differ by %.3g, with fewer by %.3g", features, rms, last)
 			}
@@ -88,8 +88,8 @@ func TestFourierRidgeApproaches(t *testing.T) {
 	})
 }
 
-// TestFourierRidgeAgainstScikitLearn compares with Ridge on the same features, which the script
-// computes with numpy.
+// TestFourierRidgeAgainstScikitLearn compares FourierRidge with scikit-learn's Ridge on the same
+// features, which the script computes with numpy.
 func TestFourierRidgeAgainstScikitLearn(t *testing.T) {
 	x, y := wave(5, 300, 3)
 	var want struct{ F []float64 }

@@ -54,30 +54,31 @@ func (l *GaussianProcess) parameters() []Parameter {
 // GaussianProcess is regression with a Gaussian process: y = f(x) + m + noise, where f has the
 // covariance s²k and the noise of a sample of weight w has the variance s²λ/w. The mean is
 // therefore that of kernel ridge regression, (K + λW⁻¹)α = y − m, where m is the weighted mean of
-// y. s² maximizes the likelihood in closed form. Weights count repetitions. All outputs share
-// kernel and λ; each has its own s².
+// y. s² maximizes the likelihood in closed form. A sample of weight w counts as w samples. All
+// outputs have the same kernel and λ; each output has its own s².
 //
-// A target that is constant up to rounding carries no information about kernel, noise and scale,
-// and any s² → 0 would explain it. Its prediction is m, and its s² is 1, as with UnitScale.
-// Kernel and λ follow from the other targets, or are unchanged if there is no other target.
+// A target that is constant up to rounding carries no information about kernel, noise and scale:
+// the likelihood has no maximum, because it grows as s² → 0. The prediction of such a target is m,
+// and its s² is 1, as with UnitScale. The search for kernel and λ uses only the other targets;
+// without other targets it is skipped.
 type GaussianProcess struct {
-	// Kernel is k. Nil is the Gaussian whose sigma is the median distance, as for KernelRidge;
-	// with ARD it has a separate sigma for each feature.
+	// Kernel is k. Nil is the Gaussian kernel whose sigma is chosen as in KernelRidge; with ARD it
+	// has a separate sigma for each feature.
 	Kernel kernels.Kernel
 	Lambda float64 // > 0
-	// Fixed keeps kernel and λ. Otherwise they are the start of a search that maximizes the log
-	// marginal likelihood by L-BFGS over all continuous parameters of the kernel, from this start
-	// and from Restarts other starts. With 800 samples or more, the search begins with a part of
-	// them, which Seed chooses, and only the best of the points that it finds is improved with
-	// all samples.
+	// Fixed keeps kernel and λ. By default they are the starting point of a search by L-BFGS, which
+	// maximizes the log marginal likelihood over all continuous parameters of the kernel and λ and
+	// is repeated from Restarts other starting points. With 800 samples or more, the search begins
+	// with a part of them, which Seed chooses, and only the best of the points that it finds is
+	// improved with all samples.
 	Fixed       bool
 	ARD         bool
 	Restarts    int
 	UnitScale   bool // s² = 1
-	NoIntercept bool // m = 0; false, the default: the weighted mean of y
+	NoIntercept bool // set m = 0; by default m is the weighted mean of y
 	Seed        uint64
-	// Bound asks for a sharper bound on the distance of predictions from those of the exact
-	// solution, for the kernel, λ and m of the model: see KernelRidge.Bound.
+	// Bound makes Fit compute a sharper bound on the distance between the predictions and those of
+	// the exact solution with the kernel, λ and m of the model: see KernelRidge.Bound.
 	Bound bool
 }
 
@@ -135,7 +136,8 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	progress := newProgress(o)
 	found, evaluations, onPart := []evidence.Candidate{{Kernel: l.Kernel, Lambda: l.Lambda}}, 0, 0
 	if !l.Fixed {
-		// The number of evaluations is not known: the fraction approaches 1 as they accumulate.
+		// The number of evaluations is not known beforehand: the reported fraction approaches 1 as
+		// it grows.
 		found, err = evidence.Maximize(ctx, dev, p, evidence.Params{EvidenceParams: par, Restarts: l.Restarts, Seed: l.Seed, Report: func(all, part int) {
 			evaluations, onPart = all, part
 			progress.Report("optimize", 0.9*(1-elementary.Exp(-float64(all+part)/30/float64(l.Restarts+1))))
@@ -196,12 +198,12 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 
 // Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ).
 //
-// The first call factors the matrix, n³/3 operations, even if the model was loaded from a file,
-// and keeps the factor, 8n² bytes of the memory of the host, much more than the model itself.
-// Prepare computes it beforehand. Each later point takes 2nd + n² operations on any device of the
-// same name; a device of another name makes its own factor, so that the result depends only on
-// the device. If 8n² bytes are more than half of the memory that the process may still take,
-// nothing is kept and each call computes the factor. DropFactor frees the factor.
+// The first call factors the matrix, n³/3 operations, even if the model was loaded from a file, and
+// keeps the factor in 8n² bytes of host memory, much more than the model itself. Prepare computes
+// it beforehand. Each row of x takes 2nd + n² operations. The factor is used on devices with the
+// same name; for a device with another name it is computed again, so that the result depends only
+// on the device. If 8n² bytes are more than half of the memory that the process may still take, the
+// factor is not kept and each call computes it. DropFactor frees the factor.
 func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (out *mat.Dense, err error) {
 	defer named(gaussianProcessName+": variance", nil, &out, &err)
 	p := m.predictor()

@@ -95,8 +95,8 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Both have a rounding error times the condition number of the matrix, 90·2.5/0.2, with a
-		// margin of 100.
+		// Both programs have errors of the unit roundoff times the condition number of the matrix,
+		// 90·2.5/0.2; the tolerance is 100 times that.
 		tol := 100 * 0x1p-52 * 90 * 2.5 / 0.2
 		near(t, "log likelihood", m.LogLikelihood(), want.Log, tol*math.Abs(want.Log))
 		mean, err := m.Predict(context.Background(), dev, ask)
@@ -213,9 +213,9 @@ func TestGaussianProcessRefuses(t *testing.T) {
 	})
 }
 
-// TestGaussianProcessObeysTheRulesOfParameters checks that the search stays within the values
-// of sigma that the kernel accepts. The target is linear in x, so that the likelihood still
-// rises at the largest of these values, which is within reach of the start.
+// TestGaussianProcessObeysTheRulesOfParameters checks that the search stays within the values of
+// sigma that the kernel accepts. The target is linear in x, so that the likelihood still increases
+// at the largest sigma that the kernel accepts.
 func TestGaussianProcessObeysTheRulesOfParameters(t *testing.T) {
 	x, y := mat.NewDense(12, 1, nil), mat.NewDense(12, 1, nil)
 	for i := range 12 {

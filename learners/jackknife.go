@@ -20,8 +20,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Jackknife is a Model with the fits without each of its samples in turn, and therefore with
-// prediction intervals that assume no distribution of the noise.
+// Jackknife is a Model that can predict as if any one of its samples had been omitted from the fit.
+// Its prediction intervals therefore assume no distribution of the noise.
 type Jackknife interface {
 	Model
 	// Intervals returns the bounds of the jackknife+ intervals at the rows of x, both n×outputs.
@@ -43,8 +43,8 @@ type Jackknife interface {
 	Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error)
 }
 
-// coverageRank returns ⌈level (n+1)⌉: the error of this rank among n errors bounds another error
-// with the probability level.
+// coverageRank returns ⌈level (n+1)⌉. Of n errors in ascending order, the error of this rank is an
+// upper bound on another error with the probability level.
 func coverageRank(level float64, n int) (int, error) {
 	if !(level > 0 && level < 1) {
 		return 0, fmt.Errorf("level must be > 0 and < 1, got %v", level)
@@ -61,8 +61,8 @@ func coverageRank(level float64, n int) (int, error) {
 }
 
 // jackknifeOf returns the intervals of a model with predictor p and n samples. For the outputs of
-// one λ, without returns the errors c and a function that visits the influences b of the samples
-// on predictions, in blocks of points: see jackknifePlus.
+// one λ, without returns the errors c of jackknifePlus and a function that visits the matrices b of
+// jackknifePlus for blocks of points.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	without func(lambda float64, x numeric.Points) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
 	h, err := p.check(dev, x)
@@ -153,10 +153,11 @@ type ridgeSamples struct {
 // HasIntervals reports whether the model keeps the samples that Intervals needs.
 func (m *RidgeModel) HasIntervals() bool { return m.samples.x.Rows > 0 && m.samples.y.Rows > 0 }
 
-// Intervals implements Jackknife, for a model that was fitted with Ridge.Intervals. The first
-// call takes 2nd² operations and keeps 8d(n + d) bytes for each λ; Prepare does that beforehand.
-// Each point takes 2nd operations. At λ = 0 the features must be independent, as for the fit; the
-// result has correct digits for condition numbers of X up to about 1e7.
+// Intervals implements Jackknife, for a model that was fitted with Ridge.Intervals. The first call
+// takes 2nd² operations and keeps 8d(n + d) bytes for each λ; Prepare makes the first call's
+// computation beforehand. Each point takes 2nd operations. At λ = 0 the features must be
+// independent, as for the fit; the result has at least a few correct digits if the condition number
+// of X is at most about 1e7.
 func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer named(ridgeName+": intervals", nil, &lower, &err)
 	if m.coef.Rows > 0 && !m.HasIntervals() {
@@ -206,8 +207,8 @@ func (m *RidgeModel) Prepare(ctx context.Context, dev backend.Device) error {
 func (m *RidgeModel) DropFactor() { m.factor.Drop() }
 
 // jackknifePlus sets column j of lower and upper, from row first on, to the intervals of the
-// points, one for each column of b. b_i is the change of a point's prediction when sample i is
-// left out, with the sign reversed, divided by the error c_ij of sample i.
+// points, one for each column of b. −c_ij b_i is the change of the prediction at a point if sample
+// i, whose error is c_ij, is omitted from the fit.
 func jackknifePlus(threads, rank, j, first int, lower, upper, f, c, b backend.Host[float64]) {
 	var g sync.WaitGroup
 	n, workers := b.Rows, max(1, min(threads, b.Cols))

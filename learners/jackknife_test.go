@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// leftOut returns the samples without row i.
+// leftOut returns a copy of m without row i.
 func leftOut(m *mat.Dense, i int) *mat.Dense {
 	n, d := m.Dims()
 	out := mat.NewDense(n-1, d, nil)
@@ -27,8 +27,8 @@ func leftOut(m *mat.Dense, i int) *mat.Dense {
 	return out
 }
 
-// TestJackknifeAgainstRefits compares the bounds with the definition, by a new fit without each
-// sample.
+// TestJackknifeAgainstRefits compares the bounds with those of the definition, for which a new
+// model is fitted without each sample.
 func TestJackknifeAgainstRefits(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -45,7 +45,7 @@ func TestJointPerceptron(t *testing.T) {
 			t.Errorf("%d mistakes, want %v", got.Mistakes, mistakes)
 		}
 	}
-	// Class t where x is nearest to t: wᵀφ = xt − t²/2 separates with a margin.
+	// The class of x is the t nearest to x: wᵀφ = xt − t²/2 separates the classes with a margin.
 	line := learners.JointPerceptron{Classes: 3, Epochs: 1000, Features: func(x []float64, c int) []float64 {
 		return []float64{x[0] * float64(c), float64(c * c)}
 	}}
@@ -57,8 +57,9 @@ func TestJointPerceptron(t *testing.T) {
 	if got, err := m.Predict(at); err != nil || !slices.Equal(got, want) || !m.Clean {
 		t.Errorf("%v, %v", got, err)
 	}
-	// The kernel form: φᵀφ of integers is exact, so that both forms take the same steps. A
-	// kernel with infinitely many features, some for each class alone, separates the classes.
+	// The perceptron with the kernel φᵀφ, which is exact for integers, takes the same steps as the
+	// perceptron with φ. A kernel with infinitely many features, some for each class alone,
+	// separates the classes.
 	for _, averaged := range []bool{false, true} {
 		primal := line
 		primal.Averaged = averaged

@@ -13,8 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// counting is a device that counts the factorizations in float64, and has another
-// name on demand.
+// counting is a device that counts the factorizations in float64, and may have another name.
 type counting struct {
 	backend.Device
 	name    string
@@ -51,8 +50,8 @@ func TestVarianceKeepsItsFactor(t *testing.T) {
 	x, y := processData(21, 60)
 	ask, _ := processData(22, 300)
 	t.Log("seeds 21, 22")
-	// The counting device lacks the optional interfaces, so it sums in another order: the bound
-	// is rounding times the condition number of the matrix, with a margin of 100.
+	// The counting device lacks the optional interfaces, so that it sums in another order: tol is
+	// 100 times the unit roundoff times the condition number of the matrix.
 	const tol = 100 * 0x1p-52 * 60 / 0.1
 	eachDevice(t, func(t *testing.T, inner backend.Device) {
 		fitted, err := learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}.Fit(t.Context(), inner, x, y, learners.Options{})

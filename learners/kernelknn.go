@@ -46,14 +46,14 @@ func (l *KernelKNN) parameters() []Parameter {
 //	d²(x, z) = k(x, x) + k(z, z) − 2k(x, z)
 //
 // and predicts the mean of their targets (Fit) or the class with the most votes (FitClasses). A
-// sample of weight w counts as w samples; the last of the neighbors counts only up to a total of
-// K. Of equal distances the first sample is taken, and of equal votes the first class. With the
-// linear kernel it is scikit-learn's KNeighbors, as it is with any kernel that decreases with the
-// Euclidean distance.
+// sample of weight w counts as w samples; the weight of the farthest neighbor is reduced so that
+// the sum is K. Of samples at equal distances the first is taken, and of classes with equal votes
+// the first. With the linear kernel, and with any kernel that decreases with the Euclidean
+// distance, the result is that of scikit-learn's KNeighbors.
 //
-// Fit keeps a copy of the samples, and a prediction takes O(n) values of k for each row. d² is a
-// difference: distances below √ε of the values of k are rounding errors, so that features far
-// from 0 should be centered.
+// Fit keeps a copy of the samples, and a prediction takes O(n) values of k for each row. The
+// formula of d² cancels: distances below √ε times the size of the kernel values are only rounding
+// errors. Center features that are far from 0.
 type KernelKNN struct {
 	Kernel kernels.Kernel // nil is linear()
 	K      int            // 0 is 5
@@ -66,8 +66,8 @@ type KernelKNNModel struct {
 	own []float64 // k(z, z) of each sample
 }
 
-// KernelKNNClassModel is a fitted KernelKNN for classification: its y has a column for each
-// class.
+// KernelKNNClassModel is a fitted KernelKNN for classification: its targets are 0 or 1, in a column
+// for each class.
 type KernelKNNClassModel struct{ KernelKNNModel }
 
 // Fit stores the n×d samples x and the n×t targets y.
@@ -109,7 +109,7 @@ func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix,
 	return m, nil
 }
 
-// norms computes own. It refuses a k above the number of samples.
+// norms computes own. It returns an error if k exceeds the number of samples.
 func (m *KernelKNNModel) norms() error {
 	total := 0.0
 	for _, w := range m.weight {
@@ -127,7 +127,7 @@ func (m *KernelKNNModel) samples() neighbors.Samples {
 }
 
 // nearest calls f for each row of x with the nearest samples whose weights sum to at least K, and
-// with their d² minus k(x, x). self says that f also needs k(x, x).
+// with their d² minus k(x, x). If self is true, k(x, x) is computed for f too.
 func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, self bool, f func(i int, x numeric.Points, list []int, keys []float64)) (int, error) {
 	h, err := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, self: self, fixed: []numeric.Points{m.points}}.check(dev, x)
 	if err == nil {
@@ -139,8 +139,8 @@ func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.
 	return h.Rows, nil
 }
 
-// Neighbors returns for each row of x the samples that its prediction consists of, the nearest
-// first, as indices among the samples of weight > 0, counted from 0, and their d².
+// Neighbors returns, for each row of x, the samples that determine its prediction and their d², the
+// nearest sample first. Samples are given by their index among the samples of weight > 0, from 0.
 func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
 	n, err := m.nearest(ctx, dev, x, true, func(i int, x numeric.Points, list []int, keys []float64) {
 		own := x.Diag(m.kernel, i)
@@ -189,8 +189,8 @@ func (m *KernelKNNClassModel) Proba(ctx context.Context, dev backend.Device, x m
 	return m.KernelKNNModel.Predict(ctx, dev, x)
 }
 
-// Decision implements Classifier: the fractions of the votes, or for two classes that of the
-// second minus that of the first.
+// Decision implements Classifier: the fractions of the votes, or for two classes the fraction of
+// the second class minus that of the first.
 func (m *KernelKNNClassModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.decision(m.Proba(ctx, dev, x))
 }
@@ -200,7 +200,7 @@ func (m *KernelKNNClassModel) Predict(ctx context.Context, dev backend.Device, x
 	return m.classes.decide(m.Decision(ctx, dev, x))
 }
 
-// State implements Model. It has the state of the regression on n×K memberships, and the
+// State implements Model. Its arrays are those of the regression on n×K memberships, and the
 // classes.
 func (m *KernelKNNClassModel) State() State { return stateOf(m) }
 

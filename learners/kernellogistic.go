@@ -38,22 +38,22 @@ func (l *KernelLogistic) parameters() []Parameter {
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
 //
-// with one f for two classes, Pr(second | x) = 1/(1 + e^−f), and the softmax of K values for K >
-// 2. The minimum is unique, and there λα_ic = w_i([y_i = c] − p_ic). Newton's method finds it:
-// see glm.KernelProblem.
+// For two classes there is one f, with Pr(second | x) = 1/(1 + e^−f); for K > 2 classes Pr is the
+// softmax of K values f_c. The minimum is unique, and at the minimum λα_ic = w_i([y_i = c] − p_ic).
+// Newton's method finds it: see glm.KernelProblem.
 //
 // The cost is O(n²d) for K and 2n²C for each product with it, for C columns at once: about a
 // hundred products for λ = 1 and a thousand for λ = 1e-4. The memory is n² numbers. For many
-// samples use logistic on features of fourier-ridge or nystrom-ridge, or svc, which keeps few
-// samples.
+// samples use logistic on features of fourier-ridge or nystrom-ridge, or use svc, whose models keep
+// only the support vectors.
 //
 // If a fit ends before it reaches Tol, it returns the model of its last step with the fact
 // "warning".
 type KernelLogistic struct {
 	Kernel      kernels.Kernel // nil has the default of KernelRidge
-	Lambda      float64        // > 0: without a penalty α grows without end where a kernel separates the samples
-	NoIntercept bool           // b = 0; false, the default: an unpenalized b
-	Tol         float64        // bound of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
+	Lambda      float64        // > 0; without a penalty α would diverge if the classes are separable
+	NoIntercept bool           // set b = 0; by default b is fitted without a penalty
+	Tol         float64        // bound on ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
 	MaxIter     int            // Newton steps; 0 is 100, and 500 with the factor
 	Seed        uint64         // for the choice of rows if Kernel is nil
 }

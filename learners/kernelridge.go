@@ -63,7 +63,7 @@ type KernelRidge struct {
 	// Lambdas has a λ for each target and replaces Lambda; nil means Lambda for all targets.
 	// Targets with the same λ share one factorization.
 	Lambdas     []float64
-	NoIntercept bool   // b = 0, and the equation is exactly (K + λI)α = y; false, the default: an unpenalized b
+	NoIntercept bool   // set b = 0; by default b is fitted without a penalty
 	Seed        uint64 // seed of all random choices, including that of rows if Kernel is nil
 	// Bound asks for a sharper bound on the distance of predictions from those of the exact
 	// solution: see Bounded. For that, Fit evaluates every kernel value in more than 80 bits, which

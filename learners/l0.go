@@ -56,7 +56,7 @@ type L0 struct {
 	Lambda      float64 // ≥ 0; used when Support is 0
 	Support     int     // ≥ 0
 	MaxIter     int     // 0 is 1000
-	NoIntercept bool    // b = 0; false, the default: an unpenalized b
+	NoIntercept bool    // set b = 0; by default b is fitted without a penalty
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately.

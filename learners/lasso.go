@@ -77,7 +77,7 @@ type Lasso struct {
 	Rate        float64     // step size η of ISTA; 0 is 1/‖2XᵀX‖
 	Tol         float64     // 0 is 1e-7
 	MaxIter     int         // 0 is 10000
-	NoIntercept bool        // b = 0; false, the default: an unpenalized b
+	NoIntercept bool        // set b = 0; by default b is fitted without a penalty
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately.

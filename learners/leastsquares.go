@@ -49,7 +49,7 @@ func (l *LeastSquares) parameters() []Parameter {
 // The facts "noise variance" and "log likelihood" are those of the first output: the unbiased
 // estimate of σ², and the likelihood at the σ² that maximizes it.
 type LeastSquares struct {
-	NoIntercept bool    // b = 0; false, the default: an intercept b
+	NoIntercept bool    // set b = 0; by default b is fitted
 	LMS         bool    // approximate the solution by the rule of Widrow and Hoff (1960), sample by sample
 	Rate        float64 // step size of LMS; 0 is 1/max w_i(‖x_i‖² + 1)
 	Epochs      int     // epochs of LMS; 0 is 100

@@ -73,7 +73,7 @@ const (
 // boundaries see KernelLogistic.
 type Logistic struct {
 	Lambda      float64 // ≥ 0
-	NoIntercept bool    // b = 0; false, the default: an unpenalized b
+	NoIntercept bool    // set b = 0; by default b is fitted without a penalty
 	Solver      LogisticSolver
 	Reference   bool
 	Tol         float64 // largest remaining decrease; 0 is 1e-6 for gradient-descent, 1e-2 for sgd, which only reports it, and 1e-9 for the others

@@ -48,7 +48,7 @@ func (l *NystromRidge) parameters() []Parameter {
 type NystromRidge struct {
 	Kernel      kernels.Kernel     // the default is that of KernelRidge
 	Lambda      float64            // ≥ 0
-	NoIntercept bool               // b = 0; false, the default: an unpenalized b
+	NoIntercept bool               // set b = 0; by default b is fitted without a penalty
 	Centers     int                // M; 0 is about 10√n
 	Choice      solvers.CenterRule // "" is solvers.UniformCenters
 	Solver      solvers.Method     // solvers.Auto, solvers.Normal or solvers.Falkon

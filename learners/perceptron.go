@@ -123,11 +123,11 @@ func (k PerceptronKind) name() string {
 // and Schapire (1999).
 type Perceptron struct {
 	Kind        PerceptronKind
-	NoIntercept bool    // b stays Start; false, the default: b is learned
+	NoIntercept bool    // keep b at Start; by default b is learned
 	Rate        float64 // η > 0; 0 is 1
 	Epochs      int     // 0 is 100
 	Batch       int     // 0 is 1; n or more means all samples
-	NoShuffle   bool    // keep the order of x in each epoch; false, the default: a new random order
+	NoShuffle   bool    // keep the order of x in each epoch; by default each epoch has a new random order
 	Replace     bool    // draw n samples with replacement in each epoch; a last epoch in order verifies that there are no mistakes
 	Seed        uint64  // seed of the order
 

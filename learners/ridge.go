@@ -49,7 +49,7 @@ func (l *Ridge) parameters() []Parameter {
 type Ridge struct {
 	Lambda      float64        // ≥ 0
 	Lambdas     []float64      // one for each target, instead of Lambda; nil means Lambda for all
-	NoIntercept bool           // b = 0; false, the default: an unpenalized b
+	NoIntercept bool           // set b = 0; by default b is fitted without a penalty
 	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual, which agree up to rounding
 	Intervals   bool           // keep a copy of the samples in the model for its Intervals
 	Bound       bool           // prove bounds of the errors of predictions: see Bounded; it needs λ > 0

@@ -46,7 +46,7 @@ func (l *RidgeConstrained) parameters() []Parameter {
 // numbers, and X if there are fewer rows than features.
 type RidgeConstrained struct {
 	Theta       float64 // ≥ 0; 0 means ‖w‖² of ridge with λ = 1, for each output
-	NoIntercept bool    // b = 0; false, the default: b is not subject to the bound
+	NoIntercept bool    // set b = 0; by default b is fitted and not subject to the bound
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately.
