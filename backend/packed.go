@@ -89,6 +89,8 @@ type Rates struct {
 	Pairs    float64 // instructions a second for the values of a kernel in float64
 	Step     float64 // seconds of a short operation that waits for the previous operation
 	Solve    float64 // seconds per row of a triangular solve with a small number of columns, in addition to the time of reading the triangle
+	// ReducedSolve is Solve for a factor of PotrfPackedReduced; 0 means the same as Solve.
+	ReducedSolve float64
 }
 
 // Rated is an optional ability of a Device: package solvers chooses its methods by the

@@ -20,16 +20,24 @@ import (
 type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × stride
 	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
+
+	inverses *inverses[T] // of blocks of a factor of reduced precision; nil if there are none
 }
 
 func (h *packedMatrix[T]) Order() int { return h.n1 + h.n2 }
-func (h *packedMatrix[T]) Free()      { h.rect.Free() }
+
+func (h *packedMatrix[T]) Free() {
+	h.rect.Free()
+	if d := h.rect.device; !d.closed.Load() {
+		d.exec.queue(func() { d.freed(h.changed()) })
+	}
+}
 
 // Leading returns a packed matrix with fewer rows of A₂₂, or with a smaller A₁₁ and no A₂₂.
 func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	check.Leading(n, h.Order())
 	n1 := min(n, h.n1)
-	return &packedMatrix[T]{h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1, n - n1}
+	return &packedMatrix[T]{rect: h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1: n1, n2: n - n1}
 }
 
 // parts holds A₁₁, stored as its lower triangle, A₂₁, and A₂₂ᵀ, stored as its upper triangle.
@@ -69,7 +77,7 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 		}
 		rect.ptr = p
 	}
-	return &packedMatrix[T]{rect, rect.cols, n - rect.cols}, nil
+	return &packedMatrix[T]{rect: rect, n1: rect.cols, n2: n - rect.cols}, nil
 }
 
 // ownPacked returns a as a packed matrix of this device, and panics otherwise.
@@ -148,6 +156,9 @@ func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Ho
 	}
 	h := q.ownPacked("UploadPacked", dst)
 	return q.wait("upload", func() error {
+		if err := h.changed(); err != nil {
+			return err
+		}
 		return q.stretches(h.n1, first, src.Rows, func(at int, m *matrix[T]) error {
 			if err := q.upload(m, src.View(at-first, 0, m.rows, m.cols), q.engine.device.stream); err != nil {
 				return err
@@ -224,6 +235,7 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 	x1, x2 := points.window(0, 0, h.n1, d), points.window(h.n1, 0, h.n2, d)
 	q.run("gram", func() error {
 		return firstOf(
+			h.changed,
 			func() error { return q.gram(a11.view(), k, x1, x1, lower) },
 			func() error { return q.gram(a21.view(), k, x2, x1, whole) },
 			func() error { return q.gram(a22t.view(), k, x2, x2, upper) },
@@ -251,6 +263,10 @@ func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 		return
 	}
 	parts := q.diagonals("AddDiagPacked", a)
+	changed := func() error { return nil }
+	if h, ok := a.(*packedMatrix[T]); ok {
+		changed = h.changed
+	}
 	var one T
 	if len(d) == 1 {
 		one = d[0]
@@ -258,6 +274,9 @@ func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 	q.run("add diagonal", q.withVector(d, func(p driver.DevicePtr) error {
 		if len(d) == 1 {
 			p = 0
+		}
+		if err := changed(); err != nil {
+			return err
 		}
 		for _, v := range parts {
 			if err := q.addDiag(v, p, one); err != nil {
@@ -356,14 +375,18 @@ func (q *queue[T]) waitPotrfPacked(op string, a backend.Packed[T], reduced bool)
 		factor = func(r rounding) error { return h.potrf(q, r) }
 	} else {
 		h := q.ownPacked(op, a)
-		factor = func(r rounding) error { return q.potrfPacked(h, r) }
+		factor = func(r rounding) error { return firstOf(h.changed, func() error { return q.potrfPacked(h, r) }) }
 	}
 	diagonal := q.diagonalOf(op, a)
 	return q.wait("potrf", func() error {
 		if !reduced {
 			return factor(rounding{})
 		}
-		return q.rounded(a.Order(), diagonal, factor)
+		err := q.rounded(a.Order(), diagonal, factor)
+		if h, ok := a.(*packedMatrix[T]); ok && err == nil {
+			err = q.invert(h)
+		}
+		return err
 	})
 }
 
@@ -397,8 +420,8 @@ func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Ma
 	a11, a21, a22t := h.parts()
 	b1, b2 := h.cut(B)
 	const no, yes = backend.NoTrans, backend.Transpose
-	upperLeft := func() error { return q.trsm(backend.Left, backend.Lower, t, 1, a11, b1, rounding{}) }
-	lowerRight := func() error { return q.trsm(backend.Left, backend.Upper, 1-t, 1, a22t, b2, rounding{}) }
+	upperLeft := func() error { return h.solvePart(q, backend.Lower, t, a11, b1) }
+	lowerRight := func() error { return h.solvePart(q, backend.Upper, 1-t, a22t, b2) }
 	q.run("trsm", func() error {
 		if t == no {
 			return firstOf(upperLeft, func() error { return q.gemm(no, no, -1, a21, b1, 1, b2, rounding{}) }, lowerRight)

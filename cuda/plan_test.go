@@ -132,9 +132,9 @@ func TestRatesOfCards(t *testing.T) {
 // TestChoiceOnCards: the automatic choice on large cards is the method with the least time
 // in a model of bytes, instructions and launches. On an H200 a factor in float64 is fastest
 // for some thousand rows, because a solve is a chain of launches, but not beyond some ten
-// thousand. In the model, mixed with a factor in TF32 takes 0.79 s for 50,000 rows and 3.1
-// s for 100,000, and dual 0.94 s and 6.7 s. The factorization alone takes 1/3.3 of dual's
-// time in TF32 and 1/6.4 in FP16, so that the whole fit takes 1/1.4 and 1/3.1. On an L4,
+// thousand. In the model, mixed with a factor in FP16 takes 0.40 s for 50,000 rows and 1.9
+// s for 100,000, and dual 0.87 s and 6.5 s. The factorization alone takes 1/6.4 of dual's
+// time, and the whole fit 1/2.2 and 1/3.5, because of its iterations. On an L4,
 // which is 64 times as fast in float32 as in float64, a factor in float32 is fastest from
 // some thousand rows on.
 func TestChoiceOnCards(t *testing.T) {
@@ -149,8 +149,8 @@ func TestChoiceOnCards(t *testing.T) {
 	}{
 		{h200, 138, 4096, []solvers.Method{solvers.Dual}, 0},
 		{h200, 138, 16384, []solvers.Method{solvers.Dual}, 0},
-		{h200, 138, 50000, []solvers.Method{solvers.Mixed, solvers.CG}, 1.4},
-		{h200, 138, 100000, []solvers.Method{solvers.Mixed, solvers.CG}, 3.1},
+		{h200, 138, 50000, []solvers.Method{solvers.Mixed, solvers.CG}, 2.2},
+		{h200, 138, 100000, []solvers.Method{solvers.Mixed, solvers.CG}, 3.5},
 		{l4, 22, 16384, []solvers.Method{solvers.Mixed}, 0},
 		{l4, 22, 50000, []solvers.Method{solvers.Mixed}, 0},
 	} {

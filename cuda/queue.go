@@ -17,7 +17,9 @@ type queue[T backend.Float] struct {
 	ctx    context.Context // nil: never done
 	done   func(flops float64)
 
-	err error // the failure that the next waiting method returns; used on the executor's thread only
+	// The following fields are used on the executor's thread only.
+	err    error // the failure that the next waiting method returns
+	nested bool  // within a step, of which further steps are parts
 }
 
 func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.Backend[T] {
@@ -166,6 +168,9 @@ func (w *window) drain(api *driver.API) error {
 // step queues one step of work in the stream, after waiting until at most one other step is
 // in flight.
 func (q *queue[T]) step(flops float64, f func() error) error {
+	if q.nested {
+		return f()
+	}
 	if q.canceled() {
 		return errStopped
 	}

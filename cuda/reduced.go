@@ -236,7 +236,7 @@ func (d *device) Rates() backend.Rates {
 	r := backend.Rates{
 		Single: p.single() / p.double(), Values: float64(max(p.ratio, 1)),
 		Products: productShare * p.double(), Bytes: memoryShare * p.memoryRate(), Step: stepSeconds,
-		Pairs: pairShare * p.single() / 2 / float64(max(p.ratio, 1)), Solve: solveSeconds / float64(cuts.thin),
+		Pairs: pairShare * p.single() / 2 / float64(max(p.ratio, 1)), Solve: solveSeconds / float64(cuts.thin), ReducedSolve: 2 * stepSeconds / float64(cuts.thin),
 	}
 	if d.libraries.Blas == nil {
 		r.Single = r.Values // the device functions use no tensor cores

@@ -50,6 +50,7 @@ type costs struct {
 	solve64        [2]float64 // the same for a solve with a triangle and its transpose
 	solve32        [2]float64
 	solveRow       float64 // for such a solve, per row
+	reducedRow     float64 // the same with a factor of reduced precision
 	freshByte      float64
 	readByte       float64
 	monomial       float64 // for an element of F that the host computes and sends
@@ -76,10 +77,14 @@ func costsOf(r backend.Rates) costs {
 		return ofProcessor
 	}
 	instruction, b := r.Products/r.Pairs, r.Products/r.Bytes
+	reducedSolve := r.ReducedSolve
+	if reducedSolve == 0 {
+		reducedSolve = r.Solve
+	}
 	return costs{
 		listed: sparseFeature * instruction, feature: instruction, value: 12.5 * instruction, again: 2, thin: 4 * b,
 		symm64: [2]float64{4 * b, 4}, symm32: [2]float64{2 * b, 4 / r.Single}, symm16: [2]float64{b, 4 / r.Single},
-		solve64: [2]float64{8 * b, 4}, solve32: [2]float64{4 * b, 4 / r.Single}, solveRow: 2 * r.Solve * r.Products,
+		solve64: [2]float64{8 * b, 4}, solve32: [2]float64{4 * b, 4 / r.Single}, solveRow: 2 * r.Solve * r.Products, reducedRow: 2 * reducedSolve * r.Products,
 		freshByte: 2 * b, // one write to clear it and one to fill it
 		readByte:  b,
 		monomial:  hostMonomial * r.Products / 1e11,

@@ -104,12 +104,15 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 			single -= z.gramCost(true)
 		}
 	}
-	device := z.costs()
+	device, solve := z.costs(), z.solveCost(z.columns, true)
+	if reduced && device.reducedRow < device.solveRow {
+		solve += (device.reducedRow - device.solveRow) * float64(z.n)
+		single += device.solveRow / 2 * float64(z.n) // for the inverses of the factor's blocks
+	}
 	e := estimate{
 		how: mixedChoice{o, reduced},
-		its: int(its), step: product + z.solveCost(z.columns, true) + device.step,
-		cost: device.look + single + gram + z.potrfCost(rate) +
-			its*(product+z.solveCost(z.columns, true)+device.step),
+		its: int(its), step: product + solve + device.step,
+		cost: device.look + single + gram + z.potrfCost(rate) + its*(product+solve+device.step),
 		stages: []stage{
 			{"gram", z.gramFlops()},
 			{"factor", flop.Potrf(z.n)},

@@ -1,0 +1,133 @@
+package cuda
+
+import (
+	"errors"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/flop"
+)
+
+// inverses are the inverses of the blocks of order cuts.thin on the diagonal of a packed factor of
+// reduced precision, which preconditions: it is solved with in every iteration, for few columns. A
+// solve with a block by cuBLAS is a chain of short steps; a product with the inverse is one launch
+// that is bound by memory. The rounding of the inverses only changes the preconditioner.
+type inverses[T backend.Float] struct {
+	device *device
+	memory driver.DevicePtr // the blocks of A₁₁, then those of A₂₂ᵀ, row-major
+	order  int
+}
+
+// inverseMost is the largest number of bytes of inverses, which are taken from the memory that stays
+// free: 4·cuts.thin bytes for a row. Tests change it.
+var inverseMost int64 = 512 << 20
+
+func (v *inverses[T]) close() error { return v.device.release(v.memory) }
+
+// invert makes the inverses of a factor, unless memory is short.
+func (q *queue[T]) invert(h *packedMatrix[T]) error {
+	a11, _, a22t := h.parts()
+	size, d := cuts.thin, q.engine.device
+	bytes := int64(ceil(h.n1, size)+ceil(h.n2, size)) * int64(size*size*sizeOf[T]())
+	if bytes == 0 || bytes > inverseMost {
+		return nil
+	}
+	p, err := d.alloc(bytes)
+	if errors.Is(err, backend.ErrMemory) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v := &inverses[T]{d, p, size}
+	make := func(ul backend.Uplo, a *matrix[T], first int) error {
+		for i := 0; i < a.rows; i += size {
+			m := min(size, a.rows-i)
+			x := v.block(first+i/size, m)
+			err := firstOf(
+				func() error { return q.scale(0, x.view(), whole, false) },
+				func() error { return q.addDiag(x.diagonal(), 0, 1) },
+				func() error {
+					return q.trsm(backend.Left, ul, backend.NoTrans, 1, a.window(i, i, m, m), x, rounding{})
+				},
+			)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err = errors.Join(make(backend.Lower, a11, 0), make(backend.Upper, a22t, ceil(h.n1, size)))
+	if err != nil {
+		return errors.Join(err, d.api.Wait(d.stream), v.close())
+	}
+	h.inverses = v
+	d.mu.Lock()
+	d.stores = append(d.stores, v)
+	d.mu.Unlock()
+	return nil
+}
+
+// block returns the inverse of block i, whose order is m.
+func (v *inverses[T]) block(i, m int) *matrix[T] {
+	return &matrix[T]{device: v.device, ptr: v.memory + driver.DevicePtr(i*v.order*v.order*sizeOf[T]()), rows: m, cols: m, stride: v.order}
+}
+
+// changed frees the inverses of a packed matrix whose elements change.
+func (h *packedMatrix[T]) changed() error {
+	v := h.inverses
+	if v == nil {
+		return nil
+	}
+	h.inverses = nil
+	v.device.forget(v)
+	return v.close()
+}
+
+// solvePart solves op(A) X = B in place, with A₁₁ or, for the upper triangle, A₂₂ᵀ.
+func (h *packedMatrix[T]) solvePart(q *queue[T], ul backend.Uplo, t backend.Trans, a, b *matrix[T]) error {
+	v := h.inverses
+	if v == nil || b.cols > cuts.few || b.rows == 0 || b.cols == 0 {
+		return q.trsm(backend.Left, ul, t, 1, a, b, rounding{})
+	}
+	first := 0
+	if ul == backend.Upper {
+		first = ceil(h.n1, v.order)
+	}
+	return q.scratch(int64(b.rows)*int64(b.cols)*int64(sizeOf[T]()), func(p driver.DevicePtr) error {
+		x := &matrix[T]{device: b.device, ptr: p, rows: b.rows, cols: b.cols, stride: b.cols}
+		return q.step(flop.Trsm(b.rows, b.cols), func() error {
+			q.nested = true // some hundred short launches are one step
+			defer func() { q.nested = false }()
+			return firstOf(
+				func() error { return q.solveInverted(v, first, ul, t, a, b, x) },
+				func() error { return q.copy(x.view(), b.view(), whole) },
+			)
+		})
+	})
+}
+
+// solveInverted computes X = op(A)⁻¹ B by halves; it changes B. first is the number of A's first block.
+func (q *queue[T]) solveInverted(v *inverses[T], first int, ul backend.Uplo, t backend.Trans, a, b, x *matrix[T]) error {
+	bl, n := q.engine.device.libraries.Blas, a.rows
+	if n <= v.order {
+		return q.blasGemm(bl, t, backend.NoTrans, 1, v.block(first, n), b, 0, x, rounding{})
+	}
+	n1 := ceil(ceil(n, v.order), 2) * v.order
+	half := func(i, rows int) func() error {
+		return func() error {
+			return q.solveInverted(v, first+i/v.order, ul, t, a.window(i, i, rows, rows), b.window(i, 0, rows, b.cols), x.window(i, 0, rows, x.cols))
+		}
+	}
+	off := a.window(n1, 0, n-n1, n1)
+	if ul == backend.Upper {
+		off = a.window(0, n1, n1, n-n1)
+	}
+	above, below := half(0, n1), half(n1, n-n1)
+	b2, x1 := b.window(n1, 0, n-n1, b.cols), x.window(0, 0, n1, x.cols)
+	if (ul == backend.Lower) != (t == backend.NoTrans) { // op(A) is an upper triangle
+		above, below = below, above
+		b2, x1 = b.window(0, 0, n1, b.cols), x.window(n1, 0, n-n1, x.cols)
+	}
+	return firstOf(above, func() error { return q.blasGemm(bl, t, backend.NoTrans, -1, off, x1, 1, b2, rounding{}) }, below)
+}
