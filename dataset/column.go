@@ -18,7 +18,7 @@ const (
 	missing    kind = iota
 	marker          // a text that stands for a missing value, such as NA
 	number          // a finite number
-	notFinite       // ±Inf in words
+	notFinite       // ±Inf, spelled as a word
 	outOfRange      // a number that float64 cannot hold
 	spelled         // a number in a spelling that the settings of the column do not support
 	text            // anything else
@@ -44,7 +44,7 @@ func parseCell(s string) (float64, kind) {
 	return parseOther(s)
 }
 
-// parseOther is parseCell for cells that decimal rejects.
+// parseOther parses cells that decimal rejects, as parseCell does.
 func parseOther(s string) (float64, kind) {
 	switch {
 	case s == "":
@@ -359,8 +359,8 @@ func (c *column) selectRows(rows []int, inCells []int32) *column {
 	return s
 }
 
-// valueCounts counts how often each entry of a coded column occurs. The count is 0 for an entry of
-// which selectRows has dropped every row.
+// valueCounts returns, for each entry of a coded column, the number of rows with this entry. It is
+// 0 if selectRows has dropped all these rows.
 func (c *column) valueCounts() []int {
 	counts := make([]int, len(c.entries))
 	for _, code := range c.codes {

@@ -51,7 +51,7 @@ func constantCases() []constantCase {
 		{"1e-200 and its neighbor", column(20, alternate(1e-200, math.Nextafter(1e-200, 1))), true},
 		{"1e300 and its neighbor", column(20, alternate(1e300, math.Nextafter(1e300, 0))), true},
 		{"1 and 1 + 4 ulp, two rows, sk", column(2, alternate(1, 1+4*ulp)), true},
-		{"many rows", column(20000, alternate(1, 1+200*ulp)), true}, // SD 100 ε
+		{"many rows", column(20000, alternate(1, 1+200*ulp)), true}, // the SD is 100 ε
 
 		{"1e8 + k, sk", column(10, func(i float64) float64 { return 1e8 + i }), false},
 		{"1e8 + k, many rows", column(20000, func(i float64) float64 { return 1e8 + math.Mod(i, 10) }), false},

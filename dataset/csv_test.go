@@ -98,7 +98,7 @@ func TestReadForms(t *testing.T) {
 func TestReadFaults(t *testing.T) {
 	whole := gzipped(t, strings.Repeat("a,b\n1,2\n", 1000))
 	damaged := slices.Clone(whole)
-	damaged[len(damaged)-6] ^= 1 // the checksum
+	damaged[len(damaged)-6] ^= 1 // change the checksum
 	for _, c := range []struct{ name, data, want string }{
 		{"empty.csv", "", ": is empty; a header line with the names of the columns is needed"},
 		{"blank.csv", "\n\n", ": is empty; a header line with the names of the columns is needed"},
@@ -278,7 +278,7 @@ func TestNewTable(t *testing.T) {
 	}
 }
 
-// A message is short for any cell.
+// The message about a cell is short, however long the cell is.
 func TestLongValue(t *testing.T) {
 	table := read(t, "a\n"+strings.Repeat("ü\"\"", 1)[:2]+strings.Repeat("é", 1<<16)+"\n")
 	_, err := table.Numbers("a")

@@ -163,8 +163,8 @@ func (t *Table) addFeatures(m cells, d int) {
 // featureName returns the name of column j of a file without names.
 func featureName(j int) string { return "x" + strconv.Itoa(j+1) }
 
-// addTargets appends the d columns of m to t. They are called name if d = 1, otherwise name1, …,
-// named.
+// addTargets appends the d columns of m to t. The column is called name if d = 1, and otherwise the
+// columns are called name1, …, named.
 func (t *Table) addTargets(name string, m cells, d int) {
 	for j := range d {
 		c := &column{name: name, plain: true, cells: m, at: j}
@@ -295,7 +295,7 @@ func (in *input) truncated() bool {
 	return err != io.EOF
 }
 
-// end returns an error unless the whole file has been read.
+// end returns an error if bytes of the file remain.
 func (in *input) end() error {
 	_, err := in.r.Peek(1)
 	if err == io.EOF && in.zip && in.summed > 0 { // takeStored has read a part

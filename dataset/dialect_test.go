@@ -177,7 +177,7 @@ func TestDialectFaults(t *testing.T) {
 		f := dataset.File{Path: file(t, "t.csv", []byte(c.text))}
 		_, err := f.Read()
 		if c.name == "half a pair" && err == nil {
-			continue // read as UTF-8
+			continue // the file is read as UTF-8
 		}
 		wantFault(t, err, f.Path+c.want)
 	}

@@ -530,8 +530,8 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 	return writers, width, nil
 }
 
-// unused returns the names of the columns of t that e does not use. They include any misspelled
-// name.
+// unused returns the names of the columns of t that e does not use. A misspelled name of a column
+// is among them.
 func (e *Encoder) unused(t *Table) []string {
 	return slices.DeleteFunc(t.Names(), func(name string) bool {
 		return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name || in.Sparse.has(name) }) || slices.Contains(e.Dropped, name) || name == e.Weight

@@ -70,7 +70,7 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// list returns the first eight of names, joined by commas.
+// list returns the first eight elements of names, joined by commas.
 func list(names []string) string {
 	const limit = 8
 	texts := make([]string, 0, limit+1)

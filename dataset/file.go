@@ -227,7 +227,7 @@ type input struct {
 	comment   byte // 0 if there are no comments
 }
 
-// open opens the file.
+// open opens the file and returns it as an input.
 func (f File) open() (*input, error) {
 	in := &input{t: &Table{Source: f.Path, keep: f.Keep, reading: f.reading()}, size: -1, delimiter: f.delimiter(), comment: firstByte(f.Comment), allowance: newAllowance(f.Memory)}
 	if parameter, rule := f.fault(); parameter != "" {

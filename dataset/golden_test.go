@@ -25,7 +25,7 @@ type goldenCase struct {
 	Table  string            `json:"table"`
 	Rules  map[string]any    `json:"rules"` // the fields of dataset.Rules that are set
 	Learn  string            `json:"learn"`
-	Others map[string]string `json:"others,omitempty"` // the results of a stream and of Beam, if they differ from that of Learn
+	Others map[string]string `json:"others,omitempty"` // the results of Stream.Learn and of Beam by name, if they differ from the result of Learn
 }
 
 func readGolden(t *testing.T) (cases []goldenCase) {

@@ -344,7 +344,7 @@ func quotedEnd(text []byte, at int) int {
 		if n < 0 {
 			break
 		}
-		if at += n; at+1 == len(text) || text[at+1] != '"' { // a doubled mark is a literal mark
+		if at += n; at+1 == len(text) || text[at+1] != '"' { // a doubled quotation mark represents one mark
 			return at + 1
 		}
 	}

@@ -31,7 +31,7 @@ func (t *Table) Keys(names []string) ([]uint64, error) {
 	return keys, nil
 }
 
-// Keys is Table.Keys for the columns that e was learned from.
+// Keys returns the result of Table.Keys for the columns that e was learned from.
 func (e *Encoder) Keys(t *Table) ([]uint64, error) {
 	if e == nil {
 		return nil, e.Check()

@@ -30,8 +30,8 @@ func newTable(t *testing.T, columns ...dataset.Column) *dataset.Table {
 	return table
 }
 
-// Keys are equal for rows with equal cells, compared as numbers if they are numbers, for any
-// order and representation of the columns, and different otherwise.
+// Keys are equal for rows with equal cells, and different otherwise. Numbers are compared as
+// numbers, for any order and representation of the columns.
 func TestKeysAreEqualForEqualRows(t *testing.T) {
 	nan := math.NaN()
 	a := []string{"1", "1.0", "10e-1", "2", "-0", "0", "NA", "", "red", "1"}

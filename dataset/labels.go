@@ -105,7 +105,7 @@ func shorter(a, b string) bool {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) < 0
 }
 
-// byNumber orders two labels that are numbers.
+// byNumber compares two labels that are numbers.
 func byNumber(a, b string) int { return exactOf(a).compare(exactOf(b)) }
 
 // A classifier finds the class of a cell.

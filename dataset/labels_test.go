@@ -192,7 +192,7 @@ func TestClassFaults(t *testing.T) {
 		_, err := dataset.Learn(read(t, c.text), c.rules)
 		wantFault(t, err, c.want)
 	}
-	// Many classes are accepted if each has enough rows, or on request.
+	// Many classes are accepted if each class has enough rows, or if AnyLabels is set.
 	for _, c := range []struct {
 		text  string
 		rules dataset.Rules
@@ -278,7 +278,7 @@ func TestClassesOfSplit(t *testing.T) {
 	}
 }
 
-// A column of texts or trees is not changed.
+// The texts of a column of texts or trees are returned unchanged.
 func TestTexts(t *testing.T) {
 	table := read(t, "id,text,y\n1,\"free, now\",spam\n2,,ham\n3, NA ,ham\n4,12,ham\n")
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true, Text: "text"})
@@ -358,7 +358,7 @@ func TestCheckLabels(t *testing.T) {
 // same indices and labels as the whole table, whichever part is decoded first.
 func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	const rows = 40000
-	pad := strings.Repeat("0", 80) // 4 parts of 1 MiB
+	pad := strings.Repeat("0", 80) // the file then has 4 parts of 1 MiB
 	table := func(label func(i int) string) string {
 		var b strings.Builder
 		b.WriteString("x,y\n")

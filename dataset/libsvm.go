@@ -103,7 +103,7 @@ func (s *libsvm) grow(g *growth, d *libsvm, percent int) {
 	g.column(s.label, rows, all)
 }
 
-// roomOf returns a percentage of a length.
+// roomOf returns the given percentage of a length.
 func roomOf(length, percent int) int { return length/100*percent + length%100*percent/100 }
 
 // join appends the rows of the next part. If it must allocate, the new capacity is proportional to

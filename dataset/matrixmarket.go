@@ -22,7 +22,7 @@ import (
 // value" for each entry. For the field pattern, lines have no value and all entries are 1. Indices
 // start at 1. A symmetric matrix stores only its lower triangle.
 
-// marketMark begins a Matrix Market file, in upper or lower case.
+// marketMark is the text at the beginning of a Matrix Market file, in upper or lower case.
 const marketMark = "%%MatrixMarket"
 
 // triples holds entries of a sparse matrix in any order. Indices start at 0.

@@ -143,7 +143,7 @@ func (c *column) size() int64 {
 	return size
 }
 
-// all reads the rest of a source that does not support ReadAt.
+// all reads the remaining bytes of a source that does not support ReadAt.
 func (in *input) all() ([]byte, error) {
 	data := make([]byte, 0, bufferSize)
 	for {

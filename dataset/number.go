@@ -85,7 +85,7 @@ type moments struct {
 	Mean, SD  float64 // SD² = Σ (v − Mean)² / N
 	Low, High float64 // minimum and maximum
 
-	rest float64 // the mean of the values minus Mean
+	rest float64 // the exact mean of the values minus Mean
 }
 
 // momentsOf returns the moments of the values, ignoring NaN. weights may be nil.
@@ -274,7 +274,7 @@ func one(b bool) int {
 // powersOfTen lists the powers of ten that are exact in float64.
 var powersOfTen = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// powersOfFive lists the powers of five that fit 64 bits.
+// powersOfFive lists the powers of five that fit in 64 bits.
 var powersOfFive = func() (p [28]uint64) {
 	p[0] = 1
 	for k := range p[1:] {
@@ -403,7 +403,7 @@ func scaled(mantissa uint64, power int) float64 {
 	var high, rest uint64
 	if power < 0 {
 		shift = bits.LeadingZeros64(five)
-		// mantissa/2 < 2⁶³ ≤ the divisor
+		// mantissa/2 is less than the divisor, which is at least 2⁶³
 		high, rest = bits.Div64(mantissa>>1, mantissa<<63, five<<shift)
 		exponent += shift - 63
 	} else {

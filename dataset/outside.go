@@ -15,8 +15,8 @@ const FarOutside = 10
 type Outside struct {
 	Column    string
 	Rows      int
-	Example   float64 // the number farthest from the range
-	Low, High float64 // the range
+	Example   float64 // the number farthest from the training range
+	Low, High float64 // the training range
 }
 
 // Outside counts, for each input, the rows of x whose number is below Low or above High by more
@@ -58,5 +58,5 @@ func (e *Encoder) Outside(list []Outside, x mat.Matrix) []Outside {
 	return list
 }
 
-// distance returns the distance of v from the range.
+// distance returns the distance of v from the training range.
 func (o *Outside) distance(v float64) float64 { return max(o.Low-v, v-o.High) }

@@ -37,7 +37,7 @@ type parquetFile struct {
 	rows    int64
 }
 
-// The physical types.
+// These are the physical types of parquet.thrift.
 const (
 	parquetBoolean = iota
 	parquetInt32
@@ -49,7 +49,7 @@ const (
 	parquetFixed
 )
 
-// parquetColumn is an element of the schema.
+// parquetColumn is a column, which is an element of the schema.
 type parquetColumn struct {
 	name       string
 	physical   int64

@@ -127,7 +127,7 @@ func TestParquetStream(t *testing.T) {
 	}
 }
 
-// Damage at any byte gives an error or another table, never a panic.
+// Changing any byte of a file gives an error or another table, but never a panic.
 func TestParquetDamage(t *testing.T) {
 	for _, path := range parquetFiles(t) {
 		data, err := os.ReadFile(path)

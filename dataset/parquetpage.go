@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// The kinds of pages.
+// These are the kinds of pages in parquet.thrift.
 const (
 	dataPage       = 0
 	indexPage      = 1
@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	maxPage       = 1 << 28 // bytes, compressed or not
+	maxPage       = 1 << 28 // maximum size of a page in bytes, compressed or decompressed
 	maxPageValues = 1 << 24
 	maxPageHeader = 1 << 16
 )

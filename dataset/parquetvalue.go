@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// The encodings of values.
+// These are the encodings of values in parquet.thrift.
 const (
 	encPlain           = 0
 	encPlainDictionary = 2
@@ -293,7 +293,7 @@ func (c *parquetColumn) extended(v int64) int64 {
 	return int64(int32(v))
 }
 
-// unscaled returns the values of decimals stored as integers. Each is rounded once.
+// unscaled returns the values of decimals that are stored as integers. Each value is rounded once.
 func (c *parquetColumn) unscaled(list []int64) []float64 {
 	values := make([]float64, len(list))
 	for i, v := range list {

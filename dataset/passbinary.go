@@ -81,7 +81,7 @@ func (a *array) read(rows int64) (*packed, error) {
 	return m, nil
 }
 
-// end returns an error unless the file ends after the array.
+// end returns an error if bytes of the file follow the array.
 func (a *array) end() error {
 	if a.h.fortran && a.in.file != nil {
 		if size := a.start + a.h.rows*a.h.columns*int64(a.h.width); size != a.in.size {

@@ -174,7 +174,7 @@ func ordered[P, R any](ctx context.Context, workers int, next func() (P, error),
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	jobs := make(chan job)
-	order := make(chan job, workers) // the capacity bounds the read-ahead
+	order := make(chan job, workers) // the capacity limits the number of parts that are read ahead
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel(nil)

@@ -34,8 +34,8 @@ const (
 // order by chance with probability 1/120.
 const remarkRows = 5
 
-// date matches a date, optionally with a time, in the order of ISO 8601 or with the year at the
-// end.
+// date matches a date, optionally with a time. The date is in the order of ISO 8601 or ends with
+// the year.
 var date = regexp.MustCompile(`^([0-9]{4}([-/.])[0-9]{1,2}([-/.])[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}([-/.])[0-9]{4})([T ][0-9]{1,2}:[0-9]{2}.*)?$`)
 
 // Remarks lists the columns of the table that e was learned from that look like dates or

@@ -203,8 +203,8 @@ func (s *Sparse) keys(t *Table) []uint64 {
 type blockWriter struct {
 	rule  *Sparse
 	table *Table
-	shift int // added to a column of the table's sparse features to give a feature
-	at    int // the first feature in a row
+	shift int // the feature of column j of the table's sparse features is j + shift
+	at    int // index of the first feature in a row
 
 	columns []*numberWriter // writers of the columns, for a table that is not sparse
 }

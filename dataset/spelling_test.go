@@ -325,7 +325,7 @@ func TestDecimalCommaOfManyNumbers(t *testing.T) {
 	var commas, points strings.Builder
 	commas.WriteString("x;y\n")
 	points.WriteString("x;y\n")
-	for i := range 60_000 { // two pieces
+	for i := range 60_000 { // the file has two pieces
 		v := strconv.FormatFloat(math.Sqrt(float64(i)), 'g', -1, 64)
 		points.WriteString(v + ";1\n")
 		commas.WriteString(strings.ReplaceAll(v, ".", ",") + ";1\n")

@@ -198,7 +198,7 @@ func (l *learner) values(name string) (values, weights []float64) {
 	values = make([]float64, len(l.sample))
 	for i, row := range l.sample {
 		if j < len(row) {
-			values[i] = row[j] // 0 past the end of a sparse row
+			values[i] = row[j] // the value is 0 past the end of a sparse row
 		}
 	}
 	return values, l.weights

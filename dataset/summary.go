@@ -280,7 +280,7 @@ func (s *columnSummary) put(cell string, k kind, value, weight float64) {
 	if s.Counts[cell] += weight; len(s.Counts) > MaxCategories {
 		s.overflow()
 	}
-	if len(s.Counts) > 2*MaxCategories { // sorted once for each MaxCategories new texts
+	if len(s.Counts) > 2*MaxCategories { // the texts are sorted once for each MaxCategories new texts
 		for _, cell := range slices.Sorted(maps.Keys(s.Counts))[MaxCategories:] {
 			delete(s.Counts, cell)
 		}
@@ -317,7 +317,7 @@ func (s *columnSummary) merge(o *columnSummary) {
 		s.overflow()
 	}
 	for cell, w := range o.Counts {
-		v, k := parseCell(cell) // a number in an unsupported spelling is a text here
+		v, k := parseCell(cell) // a number in an unsupported spelling has the kind text here
 		s.put(cell, k, v, w)
 	}
 	s.Numbers.merge(&o.Numbers)

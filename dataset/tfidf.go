@@ -89,7 +89,8 @@ type gramWriter struct {
 	rows   sync.Pool // a pool of *tfidf.Row
 }
 
-// newGramWriter returns the writer for a column that may hold texts of which v is the vocabulary.
+// newGramWriter returns the writer for a column of texts with the vocabulary v. It returns an error
+// if the column holds numbers.
 func newGramWriter(p place, v *Vocabulary, strict bool) (*gramWriter, error) {
 	first, err := v.NewRow()
 	if err != nil {

@@ -9,7 +9,7 @@ type thrift struct {
 	bad bool
 }
 
-// The types of the compact protocol.
+// These are the types of the compact protocol.
 const (
 	thriftTrue   = 1
 	thriftFalse  = 2

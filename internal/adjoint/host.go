@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The matrix types of this package.
+// These are short names for the matrix types of this package.
 type (
 	host   = backend.Host[float64]
 	matrix = backend.Matrix[float64]

@@ -45,7 +45,7 @@ func solverIsInverse(t *testing.T, dev backend.Device, n int, inverses bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A is ZZᵀ/n, extended by a coordinate with the eigenvalue −1.
+	// A is ZZᵀ/n, extended by one row and column with the eigenvalue −1.
 	z, sym := mat.NewDense(n, n, nil), mat.NewSymDense(n, nil)
 	for i := range n {
 		for j := range n {

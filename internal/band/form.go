@@ -22,7 +22,7 @@ type form struct {
 	diag, below []backend.Host[float64]
 	norm        float64 // ‖B‖ in the Frobenius norm
 
-	tau []float64                  // scales of all reflectors
+	tau []float64                  // scalar factors τ of all reflectors
 	ts  []backend.Host[float64]    // T of the groups of panels, by their first panel; each is computed when it is first used
 	t   backend.Matrix[float64]    // wide × wide
 	s   [2]backend.Matrix[float64] // width × width
@@ -161,7 +161,7 @@ func (f *form) reflect(v, t backend.Matrix[float64], op backend.Trans, x backend
 	f.b.Gemm(backend.NoTrans, backend.NoTrans, -1, v, s1, 1, x)
 }
 
-// triangle sets t to triangleOf(v, tau).
+// triangle computes triangleOf(v, tau) and stores it in t.
 func (f *form) triangle(v backend.Matrix[float64], tau []float64, t backend.Matrix[float64]) error {
 	h, err := f.triangleOf(v, tau, t)
 	if err != nil {

@@ -80,8 +80,8 @@ func one[T backend.Float](b *testing.B, q backend.Backend[T], r routine, precisi
 	})
 }
 
-// TestBenchmarks runs every benchmark of the package once, at a tiny size, and checks that the
-// list contains all of them.
+// TestBenchmarks runs every benchmark of the package once, at a tiny size, and checks that
+// benchmarks lists all benchmarks.
 func TestBenchmarks(t *testing.T) {
 	var written, listed []string
 	files, err := filepath.Glob("*_test.go")

@@ -24,7 +24,7 @@ type Peer struct {
 	Missing string          // the reason why the library could not be opened
 }
 
-// The names of the ceilings among a Result's implementations.
+// These are the names of the ceilings among the implementations of a Result.
 const (
 	ceilingPrefix = "ceiling " // followed by the name of a device
 	memoryCeiling = "ceiling memory"

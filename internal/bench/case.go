@@ -78,7 +78,7 @@ func (c Case) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// UnmarshalJSON reads the format of MarshalJSON.
+// UnmarshalJSON decodes the format of MarshalJSON.
 func (c *Case) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

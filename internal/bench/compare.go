@@ -11,7 +11,7 @@ import (
 // the other libraries in the same cell.
 type comparison struct {
 	shared Case
-	key    string // the parameter that is the size
+	key    string // name of the parameter that is the size
 	cell   *Cell
 	own    *Run
 	share  float64   // fraction of the highest ceiling in the cell, on any device; 0 if the cell has no ceiling

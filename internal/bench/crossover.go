@@ -23,7 +23,7 @@ import (
 // {n, m} and the implementations "mercer DEVICE primal" and "mercer DEVICE dual".
 const CrossoverKind = "crossover"
 
-// The two forms of ridge regression.
+// These are the two forms of ridge regression.
 const (
 	primal = "primal" // (XᵀX + λI)w = Xᵀy, an m×m system
 	dual   = "dual"   // (XXᵀ + λI)α = y, an n×n system; w = Xᵀα
@@ -58,7 +58,7 @@ func ridgeName(d backend.Device, form solvers.Method) string {
 	return ownName(d) + " " + string(form)
 }
 
-// gridTasks returns the cases in the order n, m.
+// gridTasks returns the tasks of all cases. m varies fastest.
 func (l *setup) gridTasks() []Task {
 	var list []Task
 	for _, n := range l.Sizes {

@@ -46,7 +46,7 @@ func TestCrossover(t *testing.T) {
 }
 
 // TestRidgeResidual checks that the w from gonum's Cholesky of the normal equations is within the
-// limit, and that a w with a relative error of a millionth is not.
+// limit, and that a w with a relative error of 10⁻⁶ is not within the limit.
 func TestRidgeResidual(t *testing.T) {
 	for _, size := range [][2]int{{30, 12}, {12, 30}, {20, 20}, {1, 1}} {
 		p := newRidge(size[0], size[1])
@@ -103,7 +103,7 @@ func TestEqualTimes(t *testing.T) {
 	r := &Result{Kind: CrossoverKind, Implementations: []Implementation{
 		{Name: "p", Kind: OwnKind, Device: "one", Method: primal}, {Name: "d", Kind: OwnKind, Device: "one", Method: dual},
 	}}
-	// The ratios dual/primal for n = 10, 100, 1000 at m = 1, 2, 3, 4.
+	// For m = 1, 2, 3, 4 these are the ratios of the dual to the primal time at n = 10, 100, 1000.
 	ratios := map[int][3]float64{1: {2, 3, 4}, 2: {0.1, 10, 100}, 3: {0.1, 0.2, 0.5}, 4: {2, 0.5, 2}}
 	for m := 1; m <= 4; m++ {
 		for i, n := range []int{10, 100, 1000} {

@@ -130,7 +130,7 @@ type contest struct {
 	result     func(*pypeer.Process) (function, error)
 	residual   func(function) (float64, error)
 	limit      float64  // largest residual allowed
-	peers      []string // the implementations other than Mercer that take part
+	peers      []string // names of the libraries that are measured
 	tolerant   bool     // each implementation uses its largest tolerance with which the residual meets the limit
 }
 

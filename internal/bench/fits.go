@@ -242,7 +242,7 @@ func nystromLimit(n, m, d int, lambda float64) float64 {
 	return max(1000*(forming+solving), fitTol)
 }
 
-// The parameters of ε-support vector regression.
+// These are the parameters of ε-support vector regression.
 const (
 	svrC       = 1.0
 	svrEpsilon = 0.1

@@ -20,15 +20,15 @@ type Machine struct {
 	Governor  string   `json:"governor,omitempty"`
 	System    string   `json:"system"` // operating system and architecture
 	Go        string   `json:"go"`
-	Mercer    string   `json:"mercer"`          // version or revision
+	Mercer    string   `json:"mercer"`          // version or revision of Mercer
 	Noise     *Noise   `json:"noise,omitempty"` // nil if it cannot be measured on this system
 }
 
 // Noise is the processor time that was not available to the benchmark, in percent of the time of
 // all processors during the benchmark.
 type Noise struct {
-	Steal  float64 `json:"steal_percent"`  // taken by the host of this virtual machine
-	Others float64 `json:"others_percent"` // taken by other processes and by the kernel for them
+	Steal  float64 `json:"steal_percent"`  // time taken by the host of this virtual machine
+	Others float64 `json:"others_percent"` // time taken by other processes, and by the kernel for them
 }
 
 // readMachine returns a Machine with all fields except Noise. The files that it reads exist on Linux only.

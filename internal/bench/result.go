@@ -34,7 +34,7 @@ type Settings struct {
 	PauseSeconds  float64 `json:"pause_seconds"`
 }
 
-// The kinds of implementations.
+// These are the kinds of implementations.
 const (
 	OwnKind     = "mercer"  // a device of Mercer
 	PeerKind    = "peer"    // another library
@@ -72,7 +72,7 @@ type Run struct {
 	Rate    Summary   `json:"gflops,omitzero"`   // summary of Work/Timings, in GFLOP/s
 
 	Limiter string  `json:"limiter,omitempty"` // the implementation that limits the rate of this one
-	Ceiling float64 `json:"ceiling,omitempty"` // the highest rate of the limiter in this cell, GFLOP/s
+	Ceiling float64 `json:"ceiling,omitempty"` // the highest rate of the limiter in this cell, in GFLOP/s
 	Share   float64 `json:"share,omitempty"`   // Rate.Median / Ceiling
 
 	Check   *Check             `json:"check,omitempty"`   // nil if there is no reference
@@ -89,7 +89,7 @@ func find[T any](list []T, is func(*T) bool) *T {
 	return nil
 }
 
-// The names of the metrics that tables and charts can show.
+// These are the names of the metrics that tables and charts can show.
 const (
 	residualMetric  = "residual"      // relative residual, in float64, of the system that every implementation of the case solves
 	rmseMetric      = "rmse"          // root-mean-square error on held-out rows
@@ -102,7 +102,7 @@ const (
 // Check compares a result with the reference.
 type Check struct {
 	Difference float64 `json:"difference"` // relative difference
-	Limit      float64 `json:"limit"`      // the difference that rounding errors can cause
+	Limit      float64 `json:"limit"`      // the largest difference that rounding errors can cause
 	residual   bool    // Difference is a residual, which the metrics also contain, and there is no reference result
 }
 

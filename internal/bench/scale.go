@@ -51,7 +51,7 @@ func scaledNames() []string {
 	return names
 }
 
-// The parameter of a case that tells whether n or M varies.
+// This parameter of a case tells whether n or M varies.
 const (
 	sweep    = "sweep"
 	scaleTol = 1e-6 // tolerance of every solver, so that all solvers reach the same residual

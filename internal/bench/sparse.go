@@ -41,7 +41,7 @@ var sparsePeers = []string{sklearn, "libsvm", "liblinear"}
 
 const (
 	linearSVC   = sklearn + " LinearSVC"
-	sparseCache = 512 << 20 // bytes for rows of K in LIBSVM and Mercer
+	sparseCache = 512 << 20 // bytes of the caches for rows of K in LIBSVM and Mercer
 )
 
 // runSparse measures the fits of sparse data.
@@ -432,7 +432,7 @@ func (c *fitBench) compete(j judge, k contest, names []string, more func(Peer) (
 }
 
 // sparseRead returns the entries of reading a LIBSVM file. The residual is the relative difference
-// between the sums of the values read and written.
+// between the sum of the values that were read and the sum of those that were written.
 func (c *fitBench) sparseRead(p *sparseProblem, k contest) ([]Entry, error) {
 	path := filepath.Join(c.folder, "table.libsvm")
 	if err := p.writeLIBSVM(path); err != nil {

@@ -125,7 +125,7 @@ func (g group) label(c *Cell) string {
 	return c.Case.Get(g.key)
 }
 
-// implementations lists the implementations that have a value of q in g, ceilings last.
+// implementations lists the implementations that have a value of q in g. Ceilings come last.
 func (g group) implementations(r *Result, q quantity) []*Implementation {
 	var list, ceilings []*Implementation
 	for i := range r.Implementations {
@@ -282,13 +282,13 @@ func (c Case) Title() string {
 // figures formats v with three significant digits and no exponent: 0.0123,
 // 1.23, 12.3, 123, 1234.
 func figures(v float64) string {
-	// This is the exponent of v after rounding: 9.996 is 1.00e+01.
+	// The exponent is that of v after rounding, because 9.996 becomes 1.00e+01.
 	_, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', 2, 64), "e")
 	e, _ := strconv.Atoi(exponent)
 	return strconv.FormatFloat(v, 'f', min(max(2-e, 0), 12), 64)
 }
 
-// ratioText formats a ratio: 0.96, 1.04, 12.3.
+// ratioText formats a ratio, such as 0.96, 1.04 or 12.3.
 func ratioText(v float64) string {
 	if v < 9.995 {
 		return fmt.Sprintf("%.2f", v)
@@ -296,7 +296,7 @@ func ratioText(v float64) string {
 	return figures(v)
 }
 
-// percent formats a share.
+// percent formats a fraction as a percentage.
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
 // scientific formats a number of any size with two digits.

@@ -93,7 +93,7 @@ func parseUsage(stat string) (u usage, ok bool) {
 func watchResident() func() float64 {
 	debug.FreeOSMemory()
 	before, ok := process.Status("VmRSS:")
-	// 5 resets VmHWM to the current resident memory (proc(5)).
+	// Writing 5 resets VmHWM to the current resident memory (proc(5)).
 	if !ok || os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) != nil {
 		return func() float64 { return 0 }
 	}

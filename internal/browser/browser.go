@@ -110,8 +110,8 @@ document.body.append(p);
 // drawn holds a page as rendered by the browser.
 type drawn struct {
 	picture       image.Image
-	view, content int // widths
-	out           int // tables that are wider than their container and scroll
+	view, content int // widths in pixels
+	out           int // number of tables that are wider than their containers, and thus scroll
 	boxes         []image.Rectangle
 	console       []string
 }

@@ -16,7 +16,7 @@ func misuse(op, format string, args ...any) {
 	panic("backend: " + op + ": " + fmt.Sprintf(format, args...))
 }
 
-// View panics unless the part lies inside an r × c matrix.
+// View panics unless the rows × cols part at (i, j) is inside an r × c matrix.
 func View(i, j, rows, cols, r, c int) {
 	if err := host.CheckView(i, j, rows, cols, r, c); err != nil {
 		panic("backend: " + err.Error())
@@ -92,7 +92,7 @@ func opDims[T backend.Float](t backend.Trans, a backend.Matrix[T]) (int, int) {
 	return r, c
 }
 
-// Gemm panics unless op(A) is m × k, op(B) k × n and C m × n.
+// Gemm panics unless op(A) is m × k, op(B) is k × n and C is m × n.
 func Gemm[T backend.Float](tA, tB backend.Trans, a, b, c backend.Matrix[T]) (m, n, k int) {
 	validTrans("Gemm", tA)
 	validTrans("Gemm", tB)
@@ -105,7 +105,7 @@ func Gemm[T backend.Float](tA, tB backend.Trans, a, b, c backend.Matrix[T]) (m, 
 	return m, n, k
 }
 
-// Syrk panics unless C is n × n for op(A) n × k.
+// Syrk panics unless op(A) is n × k and C is n × n.
 func Syrk[T backend.Float](ul backend.Uplo, t backend.Trans, a, c backend.Matrix[T]) (n, k int) {
 	validUplo("Syrk", ul)
 	validTrans("Syrk", t)
@@ -253,8 +253,8 @@ func TransferPacked[T backend.Float](op string, a backend.Packed[T], first int, 
 	}
 }
 
-// GramPacked panics unless X is n × d for dst of order n and the kernel's
-// parameters obey their rules.
+// GramPacked panics unless X is n × d, where n is the order of dst, and the kernel's parameters
+// obey their rules.
 func GramPacked[T backend.Float](dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) (n, d int) {
 	n, _, d = points("GramPacked", k, x, x)
 	if dst.Order() != n {
@@ -263,7 +263,7 @@ func GramPacked[T backend.Float](dst backend.Packed[T], k kernels.Kernel, x back
 	return n, d
 }
 
-// AddDiagPacked panics unless d has 1 or n elements for A of order n.
+// AddDiagPacked panics unless d has 1 or n elements, where n is the order of A.
 func AddDiagPacked[T backend.Float](d []T, a backend.Packed[T]) (n int) {
 	n = a.Order()
 	if len(d) != 1 && len(d) != n {
@@ -272,7 +272,7 @@ func AddDiagPacked[T backend.Float](d []T, a backend.Packed[T]) (n int) {
 	return n
 }
 
-// DiagPacked panics unless dst has n elements for A of order n.
+// DiagPacked panics unless dst has n elements, where n is the order of A.
 func DiagPacked[T backend.Float](dst []T, a backend.Packed[T]) (n int) {
 	n = a.Order()
 	if len(dst) != n {
@@ -281,7 +281,7 @@ func DiagPacked[T backend.Float](dst []T, a backend.Packed[T]) (n int) {
 	return n
 }
 
-// SymmPacked panics unless B and C are n × t for A of order n.
+// SymmPacked panics unless B and C are n × t, where n is the order of A.
 func SymmPacked[T backend.Float](a backend.Packed[T], b, c backend.Matrix[T]) (n, t int) {
 	n = a.Order()
 	br, t := b.Dims()
@@ -292,7 +292,7 @@ func SymmPacked[T backend.Float](a backend.Packed[T], b, c backend.Matrix[T]) (n
 	return n, t
 }
 
-// TrsmPacked panics unless B is n × m for A of order n.
+// TrsmPacked panics unless B is n × m, where n is the order of A.
 func TrsmPacked[T backend.Float](t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) (n, m int) {
 	validTrans("TrsmPacked", t)
 	n = a.Order()
@@ -319,7 +319,7 @@ func NewExpansion[T backend.Float](k kernels.Kernel, z, v backend.Host[T]) (m, d
 	return z.Rows, z.Cols, v.Cols
 }
 
-// Apply panics unless X is n × d and dst n × t.
+// Apply panics unless X is n × d and dst is n × t.
 func Apply[T backend.Float](dst, x backend.Host[T], d, t int) {
 	Host("Apply", dst)
 	Host("Apply", x)

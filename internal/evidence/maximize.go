@@ -21,7 +21,7 @@ import (
 	"gonum.org/v1/gonum/optimize"
 )
 
-// search is the state of Maximize.
+// search holds the state of Maximize.
 type search struct {
 	ctx       context.Context
 	dev       backend.Device
@@ -77,7 +77,7 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par P
 		v, far := q.Value, 1e3*max(1, math.Abs(q.Value))
 		low, high := max(v-far, q.Min), min(v+far, q.Max)
 		if q.Log {
-			// A parameter that is 0 stays 0.
+			// A parameter that is 0 remains 0.
 			v = elementary.Log(max(v, math.SmallestNonzeroFloat64))
 			low, high = max(v-reach, elementary.Log(q.Min)), min(v+reach, elementary.Log(q.Max))
 		}
@@ -103,7 +103,7 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par P
 	return h, nil
 }
 
-// Params are the settings of Maximize.
+// Params holds the settings of Maximize.
 type Params struct {
 	solvers.EvidenceParams
 	Restarts int    // number of starts in addition to the point of the problem
@@ -271,7 +271,7 @@ func (h *search) stopped() error {
 	return nil
 }
 
-// evaluate computes value and gradient at x, unless they are already computed there.
+// evaluate computes value and gradient at x, unless they have already been computed at x.
 func (h *search) evaluate(x []float64) {
 	if h.at != nil && floats.Equal(h.at, x) {
 		return

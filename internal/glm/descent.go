@@ -15,7 +15,7 @@ import (
 // curvature of F. It stops when gᵀM⁻¹g/2 in the metric M is below tol·F.
 func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	defer metric.free()
-	step := 1.0 // factor of −gradient
+	step := 1.0 // the step is −step times the gradient
 	if rate > 0 {
 		step = rate / l.total
 	} else {

@@ -42,20 +42,20 @@ func (p KernelProblem) columns() int {
 	return p.Classes
 }
 
-// Bytes returns the device memory of SolveKernel for n samples: K, x, the vectors on the device
-// and the vectors of the loop.
+// Bytes returns the device memory of SolveKernel for n samples, in bytes: K, x, the vectors on the
+// device and the vectors of the loop.
 func (p KernelProblem) Bytes(n int) int64 {
 	return 8 * int64(n) * (int64(n) + int64(p.X.Cols) + 20*int64(p.columns()))
 }
 
-// KernelParams are the settings of SolveKernel.
+// KernelParams holds the settings of SolveKernel.
 type KernelParams struct {
 	Tol     float64 // bound on ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 means 1e-6
 	MaxIter int     // maximum number of Newton steps; 0 means 100, or 500 with the factor
 	Memory  int64   // maximum number of bytes of device memory; 0 means all free memory of the device
 }
 
-// KernelResult is the minimum, or the result of the last step.
+// KernelResult is the minimum, or the point after the last step.
 type KernelResult struct {
 	Alpha     backend.Host[float64] // n×1 for two classes, n×C for more
 	Intercept []float64             // b
@@ -102,7 +102,7 @@ func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult,
 	return r, t.Step("fit", 1)
 }
 
-// kernelLogit is a running SolveKernel.
+// kernelLogit is the state of a call of SolveKernel.
 type kernelLogit struct {
 	t         *run.Task
 	k         kernels.Kernel

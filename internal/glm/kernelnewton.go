@@ -18,7 +18,7 @@ import (
 // A shortfall reports the residual at which Newton's method stopped before reaching the tolerance.
 type shortfall struct {
 	steps         int
-	stalled       bool // rounding error prevents further progress
+	stalled       bool // whether rounding errors prevent further progress
 	residual, tol float64
 }
 

@@ -25,7 +25,7 @@ func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations in
 	defer metric.free()
 	var known secants
 	var before backend.Host[float64] // M⁻¹∇F at the preceding point
-	var falls []float64              // decreases of F
+	var falls []float64              // decreases of F in the steps so far
 	evaluations += l.evals
 	for iter := 0; ; iter++ {
 		if done, err := l.separated(); done {
@@ -121,7 +121,7 @@ func (k secants) add(from, to *point) secants {
 	return append(k[max(0, len(k)-lbfgsPairs(len(c.s.Data))+1):], c)
 }
 
-// refresh updates the products for another M.
+// refresh updates the products M⁻¹y after a change of M.
 func (k secants) refresh(m metric) (err error) {
 	for i := range k {
 		if k[i].my, err = m.solve(k[i].y); err != nil {

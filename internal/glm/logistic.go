@@ -58,7 +58,7 @@ func (p Problem) columns() (int, bool) {
 	return p.Classes, false
 }
 
-// Params are the settings of a solver. The zero value of each has a default.
+// Params holds the settings of a solver. A zero field selects its default.
 type Params struct {
 	Solver  Solver
 	Tol     float64 // largest remaining decrease, relative to the loss; 0 means 1e-6 for Descent, 1e-2 for SGD, which does not stop at Tol but warns if it is not reached, and 1e-9 for the other solvers
@@ -109,7 +109,7 @@ func (l Params) limit(standard int) int {
 	return l.MaxIter
 }
 
-// Result is the minimum.
+// Result is the minimum, or the point at which the solver ended.
 type Result struct {
 	Coef        backend.Host[float64] // W: d×1 for two classes, d×C for more; without Problem.Reference its rows sum to 0 if λ is 0
 	Intercept   []float64             // b
@@ -167,7 +167,7 @@ const (
 // the end set.
 func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	first, reported := math.NaN(), 0.0
-	at := func(tol, gain float64) error { // reports the progress from the first gain to tol
+	at := func(tol, gain float64) error { // reports the progress, from the first gain to a gain of tol
 		if math.IsNaN(first) {
 			first = max(gain, 10*tol)
 		}
@@ -236,7 +236,7 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	return r, p, err
 }
 
-// warn sets the warning of a result that ended without reaching tol.
+// warn sets the warning of r if its solver ended before reaching tol. how is the reason of the end.
 func (r *Result) warn(how ending, tol float64) {
 	if how == converged || r.Gain <= tol {
 		return

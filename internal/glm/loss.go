@@ -39,7 +39,7 @@ type logit struct {
 	mean      []float64 // x̄; nil without an intercept
 	square    []float64 // Σ w_i (x_ip − x̄_p)²
 
-	x, w, s, g backend.Matrix[float64] // X, W, scores and residuals, gradient
+	x, w, s, g backend.Matrix[float64] // X; W; scores, and then residuals; gradient
 	// residual holds w_i (p_ic − [y_i = c]) at the argument of the last eval.
 	residual  backend.Host[float64]
 	shared    bool                    // whether residual and s share memory
@@ -295,7 +295,7 @@ type tally struct {
 	right        bool
 }
 
-// tallied returns the sum of the parts.
+// tallied returns the sum of the tallies of the parts.
 func (l *logit) tallied(parts []tally) tally {
 	all := tally{sums: make([]float64, l.c), right: true}
 	for _, p := range parts {

@@ -16,7 +16,7 @@ type block[T backend.Float] struct {
 	*Solver[T]
 	n, columns  int
 	from        int                     // index of the block's first column among all columns
-	all         backend.Matrix[float64] // the right-hand sides of all blocks
+	all         backend.Matrix[float64] // the right-hand sides of all blocks of the solve
 	rhs         backend.Matrix[float64]
 	goal        []float64
 	norms       []float64 // norms of the columns of R
@@ -108,7 +108,7 @@ func remaining(first, now float64, steps int) float64 {
 	return float64(steps) * elementary.Log(now) / elementary.Log(first/now)
 }
 
-// part returns a view of the first columns of a buffer.
+// part returns a view of the given number of first columns of a buffer.
 func (k *block[T]) part(m backend.Matrix[T], columns int) backend.Matrix[T] {
 	return m.View(0, 0, k.n, columns)
 }

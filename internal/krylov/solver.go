@@ -11,7 +11,7 @@ import (
 // Params are the limits of a Solver.
 type Params struct {
 	Order, Columns int     // order of A, and maximum number of right-hand sides
-	Products       *int    // counts the products with A of all solves
+	Products       *int    // counts the number of products with A in all solves
 	MaxProducts    int     // maximum number of products
 	MaxSteps       int     // maximum number of iterations in one solve; 0 means no limit
 	Patience       int     // number of iterations without progress that ends a solve
@@ -48,7 +48,7 @@ type Solver[T backend.Float] struct {
 
 	frame *run.Frame
 	b     backend.Backend[T]
-	raw   backend.Backend[T] // b without its context
+	raw   backend.Backend[T] // the queue b without its context
 	a     Operator[T]
 	pre   Preconditioner[T] // may be nil
 	own   []run.Releaser

@@ -28,7 +28,8 @@ type pivoting[T backend.Float] struct {
 	floor  float64 // a diagonal element of K − FFᵀ that does not exceed floor is rounding error
 }
 
-// newPivoting prepares f. The diagonal of K is evaluated on the host.
+// newPivoting returns a factorization without pivots that stores F in f. It evaluates the diagonal
+// of K on the host.
 func newPivoting[T backend.Float](task Task[T], f backend.Matrix[T]) (*pivoting[T], error) {
 	p := &pivoting[T]{Task: task, f: f}
 	p.n, p.rank = f.Dims()
@@ -96,7 +97,7 @@ func PivotBytes[T backend.Float](rank int, points func(rows int) int64) int64 {
 	return numeric.Total(points(b), numeric.ElementBytes[T](numeric.Elements(b, b+rank)))
 }
 
-// gather copies rows s of m to the host.
+// gather returns a copy of the rows s of m on the host.
 func (p *pivoting[T]) gather(m backend.Matrix[T], s []int) (backend.Host[T], error) {
 	_, c := m.Dims()
 	h := backend.NewHost[T](len(s), c)
@@ -149,7 +150,7 @@ func (p *pivoting[T]) remain(s []int) (h backend.Host[T], err error) {
 	return h, p.B.Download(h, m)
 }
 
-// gathered copies rows s of m on the device. The caller frees the copy.
+// gathered returns a copy of the rows s of m on the device. The caller frees the copy.
 func (p *pivoting[T]) gathered(m backend.Matrix[T], s []int) (backend.Matrix[T], error) {
 	if x, ok := m.(backend.SparseMatrix[T]); ok {
 		rows, err := backend.PlaceSparse(p.B, x.CSR().TakeRows(s))

@@ -77,8 +77,8 @@ func (p *pivoting[T]) random() error {
 	return nil
 }
 
-// draw returns count indices of weight, drawn independently with probabilities proportional to
-// weight. The sum of the weights is > 0.
+// draw returns count indices of elements of weight, drawn independently with probabilities
+// proportional to the elements. Their sum must be > 0.
 func draw(r *rand.Rand, weight []float64, count int) []int {
 	sums := make([]float64, len(weight))
 	total, last := 0.0, 0

@@ -67,7 +67,7 @@ func scratch[T backend.Float](name string, k int, points func(rows int) int64) i
 // in two products with G, n×k, and two with L⁻¹. A common factor of P⁻¹ is omitted, because
 // conjugate gradients do not depend on it.
 type Preconditioner[T backend.Float] struct {
-	Rank   int     // columns of F
+	Rank   int     // number of columns of F
 	Raised float64 // increase of the largest element of D
 
 	b       backend.Backend[T]

@@ -171,8 +171,8 @@ func (s series) tail(norm2 float64, q int) float64 {
 	return sum
 }
 
-// tails sets dst[i] to the sum of the terms of degree above powers[i], given uᵀv, g(u)g(v)
-// and k(x, z). The powers ascend.
+// tails sets dst[i] to the sum of the terms of degree above powers[i], given uᵀv, g(u)g(v) and k(x,
+// z). powers is in ascending order.
 func (s series) tails(dst []float64, powers []int, dot, envelopes, value float64) {
 	term := s.firstCoefficient() * envelopes
 	sum, p := value, 0

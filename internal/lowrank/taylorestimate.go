@@ -107,8 +107,8 @@ type taylorSample struct {
 // A taylorRow describes one row x. The slices have one element for each power.
 type taylorRow struct {
 	norm2, envelope float64   // ‖u‖² and g(u)
-	tail            []float64 // element of the diagonal of K − FFᵀ
-	diagonal        []float64 // element of D
+	tail            []float64 // diagonal element of K − FFᵀ for this row
+	diagonal        []float64 // diagonal element of D for this row
 }
 
 func newTaylorSample(p Samples, s series, powers []int) *taylorSample {

@@ -30,13 +30,13 @@ import (
 type bestSubsets struct {
 	ctx     context.Context
 	most    int     // largest number of columns
-	penalty float64 // penalty per column
+	penalty float64 // penalty for each column
 	tiny    float64 // diagonal entries up to tiny are rounding errors
 	slack   float64 // differences of the objective up to slack are rounding errors
 	work    int     // remaining operations
 	nodes   int
 
-	best   float64 // the objective
+	best   float64 // the smallest objective so far
 	chosen []int
 	spare  [][]float64 // triangles, one for each depth
 }

@@ -31,7 +31,7 @@ type BoundedFit struct {
 	Free      float64   // ‖w‖² of the first output without the bound: the smallest of all solutions
 }
 
-// BoundedBytes returns the device memory of Bounded for n rows.
+// BoundedBytes returns the device memory of Bounded for n rows, in bytes.
 func (c *Samples) BoundedBytes(n int) int64 {
 	qr := c.qrBytes(n)
 	if n < c.d {
@@ -153,7 +153,7 @@ func newSecular(t *run.Task, c *Samples) (*secular, error) {
 		}
 	}
 	for i := range s.m.Rows {
-		s.most += s.m.Row(i)[i] // the trace, ≥ ‖M‖ for M ≥ 0
+		s.most += s.m.Row(i)[i] // the trace, which is ≥ ‖M‖ for positive semidefinite M
 	}
 	if s.dual && c.intercept {
 		// The range of M and y are orthogonal to u = √w/‖√w‖, so that M + cuuᵀ gives the same v and is

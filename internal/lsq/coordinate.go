@@ -57,7 +57,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 		copy(c.residual, c.y.Row(c.output))
 	}
 	var list, active []int
-	work := 0   // multiplications in sweeps since the last exact minimum
+	work := 0   // number of multiplications in sweeps since the last exact minimum
 	sweeps := 1 // largest number of sweeps between duality gaps; 1 at first, because the last gap was at another μ
 	s.least = 0
 	for s.steps = 0; ; sweeps = 100 {
@@ -183,7 +183,7 @@ func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, 
 	if !(curvature > 0) || math.IsInf(curvature, 1) {
 		return -1, curvature == 0
 	}
-	at := func(i int) float64 { return -s.w[active[i]] / delta[i] } // t where a weight is 0
+	at := func(i int) float64 { return -s.w[active[i]] / delta[i] } // the t at which a weight becomes 0
 	var crossed []int
 	for i := range active {
 		if t := at(i); t > 0 && t < 1 {
@@ -235,7 +235,7 @@ func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 			blas64.Scal(-1, vector(z))
 			slope = -slope
 		}
-		at := func(k int) float64 { return -s.w[active[k]] / z[k] } // t where a weight is 0
+		at := func(k int) float64 { return -s.w[active[k]] / z[k] } // the t at which a weight becomes 0
 		var crossed []int
 		for k := range active {
 			if z[k] != 0 && at(k) > 0 {

@@ -74,7 +74,7 @@ func (p Posterior) Variance(x, along backend.Host[float64]) backend.Host[float64
 	return out
 }
 
-// EvidenceBytes returns the device memory of Evidence for n rows.
+// EvidenceBytes returns the device memory of Evidence for n rows, in bytes.
 func (c *Samples) EvidenceBytes(n int) int64 {
 	if n < c.d {
 		return 8 * (int64(n)*int64(c.d+c.t) + int64(n)*int64(n))

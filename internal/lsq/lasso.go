@@ -25,7 +25,7 @@ const (
 	// momentum would increase the objective (O'Donoghue and Candès 2015). Each step takes one product
 	// on the device.
 	FISTA LassoMethod = "fista"
-	// ISTA is the proximal gradient with a fixed step and without momentum.
+	// ISTA is the proximal gradient method with a fixed step size and without momentum.
 	ISTA LassoMethod = "ista"
 )
 

@@ -25,7 +25,7 @@ type Solution struct {
 	Coef         backend.Host[float64] // d×t
 	Intercept    []float64
 	Condition    float64   // condition number of X with columns scaled to norm 1
-	Rank         int       // rank of the same matrix
+	Rank         int       // rank of X with columns scaled to norm 1
 	Squares      []float64 // ‖y − Xw‖² of each output
 	ForwardError float64   // bound on the relative rounding error of w, over all outputs
 }

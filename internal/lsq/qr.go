@@ -78,10 +78,10 @@ func (c *Samples) qr(ctx context.Context, s *Solution) error {
 	return nil
 }
 
-// qrRows returns the number of rows that triangle adds at a time.
+// qrRows returns the number of rows that triangle processes at a time.
 func (c *Samples) qrRows(n int) int { return min(n, max(2*(c.d+c.t), 1<<17/(c.d+c.t))) }
 
-// qrBytes returns the memory of qr for n rows.
+// qrBytes returns the memory of qr for n rows, in bytes.
 func (c *Samples) qrBytes(n int) int64 {
 	width := int64(c.d + c.t)
 	if n < c.d {

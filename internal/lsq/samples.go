@@ -93,10 +93,10 @@ func (c *Samples) center(dst, x []float64) {
 	}
 }
 
-// Rows is the number of rows of weight > 0.
+// Rows returns the number of rows of weight > 0.
 func (c *Samples) Rows() int { return c.n }
 
-// Features is the number of features.
+// Features returns the number of features.
 func (c *Samples) Features() int { return c.d }
 
 // mean returns the weighted mean of each column, or zeros without an intercept.

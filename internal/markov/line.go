@@ -25,7 +25,7 @@ type Line struct {
 	gain   []float64 // n × Dim: the change of the state for an innovation of 1
 }
 
-// Elements is the number of float64 that a Line with a factor takes for n points.
+// Elements returns the number of float64 values that a Line with a factor stores for n points.
 func (m Model) Elements(n int) int64 {
 	return numeric.Elements(n, 4+len(m.terms)+m.dim)
 }
@@ -209,8 +209,8 @@ func (l *Line) Filter(ctx context.Context, diagonal []float64) error {
 	return l.filter(ctx, diagonal, nil)
 }
 
-// filter is Filter. It calls visit, which may be nil, with the covariance of the state given the values up
-// to each point.
+// filter implements Filter. For each point it calls visit, which may be nil, with the covariance of the
+// state given the values up to this point.
 func (l *Line) filter(ctx context.Context, diagonal []float64, visit func(p *matrix)) error {
 	n := len(l.x)
 	l.pivots, l.gain = make([]float64, n), make([]float64, n*l.dim)

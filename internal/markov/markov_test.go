@@ -172,7 +172,7 @@ func TestAgainstExactNumbers(t *testing.T) {
 					for _, v := range b.Data {
 						size = math.Hypot(size, v)
 					}
-					// A step rounds some dozen products and sums for each entry of the state.
+					// A step rounds a few dozen products and sums for each entry of the state.
 					unit := 0x1p-52 * 32 * float64(n*l.dim)
 					solved, product := clone(b), clone(b)
 					l.Solve(solved)

@@ -16,16 +16,16 @@ type (
 	matrix [maxDim]vector
 )
 
-// Model is the state space of a kernel.
+// Model is the state-space model of a kernel.
 type Model struct {
 	terms []term
 	dim   int
 }
 
-// Dim is the dimension of the state.
+// Dim returns the dimension of the state.
 func (m Model) Dim() int { return m.dim }
 
-// Terms is the number of terms of the kernel.
+// Terms returns the number of terms of the kernel.
 func (m Model) Terms() int { return len(m.terms) }
 
 // A term is variance times a Matérn kernel of smoothness ν = order − ½, or a constant. Its state is

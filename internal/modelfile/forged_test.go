@@ -92,7 +92,7 @@ func forge(s learners.State, change, where uint16, value float64, text string) l
 		out.Arrays[name] = c
 	}
 	switch {
-	case change%8 == 0 && len(arrays) > 0: // an element
+	case change%8 == 0 && len(arrays) > 0: // change an element
 		name := pick(arrays)
 		if a := out.Arrays[name]; len(a.Data) > 0 {
 			a.Data[at/len(arrays)%len(a.Data)] = value

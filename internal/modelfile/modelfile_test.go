@@ -57,7 +57,7 @@ func bundle(t testing.TB, kernel kernels.Kernel, encoded bool) Bundle {
 	return b
 }
 
-// bundles returns models of every kind.
+// bundles returns bundles with models of every kind.
 func bundles(t testing.TB) map[string]Bundle {
 	return map[string]Bundle{
 		"ridge":            bundle(t, nil, true),

@@ -72,7 +72,7 @@ func (o *Objects) arePoints(h backend.Host[float64]) bool {
 // maxPoints is the largest number of elements of an array of points.
 const maxPoints = 1<<31 - 1
 
-// pad reverses trim.
+// pad reverses trim: it inserts zeros in place of the kernel values that trim has removed.
 func (o *Objects) pad(arrays map[string]backend.Host[float64], names []string) (map[string]backend.Host[float64], error) {
 	padded := maps.Clone(arrays)
 	for _, name := range names {

@@ -48,7 +48,7 @@ func (s Samples) filter(x numeric.Points, k int) (*filter, bool) {
 	return f, f.norm < most
 }
 
-// margin bounds the error of s for the row x.
+// margin returns a bound on the error of s for the row x.
 func (f *filter) margin(x []float64) float64 {
 	norm, abs := norms(x)
 	d := float64(len(x))
@@ -130,7 +130,7 @@ func below(values []float32, bound float32) int {
 	return len(values)
 }
 
-// floor returns the largest float32 that is not above v.
+// floor returns the largest float32 that is ≤ v.
 func floor(v float64) float32 {
 	f := float32(v)
 	if float64(f) > v {

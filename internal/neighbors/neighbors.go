@@ -89,7 +89,7 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Poin
 // nearest holds the nearest samples of one row among the samples added so far.
 type nearest struct {
 	k     float64
-	list  []int     // the nearest first
+	list  []int     // indices of the samples, the nearest first
 	keys  []float64 // d² − k(x, x) of each sample in list
 	limit float64   // the largest key if the weights of list sum to at least k; otherwise +Inf
 
@@ -184,7 +184,7 @@ type grid[T backend.Float] struct {
 	b    backend.Backend[T]
 	host backend.Host[T]
 	out  backend.Matrix[T]
-	wrap bool // whether out is host
+	wrap bool // whether out uses the memory of host
 }
 
 func (g *grid[T]) alloc(b backend.Backend[T], rows, columns int) (err error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// MedianRows is the largest number of rows whose distances are computed: 124,750 pairs
+// MedianRows is the largest number of rows whose distances are computed. Their 124,750 pairs
 // determine the median to a fraction of a percent.
 const MedianRows = 500
 

@@ -19,7 +19,7 @@ func ClearLower(b backend.Backend[float64], a backend.Matrix[float64]) {
 	b.Syrk(backend.Lower, backend.NoTrans, 0, a.View(0, 0, m, 0), 0, a)
 }
 
-// EachRow calls visit with each row of m, read in blocks.
+// EachRow calls visit with each row of m. It reads the rows from the device in blocks.
 func EachRow[T backend.Float](b backend.Backend[T], m backend.Matrix[T], visit func(i int, row []T)) error {
 	_, c := m.Dims()
 	return EachBlock(b, m, c, func(from int, h backend.Host[T]) error {

@@ -195,7 +195,7 @@ func (s *copyInLowerTriangle) Solve(r backend.Matrix[float64]) {
 	s.b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, s.a, r)
 }
 
-// A Product computes K·V from a K that an inner solver stores in float64.
+// A Product computes products with a K that an inner solver stores in float64.
 type Product interface {
 	// Times queues q ← B p for a B that differs from K + λW⁻¹ only on the diagonal, and returns
 	// the difference.

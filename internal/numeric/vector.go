@@ -45,7 +45,7 @@ func Finite(x []float64) bool {
 // Axpy computes y ← y + a·x.
 func Axpy(a float64, x, y []float64) { floats.AddScaled(y[:len(x)], a, x) }
 
-// Repeated returns count times v.
+// Repeated returns a slice of count elements equal to v.
 func Repeated[T backend.Float](v T, count int) []T { return slices.Repeat([]T{v}, count) }
 
 // Trace returns the sum of the elements of diagonal.

@@ -13,7 +13,7 @@ import (
 type Cache interface {
 	// Capacity returns the maximum number of rows of one call of Fetch.
 	Capacity() int
-	// Fetch computes the given rows that are not in the cache.
+	// Fetch computes those of the given rows that are not in the cache.
 	Fetch(rows []int) error
 	// Row returns row i, which is valid until the next call.
 	Row(i int) ([]float64, error)
@@ -155,7 +155,7 @@ func (h *kernelHypothesis) learn(block []int, delta backend.Host[float64], mista
 	return nil
 }
 
-// add adds δ k(x_i, ·).
+// add adds δ k(x_i, ·) to f.
 func (h *kernelHypothesis) add(i int, delta []float64) error {
 	row, err := h.cache.Row(i)
 	if err != nil {

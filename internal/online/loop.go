@@ -16,7 +16,7 @@ import (
 // A hypothesis is the current function f of a perceptron. It has C outputs for C > 2 classes, and
 // one output for two classes.
 type hypothesis interface {
-	// values returns f of the samples of a block, B×C.
+	// values returns f at the B samples of a block, B×C.
 	values(block []int) (backend.Host[float64], error)
 	// gram returns the inner products of the samples of a block, of which only the lower triangle is used.
 	gram(block []int) (backend.Host[float64], error)
@@ -42,7 +42,7 @@ type Loop struct {
 	Epochs  int
 	Shuffle bool
 	Replace bool    // draw samples with replacement
-	Average bool    // the result is the average over the steps
+	Average bool    // whether the result is the average over the steps
 	From    int     // number of steps before averaging starts
 	Start   float64 // initial b
 	Started bool    // whether the loop starts with a given f instead of f = 0
@@ -50,7 +50,7 @@ type Loop struct {
 	// ZeroIsPositive determines whether f = 0 predicts the second of two classes. If it is not set, f
 	// = 0 predicts the first class.
 	ZeroIsPositive bool
-	Remember       bool // record the changes
+	Remember       bool // whether the changes are recorded
 
 	// The fields below are results of the run.
 	Steps, Mistakes, Used int // numbers of classified samples, of mistakes, and of started epochs

@@ -20,14 +20,14 @@ type Kept[T any] struct {
 	making *making[T]
 }
 
-// making is a computation in progress.
+// making is a computation that is in progress.
 type making[T any] struct {
 	device  string
 	callers int  // number of callers that wait for the result
 	ended   bool // whether it was canceled, so that no further caller may wait for it
 	dropped bool // whether the result must not be cached
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when the fields below are set
+	done    chan struct{} // closed once the fields below are set
 	value   *T
 	err     error
 	panic   any

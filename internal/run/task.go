@@ -29,7 +29,7 @@ func (t *Task) Traced(e Epoch) {
 	}
 }
 
-// NewTask returns the task of a call on dev that reports to notify, which may be nil.
+// NewTask returns the task of a call on dev. It reports the progress to notify, which may be nil.
 func NewTask(ctx context.Context, dev backend.Device, notify func(stage string, fraction float64)) *Task {
 	t := &Task{Frame: New(ctx, dev, nil), reported: -1, traced: -1}
 	t.Progress = NewProgress(notify, nil, 1)

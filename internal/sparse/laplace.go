@@ -118,7 +118,7 @@ func (p *laplace) set(j int, alpha float64) {
 	}
 }
 
-// objective returns the log posterior of μ up to a constant, and the log odds.
+// objective returns the log posterior of μ up to a constant, and the log odds f of the samples.
 func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float64, f []float64) {
 	f = make([]float64, part.Cols)
 	for at, m := range mu {
@@ -128,7 +128,7 @@ func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float
 		if p.positive[i] {
 			z = -z
 		}
-		// log(1 + e^z)
+		// The logarithm below is log(1 + e^z).
 		sum -= p.phi.weight[i] * (math.Max(z, 0) + math.Log1p(elementary.Exp(-math.Abs(z))))
 	}
 	for at, j := range p.active {

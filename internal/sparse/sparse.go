@@ -26,7 +26,7 @@ type Problem struct {
 	Weights []float64             // weights of the rows, > 0
 }
 
-// Params are the settings of the search.
+// Params holds the settings of the search.
 type Params struct {
 	Tol     float64 // smallest gain of the log evidence that justifies a step
 	MaxIter int     // maximum number of steps
@@ -121,7 +121,7 @@ func Classification(t *run.Task, p Problem, signs backend.Host[float64], par Par
 	defer l.free()
 	machines := signs.Cols
 	r := &Result{Intercept: make([]float64, machines)}
-	line := make(map[int][]float64) // the weights of a function in all machines
+	line := make(map[int][]float64) // for each function, its weights in all machines
 	for c := range machines {
 		l.begin(signs, c)
 		l.base, l.share = 0.05+0.95*float64(c)/float64(machines), 0.95/float64(machines)

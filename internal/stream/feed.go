@@ -23,7 +23,7 @@ type Source struct {
 	Pass func(ctx context.Context, keyed bool, use func(b Piece) error) error
 }
 
-// Piece is a piece of the samples of a Source.
+// Piece holds consecutive samples of a Source.
 type Piece struct {
 	X, Y    backend.Host[float64] // r×d and r×t
 	Weights []float64             // weights of the rows; nil means all 1

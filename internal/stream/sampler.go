@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
-// Sampled is a uniform random sample of the samples, which represents all of them.
+// Sampled is a uniform random sample of the samples, which represents all samples.
 type Sampled struct {
 	X     backend.Host[float64]
 	roots []float64 // for each sample, the square root of its weight times the number of samples that it represents
@@ -27,7 +27,7 @@ type Sampler struct {
 	known   map[uint64]bool
 }
 
-// A drawnRow is a row of Sampler.x.
+// A drawnRow describes a row of Sampler.x.
 type drawnRow struct {
 	priority uint64
 	at       int

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The mean of cos(ωᵀ(x−z)) over many frequencies is the kernel.
+// TestSpectral checks that the mean of cos(ωᵀ(x−z)) over many frequencies approximates the kernel.
 func TestSpectral(t *testing.T) {
 	const seed, count, d = 23, 40000, 3
 	t.Log("seed", seed)

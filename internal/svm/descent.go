@@ -204,7 +204,7 @@ func (d *descent) pass() (gap float64, err error) {
 		}
 		next := min(max(alpha-g/d.square[r], 0), d.c[i])
 		if next == alpha {
-			g = 0 // the projected gradient
+			g = 0 // the projected gradient is 0
 		}
 		most, least = max(most, g), min(least, g)
 		if next == alpha {

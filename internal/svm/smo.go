@@ -33,7 +33,7 @@ type Problem struct {
 	Inside bool      // whether b is selected so large that f ≥ 0 at every row whose α is below its c
 }
 
-// Params are the settings of the solver.
+// Params holds the settings of the solver.
 type Params struct {
 	Tol     float64 // largest violation of the optimality conditions at the end, relative to the initial range of v if this range is below 1; 0 means 1e-3
 	MaxIter int     // maximum number of changes of a pair of variables; 0 means 10 million, or 100 for each row if this is more
@@ -87,7 +87,7 @@ type Result struct {
 	Intercept float64   // b
 	Objective float64   // maximum of the dual, which is the minimum of the primal
 	Square    float64   // ‖f‖² = βᵀKβ
-	Steps     int       // changes of a pair
+	Steps     int       // number of changes of a pair
 	Rows      int       // number of computed rows of K
 	Passes    int       // number of passes of coordinate descent over the variables
 	Gap, Tol  float64   // the violation of the optimality conditions at the end, and its bound
@@ -141,7 +141,7 @@ type smo struct {
 	set      Params
 	report   func(gap float64) error
 	full     *Problem
-	n        int   // rows in use
+	n        int   // number of rows in use
 	at       []int // indices of the rows in use in full.X; nil if all rows are in use
 	x        numeric.Points
 	sign     []float64

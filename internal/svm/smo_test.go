@@ -24,7 +24,7 @@ func TestCouple(t *testing.T) {
 		got := make([]float64, k)
 		couple(got, r)
 		for c := range k {
-			// The steps end when the conditions hold within 0.005/k.
+			// The iteration ends when the conditions hold within 0.005/k.
 			if math.Abs(got[c]-want[c]) > 0.005 {
 				t.Errorf("got %v, want %v", got, want)
 			}

@@ -48,7 +48,7 @@ const maxN = 20
 // maxMinDF is the largest MinDF, above which not every integer is a float64.
 const maxMinDF = 1 << 53
 
-// complete returns p with the defaults in place of zeros.
+// complete returns p with its zeros replaced by the defaults.
 func (p Params) complete() Params {
 	p.Analyzer = cmp.Or(p.Analyzer, Word)
 	p.MinN = cmp.Or(p.MinN, 1)
@@ -154,7 +154,7 @@ func (v *Vocabulary) check() error {
 // use holds the counts of an n-gram in the training texts.
 type use struct {
 	texts int32 // number of texts with the n-gram
-	times int64 // number of its occurrences in all texts
+	times int64 // number of occurrences of the n-gram in all texts
 }
 
 // shards is the number of maps among which the counts are divided, so that workers seldom wait for

@@ -15,7 +15,7 @@ const (
 // unbounded is the set of all numbers.
 var unbounded = Ball{Radius: math.Inf(1)}
 
-// Exact returns the ball of the number v alone.
+// Exact returns the ball that contains only v.
 func Exact(v float64) Ball { return Ball{Hi: v} }
 
 // up returns a number that is not less than the exact value of r, where r is the result of at most
@@ -39,12 +39,12 @@ func (b Ball) Rounded() (value, bound float64) { return b.Hi, up(math.Abs(b.Lo) 
 
 func (b Ball) finite() bool { return b.Radius-b.Radius == 0 && b.Hi-b.Hi == 0 }
 
-// center returns the ball with radius 0.
+// center returns b with radius 0.
 func (b Ball) center() Ball { return Ball{Hi: b.Hi, Lo: b.Lo} }
 
 func (b Ball) neg() Ball { return Ball{-b.Hi, -b.Lo, b.Radius} }
 
-// plus returns b with a larger radius.
+// plus returns b with its radius increased by radius.
 func (b Ball) plus(radius float64) Ball {
 	b.Radius = up(b.Radius + radius)
 	return b
@@ -64,7 +64,7 @@ func twoSum(a, b float64) (s, e float64) {
 	return s, (a - (s - t)) + (b - t)
 }
 
-// fastTwoSum is twoSum for |a| ≥ |b| or a = 0 (Dekker).
+// fastTwoSum returns the same as twoSum, but requires |a| ≥ |b| or a = 0 (Dekker).
 func fastTwoSum(a, b float64) (s, e float64) {
 	s = a + b
 	return s, b - (s - a)

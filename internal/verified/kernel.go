@@ -176,7 +176,7 @@ func (s *sum) add(p, e float64) {
 	s.n++
 }
 
-// product adds ab + correction.
+// product adds ab + correction to the sum.
 func (s *sum) product(a, b, correction float64) {
 	p, e := twoProduct(a, b)
 	s.add(p, e+correction)
@@ -198,7 +198,7 @@ func (s *sum) ball() Ball {
 	return Ball{hi, lo, up(16*n*n*0x1p-106*size) + n*underflow}
 }
 
-// term returns the term of feature p of a statistic that is a sum over the features.
+// term returns the term of feature p of the statistic s, which is a sum over the features.
 func term(s kernels.Stat, p int, x, z float64) Ball {
 	d := difference(x, z)
 	scaled := func() Ball {

@@ -257,7 +257,7 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			size = up(math.Sqrt(total(n, func(i int) float64 { return up(b.Correction.Row(i)[c] * b.Correction.Row(i)[c]) })))
 		}
 		if b.Plain {
-			// ‖A1‖, from the sums of |k|.
+			// ones bounds ‖A1‖. It is computed from the sums of |k|.
 			ones := up(math.Sqrt(total(n, func(i int) float64 {
 				v := up(rows.sums[i] + r.diagonal[i].Magnitude())
 				return up(v * v)
@@ -313,7 +313,7 @@ func (s rowSizes) add(i int, k Ball) {
 	}
 }
 
-// norm bounds ‖k_x‖ for row i.
+// norm returns an upper bound on ‖k_x‖ for row i.
 func (s rowSizes) norm(i int) float64 { return up(math.Sqrt(s.squares[i])) }
 
 // leastRoot returns a lower bound on the diagonal of √D for lambda.
@@ -632,7 +632,7 @@ func (b *ErrorBound) left(c int, root, reach float64) float64 {
 	return up(t.Norm/2*reach + t.Mean + t.Rho*(root+b.Kappa))
 }
 
-// finite replaces NaN by +Inf.
+// finite returns bound, or +Inf if bound is NaN.
 func finite(bound float64) float64 {
 	if math.IsNaN(bound) {
 		return math.Inf(1)
@@ -662,8 +662,8 @@ func (f *Expansion) with(w []float64, z ...backend.Host[float64]) *Expansion {
 	return g
 }
 
-// Predict returns f(x) for each row of x and each target, rounded to float64, and a bound on the
-// distance between this number and the exact solution's f(x).
+// Predict returns f(x) for each row of x and each target, rounded to float64, and a bound on its
+// distance from the f(x) of the exact solution.
 func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[float64]) (values, bounds backend.Host[float64], err error) {
 	t := f.Alpha.Cols
 	values, bounds = backend.NewHost[float64](x.Rows, t), backend.NewHost[float64](x.Rows, t)

@@ -269,7 +269,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 		roundoff := verified.NewRoundoff(p.Kernel, numeric.DensePoints(p.X), true)
 		f := &verified.Expansion{Kernel: p.Kernel, Points: p.X, Alpha: r.Alpha, Intercept: r.Intercept}
 		residuals := r.Residuals
-		if residuals.Data == nil { // a linear kernel
+		if residuals.Data == nil { // the kernel is linear
 			residuals = predict(t, dev, f, p.X)
 			for i := range residuals.Rows {
 				d := lambda

@@ -60,7 +60,7 @@ var variables = func() *strings.Replacer {
 // prelude matches the text that vgsvg writes up to the size of the picture, which the page sets.
 var prelude = regexp.MustCompile(`(?s)^.*?<svg width="[^"]*" height="[^"]*"`)
 
-// inline returns a canvas as an element of a page.
+// inline returns the SVG of a canvas as an element of a page.
 func inline(c *vgsvg.Canvas, attributes string) (template.HTML, error) {
 	var buf bytes.Buffer
 	if _, err := c.WriteTo(&buf); err != nil {
