@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/lsq"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -17,7 +18,7 @@ func init() {
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)²; if w is not unique, the w of minimum norm",
 		Source:  "Björck (1996), Numerical methods for least squares problems; Widrow and Hoff (1960), lms",
-		Outputs: true, classify: true, traces: true,
+		Outputs: true, classify: true, traces: true, Sparse: true,
 	}, (*LeastSquares).parameters, LeastSquares.Fit)
 }
 
@@ -39,7 +40,9 @@ func (l *LeastSquares) parameters() []Parameter {
 // The normal equations are formed and factored on the device, with a step of refinement (Björck
 // 1987): O(nd² + d³) operations, d² numbers. They square the condition number of x. If the
 // condition number of the triangular factor is above 1e4, or there are fewer rows than columns, a
-// QR factorization of x, formed block by block on the host, replaces them.
+// QR factorization of x, formed block by block on the host, replaces them. For sparse samples LSQR
+// (Paige and Saunders 1982) finds the same w by products with x and xᵀ; the number of its iterations
+// grows with the condition number, and its only facts are this number and ‖w‖².
 //
 // The fact "forward error" bounds the relative error of w due to rounding, for columns scaled to
 // norm 1 (Golub and Van Loan 2013, 5.3.7; LAPACK Users' Guide, 4.5.1):
@@ -63,6 +66,11 @@ func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	if l.LMS {
 		return l.lms(f)
 	}
+	d := f.points.Cols
+	var features []int32
+	if f.err == nil {
+		f.points, features = f.points.Used()
+	}
 	c, t := f.centered(!l.NoIntercept, (*lsq.Samples).LeastSquaresBytes)
 	if f.err != nil {
 		return nil, f.err
@@ -70,6 +78,10 @@ func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	s, err := c.LeastSquares(t)
 	if err != nil {
 		return nil, err
+	}
+	if f.points.Sparse != nil {
+		facts := warned([]Fact{{"method", s.Method}, {"iterations", s.Iters}, {squaredNorm, coefNorm(s.Coef)}}, s.Warning)
+		return newLinearModel(leastSquaresName, !l.NoIntercept, numeric.Restored(s.Coef, features, d), s.Intercept, make([]float64, s.Coef.Cols), facts), t.Step("solve", 1)
 	}
 	facts := []Fact{{"method", s.Method}, {"condition", s.Condition}}
 	if s.Rank < c.Features() {
@@ -82,15 +94,15 @@ func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 
 // lms fits LeastSquares by lsq.LMS.
 func (l LeastSquares) lms(f *fitting) (*LinearModel, error) {
-	t := f.task(f.x.Rows, func(int) int64 { return 8 * int64(f.x.Cols) * int64(f.y.Cols) })
+	t := f.task(f.points.Rows, func(int) int64 { return 8 * int64(f.points.Cols) * int64(f.y.Cols) })
 	if f.err != nil {
 		return nil, f.err
 	}
-	r, err := lsq.LMS{Rate: l.Rate, Epochs: l.Epochs, Intercept: !l.NoIntercept}.Fit(t, f.x, f.y, f.o.Weights)
+	r, err := lsq.LMS{Rate: l.Rate, Epochs: l.Epochs, Intercept: !l.NoIntercept}.Fit(t, f.points, f.y, f.o.Weights)
 	if err != nil {
 		return nil, err
 	}
-	facts := append([]Fact{{squaredNorm, coefNorm(r.Coef)}}, noiseFacts(r.Squares[0], f.o.Weights, f.x.Rows, f.x.Cols, !l.NoIntercept)...)
+	facts := append([]Fact{{squaredNorm, coefNorm(r.Coef)}}, noiseFacts(r.Squares[0], f.o.Weights, f.points.Rows, f.points.Cols, !l.NoIntercept)...)
 	if l.Rate == 0 {
 		facts = append(facts, Fact{"rate", r.Rate})
 	}

@@ -738,6 +738,59 @@ func TestLassoOfSparseSamples(t *testing.T) {
 	}
 }
 
+// TestLeastSquaresOfSparseSamples: LSQR finds the weights of minimum norm that the SVD gives, for more
+// rows than features, for fewer, and for equal and constant features. It ends when ‖Xᵀr‖ is at most
+// 1e-13 ‖X‖‖r‖, or ‖r‖ at most 1e-13 (‖y‖ + ‖X‖‖w‖), so that the error of w is at most
+// 1e-13 ‖X‖(‖y‖ + ‖X‖‖w‖)/σ², where σ is the smallest singular value above 0. Rounding adds as much.
+func TestLeastSquaresOfSparseSamples(t *testing.T) {
+	dev := backendtest.Device(t, "")
+	rng := rand.New(rand.NewPCG(11, 0))
+	for _, c := range []struct {
+		rows, features       int
+		dependent, intercept bool
+	}{{120, 30, false, true}, {120, 30, true, true}, {120, 30, true, false}, {40, 300, false, true}, {1, 5, false, false}} {
+		_, x, y := scattered(rng, c.rows, c.features, 0.2)
+		x.Set(0, 4, 2) // no matrix is 0
+		for i := range c.rows {
+			if c.dependent {
+				x.Set(i, 1, x.At(i, 0))
+				x.Set(i, 2, 3)
+			}
+		}
+		sparse := backend.Host[float64]{Rows: c.rows, Cols: c.features, Stride: c.features, Data: x.RawMatrix().Data}.CSR()
+		m, err := learners.LeastSquares{NoIntercept: !c.intercept}.Fit(t.Context(), dev, sparse, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.intercept {
+			for _, a := range []*mat.Dense{x, y} {
+				_, cols := a.Dims()
+				for j := range cols {
+					mean := mat.Sum(a.ColView(j)) / float64(c.rows)
+					for i := range c.rows {
+						a.Set(i, j, a.At(i, j)-mean)
+					}
+				}
+			}
+		}
+		var svd mat.SVD
+		if !svd.Factorize(x, mat.SVDThin) {
+			t.Fatal("the SVD has not converged")
+		}
+		values, rank := svd.Values(nil), 0
+		for rank < len(values) && values[rank] > 1e-12*values[0] {
+			rank++
+		}
+		var want, diff mat.Dense
+		svd.SolveTo(&want, y, rank)
+		diff.Sub(m.Coef(), &want)
+		norm := mat.Norm(x, 2)
+		if bound := 2e-13 * norm * (mat.Norm(y, 2) + norm*mat.Norm(&want, 2)) / (values[rank-1] * values[rank-1]); !(mat.Norm(&diff, 2) <= bound) {
+			t.Errorf("%+v, rank %d: the error of w is %g, above %g", c, rank, mat.Norm(&diff, 2), bound)
+		}
+	}
+}
+
 // TestPerceptronsOfSparseSamples: each kind, linear or with a kernel, makes the same mistakes on sparse
 // and on dense samples, and centers in its model are restored as sparse ones.
 func TestPerceptronsOfSparseSamples(t *testing.T) {

@@ -28,18 +28,27 @@ type Solution struct {
 	Rank         int       // rank of X with columns scaled to norm 1
 	Squares      []float64 // ‖y − Xw‖² of each output
 	ForwardError float64   // bound on the relative rounding error of w, over all outputs
+	Iters        int       // iterations of LSQR, the largest number over the outputs
+	Warning      string    // of an output for which LSQR has not converged, or ""
 }
 
 // LeastSquaresBytes returns the memory of LeastSquares for n rows, in bytes: XᵀX, which its factor
 // overwrites, the weights, their corrections and a block of rows.
 func (c *Samples) LeastSquaresBytes(n int) int64 {
+	if c.sparse != nil {
+		return c.sparseBytes(n)
+	}
 	return max(c.qrBytes(n), c.momentBytes(n)+24*int64(c.d)*int64(c.t))
 }
 
 // LeastSquares minimizes Σ w_i (y_i − wᵀx_i − b)². It solves the normal equations by Cholesky with
 // a step of refinement, or uses QR if they are too ill-conditioned. If the minimum is not unique,
-// it returns that of minimum norm.
+// it returns that of minimum norm. For sparse samples it uses LSQR, and the solution is without the
+// condition, the rank, the squares and the error.
 func (c *Samples) LeastSquares(t *run.Task) (*Solution, error) {
+	if c.sparse != nil {
+		return c.lsqr(t)
+	}
 	s := &Solution{Method: "Cholesky of the normal equations", Rank: c.d}
 	solved, err := false, error(nil)
 	if c.n >= c.d {

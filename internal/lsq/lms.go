@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"gonum.org/v1/gonum/blas/blas64"
-
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
@@ -35,7 +33,7 @@ type LMSFit struct {
 
 // Fit fits the n×d samples x and the n×t targets y, with n weights, which are all 1 if weights is
 // nil.
-func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*LMSFit, error) {
+func (l LMS) Fit(t *run.Task, x numeric.Points, y backend.Host[float64], weights []float64) (*LMSFit, error) {
 	one := 0.0
 	if l.Intercept {
 		one = 1
@@ -45,7 +43,7 @@ func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*L
 	}
 	longest := 0.0
 	for i, w := range weights {
-		longest = max(longest, w*(numeric.Dot(x.Row(i), x.Row(i))+one))
+		longest = max(longest, w*(numeric.Dot(x.Stored(i), x.Stored(i))+one))
 	}
 	rate := l.Rate
 	if rate == 0 && longest > 0 {
@@ -61,8 +59,8 @@ func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*L
 				}
 			}
 			for j := range y.Cols {
-				step := rate * weight * (y.Row(i)[j] - m.Intercept[j] - numeric.Dot(w.Row(j), x.Row(i)))
-				blas64.Axpy(step, vector(x.Row(i)), vector(w.Row(j)))
+				step := rate * weight * (y.Row(i)[j] - m.Intercept[j] - x.Product(i, w.Row(j)))
+				x.AddTo(w.Row(j), step, i)
 				m.Intercept[j] += step * one
 			}
 		}
@@ -75,7 +73,7 @@ func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*L
 			continue
 		}
 		var err error
-		if m.Squares, err = Squares(t.Ctx, numeric.DensePoints(x), y, m.Coef, m.Intercept, weights); err != nil {
+		if m.Squares, err = Squares(t.Ctx, x, y, m.Coef, m.Intercept, weights); err != nil {
 			return nil, err
 		}
 		if t.Trace != nil {

@@ -35,7 +35,7 @@ type Samples struct {
 }
 
 // New returns the samples x and y, n×d and n×t of finite numbers, with weights ≥ 0, which are all 1
-// if weights is nil. Only Lasso supports sparse samples.
+// if weights is nil. Only Lasso and LeastSquares support sparse samples.
 func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights []float64, intercept bool) (*Samples, error) {
 	c := &Samples{x: x.Dense, sparse: x.Sparse, y: y, weights: weights, intercept: intercept, d: x.Cols, t: y.Cols}
 	c.part = numeric.PartOf(x.Rows, weights)

@@ -1,11 +1,15 @@
 package lsq
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/blas/blas64"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
@@ -131,3 +135,94 @@ func (s *sparseColumns) gramOf(list []int) backend.Host[float64] {
 	}
 	return g
 }
+
+// lsqrTol is the relative tolerance of LSQR: a few hundred roundings, which the products with long
+// columns and the loss of orthogonality cause.
+const lsqrTol = 1e-13
+
+// lsqrIters is the maximum number of iterations of LSQR.
+const lsqrIters = 10000
+
+// lsqr solves the least-squares problem of each output by LSQR (Paige and Saunders 1982, with their
+// stopping rules 1 and 2). It starts from w = 0, so that its iterates are combinations of the rows of
+// X and converge to the solution of minimum norm.
+func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
+	a := c.sparseColumns()
+	s := &Solution{Method: "LSQR", Coef: backend.NewHost[float64](c.d, c.t)}
+	root := make([]float64, c.n)
+	for i := range root {
+		root[i] = c.root(i)
+	}
+	addX := func(u, v []float64) { // u ← u + Xv
+		shift := 0.0
+		for p, at := range v {
+			if at != 0 && a.diagonal[p] > 0 {
+				shift = a.add(p, at, u, shift)
+			}
+		}
+		numeric.Axpy(shift, root, u)
+	}
+	addTransposed := func(v, u []float64) { // v ← v + Xᵀu
+		sum := numeric.Dot(root, u)
+		run.Parallel(c.d, func(first, last int) {
+			for p := first; p < last; p++ {
+				if a.diagonal[p] > 0 {
+					v[p] += a.product(p, u, 0) - a.mean[p]*sum
+				}
+			}
+		})
+	}
+	size := 0.0 // ‖X‖, the Frobenius norm
+	for _, v := range a.diagonal {
+		size += v
+	}
+	size = math.Sqrt(size)
+	for j := range c.t {
+		u, v, x := slices.Clone(a.y.Row(j)), make([]float64, c.d), make([]float64, c.d)
+		phi := normalize(u)
+		addTransposed(v, u)
+		alpha := normalize(v)
+		w, rho, total := slices.Clone(v), alpha, phi
+		// phi is ‖y − Xx‖, and slope is ‖Xᵀ(y − Xx)‖.
+		iters, norm := 0, 0.0
+		for slope := phi * alpha; slope > lsqrTol*size*phi && phi > lsqrTol*(total+size*norm); iters++ {
+			if iters == lsqrIters {
+				s.Warning = fmt.Sprintf("output %d has not converged: after %d iterations of LSQR ‖Xᵀr‖ is %.2g ‖X‖‖r‖: use ridge with a small lambda", j+1, iters, slope/(size*phi))
+				break
+			}
+			if err := t.Step("solve", (float64(j)+float64(iters)/lsqrIters)/float64(c.t)); err != nil {
+				return nil, err
+			}
+			scale(-alpha, u)
+			addX(u, v)
+			beta := normalize(u)
+			scale(-beta, v)
+			addTransposed(v, u)
+			alpha = normalize(v)
+			r := math.Hypot(rho, beta)
+			cos, sin := rho/r, beta/r
+			numeric.Axpy(cos*phi/r, w, x)
+			scale(-sin*alpha/r, w)
+			numeric.Axpy(1, v, w)
+			rho, phi = -cos*alpha, sin*phi
+			slope, norm = phi*alpha*math.Abs(cos), math.Sqrt(numeric.Dot(x, x))
+		}
+		s.Iters = max(s.Iters, iters)
+		for p, at := range x {
+			s.Coef.Row(p)[j] = at
+		}
+	}
+	s.Intercept = c.intercepts(s.Coef)
+	return s, nil
+}
+
+// normalize divides v by its norm, unless that is 0, and returns the norm.
+func normalize(v []float64) float64 {
+	norm := math.Sqrt(numeric.Dot(v, v))
+	if norm > 0 {
+		scale(1/norm, v)
+	}
+	return norm
+}
+
+func scale(a float64, v []float64) { blas64.Scal(a, vector(v)) }

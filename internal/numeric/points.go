@@ -222,6 +222,18 @@ func (p Points) Product(i int, v []float64) (sum float64) {
 	return sum
 }
 
+// AddTo adds a times point i to dst.
+func (p Points) AddTo(dst []float64, a float64, i int) {
+	if p.Sparse == nil {
+		Axpy(a, p.Dense.Row(i), dst)
+		return
+	}
+	columns, values := p.Sparse.Row(i)
+	for k, c := range columns {
+		dst[c] += a * values[k]
+	}
+}
+
 // Weights returns the d×t weights Σ_i x_i a_i of the features, for the n×t coefficients a of the
 // linear kernel.
 func (p Points) Weights(a backend.Host[float64]) backend.Host[float64] {
