@@ -92,7 +92,7 @@ test-all: ## run everything: full suites, other tiers and builds, all modules, f
 	if has gcc && has $(PYTHON); then parts='race python-test agree'; \
 	elif has gcc; then parts='race libmercer-test'; fi; \
 	if has qemu-aarch64; then parts="$$parts arm64"; else echo 'left out: arm64 needs qemu-aarch64'; fi; \
-	if has g++; then parts="$$parts gpu-bundle-test"; else echo 'left out: the run of the GPU bundle on simulated CUDA libraries needs g++'; fi; \
+	if has g++; then parts="$$parts gpu-bundle-test $(INTERPRETED)"; else echo 'left out: the run of the GPU bundle on simulated CUDA libraries, and of the suite in the interpreter of PTX, needs g++'; fi; \
 	has gcc || echo 'left out: the race detector and the C library need gcc'; \
 	has gcc && has $(PYTHON) || echo 'left out: the Python package and the agreement with scikit-learn need gcc and $(PYTHON)'; \
 	$(MAKE) --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) BENCHTIME=1x BENCHFLAGS=-short $$parts modules-test release-test tiers purego fuzz-smoke bench check-generated
@@ -233,6 +233,12 @@ agree: build ## compare kernel ridge with scikit-learn's (skips where that is ab
 
 BUNDLE ?= build/gpu
 STRIPPED := -trimpath -ldflags='-s -w'
+
+INTERPRETED ?= interpreted
+
+.PHONY: interpreted
+interpreted: ## run the whole suite of the CUDA backend with the shipped PTX in the interpreter (needs g++; 10 to 20 minutes)
+	$(GO) test -vet=off -timeout 60m ./cuda -run TestInterpretedPTX -args -interpret-all
 
 .PHONY: gpu-bundle
 gpu-bundle: ## make build/gpu: tests and benchmarks for a machine with a GPU and no Go

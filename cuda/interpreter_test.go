@@ -1,7 +1,9 @@
 package cuda
 
 import (
+	"flag"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"unsafe"
@@ -81,10 +83,15 @@ func interpret(t *testing.T, target int) *cudatest.Interpreter {
 // at returns what an address points to.
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
-// TestInterpretedPTX runs the PTX that is shipped: every device function of it, in a random
-// order of blocks and threads, gives the results of package ref or of package kernels within
-// the bounds of the suite, accesses only its memory, and has no race. The oldest target,
-// whose code differs, runs a part.
+var interpretAll = flag.Bool("interpret-all", false, "TestInterpretedPTX runs the whole suite of the backend")
+
+// TestInterpretedPTX runs the PTX that is shipped, with the blocks of each launch and the threads of
+// each block in a random order. It checks that every device function gives the results of package
+// ref or of package kernels within the bounds of the suite, although the approximate instructions
+// err by as much as NVIDIA's manual allows; that it accesses only its own memory; and that it has no
+// race. The code for the oldest target, which differs, runs only one test.
+//
+// Without -interpret-all it runs the tests of the suite that together run every function.
 func TestInterpretedPTX(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: interpreting takes a minute; package cudatest tests the interpreter")
@@ -96,11 +103,25 @@ func TestInterpretedPTX(t *testing.T) {
 	m := interpret(t, 90)
 	t.Run("suite", func(t *testing.T) {
 		some := regexp.MustCompile("^(AddDiag|ColAxpy|ColDot|Convert|FixedGram|FixedSymm|GramKernels|GramMul|PotrfExact|TrsmExact)$")
-		backendtest.Suite{LargeN: 70, Fewer: true, RequirePacked: true, Leave: func(test string) bool { return !some.MatchString(test) }, Open: func(t testing.TB, c backend.Config) backend.Device {
+		leave := func(test string) bool { return !some.MatchString(test) }
+		if *interpretAll { // a GPU has no workers, whose number these tests change
+			leave = func(test string) bool { return strings.HasSuffix(test, "Threads") }
+		}
+		backendtest.Suite{LargeN: 70, Fewer: true, RequirePacked: true, Leave: leave, Open: func(t testing.TB, c backend.Config) backend.Device {
 			dev, err := openAt(cudatest.DriverOnly, c)
 			return backendtest.Closed(t, dev, err)
 		}}.Run(t)
 	})
+	if *interpretAll {
+		t.Run("solver", func(t *testing.T) {
+			SmallCuts(t)
+			leave := func(test string) bool { return !concerned[cudatest.WithBlas].MatchString(test) }
+			backendtest.Suite{LargeN: 70, Fewer: true, RequirePacked: true, Leave: leave, Open: func(t testing.TB, c backend.Config) backend.Device {
+				dev, err := openAt(cudatest.WithSolver, c)
+				return backendtest.Closed(t, dev, err)
+			}}.Run(t)
+		})
+	}
 	t.Run("thin", TestThin)
 	t.Run("few features", TestFewFeatures)
 	t.Run("symmetric", TestSymmetricKernelProduct)
