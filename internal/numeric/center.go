@@ -110,23 +110,26 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 // Fill sets dst to the rows from, from+1, … of the part of h minus the center. If scaled is set,
 // each row is multiplied by √w. A nil center is 0.
 func (p Part) Fill(dst, h backend.Host[float64], c Center, from int, scaled bool) {
-	rows := func(first, last int) {
-		for i := first; i < last; i++ {
-			row, x := dst.Row(i), h.Row(p.Row(from+i))
-			if c == nil {
-				copy(row, x)
-			} else {
-				floats.SubTo(row, x, c[0])
-				floats.Sub(row, c[1])
-			}
-			if scaled && p.Weight != nil {
-				floats.Scale(math.Sqrt(p.Weight[from+i]), row)
-			}
-		}
-	}
 	if dst.Rows*dst.Cols < shared {
-		rows(0, dst.Rows)
+		p.fill(dst, h, c, from, scaled) // without a closure, which would be allocated for each row
 	} else {
-		run.Parallel(dst.Rows, rows)
+		run.Parallel(dst.Rows, func(first, last int) {
+			p.fill(dst.View(first, 0, last-first, dst.Cols), h, c, from+first, scaled)
+		})
+	}
+}
+
+func (p Part) fill(dst, h backend.Host[float64], c Center, from int, scaled bool) {
+	for i := range dst.Rows {
+		row, x := dst.Row(i), h.Row(p.Row(from+i))
+		if c == nil {
+			copy(row, x)
+		} else {
+			floats.SubTo(row, x, c[0])
+			floats.Sub(row, c[1])
+		}
+		if scaled && p.Weight != nil {
+			floats.Scale(math.Sqrt(p.Weight[from+i]), row)
+		}
 	}
 }
