@@ -116,11 +116,11 @@ var layers = []layer{
 	{folder: "internal/suggest", others: []string{"github.com/agnivade/levenshtein"}},
 	// uniseg gives the width of a character on a terminal.
 	{folder: "internal/texttable", ours: []string{"internal/message"}, others: []string{"github.com/rivo/uniseg"}},
-	// process reads the time and memory of the process, for reports.
+	// process reads the time and memory that the running process has used, for reports.
 	{folder: "internal/process"},
 	// precision lets tests choose a precision that otherwise the plan chooses.
 	{folder: "internal/precision"},
-	// required is for tests alone.
+	// required is imported only by tests.
 	{folder: "internal/required"},
 	// browser draws pages for tests.
 	{folder: "internal/browser", ours: []string{"internal/required"}},
@@ -260,7 +260,8 @@ var withoutExample = map[string]string{
 	"internal/bench/report": "what the command writes of bench",
 }
 
-// Every package that a program may import has an example with tested output.
+// TestPackagesHaveExamples checks that every package that a program may import has an example with
+// tested output.
 func TestPackagesHaveExamples(t *testing.T) {
 	for path, p := range list(t, "GOARCH=amd64") {
 		own := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
@@ -288,8 +289,8 @@ func TestPackagesHaveExamples(t *testing.T) {
 	}
 }
 
-// TestNoCgo reads every Go file, with any build tags. Only the C shared library imports C:
-// nothing can import it.
+// TestNoCgo reads every Go file, with any build tags. Only the C shared library, which no package
+// can import, may import C.
 func TestNoCgo(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -368,9 +369,10 @@ func TestPathOfAFit(t *testing.T) {
 	}
 }
 
-// TestModuleVersions: the separate modules in this repository require a version of the main
-// module that other programs can get, a tag or the pseudo-version of a commit, and here replace
-// it by the folder. Only .ci/run, which has the history, checks that the commit exists.
+// TestModuleVersions checks that the separate modules in this repository require a version of the
+// main module that other programs can download, a tag or the pseudo-version of a commit, and that a
+// replace directive selects the folder for builds in the repository. Only .ci/run, which has the
+// history, checks that the commit exists.
 func TestModuleVersions(t *testing.T) {
 	name := regexp.QuoteMeta(module)
 	require := regexp.MustCompile(`(?m)^\s*(?:require )?` + name + ` (v\S+)`)
@@ -405,8 +407,8 @@ func TestModuleVersions(t *testing.T) {
 	}
 }
 
-// TestEveryFunctionHasAnExample: each exported function and method of package mercer has an
-// example that is named after it and whose output is checked.
+// TestEveryFunctionHasAnExample checks that each exported function and method of package mercer has
+// an example that is named after it and whose output is checked.
 func TestEveryFunctionHasAnExample(t *testing.T) {
 	set := token.NewFileSet()
 	files := func(tests bool) (list []*ast.File) {
@@ -470,8 +472,8 @@ func TestEveryFunctionHasAnExample(t *testing.T) {
 	}
 }
 
-// shapeLimits are the size and the surface of the code. They may fall. A change that
-// raises one of them says in its commit what users gain for it.
+// shapeLimits are upper limits on the size of the code and on the number of its exported names. The
+// commit message of a change that raises a limit says what users gain.
 var shapeLimits = []struct {
 	measure string
 	limit   int
@@ -592,8 +594,7 @@ func isBLAS(name string) bool {
 	return regexp.MustCompile(`^([SD](ge|sy|tr|po)[a-z0-9]+|Gemm)$`).MatchString(name)
 }
 
-// TestShape fails if the size or the surface of the code exceeds its limit; `make shape` prints
-// them.
+// TestShape fails if a measure exceeds its limit in shapeLimits; `make shape` prints them.
 func TestShape(t *testing.T) {
 	count := shapeOf(t, ".")
 	for _, m := range shapeLimits {

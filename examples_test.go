@@ -166,7 +166,8 @@ func ExampleModel_Proba() {
 	// true true
 }
 
-// A machine for each pair of classes: its value is > 0 for the second of the pair.
+// The SVC has a machine for each pair of classes, whose value is > 0 for the second class of the
+// pair.
 func ExampleModel_Pairs() {
 	x, y := threeClasses()
 	m := must(mercer.Fit(context.Background(), learners.SVC{Kernel: kernels.Linear{}}, x, y, mercer.Options{}))
@@ -199,7 +200,8 @@ func ExampleModel_Std() {
 	// true
 }
 
-// Rounding and a solver that stops leave an error. Bound proves how small it is.
+// Rounding and the tolerance of the solver cause an error of the predictions. PredictBound proves a
+// bound on it.
 func ExampleModel_PredictBound() {
 	x, y := sine()
 	m := must(mercer.Fit(context.Background(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.01, Bound: true}, x, y, mercer.Options{}))
@@ -209,7 +211,7 @@ func ExampleModel_PredictBound() {
 	// true true <nil>
 }
 
-// The jackknife+ of kernel ridge regression holds nine new targets of ten.
+// The jackknife+ intervals of kernel ridge regression contain nine of ten new targets.
 func ExampleModel_Intervals() {
 	x, y := sine()
 	m := must(mercer.Fit(context.Background(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.01}, x, y, mercer.Options{}))
@@ -235,8 +237,8 @@ func ExampleModel_Prepare() {
 	// <nil>
 }
 
-// With a calibration on samples that were not in the fit, every learner has intervals,
-// at the cost of a prediction. Here half of the width is the largest of ten errors.
+// After a calibration on samples that were not in the fit, every learner has intervals, which take
+// no longer than predictions. Here half of the width is the largest of ten errors.
 func ExampleModel_Calibrate() {
 	ctx := context.Background()
 	m := line()
@@ -254,7 +256,8 @@ func ExampleModel_Calibrate() {
 	// 10.0 12.0 <nil>
 }
 
-// A set contains the classes whose score is good enough, including the predicted class.
+// A prediction set contains the predicted class and all classes whose score is within the
+// calibrated limit.
 func ExampleModel_Sets() {
 	ctx := context.Background()
 	x, y := mat.NewDense(20, 1, nil), mat.NewDense(20, 1, nil)
@@ -432,7 +435,7 @@ func ExampleModel_concurrent() {
 	// none is more than 0.01 off
 }
 
-// Fit a table, as mercer fit does, and predict rows with their intervals.
+// This example fits a table, as mercer fit does, and predicts rows with intervals.
 func ExampleFitTable_intervals() {
 	ctx := context.Background()
 	table, err := dataset.Read("docs/pictures/sinc.csv", nil)
@@ -473,7 +476,8 @@ func ExampleFit_progress() {
 	// <nil> 1
 }
 
-// A model that a program carries in itself or keeps in a database.
+// This example reads a model from memory, where a program may have embedded it or read it from a
+// database.
 func ExampleRead() {
 	var file bytes.Buffer
 	if err := line().Write(&file); err != nil {
@@ -486,7 +490,7 @@ func ExampleRead() {
 	// ridge
 }
 
-// Save a model and load it in another program, or in `mercer predict`.
+// This example saves a model and loads it, as another program or `mercer predict` can.
 func ExampleLoad() {
 	x, y := sine()
 	ctx := context.Background()
@@ -515,7 +519,7 @@ func ExampleLoad() {
 	// ridge true
 }
 
-// Solve (K + λI)α = y for a matrix of your own.
+// This example solves (K + λI)α = y for a given matrix K.
 func ExampleSolve() {
 	k := mat.NewSymDense(2, []float64{2, 1, 1, 2})
 	alpha, err := mercer.Solve(context.Background(), k, 1, mat.NewVecDense(2, []float64{4, 4}), mercer.Options{})
@@ -527,7 +531,7 @@ func ExampleSolve() {
 	// [1.000  1.000]
 }
 
-// Solve for a kernel, which need not be stored as a matrix.
+// This example solves (K + λI)α = y for a kernel; K need not be stored as a matrix.
 func ExampleSolveKernel() {
 	x, y := sine()
 	res, err := mercer.SolveKernel(context.Background(), kernels.Gaussian{Sigma: 1}, 1e-3, x, y, mercer.Options{})
@@ -539,7 +543,7 @@ func ExampleSolveKernel() {
 	// 100 true
 }
 
-// A factor is kept for many right-hand sides, and follows a window of samples.
+// A factor serves many right-hand sides, and can be updated for a moving window of samples.
 func ExampleFactor() {
 	ctx := context.Background()
 	x, y := sine()

@@ -24,9 +24,9 @@ import (
 // Options holds the optional arguments of a call. The zero value is a useful default. A call
 // returns an error for an option that it does not use.
 type Options struct {
-	// Device does the computation. nil selects a device shared by all such calls: the device named
-	// by the environment variable MERCER_DEVICE, or else the best available device. GPUs are
-	// available if the program imports package cuda.
+	// Device does the computation. nil selects the device that all calls without a Device share:
+	// the device named by the environment variable MERCER_DEVICE, or else the best available
+	// device. GPUs are available if the program imports package cuda.
 	Device backend.Device
 	// Objects is the kernel on the texts or trees of a column that FitTable's rules name as
 	// the whole input.
@@ -48,7 +48,7 @@ func (o Options) device() (backend.Device, error) {
 	return dev, nil
 }
 
-// only returns an error if an option is set that the call does not use.
+// only returns an error if an option is set that is not in used.
 func (o Options) only(call string, used ...string) error {
 	for _, option := range []struct {
 		name  string
@@ -74,7 +74,7 @@ type Learner[M learners.Model] interface {
 // features. All methods except Calibrate are safe for concurrent use. After Close, and for a nil or
 // zero Model, each method that can fail returns ErrClosed.
 type Model[M learners.Model] struct {
-	// Fitted is the model itself: its coefficients, its solver's report.
+	// Fitted is the model of package learners, with its coefficients and the report of its solver.
 	Fitted M
 
 	predictor *learners.Predictor
@@ -195,12 +195,12 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	return newModel(dev, fitted, modelfile.Bundle{Model: fitted, Encoder: e, Objects: trained})
 }
 
-// FitRows fits learners.NystromRidge, learners.FourierRidge or what MakeRows of a
-// learners.Description returns to samples that need not fit into memory: data is read in
-// passes, a block of rows at a time. A program implements solvers.Rows; learners.Rows makes
-// one of a file of a table, whose rules are kept with the model, as by FitTable. The samples
-// include their weights and keys. The options Device, Classes, Memory, Progress and
-// Checkpoint of o are used.
+// FitRows fits learners.NystromRidge, learners.FourierRidge or the result of MakeRows of a
+// learners.Description to samples that need not fit into memory: data is read in passes, a block of
+// rows at a time. data is an implementation of solvers.Rows by the program, or a learners.Rows that
+// reads the file of a table; the rules of the table then become part of the model, as with
+// FitTable. data includes the weights and keys of the samples. The options Device, Classes, Memory,
+// Progress and Checkpoint of o are used.
 func FitRows[M learners.Model](ctx context.Context, l interface {
 	FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o learners.Options) (M, error)
 }, data solvers.Rows, o Options) (*Model[M], error) {

@@ -89,7 +89,7 @@ func TestSolve(t *testing.T) {
 			t.Errorf("n = %d: K was changed", n)
 		}
 	}
-	// A part of a matrix, whose rows have gaps between them.
+	// k is a submatrix, whose rows are not contiguous in memory.
 	var k mat.SymDense
 	k.SymOuterK(1, normals(rng, 40, 40))
 	part := k.SliceSym(3, 23)
@@ -154,7 +154,7 @@ func TestSolveRefuses(t *testing.T) {
 	}
 }
 
-// TestLoadRefusesTables: a model of a table predicts from encoded features only.
+// TestLoadRefuses checks that Load returns an error for a file that does not exist.
 func TestLoadRefuses(t *testing.T) {
 	if _, err := mercer.Load(filepath.Join(t.TempDir(), "none"), mercer.Options{}); err == nil {
 		t.Error("a file that is not there was loaded")
@@ -197,7 +197,7 @@ func BenchmarkPredict(b *testing.B) {
 	})
 }
 
-// TestPredictRowAllocates: the memory that one prediction allocates does not grow with the
+// TestPredictRowAllocates checks that the memory allocated by one prediction does not grow with the
 // number of samples.
 func TestPredictRowAllocates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
@@ -220,9 +220,9 @@ func TestPredictRowAllocates(t *testing.T) {
 	}
 }
 
-// TestSVCKnowsProbabilitiesWhereAsked: without the field Probabilities, Proba of a
-// support vector machine returns an error that names the field. With the field, the rows
-// sum to 1 and the label is the most probable class, also after Save and Load.
+// TestSVCKnowsProbabilitiesWhereAsked checks that without the field Probabilities, Proba of a
+// support vector machine returns an error that names the field. With the field, the rows sum to 1
+// and the label is the most probable class, also after Save and Load.
 func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
 	x, y := mat.NewDense(30, 1, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
@@ -262,8 +262,8 @@ func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
 	}
 }
 
-// TestFitRows: samples that are read in passes give the same model as samples in memory, and
-// each option without effect is refused.
+// TestFitRows checks that samples that are read in passes give the same model as samples in memory,
+// and that each option without effect is an error.
 func TestFitRows(t *testing.T) {
 	x, y := mat.NewDense(40, 2, nil), mat.NewDense(40, 1, nil)
 	for i := range 40 {
@@ -296,7 +296,7 @@ func TestFitRows(t *testing.T) {
 	}
 }
 
-// TestLassoPath: if XᵀX = I, each weight is the element of Xᵀy moved by λ/2 toward 0.
+// TestLassoPath checks that each weight is the element of Xᵀy moved by λ/2 toward 0 if XᵀX = I.
 func TestLassoPath(t *testing.T) {
 	x, y := mat.NewDense(3, 3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}), mat.NewVecDense(3, []float64{3, -2, 0.5})
 	lambdas := []float64{8, 4, 2, 0.5}
@@ -340,8 +340,8 @@ func TestNeighborsOfAModel(t *testing.T) {
 	}
 }
 
-// TestPairsOfAModel: for samples at 0, 2 and 6, the machine of the pair at a and b is 2(x − (a
-// + b)/2)/(b − a).
+// TestPairsOfAModel checks that for samples at 0, 2 and 6 the decision value of the machine of the
+// pair at a and b is 2(x − (a + b)/2)/(b − a).
 func TestPairsOfAModel(t *testing.T) {
 	x := mat.NewDense(3, 1, []float64{0, 2, 6})
 	m, err := mercer.Fit(t.Context(), learners.SVC{Kernel: kernels.Linear{}, C: 100, Tol: 1e-9}, x, mat.NewDense(3, 1, []float64{0, 1, 2}), mercer.Options{})
@@ -362,8 +362,9 @@ func TestPairsOfAModel(t *testing.T) {
 	}
 }
 
-// TestGramMatrixEqualsItsPoints: the n×n matrix of a precomputed kernel gives the bits of its
-// points, in fits, predictions, cross-validation and tuning, also after the model was saved.
+// TestGramMatrixEqualsItsPoints checks that the n×n matrix of a precomputed kernel and the points
+// of gram give the same bits in fits, predictions, cross-validation and tuning, also after the
+// model was saved.
 func TestGramMatrixEqualsItsPoints(t *testing.T) {
 	const n, q = 24, 5
 	r := rand.New(rand.NewPCG(61, 1)) // seed 61, 1
@@ -486,9 +487,9 @@ func anyLearner[M learners.Model](t *testing.T, name string, l mercer.Learner[M]
 	}
 }
 
-// TestTableOfKernelValues: a table of texts and a table of their Gram matrix give the
-// predictions Σ_i α_i k(x_i, x) with (K + λI)α = y, also after the model was saved. k counts
-// the letters that two texts share.
+// TestTableOfKernelValues checks that a table of texts and a table of their Gram matrix give the
+// predictions Σ_i α_i k(x_i, x) with (K + λI)α = y, also after the model was saved. k counts the
+// letters that two texts share.
 func TestTableOfKernelValues(t *testing.T) {
 	k := mat.NewSymDense(3, []float64{1, 0, 1, 0, 1, 1, 1, 1, 2})
 	alpha, err := mercer.Solve(t.Context(), k, 0.5, mat.NewVecDense(3, []float64{1, -2, 3}), mercer.Options{})
@@ -541,7 +542,7 @@ func TestTableOfKernelValues(t *testing.T) {
 // opens.
 type gated struct {
 	backend.Device
-	gate    chan struct{} // closed: factorizations go on
+	gate    chan struct{} // factorizations continue after it is closed
 	begun   atomic.Int64
 	waiting atomic.Int64
 }

@@ -120,9 +120,9 @@ func TestDefaultKernel(t *testing.T) {
 	})
 }
 
-// TestScaleKernel: γ = 1/(2σ²) is scikit-learn's gamma="scale" of SVC, 1/(n_features·X.var()),
-// worked out by hand: the four entries of the features 0, 2 and 0, 4 have the mean 1.5 and the
-// variance 11/4.
+// TestScaleKernel checks that γ = 1/(2σ²) is scikit-learn's gamma="scale" of SVC,
+// 1/(n_features·X.var()), on an example computed by hand: the four entries of the features 0, 2 and
+// 0, 4 have the mean 1.5 and the variance 11/4.
 func TestScaleKernel(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		y := mat.NewVecDense(3, []float64{0, 1, 1})
@@ -190,7 +190,7 @@ func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device), except .
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) { f(t, open(t, backend.Config{})) }, except...)
 }
 
-// eachFastDevice is eachDevice without ref under -short.
+// eachFastDevice is eachDevice, but with -short it omits ref.
 func eachFastDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	if testing.Short() {
 		eachDevice(t, f, "ref")
@@ -199,7 +199,7 @@ func eachFastDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	}
 }
 
-// near requires |got − want| ≤ bound and returns the difference.
+// near reports an error unless |got − want| ≤ bound, and returns the difference.
 func near(t *testing.T, what string, got, want, bound float64) float64 {
 	t.Helper()
 	d := math.Abs(got - want)
@@ -214,8 +214,8 @@ func TestClosedForms(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		const bound = 16 * 0x1p-52 // a few rounding errors of numbers near 1
 
-		// y = x at −1, 0, 1 gives XᵀX = Xᵀy = 2, so w = 2/(2+λ); adding 7 to y
-		// and 100 to x changes b only.
+		// y = x at −1, 0, 1 gives XᵀX = Xᵀy = 2, so w = 2/(2+λ); adding 7 to y and 100 to x changes
+		// only b.
 		for _, method := range []solvers.Method{solvers.Primal, solvers.Dual} {
 			m, err := learners.Ridge{Lambda: 2, Method: method}.Fit(t.Context(), dev,
 				mat.NewDense(3, 1, []float64{99, 100, 101}), mat.NewDense(3, 1, []float64{6, 7, 8}), learners.Options{})
@@ -250,7 +250,7 @@ func TestClosedForms(t *testing.T) {
 }
 
 // TestPrimalIsDual checks that ridge by both methods, and kernel ridge with a linear kernel, give
-// the same function; features may be far from the origin.
+// the same function, also for features far from the origin.
 func TestPrimalIsDual(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y, weights := diabetes(t)
@@ -266,8 +266,8 @@ func TestPrimalIsDual(t *testing.T) {
 				}
 				models = append(models, m)
 			}
-			// Both matrices have the eigenvalues of XᵀWX + 1: at most their
-			// sum, 3·n·d with weights up to 3, against 1.
+			// Both matrices have the eigenvalues of XᵀWX + 1: the largest is at most their sum,
+			// 3·n·d with weights up to 3, and the smallest is at least 1.
 			bound := 3 * float64(n*d) * float64(n+d) * 0x1p-52 * mat.Norm(models[0].Coef(), 2)
 			worst := 0.0
 			for p := range d {

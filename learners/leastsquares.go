@@ -53,7 +53,7 @@ func (l *LeastSquares) parameters() []Parameter {
 // estimate of σ², and the likelihood at the σ² that maximizes it.
 type LeastSquares struct {
 	NoIntercept bool    // set b = 0; by default b is fitted
-	LMS         bool    // approximate the solution by the rule of Widrow and Hoff (1960), sample by sample
+	LMS         bool    // approximate the solution by the LMS rule of Widrow and Hoff (1960), with a step for each sample
 	Rate        float64 // step size of LMS; 0 is 1/max w_i(‖x_i‖² + 1)
 	Epochs      int     // epochs of LMS; 0 is 100
 }

@@ -13,10 +13,11 @@ type LinearModel struct {
 	penalty []float64 // λ of each output, either found or given
 }
 
-// Lambda returns λ of each output: for ridge-constrained the λ that meets the constraint.
+// Lambda returns the λ of each output. For ridge-constrained it is the λ whose solution satisfies
+// the constraint.
 func (m *LinearModel) Lambda() []float64 { return slices.Clone(m.penalty) }
 
-// Support returns the features whose weight of output j is not 0, counted from 0.
+// Support returns the indices, from 0, of the features whose weight for output j is not 0.
 func (m *LinearModel) Support(j int) []int {
 	var list []int
 	for p := range m.coef.Rows {
@@ -39,7 +40,7 @@ func newLinearModel(learner string, intercept bool, coef backend.Host[float64], 
 	return &LinearModel{linear{model{learner, facts}, coef, b}, intercept, penalty}
 }
 
-// warned adds the warnings of a fit that ended early to the facts; "" adds none.
+// warned adds a fact "warning" to facts for each of texts that is not "".
 func warned(facts []Fact, texts ...string) []Fact {
 	for _, text := range texts {
 		if text != "" {

@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLassoAgainstScikitLearn: equal weights, at λ = 2n·alpha and at the bound
-// θ = ‖w(λ)‖₁.
+// TestLassoAgainstScikitLearn checks that the weights at λ = 2n·alpha, and at the bound θ =
+// ‖w(λ)‖₁, equal scikit-learn's.
 func TestLassoAgainstScikitLearn(t *testing.T) {
 	x, y := table(t, true)
 	n, d := x.Dims()
@@ -59,9 +59,9 @@ for alpha in a["alphas"]:
 	})
 }
 
-// TestLassoOfIndicatorsAgainstScikitLearn: the objectives agree for many indicators, whose weights
-// are not unique. The duality gap bounds the distance to the minimum; both gaps are at most 1e-10
-// of ‖y − ȳ‖², the objective at w = 0.
+// TestLassoOfIndicatorsAgainstScikitLearn compares the objectives for many indicators, whose
+// weights are not unique. The duality gap bounds the distance to the minimum; both gaps are at most
+// 1e-10 of ‖y − ȳ‖², the objective at w = 0.
 func TestLassoOfIndicatorsAgainstScikitLearn(t *testing.T) {
 	const seed, n, columns, levels = 43, 400, 3, 60
 	t.Log("seed", seed)
@@ -114,8 +114,8 @@ for v in a["lambdas"]:
 	})
 }
 
-// TestBayesRidgeAgainstScikitLearn: compares weights, precisions, evidence and standard
-// deviations; both programs use flat priors of the precisions.
+// TestBayesRidgeAgainstScikitLearn compares weights, precisions, evidence and standard deviations;
+// both programs use flat priors of the precisions.
 func TestBayesRidgeAgainstScikitLearn(t *testing.T) {
 	for _, standard := range []bool{true, false} {
 		x, y := table(t, standard)
@@ -161,7 +161,7 @@ out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, wei
 	}
 }
 
-// TestLeastSquaresAgainstScikitLearn: the raw data, whose condition is 520.
+// TestLeastSquaresAgainstScikitLearn compares fits to raw data with the condition number 520.
 func TestLeastSquaresAgainstScikitLearn(t *testing.T) {
 	x, y := table(t, false)
 	n, d := x.Dims()

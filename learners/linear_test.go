@@ -34,7 +34,7 @@ func TestLeastSquares(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "least-squares", Fit: fitter(l.Fit), Unfitted: noLinear, Terms: linearTerms,
-				Condition: 1000, // the condition number for 30 standard normal samples, with a margin
+				Condition: 1000, // bounds the condition number for 30 standard normal samples
 			})
 		})
 	}
@@ -49,7 +49,7 @@ func TestRidgeConstrained(t *testing.T) {
 			}
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "ridge-constrained", Fit: fitter(l.Fit), Unfitted: noLinear, Terms: linearTerms,
-				Condition: 1e5, // ‖w‖² meets θ to 1e-10
+				Condition: 1e5, // ‖w‖² equals θ up to a relative error of 1e-10
 			})
 		})
 	}
@@ -88,15 +88,15 @@ func TestL0(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "l0", Fit: fitter(l.Fit), Unfitted: noLinear, Terms: linearTerms,
-				Condition: 1000, // the weights kept are those of least squares
+				Condition: 1000, // the nonzero weights are a least-squares solution
 			})
 		})
 	}
 }
 
-// TestMinimumNorm: for linearly dependent columns, w is the least-squares solution of minimum
-// norm: it is orthogonal to the known null space of x, and Xᵀ(y − Xw − b) = 0. The columns are
-// in units of 1e-6 to 1e6.
+// TestMinimumNorm checks that for linearly dependent columns w is the least-squares solution of
+// minimum norm: w is orthogonal to the known null space of x, and Xᵀ(y − Xw − b) = 0. The columns
+// are in units of 1e-6 to 1e6.
 func TestMinimumNorm(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 3")
@@ -198,8 +198,9 @@ func noGradient(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y 
 	}
 }
 
-// TestOneHotColumns: the indicators of a category sum to 1, the column of the intercept. The
-// fit is the same as with one level left out, and every linear learner converges.
+// TestOneHotColumns checks fits to the indicators of all levels of a category, whose sum is the
+// column of the intercept: the predictions are those without the indicator of one level, and every
+// linear learner converges.
 func TestOneHotColumns(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 23")
@@ -257,10 +258,10 @@ func TestOneHotColumns(t *testing.T) {
 	})
 }
 
-// TestIllConditionedPowers: a polynomial of degree 10 through 11 points, whose matrix has the
-// condition number 7e7, has no larger error than the forward error bound; a Cholesky
-// factorization of the normal equations had an error of 1e-3. The weights are compared with
-// those from which y was computed.
+// TestIllConditionedPowers checks that the error of a polynomial of degree 10 through 11 points,
+// whose matrix has the condition number 7e7, is at most the forward error bound. A Cholesky
+// factorization of the normal equations had an error of 1e-3. The weights are compared with those
+// from which y was computed.
 func TestIllConditionedPowers(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, d = 11, 10
@@ -322,7 +323,7 @@ func TestIllConditionedPowers(t *testing.T) {
 	})
 }
 
-// TestConstraint checks that ‖w‖² meets θ, and that w is the solution of ridge with the reported
+// TestConstraint checks that ‖w‖² equals θ, and that w is the solution of ridge with the reported
 // λ, also with fewer rows than features.
 func TestConstraint(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
@@ -345,7 +346,7 @@ func TestConstraint(t *testing.T) {
 				}
 			}
 		}
-		// ‖w‖² of least squares is 5.3e3 here: then the bound does not bind.
+		// ‖w‖² of least squares is 5.3e3, so that the constraint is not active.
 		m, err := learners.RidgeConstrained{Theta: 1e5}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil || m.Lambda()[0] != 0 {
 			t.Errorf("θ = 1e5: λ %v, %v", m.Lambda(), err)
@@ -374,9 +375,9 @@ func TestConstraint(t *testing.T) {
 			}
 		}
 		// The reported norm without the constraint is that of the least-squares solution of minimum
-		// norm, computed by QR here. Cases with fewer rows than features, and with dependent
-		// columns: a copied column, and the indicators of three categories, whose sum is the
-		// intercept's column.
+		// norm, computed by QR here. The cases have fewer rows than features, or dependent columns:
+		// a copied column, or the indicators of three categories, whose sum is the column of the
+		// intercept.
 		weights := slices.Repeat([]float64{2, 1, 0.5, 3}, 111)
 		for _, c := range []struct {
 			name   string
@@ -440,8 +441,8 @@ func TestConstraint(t *testing.T) {
 	})
 }
 
-// TestBayesRidgeClosedForm checks that the evidence is that of the n×n Gaussian, and that no
-// other variances have a larger evidence.
+// TestBayesRidgeClosedForm checks that the evidence is the density of the n-dimensional Gaussian
+// distribution of y, and that other variances have no larger evidence.
 func TestBayesRidgeClosedForm(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 5")
@@ -543,7 +544,7 @@ func TestLassoOptimality(t *testing.T) {
 				lambdas = append(lambdas, 0)
 			}
 			if d > 2048 && (testing.Short() || strings.HasPrefix(dev.Info().Device, "ref")) {
-				continue // takes seconds, and longer on device ref
+				continue // takes seconds, and on device ref even longer
 			}
 			if d > 2048 { // with 2100 features of standard deviation 1 and 12 samples, smaller values of λ have no effect
 				lambdas, tol = []float64{30, 100, 20}, 1e-7
@@ -569,8 +570,8 @@ func TestLassoOptimality(t *testing.T) {
 	})
 }
 
-// kkt requires x_pᵀ(y − f) = ±λ/2 where the weight is not 0, with its sign, and
-// within ±λ/2 elsewhere.
+// kkt checks that x_pᵀ(y − f) is λ/2 times the sign of w_p if w_p ≠ 0, and between −λ/2 and λ/2 if
+// w_p = 0.
 func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.Dense, lambda, tol float64) {
 	t.Helper()
 	n, d := x.Dims()
@@ -630,8 +631,8 @@ func TestLassoSettings(t *testing.T) {
 	}
 }
 
-// TestUnfinishedLasso: after too few iterations there is a model, a warning, and a
-// duality gap that bounds how far the objective is above its minimum.
+// TestUnfinishedLasso checks that a fit with too few iterations returns a model, a warning, and a
+// duality gap that bounds the distance of the objective from its minimum.
 func TestUnfinishedLasso(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := table(t, true)
@@ -663,7 +664,7 @@ func TestUnfinishedLasso(t *testing.T) {
 	})
 }
 
-// TestTargetsOutOfRange: targets whose squares overflow or underflow are an error that
+// TestTargetsOutOfRange checks that targets whose squares overflow or underflow give an error that
 // says to scale y.
 func TestTargetsOutOfRange(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
@@ -678,9 +679,9 @@ func TestTargetsOutOfRange(t *testing.T) {
 	}
 }
 
-// TestL0IsBestSubset: exhaustive search finds no subset of any size with a lower objective, for
-// strongly correlated columns, the indicators of a category with and without one level left
-// out, copied columns, and fewer rows than columns.
+// TestL0IsBestSubset checks by exhaustive search that no subset of the columns has a lower
+// objective than the fit, for strongly correlated columns, the indicators of a category with all
+// levels or all but one, copied columns, and fewer rows than columns.
 func TestL0IsBestSubset(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(40) {
@@ -703,7 +704,7 @@ func TestL0IsBestSubset(t *testing.T) {
 				}
 				x.Set(i, 4+i%3, 1)
 				y.Set(i, 0, y.At(i, 0)+5*x.At(i, 5))
-			case 2: // a copied column, and a sum of two
+			case 2: // a column that is a copy, and one that is the sum of two others
 				x.Set(i, 3, x.At(i, 0))
 				x.Set(i, 6, x.At(i, 1)+x.At(i, 2))
 			}
@@ -788,8 +789,8 @@ func squaresOf(x, y *mat.Dense, list []int) float64 {
 	return max(sum, 0)
 }
 
-// TestL0OfCategories: for a numeric column and a category of three levels, or of a hundred,
-// which are too many for the exact search, the error is as small as the noise of 0.1.
+// TestL0OfCategories checks that for a numeric column and a category of three levels, or of a
+// hundred, which are too many for the exact search, the error is as small as the noise of 0.1.
 func TestL0OfCategories(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(6) {
@@ -823,8 +824,8 @@ func TestL0OfCategories(t *testing.T) {
 	}
 }
 
-// TestL0Recovers: a sparse w is recovered for a given number of features and for a penalty,
-// with XᵀX and without. No support of the small problem has a lower objective.
+// TestL0Recovers checks that a sparse w is recovered for a given number of features and for a
+// penalty, with XᵀX and without. No support of the small problem has a lower objective.
 func TestL0Recovers(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 9")
@@ -859,10 +860,10 @@ func TestL0Recovers(t *testing.T) {
 	})
 }
 
-// TestL0EndsEarly: beyond 64 columns a fit of one step keeps the model of that step with
-// a warning. Its residual is orthogonal to the columns kept, and the warning states the
-// decrease of the objective from w = 0, which is computed here from the model alone. More steps
-// end without a warning, at a lower objective.
+// TestL0EndsEarly checks that with more than 64 columns a fit of one step returns the model of that
+// step with a warning. The residual is orthogonal to the columns with nonzero weights, and the
+// warning states the decrease of the objective from w = 0, which is computed here from the model
+// alone. More steps end without a warning, at a lower objective.
 func TestL0EndsEarly(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 41")
@@ -914,9 +915,9 @@ func TestL0EndsEarly(t *testing.T) {
 	})
 }
 
-// TestLassoBound: the w that minimizes ‖y − Xw‖² subject to ‖w‖₁ ≤ θ satisfies the bound, and
-// the conditions of Karush, Kuhn and Tucker at the λ of the model, which is 0 if the bound is
-// not active. For orthonormal columns the solution is known in closed form.
+// TestLassoBound checks that the w that minimizes ‖y − Xw‖² subject to ‖w‖₁ ≤ θ satisfies the
+// bound, and the conditions of Karush, Kuhn and Tucker at the λ of the model, which is 0 if the
+// bound is not active. For orthonormal columns the solution is known in closed form.
 func TestLassoBound(t *testing.T) {
 	const tol = 1e-12
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {

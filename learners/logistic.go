@@ -53,24 +53,24 @@ const (
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
-// which is n times the mean cross-entropy + (λ/2n)‖W‖². Two classes have one column, Pr(second |
-// x) = 1/(1 + e^−f), f = wᵀx + b; K classes have the softmax of K columns, Pr(c | x) = e^f_c /
-// Σ_j e^f_j, or with Reference K−1 columns and f_K = 0, Pr(c | x) = e^f_c/(1 + Σ_{j<K} e^f_j);
-// the form e^{−vᵀx}/(1 + Σ e^{−v_jᵀx}) has v = −w. The intercepts are not penalized. λ is 1/C of
-// scikit-learn.
+// which is n times (the mean cross-entropy + (λ/2n)‖W‖²). For two classes W has one column,
+// Pr(second | x) = 1/(1 + e^−f), f = wᵀx + b; for K classes Pr is the softmax of K columns, Pr(c |
+// x) = e^f_c / Σ_j e^f_j, or with Reference K−1 columns and f_K = 0, Pr(c | x) = e^f_c/(1 + Σ_{j<K}
+// e^f_j); the form e^{−vᵀx}/(1 + Σ e^{−v_jᵀx}) has v = −w. The intercepts are not penalized. λ is
+// 1/C for scikit-learn's C.
 //
-// With λ > 0 the minimum is unique, except that a constant may be added to all K intercepts: they
-// are chosen to sum to 0. With λ = 0 a minimum exists only if the classes cannot be separated;
-// otherwise Fit returns an error that says so, or with MaxIter the model at the end of the
-// iterations with the fact "warning". With λ = 0 it fits the K−1 columns of Reference, whose
+// With λ > 0 the minimum is unique, except that a constant may be added to all K intercepts, which
+// are therefore chosen to sum to 0. With λ = 0 a minimum exists only if the classes cannot be
+// separated; otherwise Fit returns an error that says so, or with MaxIter the model at the end of
+// the iterations with the fact "warning". With λ = 0 it fits the K−1 columns of Reference, whose
 // minimum is the same function.
 //
-// The fact "remaining decrease" estimates the fraction of the loss by which it may still
-// decrease: gᵀM⁻¹g/2 for the gradient g, where M is the Hessian for newton, mean(p(1−p))·XᵀX + λI
-// for lbfgs and gradient-descent up to 4096 features, and the diagonal of that for more features
-// and for sgd. It depends on the scale of a feature only through λ. If the solver ends before it
-// is at most Tol, the model is that of the last step, with the fact "warning". For nonlinear
-// boundaries see KernelLogistic.
+// The fact "remaining decrease" estimates the fraction by which the loss may still decrease:
+// gᵀM⁻¹g/2 for the gradient g, where M is the Hessian for newton, mean(p(1−p))·XᵀX + λI for lbfgs
+// and gradient-descent up to 4096 features, and the diagonal of that for more features and for sgd.
+// The estimate depends on the scale of a feature only through λ. If the solver ends before the
+// estimate is at most Tol, the model is that of the last step, with the fact "warning". For
+// nonlinear boundaries see KernelLogistic.
 type Logistic struct {
 	Lambda      float64 // ≥ 0
 	NoIntercept bool    // set b = 0; by default b is fitted without a penalty

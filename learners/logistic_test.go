@@ -94,14 +94,14 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 					t.Fatal(err)
 				}
 				loss := fact(t, m, "loss").(float64)
-				// With D = F(θ) − F* for the model's F, λ/2·‖w − w*‖² ≤ D as F is strongly
-				// convex in w, and Σ w_i KL(p*_i ‖ p_i) ≤ D, the Bregman divergence of the
-				// losses, so that |p_i − p*_i| ≤ √(D/2) (Pinsker; weights ≥ 1). The model's F
-				// may still fall by the fraction Tol, and each sum of n terms is rounded.
-				// scikit-learn's D is this plus the amount by which its F is larger.
+				// With D = F(θ) − F* for the model's F, λ/2·‖w − w*‖² ≤ D as F is strongly convex
+				// in w, and Σ w_i KL(p*_i ‖ p_i) ≤ D, the Bregman divergence of the losses, so that
+				// |p_i − p*_i| ≤ √(D/2) (Pinsker; weights ≥ 1). For Mercer, D is at most the
+				// fraction Tol of F plus the rounding error of a sum of n terms. scikit-learn's D
+				// is Mercer's D plus the difference of the two values of F.
 				ours := (1e-13 + float64(n)*0x1p-52) * loss
 				theirs := ours + math.Abs(want.Loss-loss)
-				near(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the square of its tolerance of the gradient, with a margin
+				near(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // above the square of scikit-learn's tolerance of the gradient
 				apart := math.Sqrt(2*ours/l.Lambda) + math.Sqrt(2*theirs/l.Lambda)
 				probable := math.Sqrt(ours/2) + math.Sqrt(theirs/2)
 				// b is f − wᵀx at the sample whose smallest probability is the largest: log p
@@ -195,7 +195,7 @@ func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 			if method := fact(t, m, "method"); method != test.method {
 				t.Errorf("%s was taken, not %s", method, test.method)
 			}
-			// The remaining decrease is an estimate; the test allows 1e-9.
+			// The remaining decrease is an estimate of 1e-9; the test allows ten times that.
 			if !(got <= least*(1+1e-8)) {
 				t.Errorf("loss %.12g, and %.12g of newton", got, least)
 			}
@@ -203,7 +203,8 @@ func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 	}
 }
 
-// TestLogisticClosedForms checks one sample of each class at ±1, and a single constant feature.
+// TestLogisticClosedForms checks the fit to one sample of each class at ±1, and the fit to a single
+// constant feature.
 func TestLogisticClosedForms(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		// By symmetry b = 0, and 2/(1+e^w) = λw: at w = 1 λ = 2/(1+e).
@@ -214,10 +215,10 @@ func TestLogisticClosedForms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			near(t, string(solver)+" w", m.Coef().At(0, 0), 1, 1e-6) // √ of the tolerance of the loss
+			near(t, string(solver)+" w", m.Coef().At(0, 0), 1, 1e-6) // the square root of the tolerance of the loss
 			near(t, string(solver)+" b", m.Intercept()[0], 0, 1e-6)
 		}
-		// If x is constant, the probabilities are the weighted shares of the classes, also
+		// If x is constant, the probabilities are the weighted frequencies of the classes, also
 		// without a penalty.
 		for _, reference := range []bool{false, true} {
 			m, err := learners.Logistic{Lambda: 1, Reference: reference, Tol: 1e-15}.Fit(t.Context(), dev,
@@ -311,7 +312,7 @@ func TestLogisticSGD(t *testing.T) {
 		}
 		got, want := fact(t, m, "loss").(float64), fact(t, exact, "loss").(float64)
 		t.Logf("batches of %d: loss %v, at the minimum %v", batch, got, want)
-		if got < want*(1-1e-9) || got > 1.1*want { // at 0 it is 500 ln 3, six times as much
+		if got < want*(1-1e-9) || got > 1.1*want { // the loss at W = 0 is 500 ln 3, six times as large
 			t.Errorf("batches of %d: loss %v, at the minimum %v", batch, got, want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // Options are arguments of every Fit besides the samples; the zero value suits most problems.
 type Options struct {
-	Weights  []float64              // of the samples; nil means all 1. A sample of weight 0 is left out
+	Weights  []float64              // of the samples; nil means all 1. A sample of weight 0 is omitted
 	Keys     []uint64               // keys of the samples, for learners that draw samples at random: see solvers.Block and dataset.Encoder.Keys; nil means keys computed from the numbers in x
 	Classes  []string               // names of the classes 0, 1, … of y; nil means that the values of y are the names
 	Memory   int64                  // bytes that may be taken on the device; 0 means all its free memory
@@ -73,7 +73,7 @@ type Describer interface {
 	Facts() []Fact
 }
 
-// Fact is a figure of a fit.
+// Fact is a named value that describes a fit.
 type Fact struct {
 	Name  string // in lower case, with spaces between words: "support vectors"
 	Value any    // an int, a float64, a string or a bool
@@ -114,8 +114,8 @@ func param[T any](s State, name string) (T, error) {
 	return t, nil
 }
 
-// array returns an array of finite numbers with the given shape; a negative
-// dimension allows any that is not 0.
+// array returns an array of finite numbers with the given shape; a negative dimension allows any
+// number except 0.
 func (s State) array(name string, rows, cols int) (backend.Host[float64], error) {
 	h, ok := s.Arrays[name]
 	if !ok {

@@ -15,8 +15,8 @@ type trainingSet struct {
 	kernel  kernels.Kernel
 	points  numeric.Points // the samples of weight > 0
 	weight  []float64
-	y       backend.Host[float64] // their targets, n×t, or 1 in the column of their class, n×K
-	classes Classes               // none for regression
+	y       backend.Host[float64] // their targets, n×t, or for classes n×K, with 1 in the column of the class of each sample and 0 elsewhere
+	classes Classes               // empty for regression
 }
 
 // decision converts n×K sums for classes, whose computation may have failed, to decision values.
@@ -73,8 +73,8 @@ func (f *fitting) trainingSet(task Task) trainingSet {
 	return r
 }
 
-// copied ends a fit that only keeps its samples. needed returns the bytes on the device for n
-// rows.
+// copied is the last step of a fit that only copies its samples. needed returns the bytes that n
+// rows take on the device.
 func (f *fitting) copied(needed func(n int) int64) {
 	if t := f.task(f.points.Rows, needed); t != nil {
 		f.fail(t.Step("copy", 1))

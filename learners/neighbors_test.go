@@ -64,7 +64,7 @@ func TestVoteByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		near(t, "vote", d.At(0, 0), -math.Exp(-0.75)+math.Exp(-0.25)-math.Exp(-2.25), 1e-15)
-		near(t, "vote", d.At(1, 0), -math.Exp(-2), 1e-15) // the other two cancel
+		near(t, "vote", d.At(1, 0), -math.Exp(-2), 1e-15) // the votes of the other two samples cancel
 		r, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: []float64{1, 3, 0}})
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestVoteByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		near(t, "mean", f.At(0, 0), (-math.Exp(-0.75)+3*math.Exp(-0.25))/(math.Exp(-0.75)+3*math.Exp(-0.25)), 1e-15)
-		// So far away that every value of k is 0 there is no mean.
+		// Row 2 is so far from all samples that every k is 0 and there is no mean.
 		if _, err := r.Predict(t.Context(), dev, mat.NewDense(2, 1, []float64{1, 1e4})); err == nil || !strings.Contains(err.Error(), "row 2: the values of the kernel sum to 0") {
 			t.Errorf("got %v", err)
 		}
@@ -172,10 +172,10 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 	})
 }
 
-// TestVoteDefaultWidth: the chosen width has a smaller leave-one-out error, computed by one fit
-// without each row, than the neighboring widths of the grid. If y is noise, the error on new
-// rows is no larger than that of the mean. It also resolves waves that are too short for the
-// median distance.
+// TestVoteDefaultWidth checks that the default sigma has a smaller leave-one-out error, computed by
+// one fit without each row, than the neighboring values of the grid. If y is noise, the error on
+// new rows is no larger than the error of the mean. For a wave that is shorter than the median
+// distance, the default sigma is small enough.
 func TestVoteDefaultWidth(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 60, 5
@@ -227,24 +227,24 @@ func TestVoteDefaultWidth(t *testing.T) {
 				t.Errorf("%s: sigma %v has %v, sigma %v has %v", name, sigma, chosen, other, looMSE(y, other))
 			}
 		}
-		// The leave-one-out error of the mean is (n/(n−1))² times the variance. At a width of 8
-		// median distances the weights differ from equal ones by less than 1/8² in the
-		// exponent, and so the error differs a little.
+		// The leave-one-out error of the mean is (n/(n−1))² times the variance. With a sigma of 8
+		// median distances the exponents of the weights are below 1/8², so that the error is
+		// slightly different.
 		if limit := variance * math.Pow(n/(n-1.), 2) * (1 + 2./64); chosen > limit {
 			t.Errorf("%s: %v, the mean has %v", name, chosen, limit)
 		}
 	}
-	// A mean over several wavelengths explains nothing; a mean over less than one must explain
-	// more than half of the variance.
+	// A mean over several wavelengths is nearly constant; a mean over less than one wavelength must
+	// explain more than half of the variance.
 	_, variance := stat.PopMeanVariance(mat.Col(nil, 0, waves), nil)
 	if got, old := looMSE(waves, sigmaOf(waves)), looMSE(waves, median); got > variance/2 || old < variance {
 		t.Errorf("waves: %v, at the median distance %v, variance %v", got, old, variance)
 	}
 }
 
-// TestNeighborsOfUnevenWeights: the neighbors are the nearest samples whose weights make k,
-// whatever the sizes of the weights and the order of the samples; 10¹⁶ + 3 is
-// rounded. The expected lists are sorted and summed here.
+// TestNeighborsOfUnevenWeights checks that the neighbors are the nearest samples whose weights sum
+// to k, for weights of any size, although a sum such as 10¹⁶ + 3 is rounded, and for any order of
+// the samples. The test sorts the samples and sums the weights itself.
 func TestNeighborsOfUnevenWeights(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(5, 6))

@@ -9,11 +9,12 @@ import (
 )
 
 // squaredNorm is the fact ‖w‖², or ‖f‖² of a function in the space of a kernel: the θ of the
-// constrained problem with the same solution. It belongs to the first output of a regression, or
-// is the sum over the functions of K classes.
+// constrained problem with the same solution. For a regression it is computed for the first output,
+// and for K classes it is the sum over their functions.
 const squaredNorm = "squared norm"
 
-// normFacts returns the fact ‖f‖² of a support vector machine and, if it is negative, the reason.
+// normFacts returns the fact ‖f‖² of a support vector machine and, if it is negative, a warning
+// with the reason.
 func normFacts(square float64) []Fact {
 	facts := []Fact{{squaredNorm, square}}
 	if square < 0 {

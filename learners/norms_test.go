@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// TestSquaredNorm: the fact is Σ_ij α_i α_j k(x_i, x_j) of the model's own centers and
-// coefficients, and ‖w‖² of linear models.
+// TestSquaredNorm checks that the fact is Σ_ij α_i α_j k(x_i, x_j) for the centers and coefficients
+// of the model, and ‖w‖² for a linear model.
 func TestSquaredNorm(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const sigma = 1.5
@@ -74,7 +74,8 @@ func TestSquaredNorm(t *testing.T) {
 	}
 }
 
-// norm returns Σ_ij α_i α_j exp(−‖x_i − x_j‖²/2σ²), and the same of absolute values.
+// norm returns Σ_ij α_i α_j exp(−‖x_i − x_j‖²/2σ²), and the sum of the absolute values of its
+// terms.
 func norm(x, alpha backend.Host[float64], sigma float64) (sum, size float64) {
 	for i := range x.Rows {
 		for j := range x.Rows {
@@ -90,9 +91,10 @@ func norm(x, alpha backend.Host[float64], sigma float64) (sum, size float64) {
 	return sum, size
 }
 
-// TestNoiseFacts: for y = (1, 3, 2, 5) at x = 1, …, 4, least squares has the slope 1.1, b = 0
-// and ‖r‖² = 2.7 by hand. So σ² = 2.7/2, and the log likelihood is the log density of the
-// residuals under N(0, 2.7/4). Ridge at λ = 0 agrees; with weights the noise is N(0, σ²/w_i).
+// TestNoiseFacts checks the facts for y = (1, 3, 2, 5) at x = 1, …, 4. The least-squares line has
+// the slope 1.1, b = 0 and ‖r‖² = 2.7. Therefore σ² = 2.7/2, and the log likelihood is the log
+// density of the residuals under N(0, 2.7/4). Ridge at λ = 0 agrees; with weights the noise is N(0,
+// σ²/w_i).
 func TestNoiseFacts(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(4, 1, []float64{1, 2, 3, 4}), mat.NewDense(4, 1, []float64{1, 3, 2, 5})

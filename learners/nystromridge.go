@@ -43,8 +43,8 @@ func (l *NystromRidge) parameters() []Parameter {
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ βᵀ k(c, c) β
 //
-// If every sample is a center it is KernelRidge. λ is unscaled; with Falkon's convention it is
-// λ_Falkon·n. The work grows with nM or nM², the memory with M².
+// If every sample is a center, f is the solution of KernelRidge. λ is unscaled; with Falkon's
+// convention it is λ_Falkon·n. The work grows with nM or nM², the memory with M².
 type NystromRidge struct {
 	Kernel      kernels.Kernel     // the default is that of KernelRidge
 	Lambda      float64            // ≥ 0
@@ -64,9 +64,9 @@ type NystromRidgeModel struct {
 	errorBound
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output separately. Those of a backend.CSR stay
-// sparse, and so do the centers. Without Options.Keys they are then not the centers of the same dense
-// samples, unless all samples are centers.
+// Fit fits the n×d samples x to the n×t targets y, each output separately. If x is a backend.CSR,
+// the samples and the centers are stored as sparse matrices. Without Options.Keys, a dense matrix
+// with the same elements gives other centers, unless all samples are centers.
 func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *NystromRidgeModel, err error) {
 	if s, err := sparseOf("x", x); err != nil || s != nil {
 		defer named(nystromRidgeName, l.parameters(), &m, &err)
@@ -86,15 +86,16 @@ func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	return l.FitRows(ctx, dev, data, o)
 }
 
-// FitRows is Fit for samples that are read in passes and need not fit into memory. The samples
-// include their weights and keys; those of o are ignored. mercer.FitRows calls it on the shared
-// device, and mercer fit --stream for a file.
+// FitRows is Fit for samples that are read in passes and need not fit into memory. data includes
+// the weights and keys of the samples; the weights and keys of o are ignored. mercer.FitRows and
+// mercer fit --stream call it.
 func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *NystromRidgeModel, err error) {
 	defer named(nystromRidgeName, l.parameters(), &m, &err)
 	return l.fit(ctx, dev, data, nil, o)
 }
 
-// fit fits the samples of data, or those of sparse, of which data has the row numbers.
+// fit fits the samples of data. If sparse is not nil, its rows are the samples, and data holds only
+// their row numbers.
 func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, sparse *backend.CSR[float64], o Options) (*NystromRidgeModel, error) {
 	if l.Bound && sparse != nil {
 		return nil, errors.New("bound: no bound is known for sparse samples: give dense ones")

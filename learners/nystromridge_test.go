@@ -41,7 +41,7 @@ func TestNystromRidge(t *testing.T) {
 				Fit:      fitter(l.Fit),
 				Unfitted: []learners.Model{&learners.NystromRidgeModel{}},
 				Terms:    nystromTerms,
-				// ‖K‖ ≤ 60 against λ, and squared by the normal equations.
+				// The condition number is ‖K‖/λ with ‖K‖ ≤ 60, and the normal equations square ‖K‖.
 				Condition: 60 * 60 / 0.5,
 			})
 		})
@@ -79,8 +79,8 @@ func wave(seed uint64, n, d int) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestNystromRidgeAgainstScikitLearn: Ridge on the features of Nystroem, at the
-// centers that Mercer chose, which are the same on every device.
+// TestNystromRidgeAgainstScikitLearn compares NystromRidge with scikit-learn's Ridge on the
+// features of Nystroem with Mercer's centers, which are the same on every device.
 func TestNystromRidgeAgainstScikitLearn(t *testing.T) {
 	const seed = 3
 	t.Log("seed", seed)
@@ -136,7 +136,7 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 	})
 }
 
-// file returns samples a few at a time.
+// file is a solvers.Rows that returns a few samples at a time.
 type file struct {
 	x, y *mat.Dense
 }
@@ -162,8 +162,8 @@ func (f file) Pass(ctx context.Context, _ bool, use func(solvers.Block) error) e
 	return nil
 }
 
-// Samples from a file give the same model as samples in memory, and without a kernel both
-// choose the same kernel.
+// TestFitRows checks that samples from a file give the same model as samples in memory, also with
+// the default kernel.
 func TestFitRows(t *testing.T) {
 	x, y := wave(1, 200, 3)
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {

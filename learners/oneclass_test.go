@@ -11,10 +11,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestOneClassKeepsNu: at most a share ν of the training samples has f < 0 (Schölkopf et
-// al. 2001, proposition 3), however small ν·n or the range of the kernel's values is, also for
+// TestOneClassKeepsNu checks that at most a fraction ν of the training samples has f < 0 (Schölkopf
+// et al. 2001, proposition 3), however small ν·n or the range of the kernel's values is, also for
 // equal rows and for weights, and for rows predicted together or one at a time. With ν = 1e-6
-// scikit-learn has all of 2000 rows outside (scikit-learn #4195).
+// scikit-learn's f is negative for all of 2000 rows (scikit-learn #4195).
 func TestOneClassKeepsNu(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 5
@@ -44,10 +44,10 @@ func TestOneClassKeepsNu(t *testing.T) {
 				kernels.Linear{}, kernels.Polynomial{Degree: 3, C: 1},
 			} {
 				if n > 1000 && k == (kernels.Polynomial{Degree: 3, C: 1}) {
-					continue // slow: its values are as large as 1e18
+					continue // the fit is slow, because the kernel has values as large as 1e18
 				}
 				if what == "equal" && k == nil {
-					continue // has no sigma
+					continue // the kernel has no sigma
 				}
 				for _, nu := range []float64{1e-6, 1e-3, 0.01, 0.05, 1. / 3, 0.5, 1} {
 					for _, w := range [][]float64{nil, weights} {

@@ -16,9 +16,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A degenerate table has a target that is constant, or orthogonal to every column of its
-// features up to rounding: the weights of linear regression are 0, and its intercept is the
-// mean.
+// A degenerate table has a target that is constant, or orthogonal to every column of its features
+// up to rounding, so that the weights of linear regression are 0 and the intercept is the mean.
 type degenerate struct {
 	name    string
 	x       *mat.Dense
@@ -28,11 +27,12 @@ type degenerate struct {
 
 func (d degenerate) targets() *mat.Dense { return mat.NewDense(len(d.y), 1, d.y) }
 
-// bound returns the largest difference between f(x_i) of a linear fit and the mean that rounding
-// explains. A solver of the normal equations may leave a residual of twice the rounding of XᵀWy,
-// 10√(n+d)·u‖W^½X‖‖W^½y‖. The columns of these X are orthogonal, of equal norms, so that ‖W^½X‖²
-// = dσ² of every singular value σ, and w is that residual over σ². A solver of (K + λW⁻¹)α = y
-// leaves r = tol‖y‖, and ‖K(K + λW⁻¹)⁻¹r‖ is at most √(max w/min w) times that.
+// bound returns the largest difference between the f(x_i) of a linear fit and the mean that
+// rounding errors may cause. The residual of a solution of the normal equations may be twice the
+// rounding error of XᵀWy, 10√(n+d)·u‖W^½X‖‖W^½y‖. The columns of these X are orthogonal, of equal
+// norms, so that ‖W^½X‖² = dσ² for the singular value σ, and w is this residual divided by σ². The
+// residual r of a solution of (K + λW⁻¹)α = y has the norm tol‖y‖, and ‖K(K + λW⁻¹)⁻¹r‖ is at most
+// √(max w/min w)‖r‖.
 func (d degenerate) bound(tol float64) float64 {
 	n, cols := d.x.Dims()
 	var features, targets, farthest float64
@@ -115,8 +115,8 @@ func orthogonalTables(r *rand.Rand) []degenerate {
 	return list
 }
 
-// linearLearners are the learners whose functions are linear, with parameters, and the relative
-// residual of K + λI that they are allowed, or 0 where they solve the normal equations.
+// linearLearners lists learners of linear functions with their parameters, and the tolerance of the
+// relative residual of (K + λI)α = y, or 0 for learners that solve the normal equations.
 var linearLearners = []struct {
 	name  string
 	given map[string]string
@@ -145,8 +145,8 @@ var linearLearners = []struct {
 	{"gaussian-process", map[string]string{"kernel": "linear()", "optimize": "false"}, 1e-8},
 }
 
-// TestOrthogonalTarget: a target orthogonal to every column up to rounding is fitted by
-// weights of 0 and the mean, as scikit-learn's Ridge does.
+// TestOrthogonalTarget checks that a target that is orthogonal to every column, up to rounding,
+// gives weights of 0 and the mean as intercept, as in scikit-learn's Ridge.
 func TestOrthogonalTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261125
@@ -192,8 +192,8 @@ func degenerateFit(t *testing.T, name string, given map[string]string, x, y mat.
 	return m
 }
 
-// TestOrthogonalTargetBesideGood: an orthogonal or constant target does not change the fit of
-// the other target.
+// TestOrthogonalTargetBesideGood checks that an orthogonal or constant target does not change the
+// fit of the other target.
 func TestOrthogonalTargetBesideGood(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261126
@@ -232,7 +232,7 @@ func TestOrthogonalTargetBesideGood(t *testing.T) {
 					total += w
 				}
 				want, f := 2*square/(square+1e-3), labels(t, dev, m, table.x)
-				bound := (1e-6 + 100*float64(n)*0x1p-52) * mat.Norm(y, 2) // the residual of the streams' default
+				bound := (1e-6 + 100*float64(n)*0x1p-52) * mat.Norm(y, 2) // the default tolerance of fits that read rows in passes
 				for i := range n {
 					if off := f.At(i, 1) - (1 + 2*mean/total + want*(table.x.At(i, 0)-mean/total)); !(math.Abs(off) <= bound) {
 						t.Errorf("%s %v, %s: row %d of the other target is off by %.3g, more than %.3g", l.name, given, table.name, i+1, off, bound)

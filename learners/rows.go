@@ -17,9 +17,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Rows returns the samples of a file, for learners with FitRows: features and targets as e
-// encodes them, and weights if e has a column of them. Each pass reads the file again. s must
-// have learned, so that the number of rows is known; e is usually the encoder it learned.
+// Rows returns the samples of a file, for learners with FitRows: features and targets as e encodes
+// them, and weights if e has a column of them. Each pass reads the file again. s must have learned,
+// so that the number of rows is known; e is usually the encoder that s learned.
 func Rows(s *dataset.Stream, e *dataset.Encoder) (solvers.Rows, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (r fileRows) blockRows() int {
 	return max(1, bytes/8/(r.d+r.t))
 }
 
-// dense returns m without a copy.
+// dense returns m as a backend.Host, which shares the memory of m.
 func dense(m *mat.Dense) backend.Host[float64] {
 	raw := m.RawMatrix()
 	return backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data}
@@ -84,7 +84,7 @@ func (d Description) ReadsRows() bool { return d.rows != nil }
 // Checkpoints reports whether the learner takes Options.Checkpoint.
 func (d Description) Checkpoints() bool { return d.checkpoints }
 
-// Traces reports whether a fit has epochs for Options.Trace, by one of its solvers at least.
+// Traces reports whether at least one solver of the learner calls Options.Trace.
 func (d Description) Traces() bool { return d.traces }
 
 // MakeRows is Make for samples that are read in passes: see Settings.RowsFitter.
@@ -200,8 +200,8 @@ func inMemory(dev backend.Device, learner string, x, y mat.Matrix, o Options) (d
 	return solvers.InMemory(hx, hy, o.Weights, o.Keys), nil
 }
 
-// kernelForRows is kernelFor for samples that are read in passes. It uses distinct rows, drawn
-// by seed. sparse is that of a solvers.NystromProblem.
+// kernelForRows is kernelFor for samples that are read in passes. It computes distances between
+// distinct rows, which seed selects. sparse is as in solvers.NystromProblem.
 func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, sparse *backend.CSR[float64], seed uint64) (kernels.Kernel, error) {
 	if k != nil {
 		return k, nil
@@ -221,5 +221,5 @@ func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, spa
 	return kernelFor(ctx, nil, solvers.NystromProblem{Sparse: sparse}.Points(some), nil, seed)
 }
 
-// copyOf returns a copy of h without gaps.
+// copyOf returns a copy of h with contiguous rows.
 func copyOf(h backend.Host[float64]) backend.Host[float64] { return dropZeroWeight(h, nil) }

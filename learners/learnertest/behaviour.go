@@ -96,7 +96,8 @@ func testMatrixKinds(c *cell) {
 	c.same("fitted to a column of y", c.values(c.fit(x, y.ColView(0), learners.Options{}), x), one)
 }
 
-// testInputsStay checks that arguments, including the gaps between rows, are not modified.
+// testInputsStay checks that the arguments of Fit and Predict, including the gaps between rows, are
+// not modified.
 func testInputsStay(c *cell) {
 	x, y := c.data()
 	end := 5 + c.targets()
@@ -222,7 +223,7 @@ func testWeights(c *cell) {
 		c.testSteps(x, y)
 		return
 	}
-	if c.Task == learners.Regression { // a target of weight 0 must not matter
+	if c.Task == learners.Regression { // the target of a sample of weight 0 must have no effect
 		for j := range c.targets() {
 			y.Set(0, j, 1e6)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // testPredictor checks that a Predictor predicts like its model, for whole tables and row by row,
-// from several goroutines, and refuses the same inputs.
+// from several goroutines, and that both return errors for the same inputs.
 func testPredictor(c *cell) {
 	x, y := c.data()
 	m := c.fit(x, y, learners.Options{})

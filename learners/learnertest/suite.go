@@ -1,5 +1,5 @@
-// Package learnertest is the suite that every learner passes: the promises of Fit and Predict
-// that do not depend on the model. The test of a learner is
+// Package learnertest is the test suite of every learner. It tests the properties of Fit and
+// Predict that do not depend on the kind of model. The test of a learner is
 //
 //	func TestRidge(t *testing.T) {
 //		learnertest.Run(t, learnertest.Suite{Learner: "ridge", Fit: …})
@@ -28,8 +28,7 @@ type Suite struct {
 	Learner string        // its name, as returned by Model.Learner
 	Task    learners.Task // zero means learners.Regression
 	Fit     learners.Fitter
-	// Unfitted are models that were not made by Fit, of the type that Fit returns: its zero
-	// value.
+	// Unfitted holds the zero value of the type that Fit returns.
 	Unfitted []learners.Model
 
 	Single     bool // for regression: it accepts only one target
@@ -43,8 +42,8 @@ type Suite struct {
 	Terms func(m learners.Model, x []float64, j int) (sum float64, n int)
 	// Condition bounds the condition number of the system that Fit solves for 30 samples of 3
 	// standard normal features. It multiplies the rounding errors in the difference of two
-	// solutions of the same problem. For an iterative learner it is its tolerance divided by
-	// 1e-13.
+	// solutions of the same problem. For an iterative learner, Condition is the tolerance of the
+	// learner divided by 1e-13.
 	Condition float64
 	Seed      uint64 // for all random numbers; 0 is 1
 }
@@ -175,8 +174,8 @@ func (c *cell) predict(m learners.Model, x mat.Matrix) *mat.Dense {
 	return f
 }
 
-// values returns the numbers that a prediction follows from: the decision values of a classifier,
-// from which the labels must follow, or for svc from the probabilities.
+// values returns the predictions of a regression and the decision values of a classifier. It checks
+// that these values, or the probabilities of an svc that has them, determine the labels.
 func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
 	c.Helper()
 	f := c.predict(m, x)
@@ -229,7 +228,7 @@ func (c *cell) nothingLeft() {
 	}
 }
 
-// refused requires a one-line error that begins with the learner's name and contains want.
+// refused checks that err is one line that begins with the learner's name and contains want.
 func (c *cell) refused(err error, want string) {
 	c.Helper()
 	if err == nil {
@@ -243,13 +242,13 @@ func (c *cell) refused(err error, want string) {
 	c.nothingLeft()
 }
 
-// same requires equal bits.
+// same checks that got and want have equal bits.
 func (c *cell) same(what string, got, want mat.Matrix) {
 	c.Helper()
 	c.near(what, got, want, func(int, int) float64 { return 0 })
 }
 
-// near requires |got − want| ≤ bound(i, j).
+// near checks that |got − want| ≤ bound(i, j).
 func (c *cell) near(what string, got, want mat.Matrix, bound func(i, j int) float64) {
 	c.Helper()
 	r, t := want.Dims()
@@ -284,7 +283,7 @@ func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	}
 }
 
-// solved bounds the difference of predictions after two ways to solve the same system: the
+// solved bounds the difference between the predictions of two solutions of the same system by the
 // rounding error times the condition number.
 func (c *cell) solved(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	bound := c.rounding(m, x)

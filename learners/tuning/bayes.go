@@ -10,10 +10,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// bayes is Bayesian search (Jones, Schonlau and Welch 1998). It models the logarithm of the
-// score, as a function of the logarithms of the factors, by a Gaussian process fitted to the
-// trials so far. The next trial is the point with the largest expected improvement on the best
-// trial. The first trials are the start and points of a Halton sequence, which are spread evenly.
+// bayes is Bayesian search (Jones, Schonlau and Welch 1998). It models the logarithm of the score,
+// as a function of the logarithms of the factors, by a Gaussian process fitted to the earlier
+// trials. The next trial is the point with the largest expected improvement on the best trial. The
+// first trials are the start and points of a Halton sequence, which are spread evenly.
 func (s *search) bayes() error {
 	dims := len(s.space.vary)
 	s.planned = s.steps(10 + 10*dims)
@@ -52,8 +52,8 @@ func (s *search) bayes() error {
 }
 
 // promising returns the point with the largest expected improvement, among 2,000 random points,
-// half of them near the best point. The expected improvement of a normal variable of mean μ and
-// deviation σ on the value f is σ(zΦ(z) + φ(z)), z = (f − μ)/σ.
+// half of them near the best point. The expected improvement on the value f by a normal variable of
+// mean μ and standard deviation σ is σ(zΦ(z) + φ(z)), z = (f − μ)/σ.
 func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, dims int) ([]float64, error) {
 	random := func() []float64 {
 		u := make([]float64, dims)
@@ -119,8 +119,9 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 	return ask.RawRowView(choice), nil
 }
 
-// instead returns a random point if the Gaussian process of the scores cannot be fitted: all
-// scores are equal, or rounding errors dominate its matrix. A canceled context ends the search.
+// instead returns a random point if the Gaussian process of the scores cannot be fitted, because
+// all scores are equal or rounding errors dominate its matrix. If the context is canceled, it
+// returns err.
 func (s *search) instead(u []float64, err error) ([]float64, error) {
 	if s.ctx.Err() != nil {
 		return nil, err
@@ -128,8 +129,8 @@ func (s *search) instead(u []float64, err error) ([]float64, error) {
 	return u, nil
 }
 
-// flat returns the logarithm of a squared error, so that large scores do not hide the differences
-// between small scores. It does not change a score of the criterion Evidence.
+// flat returns the logarithm of a score that is a squared error, so that large scores do not hide
+// the differences between small scores. It does not change a score of the criterion Evidence.
 func (s *search) flat(score float64) float64 {
 	if s.par.Criterion == Evidence {
 		return score

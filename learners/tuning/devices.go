@@ -23,12 +23,12 @@ func parts(n int, whole func(solvers.Progress)) (report func(i int) func(solvers
 
 // job holds the devices that compute a score.
 type job struct {
-	devices []backend.Device // the first one, or all of them if the score has parts
+	devices []backend.Device // one device, or all devices if the score has parts
 	inside  func(solvers.Progress)
 }
 
-// tryAll scores kernels for all λ, several kernels at once if there are devices for it; a kernel
-// without a score has +Inf.
+// tryAll scores kernels for all λ, on several devices at once if there are several. The score of a
+// kernel that cannot be scored is +Inf.
 func (s *search) tryAll(list [][]float64) ([]float64, error) {
 	trials, lasts := make([]Trial, len(list)), make([]error, len(list))
 	one := func(x []float64, j job) (t Trial, last, err error) {

@@ -13,7 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Several devices find the same bits as one, and all of them are used.
+// TestDevices checks that a search on several devices has the bits of a search on one device, and
+// that it uses all devices.
 func TestDevices(t *testing.T) {
 	p := wave(t, 60, 1)
 	one := device(t, "ref")

@@ -1,9 +1,8 @@
 // Package tuning searches the parameters of a kernel and the λ of kernel ridge
 // regression.
 //
-// A Search tries kernels, some of whose parameters vary on logarithmic scales,
-// and for each kernel a whole path of λ (solvers.Path), which costs a few
-// times as much as one fit:
+// A Search tries kernels, some of whose parameters vary on logarithmic scales, and for each kernel
+// a whole path of λ (solvers.Path), which takes a few times as long as one fit:
 //
 //	search.go    Search, its parameters and result
 //	space.go     which parameters vary, and how far
@@ -14,8 +13,8 @@
 //	bayes.go     a factor for each parameter: Bayesian search
 //	gradient.go  a factor for each, by the likelihood and its derivatives
 //
-// Any other learner is tuned by a SearchGrid of its parameters and of kernels, each point of
-// which is fitted without each fold:
+// Any other learner is tuned by SearchGrid, which fits each point of a grid of parameters and
+// kernels by cross-validation:
 //
 //	grid.go      SearchGrid, its axes and settings
 package tuning

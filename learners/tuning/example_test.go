@@ -13,10 +13,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Choose C of a support vector machine and its kernel on five folds.
+// This example chooses C and the kernel of a support vector machine by five-fold cross-validation.
 func ExampleSearchGrid() {
 	x, y := mat.NewDense(40, 1, nil), mat.NewDense(40, 1, nil)
-	for i := range 40 { // two classes in turns of ten
+	for i := range 40 { // alternately ten samples of each of two classes
 		x.Set(i, 0, float64(i))
 		y.Set(i, 0, float64(i/10%2))
 	}

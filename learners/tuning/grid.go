@@ -31,9 +31,9 @@ const GridSteps = 7
 type GridParams struct {
 	Learner string        // the name of the learner
 	Task    learners.Task // "" means the first of its tasks
-	// Axes are parameters of the learner with the values to try; the last one varies fastest.
-	// The learner's own grid, Description.Grid, is added unless an axis has its parameter or
-	// one that excludes it.
+	// Axes are parameters of the learner with the values to try; the last one varies fastest. The
+	// learner's own grid, Description.Grid, is added unless an axis has the parameter of this grid
+	// or one that excludes it.
 	Axes []Axis
 	// Kernel is the kernel whose parameters vary, by Vary, Reach and Steps as in Params, but with
 	// GridSteps steps by default. nil means the Gaussian of the median distance, or no kernel if
@@ -42,15 +42,16 @@ type GridParams struct {
 	Vary   []string
 	Reach  float64
 	Steps  int
-	// Criterion is KFold, the default, or Evidence, for learners that report one.
+	// Criterion is KFold, the default, or Evidence, for learners whose models report the log
+	// evidence.
 	Criterion Criterion
-	Folds     int    // for KFold; 0 is 5. Every fold has the same share of each class
+	Folds     int    // for KFold; 0 is 5. Every class has the same frequency in all folds
 	Seed      uint64 // for the folds, and for learners that draw random numbers
 }
 
-// Axis is a parameter of a learner with the values to try, as texts for Description.Make. A
-// number before × is multiplied by one that depends on the data: for lasso the smallest λ at
-// which all weights are 0, otherwise the variance of the target.
+// Axis is a parameter of a learner with the values to try, as texts for Description.Make. V× means
+// V times a scale of the data: for lasso the smallest λ at which all weights are 0, for other
+// learners the variance of the target.
 type Axis struct {
 	Parameter string
 	Values    []string
@@ -62,8 +63,8 @@ type Setting struct {
 	// Score is the root-mean-square error on the folds, the fraction of samples whose class is
 	// wrong, or −log p of a sample. It is +Inf if Err is set.
 	Score   float64
-	SD      float64 // standard deviation of the scores of the folds
-	Seconds float64 // time of all its fits
+	SD      float64 // standard deviation of the scores over the folds
+	Seconds float64 // seconds that all its fits took
 	Err     error
 
 	fit            learners.Fitter
@@ -78,9 +79,10 @@ func (s Setting) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o
 	return s.fit(ctx, dev, x, y, o)
 }
 
-// SearchGrid fits each point of a grid without each fold and scores it on the fold; results are
-// in the order of the points. The fits share the devices of r, or the threads of its only device.
-// Weights also apply to the scores. A point that cannot be fitted has its error in Err.
+// SearchGrid scores each point of a grid by cross-validation: it fits the point to the other folds
+// and scores it on each fold. Results are in the order of the points. The fits run concurrently on
+// the devices of r, or on the threads of its only device. The weights of the samples also apply to
+// the scores. If a point cannot be fitted, its Err is set.
 func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setting, error) {
 	d, err := learners.Find(par.Learner)
 	if err != nil {
@@ -197,7 +199,7 @@ func (par GridParams) settings(ctx context.Context, d learners.Description, all 
 	return settings, nil
 }
 
-// axes returns the axes of the caller, and the grid of the learner unless an axis replaces it.
+// axes returns par.Axes, and the grid of the learner unless an axis replaces it.
 func (par GridParams) axes(d learners.Description) []Axis {
 	name, list, ok := strings.Cut(d.Grid, "=")
 	// These parameters exclude each other: λ and θ of lasso, C and λ of support vector machines,
@@ -212,7 +214,7 @@ func (par GridParams) axes(d learners.Description) []Axis {
 	return append(slices.Clone(par.Axes), Axis{name, strings.Split(list, ",")})
 }
 
-// scaleOf returns the factor for numbers before ×; see Axis.
+// scaleOf returns the scale that V× multiplies by V; see Axis.
 func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float64, err error) {
 	y := all.Train.Y
 	if par.Task == learners.Classification {
@@ -306,7 +308,7 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 	if err := par.fitAll(ctx, shared, fits, splits); err != nil {
 		return err
 	}
-	if len(devices) > len(r.Devices) { // a fit that exceeds its share of the memory runs alone
+	if len(devices) > len(r.Devices) { // a fit that exceeds its part of the memory runs alone
 		left := slices.DeleteFunc(slices.Clone(fits), func(f *gridFit) bool {
 			return !errors.Is(f.err, backend.ErrMemory) && !errors.As(f.err, new(*solvers.BudgetError))
 		})
@@ -431,7 +433,7 @@ func BestSetting(settings []Setting) (best int, err error) {
 	return 0, fmt.Errorf("no setting of the grid can be fitted: %w", cmp.Or(err, errors.New("no setting has a score")))
 }
 
-// EvidenceOf returns the log evidence in a model's facts.
+// EvidenceOf returns the log evidence from the facts of m, and whether they contain it.
 func EvidenceOf(m learners.Model) (float64, bool) {
 	if d, ok := m.(learners.Describer); ok && !numeric.IsNil(m) {
 		for _, fact := range d.Facts() {

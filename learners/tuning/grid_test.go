@@ -15,7 +15,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// gridData returns points on a line with noise, whether each is above the middle, and weights.
+// gridData returns points on a line with noisy targets, or with the classes below and above the
+// middle, and weights.
 func gridData(classes bool, weights []float64) validate.Samples {
 	const n = 24
 	rng := rand.New(rand.NewPCG(9, 9))
@@ -31,8 +32,9 @@ func gridData(classes bool, weights []float64) validate.Samples {
 	return s
 }
 
-// TestGridScoresAreThoseOfTheFolds: the score of a setting is the error over the samples of all
-// folds, each predicted without its fold, and the points are in the order of the axes.
+// TestGridScoresAreThoseOfTheFolds checks that the score of a setting is the error over all
+// samples, each predicted by a fit without its fold, and that the points are in the order of the
+// axes.
 func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	weights := make([]float64, 24)
@@ -111,7 +113,7 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 			if !c.classes {
 				want = math.Sqrt(want)
 			}
-			// The fits are the same; the sums of 24 terms have another order.
+			// Both fits have equal bits, but the sums of 24 terms are computed in another order.
 			if math.Abs(s.Score-want) > 24*0x1p-52*want {
 				t.Errorf("%s: setting %d: %v, want %v", c.learner, i+1, s.Score, want)
 			}
@@ -119,8 +121,9 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 	}
 }
 
-// TestGridOfALearner: without axes the grid is the learner's own: its kernel starts at the
-// median distance, and the first λ of lasso is the smallest at which all weights are 0.
+// TestGridOfALearner checks that without axes the grid is the default grid of the learner: its
+// kernel starts at the median distance, and the first λ of lasso is the smallest at which all
+// weights are 0.
 func TestGridOfALearner(t *testing.T) {
 	r := validate.Runner{Data: gridData(false, nil), Devices: []backend.Device{backendtest.Device(t, "ref")}}
 	settings, err := tuning.SearchGrid(t.Context(), r, tuning.GridParams{Learner: "svr", Steps: 3, Folds: 3})

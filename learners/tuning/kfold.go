@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// folds computes the score by k folds: each fold is held out once from a path through the others.
-// A λ needs a solution without every fold.
+// folds computes the scores by k-fold cross-validation: for each fold, it solves a path of λ on the
+// samples of the other folds. A λ has a score only if it has a solution for every fold.
 func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	var live []int
 	for i := range p.Y.Rows {

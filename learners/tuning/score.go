@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// closer is the number of λ that are tried between the neighbors of the best λ.
+// closer is the number of additional λ that are tried between the neighbors of the best λ.
 const closer = 6
 
 // score scores one kernel for all λ.
@@ -77,7 +77,7 @@ func (s *search) samples() float64 {
 }
 
 // between returns λ between the neighbors of the best point, equally spaced by their logarithms,
-// without λ that were tried before. It returns none if the best λ is 0 or has no neighbor.
+// without λ that were tried before. It returns nil if the best λ is 0 or has no neighbor.
 func between(points []Point) []float64 {
 	best := -1
 	for i, p := range points {
@@ -98,7 +98,7 @@ func between(points []Point) []float64 {
 	return list
 }
 
-// rowsOf returns a copy of some rows.
+// rowsOf returns a copy of the given rows of h.
 func rowsOf(h backend.Host[float64], rows []int) backend.Host[float64] {
 	part := backend.NewHost[float64](len(rows), h.Cols)
 	for i, r := range rows {

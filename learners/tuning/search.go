@@ -35,8 +35,8 @@ type Strategy string
 const (
 	Grid     Strategy = "grid"     // one common factor for all parameters, equally spaced
 	Golden   Strategy = "golden"   // one common factor, by a golden section after a coarse grid
-	Bayes    Strategy = "bayes"    // a factor for each, where a Gaussian process expects the largest improvement
-	Gradient Strategy = "gradient" // a factor for each, by derivatives; Evidence only
+	Bayes    Strategy = "bayes"    // a factor for each parameter, where a Gaussian process expects the largest improvement
+	Gradient Strategy = "gradient" // a factor for each parameter, by derivatives; for Evidence only
 )
 
 // Strategies lists the strategies, the default first.
@@ -47,24 +47,25 @@ type Params struct {
 	Criterion Criterion // "": LeaveOneOut
 	Strategy  Strategy  // "": Grid
 	// Vary names the parameters that vary, by their names in kernels.Params; nil means the length
-	// scales, empty means none. Gradient varies all and refuses a list.
+	// scales, empty means none. Gradient varies all parameters, and a list is an error.
 	Vary []string
-	// Reach is the largest factor by which a parameter may differ from its start; 0 is 30.
-	// Gradient refuses it, because it has its own limit.
+	// Reach is the largest factor by which a parameter may differ from its start; 0 is 30. It is an
+	// error for Gradient, which has its own limit.
 	Reach float64
-	// Steps is the number of kernels to try; 0 is 15, or with Bayes 10 plus 10 for each
-	// parameter. Gradient refuses it.
+	// Steps is the number of kernels to try; 0 is 15, or with Bayes 10 plus 10 for each parameter.
+	// It is an error for Gradient.
 	Steps int
-	// Lambdas are the only λ that are tried with each kernel; nil means two per decade from 1e-8
-	// to 1e3 times the mean of k(x, x) and then, except with KFold, more λ near the best one.
-	// Gradient refuses them.
+	// Lambdas are the only λ that are tried with each kernel; nil means two per decade from 1e-8 to
+	// 1e3 times the mean of k(x, x) and then, except with KFold, more λ near the best λ. They are
+	// an error for Gradient.
 	Lambdas  []float64
-	Folds    int    // for KFold, other criteria refuse it; 0 is 5
+	Folds    int    // for KFold, an error for other criteria; 0 is 5
 	Seed     uint64 // for folds and random starts
 	Memory   int64  // bytes that may be taken on the device; 0 means all its free memory
 	Progress func(solvers.Progress)
-	// Devices share the work with the device of Search: each fits kernels of a grid, or folds.
-	// The result does not depend on their number if all are of one kind.
+	// Devices compute scores concurrently with the device of Search: each fits some kernels of a
+	// grid, or some folds. If all devices are of the same kind, the result does not depend on their
+	// number.
 	Devices []backend.Device
 }
 
@@ -78,7 +79,7 @@ type Point struct {
 // Trial is a kernel that was tried.
 type Trial struct {
 	Kernel kernels.Kernel
-	// Factors are the factors of the parameters: one common factor, or one for each.
+	// Factors holds one common factor of all parameters, or a factor for each parameter.
 	Factors []float64
 	Points  []Point // in the order of increasing λ
 	Seconds float64
@@ -121,10 +122,10 @@ func (r *Result) best() Trial {
 	return r.Trials[r.Best]
 }
 
-// FirstFit calls fit with the kernels and λ that have a score, the best first, until fit returns
-// nil; that point becomes the best one of r. If the error says that rounding or the range of
-// float64 leaves no solution, it is kept in the point's Err, and the next point is tried. Any
-// other error is returned at once. If no point can be fitted, the error for the best point is
+// FirstFit calls fit with the kernels and λ that have a score, in the order of their scores, until
+// fit returns nil; this point becomes the best point of r. If the error says that rounding or the
+// range of float64 leaves no solution, it is kept in the point's Err, and the next point is tried.
+// Any other error is returned at once. If no point can be fitted, the error for the best point is
 // returned.
 func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) error {
 	if r == nil || len(r.Trials) == 0 {
@@ -163,11 +164,11 @@ func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) erro
 	return err
 }
 
-// Search finds the kernel and the λ with the best score for p, starting at p.Kernel; only
-// Gradient uses p.Lambda, as its start. Weights also apply to the scores. A λ that is too small
-// for a kernel is skipped, and so is a kernel if all of its λ are skipped; if nothing remains,
-// the error is that of the last one. A score does not guarantee that a fit reaches its
-// tolerance: FirstFit takes the best point that can be fitted.
+// Search finds the kernel and the λ with the best score for p, starting at p.Kernel; only Gradient
+// uses p.Lambda, as its start. Weights also apply to the scores. A λ that is too small for a kernel
+// is skipped, and so is a kernel if all of its λ are skipped; if all kernels are skipped, the error
+// is that of the last kernel. A score does not guarantee that a fit reaches its tolerance: FirstFit
+// takes the best point that can be fitted.
 func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) (*Result, error) {
 	par, err := par.complete()
 	if err != nil {
