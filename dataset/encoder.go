@@ -48,7 +48,7 @@ type Encoder struct {
 	Labels        []string `json:"labels,omitempty"` // the classes of the only target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
 	RefuseUnknown bool     `json:"refuse_unknown,omitempty"` // a category that the training table lacks, and a TFIDF text without a known n-gram, are errors
-	Gram          bool     `json:"gram,omitempty"`           // input j is the kernel value with training row j, not encoded
+	Gram          bool     `json:"gram,omitempty"`           // whether input j is the kernel value with training row j and is not encoded
 	NAValues      []string `json:"na_values"`                // the cells that are missing; nil in encoders of versions before this list: see missingValues
 	Decimal       string   `json:"decimal,omitempty"`        // see Dialect.Decimal; "" if it is detected in each file
 	Thousands     string   `json:"thousands,omitempty"`      // see Dialect.Thousands

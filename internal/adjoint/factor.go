@@ -61,8 +61,8 @@ func explain(err error, lambda float64) error {
 	return err
 }
 
-// Solve sets dst to (LLᵀ)⁻¹y for an n×n lower triangular L and n×t right-hand
-// sides: 2n²t operations. dst may be y itself.
+// Solve sets dst to (LLᵀ)⁻¹y for an n×n lower triangular L and n×t right-hand sides y, in 2n²t
+// operations. dst may be y itself.
 func Solve(ctx context.Context, dev backend.Device, l, y, dst host) error {
 	return named("solve", solve(ctx, dev, l, y, dst))
 }

@@ -149,11 +149,11 @@ func (p *ridge) residual(w []float64) float64 {
 // limit bounds the residual of a w that either form has computed with the tolerance τ for its own
 // system.
 //
-// The residual of the dual system is r = y − (XXᵀ + λI)α with ‖r‖ ≤ τ‖y‖. For w = Xᵀα, the
-// primal system therefore has the residual ‖Xᵀr‖ ≤ τ‖X‖‖y‖; since ‖Xᵀy‖ ≤ ‖X‖‖y‖, the same
-// bound holds if w comes from the primal form. Computing a residual has an error of at most
-// 2(n + m)u‖X‖²‖w‖ (Higham 2002, section 3.5, with ‖X‖ in the Frobenius norm). It is computed
-// twice, in the solver and here. Here ‖w‖ ≤ ‖y‖/(2√λ), since σ/(σ² + λ) ≤ 1/(2√λ).
+// The residual of the dual system is r = y − (XXᵀ + λI)α with ‖r‖ ≤ τ‖y‖. For w = Xᵀα, the primal
+// system therefore has the residual ‖Xᵀr‖ ≤ τ‖X‖‖y‖; since ‖Xᵀy‖ ≤ ‖X‖‖y‖, the same bound holds if
+// w comes from the primal form. Computing a residual has an error of at most 2(n + m)u‖X‖²‖w‖
+// (Higham 2002, section 3.5, with ‖X‖ in the Frobenius norm). The residual is computed twice, by
+// the solver and by this package. In the bound, ‖w‖ ≤ ‖y‖/(2√λ), since σ/(σ² + λ) ≤ 1/(2√λ).
 func (p *ridge) limit() float64 {
 	x, y := floats.Norm(p.x.Data, 2), floats.Norm(p.y.Data, 2)
 	rounding := 2 * p.lambda * 0x1p-53 * x / math.Sqrt(p.lambda) // λ is n + m

@@ -19,7 +19,7 @@ import (
 type coordinate struct {
 	a        *normal
 	diagonal []float64
-	// These fields are used if XᵀX is not formed: the columns of X and Y, and y − Xw for the state `of`.
+	// If XᵀX is not formed, these fields hold the columns of X and Y, and y − Xw for the state `of`.
 	x, y     backend.Host[float64]
 	residual []float64
 	shift    float64 // for sparse samples, y − Xw is residual + shift·√w
