@@ -630,8 +630,8 @@ func prepared(t *testing.T, visit func(t *testing.T, dev *gated, m *mercer.Model
 	}
 }
 
-// TestTimeoutsDoNotStarveIntervals: callers with a timeout shorter than the factorization
-// return in time, and a single computation continues for all of them.
+// TestTimeoutsDoNotStarveIntervals checks that callers with a timeout shorter than the
+// factorization return in time, and a single computation continues for all of them.
 func TestTimeoutsDoNotStarveIntervals(t *testing.T) {
 	prepared(t, func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, factorizations int64) {
 		defer m.Close()
@@ -665,7 +665,8 @@ func TestTimeoutsDoNotStarveIntervals(t *testing.T) {
 	})
 }
 
-// TestCloseEndsPrepare: Close ends the computation, with and without callers that wait for it.
+// TestCloseEndsPrepare checks that Close ends the computation, with and without callers that wait
+// for it.
 func TestCloseEndsPrepare(t *testing.T) {
 	prepared(t, func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, _ int64) {
 		short, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -690,8 +691,8 @@ func TestCloseEndsPrepare(t *testing.T) {
 	})
 }
 
-// TestPrepareWithNothingToDo: Prepare returns at once for models without such work and for
-// calibrated models.
+// TestPrepareWithNothingToDo checks that Prepare returns at once for models without such work and
+// for calibrated models.
 func TestPrepareWithNothingToDo(t *testing.T) {
 	inner, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -765,8 +766,8 @@ func callAll(t *testing.T, name string, v any) {
 	}
 }
 
-// TestClosed: every method that can fail returns ErrClosed, also at a second call, for a model
-// that is closed, nil or zero, and for a factor or a path that is closed or zero.
+// TestClosed checks that every method that can fail returns ErrClosed, also at a second call, for a
+// model that is closed, nil or zero, and for a factor or a path that is closed or zero.
 func TestClosed(t *testing.T) {
 	x, y := sine()
 	regression, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1, NoIntercept: true}, x, y, mercer.Options{})
@@ -808,7 +809,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestCloseWaits: Close during predictions lets them end; each has its value or ErrClosed.
+// TestCloseWaits checks that Close during predictions lets them end; each has its value or
+// ErrClosed.
 func TestCloseWaits(t *testing.T) {
 	x, y := sine()
 	for range 20 {
@@ -839,7 +841,7 @@ func TestCloseWaits(t *testing.T) {
 	}
 }
 
-// TestMisuse: missing arguments and NaN give an error of one line, not a panic and not a
+// TestMisuse checks that missing arguments and NaN give an error of one line, not a panic and not a
 // solution.
 func TestMisuse(t *testing.T) {
 	ctx, o := context.Background(), mercer.Options{}
@@ -1035,9 +1037,9 @@ func TestTuneFindsTheBestLambda(t *testing.T) {
 	}
 }
 
-// TestTuneEndsWhereFitSucceeds: the result of Tune can be fitted and has the score in the list of
-// trials, also if the kernel and λ of the best score have no solution because of rounding: for a
-// straight line in the span of the kernel, and for 250 rows of larger tables.
+// TestTuneEndsWhereFitSucceeds checks that the result of Tune can be fitted and has the score in
+// the list of trials, also if the kernel and λ of the best score have no solution because of
+// rounding: for a straight line in the span of the kernel, and for 250 rows of larger tables.
 func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 	tune := func(t *testing.T, l learners.KernelRidge, x, y *mat.Dense) *tuning.Result {
 		best, found, err := mercer.Tune(t.Context(), l, x, y, tuning.Params{}, mercer.Options{})
@@ -1393,9 +1395,9 @@ var panicking = map[string]string{
 	"validate.Novelty.":          "embeds the model, which must not be nil",
 }
 
-// TestZeroValuesDoNotPanic: no method of a zero value panics. For a nil pointer, Close and the
-// methods that can return an error do not panic. Methods of nil pointers to models of package
-// learners are not tested, because many are methods of embedded structs.
+// TestZeroValuesDoNotPanic checks that no method of a zero value panics. For a nil pointer, Close
+// and the methods that can return an error do not panic. Methods of nil pointers to models of
+// package learners are not tested, because many are methods of embedded structs.
 func TestZeroValuesDoNotPanic(t *testing.T) {
 	dense := mat.NewDense(2, 2, []float64{2, 1, 1, 2})
 	given := map[reflect.Type]any{
@@ -1462,8 +1464,8 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 	t.Logf("%d methods of %d types", calls, len(exportedTypes()))
 }
 
-// TestExportedTypesAreComplete: exportedTypes has every type with an exported method in the
-// packages that programs import, except types of errors.
+// TestExportedTypesAreComplete checks that exportedTypes has every type with an exported method in
+// the packages that programs import, except types of errors.
 func TestExportedTypesAreComplete(t *testing.T) {
 	listed := map[string]bool{}
 	for _, typ := range exportedTypes() {
@@ -1511,8 +1513,8 @@ func TestExportedTypesAreComplete(t *testing.T) {
 	}
 }
 
-// TestNilModels: a function that takes a model returns an error for no model and for a nil pointer
-// to one, or its zero result if it returns no error.
+// TestNilModels checks that a function that takes a model returns an error for no model and for a
+// nil pointer to one, or its zero result if it returns no error.
 func TestNilModels(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(2, 1, []float64{1, 2})

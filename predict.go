@@ -63,7 +63,7 @@ type Wanted struct {
 type Prediction struct {
 	Class         string             `json:"class,omitempty"`         // of a classifier
 	Probabilities map[string]float64 `json:"probabilities,omitempty"` // of the classes, if the model has them
-	Set           []string           `json:"set,omitempty"`           // classes, one of them the observed one with probability Level
+	Set           []string           `json:"set,omitempty"`           // classes, which include the observed class with probability Level
 	Values        map[string]float64 `json:"values,omitempty"`        // of other models
 	Lower         map[string]float64 `json:"lower,omitempty"`         // bounds of the intervals with probability Level
 	Upper         map[string]float64 `json:"upper,omitempty"`
@@ -197,7 +197,7 @@ func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c lea
 }
 
 // factored is a model with the factors that its intervals and standard deviations need; notKept is
-// the reason if they are recomputed at each call.
+// not nil if the factors are computed again at each call, and says why.
 type factored struct {
 	model   learners.Model
 	notKept error // wraps learners.ErrNotKept

@@ -192,7 +192,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestGuideListsItsPages: the index of the guide links to each of its pages.
+// TestGuideListsItsPages checks that the index of the guide links to each of its pages.
 func TestGuideListsItsPages(t *testing.T) {
 	index, err := os.ReadFile("docs/guide/README.md")
 	if err != nil {
@@ -270,7 +270,8 @@ func TestGuideFigures(t *testing.T) {
 	}
 }
 
-// TestReadmeIsShort: the README is the page that visitors read first; details are in docs.
+// TestReadmeIsShort limits the length of the README, which is the page that visitors read first;
+// details are in docs.
 func TestReadmeIsShort(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -281,8 +282,8 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
-// TestPagesListTheCatalogues: every learner and every kernel function is listed on its page,
-// and the table of the README names existing learners.
+// TestPagesListTheCatalogues checks that every learner and every kernel function is listed on its
+// page, and the table of the README names existing learners.
 func TestPagesListTheCatalogues(t *testing.T) {
 	names := map[string][]string{}
 	for _, d := range learners.Catalogue() {

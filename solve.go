@@ -100,8 +100,8 @@ func symmetricOf(k mat.Symmetric) blas64.Symmetric {
 
 // SolveKernel solves (K + λI)α = y with K = k(X, X) for n×d samples, by the cheapest method that
 // fits in memory, with or without storing K, to a relative residual of 1e-8. The result holds α,
-// the residual and the method. With o.Weights the equation is (K + λW⁻¹)α = y; o.Classes is
-// refused. For several λ, or another tolerance see package solvers.
+// the residual and the method. With o.Weights the equation is (K + λW⁻¹)α = y; o.Classes must be
+// empty. For several λ, or another tolerance see package solvers.
 func SolveKernel(ctx context.Context, k kernels.Kernel, lambda float64, x, y mat.Matrix, o Options) (*solvers.Result, error) {
 	if err := o.only("solve", "Weights", "Memory", "Progress", "Checkpoint"); err != nil {
 		return nil, err

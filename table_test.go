@@ -65,8 +65,8 @@ func reloaded[M learners.Model](t *testing.T, fitted *mercer.Model[M]) *mercer.M
 	return m
 }
 
-// TestRowsOfATable: the same rows as maps, structs, JSON and a table give the predictions of
-// their features, also after the model was saved and loaded.
+// TestRowsOfATable checks that the same rows as maps, structs, JSON and a table give the
+// predictions of their features, also after the model was saved and loaded.
 func TestRowsOfATable(t *testing.T) {
 	table := readTable(t, houses)
 	fitted, err := mercer.FitTable(t.Context(), learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}, table,
@@ -121,8 +121,8 @@ func TestRowsOfATable(t *testing.T) {
 	}
 }
 
-// TestClassesOfATable: predictions have the names of classes, probabilities sum to 1, and sets
-// need a calibration, which is saved with the model.
+// TestClassesOfATable checks that predictions have the names of classes, probabilities sum to 1,
+// and sets need a calibration, which is saved with the model.
 func TestClassesOfATable(t *testing.T) {
 	table := readTable(t, houses)
 	m, err := mercer.FitTable(t.Context(), learners.Logistic{Lambda: 1}, table, dataset.Rules{Targets: []string{"kind"}, Labels: true, Standardize: true}, mercer.Options{})
@@ -168,8 +168,8 @@ func TestClassesOfATable(t *testing.T) {
 	}
 }
 
-// TestTextsOfATable: a model of texts accepts rows with the column of texts, and after loading
-// has the same intervals as before saving.
+// TestTextsOfATable checks that a model of texts accepts rows with the column of texts, and after
+// loading has the same intervals as before saving.
 func TestTextsOfATable(t *testing.T) {
 	texts := []string{"ab", "abc", "b", "bca", "ca"}
 	k, err := objects.Parse("spectrum(length=1)")
@@ -211,8 +211,8 @@ func TestTextsOfATable(t *testing.T) {
 	}
 }
 
-// TestNotesOfRows: each prediction lists the cells of its row that were unknown, missing,
-// quoted or unused, for JSON, maps, structs and tables.
+// TestNotesOfRows checks that each prediction lists the cells of its row that were unknown,
+// missing, quoted or unused, for JSON, maps, structs and tables.
 func TestNotesOfRows(t *testing.T) {
 	m, err := mercer.FitTable(t.Context(), learners.Ridge{Lambda: 1, Intervals: true}, readTable(t, houses), dataset.Rules{Targets: []string{"price"}}, mercer.Options{})
 	if err != nil {
@@ -256,7 +256,7 @@ func TestNotesOfRows(t *testing.T) {
 	}
 }
 
-// TestWantedOfRows: the additional results of PredictRows are those of the methods for
+// TestWantedOfRows checks that the additional results of PredictRows are those of the methods for
 // features.
 func TestWantedOfRows(t *testing.T) {
 	table := readTable(t, houses)
@@ -360,7 +360,7 @@ func TestWantedOfRows(t *testing.T) {
 
 func rowsError(_ []mercer.Prediction, err error) error { return err }
 
-// TestRowsRefused: the error for a value that is not a row names its type.
+// TestRowsRefused checks that the error for a value that is not a row names its type.
 func TestRowsRefused(t *testing.T) {
 	m, err := mercer.FitTable(t.Context(), learners.Ridge{Lambda: 1}, readTable(t, houses), dataset.Rules{Targets: []string{"price"}}, mercer.Options{})
 	if err != nil {
@@ -489,10 +489,10 @@ func ExampleModel_PredictRows_service() {
 	// 400 dataset: row 1: column "area": "?" is not a number; correct it, or name it as a marker of missing values
 }
 
-// TestFitTableWeighsRows: weights count repetitions, and dropped columns have no effect. For
-// the points 0, 1, 3 and 100 with the targets 1, 2, 6 and −50 and the weights 1, 2, 3 and 0,
-// the least-squares line follows in closed form from Σw = 6, Σwx = 11, Σwx² = 29, Σwy = 23,
-// Σwxy = 58.
+// TestFitTableWeighsRows checks that weights count repetitions, and dropped columns have no effect.
+// For the points 0, 1, 3 and 100 with the targets 1, 2, 6 and −50 and the weights 1, 2, 3 and 0,
+// the least-squares line follows in closed form from Σw = 6, Σwx = 11, Σwx² = 29, Σwy = 23, Σwxy =
+// 58.
 func TestFitTableWeighsRows(t *testing.T) {
 	table, err := dataset.NewTable("", dataset.Texts("id", strings.Split("a b c d", " ")), dataset.Numbers("x", []float64{0, 1, 3, 100}),
 		dataset.Numbers("w", []float64{1, 2, 3, 0}), dataset.Numbers("y", []float64{1, 2, 6, -50}))

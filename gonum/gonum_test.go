@@ -273,8 +273,8 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 	check()
 }
 
-// TestMethods: gonum.Cholesky has the methods of mat.Cholesky with the same
-// types, itself in place of mat.Cholesky.
+// TestMethods checks that gonum.Cholesky has the methods of mat.Cholesky with the same types,
+// itself in place of mat.Cholesky.
 func TestMethods(t *testing.T) {
 	ours, theirs := reflect.TypeFor[*gonum.Cholesky](), reflect.TypeFor[*mat.Cholesky]()
 	for i := range theirs.NumMethod() {
@@ -294,7 +294,7 @@ func TestMethods(t *testing.T) {
 	var _ mat.Symmetric = (*gonum.Cholesky)(nil)
 }
 
-// TestMisuse: misuse panics with the value with which mat.Cholesky panics.
+// TestMisuse checks that misuse panics with the value with which mat.Cholesky panics.
 func TestMisuse(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	panics := func(f func()) (v any) {
@@ -343,7 +343,7 @@ func refactored(dev backend.Device, a mat.Symmetric) *gonum.Cholesky {
 	return c
 }
 
-// TestCondition: a nearly singular matrix gives its solution with a mat.Condition.
+// TestCondition checks that a nearly singular matrix gives its solution with a mat.Condition.
 func TestCondition(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		a := mat.NewSymDense(3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1e-17})
@@ -363,7 +363,7 @@ func TestCondition(t *testing.T) {
 	})
 }
 
-// TestInsideGonum: other packages of gonum accept the embedded factor.
+// TestInsideGonum checks that other packages of gonum accept the embedded factor.
 func TestInsideGonum(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	r := rand.New(rand.NewPCG(seed, 2))

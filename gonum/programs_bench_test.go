@@ -71,7 +71,7 @@ func BenchmarkPrograms(b *testing.B) {
 	}
 }
 
-// TestPrograms: the programs have the same results with both libraries.
+// TestPrograms checks that the programs have the same results with both libraries.
 func TestPrograms(t *testing.T) {
 	for _, p := range programs {
 		t.Run(p.name, func(t *testing.T) {

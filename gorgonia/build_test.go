@@ -19,8 +19,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestNoCUDA: the default build and its tests never load gorgonia.org/cu, and no package in
-// them uses cgo.
+// TestNoCUDA checks that the default build and its tests never load gorgonia.org/cu, and no package
+// in them uses cgo.
 func TestNoCUDA(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", "-test", "-f", "{{.ImportPath}} {{len .CgoFiles}} {{.Standard}}", "./...")
 	cmd.Stderr = os.Stderr
@@ -150,7 +150,7 @@ func TestTensorOf(t *testing.T) {
 	}
 }
 
-// TestBuildErrors: invalid inputs are errors when the graph is built.
+// TestBuildErrors checks that invalid inputs are errors when the graph is built.
 func TestBuildErrors(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	g := G.NewGraph()
@@ -203,7 +203,7 @@ func TestBuildErrors(t *testing.T) {
 	}
 }
 
-// TestRunErrors: a failure in a run is returned as an error of the run.
+// TestRunErrors checks that a failure in a run is returned as an error of the run.
 func TestRunErrors(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	stopped, stop := context.WithCancelCause(context.Background())

@@ -355,7 +355,7 @@ func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
 	}
 }
 
-// TestFloat32: nodes of Float32 have the results of Float64, rounded.
+// TestFloat32 checks that nodes of Float32 have the results of Float64, rounded.
 func TestFloat32(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -391,7 +391,7 @@ func TestFloat32(t *testing.T) {
 	}
 }
 
-// TestTraining: a machine runs repeatedly while its inputs change in place, and the
+// TestTraining checks that a machine runs repeatedly while its inputs change in place, and the
 // gradients equal those of a new graph.
 func TestTraining(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPage: the program in docs/gorgonia.md is the example that runs in this package.
+// TestPage checks that the program in docs/gorgonia.md is the example that runs in this package.
 func TestPage(t *testing.T) {
 	readme, err := os.ReadFile("../docs/gorgonia.md")
 	if err != nil {

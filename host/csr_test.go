@@ -214,7 +214,8 @@ func ExampleCSR() {
 	// host: csr: row 1: column 2 comes after column 4; columns must increase
 }
 
-// TestCSRTakeRowsAndSingle: rows of a slice in another order, and its elements in float32.
+// TestCSRTakeRowsAndSingle takes rows of a slice in another order, and converts its elements to
+// float32.
 func TestCSRTakeRowsAndSingle(t *testing.T) {
 	x := host.CSR[float64]{Rows: 4, Cols: 3, Indptr: []int{0, 1, 1, 3, 5}, Indices: []int32{2, 0, 1, 1, 2}, Data: []float64{7, 1, 0.1, 3, 4}}
 	part := x.SliceRows(1, 4)

@@ -31,8 +31,8 @@ func TestKernelLogistic(t *testing.T) {
 	}
 }
 
-// TestKernelLogisticIsLinear: with the linear kernel it is logistic regression,
-// w = Xᵀα, for two classes and for more.
+// TestKernelLogisticIsLinear checks that with the linear kernel the model is that of logistic
+// regression, w = Xᵀα, for two classes and for more.
 func TestKernelLogisticIsLinear(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, classes := range []int{2, 4} {
@@ -73,7 +73,7 @@ func TestKernelLogisticIsLinear(t *testing.T) {
 	})
 }
 
-// TestKernelLogisticMinimum: λα = w(y − p), where p are the model's own predictions.
+// TestKernelLogisticMinimum checks that λα = w(y − p), where p are the model's own predictions.
 func TestKernelLogisticMinimum(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := wholeNumbers(60, 3, 3, 13)
@@ -146,9 +146,9 @@ func TestKernelLogisticXOR(t *testing.T) {
 	})
 }
 
-// TestKernelLogisticManyClasses: six classes that overlap, n = 600. A Newton step for all
-// classes at once converges in a few steps, and the products with K, 2n²·6 operations
-// each, are counted. If instead the classes were updated in turns, 30 rounds of six
+// TestKernelLogisticManyClasses counts the products with K of a fit to 600 samples of six classes
+// that overlap. A Newton step for all classes at once converges in a few steps of such products,
+// 2n²·6 operations each. If instead the classes were updated in turns, 30 rounds of six
 // factorizations of n³/3, as much work as 5000 such products, would not be enough.
 func TestKernelLogisticManyClasses(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

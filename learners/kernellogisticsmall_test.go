@@ -67,8 +67,8 @@ func gaps(f, y *mat.Dense) *mat.Dense {
 	return g
 }
 
-// TestKernelLogisticSmallLambda: α is 1/λ times as large as y − p and not accurate, but f is:
-// the model's predictions satisfy the conditions of a minimum, for separable and for
+// TestKernelLogisticSmallLambda checks that α is 1/λ times as large as y − p and not accurate, but
+// f is: the model's predictions satisfy the conditions of a minimum, for separable and for
 // overlapping classes.
 func TestKernelLogisticSmallLambda(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
@@ -137,9 +137,9 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 	}
 }
 
-// TestKernelLogisticSmallLambdaOfRealData: for any data, kernel and λ, the fit either has a
-// loss on the training data no larger than that of a larger penalty, or ends with one line that
-// says what to do.
+// TestKernelLogisticSmallLambdaOfRealData checks that for any data, kernel and λ, the fit either
+// has a loss on the training data no larger than that of a larger penalty, or ends with one line
+// that says what to do.
 func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: some seconds of fits")
@@ -300,8 +300,9 @@ func probability(g, y *mat.Dense, i, c int) float64 {
 	return v
 }
 
-// TestKernelLogisticAgainstScikitLearn: the linear kernel on data where the minimum without a
-// penalty exists, and on the raw breast cancer data, where rounding hides the minimum.
+// TestKernelLogisticAgainstScikitLearn compares fits with the linear kernel to data where the
+// minimum without a penalty exists, and to the raw breast cancer data, where rounding hides the
+// minimum.
 func TestKernelLogisticAgainstScikitLearn(t *testing.T) {
 	two, above := table(t, true)
 	aboveMedian(above)

@@ -24,13 +24,13 @@ type Parameter struct {
 	Rule    string   `json:"rule"`
 	Help    string   `json:"help"`
 	Choices []string `json:"choices,omitempty"` // the values of a oneOf
-	When    *When    `json:"when,omitempty"`    // nil means that it always has an effect
+	When    *When    `json:"when,omitempty"`    // nil means that the parameter always has an effect
 	Task    Task     `json:"task,omitempty"`    // the task in which it has an effect; "" means every task
 	Python  string   `json:"python"`            // the name in the estimators of the Python package
 
 	chosen   bool // Default describes what Fit chooses if no value is given
-	required bool // Fit refuses a field that is zero
-	zero     any  // the value stored if 0 is given and a field of 0 means Default; nil means 0
+	required bool // a zero field is an error of Fit
+	zero     any  // the value that is stored for a given 0 if a zero field means Default; otherwise nil
 	parse    func(text string) (any, error)
 	check    func(v any) error // the rule for a value; nil allows all values
 	refuse   func() string     // returns the rule that the fields together break, or ""; nil if there is no such rule
@@ -189,7 +189,7 @@ func boolParam(name string, field *bool, standard, help string) Parameter {
 	}, nil)
 }
 
-// intercept is the parameter "intercept"; its field means that there is none.
+// intercept is the parameter "intercept"; its field is true if there is no intercept.
 func intercept(field *bool, help string) Parameter { return inverted("intercept", field, help) }
 
 // inverted is a boolParam whose field has the opposite meaning.
@@ -225,7 +225,7 @@ func oneOf[T ~string](name string, field *T, first string, choices []T, help str
 		})
 }
 
-// either is a parameter that is one of two words; its field says whether it is the second.
+// either is a parameter with two choices, no and yes; its field is true for yes.
 func either(name string, field *bool, no, yes, help string) Parameter {
 	return choice(name, field, []string{no, yes}, help, func(word string) bool { return word == yes }, func(v bool) string {
 		if v {
@@ -376,13 +376,13 @@ func (w *When) met(v parsed) bool {
 	return slices.Contains(w.Values, fmt.Sprint(v[w.Parameter]))
 }
 
-// with returns p with an effect only if another parameter has one of the values.
+// with returns p with the condition that another parameter has one of the values.
 func (p Parameter) with(parameter string, values ...string) Parameter {
 	p.When = &When{parameter, values}
 	return p
 }
 
-// without returns p with an effect only if another parameter is not given.
+// without returns p with the condition that another parameter is not given.
 func (p Parameter) without(parameter string) Parameter { return p.with(parameter) }
 
 // of returns p with an effect only in one task.
@@ -403,7 +403,8 @@ func (p Parameter) chosenAs(words string) Parameter {
 	return p
 }
 
-// neededInGo returns p as a field that a program must set: Fit refuses its zero.
+// neededInGo returns p marked as a field that a program must set, because a zero field is an error
+// of Fit.
 func (p Parameter) neededInGo() Parameter {
 	p.required = true
 	return p

@@ -112,8 +112,8 @@ func fingerprint(t *testing.T, m learners.Model) string {
 	return text
 }
 
-// TestParametersHaveAnEffect: some value of each parameter changes the result of the fit, or is
-// refused, and the text of its default does not change the result.
+// TestParametersHaveAnEffect checks that some value of each parameter changes the result of the
+// fit, or is refused, and that the text of its default does not change the result.
 func TestParametersHaveAnEffect(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {
@@ -164,8 +164,8 @@ var defaultsInGo = []string{
 	"lambda", "seed", "gaussian-process/restarts", "svr/epsilon",
 }
 
-// TestZeroValues: a struct of parameters with zero values equals the one that the catalogue
-// makes from its defaults, except for the fields in defaultsInGo.
+// TestZeroValues checks that a struct of parameters with zero values equals the struct that the
+// catalogue makes from its defaults, except for the fields in defaultsInGo.
 func TestZeroValues(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {
@@ -200,7 +200,7 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// TestIntercept: without an intercept b is 0, and with one, which is the default, it is
+// TestIntercept checks that without an intercept b is 0, and with one, which is the default, it is
 // not.
 func TestIntercept(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

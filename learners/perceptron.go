@@ -83,9 +83,9 @@ const untilClean = 100000
 type PerceptronKind string
 
 const (
-	LastPerceptron     PerceptronKind = ""         // the last one, as in Rosenblatt's perceptron
-	AveragedPerceptron PerceptronKind = "averaged" // their average over all steps, including steps without a mistake
-	VotedPerceptron    PerceptronKind = "voted"    // all of them; each has one vote and one more for each sample that it classified correctly
+	LastPerceptron     PerceptronKind = ""         // the last hypothesis, as in Rosenblatt's perceptron
+	AveragedPerceptron PerceptronKind = "averaged" // the average of all hypotheses over all steps, including steps without a mistake
+	VotedPerceptron    PerceptronKind = "voted"    // all hypotheses; each has one vote plus one for each sample that it classified correctly
 )
 
 var perceptronKinds = map[string]PerceptronKind{
@@ -105,13 +105,13 @@ func (k PerceptronKind) name() string {
 //
 //	w ← w + η y_i x_i,  b ← b + η y_i R²,  R = max_i ‖x_i‖
 //
-// K classes have a w_t and b_t each. The class with the largest f_t is predicted, and the first
-// of several equal ones. A mistake adds the same change to the w and b of the right class and
-// subtracts it from those of the predicted class. With Batch m the samples of a batch are
+// Each of K classes has its own w_t and b_t. The class with the largest f_t is predicted, and the
+// first of several equal ones. A mistake adds the same change to w and b of the observed class and
+// subtracts it from w and b of the predicted class. With Batch m the samples of a batch are
 // evaluated with the same w, which then changes by the mean of their changes: stochastic gradient
-// descent on max(0, −y f(x)) for m = 1, gradient descent for m = n. A weight multiplies the step
-// of its sample: w_i y_i x_i; a sample of weight 0 is ignored. For m = n this equals repeating
-// the sample, up to a common factor of all steps.
+// descent on max(0, −y f(x)) for m = 1, gradient descent for m = n. A weight multiplies the step of
+// its sample: w_i y_i x_i; a sample of weight 0 is ignored. For m = n this equals repeating the
+// sample, up to a common factor of all steps.
 //
 // It stops after an epoch without mistakes. On separable samples this happens after at most
 // (2R/γ)² mistakes, without an intercept (R/γ)², times the batch size and the ratio of the
@@ -133,9 +133,9 @@ type Perceptron struct {
 
 	ZeroIsPositive bool // sgn(0) = +1 instead of −1, in training and in predictions
 
-	Start       float64    // b at the start, for two classes; it stays with NoIntercept
+	Start       float64    // b at the start, for two classes; with NoIntercept b keeps this value
 	Coef        mat.Matrix // w at the start, d×C; nil means 0
-	AverageFrom int        // number of epochs before the averaged kind starts to average; if there are no more, it takes the last w
+	AverageFrom int        // number of epochs before the averaged kind starts to average; if the fit has no more epochs, the model has the last w
 }
 
 // Fit fits the n×d samples x to the n×1 labels y. The model is a

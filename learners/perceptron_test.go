@@ -204,11 +204,11 @@ func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *ma
 	}
 }
 
-// TestVotesOfTwoPoints: figure 1 of Freund and Schapire (1999) by hand. On x = 1
-// of class +1 and x = −1 of class −1, in one epoch without b, w_0 = 0 errs on the first sample
-// and has no vote; w_1 = 1 starts with one vote and gets another for x = −1. A third sample, x
-// = 1 of class −1, leaves w_1 with 2 votes and the last hypothesis w_2 = 0 with 1. The decision
-// values are (2 sgn(x) − 1)/3, since sgn(0) = −1.
+// TestVotesOfTwoPoints checks votes that figure 1 of Freund and Schapire (1999) gives by hand. On x
+// = 1 of class +1 and x = −1 of class −1, in one epoch without b, w_0 = 0 errs on the first sample
+// and has no vote; w_1 = 1 starts with one vote and gets another for x = −1. A third sample, x = 1
+// of class −1, leaves w_1 with 2 votes and the last hypothesis w_2 = 0 with 1. The decision values
+// are (2 sgn(x) − 1)/3, since sgn(0) = −1.
 func TestVotesOfTwoPoints(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x := mat.NewDense(3, 1, []float64{1, -1, 1})
@@ -294,8 +294,8 @@ func labels(t *testing.T, dev backend.Device, m learners.Model, x mat.Matrix) *m
 	return f
 }
 
-// TestPerceptronAgainstScikitLearn: without a bias and with the samples in their order,
-// scikit-learn has the same rule for two classes if the first sample is of the second
+// TestPerceptronAgainstScikitLearn compares w with scikit-learn's. Without a bias and without
+// shuffling, scikit-learn has the same rule for two classes if the first sample is of the second
 // class: f = 0 on the first sample, which scikit-learn always counts as a mistake.
 func TestPerceptronAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

@@ -206,8 +206,8 @@ func TestPerceptronBatches(t *testing.T) {
 	}
 }
 
-// TestPerceptronWeightsAreRepetitions: in one batch of all samples, a sample of weight 2 counts
-// as two equal samples, up to the factor between the sizes of the batches.
+// TestPerceptronWeightsAreRepetitions checks that in one batch of all samples, a sample of weight 2
+// counts as two equal samples, up to the factor between the sizes of the batches.
 func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 13")

@@ -46,8 +46,8 @@ func plainPerceptron(x *mat.Dense, y, w []float64, b, zero float64, epochs, from
 	return w, average
 }
 
-// TestPerceptronStart: w and b at the start, a constant b, sgn(0) and the average from an
-// epoch on are those of the textbook loop, and the criterion is −Σ y f over the mistakes.
+// TestPerceptronStart checks that w and b at the start, a constant b, sgn(0) and the average from
+// an epoch on are those of the textbook loop, and that the criterion is −Σ y f over the mistakes.
 func TestPerceptronStart(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d, epochs = 30, 2, 3
@@ -106,8 +106,8 @@ func TestPerceptronStart(t *testing.T) {
 	}
 }
 
-// TestZeroIsPositive: f = 0 is predicted as the class that the parameter names, also by a
-// restored model.
+// TestZeroIsPositive checks that f = 0 is predicted as the class that the parameter names, also by
+// a restored model.
 func TestZeroIsPositive(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(2, 1, []float64{1, -1}), mat.NewDense(2, 1, []float64{1, -1})
@@ -130,9 +130,9 @@ func TestZeroIsPositive(t *testing.T) {
 	}
 }
 
-// TestUntilClean: with epochs = 0 the perceptron runs until an epoch has no mistake, also when
-// it draws with replacement, where at the end every sample is classified correctly. If there is
-// no such epoch, the model says so.
+// TestUntilClean checks that with epochs = 0 the perceptron runs until an epoch has no mistake,
+// also when it draws with replacement, where at the end every sample is classified correctly. If
+// there is no such epoch, the model says so.
 func TestUntilClean(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 60, 2, 6)
@@ -165,7 +165,7 @@ func TestUntilClean(t *testing.T) {
 	}
 }
 
-// TestPerceptronStartRefused: a start that has no meaning is an error.
+// TestPerceptronStartRefused checks that a start that has no meaning is an error.
 func TestPerceptronStartRefused(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(3, 1, []float64{1, 2, 3}), mat.NewDense(3, 1, []float64{0, 1, 2})

@@ -38,9 +38,9 @@ func planned() map[string]learners.Fitter {
 	}
 }
 
-// TestPlans: a fit takes at most as much memory on the device as it planned, with more rows
-// than features, with fewer and with many times fewer, for two classes and three, and for sparse
-// samples if the learner takes them.
+// TestPlans checks that a fit takes at most as much memory on the device as it planned, with more
+// rows than features, with fewer and with many times fewer, for two classes and three, and for
+// sparse samples if the learner takes them.
 func TestPlans(t *testing.T) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
 		t.Log("seed 81")

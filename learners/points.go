@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// sparseOf returns x if it is a backend.CSR or a pointer to one, and nil otherwise. It refuses one
-// that is empty or malformed.
+// sparseOf returns x if it is a backend.CSR or a pointer to one, and nil otherwise. A CSR that is
+// empty or malformed is an error.
 func sparseOf(name string, x mat.Matrix) (*backend.CSR[float64], error) {
 	var s *backend.CSR[float64]
 	switch x := x.(type) {
@@ -46,8 +46,8 @@ func pointsOf(name string, x mat.Matrix) (numeric.Points, error) {
 	return numeric.DensePoints(h), err
 }
 
-// denseSamples returns x for a learner that does not accept sparse samples. It refuses to make a
-// dense copy that exceeds the memory.
+// denseSamples returns x for a learner that does not accept sparse samples. A dense copy that
+// exceeds the memory is an error.
 func denseSamples(dev backend.Device, o Options, learner string, x mat.Matrix) (backend.Host[float64], error) {
 	s, err := sparseOf("x", x)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestPrecomputedLearners: a precomputed Gram matrix gives the same predictions as the kernel
-// itself, with every learner here that takes a kernel. Kernels of texts and trees rely on this.
+// TestPrecomputedLearners checks that a precomputed Gram matrix gives the same predictions as the
+// kernel itself, with every learner here that takes a kernel. Kernels of texts and trees rely on
+// this.
 func TestPrecomputedLearners(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, q = 80, 20
@@ -88,8 +89,8 @@ func TestPrecomputedLearners(t *testing.T) {
 	})
 }
 
-// TestGramMatrixIsNoPoints: each learner with a kernel and one target refuses, as points for a
-// precomputed kernel, some columns of the Gram matrix of small integers, whose first column
+// TestGramMatrixIsNoPoints checks that each learner with a kernel and one target refuses, as points
+// for a precomputed kernel, some columns of the Gram matrix of small integers, whose first column
 // looks like indices of training objects.
 func TestGramMatrixIsNoPoints(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

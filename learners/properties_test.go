@@ -13,9 +13,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// TestGates: the perceptron learns AND and OR of two bits, and not XOR, which no line
-// separates. For AND, in the order of its samples, w = (3, 2) and b = −4 by hand: functional
-// margin 1, geometric margin 1/√13.
+// TestGates checks that the perceptron learns AND and OR of two bits, and not XOR, which no line
+// separates. For AND, in the order of its samples, w = (3, 2) and b = −4 by hand: functional margin
+// 1, geometric margin 1/√13.
 func TestGates(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 2, []float64{0, 0, 0, 1, 1, 0, 1, 1})
@@ -60,9 +60,9 @@ func gaussians(t *testing.T, n, d int, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestRidgeIsMAP: the mean of the posterior under the prior N(0, σ_w²I) and noise of
-// variance σ² is ridge with λ = σ²/σ_w²; and its training error is no smaller than
-// that of least squares.
+// TestRidgeIsMAP checks that the mean of the posterior under the prior N(0, σ_w²I) and noise of
+// variance σ² is ridge with λ = σ²/σ_w²; and its training error is no smaller than that of least
+// squares.
 func TestRidgeIsMAP(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 40, 3, 29)
@@ -93,7 +93,7 @@ func TestRidgeIsMAP(t *testing.T) {
 	}
 }
 
-// TestKernelRidgeIsGaussianProcess: the mean of a Gaussian process with the noise λ is
+// TestKernelRidgeIsGaussianProcess checks that the mean of a Gaussian process with the noise λ is
 // kernel ridge.
 func TestKernelRidgeIsGaussianProcess(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
@@ -115,7 +115,7 @@ func TestKernelRidgeIsGaussianProcess(t *testing.T) {
 	}
 }
 
-// TestSVCOfLambda: with C = 1/(2Nλ) the machine minimizes the mean of the hinge losses
+// TestSVCOfLambda checks that with C = 1/(2Nλ) the machine minimizes the mean of the hinge losses
 // plus λ‖w‖²: no change of w and b has a lower sum.
 func TestSVCOfLambda(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
@@ -152,9 +152,9 @@ func TestSVCOfLambda(t *testing.T) {
 	}
 }
 
-// TestCosineSeriesTendsToSinc: (2π/L)·Σ_l cos(2πlΔ/L) is a Riemann sum of
-// ∫₀^{2π} cos(θΔ)dθ = sin(2πΔ)/Δ, whose error with h = 2π/L is at most h from the end points,
-// plus 2πh²Δ²/12 of the trapezoidal rule.
+// TestCosineSeriesTendsToSinc checks that (2π/L)·Σ_l cos(2πlΔ/L) is a Riemann sum of ∫₀^{2π}
+// cos(θΔ)dθ = sin(2πΔ)/Δ, whose error with h = 2π/L is at most h from the end points, plus
+// 2πh²Δ²/12 of the trapezoidal rule.
 func TestCosineSeriesTendsToSinc(t *testing.T) {
 	for _, delta := range []float64{0, 0.1, 0.37, 1, 2.5} {
 		for _, l := range []int{16, 256, 4096, 65536} {
@@ -166,8 +166,8 @@ func TestCosineSeriesTendsToSinc(t *testing.T) {
 	}
 }
 
-// TestWidrowHoff: the rule takes the steps of the textbook, converges to least squares if the
-// residual is 0, and returns an error for a rate at which it diverges.
+// TestWidrowHoff checks that the rule takes the steps of the textbook, converges to least squares
+// if the residual is 0, and returns an error for a rate at which it diverges.
 func TestWidrowHoff(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	// By hand, with η = 1/4 from w = b = 0: the sample (1, 2) gives w = b = 1/2, and at (2, 1)
@@ -199,8 +199,8 @@ func TestWidrowHoff(t *testing.T) {
 	}
 }
 
-// TestLassoIsLaplaceMAP: for y = (3, 0.4), X = I, noise of variance 1 and Laplace priors of
-// scale τ = 1/2, the mode of the posterior density, found by a search on a grid, is the lasso
+// TestLassoIsLaplaceMAP checks that for y = (3, 0.4), X = I, noise of variance 1 and Laplace priors
+// of scale τ = 1/2, the mode of the posterior density, found by a search on a grid, is the lasso
 // solution at λ = 2σ²/τ = 4.
 func TestLassoIsLaplaceMAP(t *testing.T) {
 	y := []float64{3, 0.4}
@@ -221,8 +221,8 @@ func TestLassoIsLaplaceMAP(t *testing.T) {
 	}
 }
 
-// TestReferenceSign: Pr(c) = e^{−v_cᵀx − a_c}/(1 + Σ_j e^{−v_jᵀx − a_j}), the form of the
-// textbook, holds for v = −w and a = −b in the K−1 columns.
+// TestReferenceSign checks that Pr(c) = e^{−v_cᵀx − a_c}/(1 + Σ_j e^{−v_jᵀx − a_j}), the form of
+// the textbook, holds for v = −w and a = −b in the K−1 columns.
 func TestReferenceSign(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 60, 2, 13)

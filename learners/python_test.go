@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestPythonNames: the catalogue names each parameter for Python by an identifier, and has the
-// names of scikit-learn. Within a learner no two parameters have the same identifier, except
-// lambda and lambdas, of which only one may be given.
+// TestPythonNames checks that the catalogue names each parameter for Python by an identifier, and
+// has the names of scikit-learn. Within a learner no two parameters have the same identifier,
+// except lambda and lambdas, of which only one may be given.
 func TestPythonNames(t *testing.T) {
 	identifier := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 	want := map[string]string{ // of Ridge, Nystroem, SVR and GaussianProcessRegressor of scikit-learn

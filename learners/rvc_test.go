@@ -24,7 +24,7 @@ func TestRVC(t *testing.T) {
 	})
 }
 
-// TestRVCEvidence: the log evidence never falls, few relevance vectors are kept, and the
+// TestRVCEvidence checks that the log evidence never falls, few relevance vectors are kept, and the
 // probabilities are calibrated on new samples.
 func TestRVCEvidence(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
@@ -137,10 +137,10 @@ func weightsOf(m *learners.RVCModel) (count int) {
 	return count
 }
 
-// TestRVCNarrowKernel: with a kernel so narrow that most kernel values are nearly 0, the mode
-// is computed at most twice for each basis function that is kept. The evidence is above
-// −259.19, which single steps by the formulas of regression reach after 422 modes; these
-// formulas ignore that the curvature of the likelihood depends on the mode.
+// TestRVCNarrowKernel checks that with a kernel so narrow that most kernel values are nearly 0, the
+// mode is computed at most twice for each basis function that is kept. The evidence is above
+// −259.19, which single steps by the formulas of regression reach after 422 modes; these formulas
+// ignore that the curvature of the likelihood depends on the mode.
 func TestRVCNarrowKernel(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 34, 35")
@@ -170,8 +170,8 @@ func TestRVCNarrowKernel(t *testing.T) {
 	}
 }
 
-// TestRVCBatches: the mode is computed fewer times than basis functions are added, and the
-// predictions are nearly as accurate as Bayes' rule.
+// TestRVCBatches checks that the mode is computed fewer times than basis functions are added, and
+// the predictions are nearly as accurate as Bayes' rule.
 func TestRVCBatches(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 34, 35, 36")
@@ -222,7 +222,7 @@ func TestRVCBatches(t *testing.T) {
 	}
 }
 
-// TestRVCLarge: 2000 samples. The time is logged.
+// TestRVCLarge fits 2000 samples and logs the time.
 func TestRVCLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("2000 samples: not under -short")

@@ -15,9 +15,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestRVMAgainstKernlab: R's kernlab, which takes Tipping's steps without the constant
-// function, finds the same function within the standard deviation of the posterior, the same
-// noise, and about as many relevance vectors.
+// TestRVMAgainstKernlab checks that R's kernlab, which takes Tipping's steps without the constant
+// function, finds the same function within the standard deviation of the posterior, the same noise,
+// and about as many relevance vectors.
 func TestRVMAgainstKernlab(t *testing.T) {
 	required.Slow(t, "kernlab", "runs R")
 	rscript := required.Kernlab(t)

@@ -39,8 +39,8 @@ func sinc(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestRVMEvidence: the log evidence never falls, both methods reach the same maximum, and the
-// error is that of the literature.
+// TestRVMEvidence checks that the log evidence never falls, both methods reach the same maximum,
+// and the error is that of the literature.
 func TestRVMEvidence(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		const n = 100
@@ -86,7 +86,7 @@ func TestRVMEvidence(t *testing.T) {
 	})
 }
 
-// TestRVMByHand: with one basis function the maximum is known in closed form. Here only the
+// TestRVMByHand checks the maximum for one basis function, which is known in closed form. Only the
 // constant φ_0 is not 0, and the targets have mean m and Σ(t−m)² = v.
 func TestRVMByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
@@ -144,7 +144,7 @@ func TestRVMSettings(t *testing.T) {
 	}
 }
 
-// TestRVMLarge: 2000 samples. The time is logged.
+// TestRVMLarge fits 2000 samples and logs the time.
 func TestRVMLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("2000 samples: not under -short")
@@ -176,9 +176,9 @@ func TestRVMLarge(t *testing.T) {
 	near(t, "noise deviation", math.Sqrt(m.Noise()), 1, 5/math.Sqrt(2*n)+0.03)
 }
 
-// TestRVMManyVectors: a function of 20 features needs hundreds of relevance vectors with
-// similar weights. Steps that change one α at a time would not converge within 10 steps for
-// each sample.
+// TestRVMManyVectors checks the number of steps for a function of 20 features, which needs hundreds
+// of relevance vectors with similar weights. Steps that change one α at a time would not converge
+// within 10 steps for each sample.
 func TestRVMManyVectors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("1000 samples: not under -short")
@@ -212,9 +212,9 @@ func TestRVMManyVectors(t *testing.T) {
 	}
 }
 
-// TestFixedPointSettles: the fixed-point iteration ends when α has converged, and not
-// merely when the evidence gains little: a coarse Tol gives the same number of
-// relevance vectors and nearly the same evidence.
+// TestFixedPointSettles checks that the fixed-point iteration ends when α has converged, and not
+// merely when the evidence gains little: a coarse Tol gives the same number of relevance vectors
+// and nearly the same evidence.
 func TestFixedPointSettles(t *testing.T) {
 	x, y := sinc(100, 0.1, 21)
 	var evidence []float64
@@ -232,9 +232,10 @@ func TestFixedPointSettles(t *testing.T) {
 	}
 }
 
-// TestRVMOfFeatures: with the features as basis functions, here orthogonal with squared length
-// n, the optimality conditions can be checked for each function alone. With β = 1/σ², Σ_jj from
-// the variances at 0 and at the unit vector j, and α_j = 1/Σ_jj − βn,
+// TestRVMOfFeatures checks the optimality conditions with the features as basis functions. The
+// features are orthogonal with squared length n, so that the conditions of each function can be
+// checked alone. With β = 1/σ², Σ_jj from the variances at 0 and at the unit vector j, and α_j =
+// 1/Σ_jj − βn,
 //
 //	μ_j = βΣ_jj φ_jᵀt,  μ_j² = 1/α_j − Σ_jj,  σ² = ‖t − Φμ‖²/(n − Σ(1 − α_jΣ_jj))
 //

@@ -48,12 +48,11 @@ func warned(m learners.Model) bool {
 	return false
 }
 
-// TestScalesDoNotEndLBFGS: the scales of the features change the minimum of logistic regression
-// only through the penalty, and L-BFGS ends at the minimum that Newton's method finds, for two
-// classes and for four (scikit-learn #18074, #15556). Both end when the loss may still fall by
-// a fraction of 1e-9. They estimate this decrease by different second-order models; a factor of
-// 100 allows for the spread of p(1−p) between them. With λ = 0 the loss is the same at every
-// scale.
+// TestScalesDoNotEndLBFGS checks that the scales of the features change the minimum of logistic
+// regression only through the penalty, and L-BFGS ends at the minimum that Newton's method finds,
+// for two classes and for four (scikit-learn #18074, #15556). Both end when the loss may still fall
+// by a fraction of 1e-9. They estimate this decrease by different second-order models; a factor of
+// 100 allows for the spread of p(1−p) between them. With λ = 0 the loss is the same at every scale.
 func TestScalesDoNotEndLBFGS(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -95,8 +94,8 @@ func TestScalesDoNotEndLBFGS(t *testing.T) {
 	}
 }
 
-// TestScalesDoNotEndTheDiagonalMetric: for more than 4096 features the metric of L-BFGS is
-// diagonal. Kernel logistic regression with the linear kernel has the same minimum.
+// TestScalesDoNotEndTheDiagonalMetric checks that for more than 4096 features the metric of L-BFGS
+// is diagonal. Kernel logistic regression with the linear kernel has the same minimum.
 func TestScalesDoNotEndTheDiagonalMetric(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -124,9 +123,9 @@ func TestScalesDoNotEndTheDiagonalMetric(t *testing.T) {
 	}
 }
 
-// TestEarlyEndsAreReported: an iterative learner that ends before it reaches its tolerance
-// gives a warning or an error that states the remaining error. Either the features have scales
-// at which gradient methods need more steps than their limit, or the limit is one step.
+// TestEarlyEndsAreReported checks that an iterative learner that ends before it reaches its
+// tolerance gives a warning or an error that states the remaining error. Either the features have
+// scales at which gradient methods need more steps than their limit, or the limit is one step.
 func TestEarlyEndsAreReported(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -163,8 +162,8 @@ func TestEarlyEndsAreReported(t *testing.T) {
 	}
 }
 
-// TestLassoWithoutPenaltyIsLeastSquares: without a penalty, the lasso's gap bounds the distance
-// of the squared error from its minimum, or there is a warning. This includes nearly equal
+// TestLassoWithoutPenaltyIsLeastSquares checks that without a penalty, the lasso's gap bounds the
+// distance of the squared error from its minimum, or there is a warning. This includes nearly equal
 // columns, where a change of one weight alone has little effect.
 func TestLassoWithoutPenaltyIsLeastSquares(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
@@ -209,8 +208,8 @@ func squaredError(t *testing.T, dev backend.Device, m learners.Model, x, y *mat.
 	return sum
 }
 
-// TestSVRInSmallUnits: y, ε and C in another unit give f in that unit, also if all targets are
-// smaller than the tolerance.
+// TestSVRInSmallUnits checks that y, ε and C in another unit give f in that unit, also if all
+// targets are smaller than the tolerance.
 func TestSVRInSmallUnits(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")

@@ -12,9 +12,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestSearchEndsWhereSolveSucceeds: the search of a Gaussian process ends at parameters for
-// which the system can be solved, also for noiseless targets in the span of a polynomial kernel,
-// where the likelihood grows until rounding dominates (GPy #642, scikit-learn #8384, caret
+// TestSearchEndsWhereSolveSucceeds checks that the search of a Gaussian process ends at parameters
+// for which the system can be solved, also for noiseless targets in the span of a polynomial
+// kernel, where the likelihood grows until rounding dominates (GPy #642, scikit-learn #8384, caret
 // #871).
 func TestSearchEndsWhereSolveSucceeds(t *testing.T) {
 	const seed = 20261130
@@ -44,10 +44,10 @@ func TestSearchEndsWhereSolveSucceeds(t *testing.T) {
 	}
 }
 
-// TestSearchNamesThePointsThatAreRefused: if the solver refuses points at which the likelihood is
-// larger, the model of a Gaussian process names the best of these points and its own point. Cases:
-// a length scale for each feature, a kernel that overflows within the reach of the search, and a
-// given λ without a likelihood.
+// TestSearchNamesThePointsThatAreRefused checks that if the solver refuses points at which the
+// likelihood is larger, the model of a Gaussian process names the best of these points and its own
+// point. Cases: a length scale for each feature, a kernel that overflows within the reach of the
+// search, and a given λ without a likelihood.
 func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 	x, y := mat.NewDense(30, 2, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
@@ -84,9 +84,8 @@ func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestRVMWithoutNoise: targets without noise are fitted until one more function would be
-// linearly dependent on the others in working precision; the model keeps the functions before
-// it.
+// TestRVMWithoutNoise checks that targets without noise are fitted until one more function would be
+// linearly dependent on the others in working precision; the model keeps the functions before it.
 func TestRVMWithoutNoise(t *testing.T) {
 	for name, f := range map[string]func(float64) float64{
 		"square": func(x float64) float64 { return x * x },
@@ -110,9 +109,9 @@ func TestRVMWithoutNoise(t *testing.T) {
 	}
 }
 
-// TestSearchThatEndsEarlyWarns: a search that ends at the limit of evaluations states the slope of
-// the log likelihood. A search without this warning ends where the derivative with respect to ln
-// λ, computed from differences between fits, is 0 within the stopping rule.
+// TestSearchThatEndsEarlyWarns checks that a search that ends at the limit of evaluations states
+// the slope of the log likelihood. A search without this warning ends where the derivative with
+// respect to ln λ, computed from differences between fits, is 0 within the stopping rule.
 func TestSearchThatEndsEarlyWarns(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n = 20261201, 60
@@ -158,7 +157,8 @@ func TestSearchThatEndsEarlyWarns(t *testing.T) {
 	}
 }
 
-// TestLassoCountsItsSteps: the warning of a fit that ends at the limit of steps is grammatical.
+// TestLassoCountsItsSteps checks that the warning of a fit that ends at the limit of steps is
+// grammatical.
 func TestLassoCountsItsSteps(t *testing.T) {
 	x, y := mat.NewDense(6, 2, []float64{1, 2, 2, 1, 3, 5, 4, 4, 5, 9, 6, 7}), mat.NewDense(6, 1, []float64{1, 3, 2, 5, 4, 8})
 	for method, want := range map[string]string{"coordinate-descent": "after 1 sweep the duality gap is", "fista": "after 1 step the duality gap is"} {

@@ -141,8 +141,8 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 	}
 }
 
-// TestSparseFitsOfManyFeatures: a fit to sparse samples of a million features, of which 2400 are
-// stored, takes no memory for a dense copy, by its plan and by what it allocates.
+// TestSparseFitsOfManyFeatures checks that a fit to sparse samples of a million features, of which
+// 2400 are stored, takes no memory for a dense copy, by its plan and by what it allocates.
 func TestSparseFitsOfManyFeatures(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	dev := backendtest.Device(t, "")
@@ -198,8 +198,8 @@ func TestSparseFitsOfManyFeatures(t *testing.T) {
 	}
 }
 
-// TestSparseFaults: every learner that takes sparse samples refuses malformed ones and names the
-// element, stops when its context is canceled, and respects its memory limit.
+// TestSparseFaults checks that every learner that takes sparse samples refuses malformed ones and
+// names the element, stops when its context is canceled, and respects its memory limit.
 func TestSparseFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 0))
 	dev := backendtest.Device(t, "")
@@ -306,9 +306,9 @@ func TestForgedSparsePointsAreRefused(t *testing.T) {
 	}
 }
 
-// TestKernelRidgeOfSparseSamples: sparse samples stay sparse with every solver, and a system whose K does
-// not fit the memory is solved by conjugate gradients, unless the solver is dual. The coefficients are
-// those of the dense samples.
+// TestKernelRidgeOfSparseSamples checks that sparse samples stay sparse with every solver, and a
+// system whose K does not fit the memory is solved by conjugate gradients, unless the solver is
+// dual. The coefficients are those of the dense samples.
 func TestKernelRidgeOfSparseSamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	dev := backendtest.Device(t, "")
@@ -360,8 +360,8 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestDenseCopyOfSparseSamples: a learner that takes no sparse samples is fitted to a dense copy and
-// reports this; without memory for the copy the fit is refused.
+// TestDenseCopyOfSparseSamples checks that a learner that takes no sparse samples is fitted to a
+// dense copy and reports this; without memory for the copy the fit is refused.
 func TestDenseCopyOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(3, 0))
@@ -738,10 +738,11 @@ func TestLassoOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestLeastSquaresOfSparseSamples: LSQR finds the weights of minimum norm that the SVD gives, for more
-// rows than features, for fewer, and for equal and constant features. It ends when ‖Xᵀr‖ is at most
-// 1e-13 ‖X‖‖r‖, or ‖r‖ at most 1e-13 (‖y‖ + ‖X‖‖w‖), so that the error of w is at most
-// 1e-13 ‖X‖(‖y‖ + ‖X‖‖w‖)/σ², where σ is the smallest singular value above 0. Rounding adds as much.
+// TestLeastSquaresOfSparseSamples checks that LSQR finds the weights of minimum norm that the SVD
+// gives, for more rows than features, for fewer, and for equal and constant features. It ends when
+// ‖Xᵀr‖ is at most 1e-13 ‖X‖‖r‖, or ‖r‖ at most 1e-13 (‖y‖ + ‖X‖‖w‖), so that the error of w is at
+// most 1e-13 ‖X‖(‖y‖ + ‖X‖‖w‖)/σ², where σ is the smallest singular value above 0. Rounding adds as
+// much.
 func TestLeastSquaresOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(11, 0))
@@ -791,8 +792,8 @@ func TestLeastSquaresOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestPerceptronsOfSparseSamples: each kind, linear or with a kernel, makes the same mistakes on sparse
-// and on dense samples, and centers in its model are restored as sparse ones.
+// TestPerceptronsOfSparseSamples checks that each kind, linear or with a kernel, makes the same
+// mistakes on sparse and on dense samples, and centers in its model are restored as sparse ones.
 func TestPerceptronsOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	all, f, weights := formulaRows()

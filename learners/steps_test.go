@@ -12,10 +12,10 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestGradientDescentSteps: a given number of steps with a given rate is the update of the
-// textbooks on φ = (1, x), also where the loss has no minimum (lecture notes of CS 337,
-// logistic regression: w ← w − η(mean of the gradients + λw/n)), and the model has a warning
-// that states the fraction by which the loss may still fall.
+// TestGradientDescentSteps checks that a given number of steps with a given rate is the update of
+// the textbooks on φ = (1, x), also where the loss has no minimum (lecture notes of CS 337,
+// logistic regression: w ← w − η(mean of the gradients + λw/n)), and the model has a warning that
+// states the fraction by which the loss may still fall.
 func TestGradientDescentSteps(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	corners := []float64{0, 0, 0, 1, 1, 0, 1, 1}
@@ -77,8 +77,8 @@ func TestGradientDescentSteps(t *testing.T) {
 	}
 }
 
-// TestGivenIterations: a fit that ends at a given number of iterations returns a model with a
-// warning, also for separable classes, which are an error without this number.
+// TestGivenIterations checks that a fit that ends at a given number of iterations returns a model
+// with a warning, also for separable classes, which are an error without this number.
 func TestGivenIterations(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(4, 2, []float64{0, 0, 0, 1, 1, 0, 1, 1}), mat.NewDense(4, 1, []float64{0, 0, 0, 1})
@@ -109,8 +109,8 @@ func warningOf(m learners.Describer) string {
 	return ""
 }
 
-// TestGivenIterationsOfMachines: a support vector machine with a given number of steps returns
-// a model, with a warning only if the steps are too few.
+// TestGivenIterationsOfMachines checks that a support vector machine with a given number of steps
+// returns a model, with a warning only if the steps are too few.
 func TestGivenIterationsOfMachines(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 9")

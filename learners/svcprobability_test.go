@@ -13,11 +13,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLabelsOfSVCAreMostProbable: the label is the class of the largest probability, and for
-// two classes the probability does not fall while the decision value rises. Cases: noise, where
-// Platt's slope may have the wrong sign (scikit-learn #31222, #13211), overlapping and
-// separable classes, classes of unequal size, weights, and several C. A model restored from its
-// state predicts the same.
+// TestLabelsOfSVCAreMostProbable checks that the label is the class of the largest probability, and
+// for two classes the probability does not fall while the decision value rises. Cases: noise, where
+// Platt's slope may have the wrong sign (scikit-learn #31222, #13211), overlapping and separable
+// classes, classes of unequal size, weights, and several C. A model restored from its state
+// predicts the same.
 func TestLabelsOfSVCAreMostProbable(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, tests = 17, 300

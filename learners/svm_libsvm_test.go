@@ -79,9 +79,9 @@ func bundled(t *testing.T, name string, classes bool) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestAgainstLIBSVM: objectives agree with LIBSVM's within the stopping rule and the rounding
-// of its kernel values in float32, for two classes, ten classes, regression and novelty. The
-// numbers of support vectors agree, except for vectors whose α is nearly 0.
+// TestAgainstLIBSVM checks that objectives agree with LIBSVM's within the stopping rule and the
+// rounding of its kernel values in float32, for two classes, ten classes, regression and novelty.
+// The numbers of support vectors agree, except for vectors whose α is nearly 0.
 func TestAgainstLIBSVM(t *testing.T) {
 	required.Slow(t, "libsvm", "runs LIBSVM")
 	path := required.Program(t, "libsvm", "svm-train")

@@ -81,7 +81,7 @@ out.update(seconds=best, objective=total, accuracy=m.score(X[n:], y[n:]), suppor
 	near(t, "accuracy", accuracy, peer.Accuracy, 10./4000)
 }
 
-// TestSVMAgainstScikitLearn: objectives agree within 1e-3 and decision values within the
+// TestSVMAgainstScikitLearn checks that objectives agree within 1e-3 and decision values within the
 // tolerance, for all three machines.
 func TestSVMAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
@@ -202,7 +202,7 @@ for args in [`+cases.String()+`]:
 	}
 }
 
-// TestScaleKernelAgainstScikitLearn: without a kernel the machines are those of
+// TestScaleKernelAgainstScikitLearn checks that without a kernel the machines are those of
 // scikit-learn with its defaults, kernel="rbf" and gamma="scale".
 func TestScaleKernelAgainstScikitLearn(t *testing.T) {
 	x, y := table(t, true)

@@ -53,8 +53,8 @@ func TestSVR(t *testing.T) {
 	})
 }
 
-// TestSVRStandardizeTarget: the fit to targets (y − m)/s with C and ε is the fit to y with s·C
-// and s·ε, by the formula of svr. A change of the unit and the origin of y changes the
+// TestSVRStandardizeTarget checks that the fit to targets (y − m)/s with C and ε is the fit to y
+// with s·C and s·ε, by the formula of svr. A change of the unit and the origin of y changes the
 // predictions in the same way.
 func TestSVRStandardizeTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
@@ -133,9 +133,9 @@ func rings(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestSVCOptimality: the conditions of Karush, Kuhn and Tucker hold for the predictions alone:
-// margins are at least 1, and equal to 1 at free support vectors. The cases include shrinking,
-// small caches and many steps at large C.
+// TestSVCOptimality checks that the conditions of Karush, Kuhn and Tucker hold for the predictions
+// alone: margins are at least 1, and equal to 1 at free support vectors. The cases include
+// shrinking, small caches and many steps at large C.
 func TestSVCOptimality(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
@@ -248,8 +248,8 @@ func TestSupportOptimality(t *testing.T) {
 	t.Logf("%v", o.Facts())
 }
 
-// TestSVMByHand: two points at ±1 with k = xz have f = x; the objectives are the
-// minima of the formulas.
+// TestSVMByHand checks that two points at ±1 with k = xz have f = x; the objectives are the minima
+// of the formulas.
 func TestSVMByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := mat.NewDense(2, 1, []float64{-1, 1}), mat.NewDense(2, 1, []float64{3, 8})
@@ -312,8 +312,8 @@ func TestSVMSettings(t *testing.T) {
 	}
 }
 
-// TestSVCCalibration: the probabilities of new samples are as good as the
-// problem allows, for two classes and for three.
+// TestSVCCalibration checks that the probabilities of new samples are as good as the problem
+// allows, for two classes and for three.
 func TestSVCCalibration(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 61, 62")
@@ -352,10 +352,10 @@ func TestSVCCalibration(t *testing.T) {
 	}
 }
 
-// TestLambdaOfSVM: with lambda the model minimizes (1/n)Σ w_i loss + λ‖f‖², n = Σw_i,
-// which is evaluated here for the weights of a linear kernel and for points near them. A
-// violation of the optimality conditions by tol leaves the objective ½‖f‖² + CΣ w_i loss
-// within tol·CΣw_i of its minimum, and 2λ times that is tol.
+// TestLambdaOfSVM checks that with lambda the model minimizes (1/n)Σ w_i loss + λ‖f‖², n = Σw_i,
+// which is evaluated here for the weights of a linear kernel and for points near them. A violation
+// of the optimality conditions by tol leaves the objective ½‖f‖² + CΣ w_i loss within tol·CΣw_i of
+// its minimum, and 2λ times that is tol.
 func TestLambdaOfSVM(t *testing.T) {
 	const n, d, lambda, tol = 60, 3, 0.02, 1e-9
 	t.Log("seed 51")

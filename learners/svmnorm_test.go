@@ -11,9 +11,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestMarginOfSVC: the margin of two separable samples is half of their distance √(k(x, x) +
-// k(z, z) − 2k(x, z))/2 in the space of the kernel. The margin of four samples in the plane
-// is known by hand, a soft margin is 1/‖f‖, and a model of three machines reports none.
+// TestMarginOfSVC checks that the margin of two separable samples is half of their distance √(k(x,
+// x) + k(z, z) − 2k(x, z))/2 in the space of the kernel. The margin of four samples in the plane is
+// known by hand, a soft margin is 1/‖f‖, and a model of three machines reports none.
 func TestMarginOfSVC(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	two := mat.NewDense(2, 2, []float64{0, 0, 3, 4})
@@ -43,8 +43,8 @@ func TestMarginOfSVC(t *testing.T) {
 	}
 }
 
-// TestNegativeNormIsExplained: if the kernel is not positive definite on the samples, ‖f‖² may
-// be negative; the report then says why and contains no margin.
+// TestNegativeNormIsExplained checks that if the kernel is not positive definite on the samples,
+// ‖f‖² may be negative; the report then says why and contains no margin.
 func TestNegativeNormIsExplained(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 1, []float64{-2, -1, 1, 2})

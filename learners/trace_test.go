@@ -12,8 +12,9 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 )
 
-// TestTrace: after each epoch, the trace of one fit has the mistakes and the loss of a fit that
-// ends after this epoch. The loss is also computed here, by its formula, from the predictions.
+// TestTrace checks that after each epoch, the trace of one fit has the mistakes and the loss of a
+// fit that ends after this epoch. The loss is also computed here, by its formula, from the
+// predictions.
 func TestTrace(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 40, 5

@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestDroppedColumns: a dropped column has no effect, whatever its cells are, as in mercer fit
-// (LightGBM's ignore_column): the sample of rows, and thus the centers and the folds, do not
-// depend on it.
+// TestDroppedColumns checks that a dropped column has no effect, whatever its cells are, as in
+// mercer fit (LightGBM's ignore_column): the sample of rows, and thus the centers and the folds, do
+// not depend on it.
 func TestDroppedColumns(t *testing.T) {
 	const seed = 20261125
 	t.Logf("seed %d", seed)
@@ -47,7 +47,8 @@ func TestDroppedColumns(t *testing.T) {
 	}
 }
 
-// TestDroppedByOneRule: Beam learns the same, and refuses the same, as for a table in memory.
+// TestDroppedByOneRule checks that Beam learns the same, and refuses the same, as for a table in
+// memory.
 func TestDroppedByOneRule(t *testing.T) {
 	const seed = 20261126
 	t.Logf("seed %d", seed)

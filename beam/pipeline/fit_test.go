@@ -91,10 +91,10 @@ func conditionOf(t *testing.T, b modelfile.Bundle, file string) float64 {
 	return mat.Cond(&h, 2)
 }
 
-// TestCentersAreThoseOfMercerFit: with the same seed the pipeline and the command choose the same
-// kernel and the same centers, in the same order, and the models give the same predictions. The
-// files are cut and ordered in any way, with and without a given number of centers, with repeated
-// rows and missing cells.
+// TestCentersAreThoseOfMercerFit checks that with the same seed the pipeline and the command choose
+// the same kernel and the same centers, in the same order, and the models give the same
+// predictions. The files are cut and ordered in any way, with and without a given number of
+// centers, with repeated rows and missing cells.
 //
 // The bound: Means and deviations of the two encoders agree to 8 units of 2⁻⁵³, so that a
 // standardized v has an error of Δ = 8·2⁻⁵³(|mean|/deviation + |v|). The slope of exp(−s²/2σ²) in

@@ -184,9 +184,9 @@ func folder(t *testing.T, files map[string][]byte) string {
 	return dir
 }
 
-// TestFormats: the same rows in every format, with the same names of columns or without names,
-// compressed, split and mixed, give the model of a single CSV file, which agrees with that of
-// one machine to 1e-10.
+// TestFormats checks that the same rows in every format, with the same names of columns or without
+// names, compressed, split and mixed, give the model of a single CSV file, which agrees with that
+// of one machine to 1e-10.
 func TestFormats(t *testing.T) {
 	const seed, n = 20261130, 1500
 	t.Logf("seed %d", seed)
@@ -252,9 +252,9 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestSparseTables: the features of a sparse table are divided by their standard deviations and
-// not shifted, in memory, in passes and in a pipeline. The models agree with those of one machine
-// to 1e-10.
+// TestSparseTables checks that the features of a sparse table are divided by their standard
+// deviations and not shifted, in memory, in passes and in a pipeline. The models agree with those
+// of one machine to 1e-10.
 func TestSparseTables(t *testing.T) {
 	path := filepath.Join("..", "..", "dataset", "testdata", "encoders", "sparse.libsvm")
 	for _, p := range []Params{
@@ -366,8 +366,8 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// TestDialectsAreFound: files in the dialects that dataset detects give the table of the plain
-// file, whether or not they are cut into pieces.
+// TestDialectsAreFound checks that files in the dialects that dataset detects give the table of the
+// plain file, whether or not they are cut into pieces.
 func TestDialectsAreFound(t *testing.T) {
 	const seed, n = 35, 400
 	t.Logf("seed %d", seed)
@@ -430,7 +430,7 @@ func TestDialectsAreFound(t *testing.T) {
 // files maps the names of a folder's files to their contents.
 type files = map[string][]byte
 
-// TestIDX: images and their labels give the same table as in CSV.
+// TestIDX checks that images and their labels give the same table as in CSV.
 func TestIDX(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 1))
 	const n, d = 200, 4
@@ -459,8 +459,8 @@ func TestIDX(t *testing.T) {
 	near(t, "IDX", arrays(got.Model), arrays(want.Model), 1e-10)
 }
 
-// TestEmptyColumn: a column that is empty in one whole file is filled with a value from the
-// other files.
+// TestEmptyColumn checks that a column that is empty in one whole file is filled with a value from
+// the other files.
 func TestEmptyColumn(t *testing.T) {
 	dir := folder(t, map[string][]byte{"a.csv": []byte("a,b,y\n1,,2\n3,,4\n"), "b.csv": []byte("a,b,y\n1,5,2\n3,6,4\n7,6,9\n")})
 	p := Params{Learner: "ridge", Targets: []string{"y"}, Inputs: []string{filepath.Join(dir, "*")}}
@@ -470,8 +470,8 @@ func TestEmptyColumn(t *testing.T) {
 	}
 }
 
-// TestParquet: Parquet files of several writers, codecs and kinds of pages, with numbers,
-// booleans, texts and missing cells, give the same model as the rows in CSV.
+// TestParquet checks that Parquet files of several writers, codecs and kinds of pages, with
+// numbers, booleans, texts and missing cells, give the same model as the rows in CSV.
 func TestParquet(t *testing.T) {
 	const from = "../../dataset/testdata/parquet"
 	globs := []string{filepath.Join(from, "arrow-zstd*.parquet"), filepath.Join(from, "go-gzip-v1-split.parquet"), filepath.Join(from, "arrow-none-v1.parquet")}
@@ -515,8 +515,8 @@ func TestParquet(t *testing.T) {
 	}
 }
 
-// TestFileFaults: a one-line error names a file that does not match the others or cannot be
-// read.
+// TestFileFaults checks that a one-line error names a file that does not match the others or cannot
+// be read.
 func TestFileFaults(t *testing.T) {
 	rows := sparseRows(1, 60)
 	good := asCSV(rows, "y")
@@ -557,7 +557,7 @@ func TestFileFaults(t *testing.T) {
 	}
 }
 
-// TestPartFaults: a fault in a part of a file names the line of the file.
+// TestPartFaults checks that a fault in a part of a file names the line of the file.
 func TestPartFaults(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -594,8 +594,8 @@ func TestPartFaults(t *testing.T) {
 	}
 }
 
-// TestBadCells: the error for a cell that makes a column unusable names the file and line of
-// the first such cell, for any pieces.
+// TestBadCells checks that the error for a cell that makes a column unusable names the file and
+// line of the first such cell, for any pieces.
 func TestBadCells(t *testing.T) {
 	const n, at = 3000, 1234 // rows from 0; the header is line 1
 	table := func(target, feature string) []byte {

@@ -184,8 +184,8 @@ func single(t *testing.T, p Params, file string, b modelfile.Bundle) (learners.M
 	return m, enc
 }
 
-// TestModelIsTheSingleMachines: Nyström, random features and linear ridge, for numbers and for
-// classes, with and without an intercept, agree with the model of one machine to 1e-10, for
+// TestModelIsTheSingleMachines checks that Nyström, random features and linear ridge, for numbers
+// and for classes, with and without an intercept, agree with the model of one machine to 1e-10, for
 // several divisions into files and pieces and for another order of the rows.
 func TestModelIsTheSingleMachines(t *testing.T) {
 	const seed, n = 20261127, 6000

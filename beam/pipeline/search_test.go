@@ -117,8 +117,8 @@ func TestSearch(t *testing.T) {
 	near(t, "the chosen model", arrays(b.Model), arrays(again.Model), 1e-10)
 }
 
-// TestCensus: parts in any order give the encoder that dataset learns from the whole table,
-// also with missing cells.
+// TestCensus checks that parts in any order give the encoder that dataset learns from the whole
+// table, also with missing cells.
 func TestCensus(t *testing.T) {
 	dir := t.TempDir()
 	var rows []string
@@ -211,7 +211,7 @@ func TestCensus(t *testing.T) {
 	}
 }
 
-// TestFaults: errors in the data name the file.
+// TestFaults checks that errors in the data name the file.
 func TestFaults(t *testing.T) {
 	header, rows := lines(1, 40, false)
 	good := write(t, header, rows)

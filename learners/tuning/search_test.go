@@ -358,8 +358,9 @@ func noiseless(n int) solvers.Problem {
 	return p
 }
 
-// TestFirstFitTakesThePointThatIsFitted: FirstFit takes the point with the best score among the
-// points that are not refused, for every criterion and strategy, and the warning names it.
+// TestFirstFitTakesThePointThatIsFitted checks that FirstFit takes the point with the best score
+// among the points that are not refused, for every criterion and strategy, and the warning names
+// it.
 func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 	dev := device(t, "cpu")
 	some, all, total := noiseless(150), noiseless(1000), 0
@@ -413,8 +414,8 @@ func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 	}
 }
 
-// TestFirstFitEnds: an error that does not belong to a point is returned at once; if every point
-// is refused, the error is that of the best point.
+// TestFirstFitEnds checks that an error that does not belong to a point is returned at once; if
+// every point is refused, the error is that of the best point.
 func TestFirstFitEnds(t *testing.T) {
 	dev := device(t, "cpu")
 	for _, c := range []struct {
@@ -438,8 +439,8 @@ func TestFirstFitEnds(t *testing.T) {
 	}
 }
 
-// TestKernelsThatOverflowAreNoCandidates: a kernel of a grid whose values are out of range is
-// skipped; invalid samples end the search.
+// TestKernelsThatOverflowAreNoCandidates checks that a kernel of a grid whose values are out of
+// range is skipped; invalid samples end the search.
 func TestKernelsThatOverflowAreNoCandidates(t *testing.T) {
 	dev := device(t, "cpu")
 	p := noiseless(20)
@@ -467,8 +468,8 @@ func TestKernelsThatOverflowAreNoCandidates(t *testing.T) {
 	}
 }
 
-// TestGradientThatEndsEarlyWarns: a local search that ends at the limit of evaluations gives a
-// warning, and one that converges does not.
+// TestGradientThatEndsEarlyWarns checks that a local search that ends at the limit of evaluations
+// gives a warning, and one that converges does not.
 func TestGradientThatEndsEarlyWarns(t *testing.T) {
 	dev := device(t, "cpu")
 	for _, d := range []int{1, 40} {

@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestScoreClassification: the figures were computed with scikit-learn 1.2.1's log_loss,
-// roc_auc_score(multi_class="ovr"), accuracy_score, confusion_matrix.
+// TestScoreClassification compares scores with values that were computed with scikit-learn 1.2.1's
+// log_loss, roc_auc_score(multi_class="ovr"), accuracy_score, confusion_matrix.
 func TestScoreClassification(t *testing.T) {
 	const bound = 16 * 0x1p-52 // a few roundings of numbers near 1
 	three := learners.Classes{Labels: []float64{0, 1, 2}, Names: []string{"a", "b", "c"}}

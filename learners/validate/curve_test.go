@@ -30,8 +30,8 @@ func normals(t *testing.T, n, d int, noise float64) validate.Samples {
 	return validate.Samples{X: x, Y: mat.NewDense(n, 1, y.Data)}
 }
 
-// TestLearningCurve: the last point has the held-out errors and the training errors of k-fold
-// cross-validation; each model is fitted once.
+// TestLearningCurve checks that the last point has the held-out errors and the training errors of
+// k-fold cross-validation; each model is fitted once.
 func TestLearningCurve(t *testing.T) {
 	const n, folds = 20, 4
 	r := validate.Runner{Data: normals(t, n, 1, 0.1), Devices: []backend.Device{backendtest.Device(t, "ref")}}
@@ -78,9 +78,9 @@ func TestLearningCurve(t *testing.T) {
 	}
 }
 
-// TestImportance: least squares finds y = 2x + 1, so that a permutation π of the first column
-// leaves R² = 1 − Σ(x_i − x_π(i))²/Σ(x_i − x̄)², and a permutation of the second column leaves
-// 1.
+// TestImportance checks that least squares finds y = 2x + 1, so that a permutation π of the first
+// column leaves R² = 1 − Σ(x_i − x_π(i))²/Σ(x_i − x̄)², and a permutation of the second column
+// leaves 1.
 func TestImportance(t *testing.T) {
 	const n = 30
 	dev, s := backendtest.Device(t, "ref"), normals(t, n, 2, 0)
@@ -122,8 +122,8 @@ func TestImportance(t *testing.T) {
 	}
 }
 
-// TestSparseSamplesHaveTheScoresOfDenseSamples: distinct samples have the same nearest neighbors
-// in both forms, so that predictions have the same bits.
+// TestSparseSamplesHaveTheScoresOfDenseSamples checks that distinct samples have the same nearest
+// neighbors in both forms, so that predictions have the same bits.
 func TestSparseSamplesHaveTheScoresOfDenseSamples(t *testing.T) {
 	const n, d = 40, 6
 	dense := normals(t, n, d, 1)

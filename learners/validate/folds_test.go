@@ -62,7 +62,7 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// TestBootstrap: n samples are drawn, and a fraction of about 1/e is never drawn.
+// TestBootstrap checks that n samples are drawn, and a fraction of about 1/e is never drawn.
 func TestBootstrap(t *testing.T) {
 	const n = 10000
 	rounds := validate.Bootstrap(n, 3)
@@ -83,8 +83,8 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// TestBiasVariance: least squares of a linear truth has no bias and the variance
-// σ²·mean h(x) that theory gives; for a constant, bias² is the variance of the truth.
+// TestBiasVariance checks that least squares of a linear truth has no bias and the variance σ²·mean
+// h(x) that theory gives; for a constant, bias² is the variance of the truth.
 func TestBiasVariance(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, fits, sigma = 40, 400, 0.5

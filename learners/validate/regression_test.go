@@ -66,8 +66,8 @@ func TestScoreRegression(t *testing.T) {
 	}
 }
 
-// TestScoreScale: scores are correct for numbers of any size, also if their squares overflow or
-// underflow.
+// TestScoreScale checks that scores are correct for numbers of any size, also if their squares
+// overflow or underflow.
 func TestScoreScale(t *testing.T) {
 	y, wrong := mat.NewVecDense(3, []float64{0, 1, 2}), mat.NewVecDense(3, []float64{0, 1, 3})
 	flat := mat.NewVecDense(3, []float64{1, 1, 1})

@@ -38,9 +38,9 @@ func fitter(t *testing.T, learner string, given map[string]string) learners.Fitt
 	return fit
 }
 
-// TestMatricesAndTablesHaveTheSameScores: the rows of a table, whose columns are not
-// standardized, give the same scores as matrices, on one device and on two, and the scores
-// computed by hand: ridge of one column without its mean is w = Σxy/(Σx² + λ).
+// TestMatricesAndTablesHaveTheSameScores checks that the rows of a table, whose columns are not
+// standardized, give the same scores as matrices, on one device and on two, and the scores computed
+// by hand: ridge of one column without its mean is w = Σxy/(Σx² + λ).
 func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 	one, two := backendtest.Device(t, "ref"), backendtest.Device(t, "ref")
 	const n, folds, lambda = 20, 4, 0.5
@@ -104,7 +104,7 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 	}
 }
 
-// TestEachSharesParts: fits on the same division share its Part, which is made once.
+// TestEachSharesParts checks that fits on the same division share its Part, which is made once.
 func TestEachSharesParts(t *testing.T) {
 	data := &counted{Samples: validate.Samples{X: backend.NewHost[float64](6, 1), Y: mat.NewDense(6, 1, nil)}}
 	r := validate.Runner{Data: data, Devices: []backend.Device{nil}}
@@ -151,8 +151,8 @@ func (c *counted) Split(train, test []int) (*validate.Part, error) {
 	return c.Samples.Split(train, test)
 }
 
-// TestOutOfBagCountsRows: with weights, the number of out-of-bag rows counts rows, not weights,
-// and bias² and variance sum to the square of the error.
+// TestOutOfBagCountsRows checks that with weights, the number of out-of-bag rows counts rows, not
+// weights, and bias² and variance sum to the square of the error.
 func TestOutOfBagCountsRows(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 8
@@ -183,8 +183,8 @@ func TestOutOfBagCountsRows(t *testing.T) {
 	}
 }
 
-// TestFitsAtOnceShareTheMemory: each fit gets its share of the memory for all devices, minus
-// the size of its Part, and the plan counts once for each concurrent fit.
+// TestFitsAtOnceShareTheMemory checks that each fit gets its share of the memory for all devices,
+// minus the size of its Part, and the plan counts once for each concurrent fit.
 func TestFitsAtOnceShareTheMemory(t *testing.T) {
 	const n, memory, plan = 6, 9000, 100
 	x := backend.NewHost[float64](n, 3)

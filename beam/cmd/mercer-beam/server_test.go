@@ -13,9 +13,9 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 )
 
-// TestJobServer: flags alone send the job over Beam's job API to a server in another process,
-// which starts its own workers, as the servers of Flink and Spark do. The model has the same
-// bytes as that of a run in one process.
+// TestJobServer checks that flags alone send the job over Beam's job API to a server in another
+// process, which starts its own workers, as the servers of Flink and Spark do. The model has the
+// same bytes as that of a run in one process.
 func TestJobServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "localhost:0")
 	if err != nil {
@@ -62,8 +62,8 @@ func TestJobServer(t *testing.T) {
 	}
 }
 
-// TestContainer: for a container the program passes its own binary, without its source, and the
-// run proceeds until it requests the container.
+// TestContainer checks that for a container the program passes its own binary, without its source,
+// and the run proceeds until it requests the container.
 func TestContainer(t *testing.T) {
 	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		t.Skip("containers run linux/amd64")

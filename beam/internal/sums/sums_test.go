@@ -267,8 +267,8 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	return list
 }
 
-// TestAnySharding: the model agrees with that of one machine to 1e-10 for any shards in any
-// order, with and without an intercept.
+// TestAnySharding checks that the model agrees with that of one machine to 1e-10 for any shards in
+// any order, with and without an intercept.
 func TestAnySharding(t *testing.T) {
 	const seed, n, d = 20261124, 12000, 3
 	t.Logf("seed %d", seed)
@@ -315,8 +315,8 @@ func apart(t *testing.T, what string, sol *Solution, beta backend.Host[float64],
 	return worst
 }
 
-// TestSameBits: parts of the same rows give the same bits if they are merged in any order and
-// by any tree. So replacing a worker does not change the result.
+// TestSameBits checks that parts of the same rows give the same bits if they are merged in any
+// order and by any tree. So replacing a worker does not change the result.
 func TestSameBits(t *testing.T) {
 	const seed, n, d = 20261125, 20000, 3
 	t.Logf("seed %d", seed)
@@ -396,8 +396,8 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// TestMeasure: a solution has a residual of only rounding error. A perturbed solution has the
-// residual of the perturbation, and is corrected.
+// TestMeasure checks that a solution has a residual of only rounding error. A perturbed solution
+// has the residual of the perturbation, and is corrected.
 func TestMeasure(t *testing.T) {
 	const seed, n, d = 20261126, 5000, 3
 	t.Logf("seed %d", seed)
@@ -456,8 +456,8 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestMeasureOrthogonalTarget: the residual is small for the target x² on points on both sides
-// of 0, for which Φᵀy is only rounding error.
+// TestMeasureOrthogonalTarget checks that the residual is small for the target x² on points on both
+// sides of 0, for which Φᵀy is only rounding error.
 func TestMeasureOrthogonalTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, n := range []int{3, 20, 1000, 5000} {

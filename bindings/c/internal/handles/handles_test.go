@@ -64,8 +64,8 @@ func gramOf(k kernels.Kernel, x, z backend.Host[float64]) backend.Host[float64] 
 
 func wide(h backend.Host[float64]) Matrix { return Matrix{F64: h} }
 
-// TestFactor: a factor solves on every device, for a kernel and for a given K, and reports
-// the right residual.
+// TestFactor checks that a factor solves on every device, for a kernel and for a given K, and
+// reports the right residual.
 func TestFactor(t *testing.T) {
 	const n, outputs, lambda = 70, 3, 0.5
 	ctx := context.Background()
@@ -181,7 +181,7 @@ func changed(t *testing.T, f *Factor, given bool, g, x, y backend.Host[float64],
 	}
 }
 
-// TestDeviceStaysOpen: a freed device remains usable for the factors made on it.
+// TestDeviceStaysOpen checks that a freed device remains usable for the factors made on it.
 func TestDeviceStaysOpen(t *testing.T) {
 	d, err := Open("ref", 0, 0)
 	if err != nil {
@@ -209,8 +209,8 @@ func TestDeviceStaysOpen(t *testing.T) {
 	}
 }
 
-// TestFewRows: predictions for a small number of rows, for which the model is stored on the
-// device, equal those for many rows up to rounding; the memory is released with the model.
+// TestFewRows checks that predictions for a small number of rows, for which the model is stored on
+// the device, equal those for many rows up to rounding; the memory is released with the model.
 func TestFewRows(t *testing.T) {
 	ctx := context.Background()
 	x, y := samples(t, 60, 3)
@@ -253,8 +253,8 @@ func TestFewRows(t *testing.T) {
 	}
 }
 
-// TestPrecomputed: kernel values give the predictions of the kernel, up to the rounding of
-// two ways to evaluate it.
+// TestPrecomputed checks that kernel values give the predictions of the kernel, up to the rounding
+// of two ways to evaluate it.
 func TestPrecomputed(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "cpu")
@@ -304,7 +304,7 @@ func TestPrecomputed(t *testing.T) {
 	}
 }
 
-// TestTableModel: a model that was fitted to a table encodes raw rows as the table's
+// TestTableModel checks that a model that was fitted to a table encodes raw rows as the table's
 // encoder does, including missing values, and refuses texts.
 func TestTableModel(t *testing.T) {
 	ctx := context.Background()
@@ -373,8 +373,8 @@ func TestTableModel(t *testing.T) {
 	}
 }
 
-// TestSparseTableModel: a model that was fitted to a sparse table takes a column for each of its
-// features and scales it as the encoder does.
+// TestSparseTableModel checks that a model that was fitted to a sparse table takes a column for
+// each of its features and scales it as the encoder does.
 func TestSparseTableModel(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "ref")
@@ -425,8 +425,8 @@ func TestSparseTableModel(t *testing.T) {
 	}
 }
 
-// TestColumns: a model fitted through the C interface gets an encoder that does not change
-// numbers, with the given names.
+// TestColumns checks that a model fitted through the C interface gets an encoder that does not
+// change numbers, with the given names.
 func TestColumns(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "ref")
@@ -489,7 +489,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestFloats: a matrix of float32 gives the results of its values in float64.
+// TestFloats checks that a matrix of float32 gives the results of its values in float64.
 func TestFloats(t *testing.T) {
 	narrow := backend.Host[float32]{Rows: 2, Cols: 2, Stride: 3, Data: []float32{1, 0.1, 9, 3, 4}}
 	h, err := Matrix{F32: narrow}.host("x")
@@ -501,8 +501,8 @@ func TestFloats(t *testing.T) {
 	}
 }
 
-// TestTogether: several goroutines use a model and a factor while they are freed: each call
-// succeeds with the same numbers, or returns an error that says that they were freed.
+// TestTogether checks that several goroutines use a model and a factor while they are freed: each
+// call succeeds with the same numbers, or returns an error that says that they were freed.
 func TestTogether(t *testing.T) {
 	ctx := context.Background()
 	d, err := Open("cpu/generic", 2, 0)

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestNames: a caller's names replace the library's in advice, which omits alternatives
+// TestNames checks that a caller's names replace the library's in advice, which omits alternatives
 // without a name, and in errors about a parameter.
 func TestNames(t *testing.T) {
 	own := ParseNames([]string{"lambda=alpha", "iterations=max_iter", "solver=solver", "standardize=standardize X", "C=cost"})
@@ -44,7 +44,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWarningsHaveNames: the warning of a fit that ended early has the caller's names.
+// TestWarningsHaveNames checks that the warning of a fit that ended early has the caller's names.
 func TestWarningsHaveNames(t *testing.T) {
 	d := open(t, "ref")
 	x := wide(backend.Host[float64]{Rows: 6, Cols: 2, Stride: 2, Data: []float64{1, 2, 2, 1, 3, 5, 4, 3, 5, 9, 6, 7}})

@@ -44,9 +44,9 @@ func refit(g, y backend.Host[float64], w []float64, intercept bool, lambda float
 	return value.RawRowView(0), mat.Cond(a, 2)
 }
 
-// TestPathAgainstRefits: leave-one-out errors equal those of n fits. Generalized
-// cross-validation and the degrees of freedom equal those of the matrix H, whose column i
-// is the fit to the i-th unit vector.
+// TestPathAgainstRefits checks that leave-one-out errors equal those of n fits. Generalized
+// cross-validation and the degrees of freedom equal those of the matrix H, whose column i is the
+// fit to the i-th unit vector.
 func TestPathAgainstRefits(t *testing.T) {
 	const n, d = 24, 3
 	x, y1 := samples(t, n, d)
@@ -140,9 +140,9 @@ func checkPoint(t *testing.T, p PathProblem, l int, lambda float64, g, y backend
 	}
 }
 
-// TestPathChooses: without a kernel Path uses the Gaussian of kernel-ridge. The scores of a
-// λ without a solution are NaN, with a reason; if no λ has a solution, Path returns the
-// reason as an error.
+// TestPathChooses checks that without a kernel Path uses the Gaussian of kernel-ridge. The scores
+// of a λ without a solution are NaN, with a reason; if no λ has a solution, Path returns the reason
+// as an error.
 func TestPathChooses(t *testing.T) {
 	ctx, d := context.Background(), open(t, "cpu")
 	x, y := samples(t, 20, 2)
