@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -338,6 +339,39 @@ func TestOfRefuses(t *testing.T) {
 
 // TestEvaluate compares Σ_i k(z, x_i) α_i with sums of kernel values, at points below, between, above and
 // equal to the x_i.
+// Elements counts what NewLine and Filter allocate, without the pairs of numbers by which points are sorted.
+func TestElements(t *testing.T) {
+	const n = 20_000
+	for _, k := range []kernels.Kernel{
+		kernels.Laplacian{Sigma: 1}, kernels.Matern{Nu: 2.5, Sigma: 1},
+		kernels.Sum{kernels.Matern{Nu: 1.5, Sigma: 1}, kernels.Matern{Nu: 2.5, Sigma: 3}, kernels.Constant{Value: 1}},
+	} {
+		m, ok := Of(k)
+		if !ok {
+			t.Fatalf("%v has no model", k)
+		}
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = float64(i * 7919 % n)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		l, err := NewLine(t.Context(), m, x)
+		if err == nil {
+			err = l.Filter(t.Context(), []float64{1})
+		}
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// An allocation is rounded up to whole pages of 8 KiB, and the test itself allocates little.
+		took, counted := int64(after.TotalAlloc-before.TotalAlloc), 8*(m.Elements(n)+2*n)
+		if took < counted || took > counted+8*8192+1<<16 {
+			t.Errorf("%v: %d bytes were allocated, %d are counted", k, took, counted)
+		}
+	}
+}
+
 func TestEvaluate(t *testing.T) {
 	const n, seed = 30, 5
 	t.Logf("seed %d", seed)

@@ -39,7 +39,7 @@ func TestDevices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want.Trials, got.Trials, cmpopts.IgnoreFields(tuning.Trial{}, "Seconds"), cmpopts.EquateErrors()); diff != "" {
+		if diff := cmp.Diff(want.Trials, got.Trials, cmp.AllowUnexported(tuning.Trial{}), cmpopts.IgnoreFields(tuning.Trial{}, "Seconds"), cmpopts.EquateErrors()); diff != "" {
 			t.Errorf("%s: several devices find something else:\n%s", par.Strategy, diff)
 		}
 		if last != 1 {

@@ -35,7 +35,8 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	}
 	weights, errors := make([]float64, parted), make([][]Point, parted)
 	report := parts(parted, j.inside)
-	err = pool.Each(j.devices, parted, func(dev backend.Device, k int) (err error) {
+	err = pool.Each(j.devices, parted, func(dev backend.Device, i int) (err error) {
+		k := parted - 1 - i // the last folds have the most samples outside, so that a refusal names their memory
 		rest, held := splits(k)
 		for _, rows := range [][]int{rest, held} {
 			for i, row := range rows {

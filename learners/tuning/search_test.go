@@ -491,3 +491,31 @@ func TestGradientThatEndsEarlyWarns(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchPlans: a search whose memory is that which its refusal names succeeds, and takes at most that
+// memory, with more samples than features and with fewer. It keeps at most one kernel's work at a time.
+func TestSearchPlans(t *testing.T) {
+	for _, shape := range [][2]int{{60, 3}, {24, 300}} {
+		p := wave(t, shape[0], shape[1])
+		for _, par := range []tuning.Params{
+			{Steps: 3}, {Criterion: tuning.GCV, Steps: 3}, {Criterion: tuning.KFold, Steps: 3}, {Criterion: tuning.Evidence, Steps: 3},
+			{Strategy: tuning.Golden, Steps: 3}, {Strategy: tuning.Bayes, Steps: 3}, {Criterion: tuning.Evidence, Strategy: tuning.Gradient},
+		} {
+			what := fmt.Sprintf("%s by %s, %d×%d", par.Criterion, par.Strategy, shape[0], shape[1])
+			dev := device(t, "cpu")
+			par.Memory = 1
+			_, err := tuning.Search(t.Context(), dev, p, par)
+			var budget *solvers.BudgetError
+			if !errors.As(err, &budget) {
+				t.Fatalf("%s: %v", what, err)
+			}
+			par.Memory = budget.Needed
+			if _, err := tuning.Search(t.Context(), dev, p, par); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			if _, peak := dev.InUse(); peak > budget.Needed || 2*peak < budget.Needed {
+				t.Errorf("%s: took %d bytes, planned %d", what, peak, budget.Needed)
+			}
+		}
+	}
+}

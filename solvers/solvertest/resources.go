@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -55,9 +56,8 @@ func testMemory(c *cell) {
 				// It counts the elements in float32 and their copies in Go memory, which a device need not have.
 				planned -= min(planned-peak, int64(8*x.NNZ()+8*x.Rows))
 			}
-			if c.method == solvers.Kalman && planned > peak {
-				// It counts the filter and its vectors, which lie in Go memory: up to 32 numbers for each sample.
-				planned -= min(planned-peak, int64(8*32*p.Y.Rows))
+			if c.method == solvers.Kalman {
+				planned -= c.filter(q)
 			}
 			if off := math.Abs(float64(planned-peak)) / float64(peak); off > 0.1 {
 				c.Errorf("intercept %v, weights %v: planned %d bytes, measured %d: off by %.0f %%", intercept, weights != nil, plan.Bytes, peak, 100*off)
@@ -67,6 +67,21 @@ func testMemory(c *cell) {
 			}
 		}
 	}
+}
+
+// filter is the memory of the method Kalman in Go memory, which the plan includes and a device does not
+// measure: the filter, two numbers for each sample while the samples are sorted, two columns for each
+// right-hand side, and two pairs of a solution and its residual.
+func (c *cell) filter(p solvers.Problem) int64 {
+	m, ok := markov.Of(p.Kernel)
+	if !ok {
+		c.Fatalf("%v has no filter", p.Kernel)
+	}
+	n, t, columns := p.Y.Rows, p.Y.Cols, p.Y.Cols
+	if p.Intercept {
+		columns++
+	}
+	return 8 * (m.Elements(n) + int64(n*(2+2*columns+4*t)))
 }
 
 // within returns the params with a memory limit.
