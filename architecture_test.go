@@ -120,7 +120,8 @@ var layers = []layer{
 	{folder: "internal/process"},
 	// precision lets tests choose a precision that otherwise the plan chooses.
 	{folder: "internal/precision"},
-	// required is imported only by tests.
+	// page and required are imported only by tests.
+	{folder: "internal/page"},
 	{folder: "internal/required"},
 	// browser draws pages for tests.
 	{folder: "internal/browser", ours: []string{"internal/required"}},

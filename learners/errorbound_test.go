@@ -1,6 +1,7 @@
 package learners_test
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -656,4 +657,40 @@ func TestBoundRefusals(t *testing.T) {
 			t.Error("an unfitted model predicts")
 		}
 	})
+}
+
+// BenchmarkPredictBound times predictions of a small fit with proven bounds and without, for 20,000 rows.
+func BenchmarkPredictBound(b *testing.B) {
+	random := rand.New(rand.NewPCG(1, 2))
+	draw := func(rows, cols int) *mat.Dense {
+		m := mat.NewDense(rows, cols, nil)
+		m.Apply(func(int, int, float64) float64 { return random.NormFloat64() }, m)
+		return m
+	}
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer dev.Close()
+	for _, n := range []int{100, 400} {
+		m, err := learners.KernelRidge{Lambda: 0.1}.Fit(b.Context(), dev, draw(n, 8), draw(n, 1), learners.Options{Prove: true})
+		if err != nil {
+			b.Fatal(err)
+		}
+		x := draw(20_000, 8)
+		b.Run(fmt.Sprintf("%d rows", n), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := m.Predict(b.Context(), dev, x); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("%d rows, bound", n), func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := m.PredictBound(b.Context(), dev, x); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

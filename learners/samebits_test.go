@@ -7,21 +7,30 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/page"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 )
 
-var update = flag.Bool("update", false, "write testdata/samebits.txt anew")
+var (
+	update     = flag.Bool("update", false, "write testdata/samebits.txt anew")
+	writeTable = flag.Bool("write-table", false, "write what is measured into the tables of docs/trust.md")
+)
+
+// trust is the page of the tables.
+const trust = "../docs/trust.md"
 
 // bitsFile has a line for each learner and task: its name, the task, and a hash of the bits of
 // its predictions.
@@ -42,16 +51,22 @@ func TestSameBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	var written strings.Builder
+	found := map[string]map[string]string{} // by device and architecture, the hashes of the learners and tasks
 	for i, dev := range reproducibleDevices(t) {
 		info := dev.Info()
+		column := info.Device + ", " + runtime.GOARCH
+		if found[column] == nil {
+			found[column] = map[string]string{}
+		}
 		for _, d := range learners.Catalogue() {
 			for _, task := range d.Tasks {
 				key := d.Name + " " + string(task)
 				t.Run(fmt.Sprintf("%s/%d threads/%s", strings.ReplaceAll(info.Device, "/", " "), info.Threads, strings.ReplaceAll(key, " ", "/")), func(t *testing.T) {
-					if d.Name == "bayes-ridge" && runtime.GOARCH != "amd64" {
-						t.Skip("gonum's eigenvectors have other bits on amd64, where parts of its BLAS are assembly")
-					}
 					got := bitsOf(t, dev, d, task)
+					if before, ok := found[column][key]; ok && before != got {
+						t.Errorf("the hash is %s, with another number of threads %s", got, before)
+					}
+					found[column][key] = got
 					if i == 0 && *update {
 						want[key] = got
 						fmt.Fprintf(&written, "%s: %s\n", key, got)
@@ -67,11 +82,67 @@ func TestSameBits(t *testing.T) {
 			}
 		}
 	}
+	if *writeTable {
+		if err := writeBits(found); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if *update {
 		if err := os.WriteFile(bitsFile, []byte(written.String()), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// writeBits writes the hashes into the table of docs/trust.md, with the columns of other architectures left as
+// they are.
+func writeBits(found map[string]map[string]string) error {
+	const name = "bits"
+	text, err := page.Section(trust, name)
+	if err != nil {
+		return err
+	}
+	cells := func(line string) (list []string) {
+		for _, cell := range strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|") {
+			list = append(list, strings.Trim(cell, " `"))
+		}
+		return list
+	}
+	columns := map[string]map[string]string{}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for _, line := range lines[min(2, len(lines)):] {
+		for j, cell := range cells(line)[1:] {
+			column, key := cells(lines[0])[j+1], cells(line)[0]
+			if columns[column] == nil {
+				columns[column] = map[string]string{}
+			}
+			columns[column][key] = cell
+		}
+	}
+	for column, hashes := range found {
+		columns[column] = map[string]string{}
+		for key, hash := range hashes {
+			columns[column][key] = hash[:8]
+		}
+	}
+	titles := slices.Sorted(maps.Keys(columns))
+	var b strings.Builder
+	fmt.Fprintf(&b, "| learner and task | %s |\n|---|%s\n", strings.Join(titles, " | "), strings.Repeat("---|", len(titles)))
+	for _, d := range learners.Catalogue() {
+		for _, task := range d.Tasks {
+			key := d.Name + " " + string(task)
+			fmt.Fprintf(&b, "| %s |", key)
+			for _, title := range titles {
+				if hash := columns[title][key]; hash != "" {
+					fmt.Fprintf(&b, " `%s` |", hash)
+				} else {
+					b.WriteString(" |")
+				}
+			}
+			b.WriteString("\n")
+		}
+	}
+	return page.Replace(trust, name, b.String())
 }
 
 // reproducibleDevices opens each reproducible device that this machine has, with several numbers

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/page"
 	"github.com/mercer-go/mercer/internal/verified"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -220,7 +221,7 @@ func TestPrimalBounds(t *testing.T) {
 		t.Errorf("the median of bound/error is %g", median(all.ratios))
 	}
 	if *writeTable {
-		if err := replace("bounds of functions", table); err != nil {
+		if err := page.Replace(trust, "bounds of functions", table); err != nil {
 			t.Fatal(err)
 		}
 	}
