@@ -14,12 +14,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// predictor is the part of a prediction that differs between models: queue computes out ← f(x)
-// without the intercept, given the fixed matrices on the device.
+// predictor holds the part of a prediction that differs between models. Its queue computes out ←
+// f(x) without the intercept from matrices on the device that are the same for all x.
 type predictor struct {
 	learner   string
 	features  int            // 0 if the model is not fitted
-	kernel    kernels.Kernel // the kernel whose rule the points must satisfy; nil if there is no rule
+	kernel    kernels.Kernel // the kernel whose rule the points must satisfy; nil if every point is allowed
 	fixed     []numeric.Points
 	intercept []float64
 	sum       bool // out ← k(x, fixed[0]) fixed[1]
@@ -94,7 +94,8 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
 }
 
-// onLine is run for a sum of functions of a Markov kernel of one feature, in O(n) operations.
+// onLine computes the predictions of a sum of functions of a Markov kernel of one feature, in O(n)
+// operations.
 func (p predictor) onLine(ctx context.Context, m markov.Model, points numeric.Points) (*mat.Dense, error) {
 	l, err := markov.NewLine(ctx, m, numeric.First(p.fixed[0].Dense))
 	if err != nil {
@@ -173,7 +174,7 @@ func (p predictor) inForm(points numeric.Points) numeric.Points {
 	return points
 }
 
-// checkValues refuses rows outside the model's domain.
+// checkValues returns an error if a row is outside the model's domain.
 func (p predictor) checkValues(points numeric.Points) error {
 	err := points.CheckFinite("x")
 	if err == nil && p.kernel != nil {
@@ -221,8 +222,8 @@ func checked(learner, what string, f *mat.Dense, err error) (*mat.Dense, error) 
 	return f, nil
 }
 
-// checkPredicted refuses values for the rows of x that are not finite, because kernel values are
-// undefined or out of range, or because sums overflow. what names a value, and first is the
+// checkPredicted returns an error if a value for a row of x is not finite, because kernel values
+// are undefined or out of range, or because sums overflow. what names a value, and first is the
 // number of the first row.
 func checkPredicted(what string, f backend.Host[float64], first int) error {
 	for i := range f.Rows {

@@ -13,10 +13,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Predictor is a Model that is prepared on a device, for programs that ask for predictions again
-// and again, a few at a time. The model's data stay on the device in the form that is evaluated
-// fastest (backend.Expander). Model.Predict copies them each time, which for one row costs more
-// than the prediction.
+// Predictor is a Model that is prepared on a device, for programs that request many predictions of
+// a few rows each. The data of the model stay on the device in the form that is evaluated fastest
+// (backend.Expander). Model.Predict copies these data in each call, which for one row takes longer
+// than the prediction itself.
 //
 // Several goroutines may call its methods at the same time. The methods of a Predictor that is
 // nil, zero or closed return ErrClosed.
@@ -25,7 +25,7 @@ type Predictor struct {
 	dev     backend.Device
 	ready   bool      // the fields below are set; otherwise model.Predict is called
 	plain   predictor // for f, or for the decision values
-	classes *Classes  // the classes of a classifier that decides by decision values
+	classes *Classes  // the classes of a classifier whose labels follow from decision values
 	sum     backend.Expansion[float64]
 	fixed   []backend.Matrix[float64]
 
@@ -148,8 +148,8 @@ func (p *Predictor) predict(ctx context.Context, x mat.Matrix) (*mat.Dense, erro
 	return values, nil
 }
 
-// PredictRow sets dst, one number for each output, to the prediction for one
-// point x of as many features as the model was fitted to.
+// PredictRow sets dst, one number for each output, to the prediction for one point x. len(x) is the
+// number of features of the model.
 func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 	if err := p.begin(); err != nil {
 		return err

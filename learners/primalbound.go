@@ -16,15 +16,17 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// primalSteps is about the number of steps, of some 4 ns, of verified.Primal.Bound for n samples and m functions,
-// each of which takes the given number of steps: three passes, and the matrix of the equations.
+// primalSteps estimates the number of steps, of about 4 ns each, that verified.Primal.Bound takes
+// for n samples and m functions. each is the number of steps of one value of a function. The
+// estimate counts three passes and the matrix of the equations.
 func primalSteps(n, m int, each float64) float64 {
 	return float64(n) * float64(m) * (3*(each+20) + float64(m)/8)
 }
 
-// makePrimal sets the bound of m, a model of the function f that is to solve p for the samples of data, and adds
-// its facts, which call the coefficients name. With sharp there is an error if it has none. Otherwise the bound is made with o.Prove, if it takes
-// a few hundredths of a second at most; each is the number of steps of a function.
+// makePrimal sets the bound of m, a model with the function f, which solves p for the samples of
+// data, and adds facts, in which name is the name of the coefficients. If sharp is set, it is an
+// error if there is no bound. Otherwise the bound is computed only with o.Prove, and only if that
+// takes a few hundredths of a second at most. each is as in primalSteps.
 func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, res *solvers.Result, each float64, sharp bool, o Options) error {
 	n, _, t := data.Dims()
 	size := f.Alpha.Rows
@@ -60,7 +62,7 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 	return err
 }
 
-// predictPrimal is PredictBound of a model of the function f.
+// predictPrimal is PredictBound for a model with the function f.
 func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p predictor, f *verified.Expansion, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	defer named(p.learner+": bound", nil, &values, &err)
 	points, err := p.check(dev, x)
@@ -121,12 +123,12 @@ func fourierPenalty(k kernels.Kernel, lambda float64, pairs, d int) verified.Bal
 	return verified.Div(verified.Mul(verified.Exact(lambda), verified.Exact(float64(pairs))), verified.NewKernel(k).Eval(zero, zero))
 }
 
-// boundParam is the parameter of primal learners that asks for a bound.
+// boundParam is the parameter "bound" of primal learners, which makes Fit compute a bound.
 func boundParam(field *bool) Parameter {
 	return boolParam("bound", field, "false", "prove bounds of the errors of predictions, which takes long")
 }
 
-// pointRows are points as samples that are read in passes, in dense blocks.
+// pointRows is a solvers.Rows that returns points in dense blocks.
 type pointRows struct {
 	points  numeric.Points
 	y       backend.Host[float64]

@@ -61,8 +61,8 @@ func gaussians(t *testing.T, n, d int, seed uint64) (x, y *mat.Dense) {
 }
 
 // TestRidgeIsMAP checks that the mean of the posterior under the prior N(0, σ_w²I) and noise of
-// variance σ² is ridge with λ = σ²/σ_w²; and its training error is no smaller than that of least
-// squares.
+// variance σ² is ridge with λ = σ²/σ_w², and that its training error is no smaller than that of
+// least squares.
 func TestRidgeIsMAP(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 40, 3, 29)
@@ -116,7 +116,7 @@ func TestKernelRidgeIsGaussianProcess(t *testing.T) {
 }
 
 // TestSVCOfLambda checks that with C = 1/(2Nλ) the machine minimizes the mean of the hinge losses
-// plus λ‖w‖²: no change of w and b has a lower sum.
+// plus λ‖w‖²: no random change of w and b gives a lower value.
 func TestSVCOfLambda(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, lambda = 40, 0.05
@@ -153,8 +153,8 @@ func TestSVCOfLambda(t *testing.T) {
 }
 
 // TestCosineSeriesTendsToSinc checks that (2π/L)·Σ_l cos(2πlΔ/L) is a Riemann sum of ∫₀^{2π}
-// cos(θΔ)dθ = sin(2πΔ)/Δ, whose error with h = 2π/L is at most h from the end points, plus
-// 2πh²Δ²/12 of the trapezoidal rule.
+// cos(θΔ)dθ = sin(2πΔ)/Δ, whose error is at most h for the end points plus 2πh²Δ²/12 for the
+// trapezoidal rule, with h = 2π/L.
 func TestCosineSeriesTendsToSinc(t *testing.T) {
 	for _, delta := range []float64{0, 0.1, 0.37, 1, 2.5} {
 		for _, l := range []int{16, 256, 4096, 65536} {

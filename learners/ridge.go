@@ -41,11 +41,11 @@ func (l *Ridge) parameters() []Parameter {
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖²
 //
-// The intercept b is not penalized. λ is unscaled, as scikit-learn's alpha. Sparse samples are
-// solved by conjugate gradients with products of X and Xᵀ, in the primal, or with K if that costs
-// less; with Intervals, or λ = 0, a dense copy of them is made. λ = 0 is least squares and needs
-// x (centered, with an intercept) of full column rank. The zero value is least squares with an
-// intercept.
+// The intercept b is not penalized. λ is unscaled, as scikit-learn's alpha. For sparse samples the
+// solver is the method of conjugate gradients with products with X and Xᵀ in the primal, or with K
+// if that takes fewer operations; with Intervals, or λ = 0, a dense copy of them is made. λ = 0 is
+// least squares and needs x (centered, with an intercept) of full column rank. The zero value is
+// least squares with an intercept.
 type Ridge struct {
 	Lambda      float64        // ≥ 0
 	Lambdas     []float64      // one for each target, instead of Lambda; nil means Lambda for all

@@ -34,20 +34,21 @@ func (l *RVC) parameters() []Parameter {
 //
 //	Σ_i w_i log p(y_i | μ) − ½ μᵀAμ + ½ log|A| + ½ log|Σ|
 //
-// by steps of Tipping and Faul (2003), with targets linearized at the mode and the derivative of
-// log|Σ| with respect to the mode: the function with the largest expected gain is added, changed
-// or deleted. Steps are taken in batches of up to 256 functions, among those of the model and the
-// 128 most promising others; a batch that does not raise the evidence is undone, and then Newton
-// steps for all α and single steps follow. For K > 2 classes there are K such machines, each
-// class against the rest, and the probabilities of the classes are normalized to sum to 1.
+// by steps of Tipping and Faul (2003) for targets that are linearized at the mode, including the
+// derivative of log|Σ| with respect to the mode: the basis function with the largest expected gain
+// is added, changed or deleted. Steps are taken in batches of up to 256 functions of the model and
+// the 128 other functions with the largest expected gains. A batch that does not raise the evidence
+// is undone, and Newton steps for all α and single steps follow. For K > 2 classes there are K such
+// machines, each class against the rest, and the probabilities of the classes are normalized to sum
+// to 1.
 //
 // Φ is stored on the device: n² numbers twice. A batch costs a few Newton steps, O(nm²) for m
-// functions in the model, and one product of O(n²m); the fact "modes" counts the computed modes.
-// If a fit ends before it reaches Tol, its model has the fact "warning". There are far fewer
-// relevance vectors than support vectors of svc.
+// functions in the model, and one product of O(n²m); the fact "modes" counts the computed modes. If
+// a fit ends before it reaches Tol, its model has the fact "warning". An RVC has far fewer
+// relevance vectors than an svc has support vectors.
 type RVC struct {
 	Kernel  kernels.Kernel // nil means the Gaussian whose sigma is half the median distance between rows
-	Tol     float64        // smallest gain of the log evidence that is pursued; 0 is 0.1
+	Tol     float64        // the fit ends if no step is expected to raise the log evidence by more than Tol; 0 is 0.1
 	MaxIter int            // steps per machine; 0 is 1000, or 10n if that is more
 	Seed    uint64         // for the choice of rows if Kernel is nil
 }

@@ -28,7 +28,7 @@ func TestAccuracy(t *testing.T) {
 		name   string
 		source string
 		least  float64
-		quick  bool // takes only seconds: runs without being named
+		quick  bool // takes only seconds, and runs although MERCER_ACCURACY does not name it
 		run    func(l *accuracyLab) (commands string, accuracy float64)
 	}{
 		{"promoters", "106 sequences, leave-one-out", 0.97, true, promoters},
@@ -52,7 +52,7 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// accuracyLab runs commands in a folder of its own.
+// accuracyLab runs commands in a temporary folder.
 type accuracyLab struct {
 	*testing.T
 	folder string

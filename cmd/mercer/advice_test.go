@@ -205,7 +205,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 					case anyLearner[name] && !has && c.Name() != "tune":
 						t.Errorf("mercer %s --learner %s: the learner has no --%s: %s", c.Name(), d.Name, name, shown)
 					}
-					if name == "text" || name == "tfidf" { // one needs the other: columns.txtar follows this advice
+					if name == "text" || name == "tfidf" { // text and tfidf need each other: columns.txtar tests this advice
 						continue
 					}
 					if c.Name() == "fit" && valid[name] == "" {

@@ -22,14 +22,14 @@ const streamHelp = "read the table in blocks of rows, for a table larger than th
 // wanted says what to compute in addition to the predictions.
 type wanted struct {
 	proba, std, bound, truth bool
-	interval                 float64 // the level; 0: none
+	interval                 float64 // the level of the intervals; 0 means no intervals
 }
 
 // applied holds what a model computes for rows; a field that was not requested is nil.
 type applied struct {
 	validate.Outcome
 	variance *mat.Dense // variance of new targets
-	bounds   *mat.Dense // proven, of the errors of Values
+	bounds   *mat.Dense // proven bounds on the errors of the predicted values
 	cover
 	truth   *mat.Dense
 	classes []string  // names of the classes in truth
@@ -60,8 +60,8 @@ func (p *applied) add(q applied) {
 	}
 }
 
-// growing returns the memory of the rows while add enlarges it by a quarter: the old memory
-// exists until it has been copied.
+// growing returns the bytes that the rows take while add enlarges their memory by a quarter: the
+// old memory is freed only after it was copied.
 func (p *applied) growing() (bytes int64) {
 	for _, m := range p.matrices() {
 		if *m != nil {

@@ -51,7 +51,8 @@ func (o *benchOutput) flags(flags *pflag.FlagSet, quick string) {
 	flags.StringVar(&o.out, "out", "", "write a page with charts: an HTML `FILE`, or Markdown if the name ends in .md")
 }
 
-// checkBench refuses bad flags before the work starts. reads are the files that the call reads.
+// checkBench returns an error for an invalid flag before the work starts. reads lists the files
+// that the call reads.
 func (a *app) checkBench(ctx context.Context, o benchOutput, reads ...string) error {
 	if err := a.checkMemory(); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (o benchOutput) runner(p *progress, key string) bench.Runner {
 	return r
 }
 
-// benchDone writes the result: the page, and JSON or text.
+// benchDone writes the result as a page, and as JSON or text.
 func (a *app) benchDone(ctx context.Context, o benchOutput, r *bench.Result) error {
 	if o.out != "" {
 		if err := a.writePage(ctx, o.out, []*bench.Result{r}, nil); err != nil {
@@ -117,7 +118,7 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 		if err := a.checkBench(ctx, o, append(slices.Clone(b.Places), b.Texts)...); err != nil {
 			return err
 		}
-		if b.Data == "sparse" { // has other defaults
+		if b.Data == "sparse" { // sparse data has other defaults
 			if !o.given.Changed("d") {
 				b.Features = 0
 			}

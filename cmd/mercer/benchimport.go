@@ -64,7 +64,7 @@ Several files become one measurement. - is the standard input.`,
 // -bench.
 func isObjects(text []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) }
 
-// readImports reads files of one form, one after the other, and returns when the last one was
+// readImports concatenates files of one format. measured is the time at which the last file was
 // written.
 func (a *app) readImports(names []string) (all *bytes.Buffer, measured time.Time, err error) {
 	all = new(bytes.Buffer)
@@ -84,7 +84,7 @@ func (a *app) readImports(names []string) (all *bytes.Buffer, measured time.Time
 	return all, measured, nil
 }
 
-// readImport reads a file or standard input, and returns when it was written.
+// readImport reads a file or standard input. written is the time at which the file was written.
 func (a *app) readImport(name string) (text []byte, written time.Time, err error) {
 	if name == "-" {
 		if text, err = io.ReadAll(a.stdin); err != nil {

@@ -128,7 +128,7 @@ func (r *resampling) compared(ctx context.Context, f *resampleFlags, folds int) 
 }
 
 // spread returns the mean and the standard deviation. The mean is followed by its number of folds
-// if that differs from the other learners'.
+// if other learners have another number of folds.
 func spread(m validate.Measure) []string {
 	s, some := m.Summary(), ""
 	if s.N < len(m.Scores) {

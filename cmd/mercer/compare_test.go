@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// TestBootstrapOfAConstantHasItsBiasAndVariance fits a constant: without row i it is the mean of
-// n draws from the others, whose bias is ȳ₋ᵢ − y_i and whose variance is that of the others
-// divided by n. Their sum is the out-of-bag error.
+// TestBootstrapOfAConstantHasItsBiasAndVariance checks the bias and the variance of a fit of a
+// constant. A bootstrap sample without row i is n draws from the other rows, so that its mean has
+// the bias ȳ₋ᵢ − y_i and 1/n of the variance of the other rows. The sum of bias² and variance is
+// the out-of-bag error.
 func TestBootstrapOfAConstantHasItsBiasAndVariance(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	y := []float64{0, 1, 3, 7, 8, 12, 5, 2}

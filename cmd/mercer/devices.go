@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/texttable"
 )
 
-// openDevice is backend.Open, except that it reports an unknown name as wrong use, and only a
+// openDevice calls backend.Open. An unknown name is reported as wrong use (exit code 2), and a
 // known device that this machine lacks as a failure.
 func openDevice(name string, c backend.Config) (backend.Device, error) {
 	dev, err := backend.Open(name, c)
@@ -25,7 +25,7 @@ func openDevice(name string, c backend.Config) (backend.Device, error) {
 	return dev, err
 }
 
-// checkMemory refuses a --memory that exceeds the memory of this machine.
+// checkMemory returns an error if --memory exceeds the memory of this machine.
 func (a *app) checkMemory() error {
 	if a.memory == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (a *app) checkMemory() error {
 		}
 	}
 	// A device takes 80 % of the memory that the process may use. If the system does not report
-	// that memory, its size is a guess and no reason for a refusal.
+	// that memory, its size is only a guess, and --memory is not checked.
 	if most = most / 8 * 10; runtime.GOOS == "linux" && int64(a.memory) > most {
 		return usagef("--memory: %s is more than the %s that this process may use", humanBytes(int64(a.memory)), humanBytes(most))
 	}

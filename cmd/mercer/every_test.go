@@ -32,7 +32,8 @@ func everyData() string {
 }
 
 // TestEveryLearner checks that each learner of the catalogue can be fitted, evaluated,
-// cross-validated and drawn by its name alone, and predicts everything it supports.
+// cross-validated and drawn with only its name given, and that it makes every kind of prediction
+// that it supports.
 func TestEveryLearner(t *testing.T) {
 	folder := t.TempDir()
 	data := filepath.Join(folder, "data.csv")
@@ -148,7 +149,7 @@ func checkShown(t *testing.T, mercer func(args ...string) string, model, table s
 	for i := range 48 {
 		a, b := float64(i*7%17), float64(i*5%13)
 		f := raw["a"]*a + raw["b"]*b + s.RawIntercept[0]
-		// Four products and sums, of numbers that may cancel.
+		// The bound allows four products and sums of numbers that may cancel.
 		size := math.Abs(raw["a"])*17 + math.Abs(raw["b"])*13 + math.Abs(s.RawIntercept[0])
 		if math.Abs(f-want[i][0]) > 16*0x1p-52*size {
 			t.Errorf("row %d: the weights make %v, predict %v", i+1, f, want[i][0])

@@ -66,7 +66,7 @@ rows. mercer help tables describes the formats of TABLE, and which targets are c
 	return c
 }
 
-// tablesCommand is a page of help, not a command.
+// tablesCommand returns a help topic, which does not run anything.
 func tablesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "tables",
@@ -169,7 +169,7 @@ type fitReport struct {
 	Remarks     []string          `json:"remarks,omitempty"`     // about columns that look like dates or identifiers
 	Dropped     []string          `json:"dropped,omitempty"`
 	Weight      string            `json:"weight,omitempty"`           // the column of the weights
-	Left        int               `json:"rows_of_weight_0,omitempty"` // not counted in n
+	Left        int               `json:"rows_of_weight_0,omitempty"` // number of rows of weight 0, which n does not count
 	ClassWeight []string          `json:"class_weight,omitempty"`     // the value of the flag
 	Device      string            `json:"device"`
 	Planned     int64             `json:"planned_bytes,omitempty"` // memory planned for the whole process, beside peak_bytes
@@ -223,7 +223,7 @@ func textColumns(enc *dataset.Encoder) (list []textColumn) {
 // fitSeconds divides the wall time; the rest of the total is for encoding, saving and so on.
 type fitSeconds struct {
 	Read   float64 `json:"read"`
-	Gram   float64 `json:"gram"` // these three are 0 for learners without a solver
+	Gram   float64 `json:"gram"` // this and the next two fields are 0 for learners without a solver
 	Factor float64 `json:"factor"`
 	Solve  float64 `json:"solve"`
 	Total  float64 `json:"total"`
@@ -289,7 +289,8 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	// This comes before the fit, so that a row that cannot be scored does not waste a fit.
+	// This comes before the fit, so that a row that cannot be scored is an error before the fit
+	// starts.
 	var xTest, xHeld mat.Matrix
 	var yTest, yHeld *mat.Dense
 	var testClasses []string
@@ -360,7 +361,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	return a.conclude(ctx, &f, r, b, start)
 }
 
-// fitStream is fit for a table that is read in passes.
+// fitStream fits a learner to a table that is read in passes.
 func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, file string, start time.Time) error {
 	s, err := a.stream(file)
 	if err != nil {

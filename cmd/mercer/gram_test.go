@@ -172,7 +172,8 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 			same(command, a[i], b[i])
 		}
 	}
-	// The model of a part of the rows takes the whole table, by the names of the columns.
+	// A model fitted to some of the rows can be applied to the whole table, whose columns it finds
+	// by their names.
 	run("fit", features, "x.csv", append(given, "--test-fraction", "0.3", "--model", l.path("x.st"))...)
 	run("fit", values, "gram.csv", append(given, "--test-fraction", "0.3", "--model", l.path("gram.st"))...)
 	a := l.numbers(l.mercer("predict", "--quiet", "--model", l.path("x.st"), l.path("x.csv")))
@@ -182,9 +183,9 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	}
 }
 
-// A model of an earlier version, which was fitted to points of the kernel precomputed(), a file
-// with n+2 columns. For K = [2 1 0; 1 2 1; 0 1 2] and y = (1, 2, 4), elimination solves (K +
-// I)α + b = y, Σα = 0 and gives f = (5, 13, 19)/7.
+// TestModelOfPrecomputedPointsStillPredicts checks a model of an earlier version, which was fitted
+// to points of the kernel precomputed(), a file with n+2 columns. For K = [2 1 0; 1 2 1; 0 1 2] and
+// y = (1, 2, 4), elimination solves (K + I)α + b = y, Σα = 0 and gives f = (5, 13, 19)/7.
 func TestModelOfPrecomputedPointsStillPredicts(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	l.write("points.csv", []string{"id", "self", "k1", "k2", "k3"}, [][]float64{{0, 2, 2, 1, 0}, {1, 2, 1, 2, 1}, {2, 2, 0, 1, 2}, {-1, 9, 1, 2, 1}})
