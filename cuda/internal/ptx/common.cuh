@@ -1,9 +1,9 @@
-// What both precisions share.
+// Constants, types and functions for both precisions.
 
 typedef long long i64;
 
-// A block has 16 × 16 threads, which do a tile of 64 × 64 results: thread
-// (tx, ty) those in rows ty + 16r and columns tx + 16c, r and c < 4.
+// A block has 16 × 16 threads and computes a tile of 64 × 64 results: thread (tx, ty) computes
+// the results in the rows ty + 16r and the columns tx + 16c, r and c < 4.
 #define SIDE 16
 #define EACH 4
 #define TILE 64
@@ -29,7 +29,7 @@ enum { LOAD, CONST, AFFINE, ADD, MUL, POWINT, SQRT, EXP, POW, TANH, COS, SIN, LO
 #define MAX_CODE 96
 #define MAX_DEPTH 8
 
-// A program as package cuda passes it by value; see cuda/program.go.
+// Program is a kernel as package cuda passes it by value; see cuda/program.go.
 struct Stat {
 	int kind;
 	int count;          // of frequencies
@@ -43,11 +43,11 @@ struct Instr {
 	double a, b;
 };
 
-// What the program as a whole is: evaluated without the interpreter. With t = a√s they
-// are s, exp(a·s), (1 + b·t + c·t²) exp(−t) and (1 + a·s)^b.
+// The form of a program is its formula if it is evaluated without the interpreter, and otherwise
+// GENERAL. With t = a√s the other forms are s, exp(a·s), (1 + b·t + c·t²) exp(−t) and (1 + a·s)^b.
 enum { GENERAL, IDENTITY, EXPONENTIAL, MATERN, RATIONAL };
 
-// The kernels that points of few features have functions of their own for; see low.cuh.
+// These kernels have separate functions for points of few features; see low.cuh.
 enum { ONE_GAUSS, ONE_LAPLACE, ONE_MATERN12, ONE_MATERN32, ONE_MATERN52, ONE_RATIONAL };
 
 struct Program {
@@ -70,11 +70,11 @@ __device__ static inline double abs_(double x) { return fabs(x); }
 __device__ static inline float rint_(float x) { return rintf(x); }
 __device__ static inline double rint_(double x) { return rint(x); }
 
-// finite_ is a in float32 or float64, or the finite number next to it: times 0 it is 0.
+// finite_ returns a if it is finite, and otherwise a finite number, so that its product with 0 is 0.
 __device__ static inline float finite_(double a, float) { return a < -3.4e38 ? -3.4e38f : a > 3.4e38 ? 3.4e38f : (float)a; }
 __device__ static inline double finite_(double a, double) { return a; }
 
-// at_most is the lesser of two numbers, and NaN where t is.
+// at_most returns the smaller of two numbers, and NaN if t is NaN.
 __device__ static inline float at_most(float t, float most)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -87,9 +87,8 @@ __device__ static inline float at_most(float t, float most)
 }
 __device__ static inline double at_most(double t, double most) { return t > most ? most : t; }
 
-// exp2 and the square root in float32 are one instruction each (with a product, for
-// the root), right to 2 ulp and 1 of a result that is no denormal number; those
-// become 0.
+// exp2 in float32 is one instruction with an error of at most 2 ulp; the square root is one
+// instruction and a product, with an error of at most 1 ulp. Denormal results become 0.
 __device__ static inline float exp2_(float x)
 {
 #ifdef __CUDACC__
@@ -101,7 +100,7 @@ __device__ static inline float exp2_(float x)
 #endif
 }
 
-// half_ is x in FP16, rounded to nearest, and where x is finite a finite number.
+// half_ rounds x to FP16, to nearest; a finite x gives a finite number.
 __device__ static inline unsigned short half_(float x)
 {
 	const float most = 65504;

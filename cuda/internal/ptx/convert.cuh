@@ -1,4 +1,4 @@
-// Changes of precision.
+// Conversions between precisions.
 
 extern "C" __global__ void __launch_bounds__(THREADS) narrow(int m, int n, const double *A, i64 as, float *B, i64 bs)
 {
@@ -16,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) widen(int m, int n, const 
 			B[i * bs + j] = A[i * as + j];
 }
 
-// to_half is H ← s A in FP16.
+// to_half computes H ← s A in FP16.
 extern "C" __global__ void __launch_bounds__(THREADS) to_half(int m, int n, const float *A, i64 as, float s, unsigned short *H, i64 hs)
 {
 	i64 j = (i64)blockIdx.x * THREADS + threadIdx.x;
@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) to_half(int m, int n, cons
 			H[i * hs + j] = half_(s * A[i * as + j]);
 }
 
-// sum_blocks is dst_j ← Σ_b partial[j*blocks + b], one thread a column.
+// sum_blocks computes dst_j ← Σ_b partial[j*blocks + b], with one thread for each column.
 extern "C" __global__ void __launch_bounds__(THREADS) sum_blocks(int blocks, int t, const double *partial, double *dst)
 {
 	int j = blockIdx.x * THREADS + threadIdx.x;

@@ -1,7 +1,7 @@
-// Products, and what is done element by element.
+// Products of matrices, and operations on each element.
 
-// gemm is C ← α A B + β C on a part of C, A m × k, B k × n. With β = 0, C is not
-// read. sym says that A is symmetric and given by its LOWER or UPPER part.
+// gemm computes C ← α A B + β C on a part of C; A is m × k and B is k × n. With β = 0, C is not
+// read. sym tells that A is symmetric and given by its LOWER or UPPER triangle.
 extern "C" __global__ void __launch_bounds__(THREADS)
 FN(gemm)(int m, int n, int k, T alpha, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i64 bcs, T beta, T *C, i64 crs, i64 ccs, int part, int sym)
 {
@@ -36,7 +36,7 @@ FN(gemm)(int m, int n, int k, T alpha, const T *A, i64 ars, i64 acs, const T *B,
 			Bs[p][j] = row < k && col < n ? B[row * brs + col * bcs] : (T)0;
 		}
 		__syncthreads();
-		// The last step stops at k: what would be multiplied beyond it is 0·0.
+		// The last step ends at k: the elements beyond k are zeros.
 		int depth = k - p0 < DEPTH ? k - p0 : DEPTH;
 #pragma unroll 4
 		for (int p = 0; p < depth; p++) {
@@ -66,7 +66,7 @@ FN(gemm)(int m, int n, int k, T alpha, const T *A, i64 ars, i64 acs, const T *B,
 		}
 }
 
-// scale is C ← β C on a part. With β = 0, C is not read, unless always.
+// scale computes C ← β C on a part of C. With β = 0, C is read only if `always` is set.
 extern "C" __global__ void __launch_bounds__(THREADS) FN(scale)(int m, int n, T beta, T *C, i64 crs, i64 ccs, int part, int always)
 {
 	i64 j = (i64)blockIdx.x * THREADS + threadIdx.x;
@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) FN(scale)(int m, int n, T 
 		}
 }
 
-// copy is B ← A on a part.
+// copy computes B ← A on a part of B.
 extern "C" __global__ void __launch_bounds__(THREADS) FN(copy)(int m, int n, const T *A, i64 ars, i64 acs, T *B, i64 brs, i64 bcs, int part)
 {
 	i64 j = (i64)blockIdx.x * THREADS + threadIdx.x;
@@ -86,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) FN(copy)(int m, int n, con
 			B[i * brs + j * bcs] = A[i * ars + j * acs];
 }
 
-// add_diag is a_i ← a_i + d_i, or + value where d is null, for a diagonal.
+// add_diag computes a_i ← a_i + d_i on a diagonal, or a_i ← a_i + value if d is null.
 extern "C" __global__ void __launch_bounds__(THREADS) FN(add_diag)(int n, T *a, i64 stride, const T *d, T value)
 {
 	i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
@@ -94,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) FN(add_diag)(int n, T *a, 
 		a[i * stride] += d ? d[i] : value;
 }
 
-// col_axpy is y_j ← y_j + α_j x_j for each column.
+// col_axpy computes y_j ← y_j + α_j x_j for each column j.
 extern "C" __global__ void __launch_bounds__(THREADS) FN(col_axpy)(int n, int t, const T *alpha, const T *X, i64 xs, T *Y, i64 ys)
 {
 	i64 e = (i64)blockIdx.x * THREADS + threadIdx.x;
@@ -104,9 +104,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) FN(col_axpy)(int n, int t,
 		Y[i * ys + j] += alpha[j] * X[i * xs + j];
 }
 
-// col_dot makes the sums of x_jᵀ y_j over the rows of one block: block (b, ·) of
-// `blocks` writes partial[j*blocks + b] for every gridDim.y-th column j of t. They
-// are taken in double.
+// col_dot computes the terms of x_jᵀ y_j that belong to the rows of one block of threads, in
+// float64. Block (b, c) of `blocks` × gridDim.y blocks writes partial[j*blocks + b] for the columns
+// j = c, c + gridDim.y, … < t.
 extern "C" __global__ void __launch_bounds__(THREADS) FN(col_dot)(int n, int t, int blocks, const T *X, i64 xs, const T *Y, i64 ys, double *partial)
 {
 	__shared__ double sums[THREADS];
@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) FN(col_dot)(int n, int t, 
 				sums[threadIdx.x] += sums[threadIdx.x + half];
 			__syncthreads();
 		}
-		if (threadIdx.x == 0) // which alone writes sums[0] again
+		if (threadIdx.x == 0) // only this thread writes sums[0] again
 			partial[j * blocks + blockIdx.x] = sums[0];
 	}
 }

@@ -1,7 +1,7 @@
-// Symmetric Gram matrices with 16 bits for an element: panels of 64 rows of the lower
-// triangle, one after the other, each row-major up to the last column of its square on the
-// diagonal, so that rows begin at multiples of 128 bytes. Element (i, j), j < i, is
-// low + step·code; the diagonal is in T, and what is above it has no meaning.
+// Symmetric Gram matrices with 16 bits for each element, stored as panels of 64 rows of the lower
+// triangle. Each panel is row-major, up to the last column of its square on the diagonal, so that
+// its rows begin at multiples of 128 bytes. Element (i, j), j < i, is low + step·code. The
+// diagonal is stored separately, in T; codes on and above the diagonal have no meaning.
 
 struct FN(fixed) {
 	typedef unsigned short Element;
@@ -18,7 +18,7 @@ struct FN(fixed) {
 	__device__ T diagonal(i64 i, T) const { return diag[i]; }
 };
 
-// fixed_symm is thin_symm, and fixed_symm1 that for one column.
+// fixed_symm does the same as thin_symm, and fixed_symm1 does it for one column.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
 FN(fixed_symm)(int m, int n, const unsigned short *codes, const T *diag, T low, T step, const T *B, i64 brs, i64 bcs, T *partial, int side)
 {
@@ -31,9 +31,9 @@ FN(fixed_symm1)(int m, int n, const unsigned short *codes, const T *diag, T low,
 	FN(symm)<FN(fixed), 1>(m, n, FN(fixed){codes, diag, low, step}, B, brs, bcs, partial, side);
 }
 
-// encode stores rows first … first+rows−1 of the lower triangle of V, whose row 0 is row
-// first of the matrix: the code of v is a·v + b, rounded to nearest. *fault is the greatest
-// of its value and of ~(i·2³² + j) of the elements (i, j) that have none.
+// encode stores rows first … first+rows−1 of the lower triangle; row 0 of V is row `first` of the
+// matrix. The code of v is a·v + b, rounded to nearest. For each element (i, j) without a code,
+// *fault becomes the maximum of its old value and ~(i·2³² + j).
 extern "C" __global__ void __launch_bounds__(THREADS)
 FN(encode)(int rows, i64 first, const T *V, i64 vs, T a, T b, unsigned short *codes, T *diag, unsigned long long *fault)
 {
@@ -52,7 +52,7 @@ FN(encode)(int rows, i64 first, const T *V, i64 vs, T a, T b, unsigned short *co
 	}
 }
 
-// decode is V ← rows first … first+rows−1 of the lower triangle.
+// decode computes V ← rows first … first+rows−1 of the lower triangle.
 extern "C" __global__ void __launch_bounds__(THREADS)
 FN(decode)(int rows, i64 first, const unsigned short *codes, const T *diag, T low, T step, T *V, i64 vs)
 {

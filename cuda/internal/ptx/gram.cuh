@@ -1,6 +1,6 @@
-// Gram matrices: statistics of pairs of points, and the kernel's program on them.
+// Gram matrices: statistics of pairs of points, and the kernel's program on these statistics.
 
-// index is the number that v says, 0 … d−3, or −1.
+// index returns the row number 0 … d−3 that v encodes, or −1 if v encodes none.
 __device__ static int FN(index)(T v, int d) { return v >= 0 && v < d - 2 && v == (T)(int)v ? (int)v : -1; }
 
 // entry is an element of a Gram matrix that was computed elsewhere; see
@@ -19,7 +19,7 @@ __device__ static T FN(entry)(const T *x, const T *z, int d)
 	return x[1];
 }
 
-// chi2 is the term of one feature for the χ² distance of histograms.
+// chi2 returns the term of one feature in the χ² distance of histograms.
 __device__ static __noinline__ T FN(chi2)(T x, T z)
 {
 	T diff = x - z, sum = x + z;
@@ -28,8 +28,8 @@ __device__ static __noinline__ T FN(chi2)(T x, T z)
 	return x == 0 && z == 0 ? (T)0 : diff / sum * diff;
 }
 
-// angle is the term of one feature for a statistic of angles, in double, since their
-// size counts. It is no part of its callers, which would have it for every pair.
+// angle returns the term of one feature in a statistic of angles. Both precisions compute it in
+// float64. It is not inlined, because its callers would contain a copy of it for every pair.
 __device__ static __noinline__ T FN(angle)(int kind, int count, const double *freqs, double diff)
 {
 	double sum = 0;
@@ -41,8 +41,8 @@ __device__ static __noinline__ T FN(angle)(int kind, int count, const double *fr
 	return (T)sum;
 }
 
-// statistics is one statistic of 64 × 64 pairs, those of the thread in acc. All
-// threads of the block call it. Rows beyond n and m count as zeros.
+// statistics computes one statistic of 64 × 64 pairs; acc receives those of the calling thread.
+// All threads of the block must call it. Rows beyond n and m count as zeros.
 __device__ static __forceinline__ void FN(statistics)(const struct Stat &s, int d, const T *X, i64 xs, i64 n, i64 i0, const T *Z, i64 zs, i64 m, i64 j0, T acc[EACH][EACH])
 {
 	__shared__ T Xs[DEPTH][TILE + 1], Zs[DEPTH][TILE + 1], scale[DEPTH];
@@ -121,8 +121,8 @@ __device__ static __forceinline__ void FN(statistics)(const struct Stat &s, int 
 			acc[r][c] = sum[r][c];
 }
 
-// pairs is statistics for one kind alone, all in registers: what the commonest
-// programs take. SCALED says that there are factors of the coordinates.
+// pairs does the same as statistics, for one kind of statistic, with all values in registers. The
+// most common programs use it. SCALED tells that the coordinates have factors.
 template <int KIND, bool SCALED>
 __device__ __forceinline__ void FN(pairs)(const T *factor, int d, const T *X, i64 xs, i64 n, i64 i0, const T *Z, i64 zs, i64 m, i64 j0, T acc[EACH][EACH])
 {
@@ -170,7 +170,7 @@ __device__ __forceinline__ void FN(pairs)(const T *factor, int d, const T *X, i6
 	}
 }
 
-// run is the program on the statistics of one pair.
+// run evaluates the program on the statistics of one pair.
 __device__ static T FN(run)(const struct Program &p, const T *stats)
 {
 	T stack[MAX_DEPTH];
@@ -231,10 +231,10 @@ __device__ static T FN(run)(const struct Program &p, const T *stats)
 	return stack[0];
 }
 
-// power is (1 + a·s)^b for s ≥ 0.
+// power returns (1 + a·s)^b for s ≥ 0.
 __device__ static __noinline__ T FN(power)(T a, T b, T s) { return exp_(b * log_(1 + a * s)); }
 
-// matern is (1 + b·t + c·t²) exp(−t), t = a√s.
+// matern returns (1 + b·t + c·t²) exp(−t) with t = a√s.
 __device__ static __forceinline__ T FN(matern)(T a, T b, T c, T s)
 {
 	T t = a * root_(s > 0 || s != s ? s : (T)0);
@@ -243,8 +243,7 @@ __device__ static __forceinline__ T FN(matern)(T a, T b, T c, T s)
 	return (1 + t * (b + t * c)) * exp_(-t);
 }
 
-// form is the kernel of a program whose form is not GENERAL, from its only
-// statistic.
+// form evaluates a program whose form is not GENERAL on its only statistic.
 __device__ static __forceinline__ T FN(form)(const struct Program &p, T s)
 {
 	if (p.form == EXPONENTIAL)
@@ -256,8 +255,8 @@ __device__ static __forceinline__ T FN(form)(const struct Program &p, T s)
 	return s;
 }
 
-// form_of is form, no part of its callers: one that has it for each of its 16 pairs
-// takes seconds to compile, and a call costs less than exp does.
+// form_of does the same as form and is not inlined: a caller that contained it for each of its 16
+// pairs would take seconds to compile, and a call costs less than exp.
 __device__ static __noinline__ T FN(form_of)(int form, T a, T b, T c, T s)
 {
 	if (form == EXPONENTIAL)
@@ -267,9 +266,9 @@ __device__ static __noinline__ T FN(form_of)(int form, T a, T b, T c, T s)
 	return FN(matern)(a, b, c, s);
 }
 
-// form_call is form of a statistic of the kind KIND. In float32 the exponential of a
-// distance, which is at most 1, is exp2 in place: two instructions, the rounding of whose
-// argument t leaves t·exp(−t)·2⁻²⁴, less than that of 1.
+// form_call is form for a statistic of the kind KIND. In float32 the exponential of a distance,
+// which is at most 1, is computed in place by exp2, in two instructions. The rounding of its
+// argument t gives an error of t·exp(−t)·2⁻²⁴, which is less than the rounding error of 1.
 template <int KIND> __device__ static __forceinline__ T FN(form_call)(const struct Program &p, T s)
 {
 	if (sizeof(T) == 4 && KIND == SQDIST && p.form == EXPONENTIAL)
@@ -277,7 +276,7 @@ template <int KIND> __device__ static __forceinline__ T FN(form_call)(const stru
 	return p.form == IDENTITY ? s : FN(form_of)(p.form, (T)p.form_a, (T)p.form_b, (T)p.form_c, s);
 }
 
-// values evaluates the kernel for the thread's pairs of a tile.
+// values evaluates the kernel for the pairs of the calling thread in a tile.
 __device__ static __forceinline__ void FN(values)(const struct Program &p, int d, const T *X, i64 xs, i64 n, i64 i0, const T *Z, i64 zs, i64 m, i64 j0, T k[EACH][EACH])
 {
 	T stats[MAX_STATS][EACH][EACH];
@@ -299,7 +298,7 @@ __device__ static __forceinline__ void FN(values)(const struct Program &p, int d
 	}
 }
 
-// gram is K ← k(X, Z) on a part of K, n × m.
+// gram computes K ← k(X, Z) on a part of K, which is n × m.
 extern "C" __global__ void __launch_bounds__(THREADS)
 FN(gram)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, T *K, i64 krs, i64 kcs, int part, const struct Program p)
 {
@@ -317,8 +316,8 @@ FN(gram)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, T *K, i64 
 		}
 }
 
-// gram_dot, gram_sqdist and gram_scaled are gram for programs of a form with one
-// statistic: xᵀz, ‖x − z‖², and that with factors.
+// gram_dot, gram_sqdist and gram_scaled do the same as gram for programs of a form, with one
+// statistic: xᵀz, ‖x − z‖², and ‖x − z‖² with factors of the coordinates.
 #define FORMED(NAME, KIND, SCALED)                                                                                           \
 	extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
 	FN(gram_##NAME)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, T *K, i64 krs, i64 kcs, int part,       \
@@ -343,8 +342,8 @@ FORMED(sqdist, SQDIST, false)
 FORMED(scaled, SQDIST, true)
 #undef FORMED
 
-// self is a statistic of one point for each of n points: k(x, x), or with root
-// 1/√k(x, x) and 0 for 0.
+// self computes a statistic of each of n points with itself: k(x, x) or, if root is set,
+// 1/√k(x, x), which is replaced by 0 if k(x, x) is 0.
 extern "C" __global__ void __launch_bounds__(THREADS)
 FN(self)(int n, int d, const T *X, i64 xs, T *dst, int root, const struct Program p)
 {
@@ -375,7 +374,7 @@ FN(self)(int n, int d, const T *X, i64 xs, T *dst, int root, const struct Progra
 			case SQDIST:
 			case L1:
 			case SINSUM:
-				sum += x - x; // NaN stays
+				sum += x - x; // a NaN in x makes the sum NaN
 			}
 		}
 		if (st.kind == ENTRY)

@@ -1,9 +1,9 @@
-// K·V without K. A block of threads has a tile of rows and goes through its share
-// of the columns of K in order; the shares are added up in order afterwards, so
-// that the sums do not depend on the device.
+// K·V without storing K. A block of threads has a tile of rows and processes its share of the
+// columns of K in order. The products with the shares are added in order afterwards, so that
+// the sums do not depend on the device.
 
-// gram_mul writes, for rows of K and its share s of the columns, the products with
-// t ≤ WIDE columns of V to partial[(s*n + i)*t + c]. A share has `share` tiles of
+// gram_mul computes, for rows of K and share s of the columns, the products with t ≤ WIDE columns
+// of V, and writes them to partial[(s*n + i)*t + c]. Each share consists of `share` tiles of
 // columns.
 extern "C" __global__ void __launch_bounds__(THREADS)
 FN(gram_mul)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const T *V, i64 vs, int t, T *partial, int share, const struct Program p)
@@ -19,7 +19,7 @@ FN(gram_mul)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const 
 	for (i64 j0 = from; j0 < to && j0 < m; j0 += TILE) {
 		T k[EACH][EACH];
 		FN(values)(p, d, X, xs, n, i0, Z, zs, m, j0, k);
-		__syncthreads(); // the last tile's V has been used
+		__syncthreads(); // no thread still reads V of the last tile
 		for (int e = id; e < TILE * WIDE; e += THREADS) {
 			int j = e / WIDE, c = e % WIDE;
 			Vs[j][c] = j0 + j < m && c < t ? V[(j0 + j) * vs + c] : (T)0;
@@ -36,7 +36,7 @@ FN(gram_mul)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const 
 			}
 		}
 	}
-	// The 16 threads of a row add up, one column of V after the other.
+	// The 16 threads of a row add their sums, for one column of V after the other.
 	for (int c = 0; c < t; c++) {
 		__syncthreads();
 		for (int r = 0; r < EACH; r++)
@@ -51,9 +51,9 @@ FN(gram_mul)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const 
 	}
 }
 
-// gram_mul_dot, gram_mul_sqdist and gram_mul_scaled are gram_mul for programs of a
-// form with one statistic, as those of gram; gram_mul_dot1 and so on are those for one
-// column of V, which leaves registers for twice as many blocks of threads.
+// gram_mul_dot, gram_mul_sqdist and gram_mul_scaled do the same as gram_mul for the programs of
+// gram_dot, gram_sqdist and gram_scaled. gram_mul_dot1 and so on do it for one column of V, and
+// need so few registers that twice as many blocks of threads run at the same time.
 #define FORMED(NAME, KIND, SCALED, W)                                                                                           \
 	extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
 	FN(gram_mul_##NAME)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const T *V, i64 vs, int t,          \
@@ -114,18 +114,18 @@ FORMED(sqdist1, SQDIST, false, 1)
 FORMED(scaled1, SQDIST, true, 1)
 #undef FORMED
 
-// gram_symv is k(X, X) v for one column and a program as those above: a value of the
-// kernel serves for its row and for its column. A launch works on the rows of X, n points
-// with the elements vx of v, and the columns of Z, m points with the elements vz. X and Z
-// are the same points, of which the lower triangle is evaluated, or different ones, of
-// which every pair is.
+// gram_symv computes k(X, X) v for one column and the programs above. Each value of the kernel is
+// used for its row and for its column. A launch processes the rows of X, n points with the
+// elements vx of v, and the columns of Z, m points with the elements vz. Either X and Z are the
+// same points, and the lower triangle is evaluated, or they are different points, and every pair
+// is evaluated.
 //
-// A block of threads has one square of `side` tiles: block (I, J) has the rows 64·side·I
-// and the columns 64·side·J onward, and I ≥ J in a triangle. The blocks from `first` on are
-// counted row by row, `across` in a row. In a triangle of S squares a side, across is S + 1:
-// a row holds row S − 1 − r of the triangle and then row r.
-// The sums of the rows go to share J of `rows`, those of the columns to share I of `cols`.
-// Tiles on the diagonal are evaluated whole, and their columns sum to 0.
+// A block of threads processes one square of `side` × `side` tiles: block (I, J) has the rows from
+// 64·side·I on and the columns from 64·side·J on; in a triangle, I ≥ J. The blocks are numbered
+// row by row from `first` on, with `across` blocks in a row. For a triangle of S × S squares,
+// across is S + 1: row r of the numbering holds row S − 1 − r of the triangle, and then row r.
+// The sums of the rows are written to share J of `rows`, and the sums of the columns to share I of
+// `cols`. Tiles on the diagonal are evaluated completely, and their sums of columns are 0.
 #define FORMED(NAME, KIND, SCALED)                                                                                           \
 	extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
 	FN(gram_symv_##NAME)(int n, int m, int d, const T *X, const T *Z, i64 xs, const T *vx, const T *vz, i64 vs, T *rows, \

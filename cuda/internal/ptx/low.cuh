@@ -1,9 +1,8 @@
-// K·V without K for points of few features, which a thread keeps in registers.
+// K·V without storing K, for points of few features, which a thread keeps in registers.
 
-// one_pair is the kernel of a pair from its statistic s: the squared distance, and
-// for ONE_LAPLACE the sum of the absolute differences. In float32 exp2 and log2 take
-// the place of exp and ln; one_a, one_b and one_c are the constants that belong to
-// them.
+// one_pair evaluates the kernel of a pair from its statistic s: the squared distance or, for
+// ONE_LAPLACE, the sum of the absolute differences. In float32 it uses exp2 and log2 instead of
+// exp and ln; the constants one_a, one_b and one_c are chosen accordingly.
 template <int KERNEL> __device__ __forceinline__ T FN(one_pair)(T s, T a, T b, T c)
 {
 	if (KERNEL == ONE_GAUSS || KERNEL == ONE_LAPLACE)
@@ -13,7 +12,7 @@ template <int KERNEL> __device__ __forceinline__ T FN(one_pair)(T s, T a, T b, T
 	T t = a * FN(quick_root)(s);
 	if (KERNEL == ONE_MATERN12)
 		return FN(base_exp)(-t);
-	t = at_most(t, (T)1200); // exp is 0 from there on, and ∞·0 would be NaN
+	t = at_most(t, (T)1200); // exp(−t) is 0 from 1200 on, and ∞·0 would be NaN
 	return (1 + t * (KERNEL == ONE_MATERN32 ? b : b + t * c)) * FN(base_exp)(-t);
 }
 
@@ -30,11 +29,11 @@ template <int KERNEL> __device__ __forceinline__ T FN(one_c)(const struct Progra
 	return (T)(p.form_c / (FN(base)() * FN(base)()));
 }
 
-// one_column is gram_mul for d ≤ D and one column of V. A thread has R rows, so that
-// a point of the tile is read from shared memory once for all of them.
+// one_column does the same as gram_mul for d ≤ D and one column of V. A thread has R rows, so
+// that each point of the tile is read from shared memory once for all R rows.
 //
-// Instructions for a pair of points in float32, a 16th of the loop for 16 pairs that
-// ptxas 11.8 makes for sm_90, and pairs a second at most:
+// The table lists the instructions for a pair of points in float32 (a 16th of the loop for 16 pairs
+// that ptxas 11.8 makes for sm_90) and an upper bound of the pairs in a second:
 //
 //	             D = 3   D = 8   functions               bound for D = 3
 //	Gaussian       9.5    20.0   exp2                    3.5e12, by instructions
@@ -44,10 +43,10 @@ template <int KERNEL> __device__ __forceinline__ T FN(one_c)(const struct Progra
 //	Matérn 5/2    14.5    25.0   root, exp2              2.1e12, by functions
 //	rational      37.6    49.9   exp2; log2 is a sum     0.9e12, by instructions
 //
-// For the Gaussian and D = 3 they are 3 differences, 3 squares that add, the product
-// with a, exp2, the product with v that adds, a quarter of the load of (z, v), and a
-// quarter of the loop's own. A multiprocessor issues 128 a cycle, of which the units
-// for functions do 16; the bounds are for 132 of them at 1.98 GHz. Nothing spills.
+// The Gaussian with D = 3 takes 3 differences, 3 multiply-adds for the squares, the product with a,
+// exp2, the multiply-add with v, a quarter of the load of (z, v), and a quarter of the loop's own
+// instructions. A multiprocessor issues 128 instructions a cycle, of which 16 may be functions. The
+// bounds are for 132 multiprocessors at 1.98 GHz. No registers are spilled.
 template <int D, int KERNEL>
 __device__ __forceinline__ void FN(one_column)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const T *V, i64 vs, T *partial, int share, T a, T b, T c)
 {
@@ -79,7 +78,7 @@ __device__ __forceinline__ void FN(one_column)(int n, int m, int d, const T *X, 
 			Zs[threadIdx.x][q / LANE].e[q % LANE] = value;
 		}
 		__syncthreads();
-		// What is beyond m counts k(x, 0)·0, which is NaN only if x has one.
+		// Points beyond m contribute k(x, 0)·0, which is NaN only if x contains NaN.
 		int count = m - j0 < THREADS ? (int)(m - j0 + 3) / 4 * 4 : THREADS;
 		T sum[R];
 #pragma unroll
@@ -144,10 +143,10 @@ ONE(rational, 3, ONE_RATIONAL)
 ONE(rational, 8, ONE_RATIONAL)
 #undef ONE
 
-// gram_mul_low is gram_mul for d ≤ D features and several columns, one statistic
-// without a scale (DOT, SQDIST or L1) and a form that needs no interpreter: a thread
-// has one row, its point in registers, and goes through the points of its share,
-// which the block reads into shared memory tile by tile.
+// gram_mul_low does the same as gram_mul for d ≤ D features, several columns, one statistic
+// without factors (DOT, SQDIST or L1) and a form that needs no interpreter. A thread has one row,
+// keeps its point in registers, and processes the points of its share, which the block reads
+// into shared memory tile by tile.
 #define LOW(D)                                                                                                               \
 	extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
 	FN(gram_mul_low##D)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const T *V, i64 vs, int t,          \

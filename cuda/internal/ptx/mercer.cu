@@ -1,14 +1,14 @@
 // The device functions, in both precisions. tools/ptxgen compiles this file to
 // PTX; cuda/cudatest compiles it for the processor.
 //
-// Matrices have any strides, in elements: element (i, j) of A is A[i*rs + j*cs].
-// Every function does the same sums in the same order whatever the device.
+// Matrices may have any strides, counted in elements: element (i, j) of A is A[i*rs + j*cs].
+// Every function adds its terms in an order that does not depend on the device.
 
 #include "common.cuh"
 
 #define T float
 #define FN(name) name##_f32
-// Powers of 2 in float32, where that is an instruction: exp(s) is 2 to the s·base.
+// In float32, exp(s) is computed as 2 to the power s·base, because a power of 2 is one instruction.
 __device__ static inline double base_f32() { return 1.4426950408889634; }
 __device__ static inline float base_exp_f32(float t) { return exp2_(t); }
 __device__ static inline float base_log_f32(float t) { return log2f(t); }

@@ -1,8 +1,7 @@
-// Blocks of a triangular solve and of a Cholesky factorisation; the rest of both
-// are products.
+// Blocks of a triangular solve and of a Cholesky factorization; the other work of both is products.
 
-// trsm_block is B ← L⁻¹ B for a lower triangle of order n ≤ BLOCK and m columns,
-// 64 of them a block of threads.
+// trsm_block computes B ← L⁻¹ B for a lower triangle of order n ≤ BLOCK and m columns; each block
+// of threads has 64 columns.
 extern "C" __global__ void __launch_bounds__(64) FN(trsm_block)(int n, int m, const T *L, i64 lrs, i64 lcs, T *B, i64 brs, i64 bcs)
 {
 	__shared__ T Ls[BLOCK][BLOCK + 1], X[BLOCK][64];
@@ -24,10 +23,10 @@ extern "C" __global__ void __launch_bounds__(64) FN(trsm_block)(int n, int m, co
 	}
 }
 
-// potrf_block factors a lower triangle of order n ≤ BLOCK in place, by one block
-// of threads; its first row is row `first` of the matrix. At a pivot that is not a
-// positive finite number it writes that row's number, from 1, to info and the
-// pivot to value, unless info is set already, and leaves the rest as it is.
+// potrf_block factors a lower triangle of order n ≤ BLOCK in place, with one block of threads. The
+// first row of the triangle is row `first` of the matrix. At a pivot that is not a positive finite
+// number it writes the number of the pivot's row, counted from 1, to info, and the pivot to
+// value, and stops. If info is already set, it changes nothing.
 extern "C" __global__ void __launch_bounds__(THREADS) FN(potrf_block)(int n, T *A, i64 rs, i64 cs, int first, int *info, double *value)
 {
 	__shared__ T S[BLOCK][BLOCK + 1];
@@ -41,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) FN(potrf_block)(int n, T *
 	__syncthreads();
 	for (int j = 0; j < n && !stop; j++) {
 		T d = S[j][j];
-		__syncthreads(); // all have read d and stop
+		__syncthreads(); // all threads have read d and stop
 		if (!(d > 0) || isinf(d)) {
 			if (id == 0) {
 				stop = 1;
@@ -69,11 +68,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) FN(potrf_block)(int n, T *
 			A[(e / n) * rs + (e % n) * cs] = S[e / n][e % n];
 }
 
-// check_diag looks at a lower factor L of order n that another library has made of a
-// matrix with the diagonal diag: at the first diagonal element that is not a positive
-// finite number, or at row `said` where that is less, it writes that row's number, from
-// 1 and counted from row `first` of the matrix, to info, and the pivot
-// diag_j − Σ_{p<j} L_jp² to value, unless info is set already. One block of threads.
+// check_diag checks a lower factor L of order n that a library has computed, with one block of
+// threads; diag is the diagonal of the factored matrix. It finds the first diagonal element of L
+// that is not a positive finite number, or row `said` if that comes earlier. It writes the number
+// of this row, counted from 1 and from row `first` of the matrix, to info, and the pivot
+// diag_j − Σ_{p<j} L_jp² to value, unless info is already set.
 extern "C" __global__ void __launch_bounds__(THREADS) FN(check_diag)(int n, const T *L, i64 rs, i64 cs, const T *diag, int first, const int *said, int *info, double *value)
 {
 	__shared__ int rows[THREADS];

@@ -1,15 +1,15 @@
-// Products with few columns, C ← α A B + β C for B of n ≤ THIN columns: what counts
-// is how fast A is read, once. A block of threads has some rows of A and a share of
-// its columns; the threads of a block, and then the shares, are added up in order, so
-// that the sums do not depend on the device.
+// Products with few columns, C ← α A B + β C for B with n ≤ THIN columns. Their time is that of
+// reading A once. A block of threads has some rows of A and a share of its columns. The sums of
+// the threads of a block, and then the sums of the shares, are added in order, so that the
+// result does not depend on the device.
 //
-// `lanes`, a power of two, is how many neighbouring threads read neighbouring
-// elements; a thread has EACH rows, so that an element of B is read once for all of
-// them. For one column and an element of A a thread does the load, one
-// multiply-add for each of the THIN columns, and a quarter of the loads of B.
+// `lanes`, a power of two, is the number of neighboring threads that read neighboring elements. A
+// thread has EACH rows, so that it reads an element of B once for all of them. For an
+// element of A, a thread needs its load, one multiply-add for each of the THIN columns, and a
+// quarter of the loads of B.
 
-// thin_rows is for an A whose rows lie in one piece: neighbouring threads have
-// neighbouring columns. partial[(s*m + i)*n + c] is the sum of share s.
+// thin_rows is for an A whose rows are contiguous: neighboring threads have neighboring columns.
+// partial[(s*m + i)*n + c] is the sum of share s.
 extern "C" __global__ void __launch_bounds__(THREADS)
 FN(thin_rows)(int m, int n, int k, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i64 bcs, T *partial, int share, int lanes)
 {
@@ -43,7 +43,7 @@ FN(thin_rows)(int m, int n, int k, const T *A, i64 ars, i64 acs, const T *B, i64
 	for (int c = 0; c < THIN; c++) {
 		if (c >= n)
 			break;
-		__syncthreads(); // the last column has been added up
+		__syncthreads(); // the sums of the last column have been added
 #pragma unroll
 		for (int r = 0; r < EACH; r++)
 			sums[(group * EACH + r) * (lanes + 1) + lane] = acc[r][c];
@@ -59,8 +59,8 @@ FN(thin_rows)(int m, int n, int k, const T *A, i64 ars, i64 acs, const T *B, i64
 	}
 }
 
-// thin_cols is for an A whose columns lie in one piece: neighbouring threads have
-// neighbouring rows, and those of other groups other columns.
+// thin_cols is for an A whose columns are contiguous: neighboring threads have neighboring rows,
+// and the other groups of threads have other columns.
 extern "C" __global__ void __launch_bounds__(THREADS)
 FN(thin_cols)(int m, int n, int k, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i64 bcs, T *partial, int share, int lanes)
 {
@@ -124,20 +124,20 @@ struct FN(lower) {
 	__device__ T diagonal(i64, T a) const { return a; }
 };
 
-// symm is the product with a symmetric A of order m that is given by its lower triangle,
-// every element of which is read once and serves for its row and for its column: half of
-// the bytes that two products with triangles take. B has n ≤ N columns.
-// Blocks of threads have squares of `side` tiles of 64 × 64: block (J, I), I ≥ J, those of
-// rows 64·side·I and columns 64·side·J on. What its rows sum to goes to share J, what its
-// columns do to share I + 1, so that each element of C has gridDim.y + 1 shares; the sums
-// are added up by thin_sum.
+// symm multiplies B, which has n ≤ N columns, by a symmetric A of order m that is given by its
+// lower triangle. Each element of the triangle is read once and used for its row and for its
+// column, so that half as many bytes are read as by two products with triangles.
+// A block of threads processes a square of `side` × `side` tiles of 64 × 64: block (J, I), I ≥ J,
+// has the rows from 64·side·I on and the columns from 64·side·J on. The sums of its rows are
+// written to share J, and the sums of its columns to share I + 1, so that each element of C has
+// gridDim.y + 1 shares, which thin_sum adds.
 template <class Lower, int N>
 __device__ __forceinline__ void FN(symm)(int m, int n, const Lower A, const T *B, i64 brs, i64 bcs, T *partial, int side)
 {
 	__shared__ T S[TILE][TILE + 1], Bi[TILE][N], Bj[TILE][N], sums[EACH][TILE];
 	if (blockIdx.x > blockIdx.y)
 		return;
-	// A thread adds up a quarter of a row of the tile, and of a column.
+	// A thread adds a quarter of a row of the tile, and a quarter of a column.
 	int id = threadIdx.x, at = id % TILE, quarter = id / TILE, from = quarter * (TILE / EACH);
 	i64 first = (i64)blockIdx.y * side * TILE, left = (i64)blockIdx.x * side * TILE;
 	for (int ti = 0; ti < side; ti++) {
@@ -154,10 +154,10 @@ __device__ __forceinline__ void FN(symm)(int m, int n, const Lower A, const T *B
 			if (j0 > i0)
 				break;
 			bool diagonal = i0 == j0;
-			__syncthreads(); // the last tile has been used
-			// A thread has row quarter + 4e, or for an A by columns that column. All loads
-			// come first, so that they are under way together. What lies beyond the last
-			// row is 0, as B is there.
+			__syncthreads(); // no thread still reads the last tile
+			// A thread loads row quarter + 4e or, if A is stored by columns, that column. All
+			// loads come first, so that they run at the same time. Elements beyond the last row
+			// are 0, as are those of B.
 			bool byRows = A.byRows();
 			int lo = byRows && diagonal ? at : 0, hi = byRows ? rows : at >= rows ? 0 : diagonal ? at + 1 : TILE;
 			const typename Lower::Element *p = byRows ? A.at(i0, quarter, j0, at) : A.at(i0, at, j0, quarter);
@@ -173,7 +173,7 @@ __device__ __forceinline__ void FN(symm)(int m, int n, const Lower A, const T *B
 				int one = e * EACH + quarter;
 				S[byRows ? one : at][byRows ? at : one] = one >= lo && one < hi ? A.value(a[e]) : (T)0;
 			}
-			if (diagonal) { // gets its upper triangle
+			if (diagonal) { // fill the upper triangle of the tile
 				__syncthreads();
 #pragma unroll 1
 				for (int e = id; e < rows * TILE; e += THREADS) {
@@ -214,7 +214,7 @@ __device__ __forceinline__ void FN(symm)(int m, int n, const Lower A, const T *B
 					T sum = 0;
 					for (int q = 0; q < EACH && !diagonal; q++)
 						sum += sums[q][at];
-					// The tiles of a column follow each other in this block.
+					// This block processes the tiles of a column one after the other.
 					T *to = &partial[((i64)(blockIdx.y + 1) * m + j0 + at) * n + c];
 					*to = ti == 0 || diagonal ? sum : *to + sum;
 				}
@@ -244,8 +244,8 @@ FN(thin_symm)(int m, int n, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i
 	FN(symm)<FN(lower), THIN>(m, n, FN(lower){A, ars, acs}, B, brs, bcs, partial, side);
 }
 
-// thin_sum is C ← α Σ_s partial_s + β C, m × n: `lanes` threads, a power of two,
-// share the shares of an element. With β = 0, C is not read.
+// thin_sum computes C ← α Σ_s partial_s + β C, m × n. `lanes` threads, a power of two, add the
+// shares of one element. With β = 0, C is not read.
 extern "C" __global__ void __launch_bounds__(THREADS)
 FN(thin_sum)(int m, int n, int shares, const T *partial, T alpha, T beta, T *C, i64 crs, i64 ccs, int lanes)
 {
