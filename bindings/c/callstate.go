@@ -22,7 +22,7 @@ const poll = 10 * time.Millisecond
 type callState struct {
 	ctx    context.Context
 	report func(solvers.Progress) // nil without a watch
-	close  func()                 // ends all access to the watch
+	close  func()                 // close ends all access to the mercer_watch
 }
 
 func newCallState(w *C.mercer_watch) callState {

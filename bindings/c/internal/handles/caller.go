@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Shared returns the n elements at p in the caller's memory, which the slice shares. It
-// reads nothing. A number of elements that is impossible, or that reaches beyond the memory
-// of the process, is an error.
+// Shared returns the n elements at p in the caller's memory, which the slice shares. Shared reads
+// no element. It returns an error if n is not a possible number of elements, or if the elements
+// reach beyond the memory of the process.
 func Shared[T any](name string, p unsafe.Pointer, n int64) ([]T, error) {
 	var zero T
 	size := int64(unsafe.Sizeof(zero))
@@ -54,8 +54,8 @@ func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, st
 	return backend.Host[T]{Rows: int(rows), Cols: int(cols), Stride: int(stride), Data: data}, nil
 }
 
-// SharedCSR returns the sparse matrix with these arrays, like Shared; the row pointers are copied.
-// It reads the row pointers and the columns, and checks them.
+// SharedCSR returns the sparse matrix with the given arrays in the caller's memory, and checks its
+// row pointers and column indices. The row pointers are copied; the other arrays are shared.
 func SharedCSR(name string, rows, cols int64, indptr, indices, data unsafe.Pointer) (m backend.CSR[float64], err error) {
 	if rows <= 0 || cols <= 0 || rows > math.MaxInt32 || cols > math.MaxInt32 {
 		return m, fmt.Errorf("libmercer: %s: %d rows and %d columns; each is from 1 to %d", name, rows, cols, math.MaxInt32)

@@ -78,7 +78,7 @@ func plain(e *dataset.Encoder) bool {
 	return true
 }
 
-// rawColumns returns the names of the columns of x, the numbers that encoded takes.
+// rawColumns returns the names of the columns of numbers that encoded takes as x.
 func rawColumns(e *dataset.Encoder) []string {
 	if e.Sparse() {
 		return e.FeatureNames()

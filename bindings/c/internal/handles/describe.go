@@ -84,7 +84,7 @@ type description struct {
 	Parameters   map[string]any    `json:"parameters"`
 	Arrays       map[string][2]int `json:"arrays"`
 
-	// For a model fitted in this process only.
+	// These fields are set only if the model was fitted in this process.
 	Device  string  `json:"device,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // time of the whole fit
 }

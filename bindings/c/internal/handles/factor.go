@@ -18,7 +18,7 @@ import (
 type Factor struct {
 	*refCount
 	device *Device
-	kernel kernels.Kernel // nil: K was given
+	kernel kernels.Kernel // nil if K was given
 	lambda float64
 	factor *solvers.Cholesky
 
@@ -92,9 +92,8 @@ func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bo
 	return f.residual(f.device.dev.F64().With(ctx, nil), alpha, h)
 }
 
-// Append adds a sample: a point of d numbers if there is a kernel, otherwise the n+1
-// elements of its row of K, the last of which is its value with itself. The cost is O(nd +
-// n²).
+// Append adds a sample: a point of d numbers if there is a kernel, otherwise the n+1 elements of
+// its row of K, with the diagonal element last. The cost is O(nd + n²).
 func (f *Factor) Append(ctx context.Context, values []float64) error {
 	if err := f.acquire(); err != nil {
 		return err
@@ -128,7 +127,7 @@ func (f *Factor) Remove(ctx context.Context, i int) error {
 	return err
 }
 
-// residual returns the largest ‖Ka + λa − y‖/‖y‖ of a column, 0/0 being 0.
+// residual returns the largest ‖Ka + λa − y‖/‖y‖ over the columns, where 0/0 counts as 0.
 func (f *Factor) residual(b backend.Backend[float64], alpha, y backend.Host[float64]) (float64, error) {
 	base := f.device.dev.F64()
 	a, err := backend.Place(base, alpha)

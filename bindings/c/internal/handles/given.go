@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/gram"
 )
 
-// points returns x as a learner or a solver with the kernel k takes it, and whether x is the Gram
-// matrix of a precomputed kernel. A sparse x stays sparse unless it is a Gram matrix.
+// points returns m in the form that a learner or a solver with the kernel k takes, and whether x is
+// the Gram matrix of a precomputed kernel. A sparse x stays sparse unless it is a Gram matrix.
 func (m Matrix) points(k kernels.Kernel) (points numeric.Points, precomputed bool, err error) {
 	if precomputed, err = kernels.IsPrecomputed(k); err != nil {
 		return points, false, err

@@ -132,8 +132,8 @@ func TestFactor(t *testing.T) {
 	}
 }
 
-// changed removes samples from a factor and appends them again, and requires the same
-// solution in the new order, up to the rounding of three factors.
+// changed removes samples from a factor and appends them again, and checks that the solution is the
+// same in the new order, up to the rounding errors of three factors.
 func changed(t *testing.T, f *Factor, given bool, g, x, y backend.Host[float64], alpha []float64, bound func(alpha, y *mat.Dense) float64) {
 	t.Helper()
 	ctx := context.Background()
@@ -234,9 +234,9 @@ func TestFewRows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Both sum 60 products of α with values in [0, 1], whose rounding error is
-			// below 2⁻⁴⁰ (as in TestFactor). The norm of α is at most ‖y‖/λ, λ = 1. A
-			// linear model sums 3 products.
+			// Both predictions sum 60 products of α with values in [0, 1], whose rounding error is
+			// below 2⁻⁴⁰ (as in TestFactor). The norm of α is at most ‖y‖/λ, λ = 1. A linear model
+			// sums 3 products.
 			bound := math.Sqrt(60) * (0x1p-40 + 60*0x1p-53) * mat.Norm(denseOf(y), 2)
 			for i := range all {
 				if math.Abs(all[i]-few[i]) > bound {
@@ -426,7 +426,7 @@ func TestSparseTableModel(t *testing.T) {
 }
 
 // TestColumns checks that a model fitted through the C interface gets an encoder that does not
-// change numbers, with the given names.
+// change numbers and has the given names.
 func TestColumns(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "ref")

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Matrix is a matrix in the caller's memory: F32 or CSR if it has rows, and otherwise F64. It is
-// only read.
+// Matrix is a matrix in the caller's memory: F32 or CSR if that field has rows, otherwise F64. The
+// elements are only read.
 type Matrix struct {
 	F64 backend.Host[float64]
 	F32 backend.Host[float32]
@@ -30,8 +30,8 @@ func (m Matrix) Dims() (rows, cols int) {
 	return m.F64.Rows, m.F64.Cols
 }
 
-// host returns m as a dense matrix in float64: itself, or a copy of float32 elements, because all
-// fits and predictions are in float64, or of a sparse matrix.
+// host returns m as a dense matrix in float64, in which all fits and predictions are computed. F64
+// is returned without a copy; F32 and CSR are converted.
 func (m Matrix) host(name string) (backend.Host[float64], error) {
 	if m.CSR.Rows > 0 {
 		if err := room(name, m.CSR.Rows, m.CSR.Cols, 1); err != nil {

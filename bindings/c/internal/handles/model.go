@@ -43,9 +43,8 @@ type Model struct {
 	ready   ready
 }
 
-// Fit fits the n×d matrix x to the n×t matrix y, which has no rows for learners
-// of novelty. With the kernel precomputed() x is the n×n matrix of its values.
-// progress may be nil.
+// Fit fits the n×d matrix x to the n×t matrix y, which has no rows for learners of the task
+// novelty. With the kernel precomputed() x is the n×n matrix of its values. progress may be nil.
 func Fit(ctx context.Context, d *Device, l Learner, x, y Matrix, progress func(solvers.Progress)) (*Model, error) {
 	var m *Model
 	err := d.use(ctx, func(dev backend.Device) (err error) {
@@ -136,9 +135,9 @@ const (
 	Deviations                  // standard deviations of new targets, including noise: n×t
 )
 
-// Predict writes what is wanted for the rows of x to out. x has the columns that the model
-// was fitted to; for a model fitted to a table, the raw numeric columns of that table; for
-// a model of a precomputed kernel, the values with all training objects.
+// Predict writes the result that wanted selects, for the rows of x, to out. x has the columns that
+// the model was fitted to; for a model fitted to a table, the raw numeric columns of that table;
+// for a model of a precomputed kernel, the values with all training objects.
 func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix, out []float64) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -305,7 +304,7 @@ func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 	return denseOf(h), nil
 }
 
-// values is apply, through a predictor if that is faster.
+// values returns the result of apply, computed by a Predictor if that is faster.
 func (m *Model) values(ctx context.Context, d *Device, wanted Wanted, x mat.Matrix) (*mat.Dense, error) {
 	if rows, _ := x.Dims(); wanted == Values && rows <= fewRows {
 		if p := m.ready.predictor(d, m.bundle.Model); p != nil {

@@ -18,11 +18,11 @@ const pathGroup = 8
 
 // PathProblem is kernel ridge regression with one kernel and many λ.
 type PathProblem struct {
-	Kernel    string    // "": the Gaussian of half the median distance, as learners.KernelRidge chooses it
-	Weights   []float64 // of the rows; nil: all 1
+	Kernel    string    // "" means the Gaussian kernel that learners.KernelRidge chooses, whose sigma is half the median distance
+	Weights   []float64 // weights of the rows; nil means all 1
 	Intercept bool
 	Lambdas   []float64 // ≥ 0
-	Memory    int64     // bytes that may be taken on the device; 0: all that it has free
+	Memory    int64     // bytes that may be taken on the device; 0 means all its free memory
 	Names     Names     // in the reasons for which a λ has no score
 	Progress  func(solvers.Progress)
 }
@@ -86,7 +86,7 @@ func Path(ctx context.Context, d *Device, p PathProblem, x, y Matrix, to PathSco
 	return json, err
 }
 
-// problem returns what the solvers take, after a check of the λ.
+// problem checks the λ and returns the problem in the form of package solvers.
 func (p PathProblem) problem(ctx context.Context, x, y Matrix) (q solvers.Problem, err error) {
 	if len(p.Lambdas) == 0 {
 		return q, errors.New("libmercer: path: the list of lambdas is empty")
@@ -115,7 +115,7 @@ func (p PathProblem) problem(ctx context.Context, x, y Matrix) (q solvers.Proble
 	return q, err
 }
 
-// check holds the lengths of the results to the problem.
+// check returns an error if a slice of results does not have the length that the problem requires.
 func (s PathScores) check(lambdas int, y backend.Host[float64]) error {
 	for _, c := range []struct {
 		name string

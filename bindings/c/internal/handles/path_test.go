@@ -104,7 +104,7 @@ func checkPoint(t *testing.T, p PathProblem, l int, lambda float64, g, y backend
 	errorsOf := to.Errors[l*n*y.Cols:]
 	near := func(what string, got, want, scale float64) {
 		t.Helper()
-		// Both solve systems, of condition number worst at most, by elimination, which is
+		// Both sides solve systems with condition numbers of at most worst by elimination, which is
 		// backward stable with a factor of at most n² for these orders.
 		if !(math.Abs(got-want) <= float64(n*n)*0x1p-53*worst*scale) {
 			t.Errorf("%+v, λ %v: %s %v, want %v, condition %.2g", p, lambda, what, got, want, worst)
