@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -61,7 +63,7 @@ func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kern
 	batch := min(max(size.Batch, 1), n)
 	slots := int(min(int64(n), max(size.Bytes/(8*int64(n)), int64(size.Least), int64(batch))))
 	c := &RowCache{
-		b: b.With(ctx, nil), k: k, host: x, Diag: make([]float64, n),
+		b: b.With(ctx, nil), k: k, host: x, Diag: x.Diagonal(k),
 		rows: takeRows(slots, n), slot: slices.Repeat([]int{-1}, n), owner: slices.Repeat([]int{-1}, slots),
 		newer: make([]int, slots+1), older: make([]int, slots+1),
 		batch: batch,
@@ -72,9 +74,8 @@ func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kern
 	for i := range slots + 1 { // a ring with the head at slots
 		c.newer[i], c.older[i] = (i+1)%(slots+1), (i+slots)%(slots+1)
 	}
-	for i := range n {
-		c.Diag[i] = x.Diag(k, i)
-		if v := c.Diag[i]; v-v != 0 {
+	for i, v := range c.Diag {
+		if v-v != 0 {
 			return nil, numeric.PointError(k, i, x.Point(i), v)
 		}
 	}
@@ -261,8 +262,8 @@ func (c *RowCache) take() int {
 func (c *RowCache) own(s, i int) error {
 	row := c.rows.Row(s)
 	row[i] = c.Diag[i]
-	for _, v := range row {
-		if v-v != 0 {
+	if sum := floats.Sum(row); sum-sum != 0 { // or finite values overflow together
+		if slices.ContainsFunc(row, func(v float64) bool { return v-v != 0 }) {
 			return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", c.k))
 		}
 	}

@@ -153,6 +153,10 @@ type smo struct {
 	cache    *RowCache
 	last     []int     // the last working set
 	block    []float64 // memory for the block of K of a working set
+	vectors  []float64 // memory for the vectors of a working set
+	up, down []int     // memory for the candidates of a working set
+	marked   []bool    // memory for a mark of each variable
+	moved    []float64 // memory for a change of each row
 	inactive []int     // for each row, the number of consecutive sets in which it could have been removed
 	steps    int
 	rows     int
@@ -264,6 +268,7 @@ func (s *smo) take(at []int) {
 	}
 	s.v = make([]float64, per*s.n)
 	s.inactive = make([]int, s.n)
+	s.marked, s.moved = make([]bool, per*s.n), make([]float64, s.n)
 }
 
 // open allocates the cache for the rows in use.
@@ -395,7 +400,7 @@ func (s *smo) choose(most, least float64) []int {
 	if q == len(s.v) {
 		return countedInts(q)
 	}
-	var up, down []int
+	up, down := s.up[:0], s.down[:0]
 	for i, v := range s.v {
 		if v > least && s.mayRise(i) {
 			up = append(up, i)
@@ -404,13 +409,15 @@ func (s *smo) choose(most, least float64) []int {
 			down = append(down, i)
 		}
 	}
+	s.up, s.down = up, down
 	part := q / 4
 	if s.last == nil {
 		part = q / 2
 	}
 	up = selection.Largest(up, part, func(i int) float64 { return s.v[i] })
 	down = selection.Largest(down, part, func(i int) float64 { return -s.v[i] })
-	in := make([]bool, len(s.v))
+	in := s.marked
+	clear(in)
 	set := make([]int, 0, q)
 	add := func(i int) {
 		if !in[i] && len(set) < q {
@@ -449,11 +456,13 @@ func countedInts(n int) []int {
 // workOn minimizes over the variables of a working set and updates F.
 func (s *smo) workOn(set []int, gap float64) error {
 	rows := make([]int, 0, len(set))
-	seen := make([]bool, s.n)
+	seen := s.marked[:s.n]
+	clear(seen)
 	for _, i := range set {
 		if r := s.row(i); !seen[r] {
 			seen[r] = true
 			rows = append(rows, r)
+			s.moved[r] = 0
 		}
 	}
 	if err := s.cache.Fetch(rows); err != nil {
@@ -464,20 +473,19 @@ func (s *smo) workOn(set []int, gap float64) error {
 	steps := w.minimize(max(gap/10, s.set.Tol/2), 100*len(set))
 	s.steps += steps
 	// The changes of the two variables of a row are added up, so that the row is used once.
-	moved := make([]float64, s.n)
 	for a, i := range set {
-		moved[s.row(i)] += w.moved[a]
+		s.moved[s.row(i)] += w.moved[a]
 		s.alpha[i] = w.alpha[a]
 	}
 	for _, r := range rows {
-		if moved[r] == 0 {
+		if s.moved[r] == 0 {
 			continue
 		}
 		k, err := s.cache.Row(r)
 		if err != nil {
 			return err
 		}
-		numeric.Axpy(moved[r], k, s.f)
+		numeric.Axpy(s.moved[r], k, s.f)
 	}
 	return nil
 }

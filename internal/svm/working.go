@@ -30,10 +30,15 @@ func newWorking(s *smo, set []int) *working {
 	if cap(s.block) < q*q {
 		s.block = make([]float64, q*q)
 	}
-	w := &working{
-		k: s.block[:q*q], diag: make([]float64, q), v: make([]float64, q), alpha: make([]float64, q), moved: make([]float64, q),
-		sign: make([]float64, q), c: make([]float64, q), rise: make([]bool, q), fall: make([]bool, q), q: q,
+	if cap(s.vectors) < 6*q {
+		s.vectors = make([]float64, 6*q)
 	}
+	part := func(k int) []float64 { return s.vectors[k*q : (k+1)*q] }
+	w := &working{
+		k: s.block[:q*q], diag: part(0), v: part(1), alpha: part(2), moved: part(3), sign: part(4), c: part(5),
+		rise: make([]bool, q), fall: make([]bool, q), q: q,
+	}
+	clear(w.moved)
 	for a, i := range set {
 		row := s.cache.rows.Row(s.cache.slot[at[a]])
 		to := w.k[a*q : (a+1)*q][:len(at)]
