@@ -89,11 +89,12 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// held returns the current memory of the data. Garbage is included where both are small, because
-// the slack of garbage may be in memory at any time: a collection would take a tenth of a small fit.
+// held returns the current memory of the data. Garbage is included where both are far below the limit,
+// because the slack of garbage may be in memory at any time: a collection would take a tenth of a small
+// fit.
 func (b *budget) held() int64 {
 	bytes := heapBytes() - b.heap
-	if bytes > slack {
+	if bytes > slack || b.limit < 16*slack {
 		bytes = liveBytes() - b.heap
 	}
 	return max(bytes, 0)
