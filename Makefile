@@ -227,6 +227,13 @@ fuzz-smoke: ## run every fuzz test for FUZZTIME=20000x inputs
 accuracy: ## reach the accuracies of bench/results/accuracy.md (minutes, 6 GiB, the larger data)
 	MERCER_ACCURACY=all $(GO) test -count=1 -timeout 2h -v -run TestAccuracy ./cmd/mercer
 
+PLANNER ?= build/planner.md
+
+.PHONY: planner
+planner: ## append the predicted and the measured times of all methods on 52 problems to PLANNER (minutes without other work, the larger data)
+	mkdir -p '$(dir $(PLANNER))'
+	MERCER_PLANNER='$(abspath $(PLANNER))' $(GO) test -count=1 -timeout 2h -v -run '^TestPlanner$$' ./solvers
+
 .PHONY: agree
 agree: build ## compare kernel ridge with scikit-learn's (skips where that is absent)
 	/usr/bin/python3 bench/agree_sklearn.py

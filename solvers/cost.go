@@ -35,6 +35,10 @@ const (
 	freshByte = 45.0
 	// The seconds to fetch a float64 from a GPU's memory, 8 bytes at 16 GB/s, and to process it.
 	hostSeconds = 2.5e-9
+	// The operations of a large product in a second.
+	processorRate = 1e11
+	// Where a direct method costs less, estimating the spectrum takes a fifth of its time or more.
+	smallCost = 6e9
 	// The eigenvalues of a sample and the other work before an iteration.
 	lookOverhead = 3e9
 )
@@ -56,6 +60,7 @@ type costs struct {
 	monomial       float64 // for an element of F that the host computes and sends
 	host, fetch    float64 // for an element that the host reads and processes, and for fetching a row
 	step, look     float64
+	rate           float64 // operations in a second
 	small          float64 // for smaller costs, estimating the spectrum does not pay
 }
 
@@ -64,7 +69,7 @@ type costs struct {
 var ofProcessor = costs{
 	listed: sparseFeature, feature: 1, value: kernelValue, again: 1, thin: 1 / rateThin,
 	symm64: [2]float64{12, 4}, symm32: [2]float64{4.5, 2}, symm16: [2]float64{2, 2.7}, solve64: [2]float64{12, 4}, solve32: [2]float64{5, 5},
-	freshByte: freshByte, readByte: readByte, monomial: hostMonomial, host: hostElement, step: stepOverhead, look: lookOverhead, small: smallCost,
+	freshByte: freshByte, readByte: readByte, monomial: hostMonomial, host: hostElement, step: stepOverhead, look: lookOverhead, rate: processorRate, small: smallCost,
 }
 
 // costsOf returns the costs of a device with the given rates. A device that reports the rates of
@@ -87,12 +92,13 @@ func costsOf(r backend.Rates) costs {
 		solve64: [2]float64{8 * b, 4}, solve32: [2]float64{4 * b, 4 / r.Single}, solveRow: 2 * r.Solve * r.Products, reducedRow: 2 * reducedSolve * r.Products,
 		freshByte: 2 * b, // one write to clear it and one to fill it
 		readByte:  b,
-		monomial:  hostMonomial * r.Products / 1e11,
+		monomial:  hostMonomial * r.Products / processorRate,
 		host:      hostSeconds * r.Products,
 		fetch:     4 * r.Step * r.Products, // for X and F, a copy and a wait each
 		step:      12 * r.Step * r.Products,
-		look:      r.Products * lookOverhead / 1e11, // the processor computes the eigenvalues of a sample
-		small:     r.Products * smallCost / 1e11,
+		look:      r.Products * lookOverhead / processorRate, // the processor computes the eigenvalues of a sample
+		rate:      r.Products,
+		small:     0.2 * r.Products,
 	}
 }
 

@@ -63,7 +63,7 @@ func (z *sizes) kalmanBytes(m markov.Model) func(n int) int64 {
 // kalmanCost is the cost of Kalman.
 func (z *sizes) kalmanCost(m markov.Model) float64 {
 	d := float64(m.Dim())
-	return float64(z.n) * (kalmanRow[0] + kalmanRow[1]*d*d) * float64(z.columns) * z.costs().small / smallSeconds
+	return float64(z.n) * (kalmanRow[0] + kalmanRow[1]*d*d) * float64(z.columns) * z.costs().rate
 }
 
 // kalman returns the state space of the kernel if a Kalman filter takes less time on dev than a stored

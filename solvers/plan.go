@@ -240,12 +240,6 @@ func alternatives(list []Method) string {
 	return text
 }
 
-// smallCost is about smallSeconds.
-const (
-	smallCost    = 2e10
-	smallSeconds = 0.2
-)
-
 // operations is the unit of estimated costs in Plan.Reason.
 const operations = "operations, weighted by their time relative to a matrix product"
 
