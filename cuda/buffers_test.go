@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// TestSmallBuffers copies through page-locked buffers that are so small that each is reused
-// many times. No buffer may be refilled before its contents have been read.
+// TestSmallBuffers copies through page-locked buffers so small that every buffer is reused many
+// times. It checks that no buffer is refilled before its contents have been read.
 func TestSmallBuffers(t *testing.T) {
 	Need(t)
 	stage, bytes, most := stageBytes, ringBytes, ringMost
@@ -33,15 +33,15 @@ func TestSmallBuffers(t *testing.T) {
 	}.Run(t)
 }
 
-// TestSmallUploadsBeyondTheRing queues more small vectors than fit in the ring: y ← y + (i,
-// 2i, …) x for i = 1 … 40, in integers.
+// TestSmallUploadsBeyondTheRing checks that more small vectors can be queued than fit in the ring:
+// y ← y + (i, 2i, …) x for i = 1 … 40, in integers.
 func TestSmallUploadsBeyondTheRing(t *testing.T) {
 	Need(t)
 	bytes, most := ringBytes, ringMost
 	ringBytes, ringMost = 512, 256
 	defer func() { ringBytes, ringMost = bytes, most }()
 	const n, cols, times = 3, 10, 40
-	for range 2 { // one of two simulated devices has a delayed stream
+	for range 2 { // one of the two opened devices has a delayed stream
 		dev, err := openAt(cudatest.DriverOnly, backend.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -88,15 +88,16 @@ func TestSmallUploadsBeyondTheRing(t *testing.T) {
 	}
 }
 
-// TestUploadsOverlapWork: an upload into page-locked memory waits for no work, so that the
-// caller can read the next rows meanwhile; what the caller writes afterwards is not copied.
+// TestUploadsOverlapWork checks that an upload into page-locked memory does not wait for queued
+// work, so that the caller can read the next rows meanwhile, and that changes the caller makes to
+// its rows after the upload are not copied.
 func TestUploadsOverlapWork(t *testing.T) {
 	Need(t)
 	real, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // one of two simulated devices has a delayed stream
+	for range 2 { // one of the two opened devices has a delayed stream
 		waits := 0
 		api := *real
 		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
@@ -118,7 +119,7 @@ func TestUploadsOverlapWork(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b.AddDiag([]float64{1}, on[0]) // work
+		b.AddDiag([]float64{1}, on[0]) // the work that the upload must not wait for
 		if err := dev.Sync(); err != nil {
 			t.Fatal(err)
 		}
@@ -152,9 +153,9 @@ func TestUploadsOverlapWork(t *testing.T) {
 	}
 }
 
-// TestUploadAfter checks that an upload after a mark is queued in the stream of copies, waits there for the
-// mark alone, and is waited for by the stream of the work; and that the work before the mark and the work
-// after the upload see the old and the new elements, whichever of the streams is late.
+// TestUploadAfter checks that an upload after a mark is queued in the stream of copies, waits there
+// for the mark alone, and finishes before later work starts. Work before the mark must read the old
+// elements and work after the upload the new elements, whichever stream is delayed.
 func TestUploadAfter(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -165,7 +166,7 @@ func TestUploadAfter(t *testing.T) {
 	const n, cols, pieces = 64, 24, 4
 	stageBytes, ringMost = n*cols*8/pieces, 256
 	defer func() { stageBytes, ringMost = stage, most }()
-	for range 2 { // one of two simulated devices has a delayed stream
+	for range 2 { // one of the two opened devices has a delayed stream
 		var calls []string
 		var d *device
 		api := *real

@@ -31,7 +31,7 @@ func (d *device) check() error {
 	return nil
 }
 
-// checkHalf multiplies small integers in FP16, which is exact.
+// checkHalf multiplies matrices of small integers in FP16; the result must be exact.
 func (q *queue[T]) checkHalf() error {
 	const n = 64
 	d := q.engine.device
@@ -72,7 +72,7 @@ func (q *queue[T]) checkHalf() error {
 }
 
 func checkPrecision[T backend.Float](q *queue[T]) error {
-	// More features than the functions for few features have; all but two are 0.
+	// There are more features than any specialized function accepts; all features but two are 0.
 	const n, features = 40, 17
 	x, v := backend.NewHost[T](n, features), backend.NewHost[T](n, 1)
 	for i := range n {
@@ -80,8 +80,8 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		v.Data[i] = T(i%5) - 2
 	}
 	k := kernels.Gaussian{Sigma: 1}
-	// K is also computed on the processor. A = K + n·I has a condition number of at most 2.
-	// other is the product with a sum of two kernels, which the interpreter evaluates.
+	// K is also computed on the processor. A = K + n·I has a condition number of at most 2. The
+	// vector other is the product of v with a sum of two kernels, which the interpreter evaluates.
 	wide := kernels.Gaussian{Sigma: 2}
 	a, product, other := backend.NewHost[T](n, n), make([]float64, n), make([]float64, n)
 	for i := range n {
@@ -128,7 +128,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		return err
 	}
 	got := backend.NewHost[T](n, 1)
-	// The bound for sums of n products of numbers up to 2, and for the rounding of exp.
+	// The bound covers the rounding of exp and of sums of n products of numbers of size at most 2.
 	within := 32 * n * math.Ldexp(1, -52)
 	if sizeOf[T]() == 4 {
 		within = 32 * n * math.Ldexp(1, -23)
@@ -144,7 +144,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		}
 		return nil
 	}
-	// K v with and without storing K, and A⁻¹ (A v).
+	// Compute K v with and without storing K, and A⁻¹ (A v).
 	q.GramMul(out, k, points, points, vector)
 	if err := compare("K·V", func(i int) float64 { return product[i] }); err != nil {
 		return err
@@ -158,7 +158,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	if err := compare("K·V of a sum of kernels", func(i int) float64 { return other[i] }); err != nil {
 		return err
 	}
-	// K²v/n, by a product of matrices and one with a vector.
+	// Compute K²v/n by a product of matrices followed by a matrix-vector product.
 	q.Gemm(backend.NoTrans, backend.NoTrans, 1./n, square, square, 0, second)
 	q.Gemm(backend.NoTrans, backend.NoTrans, 1, second, vector, 0, out)
 	if err := compare("a product of matrices", func(i int) float64 {
@@ -191,7 +191,8 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	return compare("a solution", func(i int) float64 { return float64(v.Data[i]) })
 }
 
-// smallPotrf factors by cuSOLVER, if available, even if the triangle is small.
+// smallPotrf factors with cuSOLVER, if that is available, even a triangle of an order that potrf
+// leaves to the device function.
 func (q *queue[T]) smallPotrf(a *matrix[T]) error {
 	d := q.engine.device
 	if d.libraries.Solver == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// simulated is the folder of the simulated libraries, or "". The first libraries that are
-// opened remain loaded for the whole process.
+// simulated is the folder of the simulated libraries, or "" if they could not be built. The
+// libraries that are opened first remain loaded for the whole process.
 var simulated string
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// Need skips the test if there are no simulated libraries.
+// Need skips the test if there are neither simulated libraries nor a GPU.
 func Need(t testing.TB) {
 	t.Helper()
 	if simulated != "" || os.Getenv("MERCER_CUDA_LIBDIR") != "" || required.Names("cuda") {
@@ -59,7 +59,7 @@ func Need(t testing.TB) {
 // isSimulated reports whether a device is simulated by package cudatest.
 func isSimulated(dev backend.Device) bool { return dev.Info().Processor == "Simulated GPU" }
 
-// openAt opens the device with only the libraries of a level.
+// openAt opens the device with only the libraries of the given level.
 func openAt(level cudatest.Level, c backend.Config) (backend.Device, error) {
 	dev, err := backend.Open("cuda/0", c)
 	if err != nil {
@@ -79,15 +79,15 @@ func openAt(level cudatest.Level, c backend.Config) (backend.Device, error) {
 	return dev, err
 }
 
-// The suite tests matrices of 16 bits only if the backend supports them.
+// The conformance suite tests matrices of 16 bits only if the backend implements FixedBackend.
 var (
 	_ backend.FixedBackend[float32] = (*queue[float32])(nil)
 	_ backend.FixedBackend[float64] = (*queue[float64])(nil)
 )
 
-// concerned lists the tests that depend on cuBLAS and cuSOLVER; all other tests behave the
-// same at every level. It omits GemmExact, which sweeps the edges of tiles and so tests the
-// device function, and Threads, because a GPU has no workers.
+// concerned lists, for each level, the conformance tests whose results depend on cuBLAS or
+// cuSOLVER; all other tests give the same results at every level. It omits GemmExact, which sweeps
+// the edges of tiles and so tests the device function, and Threads, because a GPU has no workers.
 var concerned = map[cudatest.Level]*regexp.Regexp{
 	cudatest.DriverOnly: regexp.MustCompile(""),
 	cudatest.WithBlas:   regexp.MustCompile("GemmRounding|NaNGemm|Syrk|Symm(Exact|Rounding)?$|Trsm|Potrf|Packed(Exact|Rounding|Failure|Leading|Large)|Products|Solves|Progress|Cancel|Concurrent"),
@@ -98,14 +98,14 @@ func TestConformance(t *testing.T) {
 	Need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
 		if testing.Short() && level == int(cudatest.WithBlas) {
-			continue // the other levels cover everything of this one
+			continue // the other two levels together cover everything that this level uses
 		}
 		t.Run(name, func(t *testing.T) {
 			if level > int(cudatest.DriverOnly) {
 				SmallCuts(t)
 			} else {
 				before := cuts.read
-				cuts.read = 1 // every product with few columns
+				cuts.read = 1 // so that every product with a small number of columns takes two launches
 				defer func() { cuts.read = before }()
 			}
 			leave := func(test string) bool {

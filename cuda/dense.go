@@ -49,7 +49,7 @@ func (v view[T]) rowsReversed() view[T] {
 	return r
 }
 
-// A part of a square matrix, as in internal/ptx/common.cuh.
+// region selects a part of a square matrix; the values are those of internal/ptx/common.cuh.
 type region int
 
 const (
@@ -86,7 +86,7 @@ func spread(rows, cols int) driver.Grid {
 	return driver.Grid{Blocks: [3]int{ceil(cols, threads), min(rows, 65535), 1}, Threads: [3]int{threads, 1, 1}}
 }
 
-// line returns a grid of n threads.
+// line returns a grid of at least n threads along x.
 func line(n int) driver.Grid {
 	return driver.Grid{Blocks: [3]int{ceil(n, threads), 1, 1}, Threads: [3]int{threads, 1, 1}}
 }
@@ -127,8 +127,8 @@ func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym r
 	return nil
 }
 
-// partRows computes rows i … i+count−1 of product on a part of a square C: the square on
-// the diagonal and the rectangle beside it.
+// partRows computes rows i … i+count−1 of product for the triangle `part` of a square C: the square
+// on the diagonal and the rectangle beside it.
 func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part region, i, count int) error {
 	n, k := c.cols, b.rows
 	first, cols := 0, i
@@ -145,7 +145,7 @@ func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part regio
 	})
 }
 
-// symmetricRows is product with a symmetric A that is too large for one step: each range of
+// symmetricRows computes product with a symmetric A that is too large for one step: each range of
 // rows of C needs the parts of A left of, on and right of its diagonal.
 func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym region, rows int) error {
 	n := a.rows
@@ -195,7 +195,7 @@ func (e *engine[T]) gemm(alpha T, a, b view[T], beta T, c view[T], k int, part, 
 	return e.launch("gemm", driver.Grid{Blocks: [3]int{ceil(c.cols, tile), ceil(c.rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
 }
 
-// scale is C ← β C on a part. With β = 0, C is read only if read is set.
+// scale computes C ← β C on a part of C. With β = 0, C is read only if read is set.
 func (q *queue[T]) scale(beta T, c view[T], part region, read bool) error {
 	if c.rows == 0 || c.cols == 0 || beta == 1 {
 		return nil
@@ -235,8 +235,8 @@ func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 	}, n*t))
 }
 
-// withVector returns a function that calls f with a copy of v on the device, or does
-// nothing if n is 0. The copy is made immediately, because the caller may change v.
+// withVector copies v immediately, because the caller may change it, and returns a function that
+// calls f with the copy on the device. If n is 0, that function does nothing.
 func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) func() error {
 	own := append([]T(nil), v...)
 	return func() error {
@@ -252,9 +252,9 @@ func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) fu
 	}
 }
 
-// scratch calls f with device memory for the work that f queues. Work of one stream runs in
-// order, so that the same memory is reused without waiting. Large requests, and requests
-// within f, allocate separate memory.
+// scratch calls f with device memory for the work that f queues. The same memory is reused without
+// waiting, because the work of one stream runs in order. Large requests, and requests within f,
+// allocate separate memory.
 func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error {
 	d := q.engine.device
 	if !d.spare.busy && bytes <= mostSpare {
@@ -280,17 +280,18 @@ func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error 
 	return err
 }
 
-// spare is device memory reserved for scratch.
+// spare is the device memory that scratch reuses.
 type spare struct {
 	memory driver.DevicePtr
 	bytes  int64
 	busy   bool
 }
 
-// mostSpare is the largest size of spare in bytes.
+// mostSpare is the largest number of bytes of a spare; scratch allocates larger requests
+// separately.
 const mostSpare = 64 << 20
 
-// room returns the memory, grown to a power of two if necessary.
+// room returns the spare memory, after enlarging it to a power of two if it has fewer bytes.
 func (s *spare) room(d *device, bytes int64) (driver.DevicePtr, error) {
 	if bytes <= s.bytes {
 		return s.memory, nil
@@ -328,13 +329,13 @@ type ring struct {
 	next   int
 }
 
-// Tests make them smaller.
+// Tests reduce these sizes.
 var (
 	ringBytes = 1 << 20
-	ringMost  = 1 << 16 // largest size of one vector
+	ringMost  = 1 << 16 // largest vector in bytes
 )
 
-// set copies to the device.
+// set copies v to the device.
 func (d *device) set(p driver.DevicePtr, v []byte) error {
 	if r := &d.ring; len(v) <= ringMost {
 		if len(v) == 0 {
@@ -390,8 +391,8 @@ func (d *device) get(p driver.DevicePtr, v []byte) error {
 	return nil
 }
 
-// dotBlocks returns the number of blocks of threads that share the n rows of a dot product.
-// It depends only on n, so that the sums do not depend on the device.
+// dotBlocks returns the number of blocks of threads among which the n rows of a dot product are
+// divided. It depends only on n, so that the sums do not depend on the device.
 func dotBlocks(n int) int { return min(ceil(n, 8*threads), 256) }
 
 func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {

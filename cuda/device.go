@@ -22,7 +22,7 @@ type device struct {
 	memory memory
 	closed atomic.Bool
 
-	// The device must not release a borrowed context; it keeps the owner alive.
+	// If the context is borrowed, the device does not release it, but keeps its owner alive.
 	borrowed bool
 	owner    any
 
@@ -31,27 +31,27 @@ type device struct {
 
 	// The following fields are used on the executor's thread only.
 	stream    driver.Stream
-	copies    driver.Stream   // of copies beside the work
-	marks     [2]driver.Event // signal the work before the last Mark of a slot
-	copied    driver.Event    // signals the copies that the work waits for
+	copies    driver.Stream   // copies that run beside the queued work
+	marks     [2]driver.Event // for each slot: occurs after the work queued before the last Mark
+	copied    driver.Event    // occurs after the copies that later work must wait for
 	module    driver.Module
 	functions map[string]driver.Function
 	libraries driver.Libraries
 	args      *driver.Args
 	staging   [2]stage
-	turn      int // index of the staging buffer that the next piece of an upload is copied to
+	turn      int // index of the staging buffer for the next part of an upload
 	ring      ring
 	spare     spare
 	pool      pool
 	window    window
 	info      driver.DevicePtr // status of factorizations
 	reduced   bool             // whether products of float32 currently use TF32
-	noHalf    bool             // products with factors in FP16 do not work here
+	noHalf    bool             // whether cuBLAS has refused products with factors in FP16
 
 	mu     sync.Mutex // guards dead and stores
-	dead   error      // a failure that made the context unusable
+	dead   error      // the error that made the context unusable, or nil
 	stores []closer   // stores to close with the device
-	late   error      // error of a Free, returned by Close
+	late   error      // the error of a Free, which Close returns
 }
 
 // engine is a device in one precision.
@@ -60,7 +60,7 @@ type engine[T backend.Float] struct {
 	suffix string // suffix of the device functions' names
 }
 
-// open makes a device usable. On failure it releases everything that it has allocated.
+// open opens a device by its number. On failure it releases everything that it has allocated.
 func open(api *driver.API, ordinal int, c backend.Config) (*device, error) {
 	p, err := probe(api, ordinal)
 	if err != nil {
@@ -78,7 +78,7 @@ func open(api *driver.API, ordinal int, c backend.Config) (*device, error) {
 	return d, nil
 }
 
-// openIn makes a device that works in a context.
+// openIn opens a device that works in the given context.
 func openIn(api *driver.API, p properties, ordinal int, context driver.Context, c backend.Config) (*device, error) {
 	d := &device{api: api, props: p, name: fmt.Sprintf("cuda/%d", ordinal), functions: map[string]driver.Function{}, args: driver.NewArgs()}
 	d.f32 = &engine[float32]{d, "_f32"}
@@ -96,9 +96,9 @@ func openIn(api *driver.API, p properties, ordinal int, context driver.Context, 
 	return d, nil
 }
 
-// ready checks that a new device computes correctly, and sets its budget. After the check
-// the libraries and the driver have allocated the memory they need to run, such as the
-// local memory of threads for the largest function.
+// ready checks that a new device computes correctly, and then sets its budget: during the check the
+// libraries and the driver allocate the memory that they need, such as the local memory of threads
+// for the largest function.
 func (d *device) ready(ordinal int, c backend.Config) error {
 	err := d.check()
 	if err == nil {
@@ -167,9 +167,8 @@ func (d *device) start(c backend.Config) (err error) {
 // PTX), for developers. They are loaded instead of the embedded ones.
 const envCode = "MERCER_CUDA_CODE"
 
-// load loads the device functions: the compiled code for the GPU, or PTX if there is no
-// such code or the driver rejects it. It does not try PTX after errors that would affect
-// PTX too.
+// load loads the code compiled for the GPU, or PTX if there is no such code or the driver rejects
+// it. After an error that would also occur with PTX, load returns the error.
 func (d *device) load() (driver.Module, error) {
 	if path := os.Getenv(envCode); path != "" {
 		image, err := os.ReadFile(path)
@@ -200,8 +199,8 @@ func (d *device) load() (driver.Module, error) {
 	return d.api.Load(text)
 }
 
-// budget sets the memory available to matrices: the free memory minus a reserve for the libraries
-// and for the workspace of a step.
+// budget sets the memory available to matrices: the free memory minus leftFree or, if that is less,
+// minus 1/16 of the free memory; and at most c.Memory if that is positive.
 func (d *device) budget(c backend.Config) error {
 	free, _, err := d.api.MemInfo()
 	if err != nil {
@@ -215,15 +214,15 @@ func (d *device) budget(c backend.Config) error {
 	return nil
 }
 
-// failed decides what follows from a failed call of cuBLAS or cuSOLVER. If the driver has
-// an error of its own, that is the cause: a library that meets an illegal address only says
-// that it did not succeed. If there is pooled memory, which the library may have lacked, it
-// is returned to the driver and the call is repeated.
+// failed handles a failed call of cuBLAS or cuSOLVER. If the driver reports an error, failed
+// returns that error as the cause, because a library that accesses an illegal address only reports
+// that it did not succeed. If there is pooled memory and the library may have lacked memory, failed
+// returns the pooled memory to the driver and asks for the call to be repeated.
 func (d *device) failed(e *driver.Error) (again bool, err error) {
 	if err := d.api.Wait(d.stream); err != nil {
 		return false, fmt.Errorf("%w, after %w", err, e)
 	}
-	// A library returns these two codes for several causes; a lack of memory is one of them.
+	// A library returns these two codes for several causes, one of which is a lack of memory.
 	any := strings.HasSuffix(e.Name, "EXECUTION_FAILED") || strings.HasSuffix(e.Name, "INTERNAL_ERROR")
 	if d.pool.kept > 0 && (e.OutOfMemory() || any) {
 		err := d.drop()
@@ -235,14 +234,13 @@ func (d *device) failed(e *driver.Error) (again bool, err error) {
 	return false, e
 }
 
-// leftFree is the memory of a large card that the budget does not include: the workspace of
-// cuSOLVER for a triangle of order 4096 (with less memory it gets smaller triangles), the
-// copies of factors in FP16, the sums of shares, and 256 MiB for the workspace of cuBLAS
-// and the code that the libraries load on first use. Pooled memory is returned when memory
-// is short.
+// leftFree is the memory, in bytes, that the budget of a large card leaves free: the workspace of
+// cuSOLVER for a triangle of order 4096 (which gets smaller triangles if there is less memory), the
+// copies of factors in FP16, the sums of shares, and 256 MiB for the workspace of cuBLAS and the
+// code that the libraries load on first use.
 const leftFree = 1 << 30
 
-// stop releases everything that start has allocated, also after a partial start.
+// stop releases everything that start has allocated, even if start has failed halfway.
 func (d *device) stop() error {
 	var errs []error
 	try := func(err error) { errs = append(errs, err) }
@@ -295,7 +293,7 @@ func (d *device) stop() error {
 	return errors.Join(errs...)
 }
 
-// function returns a device function by its name.
+// function returns the device function with a name.
 func (d *device) function(name string) (driver.Function, error) {
 	if f, ok := d.functions[name]; ok {
 		return f, nil
@@ -355,7 +353,7 @@ func (d *device) Close() error {
 	return errors.Join(err, d.api.ReleasePrimary(d.props.handle))
 }
 
-// freed records the error of a Free, which cannot return it.
+// freed records the error of a Free, because Free cannot return it.
 func (d *device) freed(err error) {
 	if err = d.checked("free", err); err != nil {
 		d.mu.Lock()
@@ -366,11 +364,12 @@ func (d *device) freed(err error) {
 	}
 }
 
-// Error is a failure of the GPU or of its libraries.
+// Error is a failed call of the driver, cuBLAS or cuSOLVER.
 type Error = driver.Error
 
-// ErrLost matches errors after which the process can no longer use the GPU: the driver has lost its
-// context, which all devices and libraries of the process share. Restart the program.
+// ErrLost is matched (errors.Is) by errors after which the process can no longer use the GPU: the
+// driver has lost its context, which all devices and libraries of the process share. Restart the
+// program.
 var ErrLost = errors.New("cuda: the device is lost")
 
 // checked names the device in an error, and records an error that made the context

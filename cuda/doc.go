@@ -4,27 +4,28 @@
 //
 // Levels:
 //
-//	driver     the device functions of folder ptx do everything
-//	+ cuBLAS   products and triangular solves go there; reduced-precision factorizations
-//	+ cuSOLVER the triangles on the diagonal of a Cholesky factorization go there
+//	driver     the device functions of internal/ptx compute everything
+//	+ cuBLAS   it computes products and triangular solves; reduced precision is available
+//	+ cuSOLVER it factors the triangles on the diagonal in a Cholesky factorization
 //
-// How a call goes:
+// The files, in the order in which a call passes through them:
 //
 //	queue.go     a method of backend.Backend becomes one step of work
-//	executor.go  one goroutine, locked to its thread, has the context and runs
-//	             the steps in order; they queue in one stream
-//	device.go    context, stream, functions, libraries; what it can do
-//	check.go     the small system that a device must solve to be opened
-//	memory.go    allocation; transfer.go copies by way of page-locked buffers
-//	product.go   products; dense.go what is done element by element
-//	trsm.go      triangular solves; potrf.go Cholesky; reduced.go the same with products in FP16
-//	packed.go      symmetric matrices in packed storage; hostpacked.go those that are in
+//	executor.go  one goroutine, locked to its thread, uses the context and runs
+//	             the steps in order; the steps queue their work in one stream
+//	device.go    context, stream, functions, libraries, and the rates of the device
+//	check.go     the small system that a device must solve before it is opened
+//	memory.go    allocation; transfer.go: copies through page-locked buffers
+//	product.go   products; dense.go: operations on single elements
+//	trsm.go      triangular solves; potrf.go: Cholesky; reduced.go: the same with products in FP16
+//	packed.go    symmetric matrices in packed storage; hostpacked.go: the same in
 //	             the memory of the host
-//	gram.go      Gram matrices and K·V; program.go passes the kernel
+//	gram.go      Gram matrices and K·V; program.go: the kernel as the device functions read it
 //
-// There is no backend.SparseBackend here: backend.PlaceSparse makes a dense copy.
+// The package does not implement backend.SparseBackend; backend.PlaceSparse copies a sparse matrix
+// to a dense one.
 //
-// Matrices are row-major. A library that wants columns is given the transposed
+// Matrices are row-major. cuBLAS and cuSOLVER, whose matrices are column-major, get the transposed
 // problem.
 //
 // Work is divided into steps of at most about 50 ms, with at most two steps in flight, so

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// A GPU is preferred to the processor. Open first checks that it computes correctly
-// (check.go).
+// Devices of this package are preferred to the processor. Open first checks that a device computes
+// correctly (check.go).
 func init() { backend.Register(cudaDriver{}, preference) }
 
 const preference = 10
@@ -19,7 +19,7 @@ type cudaDriver struct{}
 
 func (cudaDriver) Name() string { return "cuda" }
 
-// library is the driver API, opened and initialized once.
+// library returns the driver API, which the first call opens and initializes.
 var library = sync.OnceValues(func() (*driver.API, error) {
 	api, err := driver.Open()
 	if err != nil {
@@ -100,16 +100,16 @@ func (cudaDriver) Open(name string, c backend.Config) (backend.Device, error) {
 	return d, nil
 }
 
-// kept lists the devices whose primary context is retained for the life of the process.
+// kept lists the devices whose primary context this process retains until it ends.
 var kept = struct {
 	sync.Mutex
 	of map[int]bool
 }{of: map[int]bool{}}
 
-// keepContext retains a device's primary context once and never releases it. cuBLAS and
-// cuSOLVER load code into that context. Destroying it with the last device and creating it
-// again with the next one would cost some tenths of a second each time and leave the
-// libraries with handles to a destroyed context.
+// keepContext retains a device's primary context once and never releases it. cuBLAS and cuSOLVER
+// load code into that context. Destroying the context when the last device is closed and creating
+// it again for the next device would take some tenths of a second each time, and the libraries
+// would keep handles to a destroyed context.
 func keepContext(api *driver.API, ordinal int) error {
 	kept.Lock()
 	defer kept.Unlock()
@@ -127,7 +127,7 @@ func keepContext(api *driver.API, ordinal int) error {
 	return nil
 }
 
-// properties are the properties that a device reports.
+// properties are the attributes of a device that the driver reports, and rates derived from them.
 type properties struct {
 	handle     driver.Device
 	name       string
@@ -136,9 +136,9 @@ type properties struct {
 	major      int
 	minor      int
 	ratio      int     // ratio of the rates of float32 and float64
-	rate       float64 // float32 multiply-adds a second, estimated from the clock and the number of cores
-	clock      float64 // cycles a second
-	bandwidth  float64 // bytes a second of the memory
+	rate       float64 // float32 multiply-adds per second, estimated from the clock and the number of cores
+	clock      float64 // cycles per second
+	bandwidth  float64 // bytes per second of the memory
 }
 
 func probe(api *driver.API, ordinal int) (p properties, err error) {
@@ -155,7 +155,7 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	for _, a := range []struct {
 		to     *int
 		of     driver.Attribute
-		needed bool // otherwise the planner only; 0 if the driver does not report it
+		needed bool // if false, only the planner uses the attribute, and it is 0 if the driver does not report it
 	}{
 		{&p.processors, driver.MultiprocessorCount, true}, {&p.major, driver.ComputeMajor, true}, {&p.minor, driver.ComputeMinor, true},
 		{&p.ratio, driver.SingleToDoubleRatio, false}, {&clock, driver.ClockRate, false},
@@ -169,7 +169,7 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 			*a.to = value
 		}
 	}
-	if clock <= 0 { // some virtual GPUs do not report it
+	if clock <= 0 { // some virtual GPUs do not report the clock
 		clock = 1_000_000
 	}
 	p.clock = float64(clock) * 1e3
@@ -181,10 +181,10 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	return p, nil
 }
 
-// single, double and reduced return peak rates in operations per second: single in float32,
-// double in float64, including tensor cores, and reduced for products with factors in FP16
-// and sums in float32. The numbers come from NVIDIA's tables for the listed compute
-// capabilities, in each case for the slowest card.
+// single, double and reduced return peak rates in operations per second: single in float32, double
+// in float64, including tensor cores, and reduced for products with factors in FP16 and sums in
+// float32. For the listed compute capabilities they are the rates that NVIDIA's tables give for the
+// slowest card.
 func (p properties) single() float64 {
 	cores := 128.0
 	if p.major == 7 || p.major == 8 && p.minor == 0 {
@@ -212,7 +212,7 @@ func (p properties) reduced() float64 {
 	case p.major == 7:
 		return 4 * p.single()
 	}
-	return 2 * p.single() // half of that on consumer cards
+	return 2 * p.single() // consumer cards reach half of this rate
 }
 
 // available returns the libraries found in addition to the driver.

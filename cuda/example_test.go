@@ -8,8 +8,8 @@ import (
 	_ "github.com/mercer-go/mercer/cuda"
 )
 
-// Importing the package registers the devices "cuda/0", "cuda/1", …; a machine without them
-// reports the reason.
+// Importing the package registers the devices "cuda/0", "cuda/1", …; on a machine without a GPU,
+// Report gives the reason.
 func Example() {
 	dev, err := backend.Open("cuda/0", backend.Config{})
 	if err == nil {

@@ -12,12 +12,12 @@ type executor struct {
 	gone chan struct{} // closed when the thread has ended
 }
 
-// newExecutor returns an executor, or the reason why the context cannot be made current.
+// newExecutor returns an executor, or an error if the context cannot be made current.
 func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 	e := &executor{work: make(chan func(), 64), gone: make(chan struct{})}
 	ready := make(chan error)
 	go func() {
-		// Never unlocked: the thread ends with the goroutine, so that no other
+		// The goroutine stays locked, so that its thread ends with it and no other goroutine
 		// inherits the context.
 		runtime.LockOSThread()
 		defer close(e.gone)
@@ -36,8 +36,8 @@ func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 	return e, nil
 }
 
-// queue schedules f; do also waits until it has run, and returns false if it never will,
-// because the thread has ended: a Free may come while the device is being closed.
+// queue schedules f. do also waits until f has run, and returns false if f will not run because the
+// thread has ended, as for a Free while the device is being closed.
 func (e *executor) queue(f func()) {
 	select {
 	case e.work <- f:
@@ -57,15 +57,15 @@ func (e *executor) do(f func()) bool {
 	case <-e.gone:
 	}
 	select {
-	case <-done: // the thread ended after f
+	case <-done: // the thread ended after it had run f
 		return true
 	default:
 		return false
 	}
 }
 
-// close ends the thread once everything queued has run. The channel stays open, because
-// others may send.
+// close ends the thread after everything queued has run. The channel stays open, because other
+// goroutines may still send to it.
 func (e *executor) close() {
 	e.queue(nil)
 	<-e.gone

@@ -18,7 +18,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// workload runs a small fit on a device and returns the first error.
+// workload runs a small fit on a device and returns its first error.
 func workload(dev backend.Device) error {
 	b := dev.F64()
 	h := backend.NewHost[float64](40, 5)
@@ -62,7 +62,7 @@ func contains(s string, parts ...string) bool {
 	return false
 }
 
-// packedWorkload runs the operations on packed matrices, on the device and on the host.
+// packedWorkload runs the operations on packed matrices, in device memory and in host memory.
 func packedWorkload(dev backend.Device) error {
 	b := dev.F64().(*queue[float64])
 	const n = 60
@@ -134,15 +134,15 @@ func packedWorkload(dev backend.Device) error {
 
 func zeros(n int) []float64 { return make([]float64, n) }
 
-// TestFaults lets the first call of the driver or of a library fail, then the second, and
-// so on until the workload needs no more calls: each failure must give an error that names
-// the call, and everything allocated must be released. Out of memory is simulated only for
-// calls that allocate, and a lost device only for calls that use the device.
+// TestFaults makes the first call of the driver or of a library fail, then the second, and so on up
+// to the workload's last call. Each failure must give an error that names the call, and all memory
+// must be released. Out of memory is simulated only for calls that allocate, and a lost device only
+// for calls that use the device.
 func TestFaults(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
 	before := poolMost
-	poolMost.all = 0 // pooled memory would replace memory that is refused
+	poolMost.all = 0 // pooled memory would be used where an allocation is made to fail
 	defer func() { poolMost = before }()
 	const lost = driver.IllegalAddress
 	works := []string{"Launch", "Memcpy", "Synchronize", "cublas", "cusolver"}
@@ -150,7 +150,7 @@ func TestFaults(t *testing.T) {
 		name   string
 		work   func(backend.Device) error
 		code   driver.Result
-		counts []string // parts of the names of the calls that fail
+		counts []string // parts of the names of the functions that fail
 	}{
 		{"all", workload, 999, []string{""}},
 		{"packed matrices", packedWorkload, 999, []string{""}},
@@ -243,8 +243,8 @@ func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n i
 	return failed, live, err
 }
 
-// TestFallback: a device that cannot allocate, or that computes wrong results, is not
-// opened; the automatic choice reports it and opens the next best device.
+// TestFallback checks that a device that cannot allocate, or that computes wrong results, is not
+// opened, and that the automatic choice reports this and opens the next best device.
 func TestFallback(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -281,8 +281,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestNoCode: if a driver rejects the compiled code, with whatever error, it gets PTX; but
-// if memory or the context is lacking, that is the error.
+// TestNoCode checks that a driver that rejects the compiled code with any error is given PTX
+// instead, and that a lack of memory or of a context is returned as an error.
 func TestNoCode(t *testing.T) {
 	Need(t)
 	if required.Names("cuda") {
@@ -322,8 +322,8 @@ func TestNoCode(t *testing.T) {
 	}
 }
 
-// TestCodeOfDevelopers: device functions come from the file that MERCER_CUDA_CODE names,
-// or the error names the file.
+// TestCodeOfDevelopers checks that device functions are loaded from the file that MERCER_CUDA_CODE
+// names, and that an error names the file.
 func TestCodeOfDevelopers(t *testing.T) {
 	Need(t)
 	folder := t.TempDir()
@@ -359,10 +359,10 @@ func TestCodeOfDevelopers(t *testing.T) {
 	}
 }
 
-// TestFaultOfOneCall: the device remains usable after a launch that requested too many
-// resources (701), a call that is not permitted (800) or a call during a stream capture
-// (900). After an illegal address (700), a contained error (226), a leak of tensor memory
-// (721) or an end of the process (911) it does not, and the error says what to do.
+// TestFaultOfOneCall checks which errors leave the device usable: a launch that requested too many
+// resources (701), a call that is not permitted (800) and a call during a stream capture (900) do;
+// an illegal address (700), a contained error (226), a leak of tensor memory (721) and an end of
+// the process (911) do not, and their errors say what to do.
 func TestFaultOfOneCall(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -396,11 +396,11 @@ func TestFaultOfOneCall(t *testing.T) {
 	}
 }
 
-// rates are the attributes that only the planner uses.
+// rates lists the attributes that only the planner uses.
 var rates = []driver.Attribute{driver.ClockRate, driver.MemoryClockRate, driver.MemoryBusWidth, driver.SingleToDoubleRatio}
 
-// TestRefusedAttributes: a driver that does not report the rates, which only the planner
-// uses, is no reason to refuse a device; a missing compute capability is.
+// TestRefusedAttributes checks that a device is opened although the driver does not report the
+// rates, which only the planner uses, but that a missing compute capability is an error.
 func TestRefusedAttributes(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -437,8 +437,8 @@ func TestRefusedAttributes(t *testing.T) {
 	}
 }
 
-// TestFreeWhileClosing: work that is queued while a device is closed, or afterwards, is
-// dropped, and does not panic.
+// TestFreeWhileClosing checks that work that is queued while a device is closed, or afterwards, is
+// dropped without a panic.
 func TestFreeWhileClosing(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -466,7 +466,7 @@ func TestFreeWhileClosing(t *testing.T) {
 		if dev.exec.do(func() {}) {
 			t.Error("do ran after Close")
 		}
-		dev.closed.Store(false) // as a call that read it before Close
+		dev.closed.Store(false) // simulates a call that read this field before Close set it
 		if _, err := dev.F64().New(2, 2); err == nil || !strings.Contains(err.Error(), "closed") {
 			t.Errorf("New after Close: %v", err)
 		}
@@ -476,8 +476,8 @@ func TestFreeWhileClosing(t *testing.T) {
 	}
 }
 
-// TestCheckOfFunctions: a device without products in FP16 is opened, and has no reduced
-// precision; a device whose solves are wrong is not opened.
+// TestCheckOfFunctions checks that a device without products in FP16 is opened without reduced
+// precision, and that a device whose solves are wrong is not opened.
 func TestCheckOfFunctions(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -486,7 +486,7 @@ func TestCheckOfFunctions(t *testing.T) {
 	}
 	for _, c := range []struct {
 		function string
-		result   int32 // 0: the function does nothing
+		result   int32 // 0 means that the function succeeds without doing anything
 		opens    bool
 		unit     bool
 	}{

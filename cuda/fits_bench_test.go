@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// BenchmarkFits times fits, from arrays to α, by each method that the planner considers,
-// and logs its estimates: the method it chooses should be the fastest.
+// BenchmarkFits times fits, from arrays to α, by each method that the planner considers, and logs
+// the planner's estimates: the method that it chooses should be the fastest.
 func BenchmarkFits(b *testing.B) {
 	cuda.Need(b)
 	dev := backendtest.Device(b, "cuda/0")
@@ -44,7 +44,7 @@ func BenchmarkFits(b *testing.B) {
 			{name: "cg", par: solvers.Params{Method: solvers.CG}},
 		} {
 			if n > 50000 && c.name != "mixed reduced" {
-				continue // the others take too long, or need too much memory
+				continue // the other methods take too long, or need too much memory
 			}
 			c.par.Tol = 1e-10
 			b.Run(fmt.Sprintf("n=%d/method=%s", n, c.name), func(b *testing.B) {

@@ -17,9 +17,9 @@ import (
 type fixedMatrix[T backend.Float] struct {
 	memory *matrix[T] // the memory of the whole matrix
 	diag   driver.DevicePtr
-	coding *backend.Coding // shared with leading parts
+	coding *backend.Coding // shared with leading blocks of the matrix
 	n      int
-	part   bool // a leading part of another matrix
+	part   bool // whether this is a leading block of another matrix
 }
 
 // codesOf returns the number of codes that a matrix of order n stores.
@@ -71,7 +71,7 @@ func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 	return &fixedMatrix[T]{memory: memory, diag: memory.ptr + driver.DevicePtr(2*codesOf(n)), coding: new(backend.Coding), n: n}, nil
 }
 
-// fixed returns a if it is a matrix of 16 bits of this device, and nil otherwise.
+// fixed returns a as a *fixedMatrix if it is one of this device, and nil otherwise.
 func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	h, ok := a.(*fixedMatrix[T])
 	if !ok {
@@ -83,8 +83,8 @@ func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	return h
 }
 
-// gramFixed evaluates ranges of rows in T and stores their codes. It waits for the device,
-// to find out whether some value has no code.
+// gramFixed evaluates ranges of rows in T and stores their codes. It waits for the device, because
+// it returns an error if a value is outside of the range of the codes.
 func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], coding backend.Coding) error {
 	if h.n == 0 {
 		return nil
@@ -130,7 +130,8 @@ func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], 
 	return err
 }
 
-// rangeError returns the error for element (i, j).
+// rangeError returns the error for element (i, j), whose value is outside of the range of the
+// codes.
 func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding backend.Coding) error {
 	var value [1]T
 	err := q.scratch(int64(sizeOf[T]()), func(p driver.DevicePtr) error {
@@ -145,8 +146,8 @@ func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding b
 	return &backend.RangeError{I: i, J: j, Value: float64(value[0]), Low: coding.Low, High: coding.Value(math.MaxUint16)}
 }
 
-// symmFixed is C ← α A B + β C, with thinMost columns at a time: every code is read once,
-// for its row and its column and for all of these columns.
+// symmFixed computes C ← α A B + β C, thinMost columns of B at a time. Each code is read once for
+// its row, its column and all of these columns.
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], coding backend.Coding, b view[T], beta T, c view[T]) error {
 	name, width := "fixed_symm", thinMost
 	if c.cols == 1 {

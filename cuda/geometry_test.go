@@ -12,10 +12,10 @@ import (
 
 var h100 = properties{name: "H100", processors: 132, major: 9, ratio: 2, clock: 1.98e9}
 
-// TestLaunchesUseTheCard: on an H100, an H200 and an L4, the blocks of threads of each
-// operation use at least 80 % of the card's places, and no step takes more than 100 ms in
-// the model: half of the peak instruction rate, and as many rounds of blocks as the places
-// require. The launches are recorded, not run.
+// TestLaunchesUseTheCard checks, for an H100, an H200 and an L4, that the launches of each
+// operation use at least 80 % of the blocks of threads that the card runs at a time, and that no
+// step takes more than 100 ms in a model with half of the peak instruction rate. The launches are
+// recorded, not run.
 func TestLaunchesUseTheCard(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -46,7 +46,7 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 		for _, features := range []int{3, 50, 784} {
 			x := matrixOf(n, features)
 			z := matrixOf(n, features)
-			z.ptr += 1 << 36 // other points
+			z.ptr += 1 << 36 // a Z whose points are not those of X
 			k := kernels.Gaussian{Sigma: 7}
 			out := matrixOf(n, n)
 			pairs := float64(n) * float64(n)
@@ -75,8 +75,8 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 				if launched == "gram_symv" {
 					pairs /= 2
 				}
-				// All blocks of an operation have about as many pairs.
-				second := d.props.single() / 2 * 0.5 / ratio // instructions
+				// All blocks of an operation evaluate about the same number of pairs.
+				second := d.props.single() / 2 * 0.5 / ratio // instructions per second
 				slowest := float64(ceil(most, d.props.places())*d.props.places()) * pairs / float64(blocks) * (p.cost(features) + float64(op.columns)) / second
 				used := float64(blocks) / float64(rounds*d.props.places())
 				if used < 0.8 || slowest > 0.1 {
@@ -85,7 +85,7 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 				}
 			}
 		}
-		// These are bound by memory, and are one step each.
+		// These operations are bound by memory, and each is one step.
 		if n > 200000 {
 			continue // larger matrices do not fit
 		}
@@ -115,11 +115,10 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 	}
 }
 
-// recordLaunches calls f, which queues work, without running any device function. It
-// returns the number of working blocks of the function that does the work, that function's
-// name without its variant, the number of rounds in which the places of the card run the
-// blocks, and the largest number of blocks of a launch. Functions that add up shares are
-// left out.
+// recordLaunches calls f, which queues work, without running any device function. It returns the
+// number of blocks of the function that does the work, without blocks that end at once; that
+// function's name without its variant; the number of rounds in which the card runs the blocks; and
+// the largest number of blocks of a launch. Functions that add up shares are not counted.
 func recordLaunches[T backend.Float](t *testing.T, q *queue[T], f func() error) (blocks int, launched string, rounds, most int) {
 	t.Helper()
 	d := q.engine.device
@@ -147,7 +146,7 @@ func recordLaunches[T backend.Float](t *testing.T, q *queue[T], f func() error) 
 		count := int(args[1] * args[2] * args[3])
 		triangular := strings.Contains(name, "_symm") || strings.HasPrefix(name, "gram") && !strings.Contains(name, "mul") && !strings.Contains(name, "symv")
 		if triangular && args[1] == args[2] {
-			count = int(args[1]*(args[1]+1)) / 2 // the other blocks end at once
+			count = int(args[1]*(args[1]+1)) / 2 // the blocks above the diagonal end at once
 		}
 		launched = strings.Join(strings.Split(name, "_")[:2], "_")
 		blocks, rounds, most = blocks+count, rounds+ceil(count, d.props.places()), max(most, count)

@@ -19,18 +19,19 @@ func (p *program[T]) cost(d int) float64 {
 		pair = float64((2*d+10)*max(len(p.of.Stats), 1) + 20*len(p.of.Code))
 	}
 	if sizeOf[T]() == 8 || p.form != exponential {
-		pair += 30 // exp in float64, or by more than one instruction
+		pair += 30 // exp in float64, or a function that takes more instructions than exp
 	}
 	return pair
 }
 
-// blockInstructions is the largest number of instructions of a block of threads in float64:
-// 34 ms on the slowest multiprocessors, with two units of float64 and two blocks. The sums
-// of a kernel product are divided by it, so that it does not depend on the device.
+// blockInstructions is the largest number of float64 instructions of a block of threads. They take
+// 34 ms on the slowest multiprocessors, which have two float64 units for two blocks. The limit is
+// part of the division of the sums of a kernel product, and so does not depend on the device.
 const blockInstructions = 3.5e7
 
-// tilesOfBlock returns the number of tiles, with a number of instructions per pair of
-// points, of a block of threads. Float32 has no multiprocessors that slow.
+// tilesOfBlock returns the number of tiles of a block of threads, given the number of instructions
+// per pair of points. In float32 every multiprocessor is so fast that only a large constant limits
+// the number.
 func tilesOfBlock[T backend.Float](instructions float64) int {
 	if sizeOf[T]() == 4 {
 		return 1 << 16
@@ -38,13 +39,13 @@ func tilesOfBlock[T backend.Float](instructions float64) int {
 	return max(int(blockInstructions/(tile*tile*instructions)), 1)
 }
 
-// places returns the number of blocks of threads that the device runs at a time: the
-// functions of Gram matrices have registers for two on a multiprocessor.
+// places returns the number of blocks of threads that the device runs at a time. The functions of
+// Gram matrices use so many registers that a multiprocessor runs two blocks.
 func (p properties) places() int { return 2 * max(p.processors, 1) }
 
-// blocksOfStep returns the number of blocks of threads, each with the given number of
-// instructions, in a step of about 30 ms at half the peak instruction rate of the device: a
-// multiple of the device's places.
+// blocksOfStep returns the number of blocks of threads, each with the given number of instructions,
+// in a step of about 30 ms at half the peak instruction rate of the device: a multiple of
+// p.places().
 func (q *queue[T]) blocksOfStep(instructions float64) int {
 	p := q.engine.device.props
 	rate := p.single() / 2
@@ -55,10 +56,10 @@ func (q *queue[T]) blocksOfStep(instructions float64) int {
 	return int(min(max(waves, 1), 1<<20)) * p.places()
 }
 
-// cut returns the numbers of rows and of columns of a step among rows × cols blocks: at most
-// `high` rows, and at most `most` blocks if that is a row or more. Of the numbers of rows
-// up to the largest possible, or 16 if that is less, it takes the one for which the device
-// runs all blocks in the smallest number of rounds.
+// cut returns the numbers of rows and of columns of a step among rows × cols blocks: at most `high`
+// rows, and at most `most` blocks if that is a row or more. It tries every number of rows between
+// half of the largest possible and the largest (every number if the largest is at most 16), and
+// chooses the one for which the device runs all blocks in the fewest rounds.
 func (p properties) cut(rows, cols, high, most int) (r, c int) {
 	columns := func(r int) int { return min(cols, max(most/r, 1)) }
 	rounds := func(h, c int) int {
@@ -87,7 +88,7 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 	})
 }
 
-// gram computes out ← k(X, Z) on a part of out, a range of rows at a time.
+// gram computes out ← k(X, Z) on a part of out, one range of rows per step.
 func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part region) error {
 	n, m, d := x.rows, z.rows, x.cols
 	if n == 0 || m == 0 {
@@ -145,8 +146,8 @@ func (q *queue[T]) gramTile(p *program[T], out view[T], x, z *matrix[T], i, rows
 	return q.engine.launch("gram"+p.formed(), driver.Grid{Blocks: [3]int{ceil(cols, tile), ceil(rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
 }
 
-// formed returns the suffix of the names of the functions gram and gram_mul that are
-// specialized for the most common programs, and "" for other programs.
+// formed returns the suffix of the names of the functions gram and gram_mul that are specialized
+// for the kernel's program, and "" if there are none.
 func (p *program[T]) formed() string {
 	if p.form == general {
 		return ""
@@ -162,8 +163,8 @@ func (p *program[T]) formed() string {
 	return ""
 }
 
-// fewFeatures returns the numbers of features for which there are specialized functions of
-// a kernel for one column.
+// fewFeatures returns the numbers of features for which a kernel has specialized functions for one
+// column.
 func fewFeatures(kernel string) []int {
 	if kernel == "gauss" {
 		return []int{3, 4, 8, 16}
@@ -171,8 +172,8 @@ func fewFeatures(kernel string) []int {
 	return []int{3, 8}
 }
 
-// mul returns the function for a product with t columns of points with d features, and the
-// numbers of rows and columns of K that a block of threads processes at a time.
+// mul returns the name of the device function for a product with t columns and points with d
+// features, and the numbers of rows and columns of K that a block of threads processes at a time.
 func (p *program[T]) mul(d, t int) (name string, rows, cols int) {
 	low := p.form != general && p.of.Stats[0].Kind <= kernels.L1 && p.of.Stats[0].Scale == nil
 	if low && p.one != "" && t == 1 {
@@ -231,26 +232,26 @@ func (q *queue[T]) gramProduct(out *matrix[T], k kernels.Kernel, x, z, v *matrix
 	return err
 }
 
-// The columns of K are divided into shares, one per block of threads. A share has at most
-// shareColumns columns, so that a step has enough blocks to occupy a device; up to this
-// limit, mostBlocks blocks are used. Shares depend only on the shapes, so that the sums do
-// not depend on the device.
+// The columns of K are divided into shares, one per block of threads. The number of shares is
+// chosen such that there are mostBlocks blocks, but a share has at most shareColumns columns, so
+// that a step has enough blocks to occupy a device. Shares depend only on the shapes, so that the
+// sums do not depend on the device.
 const (
 	shareColumns = 4096
 	mostBlocks   = 4096
 )
 
-// partialBytes is the approximate limit of the sums of the shares of a step.
+// partialBytes is the approximate limit, in bytes, of the sums of the shares of a step.
 const partialBytes = 64 << 20
 
-// gramMul computes out ← k(X, Z) V for a small number of columns, in steps of rows or, if a
-// row of blocks is more than a step, of shares.
+// gramMul computes out ← k(X, Z) V for a small number of columns, in steps of some rows or, if a
+// row of blocks takes longer than a step, of some shares.
 func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	n, m, d, t := x.rows, z.rows, x.cols, v.cols
 	props, size := q.engine.device.props, sizeOf[T]()
 	name, side, width := p.mul(d, t)
 	tiles, cost := ceil(m, width), p.cost(d)+float64(t)
-	most := min(shareColumns/width, max(tilesOfBlock[T](cost)*tile*tile/(side*width), 1)) // tiles of a share
+	most := min(shareColumns/width, max(tilesOfBlock[T](cost)*tile*tile/(side*width), 1)) // largest number of tiles of a share
 	shares := min(max(mostBlocks/ceil(n, side), ceil(tiles, most)), tiles)
 	share := ceil(tiles, shares)
 	shares = ceil(tiles, share)
@@ -286,16 +287,16 @@ func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 // evaluating a pair twice there takes fewer instructions than summing over the threads of a
 // block.
 //
-// Blocks of threads have squares of tiles. For a large X, K is divided into parts of at most
-// `most` squares a side, whose sums are at most partialBytes; their order, and the order of
-// the sums, depends only on the shape.
+// A block of threads processes a square of tiles. For a large X, K is divided into parts of at most
+// `most` squares a side, whose sums take at most partialBytes. The order of the parts and of the
+// sums depends only on the shape.
 func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 	n, d, size := x.rows, x.cols, sizeOf[T]()
 	cost := p.cost(d) + 2
 	side := min(ceil(n, tile*cuts.squares), cuts.side, int(math.Sqrt(float64(tilesOfBlock[T](cost)))))
 	most := min(cuts.squares, int(math.Sqrt(partialBytes/float64(2*tile*side*size))))
 	squares := ceil(n, tile*side)
-	order := ceil(squares, ceil(squares, most)) // squares along a side of a part
+	order := ceil(squares, ceil(squares, most)) // number of squares along a side of a part
 	rows := min(order*side*tile, n)
 	return q.scratch(int64(2*order)*int64(rows)*int64(size), func(partial driver.DevicePtr) error {
 		for i := 0; i < n; i += rows {
@@ -309,18 +310,18 @@ func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 	})
 }
 
-// gramSymvPart adds the part of gramSymv with the rows i … i+n−1 and the columns j … j+m−1
-// of K, and, if that is not on the diagonal, its transpose. The first parts of a row of K
-// write out; the others add to it.
+// gramSymvPart adds the product with rows i … i+n−1 and columns j … j+m−1 of K and, if that part is
+// not on the diagonal, the product with its transpose. The first part of each row of K overwrites
+// out; the other parts add to it.
 func (q *queue[T]) gramSymvPart(p *program[T], out, x, v *matrix[T], partial driver.DevicePtr, side, i, j, n, m int) error {
 	height, width := ceil(n, tile*side), ceil(m, tile*side) // in squares
 	blocks, across, triangle := height*width, width, 0
-	shares, weight := width, 2*float64(n)*float64(m) // of each row
+	shares, weight := width, 2*float64(n)*float64(m) // number of shares of each row
 	columns := partial + driver.DevicePtr(width*n*sizeOf[T]())
 	if i == j {
 		blocks, across, triangle = height*(height+1)/2, height+1, 1
 		shares, weight = height+1, float64(n)*float64(n)
-		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // share I + 1 of its rows
+		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // the sums of columns follow as share I + 1 of the part's rows
 	}
 	work := flop.GramMul(x.rows, x.rows, x.cols, 1) * weight / (float64(x.rows) * float64(x.rows))
 	step := q.blocksOfStep(float64(side*side*tile*tile) * (p.cost(x.cols) + 2))

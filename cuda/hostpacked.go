@@ -13,20 +13,20 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// hostPacked is a symmetric matrix in page-locked memory of the host, for cards with too
-// little memory: the lower triangle as panels of `width` columns, each row-major from the
-// row of its first column on.
+// hostPacked stores a symmetric matrix in page-locked memory of the host, for cards with too little
+// memory. The lower triangle is divided into panels of `width` columns, each row-major from the row
+// of its first column on.
 //
-//	┌ p₀       ┐   Panels p₀, p₁, … come through two buffers on the device: while
+//	┌ p₀       ┐   Panels p₀, p₁, … are copied to two buffers on the device: while
 //	│ p₀ p₁    │   one is used, the next panel is copied to the other, in the stream of
-//	└ p₀ p₁ p₂ ┘   copies. A third buffer has the panel that is being computed.
+//	└ p₀ p₁ p₂ ┘   copies. A third buffer holds the panel that is computed.
 //
 // The factorization is left-looking: panel j is updated with the earlier panels, which are
 // only read, and is written once. It moves about n³/(3·width) elements, each used for
 // 2·width operations.
 type hostPacked[T backend.Float] struct {
 	store *hostStore[T]
-	n     int // order of the store, or of a leading part
+	n     int // order of the whole matrix or of a leading block
 }
 
 type hostStore[T backend.Float] struct {
@@ -40,15 +40,15 @@ type hostStore[T backend.Float] struct {
 	freed  atomic.Bool
 }
 
-// slot is a buffer that receives panels.
+// slot is a device buffer for panels.
 type slot struct {
 	memory      driver.DevicePtr
-	ready, free driver.Event // its panel has arrived; its panel has been used
+	ready, free driver.Event // ready occurs when a panel has been copied to the buffer, free when the panel has been used
 }
 
-// panelBytes is the length of a row of a panel: 2048 columns in float64. With that width
-// each byte is used for 512 operations, and 512 operations in float64 take longer on a card than
-// the transfer of a byte through PCIe.
+// panelBytes is the length of a row of a panel in bytes: 2048 columns in float64. With that width
+// each byte is used for 512 operations, which take longer on a card than the transfer of the byte
+// through PCIe.
 var panelBytes = 16 << 10
 
 func panelWidth[T backend.Float](n int) int {
@@ -113,8 +113,8 @@ func (q *queue[T]) NewHostPacked(n int) (backend.Packed[T], error) {
 	return &hostPacked[T]{s, n}, nil
 }
 
-// open allocates what the store needs in addition to its buffers. It calls stop repeatedly,
-// because locking pages takes about a second for some gigabytes.
+// open allocates what the store needs in addition to its buffers. It calls stop between
+// allocations, because locking pages takes about a second for some gigabytes.
 func (s *hostStore[T]) open(stop func() bool) (err error) {
 	api, row := s.device.api, s.width*sizeOf[T]()
 	if s.stored, err = api.NewEvent(false); err != nil {
@@ -141,7 +141,7 @@ func (s *hostStore[T]) open(stop func() bool) (err error) {
 	return nil
 }
 
-// close waits, and releases what open allocated.
+// close waits for all work and releases what open has allocated.
 func (s *hostStore[T]) close() error {
 	api := s.device.api
 	errs := []error{api.Wait(s.device.copies), api.Wait(s.device.stream)}
@@ -163,7 +163,7 @@ func (s *hostStore[T]) close() error {
 
 func (h *hostPacked[T]) Order() int { return h.n }
 
-// Free does nothing on a leading part, or when it is called again.
+// Free does nothing on a leading block, or when it is called again.
 func (h *hostPacked[T]) Free() {
 	s := h.store
 	if h.n != s.n || s.n == 0 || s.device.closed.Load() || s.freed.Swap(true) {
@@ -180,9 +180,9 @@ func (h *hostPacked[T]) Leading(n int) backend.Packed[T] {
 	return &hostPacked[T]{h.store, n}
 }
 
-// panel is one of the panels, limited to the order.
+// panel describes one panel, limited to the order of the matrix.
 type panel[T backend.Float] struct {
-	number, first, rows, cols int // first is its first row and column
+	number, first, rows, cols int // first is the index of the panel's first row and column
 	stride                    int
 	memory                    []byte
 }
@@ -193,7 +193,7 @@ func (h *hostPacked[T]) panel(k int) panel[T] {
 	return panel[T]{k, first, h.n - first, min(s.width, h.n-first), min(s.width, s.n-first), s.panels[k]}
 }
 
-// count is the number of panels.
+// count returns the number of panels.
 func (h *hostPacked[T]) count() int {
 	if h.n == 0 {
 		return 0
@@ -201,18 +201,18 @@ func (h *hostPacked[T]) count() int {
 	return ceil(h.n, h.store.width)
 }
 
-// row returns row i of the panel, counted from its first row.
+// row returns row i of the panel, where row 0 is the panel's first row.
 func (p panel[T]) row(i int) []byte {
 	size := sizeOf[T]()
 	return p.memory[i*p.stride*size : (i*p.stride+min(i+1, p.cols))*size]
 }
 
-// on returns a buffer that holds the panel's rows from `from` on as a matrix.
+// on returns a buffer as a matrix of the panel's rows from row `from` on.
 func (h *hostPacked[T]) on(at driver.DevicePtr, p panel[T], from int) *matrix[T] {
 	return &matrix[T]{device: h.store.device, ptr: at, rows: p.rows - from, cols: p.cols, stride: p.stride}
 }
 
-// move queues a copy of the panel's rows from `from` on, to or from a buffer.
+// move queues a copy of the panel's rows from row `from` on, to or from a device buffer.
 func (h *hostPacked[T]) move(p panel[T], from int, at driver.DevicePtr, toHost bool, stream driver.Stream) error {
 	row := p.stride * sizeOf[T]()
 	here := driver.Place{Host: p.memory[from*row : p.rows*row], Pitch: row}
@@ -227,8 +227,9 @@ func (h *hostPacked[T]) move(p panel[T], from int, at driver.DevicePtr, toHost b
 	return h.store.device.api.Copy(c, stream)
 }
 
-// each copies panels to the device one after the other, starting at row first or at the first row
-// of the panel if that is later, and calls use for each. The next panel is copied meanwhile.
+// each copies panels to the device one after the other and calls use for each, with the rows from
+// row `first` on or from the panel's first row if that is later. The next panel is copied
+// meanwhile.
 func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
 	s, api, stream, copies := h.store, h.store.device.api, h.store.device.stream, h.store.device.copies
 	from := func(p panel[T]) int { return max(first-p.first, 0) }
@@ -297,7 +298,8 @@ func down(n int) []int {
 	return list
 }
 
-// hostRows calls f for parts of rows in host memory after the device's work is done.
+// hostRows waits for the device and calls f for parts of the rows first … first+rows−1 in host
+// memory: the elements v of row i that begin at column j.
 func (h *hostPacked[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, v []T)) error {
 	d := h.store.device
 	if err := d.api.Wait(d.stream); err != nil {
@@ -315,7 +317,7 @@ func (h *hostPacked[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, 
 	return nil
 }
 
-// diagonal calls f for every diagonal element in host memory.
+// diagonal waits for the device and calls f for every diagonal element in host memory.
 func (h *hostPacked[T]) diagonal(q *queue[T], f func(i int, v *T)) error {
 	d := h.store.device
 	if err := d.api.Wait(d.stream); err != nil {
@@ -367,8 +369,8 @@ func (h *hostPacked[T]) symm(q *queue[T], alpha T, b *matrix[T], beta T, c *matr
 	})
 }
 
-// parts returns the square on the diagonal of a panel and the part below it, and the
-// corresponding rows of b.
+// parts divides a panel into the square on the diagonal and the rows below it, and b into the
+// corresponding rows.
 func (h *hostPacked[T]) parts(p panel[T], m, b *matrix[T]) (square, below, b1, b2 *matrix[T]) {
 	end := p.first + p.cols
 	return m.window(0, 0, p.cols, p.cols), m.window(p.cols, 0, p.rows-p.cols, p.cols),
@@ -398,7 +400,7 @@ func (h *hostPacked[T]) potrf(q *queue[T], r rounding) error {
 		}
 		if pivot := new(backend.PivotError); errors.As(err, &pivot) {
 			pivot.Index += p.first
-			// The leading part of the factor is valid and must be written back.
+			// The leading rows of a failed factor are valid, and so are written back.
 			return errors.Join(h.move(p, 0, s.target, true, stream), api.Wait(stream), err)
 		}
 		if err == nil {
@@ -430,8 +432,7 @@ func (h *hostPacked[T]) trsm(q *queue[T], t backend.Trans, b *matrix[T]) error {
 	})
 }
 
-// onHost returns a if it is a packed matrix of this device in the host's memory, and nil
-// otherwise.
+// onHost returns a as a *hostPacked if it is one of this device, and nil otherwise.
 func (q *queue[T]) onHost(op string, a backend.Packed[T]) *hostPacked[T] {
 	h, ok := a.(*hostPacked[T])
 	if !ok {
@@ -446,7 +447,7 @@ func (q *queue[T]) onHost(op string, a backend.Packed[T]) *hostPacked[T] {
 	return h
 }
 
-// A closer is closed with the device unless its owner has closed it.
+// closer is a store that is closed with the device unless its owner has closed it before.
 type closer interface{ close() error }
 
 // forget removes a store from the list of stores that are closed with the device.

@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestHostPacked: packed matrices in the memory of the host give the results of packed
+// TestHostPacked checks that packed matrices in host memory give the same results as packed
 // matrices on the device.
 func TestHostPacked(t *testing.T) {
 	Need(t)
@@ -67,7 +67,7 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 	lowerOf := func(a backend.Packed[T]) backend.Host[T] {
 		n := a.Order()
 		h := backend.NewHost[T](n, n)
-		for i := 0; i < n; { // in parts
+		for i := 0; i < n; { // the rows are written in several parts
 			rows := min(1+rng.IntN(30), n-i)
 			if err := hb.DownloadPacked(h.View(i, 0, rows, i+rows), a, i); err != nil {
 				t.Fatal(err)
@@ -131,7 +131,7 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 			hb.TrsmPacked(backend.Transpose, part, out)
 			keep(fetch(out))
 			if n > 3 {
-				// The pivot's row is counted from the first row of the matrix.
+				// The index of the pivot is counted from the first row of the matrix.
 				bad := results[at][0]
 				bad.Row(n - 2)[n-2] = -1e3
 				if err := hb.UploadPacked(part, 0, bad); err != nil {
@@ -144,7 +144,8 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 			}
 			out.Free()
 		}
-		// All numbers are between 1 and n in size, and K + I has a condition of n at most.
+		// All elements are between 1 and n in absolute value, and the condition number of K + I is
+		// at most n.
 		for i, want := range results[0] {
 			for e, v := range results[1][i].Data {
 				if d := math.Abs(float64(v - want.Data[e])); !(d <= 64*float64(n*n)*unit) {
@@ -152,14 +153,14 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 				}
 			}
 		}
-		onHost.Leading(n / 2).Free() // does nothing
+		onHost.Leading(n / 2).Free() // Free does nothing on a leading block
 		onHost.Free()
 		onHost.Free()
 		device.Free()
 		all.Free()
 		rhs.Free()
 	}
-	// A matrix too large for the host is refused with an error that gives the bytes.
+	// A matrix too large for the host is refused with an error that states the bytes.
 	const much = 10_000_000
 	_, want := hb.HostPackedBytes(much)
 	var e *backend.MemoryError
@@ -168,7 +169,7 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 	}
 }
 
-// TestNewHostPackedStops: NewHostPacked stops when the context is done, and leaves no
+// TestNewHostPackedStops checks that NewHostPacked stops when the context is done, and leaves no
 // memory in use.
 func TestNewHostPackedStops(t *testing.T) {
 	Need(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/ptx"
 )
 
-// interpret lets the devices that a test opens execute their functions by interpreting the
-// PTX for a compute capability. A fault, such as a race, fails the test.
+// interpret makes the devices that a test opens execute their functions by interpreting the PTX for
+// a compute capability. A fault, such as a race, fails the test.
 func interpret(t *testing.T, target int) *cudatest.Interpreter {
 	Need(t)
 	real, err := library()
@@ -35,7 +35,7 @@ func interpret(t *testing.T, target int) *cudatest.Interpreter {
 	}
 	var mu sync.Mutex
 	names := map[uintptr]string{}
-	stringAt := func(p uintptr) string { // of C
+	stringAt := func(p uintptr) string { // reads a C string
 		var b []byte
 		for ; *at[byte](p) != 0; p++ {
 			b = append(b, *at[byte](p))
@@ -47,7 +47,7 @@ func interpret(t *testing.T, target int) *cudatest.Interpreter {
 		mu.Lock()
 		defer mu.Unlock()
 		if s.Name == "cuLaunchKernel" {
-			// Streams are late: what the function needs may not be there yet.
+			// Streams may be late: the work before the function may not have run yet.
 			if err := real.Wait(driver.Stream(args[8])); err != nil {
 				t.Error(err)
 			}
@@ -56,7 +56,7 @@ func interpret(t *testing.T, target int) *cudatest.Interpreter {
 			grid, threads := [3]int{int(args[1]), int(args[2]), int(args[3])}, [3]int{int(args[4]), int(args[5]), int(args[6])}
 			if err := m.Launch(names[args[0]], grid, threads, packed); err != nil {
 				t.Error(err)
-				return 719 // launch failed
+				return 719 // CUDA_ERROR_LAUNCH_FAILED
 			}
 			return 0
 		}
@@ -80,7 +80,7 @@ func interpret(t *testing.T, target int) *cudatest.Interpreter {
 	return m
 }
 
-// at returns what an address points to.
+// at returns a pointer to the memory at an address.
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
 var interpretAll = flag.Bool("interpret-all", false, "TestInterpretedPTX runs the whole suite of the backend")

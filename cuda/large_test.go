@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestLargeOddFit: a fit whose K has more than 2³¹ elements and an odd order, so that no
-// row except the first is aligned to 16 bytes. On the simulated GPU the fit is small.
+// TestLargeOddFit checks a fit whose K has more than 2³¹ elements and an odd order, so that the
+// rows after the first are not aligned to 16 bytes. On the simulated GPU the fit is small.
 func TestLargeOddFit(t *testing.T) {
 	cuda.Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -37,7 +37,7 @@ func TestLargeOddFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !(r.Residual <= 1e-10) { // computed from the data in float64
+		if !(r.Residual <= 1e-10) { // the residual is computed from the data in float64
 			t.Errorf("%s: the residual is %g", m, r.Residual)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 var fits = flag.Int("fits", 20, "fits of TestManyFitsLeaveNothing")
 
-// TestManyFitsLeaveNothing: repeated fits by several methods on one device leave no
+// TestManyFitsLeaveNothing checks that repeated fits by several methods on one device leave no
 // device memory in use.
 func TestManyFitsLeaveNothing(t *testing.T) {
 	cuda.Need(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestFewFeatures: kernel products that have a specialized function for a small number of
-// features, over several tiles of points, including coordinates whose squares overflow. It
-// also tests that this function is used.
+// TestFewFeatures checks kernel products that have a specialized function for a small number of
+// features, over several tiles of points, including coordinates whose squares overflow. It also
+// checks that the specialized function is used.
 func TestFewFeatures(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -35,7 +35,7 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 			"rational": kernels.RationalQuadratic{A: 1, Sigma: 1.5},
 		} {
 			if d > fewFeatures(name)[len(fewFeatures(name))-1] {
-				continue // only the Gaussian kernel has a function for 16
+				continue // only the Gaussian kernel has a function for 16 features
 			}
 			x, z, v := backend.NewHost[T](n, d), backend.NewHost[T](m, d), backend.NewHost[T](m, 1)
 			for _, h := range []backend.Host[T]{x, z, v} {
@@ -43,7 +43,7 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 					h.Data[i] = T(rng.NormFloat64())
 				}
 			}
-			copy(x.Row(7), z.Row(9)) // distance 0
+			copy(x.Row(7), z.Row(9)) // a pair with distance 0
 			x.Row(8)[0] = T(math.Sqrt(0x1p1000))
 			if sizeOf[T]() == 4 {
 				x.Row(8)[0] = 1e30 // its square is ∞
@@ -77,9 +77,10 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 					term := kernels.Eval(k, a, b) * float64(v.Row(j)[0])
 					want, size = want+term, size+math.Abs(term)
 				}
-				// Each kernel value: d + 3 roundings of the distance, multiplied by the
-				// exponent, which is at most 20 unless the value is negligible, and some
-				// roundings of the functions; then a sum of m terms.
+				// The error of a kernel value comes from d + 3 roundings of the distance,
+				// multiplied by the absolute value of the exponent, which is at most 20 unless the
+				// kernel value is negligible, and from at most 5 roundings of the functions. The
+				// sum of m terms adds m roundings.
 				bound := unit * (float64(m+2) + 20*float64(d+8)) * max(size, math.SmallestNonzeroFloat32*float64(m))
 				if diff := math.Abs(float64(got.Row(i)[0]) - want); !(diff <= bound) {
 					t.Fatalf("%T, %v, %s: element %d is %v, want %v: error %.3g, bound %.3g", unit, k, fmt.Sprint(d), i, got.Row(i)[0], want, diff, bound)
@@ -92,9 +93,9 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 	}
 }
 
-// TestSymmetricKernelProduct: k(X, X) v, where each value is evaluated once for both
-// triangles, agrees with package kernels, in one step and in several, whose operations add
-// up. Points with NaN and ∞ give NaN exactly in the rows that depend on them.
+// TestSymmetricKernelProduct checks k(X, X) v, for which each value is evaluated once for both
+// triangles, against package kernels, in one step and in several, whose operations must add up.
+// Points with NaN and ∞ must give NaN exactly in the rows that depend on them.
 func TestSymmetricKernelProduct(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -140,7 +141,7 @@ func testSymmetric[T backend.Float](t *testing.T, q *queue[T], d int, unit float
 			_, linear := k.(kernels.Linear)
 			spoiled := n > 100 && !linear
 			if spoiled {
-				x.Row(70)[0], x.Row(n - 1)[d-1] = T(math.Inf(1)), T(math.Sqrt(0x1p1000)) // the kernel is 0 for all other points
+				x.Row(70)[0], x.Row(n - 1)[d-1] = T(math.Inf(1)), T(math.Sqrt(0x1p1000)) // the kernel value of these two points and any other point is 0
 				v.Data[70] = 2
 			}
 			X, V, out := hostMatrix(t, q, x), hostMatrix(t, q, v), hostMatrix(t, q, got)
@@ -170,7 +171,7 @@ func testSymmetric[T backend.Float](t *testing.T, q *queue[T], d int, unit float
 						}
 					}
 				}
-				// As in testFewFeatures.
+				// The bound is derived in testFewFeatures.
 				bound := unit * (float64(n+2) + 20*float64(d+8)) * max(size, math.SmallestNonzeroFloat32*float64(n))
 				if diff := math.Abs(float64(got.Row(i)[0]) - want); !(diff <= bound) && !(math.IsNaN(want) && diff != diff) {
 					t.Fatalf("%T, %v, n = %d, d = %d: element %d is %v, want %v: error %.3g, bound %.3g", unit, k, n, d, i, got.Row(i)[0], want, diff, bound)
@@ -183,7 +184,7 @@ func testSymmetric[T backend.Float](t *testing.T, q *queue[T], d int, unit float
 	}
 }
 
-// hostMatrix returns a copy of h on the device.
+// hostMatrix returns a device matrix with a copy of h.
 func hostMatrix[T backend.Float](t *testing.T, q *queue[T], h backend.Host[T]) *matrix[T] {
 	p, err := q.New(h.Rows, h.Cols)
 	if err == nil {
@@ -195,8 +196,8 @@ func hostMatrix[T backend.Float](t *testing.T, q *queue[T], h backend.Host[T]) *
 	return p.(*matrix[T])
 }
 
-// TestFormsOfKernelProduct: k(X, Z) V for each form of the function gram_mul, for one column
-// and for several, agrees with package kernels.
+// TestFormsOfKernelProduct checks k(X, Z) V for each form of the function gram_mul, for one column
+// and for several, against package kernels.
 func TestFormsOfKernelProduct(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -216,7 +217,7 @@ func testForms[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 		x, z, v := backend.NewHost[T](n, d), backend.NewHost[T](m, d), backend.NewHost[T](m, columns)
 		for _, h := range []backend.Host[T]{x, z, v} {
 			for i := range h.Data {
-				h.Data[i] = T(rng.Float64()) // positive, so that Σ|x·z| is x·z
+				h.Data[i] = T(rng.Float64()) // positive, so that Σ|x·z| = x·z
 			}
 		}
 		X, Z, V, out := hostMatrix(t, q, x), hostMatrix(t, q, z), hostMatrix(t, q, v), hostMatrix(t, q, backend.NewHost[T](n, columns))
@@ -236,7 +237,7 @@ func testForms[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 						}
 						want += kernels.Eval(k, a, b) * float64(v.Row(j)[c])
 					}
-					// As in testFewFeatures.
+					// The bound is derived in testFewFeatures.
 					bound := unit * (float64(m+2) + 20*float64(d+8)) * want
 					if diff := math.Abs(float64(got.Row(i)[c]) - want); !(diff <= bound) {
 						t.Fatalf("%T, %v: element (%d, %d) is %v, want %v: error %.3g, bound %.3g", unit, k, i, c, got.Row(i)[c], want, diff, bound)

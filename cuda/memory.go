@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-// memory counts the bytes that matrices take.
+// memory counts the bytes of matrices.
 type memory struct {
 	mu         sync.Mutex
 	limit      int64
@@ -21,7 +21,7 @@ type memory struct {
 	allocation map[driver.DevicePtr]int64
 }
 
-// take counts bytes, or fails if they exceed the limit.
+// take adds bytes to the count, or returns a *backend.MemoryError if they exceed the limit.
 func (m *memory) take(device string, bytes int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +39,7 @@ func (m *memory) give(bytes int64) {
 	m.now -= bytes
 }
 
-// bound sets the limit of the bytes in use; most returns it.
+// bound sets the limit, in bytes; most returns it.
 func (m *memory) bound(limit int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,7 +52,7 @@ func (m *memory) most() int64 {
 	return m.limit
 }
 
-// forget resets the peak to the bytes now in use.
+// forget sets the peak to the number of bytes now in use.
 func (m *memory) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +74,7 @@ func (m *memory) add(p driver.DevicePtr, bytes int64) {
 	m.allocation[p] = bytes
 }
 
-// remove removes p, and returns false if p is unknown.
+// remove removes the allocation at p from the list, and returns false if there is none.
 func (m *memory) remove(p driver.DevicePtr) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +121,7 @@ func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 	return m.View(i, j, rows, cols).(*matrix[T])
 }
 
-// at is the address of element (i, j).
+// at returns the address of element (i, j).
 func (m *matrix[T]) at(i, j int) driver.DevicePtr {
 	return m.ptr + driver.DevicePtr((i*m.stride+j)*sizeOf[T]())
 }
@@ -132,7 +132,7 @@ func (m *matrix[T]) same(o *matrix[T]) bool {
 }
 
 func (m *matrix[T]) Free() {
-	// The field ptr is not cleared, because work queued before uses it.
+	// The field ptr is not cleared, because queued work still uses it.
 	d, p := m.device, m.ptr
 	if !m.owner || p == 0 || m.freed.Swap(true) || d.closed.Load() || !d.memory.remove(p) {
 		return
@@ -140,8 +140,9 @@ func (m *matrix[T]) Free() {
 	d.exec.queue(func() { d.freed(d.release(p)) })
 }
 
-// deallocate returns memory that allocate has returned to the driver, which waits for copies
-// in other streams that may still use the memory.
+// deallocate returns the memory at p, which allocate has returned, to the driver. Unlike release,
+// it does not keep the memory in the pool: the driver waits for copies in other streams that may
+// still use the memory.
 func (d *device) deallocate(p driver.DevicePtr) {
 	if d.memory.remove(p) {
 		d.exec.queue(func() {
@@ -214,10 +215,10 @@ func valuesOf[T backend.Float](b []byte) []T {
 type stage struct {
 	memory []byte
 	event  driver.Event // signals the end of the last copy that used the buffer
-	inUse  bool         // the event has not been waited for
+	inUse  bool         // whether a copy may still use the buffer
 }
 
-// take waits until no copy uses the buffer.
+// take waits until no copy uses the buffer, so that it can be reused.
 func (s *stage) take(api *driver.API) error {
 	if !s.inUse {
 		return nil
@@ -226,7 +227,7 @@ func (s *stage) take(api *driver.API) error {
 	return api.WaitEvent(s.event)
 }
 
-// stageBytes is the length of each stage; tests reduce it.
+// stageBytes is the length of each stage in bytes; tests reduce it.
 var stageBytes = 8 << 20
 
 func (s *stage) open(api *driver.API) (err error) {

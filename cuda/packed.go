@@ -40,18 +40,18 @@ func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	return &packedMatrix[T]{rect: h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1: n1, n2: n - n1}
 }
 
-// parts holds A₁₁, stored as its lower triangle, A₂₁, and A₂₂ᵀ, stored as its upper triangle.
+// parts returns A₁₁, stored as its lower triangle, A₂₁, and A₂₂ᵀ, stored as its upper triangle.
 func (h *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
 }
 
-// cut splits m into the rows of A₁₁ and the rows of A₂₂.
+// cut splits m into the rows that correspond to A₁₁ and those that correspond to A₂₂.
 func (h *packedMatrix[T]) cut(m *matrix[T]) (m1, m2 *matrix[T]) {
 	return m.window(0, 0, h.n1, m.cols), m.window(h.n1, 0, h.n2, m.cols)
 }
 
-// packedStride is the length of a row of the rectangle: rows begin at multiples of
-// 128 bytes.
+// packedStride returns the length of a row of the rectangle, in elements, such that rows begin at
+// multiples of 128 bytes.
 func packedStride[T backend.Float](n int) int {
 	line := 128 / sizeOf[T]()
 	return (n/2 + n%2 + line - 1) / line * line
@@ -80,7 +80,7 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 	return &packedMatrix[T]{rect: rect, n1: rect.cols, n2: n - rect.cols}, nil
 }
 
-// ownPacked returns a as a packed matrix of this device, and panics otherwise.
+// ownPacked returns a as a *packedMatrix of this device, and panics if it is not one.
 func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 	if q.fixed(op, a) != nil {
 		check.NoFixed(op)
@@ -92,7 +92,7 @@ func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 	panic("unreachable")
 }
 
-// A patch is a block of the lower triangle as it is stored, and the position of its first
+// patch is a block of the lower triangle as it is stored, and the position of the block's first
 // element relative to the requested rows of A.
 type patch[T backend.Float] struct {
 	to   view[T]
@@ -100,8 +100,8 @@ type patch[T backend.Float] struct {
 	part region
 }
 
-// patches returns rows first … first+rows−1 of the lower triangle; the rows must all be
-// rows of A₁₁, or none of them.
+// patches returns rows first … first+rows−1 of the lower triangle; the rows must all be rows of A₁₁
+// or all be rows of A₂₁.
 func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 	a11, a21, a22t := h.parts()
 	if first < h.n1 {
@@ -122,9 +122,9 @@ func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 // once through an intermediate matrix to or from the host.
 const stretchBytes = 32 << 20
 
-// stretches divides rows first … first+rows−1 of a triangle into ranges that do not contain
-// row `cut` inside, and calls f for each range with a device matrix for its rows up to the
-// diagonal.
+// stretches divides rows first … first+rows−1 of a triangle into ranges, none of which contains
+// both row `cut` − 1 and row `cut`, and calls f for each range with a device matrix for its rows up
+// to the diagonal.
 func (q *queue[T]) stretches(cut, first, rows int, f func(at int, m *matrix[T]) error) error {
 	if rows == 0 {
 		return nil
@@ -243,7 +243,7 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 	})
 }
 
-// firstOf calls the functions in order until one fails.
+// firstOf calls the functions in order and stops at the first error, which it returns.
 func firstOf(list ...func() error) error {
 	for _, f := range list {
 		if err := f(); err != nil {
@@ -290,7 +290,8 @@ func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 	}, n))
 }
 
-// diagonals returns the diagonal of a packed matrix on the device, as consecutive columns.
+// diagonals returns the diagonal of a packed matrix on the device as one or two columns: the
+// diagonals of A₁₁ and A₂₂.
 func (q *queue[T]) diagonals(op string, a backend.Packed[T]) []view[T] {
 	if h := q.fixed(op, a); h != nil {
 		return []view[T]{h.diagonal()}
@@ -299,7 +300,7 @@ func (q *queue[T]) diagonals(op string, a backend.Packed[T]) []view[T] {
 	return []view[T]{a11.diagonal(), a22t.diagonal()}
 }
 
-// addDiag adds a vector to a diagonal, or a value if the vector is null.
+// addDiag adds a vector to a diagonal, or adds value to every element if the vector's address is 0.
 func (q *queue[T]) addDiag(diagonal view[T], vector driver.DevicePtr, value T) error {
 	if diagonal.rows == 0 {
 		return nil
@@ -390,7 +391,7 @@ func (q *queue[T]) waitPotrfPacked(op string, a backend.Packed[T], reduced bool)
 	})
 }
 
-// potrfPacked computes the factorization by 2 × 2 blocks.
+// potrfPacked factors the matrix by its 2 × 2 blocks.
 func (q *queue[T]) potrfPacked(h *packedMatrix[T], r rounding) error {
 	a11, a21, a22t := h.parts()
 	return firstOf(

@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestPlanOfLargeCard: the problems that fit on an H200 according to the plans. It has
-// 143771 MiB, of which 2 GiB are reserved for the context and the libraries.
+// TestPlanOfLargeCard checks the plans of problems that fit on an H200, which has 143771 MiB, of
+// which 2 GiB are reserved for the context and the libraries.
 func TestPlanOfLargeCard(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -31,7 +31,7 @@ func TestPlanOfLargeCard(t *testing.T) {
 	for _, c := range []struct {
 		n      int
 		par    solvers.Params
-		square bool // fits with K and the factor
+		square bool // whether the method stores K and the factor
 	}{
 		{100_000, solvers.Params{Method: solvers.Dual}, true},
 		{135_000, solvers.Params{Method: solvers.Dual}, true},
@@ -41,7 +41,7 @@ func TestPlanOfLargeCard(t *testing.T) {
 		{380_000, solvers.Params{Method: solvers.CG, Operator: solvers.Fixed16, Preconditioner: "none"}, false},
 	} {
 		if testing.Short() && c.par.Method != solvers.Dual {
-			continue // these methods look at the spectrum
+			continue // the plans of these methods depend on the spectrum
 		}
 		x, y := backend.NewHost[float64](c.n, features), backend.NewHost[float64](c.n, 1)
 		for i := range x.Data {
@@ -62,7 +62,7 @@ func TestPlanOfLargeCard(t *testing.T) {
 		if c.square {
 			elements *= 2
 		}
-		// In addition to the matrix, there are some vectors of length n and the points.
+		// Besides the matrix, the plan includes the points and some vectors of length n.
 		if plan.Bytes > d.memory.limit || plan.Bytes < elements*size || plan.Bytes > elements*size+int64(c.n)*8*(features+64) {
 			t.Errorf("%s of %d rows: %d bytes, the matrix takes %d, %d are there: %s", c.par.Method, c.n, plan.Bytes, elements*size, d.memory.limit, plan.Reason)
 		}
@@ -70,8 +70,8 @@ func TestPlanOfLargeCard(t *testing.T) {
 	}
 }
 
-// TestPlanOutOfCore: a problem too large even for the host is refused, with the bytes and
-// the size that would fit.
+// TestPlanOutOfCore checks that a problem too large even for the host is refused with an error that
+// states the bytes and the size that would fit.
 func TestPlanOutOfCore(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -95,8 +95,8 @@ func TestPlanOutOfCore(t *testing.T) {
 	}
 }
 
-// card makes a device look like another card until the test ends: it changes the properties
-// that the driver reports, and the memory.
+// card makes a device look like another card until the test ends: it replaces the properties and
+// the memory that the driver reports.
 func card(t *testing.T, dev backend.Device, p properties, gib int64) {
 	d := dev.(*device)
 	props, limit := d.props, d.memory.limit
@@ -110,29 +110,29 @@ var (
 	l4   = properties{name: "L4", processors: 58, major: 8, minor: 9, ratio: 64, clock: 2.04e9, bandwidth: 2 * 6251e6 * 192 / 8}
 )
 
-// TestRatesOfCards: the rates computed from the clocks of a card are NVIDIA's: for products
-// in float64 and float32 and for the memory, 67 and 67 TFLOP/s and 4.8 TB/s on an H200, and
-// 0.47 and 30 TFLOP/s and 0.3 TB/s on an L4.
+// TestRatesOfCards checks that the rates computed from the clocks of a card are those in NVIDIA's
+// tables. For products in float64, products in float32 and the memory these are 67 TFLOP/s, 67
+// TFLOP/s and 4.8 TB/s on an H200, and 0.47 TFLOP/s, 30 TFLOP/s and 0.3 TB/s on an L4.
 func TestRatesOfCards(t *testing.T) {
 	within := func(what string, got, want float64) {
-		if math.Abs(got/want-1) > 0.05 { // the tables are rounded, and the clocks are maximum clocks
+		if math.Abs(got/want-1) > 0.05 { // the tables are rounded, and their clocks are the maximum clocks
 			t.Errorf("%s: %.3g, want %.3g", what, got, want)
 		}
 	}
 	within("float64 of an H200", h200.double(), 67e12)
 	within("float32 of an H200", h200.single(), 67e12)
-	within("FP16 of an H200", h200.reduced(), 989e12*67/60.7) // the table's clock is 1.755 GHz
+	within("FP16 of an H200", h200.reduced(), 989e12*67/60.7) // the table assumes a clock of 1.755 GHz
 	within("memory of an H200", h200.memoryRate(), 4.8e12)
 	within("float64 of an L4", l4.double(), 0.47e12)
 	within("float32 of an L4", l4.single(), 30.3e12)
-	within("FP16 of an L4", l4.reduced(), 121e12/2) // 4 times float32; half of that on consumer cards
+	within("FP16 of an L4", l4.reduced(), 121e12/2) // 4 times the rate of float32; consumer cards reach half of that
 	within("memory of an L4", l4.memoryRate(), 300e9)
 }
 
-// TestChoiceOnCards: the automatic choice on large cards is the method with the least time
+// TestChoiceOnCards checks that the automatic choice on large cards is the method with the least time
 // in a model of bytes, instructions and launches. On an H200 a factor in float64 is fastest
 // for some thousand rows, because a solve is a chain of launches, but not beyond some ten
-// thousand. In the model, mixed with a factor in FP16 takes 0.40 s for 50,000 rows and 1.9
+// thousand. In the model, the method mixed with a factor in FP16 takes 0.40 s for 50,000 rows and 1.9
 // s for 100,000, and dual 0.87 s and 6.5 s. The factorization alone takes 1/6.4 of dual's
 // time, and the whole fit 1/2.2 and 1/3.5, because of its iterations. On an L4,
 // which is 64 times as fast in float32 as in float64, a factor in float32 is fastest from
@@ -145,7 +145,7 @@ func TestChoiceOnCards(t *testing.T) {
 		gib   int64
 		n     int
 		want  []solvers.Method
-		ratio float64 // of the times of dual and mixed; 0: not compared
+		ratio float64 // ratio of the times of dual and mixed, or 0 if they are not compared
 	}{
 		{h200, 138, 4096, []solvers.Method{solvers.Dual}, 0},
 		{h200, 138, 16384, []solvers.Method{solvers.Dual}, 0},

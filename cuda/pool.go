@@ -7,19 +7,19 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// pool keeps freed memory for the next request of the same size: the driver takes up to
-// some tenths of a millisecond to allocate and to free memory, and waits for all work
-// meanwhile, which is a large share of a small fit. No budget counts pooled memory; it is
-// returned when the driver has no more memory. The pool is used only on the executor's
-// thread. Work of one stream runs in order, so that memory is reused without waiting.
+// pool keeps freed memory for the next request of the same size, because the driver takes up to
+// some tenths of a millisecond to allocate or free memory, and waits for all work meanwhile. This
+// would take a large part of the time of a small fit. Pooled memory does not count in the budget,
+// and is returned when the driver has no more memory. The pool is used only on the executor's
+// thread. Memory is reused without waiting, because the work of one stream runs in order.
 type pool struct {
 	free  map[int64][]driver.DevicePtr
 	taken map[driver.DevicePtr]int64
 	kept  int64
 }
 
-// poolMost is the largest number of pooled bytes, of one size and in total: the workspace
-// of a factorization of order 4096 is 134 MB. Tests set it to 0.
+// poolMost is the largest number of pooled bytes, of one allocation and in total. The workspace of
+// a factorization of order 4096 is 134 MB. Tests set it to 0.
 var poolMost = struct{ one, all int64 }{160 << 20, 512 << 20}
 
 // alloc returns memory of the given number of bytes. If there is not enough, because
@@ -61,7 +61,8 @@ func isOutOfMemory(err error) bool {
 	return errors.As(err, &e) && e.OutOfMemory()
 }
 
-// release returns memory of alloc to the pool or the driver.
+// release returns memory that alloc has returned to the pool or, if the pool is full, to the
+// driver.
 func (d *device) release(p driver.DevicePtr) error {
 	l := &d.pool
 	bytes := l.taken[p]
@@ -74,7 +75,7 @@ func (d *device) release(p driver.DevicePtr) error {
 	return nil
 }
 
-// drop returns pooled memory to the driver.
+// drop returns all pooled memory to the driver.
 func (d *device) drop() error {
 	var errs []error
 	for bytes, list := range d.pool.free {

@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// TestPool: a repeated fit requests no memory from the driver. Pooled memory is returned
-// when the driver has no more, so that a matrix within the budget gets its memory, and when
-// the device is closed.
+// TestPool checks that a repeated fit requests no memory from the driver, and that pooled memory is
+// returned to the driver when the driver has no more memory, so that a matrix within the budget can
+// be allocated, and when the device is closed.
 func TestPool(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -37,7 +37,7 @@ func TestPool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // memory reserved for scratch grows
+	for range 2 { // the memory that scratch reuses grows in the first fits
 		if err := workload(dev); err != nil {
 			t.Fatal(err)
 		}
@@ -76,10 +76,10 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestErrorsOfLibraries: if cuBLAS or cuSOLVER lacks memory, or fails for a reason that it
-// does not say, pooled memory is returned to the driver and the call is repeated. If that
-// does not help, the error is ErrMemory, and the device remains usable. If the driver has an
-// error of its own, that is the error, and the device is lost.
+// TestErrorsOfLibraries checks what happens if cuBLAS or cuSOLVER lacks memory, or fails with a
+// code that has several causes: pooled memory is returned to the driver and the call is repeated.
+// If the call fails again, the error is ErrMemory, and the device remains usable. If the driver
+// reports an error, that is the error, and the device is lost.
 func TestErrorsOfLibraries(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -142,8 +142,8 @@ func TestErrorsOfLibraries(t *testing.T) {
 	}
 }
 
-// TestReserveHoldsWorkspaces: the memory that the budget leaves free holds what a
-// factorization takes beside it, and 256 MiB for the libraries.
+// TestReserveHoldsWorkspaces checks that the memory which the budget leaves free is enough for the
+// workspaces of a factorization and for 256 MiB of the libraries.
 func TestReserveHoldsWorkspaces(t *testing.T) {
 	const ofFloat64 = 8
 	if taken := cuts.halfBytes + mostSpare + int64(cuts.copied*cuts.copied*ofFloat64) + 256<<20; taken > leftFree {

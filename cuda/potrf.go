@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// infoBytes is the size of the status of factorizations: an int of the device functions, an
-// int of cuSOLVER, and the pivot.
+// infoBytes is the size, in bytes, of the status of factorizations: an int that the device
+// functions set, an int that cuSOLVER sets, and the pivot.
 const (
 	infoBytes  = 16
 	solverInfo = 4
@@ -26,11 +26,11 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	return q.wait("potrf", func() error { return q.potrf(ul, A, rounding{}) })
 }
 
-// potrf halves the triangle until cuSOLVER can factor it or, without cuSOLVER, until it is
-// a block. So no step is long, and most of the work is in products.
+// potrf factors by halving the triangle until cuSOLVER can factor it or, without cuSOLVER, until a
+// single block of threads can. So no step is long, and most of the operations are in products.
 //
-// It waits for the factorization, which is in reduced or full precision, and returns a
-// *backend.PivotError at an invalid pivot.
+// It waits for the factorization, whose precision is r, and returns a *backend.PivotError at an
+// invalid pivot.
 func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], r rounding) error {
 	if a.rows == 0 {
 		return nil
@@ -50,12 +50,12 @@ func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], r rounding) error {
 	return errors.Join(err, f.close())
 }
 
-// factoring is one Cholesky factorization.
+// factoring holds the state of one Cholesky factorization.
 type factoring[T backend.Float] struct {
 	q      *queue[T]
 	ul     backend.Uplo
 	r      rounding
-	solver *driver.Solver // nil: not used for this factorization
+	solver *driver.Solver // nil if this factorization does not use cuSOLVER
 	most   int            // the largest order that the solver factors
 
 	copied, diagonal, work driver.DevicePtr // memory of the solver
@@ -63,12 +63,12 @@ type factoring[T backend.Float] struct {
 	locked                 []byte
 }
 
-// order returns the largest order that the solver factors.
+// order returns the largest order that cuSOLVER factors.
 func (f *factoring[T]) order() int {
 	most := cuts.copied
 	switch {
 	case f.r.reduced:
-		most = 2 * cuts.reduced // halving leaves more than half of it: enough for cuSOLVER
+		most = 2 * cuts.reduced // halves of a triangle of this order are larger than cuts.reduced, which is large enough for cuSOLVER
 	case f.ul == backend.Upper:
 		most = cuts.lower
 	}
@@ -76,13 +76,13 @@ func (f *factoring[T]) order() int {
 	return min(most, max(step, cuts.solver))
 }
 
-// close frees what the solver needed. The work that uses the memory is done, because pivot
-// waits.
+// close frees the memory of cuSOLVER. The work that uses the memory is done, because pivot has
+// waited for it.
 func (f *factoring[T]) close() error {
 	d := f.q.engine.device
 	var errs []error
 	if f.diagonal != 0 {
-		errs = append(errs, d.api.Wait(d.stream)) // there is nothing to wait for unless a step failed
+		errs = append(errs, d.api.Wait(d.stream)) // unless a step has failed, there is no work left to wait for
 	}
 	for _, p := range []driver.DevicePtr{f.copied, f.diagonal, f.work} {
 		if p != 0 {
@@ -114,7 +114,8 @@ func (f *factoring[T]) pivot() error {
 	return nil
 }
 
-// factor computes the Cholesky factor by halving; first is the index of a's first row.
+// factor computes the Cholesky factor by halving a; first is the index of a's first row in the
+// whole matrix.
 func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	q, n := f.q, a.rows
 	switch {
@@ -125,8 +126,8 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 		if !errors.Is(err, backend.ErrMemory) || n < 2*cuts.solver {
 			return err
 		}
-		// A smaller triangle needs a smaller workspace of cuSOLVER. The triangle has not been
-		// changed, so that it can be factored by halves.
+		// cuSOLVER needs a smaller workspace for a smaller triangle. The triangle has not been
+		// changed yet, and so can still be factored by halves.
 		f.most = n / 2
 	}
 	n1 := half(n)
@@ -154,12 +155,12 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	return f.factor(a22, first+n1)
 }
 
-// block factors with the device function, which records an invalid pivot and does nothing
-// after that.
+// block factors with the device function, which records an invalid pivot; after an invalid pivot it
+// does nothing.
 func (f *factoring[T]) block(a *matrix[T], first int) error {
 	q, n, v := f.q, a.rows, a.view()
 	if f.ul == backend.Upper {
-		v = v.t() // UᵀU is LLᵀ of L = Uᵀ
+		v = v.t() // UᵀU = LLᵀ with L = Uᵀ
 	}
 	return q.step(flop.Potrf(n), func() error {
 		d := q.engine.device
@@ -170,13 +171,13 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 	})
 }
 
-// solve factors by cuSOLVER, and waits. After a pivot that is not positive the library
-// continues with NaN, and if the matrix has NaN or Inf it reports nothing. So solve checks
-// the diagonal of the factor, and computes the pivot from a copy of the matrix's diagonal
-// and the factor's row. The contents of a failed factor are not documented. The library works
-// on a copy of a lower triangle, which the device functions then factor again, so that the pivot
-// and the leading factor are exact. It factors an upper triangle in place, where the pivot and the
-// leading factor are only what it has written.
+// solve factors with cuSOLVER, and waits. After a pivot that is not positive, cuSOLVER continues
+// with NaN, and it does not report NaN or Inf in the matrix. So solve checks the diagonal of the
+// factor, and computes the pivot from a copy of the matrix's diagonal and the factor's row. The
+// contents of a failed factor are not documented. For a lower triangle, cuSOLVER therefore works on
+// a copy, and after a failure the device functions factor the triangle again, so that the pivot and
+// the leading factor are exact. An upper triangle is factored in place, and after a failure the
+// pivot and the leading factor are those that cuSOLVER has written.
 func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	q, n, on := f.q, a.rows, a
 	d := q.engine.device
@@ -236,7 +237,7 @@ func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	return q.copy(on.view().t(), a.view(), lower)
 }
 
-// room allocates the memory that the solver needs for a triangle.
+// room allocates the memory that cuSOLVER needs for a triangle.
 func (f *factoring[T]) room(fill driver.Fill, a *matrix[T]) error {
 	d := f.q.engine.device
 	device, host, err := driver.PotrfWork[T](f.solver, fill, a.rows, a.ptr, a.stride)
@@ -250,7 +251,7 @@ func (f *factoring[T]) room(fill driver.Fill, a *matrix[T]) error {
 			return err
 		}
 		f.workBytes = device
-		if old != 0 { // its last use is complete
+		if old != 0 { // the last use of the old memory is complete
 			if err := d.release(old); err != nil {
 				return err
 			}
@@ -269,7 +270,7 @@ func (f *factoring[T]) room(fill driver.Fill, a *matrix[T]) error {
 	return nil
 }
 
-// copy computes b ← a on a part.
+// copy computes b ← a on a part of b.
 func (q *queue[T]) copy(a, b view[T], part region) error {
 	if b.rows == 0 || b.cols == 0 {
 		return nil

@@ -15,9 +15,10 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// TestPotrfPreservesTriangle: the triangle that the factor does not occupy does not change
-// in any bit, for one leaf of cuSOLVER, whose algorithm depends on the order, and for
-// several. A real GPU uses the orders of production, the simulated one small orders.
+// TestPotrfPreservesTriangle checks that the triangle that the factor does not occupy does not
+// change in any bit, both if cuSOLVER factors the whole matrix, whose order determines its
+// algorithm, and if it factors several blocks. The orders are those of production on a real GPU,
+// and small on the simulated one.
 func TestPotrfPreservesTriangle(t *testing.T) {
 	Need(t)
 	const seed = 3
@@ -71,8 +72,8 @@ func TestPotrfPreservesTriangle(t *testing.T) {
 	}
 }
 
-// TestWorkOfSolver: if there is no memory for the workspace of cuSOLVER, it gets smaller
-// triangles, and the factor is the same up to rounding.
+// TestWorkOfSolver checks that, if there is no memory for the workspace of cuSOLVER, it gets
+// smaller triangles, and that the factor is the same up to rounding.
 func TestWorkOfSolver(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -140,10 +141,10 @@ func TestWorkOfSolver(t *testing.T) {
 	}
 }
 
-// TestFailuresOfSolver: a failed factorization of a lower triangle gives the index and the
-// value of the pivot and the leading factor exactly, whatever cuSOLVER leaves of the rest:
-// NaN, zeros, or the block of 32 with the pivot, and all that follows, as they were. For an
-// upper triangle, in place, it gives the index.
+// TestFailuresOfSolver checks that a failed factorization of a lower triangle gives the exact index
+// and value of the pivot and the exact leading factor, whatever cuSOLVER writes to the rest: NaN,
+// zeros, or nothing from the block of 32 rows with the pivot on. For an upper triangle, which is
+// factored in place, only the index is checked.
 func TestFailuresOfSolver(t *testing.T) {
 	Need(t)
 	if !isSimulated(backendtest.Device(t, "cuda/0")) {
@@ -181,7 +182,7 @@ func TestFailuresOfSolver(t *testing.T) {
 				if err := d.api.Wait(d.stream); err != nil {
 					t.Fatal(err)
 				}
-				// The memory of the simulated device is the process's.
+				// The memory of the simulated device is memory of this process.
 				a := unsafe.Slice(*(**float64)(unsafe.Pointer(&at)), order*lda)
 				before := slices.Clone(a)
 				r := real(s, args...)
@@ -190,7 +191,7 @@ func TestFailuresOfSolver(t *testing.T) {
 				}
 				failed := int(**(**int32)(unsafe.Pointer(&info))) - 1
 				for j := 0; failed >= 0 && j < order; j++ {
-					for i := j; i < order; i++ { // column-major, lower
+					for i := j; i < order; i++ { // column-major, lower triangle
 						switch {
 						case leaves == "zeros" && math.IsNaN(a[i+j*lda]):
 							a[i+j*lda] = 0

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// Products, by cuBLAS if available and otherwise by the device functions, in full precision
-// unless a factorization for a preconditioner requests less (reduced.go).
+// Products are computed by cuBLAS if available and otherwise by the device functions, in full
+// precision unless a factorization for a preconditioner requests less (reduced.go).
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Gemm(tA, tB, a, b, c)
@@ -26,45 +26,46 @@ func (q *queue[T]) gemm(tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, 
 	return q.blasGemm(bl, tA, tB, alpha, a, b, beta, c, r)
 }
 
-// cuts are the sizes at which work for the libraries is divided. Tests reduce them, so that
-// small matrices are divided as large ones are.
+// cuts are the sizes at which work for the libraries is divided. Tests reduce them, so that small
+// matrices are divided like large matrices.
 var cuts = struct {
 	tile    int // products are divided at multiples of tile
-	solve   int // the largest triangle of a solve, and block on the diagonal of a syrk
+	solve   int // largest triangle of a solve, and largest block on the diagonal of a syrk
 	columns int // right-hand sides of a solve are divided at multiples of columns
-	// few is the number of right-hand sides up to which a solve is bound by memory; thin is
-	// the largest triangle then, because products read the parts beside the triangles
-	// faster.
+	// few is the largest number of right-hand sides for which reading memory determines the time of
+	// a solve. thin is the largest triangle of such a solve, because the parts beside the triangles
+	// are read faster by products.
 	few, thin int
-	// vectors is the number of right-hand sides up to which they are solved one at a time
-	// with the whole triangle, even if it is larger than thin: one call replaces a chain of
-	// calls that each take at least the time of a launch.
+	// vectors is the largest number of right-hand sides that are solved one at a time with the
+	// whole triangle, even if it is larger than thin. Each solve is then one call instead of a
+	// chain of calls that take at least the time of a launch each.
 	vectors int
-	symm    int // the largest symmetric factor
-	// read is the number of elements of a matrix from which a product with a small number
-	// of columns takes two launches instead of one.
+	symm    int // largest symmetric factor
+	// read is the least number of elements of a matrix for which a product with a small number of
+	// columns takes two launches instead of one.
 	read int
-	// squares is the number of squares along a side into which a symmetric matrix is
-	// divided for a small number of columns: this gives some thousand blocks of threads,
-	// and sums of a hundredth of the matrix's bytes.
+	// squares is the number of squares along a side into which a symmetric matrix is divided for a
+	// small number of columns: this gives some thousand blocks of threads, whose sums take a
+	// hundredth of the matrix's bytes.
 	squares int
 	// side is the largest number of tiles along a side of a square of k(X, X) v.
 	side int
-	// reduced is the order of the blocks that a reduced-precision factorization does in
-	// full float32, 3·reduced/n of its operations: small, because these operations are
-	// slow, but large enough for efficient products between the blocks. A product with at
-	// least halves rows, columns and terms is worth a copy of its factors in FP16, which
+	// reduced is the order of the blocks that a reduced-precision factorization computes in full
+	// float32, which are 3·reduced/n of its operations. It is small, because these operations are
+	// slow, but large enough for efficient products between the blocks. A product whose numbers of
+	// rows, columns and terms are all at least halves uses a copy of its factors in FP16, which
 	// takes at most halfBytes.
 	reduced, halves int
 	halfBytes       int64
-	// solver is the least order of a triangle that cuSOLVER factors. It is 1.4 to 2.2 times
-	// as fast on the lower triangle in column-major order (ml-explore/mlx#4208), up to the
-	// order lower; the other triangle is copied, up to the order copied.
+	// solver is the least order of a triangle that cuSOLVER factors. cuSOLVER is 1.4 to 2.2 times
+	// as fast for the lower triangle in column-major order (ml-explore/mlx#4208); it factors that
+	// triangle in place up to the order lower, and a transposed copy of the other triangle up to
+	// the order copied.
 	solver, lower, copied int
 }{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, vectors: 4, symm: 8192, read: 64 * 64, squares: 128, side: 8, reduced: 512, halves: 256, halfBytes: 512 << 20, solver: 512, lower: 16384, copied: 4096}
 
-// opOf returns the operation for the library: row-major factors are transposed in
-// column-major order, and so their order is reversed.
+// opOf returns the operation of cuBLAS on a row-major factor, which is a transposed matrix in
+// column-major order.
 func opOf(t backend.Trans) driver.Op {
 	if t == backend.Transpose {
 		return driver.T
@@ -72,7 +73,7 @@ func opOf(t backend.Trans) driver.Op {
 	return driver.N
 }
 
-// fillOf returns the triangle in the column-major order of the library.
+// fillOf returns the triangle of a row-major matrix in the column-major order of the library.
 func fillOf(ul backend.Uplo) driver.Fill {
 	if ul == backend.Lower {
 		return driver.Upper
@@ -80,8 +81,8 @@ func fillOf(ul backend.Uplo) driver.Fill {
 	return driver.Lower
 }
 
-// chunk cuts a product of m × n results with sums over k into steps of the
-// library: pieces are as close to square as possible, because square pieces read the least memory.
+// chunk returns the numbers of rows and columns of a step of a product with m × n results and k
+// terms. A step is as close to square as possible, because a square step reads the least memory.
 func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 	results := q.libraryStep() / (2 * float64(max(k, 1)))
 	if float64(m)*float64(n) <= results {
@@ -103,7 +104,7 @@ func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 	return cut(side, m), cut(side, n)
 }
 
-// blasGemm is C ← α op(A) op(B) + β C by cuBLAS; no dimension is 0.
+// blasGemm computes C ← α op(A) op(B) + β C by cuBLAS; no dimension is 0.
 func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], r rounding) error {
 	k := a.view().op(tA).cols
 	if c.cols == 1 {
@@ -133,10 +134,10 @@ func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b
 	return nil
 }
 
-// blasGemv is blasGemm for one column, in full precision, because the time is that of
-// reading A.
+// blasGemv computes y ← α op(A) x + β y by cuBLAS. It uses full precision, because reading A takes
+// all of the time.
 func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix[T], x view[T], beta T, y *matrix[T]) error {
-	op := driver.T // the columns of cuBLAS are A's rows
+	op := driver.T // the columns of a matrix of cuBLAS are the rows of A
 	if t == backend.Transpose {
 		op = driver.N
 	}
@@ -179,9 +180,9 @@ func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Mat
 	q.run("syrk", func() error { return q.syrk(ul, t, alpha, A, beta, C, rounding{}) })
 }
 
-// syrk proceeds block by block along the diagonal. The part beside a block is a product,
-// which is faster than one large syrk, and may be in reduced precision. The blocks on the
-// diagonal are always in full precision.
+// syrk computes C ← α op(A) op(A)ᵀ + β C on a triangle, block by block along the diagonal. The part
+// beside a block is a product, which is faster than one large syrk, and may be in reduced
+// precision. The blocks on the diagonal are always in full precision.
 func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], r rounding) error {
 	op := a.view().op(t)
 	n, k := op.rows, op.cols
@@ -194,7 +195,7 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 	if r.reduced {
 		size = min(size, cuts.reduced)
 	}
-	rowsOf := func(i, count int) *matrix[T] { // of op(A)
+	rowsOf := func(i, count int) *matrix[T] { // rows of op(A)
 		if t == backend.Transpose {
 			return a.window(0, i, k, count)
 		}
@@ -207,7 +208,7 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 			if err := q.engine.device.math(false); err != nil {
 				return err
 			}
-			// In column-major order A is op(A)ᵀ.
+			// In column-major order the stored A is op(A)ᵀ.
 			return driver.Syrk(bl, fillOf(ul), opOf(1-t), count, k, alpha, rows.ptr, a.stride, beta, c.at(i, i), c.stride)
 		})
 		if err == nil && i > 0 && r.scale == 0 {
@@ -233,9 +234,9 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 	q.run("symm", func() error { return q.symm(ul, alpha, A, B, beta, C) })
 }
 
-// symm halves a large A and computes the off-diagonal square by two ordinary products. For
-// a small number of columns it uses the device function, which reads all of A at the rate
-// of the memory, in two launches.
+// symm computes C ← α A B + β C. It halves a large A and computes the product with the off-diagonal
+// square by two ordinary products. For a small number of columns it uses the device function, which
+// reads all of A at the rate of the memory, in two launches.
 func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *matrix[T]) error {
 	bl := q.engine.device.libraries.Blas
 	n := a.rows

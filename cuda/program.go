@@ -31,8 +31,8 @@ const (
 	rational
 )
 
-// program is a kernel in the form of the device functions, with the memory that it points
-// to.
+// program is a kernel in the form that the device functions read, with the device memory to which
+// it points.
 type program[T backend.Float] struct {
 	q      *queue[T]
 	of     *kernels.Program
@@ -42,8 +42,8 @@ type program[T backend.Float] struct {
 	memory []driver.DevicePtr
 }
 
-// program makes a kernel's program ready for the points of X and Z. Statistics
-// of one point are evaluated for all points.
+// program returns the program of a kernel for the points of X and Z. It evaluates the statistics of
+// single points for all points.
 func (q *queue[T]) program(k kernels.Kernel, x, z *matrix[T]) (p *program[T], err error) {
 	p = &program[T]{q: q, of: kernels.Compile(k), bytes: make([]byte, programBytes)}
 	defer func() {
@@ -84,7 +84,7 @@ func inRange[T backend.Float](v float64) float64 {
 	return v
 }
 
-// setForm finds programs that need no interpreter.
+// setForm recognizes programs that need no interpreter, and sets their form.
 func (p *program[T]) setForm(k kernels.Kernel) {
 	var a, b, c float64
 	code := p.of.Code
@@ -121,7 +121,7 @@ func (p *program[T]) setForm(k kernels.Kernel) {
 	}
 }
 
-// stat writes a struct Stat.
+// stat writes a struct Stat to at.
 func (p *program[T]) stat(at []byte, s kernels.Stat, x, z *matrix[T]) error {
 	b := binary.LittleEndian
 	b.PutUint32(at, uint32(s.Kind))
@@ -162,7 +162,7 @@ func (p *program[T]) stat(at []byte, s kernels.Stat, x, z *matrix[T]) error {
 	return nil
 }
 
-// allocate returns memory that free releases.
+// allocate returns memory that free will release.
 func (p *program[T]) allocate(bytes int) (driver.DevicePtr, error) {
 	ptr, err := p.q.engine.device.alloc(int64(max(bytes, 1)))
 	if err == nil {
@@ -171,7 +171,7 @@ func (p *program[T]) allocate(bytes int) (driver.DevicePtr, error) {
 	return ptr, err
 }
 
-// place copies bytes to the device.
+// place copies bytes to new memory on the device.
 func (p *program[T]) place(v []byte) (driver.DevicePtr, error) {
 	ptr, err := p.allocate(len(v))
 	if err != nil {
@@ -180,7 +180,7 @@ func (p *program[T]) place(v []byte) (driver.DevicePtr, error) {
 	return ptr, p.q.engine.device.set(ptr, v)
 }
 
-// self evaluates a statistic of one point for each row of x.
+// self evaluates a statistic of single points for each row of x.
 func (p *program[T]) self(s kernels.Stat, x *matrix[T]) (driver.DevicePtr, error) {
 	inner, err := p.q.program(s.Of, x, x)
 	if err != nil {
@@ -199,8 +199,8 @@ func (p *program[T]) self(s kernels.Stat, x *matrix[T]) (driver.DevicePtr, error
 	return ptr, p.q.engine.launch("self", line(x.rows))
 }
 
-// shifted returns the program for the points from row i of X and row j of Z on: its
-// pointers to statistics of one point begin at these rows.
+// shifted returns the program for the points from row i of X and row j of Z on, whose pointers to
+// statistics of single points begin at these rows.
 func (p *program[T]) shifted(i, j int) []byte {
 	if i == 0 && j == 0 {
 		return p.bytes
@@ -218,7 +218,7 @@ func (p *program[T]) shifted(i, j int) []byte {
 	return out
 }
 
-// free waits for the work that uses the memory, and releases it.
+// free waits for the work that uses the program's memory, and releases it.
 func (p *program[T]) free() error {
 	if len(p.memory) == 0 {
 		return nil

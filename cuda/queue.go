@@ -14,19 +14,19 @@ import (
 // steps of work that the executor queues in the device's stream.
 type queue[T backend.Float] struct {
 	engine *engine[T]
-	ctx    context.Context // nil: never done
+	ctx    context.Context // if it is nil, work is never canceled
 	done   func(flops float64)
 
 	// The following fields are used on the executor's thread only.
 	err    error // the failure that the next waiting method returns
-	nested bool  // within a step, of which further steps are parts
+	nested bool  // true while a step runs: further steps are then parts of it
 }
 
 func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.Backend[T] {
 	return &queue[T]{engine: q.engine, ctx: ctx, done: done}
 }
 
-// own returns m as a matrix of this device, and panics otherwise.
+// own returns m as a *matrix of this device, and panics if it is not one.
 func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
 	if own, ok := m.(*matrix[T]); ok && own.device == q.engine.device {
 		return own
@@ -35,7 +35,7 @@ func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
 	panic("unreachable")
 }
 
-// errStopped is the result of a step after the caller's context is done.
+// errStopped is the error of a step that starts after the caller's context is done.
 var errStopped = errors.New("stopped")
 
 func (q *queue[T]) canceled() bool { return q.ctx != nil && q.ctx.Err() != nil }
@@ -76,7 +76,7 @@ func (q *queue[T]) do(op string, f func() error) {
 	}
 }
 
-// wait runs f, waits for all work, and returns and clears the queue's failure.
+// wait runs f, waits for all work, and returns the queue's error and resets it to nil.
 func (q *queue[T]) wait(op string, f func() error) error {
 	d := q.engine.device
 	var err error
@@ -108,7 +108,7 @@ func (q *queue[T]) Sync() error {
 	})
 }
 
-// window holds the steps in flight: at most two.
+// window holds the steps in flight, of which there are at most two.
 type window struct {
 	slots [2]struct {
 		event driver.Event
@@ -165,8 +165,8 @@ func (w *window) drain(api *driver.API) error {
 	return nil
 }
 
-// step queues one step of work in the stream, after waiting until at most one other step is
-// in flight.
+// step queues one step of work in the stream. It first waits until at most one other step is in
+// flight.
 func (q *queue[T]) step(flops float64, f func() error) error {
 	if q.nested {
 		return f()
@@ -191,8 +191,8 @@ func (q *queue[T]) step(flops float64, f func() error) error {
 	return nil
 }
 
-// rowsOfStep returns the number of the n rows, each with the given number of operations, in a step
-// of about 20 ms at a third of the device's peak rate, rounded to a multiple of the tile.
+// rowsOfStep returns how many of n rows, each with the given number of operations, form a step of
+// about 20 ms at a third of the device's peak rate, rounded to a multiple of the tile.
 func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 	rate := q.engine.device.props.rate * 2 / 3
 	if sizeOf[T]() == 8 {
@@ -206,7 +206,7 @@ func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 }
 
 // libraryStep returns the number of operations in a library step of at most about 30 ms: libraries
-// reach at least half of the device's peak rate. TF32 only makes the step shorter.
+// reach at least half of the device's peak rate. With TF32 the step is shorter.
 func (q *queue[T]) libraryStep() float64 {
 	p := q.engine.device.props
 	if sizeOf[T]() == 8 {

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// rounding tells how a factorization for a preconditioner rounds the factors of its
-// off-diagonal products, which tensor cores then compute many times as fast, with sums in
+// rounding specifies the precision to which a factorization for a preconditioner rounds the factors
+// of its off-diagonal products. Tensor cores compute such products many times as fast, with sums in
 // float32. The zero value is full precision.
 //
 // FP16 has the 11 significant bits of TF32 at twice the rate and half the bytes, but only
@@ -19,7 +19,7 @@ import (
 // small, the factors are in TF32, which has the range of float32.
 type rounding struct {
 	reduced bool
-	scale   float64 // s; 0: no FP16
+	scale   float64 // s; 0 if the factors are not in FP16
 
 	memory driver.DevicePtr // memory for factors in FP16
 	bytes  int64
@@ -28,9 +28,9 @@ type rounding struct {
 // reducedUnit is the unit roundoff of FP16 and of TF32.
 const reducedUnit = 0x1p-11
 
-// ReducedUnit returns 0 in float64, which has no reduced precision, without cuBLAS, on GPUs
-// whose tensor cores are not faster in FP16 than in float32, and where cuBLAS has no such
-// product.
+// ReducedUnit returns the unit roundoff of reduced-precision factorizations. It is 0, so that there
+// are none, in float64, without cuBLAS, on GPUs whose tensor cores are not faster in FP16 than in
+// float32, and if cuBLAS does not support products in FP16.
 func (q *queue[T]) ReducedUnit() float64 {
 	if sizeOf[T]() == 8 || q.engine.device.Rates().Reduced == 0 {
 		return 0
@@ -51,24 +51,25 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 func halfScale[T backend.Float](a []T) float64 {
 	least, most := math.Inf(1), 0.0
 	for _, v := range a {
-		least, most = min(least, float64(v)), max(most, float64(v)) // NaN is kept
+		least, most = min(least, float64(v)), max(most, float64(v)) // min and max propagate NaN
 	}
 	if !(least > 0 && most < math.MaxFloat32) {
 		return 0
 	}
-	_, e := math.Frexp(math.Sqrt(most)) // below 2ᵉ
+	_, e := math.Frexp(math.Sqrt(most)) // every √a_i is less than 2ᵉ
 	s := math.Ldexp(1, 14-e)
-	// 1/s² is a factor in float32.
+	// The factor 1/s² must be in the range of float32.
 	if s*s*least < float64(len(a))*0x1p-28 || math.Abs(float64(14-e)) > 60 {
 		return 0
 	}
 	return s
 }
 
-// halfPad returns n rounded up so that rows of factors in FP16 are aligned to 128 bytes.
+// halfPad returns n rounded up to a multiple of 64, so that rows of factors in FP16 are aligned to
+// 128 bytes.
 func halfPad(n int) int { return ceil(n, 64) * 64 }
 
-// rounded calls factor, for a matrix of order n, with its rounding.
+// rounded chooses the rounding for a matrix of order n and calls factor with it.
 func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding) error) error {
 	a, d := make([]T, n), q.engine.device
 	if err := diagonal(a); err != nil {
@@ -78,7 +79,8 @@ func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding
 	if r.scale == 0 || n < cuts.halves {
 		return factor(rounding{reduced: true})
 	}
-	// The factors of a product have n rows and columns in total, and as many terms as fit.
+	// The factors of a product have n rows and columns in total. If they do not fit in the memory,
+	// the terms are divided.
 	rows := int64(n + 2*halfPad(1))
 	least := 2 * rows * int64(halfPad(1))
 	r.bytes = max(least, min(2*rows*int64(halfPad(n)), cuts.halfBytes, d.memory.most()/32))
@@ -103,7 +105,7 @@ type halfMatrix struct {
 	t      backend.Trans
 }
 
-// from returns the matrix from row i and column j on.
+// from returns the part of the matrix from row i and column j on.
 func (h halfMatrix) from(i, j int) halfMatrix {
 	if h.t == backend.Transpose {
 		i, j = j, i
@@ -120,8 +122,8 @@ func (q *queue[T]) toHalf(t backend.Trans, a *matrix[T], p driver.DevicePtr, r r
 	return h, p + driver.DevicePtr(2*a.rows*h.stride), d.launch("to_half", spread(a.rows, a.cols))
 }
 
-// terms calls f for ranges of the k terms of a product whose factors have the given number
-// of rows and columns in total, such that the factors fit in memory in FP16.
+// terms divides the k terms of a product, whose factors have the given number of rows and columns
+// in total, into ranges whose factors fit in the memory in FP16, and calls f for each range.
 func (r rounding) terms(k, rows int, f func(from, count int) error) error {
 	most := int(r.bytes/int64(2*rows)) / halfPad(1) * halfPad(1)
 	for from := 0; from < k; from += most {
@@ -140,7 +142,7 @@ func cut[T backend.Float](t backend.Trans, a *matrix[T], from, count int) *matri
 	return a.window(0, from, a.rows, count)
 }
 
-// halfGemm is C ← α op(A) op(B) + β C with factors in FP16.
+// halfGemm computes C ← α op(A) op(B) + β C with factors in FP16.
 func (q *queue[T]) halfGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], r rounding) error {
 	return r.terms(a.view().op(tA).cols, halfPad(c.rows)+halfPad(c.cols), func(from, count int) error {
 		left, end, err := q.toHalf(tA, cut(tA, a, from, count), r.memory, r)
@@ -158,7 +160,7 @@ func (q *queue[T]) halfGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b
 	})
 }
 
-// halfProduct is C ← α/s² A B + β C for A and B scaled by s, with k terms.
+// halfProduct computes C ← α/s² A B + β C for A and B scaled by s, with k terms.
 func (q *queue[T]) halfProduct(bl *driver.Blas, k int, alpha T, a, b halfMatrix, beta T, c *matrix[T], r rounding) error {
 	factor := float32(float64(alpha) / (r.scale * r.scale))
 	rows, cols := q.chunk(c.rows, c.cols, k)
@@ -177,8 +179,8 @@ func (q *queue[T]) halfProduct(bl *driver.Blas, k int, alpha T, a, b halfMatrix,
 	return nil
 }
 
-// halfSyrk computes C ← α op(A) op(A)ᵀ + β C outside the blocks of order size on the
-// diagonal, with op(A) in FP16.
+// halfSyrk computes C ← α op(A) op(A)ᵀ + β C outside the diagonal blocks, whose order is size, with
+// op(A) in FP16.
 func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], size int, r rounding) error {
 	return r.terms(a.view().op(t).cols, halfPad(c.rows), func(from, count int) error {
 		p, _, err := q.toHalf(t, cut(t, a, from, count), r.memory, r)
@@ -212,25 +214,25 @@ func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, a
 	})
 }
 
-// Assumed ratios of the achieved to the peak rate, not yet measured on cards: for products
-// in float64, for the memory, and for the instructions of a product with a K that is not
-// stored.
+// These assumed ratios of the achieved to the peak rate have not been measured on cards yet. They
+// are for products in float64, for the memory, and for the instructions of a product with a K that
+// is not stored.
 const (
 	productShare = 0.82
 	memoryShare  = 0.87
 	pairShare    = 0.55
-	// The approximate seconds of a launch that waits for the previous one, and of a cuBLAS
-	// call for a triangle of order cuts.thin with a small number of columns.
+	// These are the approximate seconds of a launch that waits for the previous one, and of a
+	// cuBLAS call that solves with a triangle of order cuts.thin and a small number of columns.
 	stepSeconds  = 10e-6
 	solveSeconds = 80e-6
 )
 
-// Rates follow from the clocks and widths that the driver reports and from NVIDIA's tables:
-// relative to float64, float32, reduced precision and kernel values are 1, 6.4 and 2 times
-// as fast on an H200, whose tensor cores compute float64 at the rate of float32, and 64,
-// 116 and 64 times on a consumer card. A tenth of a reduced-precision factorization is
-// assumed to be in full precision, at n = 50,000: 3·cuts.reduced/n of its operations, at a
-// third of the rate.
+// Rates computes the device's rates from the clocks and widths that the driver reports and from
+// NVIDIA's tables. On an H200, whose tensor cores compute float64 at the rate of float32, products
+// in float32, products in reduced precision and kernel values are 1, 6.4 and 2 times as fast as in
+// float64; on a consumer card, 64, 116 and 64 times. The rate of a reduced-precision factorization
+// assumes that a tenth of it is in full precision: at n = 50,000 these are 3·cuts.reduced/n of its
+// operations, at a third of the rate.
 func (d *device) Rates() backend.Rates {
 	p := d.props
 	r := backend.Rates{
@@ -239,7 +241,7 @@ func (d *device) Rates() backend.Rates {
 		Pairs: pairShare * p.single() / 2 / float64(max(p.ratio, 1)), Solve: solveSeconds / float64(cuts.thin), ReducedSolve: 2 * stepSeconds / float64(cuts.thin),
 	}
 	if d.libraries.Blas == nil {
-		r.Single = r.Values // the device functions use no tensor cores
+		r.Single = r.Values // the device functions do not use tensor cores
 		r.Products = min(r.Products, pairShare*p.single()/float64(max(p.ratio, 1)))
 		return r
 	}
@@ -249,8 +251,8 @@ func (d *device) Rates() backend.Rates {
 	return r
 }
 
-// memoryRate returns the bytes per second of the memory. If a virtual GPU does not report
-// its clock, it is the rate of the slowest card of the compute capability.
+// memoryRate returns the bytes per second of the memory. If a virtual GPU does not report the
+// memory's clock, it returns the rate of the slowest card with the compute capability.
 func (p properties) memoryRate() float64 {
 	switch {
 	case p.bandwidth > 0:

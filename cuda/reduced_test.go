@@ -15,8 +15,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// SmallCuts reduces cuts during a test, so that small matrices are divided as large ones
-// are.
+// SmallCuts reduces cuts during a test, so that small matrices are divided like large matrices.
 func SmallCuts(t testing.TB) {
 	before, bytes := cuts, panelBytes
 	panelBytes = 8 * 24
@@ -26,10 +25,10 @@ func SmallCuts(t testing.TB) {
 	t.Cleanup(func() { cuts, panelBytes = before, bytes })
 }
 
-// TestReducedPrecisionFactor: the error of a factor in reduced precision is within the
-// bound for the rounding of the products' factors, and larger than that of float32, except
-// in its first diagonal block. The products are in FP16 for any scale of A, and in TF32 if
-// rows differ by more than FP16's range.
+// TestReducedPrecisionFactor checks that the error of a factor in reduced precision is within the
+// bound for the rounding of the products' factors and, except in its first diagonal block, larger
+// than that of float32. The products are in FP16 for any scale of A, and in TF32 if rows differ by
+// more than FP16's range.
 func TestReducedPrecisionFactor(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -43,7 +42,7 @@ func TestReducedPrecisionFactor(t *testing.T) {
 		{"small", 0x1p-40, 1, true},
 		{"large", 0x1p50, 1, true},
 		{"too small", 0x1p-56, 1, false},
-		{"large and small rows", 1, 1 - 0x1p-5, true}, // 2⁻¹⁴ for the last
+		{"large and small rows", 1, 1 - 0x1p-5, true}, // the last row is scaled by 2⁻¹⁴
 		{"larger and smaller rows", 1, 1 - 0x1p-4, false},
 		{"smaller and larger rows", 0x1p-14, 1 + 0x1p-4, false},
 	} {
@@ -118,8 +117,8 @@ func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
 		if err := b.DownloadPacked(l, h, 0); err != nil {
 			t.Fatal(err)
 		}
-		// Errors relative to |L||Lᵀ|: each factor of a product has a relative error of one
-		// unit, and the sums are in float32.
+		// Errors are relative to |L||Lᵀ|: each factor of a product has a relative error of at most
+		// one unit, and the sums are in float32.
 		worst, block := 0.0, 0.0
 		for i := range n {
 			for j := range i + 1 {
@@ -139,7 +138,7 @@ func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
 		if worst > 2*want+0x1p-22+single || block > single {
 			t.Errorf("level %d: the error is %g of |L||Lᵀ|, %g in the first block", level, worst, block)
 		}
-		// A library may round; the simulated one always does.
+		// A library is free to use a higher precision; the simulated library always rounds.
 		if want > 0 && worst < want/64 && isSimulated(dev) {
 			t.Errorf("level %d: the error is %g: no product was rounded", level, worst)
 		}
@@ -153,8 +152,8 @@ func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
 	}
 }
 
-// TestMixedWithoutHalf: if a library refuses products in FP16 in the middle of a fit, mixed
-// goes on with another factor, and says so.
+// TestMixedWithoutHalf checks that, if a library refuses products in FP16 in the middle of a fit,
+// the method mixed continues with another factor and reports this.
 func TestMixedWithoutHalf(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -167,7 +166,7 @@ func TestMixedWithoutHalf(t *testing.T) {
 	b.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 		if s.Name == "cublasGemmEx" {
 			refused++
-			return 15 // not supported
+			return 15 // CUBLAS_STATUS_NOT_SUPPORTED
 		}
 		return call(s, args...)
 	}

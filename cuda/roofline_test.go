@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The benchmarks of this file measure the GPU and NVIDIA's libraries, and Mercer's own
-// device functions: the former are upper bounds of the latter.
+// The benchmarks of this file measure the GPU and NVIDIA's libraries (Roofline), and Mercer's own
+// device functions (Own), whose upper bounds the first measurements are.
 //
 //	go test ./cuda -run '^$' -bench 'Roofline|Own' -benchtime 1x
 //
@@ -24,11 +24,11 @@ import (
 // of the host. With simulated libraries the matrices are tiny and the times are
 // meaningless.
 
-// meter measures on one device.
+// meter takes measurements on one device.
 type meter struct {
 	*device
 	least time.Duration // least length of a timing
-	scale int           // divisor of the orders
+	scale int           // divisor of the orders of matrices
 }
 
 func newMeter(b *testing.B) *meter {
@@ -42,7 +42,8 @@ func newMeter(b *testing.B) *meter {
 	return m
 }
 
-// on runs f on the device's thread and waits for the work that it queues.
+// on runs f on the device's thread, waits for the work that it queues, and returns the time that
+// both take.
 func (m *meter) on(b *testing.B, f func() error) time.Duration {
 	var err error
 	var took time.Duration
@@ -57,14 +58,14 @@ func (m *meter) on(b *testing.B, f func() error) time.Duration {
 	return took
 }
 
-// figure reports amount times the number of runs of f per second, in unit. before prepares
-// the operands for each run and is not timed; if it is nil f runs repeatedly.
+// figure reports amount times the number of runs of f per second, in unit. before prepares the
+// operands of each run and is not timed. If before is nil, f runs repeatedly without preparation.
 func (m *meter) figure(b *testing.B, name string, amount float64, unit string, before, f func() error) {
 	b.Run(name, func(b *testing.B) {
 		for range b.N {
 			best := time.Duration(1 << 62)
 			times := 1
-			for try := 0; try < 4; { // the first is a warm-up
+			for try := 0; try < 4; { // the first timing is a warm-up
 				if before != nil {
 					m.on(b, before)
 				}
@@ -83,7 +84,7 @@ func (m *meter) figure(b *testing.B, name string, amount float64, unit string, b
 				if try++; try > 1 || took > time.Second {
 					best = min(best, took/time.Duration(times))
 				}
-				if took > time.Second { // needs no warm-up
+				if took > time.Second { // a long timing needs no warm-up
 					break
 				}
 			}
@@ -93,8 +94,8 @@ func (m *meter) figure(b *testing.B, name string, amount float64, unit string, b
 	})
 }
 
-// matrixOf returns a matrix of values between 0 and 1: a product with zeros would take less
-// power.
+// matrixOf returns a matrix of values between 0 and 1. A matrix of zeros would not do: multiplying
+// it takes less power, and so can be faster.
 func matrixOf[T backend.Float](b *testing.B, q *queue[T], rows, cols int) *matrix[T] {
 	fill := func(n int) *matrix[T] {
 		h := backend.NewHost[T](n, 2)
@@ -197,8 +198,8 @@ func halfProducts(b *testing.B, m *meter) {
 	C.Free()
 }
 
-// triangles measures cuBLAS's rank-k updates and solves as a factorization uses them, and
-// solves with one right-hand side, which are chains of dependent steps.
+// triangles measures cuBLAS's rank-k updates and triangular solves with the shapes of a
+// factorization, and solves with one right-hand side, which are chains of dependent steps.
 func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
 	k := 25000 / m.scale
 	for _, n := range []int{512, 1024, 4096} {
@@ -237,9 +238,9 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 	}
 }
 
-// nearIdentity makes of values between 0 and 1 a triangle with which a right-hand side can
-// be solved for in place many thousand times: it is I + εN, ε = 2⁻²⁰/n, so that k solves
-// change an element by at most k·2⁻²⁰ of the largest.
+// nearIdentity turns a matrix l of values between 0 and 1 into I + εN, ε = 2⁻²⁰/n. A solve in place
+// with its triangle changes an element by at most about 2⁻²⁰ times the largest element, so that
+// thousands of successive solves leave the right-hand side almost unchanged.
 func nearIdentity[T backend.Float](q *queue[T], l *matrix[T]) error {
 	return errors.Join(q.scale(T(math.Ldexp(1/float64(l.rows), -20)), l.view(), whole, false), q.addDiag(l.diagonal(), 0, 1))
 }
@@ -256,8 +257,8 @@ func ordinary[T backend.Float](b *testing.B, q *queue[T], x *matrix[T]) {
 	}
 }
 
-// factors measures cuSOLVER's factorizations of both triangles, and logs the workspace, to
-// choose the leaf of a factorization.
+// factors measures cuSOLVER's factorizations of both triangles, and logs the workspace, which are
+// needed to choose the largest order that potrf leaves to cuSOLVER.
 func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
 	for n := 1024 / m.scale; n <= 32768/m.scale; n *= 2 {
 		A := matrixOf(b, q, n, n)
@@ -286,8 +287,8 @@ func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision str
 	}
 }
 
-// transfers measures contiguous copies, copies of rows without and with a gap, and copies
-// of short rows.
+// transfers measures copies of contiguous memory, of rows without and with a gap, and of short
+// rows.
 func (m *meter) transfers(b *testing.B) {
 	bytes := 256 << 20 / m.scale / m.scale
 	var there [2]driver.DevicePtr
@@ -355,8 +356,8 @@ func (m *meter) calls(b *testing.B) {
 	a.Free()
 }
 
-// BenchmarkOwn measures Mercer's device functions: those on pairs of points, and those
-// bound by memory bandwidth.
+// BenchmarkOwn measures Mercer's device functions: the functions on pairs of points, and the
+// functions bound by memory bandwidth.
 func BenchmarkOwn(b *testing.B) {
 	m := newMeter(b)
 	own(b, m, m.F32().(*queue[float32]), "float32", 262144)
@@ -382,7 +383,7 @@ func own[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string,
 		}
 		x.Free()
 	}
-	for _, n := range []int{50_000, 262_144, 1_000_000} { // the product of every residual
+	for _, n := range []int{50_000, 262_144, 1_000_000} { // orders of the k(X, X) v of residuals
 		n /= m.scale * m.scale
 		x, v, out := matrixOf(b, q, n, 50), matrixOf(b, q, n, 1), matrixOf(b, q, n, 1)
 		m.figure(b, fmt.Sprintf("op=kmul symmetric/type=%s/d=50/n=%d", precision, n), float64(n)*float64(n), "pairs/s", nil,

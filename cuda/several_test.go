@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestSeveralDevices works on two devices at once: each has its own memory, context and
-// thread.
+// TestSeveralDevices works on two devices at once and checks that each has its own memory, context
+// and thread.
 func TestSeveralDevices(t *testing.T) {
 	Need(t)
 	var devices []backend.Device
@@ -64,8 +64,8 @@ func TestSeveralDevices(t *testing.T) {
 	devices[1].F64().AddDiag([]float64{1}, a)
 }
 
-// TestContextStays: the context that the libraries work in outlives the devices, so that
-// the next device can use it; each device releases the reference that it retained.
+// TestContextStays checks that the context in which the libraries work outlives the devices, so
+// that the next device can use it, and that each device releases the reference that it retained.
 func TestContextStays(t *testing.T) {
 	Need(t)
 	real, err := library()

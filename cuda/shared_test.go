@@ -41,7 +41,7 @@ func inContext(t *testing.T, f func(api *driver.API)) {
 	}
 }
 
-// TestOpenCurrent works in a context and on memory of the caller.
+// TestOpenCurrent checks a device that works in a context and on memory of the caller.
 func TestOpenCurrent(t *testing.T) {
 	Need(t)
 	inContext(t, func(api *driver.API) {
@@ -79,7 +79,7 @@ func TestOpenCurrent(t *testing.T) {
 		for i := range n {
 			for j := range i + 1 {
 				want := kernels.Eval(kernels.Laplacian{Sigma: 2}, h.Row(i), h.Row(j))
-				if diff := got.Row(i)[j] - want; diff > 16*0x1p-53 || diff < -16*0x1p-53 { // d terms, exp to 2 units
+				if diff := got.Row(i)[j] - want; diff > 16*0x1p-53 || diff < -16*0x1p-53 { // the bound covers d terms and exp, whose error is 2 units
 					t.Fatalf("seed 3, 4: element %d, %d is %v, want %v", i, j, got.Row(i)[j], want)
 				}
 			}
@@ -89,7 +89,7 @@ func TestOpenCurrent(t *testing.T) {
 		if err := dev.Close(); err != nil {
 			t.Error(err)
 		}
-		// The context and its memory still exist.
+		// The context and its memory must still exist.
 		if err := api.MemFree(p); err != nil {
 			t.Errorf("the caller's memory: %v", err)
 		}
@@ -102,7 +102,7 @@ func TestOpenCurrent(t *testing.T) {
 	})
 }
 
-// TestOpenCurrentKeepsOwner: the owner of the context is not collected while any object
+// TestOpenCurrentKeepsOwner checks that the owner of the context is not collected while any object
 // uses the context.
 func TestOpenCurrentKeepsOwner(t *testing.T) {
 	Need(t)
@@ -130,7 +130,7 @@ func TestOpenCurrentKeepsOwner(t *testing.T) {
 		if err := closer(); err != nil {
 			t.Error(err)
 		}
-		// A closed device does not keep the owner, but the collector runs at its own time.
+		// A closed device does not keep the owner, but the collector may free the owner later.
 		for i := 0; i < 100 && !gone.Load(); i++ {
 			runtime.GC()
 			time.Sleep(time.Millisecond)
@@ -179,8 +179,8 @@ func TestSharedErrors(t *testing.T) {
 	})
 }
 
-// TestFreeBesideOthers: host memory is freed while other users have work in the same
-// context, but not while a copy uses it.
+// TestFreeBesideOthers checks that host memory can be freed while other programs' work is queued in
+// the same context, but is not freed while a copy uses it.
 func TestFreeBesideOthers(t *testing.T) {
 	Need(t)
 	inContext(t, func(api *driver.API) {
@@ -189,7 +189,7 @@ func TestFreeBesideOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var streams [2]driver.Stream // one of the two is delayed
+		var streams [2]driver.Stream // one of the two streams is delayed
 		for i := range streams {
 			if streams[i], err = api.NewStream(); err != nil {
 				t.Fatal(err)

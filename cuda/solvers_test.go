@@ -18,8 +18,8 @@ import (
 // TestSolvers runs the solvers' suite on the device.
 func TestSolvers(t *testing.T) {
 	cuda.Need(t)
-	// The tolerance makes an iterative solution as accurate as the suite requires of a
-	// direct one.
+	// With this tolerance an iterative solution is as accurate as the suite requires of a direct
+	// one.
 	const fine = 4e-14
 	gaussian := []kernels.Kernel{kernels.Gaussian{Sigma: 2}}
 	suites := []struct {
@@ -36,7 +36,7 @@ func TestSolvers(t *testing.T) {
 		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Stored32, Rank: 6}, Kernels: gaussian}},
 		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Fixed16, Rank: 6}, Kernels: gaussian}},
 	}
-	if testing.Short() { // one suite per kind of storage; the others take half a minute
+	if testing.Short() { // one suite for each kind of storage; the other suites take half a minute
 		suites = suites[:3]
 	}
 	for _, suite := range suites {
@@ -51,7 +51,7 @@ func TestSolvers(t *testing.T) {
 	}
 }
 
-// counted counts the passes over samples.
+// counted counts the passes over the samples.
 type counted struct {
 	solvers.Rows
 	passes int
@@ -62,13 +62,13 @@ func (c *counted) Pass(ctx context.Context, keyed bool, use func(solvers.Block) 
 	return c.Rows.Pass(ctx, keyed, use)
 }
 
-// TestSamplesStayOnDevice checks that samples which fit in the memory of the device are read once for all
-// products with H; that with less memory each pass reads them, with the same solution; and that neither
-// fit takes more memory than planned.
+// TestSamplesStayOnDevice checks that samples which fit in the memory of the device are read once
+// for all products with H; that with less memory each product reads them, with the same solution;
+// and that neither fit takes more memory than planned.
 func TestSamplesStayOnDevice(t *testing.T) {
 	cuda.Need(t)
 	dev := backendtest.Device(t, "cuda/0")
-	const n, d, m = 9000, 3, 10 // three pieces
+	const n, d, m = 9000, 3, 10 // three pieces of samples
 	x, y := backend.NewHost[float64](n, d), backend.NewHost[float64](n, 1)
 	for i := range n {
 		for j := range d {

@@ -16,10 +16,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestBeyond32Bits runs operations with contiguous matrices and with rows so far apart that
-// the last ones begin after element 2³¹, as in a matrix of 190,000 rows. If no index has
-// only 32 bits, the results agree: exactly for the device functions; NVIDIA's libraries may
-// choose other functions for other strides, which sum in another order.
+// TestBeyond32Bits compares operations with contiguous matrices and with matrices whose rows are so
+// far apart that the last rows begin after element 2³¹, as in a matrix of 190,000 rows. If no index
+// is limited to 32 bits, the results agree: exactly for the device functions, and up to rounding
+// for NVIDIA's libraries, which may choose other functions for other strides.
 func TestBeyond32Bits(t *testing.T) {
 	Need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
@@ -51,9 +51,8 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 		t.Cleanup(m.Free)
 		return m.(*matrix[T])
 	}
-	// All matrices are column ranges of one matrix, whose last row begins after element
-	// 2³¹. In the process's memory, which the simulated GPU uses, only pages that are
-	// accessed take memory.
+	// All matrices are ranges of columns of one matrix, whose last row begins after element 2³¹.
+	// The simulated GPU uses memory of the process, where only pages that are accessed take memory.
 	const bytes = n * far
 	var all *matrix[T]
 	if required.Names("cuda") {
@@ -77,7 +76,7 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 	column := 0
 	apart := func(rows, cols int) *matrix[T] {
 		m := all.window(0, column, rows, cols)
-		column += cols + 3 // a gap that must not be written
+		column += cols + 3 // leave a gap that must not be written
 		return m
 	}
 	work := func(place func(rows, cols int) *matrix[T]) [][]T {
@@ -152,7 +151,7 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 		for _, v := range want[i] {
 			largest = max(largest, math.Abs(float64(v)))
 		}
-		// The bound for sums of n terms, and for solves with a matrix of condition number
+		// The bound is for sums of n terms, and for solves with a matrix whose condition number is
 		// below 2.
 		bound := 32 * n * unit * largest
 		if level == int(cudatest.DriverOnly) {

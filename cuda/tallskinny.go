@@ -5,24 +5,23 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// thinMost is the largest number of columns of a product that reads its matrix once, and
-// thinEach the number of rows per thread: THIN and EACH of the device functions.
+// thinMost is the largest number of columns of a product that reads its matrix once, and thinEach
+// the number of rows per thread. They must equal THIN and EACH of the device functions.
 const (
 	thinMost = 4
 	thinEach = 4
 )
 
-// thinBlocks is the desired number of blocks of threads, enough to occupy every
-// multiprocessor. Shares depend only on the shapes, so that the sums do not depend on the
-// device.
+// thinBlocks is the desired number of blocks of threads, which is enough to occupy every
+// multiprocessor. Shares depend only on the shapes, so that the sums do not depend on the device.
 const thinBlocks = 4096
 
-// tallSkinny tells how a product with an m × k matrix is divided.
+// tallSkinny describes how a product with an m × k matrix is divided.
 type tallSkinny struct {
 	name          string
 	lanes         int // threads that read neighboring elements
-	rows          int // rows per block
-	share, shares int // columns per block, and the number of shares
+	rows          int // rows per block of threads
+	share, shares int // columns per block of threads, and the number of shares
 }
 
 // tallSkinnyOf divides a product with a matrix whose columns (or, if columns is false,
@@ -30,12 +29,12 @@ type tallSkinny struct {
 func tallSkinnyOf(m, k int, columns bool) tallSkinny {
 	s := tallSkinny{name: "thin_rows", lanes: powerOfTwo(k, 4, 32)}
 	s.rows = threads / s.lanes * thinEach
-	step := s.lanes // columns that a block reads together
+	step := s.lanes // columns that a block of threads reads together
 	if columns {
 		s.name, s.lanes = "thin_cols", powerOfTwo(ceil(m, thinEach), 1, 32)
 		s.rows, step = s.lanes*thinEach, threads/s.lanes
 	}
-	// A share is long enough that summing over its threads costs little.
+	// A share has so many columns that summing over the block's threads costs little.
 	shares := min(ceil(thinBlocks, ceil(m, s.rows)), ceil(k, 16*step))
 	s.share = min(ceil(ceil(k, shares), step)*step, k)
 	s.shares = ceil(k, s.share)
@@ -50,16 +49,15 @@ func powerOfTwo(n, least, most int) int {
 	return least
 }
 
-// isThin reports whether C ← α A B + β C, C m × n, is computed by thin: for a small number
-// of columns or, if A may be transposed, of rows.
+// isThin reports whether C ← α A B + β C, C m × n, is computed by thin: if C has a small number of
+// columns or, unless A is symmetric, of rows.
 func isThin(m, n, k int, sym region) bool {
 	return m > 0 && n > 0 && k > 0 && max(m, n)*k >= cuts.read && (n <= thinMost || m <= thinMost && sym == whole)
 }
 
-// thin is C ← α A B + β C for a small number of columns or rows; sym tells whether A is
-// symmetric and which triangle is stored. The elements of A, or of its triangle, are read
-// once. It is a single step, because reading all of a device's memory takes only about 50
-// ms.
+// thin computes C ← α A B + β C for a small number of columns or rows; sym tells whether A is
+// symmetric and which triangle is stored. The elements of A, or of its triangle, are read once. It
+// is a single step, because reading all of a device's memory takes only about 50 ms.
 func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) error {
 	if c.cols > thinMost {
 		a, b, c = b.t(), a.t(), c.t()
@@ -81,8 +79,8 @@ func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) er
 	})
 }
 
-// symmTriangle is C ← α A B + β C by a device function that reads the lower triangle of A,
-// given by its arguments, once.
+// symmTriangle computes C ← α A B + β C by a device function that reads the lower triangle of A
+// once. The function a adds the arguments that describe A.
 func (q *queue[T]) symmTriangle(name string, a func(*driver.Args), alpha T, b view[T], beta T, c view[T]) error {
 	m := c.rows
 	side := ceil(m, tile*cuts.squares)

@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/cuda/cudatest"
 )
 
-// TestThin multiplies with a small number of columns, or of rows, in whole numbers, so that
-// the results are exact. The shapes are near those of a block of threads and of a share,
-// and the other triangle of symmetric matrices is NaN.
+// TestThin checks products with a small number of columns or rows. The elements are whole numbers,
+// so that the results are exact. The shapes are near those of a block of threads and of a share;
+// the unused triangle of symmetric matrices is NaN.
 func TestThin(t *testing.T) {
 	Need(t)
 	dev, err := openAt(cudatest.DriverOnly, backend.Config{})
@@ -24,7 +24,7 @@ func TestThin(t *testing.T) {
 	cuts.read = 1
 	defer func() { cuts = before }()
 	testThin(t, dev.F64())
-	cuts.squares = 2 // squares of several tiles
+	cuts.squares = 2 // so that a square has several tiles
 	testThin(t, dev.F32())
 }
 
@@ -32,7 +32,7 @@ func testThin[T backend.Float](t *testing.T, b backend.Backend[T]) {
 	const seed = 3
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	// place returns a matrix inside a larger matrix of NaN.
+	// place returns a device matrix with the elements of h inside a larger matrix of NaN.
 	place := func(h backend.Host[T]) backend.Matrix[T] {
 		whole := backend.NewHost[T](h.Rows+2, h.Cols+3)
 		for i := range whole.Data {
@@ -70,7 +70,7 @@ func testThin[T backend.Float](t *testing.T, b backend.Backend[T]) {
 		}
 		return out
 	}
-	// check compares the product that f computes on the device with the definition.
+	// check compares the product that f computes on the device with the definition of the product.
 	check := func(what string, full, right, c backend.Host[T], alpha, beta T, f func(c backend.Matrix[T])) {
 		t.Helper()
 		to := place(c)
@@ -133,8 +133,8 @@ func testThin[T backend.Float](t *testing.T, b backend.Backend[T]) {
 	}
 }
 
-// TestThinShape: for every shape, the shares contain every column once, and the sums of a
-// block fit in its shared memory.
+// TestThinShape checks that, for every shape, the shares together contain every column once, and
+// that the sums of a block of threads fit in its shared memory.
 func TestThinShape(t *testing.T) {
 	for _, m := range []int{1, 3, 4, 5, 31, 64, 1000, 190_000, 270_000, math.MaxInt32} {
 		for _, k := range []int{1, 3, 4, 5, 33, 1000, 190_000, 270_000, math.MaxInt32} {

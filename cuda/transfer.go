@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-// pieces divides rows × cols elements into pieces that fit in a stage: whole rows, or parts
-// of one.
+// pieces divides rows × cols elements into pieces that fit in a stage, each of whole rows or of a
+// part of one row, and calls f for each piece.
 func pieces(rows, cols, size int, f func(i, j, rows, cols int) error) error {
 	width := min(cols, stageBytes/size)
 	height := max(1, stageBytes/size/max(width, 1))
@@ -44,18 +44,18 @@ func (q *queue[T]) UploadAfter(slot int, dst backend.Matrix[T], src backend.Host
 		if err == nil {
 			err = q.upload(to, src, d.copies)
 		}
-		// Work that is queued from now on waits for the copies, also if only some were queued.
+		// Work queued after this waits for the copies, even if an error has stopped them halfway.
 		return errors.Join(err, d.api.Record(d.copied, d.copies), d.api.WaitInStream(d.stream, d.copied))
 	})
 }
 
-// fillers is the number of goroutines that copy to a staging buffer: one of them copies about 10
-// GB a second, and PCIe transfers up to 50.
+// fillers is the number of goroutines that copy to a staging buffer. One goroutine copies about 10
+// GB per second, and PCIe transfers up to 50.
 const fillers = 4
 
-// upload queues copies of src in a stream. It returns when src may change; the data that are still in
-// the staging buffers reach the device while the caller continues, for example with the next rows of
-// a file.
+// upload queues copies of src in a stream. After it returns, src may change; data that are still in
+// the staging buffers reach the device while the caller continues, for example with the next rows
+// of a file.
 func (q *queue[T]) upload(to *matrix[T], src backend.Host[T], stream driver.Stream) error {
 	d, size := q.engine.device, sizeOf[T]()
 	if bytes := to.rows * to.cols * size; bytes <= ringMost && to.cols == to.stride && src.Cols == src.Stride && !q.canceled() {
@@ -94,8 +94,8 @@ func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 	})
 }
 
-// download waits. It calls land with parts of rows: the elements v of row i that begin at
-// column j.
+// download waits for the device and calls land with parts of rows: the elements v of row i that
+// begin at column j.
 func (q *queue[T]) download(from *matrix[T], land func(i, j int, v []T)) error {
 	// While one piece is copied to its destination, the next one is transferred.
 	type piece struct{ i, j, rows, cols int }

@@ -40,7 +40,7 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 			return err
 		}
 	}
-	// op(A) X = B with a lower triangle: the others are transposed or reversed to this
+	// Solve op(A) X = B with a lower triangle; other systems are transposed or reversed to this
 	// form.
 	l, x := a.view().op(t), b.view()
 	lowerTriangle := (ul == backend.Lower) == (t == backend.NoTrans)
@@ -55,7 +55,7 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 
 // blasTrsv solves for one right-hand side at a time. In column-major order A is transposed.
 func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t backend.Trans, a, b *matrix[T]) error {
-	systems, op := b.view().t(), opOf(1-t) // a system in each row
+	systems, op := b.view().t(), opOf(1-t) // one system in each row
 	if s == backend.Right {
 		systems, op = b.view(), opOf(t)
 	}
@@ -74,7 +74,8 @@ func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	return nil
 }
 
-// solveAtOnce reports whether the library solves with the whole triangle at once.
+// solveAtOnce reports whether a single call of cuBLAS per right-hand side solves with the whole
+// triangle.
 func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], r rounding) bool {
 	most := cuts.solve
 	if r.reduced {
@@ -94,7 +95,7 @@ func rightHandSides[T backend.Float](s backend.Side, b *matrix[T]) int {
 	return b.cols
 }
 
-// blasTrsm halves the triangle until it is small enough for the library.
+// blasTrsm halves the triangle until it is small enough for cuBLAS.
 func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], r rounding) error {
 	n, columns := a.rows, rightHandSides(s, b)
 	if q.solveAtOnce(s, a, b, r) {
@@ -158,7 +159,7 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	return q.blasTrsm(bl, s, ul, t, alpha, a2, b2, r)
 }
 
-// solveLower is X ← L⁻¹ X, halving the triangle until it is a block.
+// solveLower computes X ← L⁻¹ X by halving the triangle until it is a block.
 func (q *queue[T]) solveLower(l, x view[T]) error {
 	n, m := x.rows, x.cols
 	if n <= block {

@@ -1,5 +1,5 @@
-// Package cudatest builds libraries that simulate NVIDIA's: a driver, cuBLAS and cuSOLVER
-// that compute on the processor. The device functions of package ptx are compiled by the
+// Package cudatest builds libraries that replace NVIDIA's by simulations: a driver, cuBLAS and
+// cuSOLVER that compute on the processor. The device functions of package ptx are compiled by the
 // system's C++ compiler from the same source as for a GPU.
 //
 // As on a real driver, a wrong thread, context or handle is an error, and new memory is not
@@ -24,7 +24,7 @@ import (
 //go:embed sim
 var sim embed.FS
 
-// Level selects the libraries that are present in addition to the driver.
+// Level selects the simulated libraries that are present in addition to the driver.
 type Level int
 
 const (
@@ -36,9 +36,9 @@ const (
 // ErrNoCompiler is the error of Build if there is no C++ compiler.
 var ErrNoCompiler = errors.New("cudatest: there is no C++ compiler (g++ or clang++)")
 
-// Build makes the libraries of a level in folder and returns the folder's name for
-// MERCER_CUDA_LIBDIR. The objects are cached in the system's folder for temporary files, by
-// the hash of their sources.
+// Build puts the libraries of a level into folder, which can then be the value of
+// MERCER_CUDA_LIBDIR. The objects are cached in the system's folder for temporary files, by the
+// hash of their sources.
 func Build(folder string, level Level) error {
 	files := map[string]string{"libcuda.so.1": "driver", "libcublas.so.12": "blas", "libcusolver.so.11": "solver"}
 	wanted := []string{"libcuda.so.1", "libcublas.so.12", "libcusolver.so.11"}[:level+1]
@@ -54,7 +54,7 @@ func Build(folder string, level Level) error {
 	return nil
 }
 
-// compiled returns the folder of the libraries, which it builds on the first call.
+// compiled returns the folder of the compiled libraries. The first call builds them.
 var compiled = sync.OnceValues(func() (string, error) {
 	compiler := ""
 	for _, name := range []string{"g++", "clang++"} {
@@ -117,7 +117,7 @@ var compiled = sync.OnceValues(func() (string, error) {
 			return "", fmt.Errorf("cudatest: %s: %w\n%s", l.name, err, out)
 		}
 	}
-	// Another process may have built them meanwhile.
+	// Another process may have built the libraries meanwhile.
 	if err := os.Rename(work, cache); err != nil {
 		if _, other := os.Stat(cache); other != nil {
 			return "", err

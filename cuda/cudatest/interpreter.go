@@ -8,37 +8,36 @@ import (
 	"unsafe"
 )
 
-// Interpreter executes the device functions of a PTX text on the processor. The blocks of
-// a launch, and the threads of a block from one barrier to the next, run one after the other
-// in a random order.
+// Interpreter executes the device functions of a PTX text on the processor. The blocks of a launch
+// run one after the other in a random order, and so do the threads of a block between two barriers.
 //
-// A launch fails if a thread accesses memory outside of an allocation or of its variables,
-// or at an address that is not a multiple of the size; if the threads of a block reach
-// different numbers of barriers; and if two threads access the same bytes, and one of them
-// writes, with no barrier between them: threads of one block, or of two blocks in one
-// launch. Registers, local and shared memory hold NaN until they are written.
+// A launch fails if a thread accesses memory outside of an allocation or of its variables, or at an
+// address that is not a multiple of the access's size; if the threads of a block reach different
+// numbers of barriers; or if there is a race: two threads of one block access the same bytes with
+// no barrier between them, or two blocks access the same bytes, and one of the accesses is a write.
+// Registers, local and shared memory hold NaN until they are written.
 type Interpreter struct {
-	Ran map[string]int // the number of launches of each function
+	Ran map[string]int // number of launches of each device function
 
 	functions map[string]*function
-	shared    map[string]int // offsets of the variables of the module
+	shared    map[string]int // offsets of the module's variables in shared memory
 	sharedEnd int
 	globals   map[string]uint64 // addresses of constant tables
-	tables    [][]uint64        // their memory
+	tables    [][]uint64        // memory of the constant tables
 	rng       *rand.Rand
 
 	allocations []allocation // ordered by address
 	last        allocation   // the allocation of the last access
 	shadows     map[uint64]*[shadowPage]shadow
-	page        uint64 // the last page and its shadow
+	page        uint64 // page and its shadow: those of the last access
 	shadow      *[shadowPage]shadow
 	launches    uint32
 }
 
 type allocation struct{ from, to uint64 }
 
-// shadow records the accesses to two bytes: the last write, and the last read or `several`
-// if there were more.
+// shadow records the accesses to two bytes: the last write, and the last read, or `several` if
+// several threads have read.
 type shadow struct {
 	launch                 uint32
 	wBlock, wThread, wTime int32
@@ -46,12 +45,12 @@ type shadow struct {
 }
 
 const (
-	shadowPage = 2048 // entries: 4096 bytes
+	shadowPage = 2048 // shadows per page, for 4096 bytes
 	several    = -2
 	never      = -1
 )
 
-// NewInterpreter reads a PTX text.
+// NewInterpreter parses a PTX text. The seed determines the order of blocks and threads.
 func NewInterpreter(text []byte, seed uint64) (*Interpreter, error) {
 	m := &Interpreter{
 		Ran: map[string]int{}, functions: map[string]*function{}, shared: map[string]int{}, globals: map[string]uint64{},
@@ -72,7 +71,7 @@ func (m *Interpreter) Entries() []string {
 	return names
 }
 
-// Allocate adds memory that device functions may access, and Free removes it.
+// Allocate makes memory accessible to device functions; Free makes it inaccessible.
 func (m *Interpreter) Allocate(address, bytes uint64) {
 	i, _ := slices.BinarySearchFunc(m.allocations, address, func(a allocation, at uint64) int { return int(int64(a.from - at)) })
 	m.allocations = slices.Insert(m.allocations, i, allocation{address, address + bytes})
@@ -83,10 +82,10 @@ func (m *Interpreter) Free(address uint64) {
 	m.last = allocation{}
 }
 
-// fault is the panic of a thread that does what it must not.
+// fault is the panic value of an invalid operation of a thread.
 type fault string
 
-// block is a block of threads in execution.
+// block is a block of threads during its execution.
 type block struct {
 	m       *Interpreter
 	f       *function
@@ -96,10 +95,10 @@ type block struct {
 	threads [3]uint32
 	shared  []byte
 	shadows []shadow
-	time    int32 // the number of barriers so far
+	time    int32 // number of barriers passed
 }
 
-// thread is a thread, or a call within one.
+// thread is a thread, or a function call within a thread.
 type thread struct {
 	b     *block
 	id    int32
@@ -113,7 +112,7 @@ type thread struct {
 	ended bool
 }
 
-// Launch runs a function with packed arguments.
+// Launch runs a device function whose arguments are packed in args.
 func (m *Interpreter) Launch(name string, grid, threads [3]int, args []byte) (err error) {
 	f := m.functions[name]
 	if f == nil || !f.entry {
@@ -165,7 +164,7 @@ func fill(b []byte) {
 	}
 }
 
-// run runs the threads to their ends.
+// run runs all threads of the block to their ends.
 func (b *block) run(all []thread) (err error) {
 	var t *thread
 	defer func() {
@@ -196,7 +195,7 @@ func (b *block) run(all []thread) (err error) {
 	}
 }
 
-// run runs a thread to its next barrier or its end.
+// run runs a thread to its next barrier or to its end.
 func (t *thread) run() {
 	for {
 		in := &t.f.code[t.pc]
@@ -220,7 +219,7 @@ func (t *thread) run() {
 	}
 }
 
-// call runs a function that has no barrier.
+// call runs a called function, which has no barrier.
 func (t *thread) call(in *instruction) {
 	f := t.b.m.functions[in.callee]
 	if f == nil || len(in.arguments) != len(f.arguments) {
@@ -256,7 +255,7 @@ func (t *thread) call(in *instruction) {
 	f.free = append(f.free, c)
 }
 
-// at returns the memory of an access.
+// at returns a pointer to the bytes of an access, after checking the access.
 func (t *thread) at(s space, address uint64, bytes int, write bool) unsafe.Pointer {
 	if address%uint64(bytes) != 0 && s != parameters {
 		panic(fault(fmt.Sprintf("address %#x is no multiple of %d", address, bytes)))
@@ -283,7 +282,7 @@ func (t *thread) at(s space, address uint64, bytes int, write bool) unsafe.Point
 	return unsafe.Pointer(&memory[address])
 }
 
-// global returns global memory.
+// global returns a pointer to bytes of global memory, after checking the access.
 func (t *thread) global(address, bytes uint64, write bool) unsafe.Pointer {
 	m := t.b.m
 	p := m.find(address, bytes)
@@ -304,7 +303,7 @@ func (t *thread) global(address, bytes uint64, write bool) unsafe.Pointer {
 	return p
 }
 
-// find returns global memory, which must be in one allocation.
+// find returns a pointer to bytes of global memory, all of which must be in one allocation.
 func (m *Interpreter) find(address, bytes uint64) unsafe.Pointer {
 	if address < m.last.from || address+bytes > m.last.to {
 		i, _ := slices.BinarySearchFunc(m.allocations, address+1, func(a allocation, at uint64) int { return int(int64(a.from - at)) })
@@ -316,7 +315,7 @@ func (m *Interpreter) find(address, bytes uint64) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&address))
 }
 
-// access records an access, and fails if it is a race.
+// access records an access, and panics with a fault if it is part of a race.
 func (t *thread) access(s *shadow, write bool, where string) {
 	block, time := t.b.index, t.b.time
 	race := func(thread, other int32, otherTime int32) bool {
@@ -338,7 +337,7 @@ func (t *thread) access(s *shadow, write bool, where string) {
 	}
 }
 
-// Numbers in registers.
+// The next functions convert between registers and numbers.
 
 func single(r uint64) float64   { return float64(math.Float32frombits(uint32(r))) }
 func ofSingle(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }

@@ -11,7 +11,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/ptx"
 )
 
-// onHeap returns a slice that does not move, as one on a stack may.
+// onHeap moves a slice to the heap: the garbage collector moves memory of stacks, but not of the
+// heap.
 //
 //go:noinline
 func onHeap[T any](s []T) []T {
@@ -21,8 +22,8 @@ func onHeap[T any](s []T) []T {
 
 var onTheHeap any
 
-// small runs a PTX function with one pointer as its parameter, to 4 bytes for each of the
-// threads of the first block, and returns the memory.
+// small runs the PTX instructions of body on a grid of one-dimensional blocks. The only parameter
+// points to 4 bytes for each thread of one block; small returns these as numbers.
 func small(t *testing.T, body string, blocks, threads int) ([]uint32, error) {
 	t.Helper()
 	m, err := NewInterpreter([]byte(".visible .entry f(\n.param .u64 p\n)\n{\n"+body+"\nret;\n}\n"), 1)
@@ -43,8 +44,8 @@ const address = `
 	mul.wide.u32 %rd2, %r1, 4;
 	add.s64 %rd3, %rd1, %rd2;`
 
-// TestFaultsAreFound: what a GPU would not report, or only as a wrong result at times, is an
-// error of the launch.
+// TestFaultsAreFound checks that a launch returns an error for mistakes that a GPU would not
+// report, or would only show as an occasional wrong result.
 func TestFaultsAreFound(t *testing.T) {
 	const reverse = `
 	.shared .align 4 .b8 s[256];` + address + `
@@ -82,7 +83,7 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// TestInstructions: single instructions, with the results that the PTX manual defines.
+// TestInstructions checks single instructions against the results that the PTX manual defines.
 func TestInstructions(t *testing.T) {
 	f := func(v float32) uint32 { return math.Float32bits(v) }
 	for _, c := range []struct {
@@ -104,13 +105,13 @@ func TestInstructions(t *testing.T) {
 		{"mov.f32 %f1, 0f7FC00000; setp.neu.f32 %p1, %f1, %f1; selp.b32 %r9, 5, 6, %p1;", 5},
 		{"mov.f32 %f1, 0f7FC00000; setp.ne.f32 %p1, %f1, %f1; selp.b32 %r9, 5, 6, %p1;", 6},
 		{"mov.f32 %f1, 0f7FC00000; min.NaN.f32 %f9, %f1, 0f3F800000; mov.b32 %r9, %f9;", 0x7fc00000},
-		// 1 − 2⁻²⁴·(1/2) lies between two numbers: downward is 1 − 2⁻²⁴.
+		// The exact result 1 − 2⁻²⁴·(1/2) lies between two numbers; rounding down gives 1 − 2⁻²⁴.
 		{"mov.f32 %f1, 0fB3000000; fma.rm.f32 %f9, %f1, 0f3F800000, 0f3F800000; mov.b32 %r9, %f9;", f(1 - 0x1p-24)},
 		{"mov.f32 %f1, 0fB2000000; fma.rn.f32 %f9, %f1, 0f3F800000, 0f3F800000; mov.b32 %r9, %f9;", f(1)},
-		{"mov.f32 %f1, 0f40200000; cvt.rni.f32.f32 %f9, %f1; mov.b32 %r9, %f9;", f(2)}, // 2.5 to even
+		{"mov.f32 %f1, 0f40200000; cvt.rni.f32.f32 %f9, %f1; mov.b32 %r9, %f9;", f(2)}, // 2.5 is rounded to even
 		{"mov.f32 %f1, 0fC0200000; cvt.rzi.s32.f32 %r9, %f1;", 0xfffffffe},
 		{"mov.f32 %f1, 0fC0200000; cvt.sat.f32.f32 %f9, %f1; mov.b32 %r9, %f9;", 0},
-		{"mov.f32 %f1, 0f477FF000; cvt.rn.f16.f32 %rs9, %f1; cvt.u32.u16 %r9, %rs9;", 0x7c00}, // 65520
+		{"mov.f32 %f1, 0f477FF000; cvt.rn.f16.f32 %rs9, %f1; cvt.u32.u16 %r9, %rs9;", 0x7c00}, // 65520 is rounded to infinity
 		{"mov.f32 %f1, 0f33C00000; cvt.rn.f16.f32 %rs9, %f1; cvt.u32.u16 %r9, %rs9;", 2},      // 1.5·2⁻²⁴
 		{"mov.f32 %f1, 0fC3020000; ex2.approx.ftz.f32 %f9, %f1; mov.b32 %r9, %f9;", 0},        // 2⁻¹³⁰
 		{"mov.f32 %f1, 0f00400000; sqrt.approx.ftz.f32 %f9, %f1; mov.b32 %r9, %f9;", 0},
@@ -125,8 +126,8 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// TestMissingBarriers removes one barrier of a shipped function after the other: each time
-// there is a race.
+// TestMissingBarriers removes each barrier of a shipped function in turn and checks that the
+// interpreter finds a race every time.
 func TestMissingBarriers(t *testing.T) {
 	text, err := ptx.For(9, 0)
 	if err != nil {
@@ -134,7 +135,7 @@ func TestMissingBarriers(t *testing.T) {
 	}
 	_, body, _ := strings.Cut(string(text), ".visible .entry check_diag_f64(")
 	body, _, _ = strings.Cut(body, "\n}\n")
-	const n = 256 // the last row is bad, so that its number goes through every step
+	const n = 256 // the last row has the invalid pivot, so that its number goes through every step
 	for removed := -1; removed < strings.Count(body, "bar.sync"); removed++ {
 		parts := strings.SplitAfter(body, "bar.sync")
 		changed := body
@@ -157,9 +158,9 @@ func TestMissingBarriers(t *testing.T) {
 			switch {
 			case p != nil:
 				args = binary.LittleEndian.AppendUint64(args, uint64(uintptr(p)))
-			case len(args) == 16: // the strides
+			case len(args) == 16: // strides
 				args = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(args, n), 1)
-			default: // the first row
+			default: // number of the first row
 				args = binary.LittleEndian.AppendUint64(args, 100)
 			}
 		}
@@ -167,7 +168,7 @@ func TestMissingBarriers(t *testing.T) {
 			m.Allocate(uint64(uintptr(p)), uint64(bytes))
 		}
 		err = m.Launch("check_diag_f64", [3]int{1, 1, 1}, [3]int{256, 1, 1}, args)
-		runtime.KeepAlive(l) // the interpreter has addresses
+		runtime.KeepAlive(l) // the interpreter has only addresses, which do not keep the arrays alive
 		runtime.KeepAlive(diag)
 		switch {
 		case removed < 0 && (err != nil || counts[1] != 356 || value[0] != 5-9):
@@ -178,8 +179,8 @@ func TestMissingBarriers(t *testing.T) {
 	}
 }
 
-// TestShippedPTXIsKnown: the interpreter can parse and run every instruction in the PTX that is
-// shipped for each target.
+// TestShippedPTXIsKnown checks that the interpreter can parse and run every instruction in the PTX
+// that is shipped for each target.
 func TestShippedPTXIsKnown(t *testing.T) {
 	for _, target := range ptx.Targets {
 		text, err := ptx.For(target/10, target%10)

@@ -21,24 +21,24 @@ const (
 
 func (s space) String() string { return [...]string{"global", "shared", "local", "parameter"}[s] }
 
-// function is a device function, or one that others call.
+// function is a device function or a function that device functions call.
 type function struct {
 	entry     bool
-	registers []uint64 // their initial values; constants are registers too
+	registers []uint64 // initial values; constants are registers too
 	params    int      // bytes of the parameters
-	frame     int      // bytes of the parameters and of those of calls
+	frame     int      // bytes of the parameters and of the arguments of calls
 	arguments []int    // offsets of the parameters
 	result    int      // offset of the result
 	local     int      // bytes of local memory
 	sharedEnd int
 	code      []instruction
 
-	symbols map[string]uint64 // offsets of parameters and variables
-	scopes  []map[string]int  // names of registers
+	symbols map[string]uint64 // offsets of parameters and addresses of variables
+	scopes  []map[string]int  // numbers of the registers by name, innermost scope last
 	labels  map[string]int
 	m       *Interpreter
 	line    int
-	free    []*thread // frames of calls that have ended
+	free    []*thread // frames of finished calls, for reuse
 }
 
 const (
@@ -91,7 +91,7 @@ func (m *Interpreter) parse(text string) (err error) {
 			for j, v := range strings.Split(strings.TrimRight(values, "}; "), ",") {
 				memory[j] = byte(number(strings.TrimSpace(v)))
 			}
-			m.tables = append(m.tables, table) // not moved
+			m.tables = append(m.tables, table) // the table must not move: its address has been taken
 			m.globals[name] = uint64(uintptr(unsafe.Pointer(&table[0])))
 			m.Allocate(m.globals[name], uint64(bytes))
 		case strings.HasPrefix(s, ".visible .entry"), strings.HasPrefix(s, ".func"):
@@ -100,10 +100,10 @@ func (m *Interpreter) parse(text string) (err error) {
 				i++
 			}
 			if strings.TrimSpace(lines[i]) == ";" {
-				continue // a declaration
+				continue // a declaration without a body
 			}
 			last := i
-			for lines[last] != "}" { // inner braces are indented
+			for lines[last] != "}" { // braces of inner scopes are indented
 				last++
 			}
 			f := &function{m: m, entry: strings.HasPrefix(s, ".visible"), symbols: map[string]uint64{}, labels: map[string]int{}, scopes: []map[string]int{{}}, sharedEnd: m.sharedEnd, result: -1}
@@ -117,7 +117,8 @@ func (m *Interpreter) parse(text string) (err error) {
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
-// variable reads ".space .align 8 .b8 name[count]", or without the brackets.
+// variable parses a variable of the form ".space .align 8 .b8 name[count]", or without the
+// brackets.
 func variable(s string) (name string, bytes, align int) {
 	words := strings.Fields(strings.TrimRight(s, ";"))
 	name, rest, array := strings.Cut(words[4], "[")
@@ -128,7 +129,7 @@ func variable(s string) (name string, bytes, align int) {
 	return name, bytes, int(number(words[2]))
 }
 
-// widthOf returns the bytes of a type such as f32.
+// widthOf returns the number of bytes of a type such as f32.
 func widthOf(kind string) int {
 	if kind == "pred" {
 		return 8
@@ -136,7 +137,7 @@ func widthOf(kind string) int {
 	return int(number(strings.TrimLeft(kind, "bsuf"))) / 8
 }
 
-// header reads the name and the parameters.
+// header parses the function's name and its parameters.
 func (f *function) header(s string) (name string) {
 	list := s
 	if before, rest, _ := strings.Cut(s, ") "); !f.entry && strings.Contains(before, "func_retval0") {
@@ -165,13 +166,13 @@ func (f *function) header(s string) (name string) {
 	}
 	f.frame = roundUp(f.params, 8)
 	if !f.entry {
-		f.frame += 8 // arguments are copied by 8 bytes
+		f.frame += 8 // arguments occupy multiples of 8 bytes
 		f.result = f.slot("func_retval0")
 	}
 	return name
 }
 
-// slot returns the offset of a parameter of a call.
+// slot returns the offset, in the frame, of a parameter of a call.
 func (f *function) slot(name string) int {
 	if _, ok := f.symbols[name]; !ok {
 		f.symbols[name] = uint64(f.frame)
@@ -180,7 +181,7 @@ func (f *function) slot(name string) int {
 	return int(f.symbols[name])
 }
 
-// body reads the statements.
+// body parses the statements.
 func (f *function) body(lines []string, from, to int, line *int) {
 	var statement strings.Builder
 	for i := from; i < to; i++ {
@@ -216,7 +217,7 @@ func (f *function) body(lines []string, from, to int, line *int) {
 	f.code = append(f.code, instruction{kind: leave, line: f.line})
 }
 
-// register returns the number of a register or of a constant's register.
+// register returns the number of the register with a name, or of a register that holds a constant.
 func (f *function) register(name string) int {
 	if !strings.HasPrefix(name, "%") {
 		return f.constant(f.value(name))
@@ -260,7 +261,7 @@ func (f *function) value(name string) uint64 {
 	return uint64(number(name))
 }
 
-// number reads a constant.
+// number parses a constant.
 func number(s string) int64 {
 	if strings.HasPrefix(s, "0f") || strings.HasPrefix(s, "0d") {
 		v, err := strconv.ParseUint(s[2:], 16, 64)
@@ -279,7 +280,7 @@ func number(s string) int64 {
 	return v
 }
 
-// operands splits "%r1, [%rd2+8], {%r3, %r4}".
+// operands splits a list of operands such as "%r1, [%rd2+8], {%r3, %r4}".
 func operands(s string) (list []string) {
 	depth, from := 0, 0
 	for i, c := range s {
@@ -303,7 +304,7 @@ func operands(s string) (list []string) {
 
 func inside(s string) []string { return operands(strings.Trim(s, "{}()[] ")) }
 
-// statement reads a declaration or an instruction.
+// statement parses a declaration or an instruction.
 func (f *function) statement(s string) {
 	if strings.HasPrefix(s, ".") {
 		f.declaration(s)
@@ -380,7 +381,7 @@ func (f *function) declaration(s string) {
 	}
 }
 
-// operation returns what an instruction does.
+// operation returns the function that executes an instruction.
 func (f *function) operation(parts, x []string) func(t *thread) {
 	kind := parts[len(parts)-1]
 	switch parts[0] {
@@ -389,7 +390,7 @@ func (f *function) operation(parts, x []string) func(t *thread) {
 	case "mov":
 		return f.move(x)
 	case "cvta":
-		return f.move(x) // spaces have addresses of their own
+		return f.move(x) // each state space has its own addresses, so there is nothing to convert
 	case "cvt":
 		return f.convert(parts, x)
 	case "atom":
@@ -438,8 +439,9 @@ func (f *function) operation(parts, x []string) func(t *thread) {
 	return func(t *thread) { t.r[d] = cut(g(t.r[a], t.r[b], t.r[c]), out) }
 }
 
-// floating returns an operation on numbers, rounded afterwards to the type. The sum, the
-// product and the quotient of float32 computed in float64 are rounded right by this.
+// floating returns the function of an instruction on floating-point numbers. It computes in
+// float64, and the caller rounds to the instruction's type: for a sum, a product or a quotient of
+// float32 this double rounding gives the correctly rounded result.
 func floating(parts []string) func(a, b, c float64) float64 {
 	name := parts[0]
 	flush := func(v float64) float64 {
@@ -471,18 +473,18 @@ func floating(parts []string) func(a, b, c float64) float64 {
 			return v
 		}
 	case name == "fma" && parts[1] == "rn":
-		return func(a, b, c float64) float64 { return math.FMA(a, b, c) } // math.FMA by itself is no instruction
+		return func(a, b, c float64) float64 { return math.FMA(a, b, c) } // called directly, because a function value of math.FMA is not compiled to one instruction
 	case name == "sqrt" && parts[1] == "rn":
 		return func(a, _, _ float64) float64 { return math.Sqrt(a) }
-	case name == "sqrt": // approx.ftz.f32
+	case name == "sqrt": // sqrt.approx.ftz.f32
 		return func(a, _, _ float64) float64 { return flush(inexact(math.Sqrt(flush(a)), 1)) }
 	case name == "rcp" && parts[1] == "rn":
 		return func(a, _, _ float64) float64 { return 1 / a }
-	case name == "rcp": // approx.ftz.f64: 20 bits of the result
+	case name == "rcp": // rcp.approx.ftz.f64, which computes 20 bits of the result
 		return func(a, _, _ float64) float64 { return math.Float64frombits(math.Float64bits(1/a) &^ (1<<32 - 1)) }
-	case name == "ex2": // approx.ftz.f32
+	case name == "ex2": // ex2.approx.ftz.f32
 		return func(a, _, _ float64) float64 {
-			if a = flush(a); a == math.Trunc(a) { // exact: tanh of float64 scales by such powers
+			if a = flush(a); a == math.Trunc(a) { // exact, because tanh in float64 scales by these powers of 2
 				return flush(math.Exp2(a))
 			}
 			return flush(inexact(math.Exp2(a), 2))
@@ -493,8 +495,8 @@ func floating(parts []string) func(a, b, c float64) float64 {
 	panic("unknown instruction " + strings.Join(parts, "."))
 }
 
-// inexact is v in float32, wrong by up to the number of ulps that the manual of PTX allows,
-// which depends on v only.
+// inexact returns v rounded to float32 with an error of at most ulps, the error that the PTX manual
+// allows for the instruction. The error is a function of v.
 func inexact(v float64, ulps int) float64 {
 	r := float32(v)
 	if r == 0 || v != v || math.IsInf(v, 0) {
@@ -538,7 +540,7 @@ func comparison(relation string, n, d, a, b int) func(t *thread) {
 }
 
 func integerComparison(relation string, isSigned bool, n, d, a, b int) func(t *thread) {
-	want := map[string][3]bool{ // less, equal, greater
+	want := map[string][3]bool{ // the result of the relation for less, equal and greater
 		"eq": {false, true, false}, "ne": {true, false, true}, "lt": {true, false, false},
 		"le": {true, true, false}, "gt": {false, false, true}, "ge": {false, true, true},
 	}
@@ -548,7 +550,7 @@ func integerComparison(relation string, isSigned bool, n, d, a, b int) func(t *t
 	}
 	return func(t *thread) {
 		x, y := cut(t.r[a], n), cut(t.r[b], n)
-		if isSigned { // in the order of unsigned numbers
+		if isSigned { // flipping the sign bits maps the order of signed numbers to that of unsigned numbers
 			x, y = uint64(signed(x, n))^1<<63, uint64(signed(y, n))^1<<63
 		}
 		i := 1
@@ -561,7 +563,8 @@ func integerComparison(relation string, isSigned bool, n, d, a, b int) func(t *t
 	}
 }
 
-// integral returns an operation on integers; the result is cut to the type.
+// integral returns the function of an instruction on integers; the caller truncates the result to
+// the type.
 func integral(parts []string, isSigned bool, n int) func(a, b, c uint64) uint64 {
 	s := func(r uint64) int64 { return signed(r, n) }
 	u := func(r uint64) uint64 { return cut(r, n) }
@@ -636,7 +639,7 @@ func integral(parts []string, isSigned bool, n int) func(a, b, c uint64) uint64 
 	panic("unknown instruction " + strings.Join(parts, "."))
 }
 
-// carrying returns an operation on 32 bits that reads or writes the carry.
+// carrying returns the function of a 32-bit instruction that reads or writes the carry flag.
 func carrying(parts []string, d, a, b, c int) func(t *thread) {
 	if parts[len(parts)-1] != "u32" {
 		panic("unknown instruction " + strings.Join(parts, "."))
@@ -655,8 +658,8 @@ func carrying(parts []string, d, a, b, c int) func(t *thread) {
 		case "add", "addc":
 			v = x + y + in
 		case "sub", "subc":
-			v = x - y - in // the borrow is in bit 32
-		default: // mad, madc
+			v = x - y - in // bit 32 holds the borrow
+		default: // mad and madc
 			product := x * y
 			if parts[1] == "hi" {
 				product >>= 32
@@ -670,7 +673,8 @@ func carrying(parts []string, d, a, b, c int) func(t *thread) {
 	}
 }
 
-// move copies registers, parts of one, and what the special registers hold.
+// move returns the function of a mov: from a register, from or to the two halves of a register, or
+// from a special register.
 func (f *function) move(x []string) func(t *thread) {
 	if strings.HasPrefix(x[0], "{") || strings.HasPrefix(x[1], "{") {
 		if strings.HasPrefix(x[0], "{") {
@@ -755,7 +759,8 @@ func (f *function) transfer(parts, x []string) func(t *thread) {
 	}
 }
 
-// atomicMax is the only atomic operation. It is no race with others of its kind.
+// atomicMax returns the function of the only atomic instruction that the interpreter knows. Two
+// atomic accesses are not a race, so that none is recorded.
 func (f *function) atomicMax(parts, x []string) func(t *thread) {
 	if strings.Join(parts, ".") != "atom.global.max.u64" {
 		panic("unknown instruction " + strings.Join(parts, "."))
@@ -768,8 +773,8 @@ func (f *function) atomicMax(parts, x []string) func(t *thread) {
 	}
 }
 
-// convert returns a conversion: parts are cvt, modes, the type of the result and that of
-// the operand.
+// convert returns the function of a conversion. The parts are cvt, the modes, the type of the
+// result and the type of the operand.
 func (f *function) convert(parts, x []string) func(t *thread) {
 	d, a := f.register(x[0]), f.register(x[1])
 	to, from := parts[len(parts)-2], parts[len(parts)-1]
@@ -783,7 +788,7 @@ func (f *function) convert(parts, x []string) func(t *thread) {
 		switch {
 		case to[0] != 'f':
 			return func(t *thread) { t.r[d] = cut(value(t.r[a]), n) }
-		case modes != "rn" || m > 32: // exact in float64
+		case modes != "rn" || m > 32: // the result is exact in float64
 			panic("unknown conversion " + strings.Join(parts, "."))
 		case n == 32:
 			return func(t *thread) { t.r[d] = ofSingle(float64(int64(value(t.r[a])))) }
@@ -830,17 +835,17 @@ func (f *function) convert(parts, x []string) func(t *thread) {
 	panic("unknown conversion " + strings.Join(parts, "."))
 }
 
-// halfOf rounds a number to FP16, ties to even.
+// halfOf converts a number to FP16, ties to even.
 func halfOf(v float64) uint16 {
 	sign := uint16(math.Float64bits(v) >> 48 & 0x8000)
 	size := math.Abs(v)
 	switch {
 	case v != v:
 		return 0x7fff
-	case size >= 65520: // half of the way to the next number
+	case size >= 65520: // halfway between the largest finite number, 65504, and the next multiple of 32
 		return sign | 0x7c00
 	}
-	e := -14 // numbers are 2 to the e − 10 apart
+	e := -14 // adjacent numbers of FP16 differ by 2 to the e − 10
 	if size >= 0x1p-14 {
 		e = math.Ilogb(size)
 	}

@@ -1,5 +1,5 @@
-// cuBLAS in plain loops, column-major, queued in the stream of the handle. The
-// factors α and β are read at once.
+// A simulated cuBLAS in plain loops on column-major matrices. Calls are queued in the stream of the
+// handle; the factors α and β are read before a call returns.
 
 #include <cmath>
 #include <cstddef>
@@ -20,7 +20,7 @@ struct Handle {
 };
 const int notInitialised = 1, invalidValue = 7, notSupported = 15;
 
-// tf32 rounds to 10 bits behind the first, as the tensor cores do, to nearest.
+// tf32 rounds a float to TF32, which has 10 fraction bits, to nearest, ties to even.
 float tf32(float v)
 {
 	uint32_t b;
@@ -62,7 +62,7 @@ template <class T> int gemm(Handle *h, int tA, int tB, int m, int n, int k, cons
 	return 0;
 }
 
-// single is the value of a number in FP16.
+// single converts a number from FP16.
 float single(uint16_t h)
 {
 	int e = h >> 10 & 31, m = h & 1023;
@@ -93,8 +93,8 @@ template <class T> int gemv(Handle *h, int t, int m, int n, const T *alphaAt, co
 	return 0;
 }
 
-// The rest may be as rough on a real device. Mercer wants it only of gemm: here it
-// is an error that the mode is still on.
+// A real cuBLAS could use TF32 in the following functions too. Mercer must turn TF32 on for gemm
+// only, so that these functions refuse to run while it is on.
 
 template <class T> int syrk(Handle *h, int fill, int t, int n, int k, const T *alphaAt, const T *A, int lda, const T *betaAt, T *C, int ldc)
 {
@@ -179,7 +179,7 @@ template <class T> int trsm(Handle *h, int side, int fill, int t, int diag, int 
 		return invalidValue;
 	T alpha = *alphaAt;
 	std::function<void()> work = [=] {
-		// Of the right side: transposed, op(A)ᵀ on the left.
+		// X op(A) = B is solved as op(A)ᵀ Xᵀ = Bᵀ.
 		bool transposed = (t != 0) != (side != 0), lower = (fill == 0) != transposed;
 		auto a = [&](size_t i, size_t j) { return transposed ? A[j + i * size_t(lda)] : A[i + j * size_t(lda)]; };
 		auto b = [&](size_t i, size_t j) -> T & { return side ? B[j + i * size_t(ldb)] : B[i + j * size_t(ldb)]; };
@@ -233,7 +233,7 @@ EXPORT int cublasSetMathMode(Handle *h, int mode)
 
 EXPORT int cublasSetAtomicsMode(Handle *, int) { return 0; }
 
-// gemmEx is for factors in FP16 and sums in float32.
+// cublasGemmEx supports only factors in FP16 with a result in float32.
 EXPORT int cublasGemmEx(Handle *h, int tA, int tB, int m, int n, int k, const float *alphaAt, const uint16_t *A, int typeA, int lda, const uint16_t *B, int typeB, int ldb, const float *betaAt, float *C, int typeC, int ldc, int compute, int algorithm)
 {
 	const int half = 2, float32 = 0, inFloat32 = 68;

@@ -1,6 +1,6 @@
-// CUDA C++ for the processor: the device functions are compiled as they are. The
-// threads of a block are fibers that take turns at __syncthreads; blocks run one
-// after the other, so that shared memory is static memory.
+// Definitions with which the device functions, written in CUDA C++, compile unchanged for the
+// processor. The threads of a block are fibers that switch at __syncthreads; blocks run one after
+// the other, so that shared memory is static memory.
 #pragma once
 
 #include <algorithm>
@@ -31,16 +31,16 @@ extern Dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 extern "C" void __syncthreads();
 
-// Threads take turns, so that nothing comes between.
+// Only one thread runs at a time, so that a plain update is atomic.
 inline void atomicMax(unsigned long long *at, unsigned long long v) { *at = std::max(*at, v); }
 
 namespace sim {
 
-// launch runs body for every thread of every block; without barriers, one thread
-// after the other.
+// launch runs body for every thread of every block. If barriers is false, it runs the threads
+// without fibers, one after the other.
 void launch(Dim3 grid, Dim3 block, bool barriers, const std::function<void()> &body);
 
-// half is a float in FP16, rounded to nearest, ties to even.
+// half converts a float to FP16, ties to even.
 inline uint16_t half(float x)
 {
 	uint16_t sign = std::signbit(x) ? 0x8000 : 0;
@@ -49,17 +49,17 @@ inline uint16_t half(float x)
 	double size = std::fabs(x);
 	if (size >= 65520) // half of the way to what would be the next number
 		return sign | 0x7c00;
-	// Numbers are 2 to the e−10 apart, the smallest of them 2 to the −24.
+	// Adjacent numbers differ by 2 to the e−10, and by at least 2 to the −24.
 	int e = size == 0 ? -14 : std::max(std::ilogb(size), -14);
 	int steps = int(std::nearbyint(std::ldexp(size, 10 - e)));
 	return sign + ((e + 14) << 10) + steps;
 }
 
-// A kernel reads its arguments from the packed buffer, at once, and returns what runs
-// it in every thread; nothing when they are not of the size that its parameters have.
+// A Kernel copies its arguments out of the packed buffer and returns a function that runs the
+// device function in every thread, or nullptr if the buffer's size is not that of the parameters.
 using Kernel = std::function<std::function<void()>(Dim3 grid, Dim3 block, const unsigned char *args, size_t size)>;
 
-// find returns a device function by its name, or nullptr.
+// find returns the device function with a name, or nullptr.
 const Kernel *find(const std::string &name);
 void add(const std::string &name, Kernel kernel);
 
@@ -76,7 +76,7 @@ template <class... A> Kernel kernel(bool barriers, void (*f)(A...))
 {
 	return [barriers, f](Dim3 grid, Dim3 block, const unsigned char *args, size_t size) -> std::function<void()> {
 		size_t at = 0;
-		// Braces: from left to right.
+		// A list in braces is evaluated from left to right.
 		std::tuple<std::decay_t<A>...> values{argument<std::decay_t<A>>(args, at)...};
 		if (at != size)
 			return nullptr;

@@ -1,13 +1,12 @@
-// A driver API without a GPU: device memory is memory of the process with a page
-// behind each allocation that may not be touched, and what a real driver refuses is
-// refused here.
+// A simulated driver API without a GPU. Device memory is memory of the process, with a guard page
+// behind each allocation that must not be accessed. A call that a real driver refuses is refused
+// here.
 //
-// Streams are as late as a real driver's may be: what is queued in one is done, on
-// the thread that waits, when somebody waits for it, for an event behind it or for a
-// stream that waits for that. A host buffer that is changed too early, or an event
-// that is not waited for, spoils results here too. Every second stream of
-// a context is the opposite, as early as it may be: it overtakes what it does not wait
-// for.
+// The first, third, … stream of a context is late: its work runs only when the host waits for the
+// stream, for an event recorded behind the work, or for another stream that waits for such an
+// event. A host buffer that is changed too early, or an event that nobody waits for, therefore
+// changes results here too. The other streams are early: their work runs as soon as it is queued,
+// before all work of other streams for which it does not wait.
 
 #include "cuda_cpu.h"
 
@@ -50,22 +49,22 @@ struct Stream;
 struct Allocation {
 	void *base;
 	size_t mapped, bytes;
-	std::map<Stream *, uint64_t> copies; // the last in each stream that needs it
+	std::map<Stream *, uint64_t> copies; // position of the last copy that uses the memory, by stream
 };
 
-// Gpu is a device with its primary context, whose address is the handle. What was
-// made in one context is unknown in another.
+// Gpu is a device with its primary context; the context's handle is the address of the Gpu. An
+// object made in one context is invalid in another.
 struct Gpu {
 	int retained;
 	size_t used;
 	std::map<uintptr_t, Allocation> device;
 	std::set<void *> streams, events;
-	unsigned made; // streams
-	std::map<void *, std::set<std::string>> modules; // and the functions of each
+	unsigned made; // number of streams made so far
+	std::map<void *, std::set<std::string>> modules; // the modules, with the names of the functions in each
 	std::map<void *, const sim::Kernel *> functions;
 };
 
-// Stream is the work of a stream, whose handle is its address.
+// Stream holds the work of a stream. The stream's handle is the address of the Stream.
 struct Stream {
 	std::recursive_mutex running;
 	std::mutex mu;
@@ -73,7 +72,7 @@ struct Stream {
 	uint64_t queued = 0, done = 0;
 	bool early = false;
 
-	// add queues a piece of work and returns its place.
+	// add queues a piece of work and returns its position.
 	uint64_t add(std::function<void()> f)
 	{
 		uint64_t place;
@@ -87,7 +86,7 @@ struct Stream {
 		return place;
 	}
 
-	// reach does the first n pieces of work.
+	// reach runs the work up to position n.
 	void reach(uint64_t n)
 	{
 		std::lock_guard<std::recursive_mutex> one(running);
@@ -108,7 +107,7 @@ struct Stream {
 
 	void drain() { reach(UINT64_MAX); }
 
-	// reached tells whether the first n pieces of work have been done.
+	// reached reports whether the work up to position n has run.
 	bool reached(uint64_t n)
 	{
 		std::lock_guard<std::mutex> lock(mu);
@@ -116,15 +115,15 @@ struct Stream {
 	}
 };
 
-// Event is the place in a stream where it was recorded last. Streams are never
-// deleted, so that events outlive them.
+// Event holds the stream and the position at which the event was recorded last. Streams are never
+// deleted, because events may outlive them.
 struct Event {
 	Stream *stream = nullptr;
 	uint64_t place = 0;
 };
 const int count = 2;
 Gpu gpus[count];
-std::map<uintptr_t, Allocation> host; // page-locked for all
+std::map<uintptr_t, Allocation> host; // page-locked in every context
 thread_local Gpu *context;
 std::mutex running; // device functions of all devices share the fibers
 
@@ -142,7 +141,7 @@ size_t limit()
 	if (!context || !context->retained)  \
 		return INVALID_CONTEXT;
 
-// streams are those of a context.
+// streams returns the streams of a context.
 std::vector<Stream *> streams(Gpu *g)
 {
 	std::lock_guard<std::mutex> lock(mu);
@@ -170,8 +169,8 @@ bool map(size_t bytes, Allocation &a)
 	return true;
 }
 
-// start is where the user's memory begins: its end is at the guard page, but for
-// the alignment of a double.
+// start returns the first address of the allocated memory, which ends at the guard page after
+// rounding its size up to a multiple of 8 bytes.
 uintptr_t start(const Allocation &a)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -199,7 +198,7 @@ void sim::add(const std::string &name, Kernel kernel) { registry()[name] = std::
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-// For the simulated cuBLAS and cuSOLVER.
+// The simulated cuBLAS and cuSOLVER call the next functions.
 EXPORT void *mercer_sim_context() { return context && context->retained ? context : nullptr; }
 EXPORT void mercer_sim_queue(void *stream, std::function<void()> *work) { static_cast<Stream *>(stream)->add(*work); }
 
@@ -274,7 +273,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *v, int attribute, int)
 	case 13: // clock in kHz: so low that steps are short
 		*v = 10000;
 		break;
-	case 36: // of the memory, in kHz, and its width in bits
+	case 36: // memory clock in kHz; the next attribute is the width of the memory bus in bits
 		*v = 100000;
 		break;
 	case 37:
@@ -311,7 +310,7 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(int d)
 	std::lock_guard<std::mutex> lock(mu);
 	if (d < 0 || d >= count || gpus[d].retained == 0)
 		return INVALID_CONTEXT;
-	gpus[d].retained--; // what is queued is never done
+	gpus[d].retained--; // queued work never runs after this
 	return SUCCESS;
 }
 
@@ -353,7 +352,7 @@ EXPORT CUresult cuMemAlloc_v2(uintptr_t *p, size_t bytes)
 	Allocation a;
 	if (bytes > limit() - context->used || !map(bytes, a))
 		return OUT_OF_MEMORY;
-	// What a kernel has not written must not look like zeros.
+	// Fill the memory with NaN, so that elements which no device function writes are not 0.
 	memset(reinterpret_cast<void *>(start(a)), 0xff, bytes);
 	context->used += bytes;
 	*p = start(a);
@@ -364,7 +363,7 @@ EXPORT CUresult cuMemAlloc_v2(uintptr_t *p, size_t bytes)
 EXPORT CUresult cuMemFree_v2(uintptr_t p)
 {
 	NEED_CONTEXT
-	drain(context); // as a real driver does
+	drain(context); // a real driver waits for the queued work here
 	std::lock_guard<std::mutex> lock(mu);
 	auto it = context->device.find(p);
 	if (it == context->device.end())
@@ -396,7 +395,7 @@ EXPORT CUresult cuMemFreeHost(void *p)
 		return INVALID_VALUE;
 	for (auto [stream, place] : it->second.copies)
 		if (!stream->reached(place))
-			return INVALID_VALUE; // a copy needs it
+			return INVALID_VALUE; // a queued copy still uses the memory
 	munmap(it->second.base, it->second.mapped);
 	host.erase(it);
 	return SUCCESS;
@@ -483,7 +482,7 @@ EXPORT CUresult cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t n, voi
 	return SUCCESS;
 }
 
-// The next three are for programs that use the driver beside Mercer.
+// The next three functions are for programs that use the driver besides Mercer.
 
 EXPORT CUresult cuCtxGetDevice(int *d)
 {
@@ -525,7 +524,7 @@ EXPORT CUresult cuMemsetD8Async(uintptr_t p, unsigned char v, size_t n, void *st
 	return SUCCESS;
 }
 
-// handle is the address of something new.
+// handle allocates a T, adds its address to set and returns the address as a new handle.
 template <class T> void *handle(std::set<void *> &set)
 {
 	std::lock_guard<std::mutex> lock(mu);
@@ -583,7 +582,8 @@ EXPORT CUresult cuModuleGetFunction(void **f, void *m, const char *name)
 	if (it == context->modules.end())
 		return INVALID_HANDLE;
 	const sim::Kernel *k = sim::find(name);
-	// What is compiled here must be in what a GPU would be given, too.
+	// A function must be both in the code compiled for the processor and in the PTX or code that a
+	// GPU would be given.
 	if (!k || !it->second.count(name))
 		return NOT_FOUND;
 	*f = const_cast<sim::Kernel *>(k);
@@ -674,7 +674,7 @@ EXPORT CUresult cuEventDestroy_v2(void *e)
 	return SUCCESS;
 }
 
-// recorded is what has to be done for an event to have happened.
+// recorded sets at to the position of an event, or returns INVALID_HANDLE for an unknown event.
 static CUresult recorded(void *e, Event &at)
 {
 	std::lock_guard<std::mutex> lock(mu);

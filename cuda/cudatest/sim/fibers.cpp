@@ -1,7 +1,7 @@
-// The threads of a block as fibers. From one barrier to the next they run one after the
-// other, in every second launch the last one first: what one writes and another reads
-// without a barrier between them is seen too early in one order or too late in the
-// other. All threads of a block must come to as many barriers.
+// The threads of a block run as fibers. Between two barriers they run one after the other, in
+// ascending order in one launch and in descending order in the next. So if a barrier is missing
+// between a write by one thread and a read by another, the read comes before the write in one of
+// these launches. All threads of a block must reach the same number of barriers.
 
 #include "cuda_cpu.h"
 
@@ -16,7 +16,7 @@ namespace {
 constexpr size_t stackBytes = 64 << 10;
 
 #if defined(__x86_64__)
-// swap saves the registers that a call keeps, and goes on with another stack.
+// sim_swap saves the callee-saved registers and continues on another stack.
 extern "C" void sim_swap(void **from, void *to);
 asm(R"(
 .text
@@ -108,8 +108,8 @@ void enter()
 
 extern "C" void __syncthreads() { yield(fibers[current]); }
 
-// diverged ends the process: on a GPU the block would hang, or go on with what is not
-// there yet.
+// diverged ends the process because the threads of a block have reached different numbers of
+// barriers. On a GPU the block would hang, or would read values that have not been written.
 static void diverged(const char *what)
 {
 	fprintf(stderr, "cudatest: block (%u, %u, %u): %s\n", blockIdx.x, blockIdx.y, blockIdx.z, what);

@@ -1,4 +1,4 @@
-// The device functions, compiled for the processor.
+// This file compiles the device functions for the processor.
 
 #include "cuda_cpu.h"
 

@@ -1,4 +1,5 @@
-// cuSOLVER's Cholesky in plain loops, column-major, queued in the stream of the handle.
+// A simulated cuSOLVER: the Cholesky factorization in plain loops on a column-major matrix, queued
+// in the stream of the handle.
 
 #include <cmath>
 #include <cstddef>
@@ -16,10 +17,9 @@ struct Handle {
 	void *context, *stream;
 };
 
-// potrf does what the library does with a matrix that is not positive definite: it
-// returns the number of the first pivot that is ≤ 0, takes that one's root, which is NaN,
-// and goes on. It sees nothing in NaN, whose comparisons are false, or in Inf, which has
-// a root (pytorch/pytorch#64818 and #121009).
+// potrf treats a matrix that is not positive definite as cuSOLVER does: it returns the number, from
+// 1, of the first pivot ≤ 0, stores NaN as its square root, and continues. It does not detect NaN,
+// whose comparisons are false, or Inf, which has a square root (pytorch/pytorch#64818 and #121009).
 template <class T> int potrf(int fill, int64_t n, T *A, int64_t lda)
 {
 	auto a = [&](int64_t i, int64_t j) -> T & { return fill ? A[j + i * lda] : A[i + j * lda]; };
@@ -41,7 +41,7 @@ template <class T> int potrf(int fill, int64_t n, T *A, int64_t lda)
 	return info;
 }
 
-// workspace is larger for the upper triangle.
+// workspace returns the size of the workspace in bytes, which is larger for the upper triangle.
 size_t workspace(int fill) { return fill ? 4096 : 1024; }
 
 } // namespace

@@ -1,5 +1,5 @@
-// Simulate builds the simulated CUDA libraries in the folder given as its argument, for
-// MERCER_CUDA_LIBDIR.
+// Simulate builds the simulated CUDA libraries in the folder given as its argument, which can then
+// be the value of MERCER_CUDA_LIBDIR.
 package main
 
 import (

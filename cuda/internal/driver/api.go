@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// Handles of the driver. A DevicePtr is an address in the memory of a device and is not
-// valid on the processor.
+// The types of handles of the driver. A DevicePtr is an address in the memory of a device; the
+// processor must not dereference it.
 type (
 	Device    int32
 	DevicePtr uint64
@@ -23,19 +23,19 @@ type (
 // calls and make a call fail.
 type API struct {
 	Call func(s *Symbol, args ...uintptr) int32
-	Path string // of the library
+	Path string // path of the library
 
 	symbols []Symbol
 }
 
-// cell returns memory for the output of a C function. It is on the heap, which does not
-// move; a variable on the stack may move while arguments are prepared.
+// cell returns memory for the output of a C function. It is on the heap, because a variable on the
+// stack may move while arguments are prepared.
 //
 //go:noinline
 func cell() *[2]uint64 { return new([2]uint64) }
 
-// buffer does the same for bytes: an array whose length the compiler knows may be on the
-// stack, even an array made by append.
+// buffer returns n bytes on the heap. It is not inlined: the compiler may place an array of known
+// length on the stack, even one made by append.
 //
 //go:noinline
 func buffer(n int) []byte { return make([]byte, n) }
@@ -49,7 +49,7 @@ func cString[S ~string | ~[]byte](text S) []byte {
 
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// do calls a function and makes an *Error of a result that is not 0.
+// do calls a function and returns an *Error if its result is not 0.
 func (a *API) do(op int, args ...uintptr) error {
 	s := &a.symbols[op]
 	if r := a.Call(s, args...); r != 0 {
@@ -137,8 +137,8 @@ func (a *API) Attribute(d Device, attribute Attribute) (int, error) {
 	return int(int32(out[0])), err
 }
 
-// RetainPrimary returns the context that all users of the device in this process share;
-// ReleasePrimary releases it.
+// RetainPrimary returns the primary context of a device, which all users of the device in this
+// process share. ReleasePrimary releases it.
 func (a *API) RetainPrimary(d Device) (Context, error) {
 	out := cell()
 	err := a.do(cuDevicePrimaryCtxRetain, address(&out[0]), uintptr(uint32(d)))
@@ -202,10 +202,10 @@ type Place struct {
 //go:noinline
 func words() *[16]uint64 { return new([16]uint64) }
 
-// mostPitch is the largest pitch that the driver accepts.
+// mostPitch is the largest pitch, in bytes, that the driver accepts.
 const mostPitch = 1<<31 - 1
 
-// Copy queues a copy in a stream. Rows without gaps are copied as one row: the driver
+// Copy queues a copy in a stream. Rows without gaps are copied as one long row, because the driver
 // copies short rows, such as points of three features, at a small fraction of the rate.
 func (a *API) Copy(c Copy2D, s Stream) error {
 	if c.Height == 1 || c.Src.Pitch == c.Width && c.Dst.Pitch == c.Width {
@@ -223,7 +223,7 @@ func (a *API) Copy(c Copy2D, s Stream) error {
 	return nil
 }
 
-// address returns the start address of a place: page-locked memory and device memory share one
+// address returns the start address of a place. Page-locked memory and device memory share one
 // address space.
 func (p Place) address() uintptr {
 	if p.Host != nil {
@@ -242,7 +242,7 @@ func (p Place) row(i, width int) Place {
 
 func (a *API) copy(c Copy2D, s Stream) error {
 	const host, device = 1, 2
-	m := words() // a CUDA_MEMCPY2D
+	m := words() // the fields of a CUDA_MEMCPY2D
 	fill := func(p Place, at int) {
 		if p.Host != nil {
 			m[at+2], m[at+3] = host, uint64(address(unsafe.SliceData(p.Host)))
@@ -259,13 +259,13 @@ func (a *API) copy(c Copy2D, s Stream) error {
 	return err
 }
 
-// Clear queues zeros.
+// Clear queues an operation that sets bytes to 0.
 func (a *API) Clear(p DevicePtr, bytes int64, s Stream) error {
 	return a.do(cuMemsetD8Async, uintptr(p), 0, uintptr(bytes), uintptr(s))
 }
 
-// Load loads the code of the current context's device, or PTX, which it compiles for it. If
-// that fails the error contains the compiler's message.
+// Load loads code for the GPU of the current context, or PTX, which the driver compiles for that
+// GPU. If loading fails, the error contains the driver's message.
 func (a *API) Load(image []byte) (Module, error) {
 	const errorLog, errorLogSize = 5, 6
 	text, log := cString(image), buffer(8192)
@@ -324,10 +324,10 @@ func (a *API) NewEvent(timed bool) (Event, error) {
 
 func (a *API) DestroyEvent(e Event) error { return a.do(cuEventDestroy, uintptr(e)) }
 
-// Record queues e: it occurs when the stream reaches it.
+// Record queues the event e, which occurs when the stream reaches it.
 func (a *API) Record(e Event, s Stream) error { return a.do(cuEventRecord, uintptr(e), uintptr(s)) }
 
-// WaitEvent waits until e has occurred; WaitInStream makes the stream wait.
+// WaitEvent waits until e has occurred; WaitInStream makes a stream wait for e.
 func (a *API) WaitEvent(e Event) error { return a.do(cuEventSynchronize, uintptr(e)) }
 
 func (a *API) WaitInStream(s Stream, e Event) error {

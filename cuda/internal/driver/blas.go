@@ -5,12 +5,12 @@ import (
 	"unsafe"
 )
 
-// Blas is cuBLAS with a handle: all calls queue in the stream that SetStream selects.
+// Blas holds cuBLAS and a handle. All calls are queued in the stream that SetStream selects.
 // Matrices are in column-major order.
 type Blas struct {
 	Call   func(s *Symbol, args ...uintptr) int32
 	Path   string
-	Failed Failed // nil: a failed call is not repeated
+	Failed Failed // called after a failed call; if it is nil, the call is not repeated
 
 	symbols []Symbol
 	handle  uintptr
@@ -51,7 +51,8 @@ func (b *Blas) Version() (int, error) {
 
 func (b *Blas) SetStream(s Stream) error { return b.do(cublasSetStream, b.handle, uintptr(s)) }
 
-// SetTF32 lets float32 products round their factors to 10 bits.
+// SetTF32 sets whether float32 products may round their factors to TF32, which has 10 fraction
+// bits.
 func (b *Blas) SetTF32(on bool) error {
 	const standard, tf32 = 0, 3
 	mode := uintptr(standard)
@@ -67,7 +68,7 @@ func (b *Blas) Deterministic() error {
 	return b.do(cublasSetAtomicsMode, b.handle, notAllowed)
 }
 
-// The options of cuBLAS.
+// The options of cuBLAS functions.
 type (
 	Op   uintptr
 	Fill uintptr
@@ -104,7 +105,7 @@ func scalar[E Float](b *Blas, i int, v E) uintptr {
 
 func size(n int) uintptr { return uintptr(uint32(int32(n))) }
 
-// Gemm is C ← α op(A) op(B) + β C, C m × n.
+// Gemm computes C ← α op(A) op(B) + β C, C m × n.
 func Gemm[E Float](b *Blas, tA, tB Op, m, n, k int, alpha E, A DevicePtr, lda int, B DevicePtr, ldb int, beta E, C DevicePtr, ldc int) error {
 	err := b.do(pick[E](cublasSgemm, cublasDgemm), b.handle, uintptr(tA), uintptr(tB), size(m), size(n), size(k),
 		scalar(b, 0, alpha), uintptr(A), size(lda), uintptr(B), size(ldb), scalar(b, 1, beta), uintptr(C), size(ldc))
@@ -122,7 +123,7 @@ func GemmHalf(b *Blas, tA, tB Op, m, n, k int, alpha float32, A DevicePtr, lda i
 	return err
 }
 
-// Gemv is y ← α op(A) x + β y, A m × n; the elements of x and y are incx and incy
+// Gemv computes y ← α op(A) x + β y, A m × n; consecutive elements of x and y are incx and incy
 // apart.
 func Gemv[E Float](b *Blas, t Op, m, n int, alpha E, A DevicePtr, lda int, x DevicePtr, incx int, beta E, y DevicePtr, incy int) error {
 	err := b.do(pick[E](cublasSgemv, cublasDgemv), b.handle, uintptr(t), size(m), size(n),
@@ -131,7 +132,7 @@ func Gemv[E Float](b *Blas, t Op, m, n int, alpha E, A DevicePtr, lda int, x Dev
 	return err
 }
 
-// Syrk is C ← α op(A) op(A)ᵀ + β C on a triangle of C, n × n.
+// Syrk computes C ← α op(A) op(A)ᵀ + β C on a triangle of C, n × n.
 func Syrk[E Float](b *Blas, fill Fill, t Op, n, k int, alpha E, A DevicePtr, lda int, beta E, C DevicePtr, ldc int) error {
 	err := b.do(pick[E](cublasSsyrk, cublasDsyrk), b.handle, uintptr(fill), uintptr(t), size(n), size(k),
 		scalar(b, 0, alpha), uintptr(A), size(lda), scalar(b, 1, beta), uintptr(C), size(ldc))
@@ -139,7 +140,7 @@ func Syrk[E Float](b *Blas, fill Fill, t Op, n, k int, alpha E, A DevicePtr, lda
 	return err
 }
 
-// Symm is C ← α A B + β C or α B A + β C with A symmetric, C m × n.
+// Symm computes C ← α A B + β C or α B A + β C with A symmetric, C m × n.
 func Symm[E Float](b *Blas, side Side, fill Fill, m, n int, alpha E, A DevicePtr, lda int, B DevicePtr, ldb int, beta E, C DevicePtr, ldc int) error {
 	err := b.do(pick[E](cublasSsymm, cublasDsymm), b.handle, uintptr(side), uintptr(fill), size(m), size(n),
 		scalar(b, 0, alpha), uintptr(A), size(lda), uintptr(B), size(ldb), scalar(b, 1, beta), uintptr(C), size(ldc))
@@ -147,12 +148,12 @@ func Symm[E Float](b *Blas, side Side, fill Fill, m, n int, alpha E, A DevicePtr
 	return err
 }
 
-// Trsv is x ← op(A)⁻¹ x with A triangular, n × n; the elements of x are incx apart.
+// Trsv computes x ← op(A)⁻¹ x with A triangular, n × n; consecutive elements of x are incx apart.
 func Trsv[E Float](b *Blas, fill Fill, t Op, n int, A DevicePtr, lda int, x DevicePtr, incx int) error {
 	return b.do(pick[E](cublasStrsv, cublasDtrsv), b.handle, uintptr(fill), uintptr(t), nonUnit, size(n), uintptr(A), size(lda), uintptr(x), size(incx))
 }
 
-// Trsm is B ← α op(A)⁻¹ B or α B op(A)⁻¹ with A triangular, B m × n.
+// Trsm computes B ← α op(A)⁻¹ B or α B op(A)⁻¹ with A triangular, B m × n.
 func Trsm[E Float](b *Blas, side Side, fill Fill, t Op, m, n int, alpha E, A DevicePtr, lda int, B DevicePtr, ldb int) error {
 	err := b.do(pick[E](cublasStrsm, cublasDtrsm), b.handle, uintptr(side), uintptr(fill), uintptr(t), nonUnit, size(m), size(n),
 		scalar(b, 0, alpha), uintptr(A), size(lda), uintptr(B), size(ldb))

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// TestBuffersDoNotMove: memory that the driver reads and writes does not move when the
-// stack of the calling goroutine grows, and so moves, before the call. The depth at which
-// it grows depends on the frames of the callers, so every depth is tried.
+// TestBuffersDoNotMove checks that memory which the driver reads and writes does not move when the
+// stack of the calling goroutine grows, and so moves, before the call. The depth of calls at which
+// the stack grows depends on the frames of the callers, so the test tries every depth.
 func TestBuffersDoNotMove(t *testing.T) {
 	const device, function, image = "NVIDIA H200", "gram_mul_sqdist_f64", ".version 7.8"
 	const errorLog = "ptxas error"

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// TestCopyRows: rows without a gap are copied at once, whatever their number; rows with a
-// gap are one two-dimensional copy, or, if the pitch exceeds the driver's limit, one copy
-// per row. Exactly the bytes of the rows are copied.
+// TestCopyRows checks that rows without a gap are copied at once, whatever their number, and that
+// rows with a gap are one two-dimensional copy or, if the pitch exceeds the driver's limit, one
+// copy per row. Exactly the bytes of the rows must be copied.
 func TestCopyRows(t *testing.T) {
 	const width, from, to = 80, 1 << 20, 1 << 50
 	for _, c := range []struct {

@@ -6,9 +6,9 @@ import (
 	"runtime"
 )
 
-// Args are the arguments of a device function, packed as C aligns them. One object can be
-// reused for many launches: the driver copies the arguments before Launch returns. It must
-// come from NewArgs, since the driver is given addresses inside of it.
+// Args holds the arguments of a device function, packed as C aligns them. One object can be reused
+// for many launches: the driver copies the arguments before Launch returns. It must be made by
+// NewArgs, because the driver gets addresses inside of it.
 type Args struct {
 	buf   [4096]byte
 	size  uintptr
@@ -25,13 +25,13 @@ func NewArgs() *Args {
 	return a
 }
 
-// Reset makes the list empty.
+// Reset removes all arguments.
 func (a *Args) Reset() *Args {
 	a.size = 0
 	return a
 }
 
-// room returns the memory of the next argument, of n bytes, a power of two.
+// room returns the memory of the next argument, whose size is n bytes, a power of two.
 func (a *Args) room(n uintptr) []byte {
 	a.size = (a.size + n - 1) &^ (n - 1)
 	b := a.buf[a.size : a.size+n]
@@ -39,7 +39,7 @@ func (a *Args) room(n uintptr) []byte {
 	return b
 }
 
-// The arguments: pointer, int, long long, float, double.
+// The next methods add an argument: pointer, int, long long, float or double.
 
 func (a *Args) Ptr(p DevicePtr) *Args {
 	binary.LittleEndian.PutUint64(a.room(8), uint64(p))
@@ -73,7 +73,7 @@ func (a *Args) Bytes(b []byte) *Args {
 	return a
 }
 
-// Grid gives the number of blocks, and of threads per block, that run a function.
+// Grid gives the numbers of blocks and of threads per block with which a function runs.
 type Grid struct {
 	Blocks  [3]int
 	Threads [3]int

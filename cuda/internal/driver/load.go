@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// EnvLibraries is the environment variable that names a folder with the libraries, which is
-// searched before any other.
+// EnvLibraries is the environment variable that names a folder that is searched for the libraries
+// before any other folder.
 const EnvLibraries = "MERCER_CUDA_LIBDIR"
 
 // loader opens shared libraries; tests replace it.
@@ -23,13 +23,13 @@ type loader struct {
 	env    func(string) string
 	exists func(path string) bool
 	which  func(program string) (path string, err error)
-	mapped func(file string) (path string) // returns the path of a library that was opened by its name, or "" if unknown
+	mapped func(file string) (path string) // path of a library that was opened by its file name, or "" if unknown
 }
 
 var system = loader{open: openLibrary, symbol: findSymbol, call: callC, env: os.Getenv, exists: exists, which: exec.LookPath, mapped: mapped}
 
-// mapped returns the path where the system's loader found a library. Symbolic links are
-// resolved, so that the file has the library's name and a version.
+// mapped returns the path where the system's loader found a library, with symbolic links resolved,
+// so that the file name includes the version.
 func mapped(file string) string {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
@@ -50,7 +50,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Open opens the driver's library.
+// Open opens the driver's library and looks up its functions.
 func Open() (*API, error) {
 	if errSystem != nil {
 		return nil, errSystem
@@ -71,16 +71,16 @@ func (l loader) driver() (*API, error) {
 	return &API{Call: l.caller(), Path: path, symbols: symbols}, nil
 }
 
-// caller calls symbols, whose results are 32 bits.
+// caller returns a function that calls symbols and returns their 32-bit results.
 func (l loader) caller() func(s *Symbol, args ...uintptr) int32 {
 	return func(s *Symbol, args ...uintptr) int32 { return int32(l.call(s.addr, args...)) }
 }
 
-// first opens a file in the first of the places that has it; the place "" is the system's
-// loader. The folder of MERCER_CUDA_LIBDIR comes first. Only if that fails does it first
-// open the files that the library needs, preferring files in the same folder: normally a
-// library finds its own dependencies, and a dependency opened by name could belong to
-// another release. The error lists every path that was tried.
+// first opens a file in the first of the places where this succeeds; the place "" is the system's
+// loader, and the folder of MERCER_CUDA_LIBDIR is tried before all places. Normally a library finds
+// its own dependencies, and a dependency opened by name could belong to another release; so first
+// opens the files in needs, from the same folder if possible, only if the library cannot be opened
+// without them. The error lists every path that was tried.
 func (l loader) first(file string, needs, places []string) (handle uintptr, path string, err error) {
 	if dir := l.env(EnvLibraries); dir != "" {
 		places = append([]string{dir}, places...)
@@ -110,7 +110,7 @@ func (l loader) first(file string, needs, places []string) (handle uintptr, path
 	return 0, "", lines(tried)
 }
 
-// lines joins errors into one line.
+// lines joins the messages of errors into one line.
 func lines(errs []error) error {
 	texts := make([]string, len(errs))
 	for i, err := range errs {
@@ -132,8 +132,8 @@ func (l loader) bind(handle uintptr, path string, table []Symbol) ([]Symbol, err
 	return symbols, nil
 }
 
-// A toolkit lists the libraries of one CUDA release by their file names; dependencies come
-// first. cuSOLVER and cuBLAS must be of the same release.
+// toolkit lists the libraries of one CUDA release by their file names, dependencies first. cuSOLVER
+// and cuBLAS must be of the same release.
 type toolkit struct {
 	major        int
 	blasNeeds    []string
@@ -149,8 +149,8 @@ var toolkits = []toolkit{
 	{11, []string{"libcublasLt.so.11"}, "libcublas.so.11", []string{"libcusparse.so.11"}, "libcusolver.so.11", []string{"cublas/lib", "cusolver/lib", "cusparse/lib"}},
 }
 
-// Libraries holds the libraries found in addition to the driver. A nil library is missing, and its
-// error lists the searched paths.
+// Libraries holds the libraries found in addition to the driver. A library that was not found is
+// nil, and its error lists the searched paths.
 type Libraries struct {
 	Blas      *Blas
 	Solver    *Solver
@@ -163,11 +163,11 @@ type Libraries struct {
 func OpenLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, true) }
 
 // ProbeLibraries is OpenLibraries without a context: the result states which libraries exist, but
-// they cannot be called.
+// the libraries cannot be called.
 func ProbeLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, false) }
 
-// Used names the files of the libraries found. Missing names the missing libraries, their
-// purpose and the searched paths, or "" if none is missing.
+// Used lists the files of the libraries that were found. Missing lists the missing libraries with
+// their purpose and the searched paths, or is "" if none is missing.
 func (l Libraries) Used() string {
 	used := "driver"
 	if l.Blas != nil {
@@ -236,8 +236,8 @@ func (l loader) folders(t toolkit) []string {
 		list = append(list, "/usr/lib/aarch64-linux-gnu")
 	}
 	roots := []string{l.env("VIRTUAL_ENV"), l.env("CONDA_PREFIX")}
-	// An environment that is not activated may still provide the python3 on the path. If
-	// python3 is a link, the environment is the folder of the link.
+	// The python3 on the path may belong to an environment that is not activated. If python3 is a
+	// link, the environment is the one with the link, not with the file.
 	if python, err := l.which("python3"); err == nil {
 		roots = append(roots, filepath.Dir(filepath.Dir(python)))
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// folder returns a loader for which only the given files exist. Every function in them
-// returns 0, unless its name is in fails.
+// folder returns a loader for which only the given files exist. Every function in these files
+// returns 0.
 func folder(env map[string]string, files ...string) loader {
 	there := map[string]bool{}
 	for _, f := range files {
@@ -44,7 +44,7 @@ func dirOf(files map[string]bool, path string) bool {
 	return false
 }
 
-// TestNoDriver: the error is one line with every path that was tried.
+// TestNoDriver checks that the error is one line with every path that was tried.
 func TestNoDriver(t *testing.T) {
 	_, err := folder(map[string]string{EnvLibraries: "/mine"}).driver()
 	if err == nil || strings.Contains(err.Error(), "\n") {
@@ -57,8 +57,8 @@ func TestNoDriver(t *testing.T) {
 	}
 }
 
-// TestDriverPlaces: the folder of the environment variable comes first, then the system's
-// loader.
+// TestDriverPlaces checks that the folder of the environment variable is tried first, and then the
+// system's loader.
 func TestDriverPlaces(t *testing.T) {
 	l := folder(map[string]string{EnvLibraries: "/mine"}, "/mine/libcuda.so.1", "libcuda.so.1")
 	if a, err := l.driver(); err != nil || a.Path != "/mine/libcuda.so.1" {
@@ -79,8 +79,8 @@ func TestDriverPlaces(t *testing.T) {
 	}
 }
 
-// TestToolkits: the release is never newer than the driver, cuSOLVER is in the folder of
-// its cuBLAS, and the next release is tried if one does not work.
+// TestToolkits checks that the release is never newer than the driver, that cuSOLVER is in the
+// folder of its cuBLAS, and that the next release is tried if a release cannot be used.
 func TestToolkits(t *testing.T) {
 	files := func(dir string, names ...string) (list []string) {
 		for _, n := range names {
@@ -109,9 +109,9 @@ func TestToolkits(t *testing.T) {
 	}
 }
 
-// TestPythonOnPath: without an activated environment, libraries are searched in the
-// environment of the python3 on the path: in the folder of that name, not of the file it
-// links to. Conda packages put libraries in the environment's folder lib.
+// TestPythonOnPath checks that, without an activated environment, libraries are searched in the
+// environment of the python3 on the path. If python3 is a link, this is the environment with the
+// link. Conda packages put libraries in the environment's folder lib.
 func TestPythonOnPath(t *testing.T) {
 	venv := []string{"/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcublas.so.13", "/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcusolver.so.12"}
 	l := folder(nil, venv...)
@@ -125,10 +125,10 @@ func TestPythonOnPath(t *testing.T) {
 	}
 }
 
-// TestLibrariesOfOneRelease: two releases are on the system's path, where CUDA 12's
-// cuSPARSE comes first. cuSOLVER is taken from the folder of the cuBLAS that was found, and
-// opens its own dependencies. Only if it cannot are they opened before it, from the same
-// folder.
+// TestLibrariesOfOneRelease puts two releases on the system's path, on which CUDA 12's cuSPARSE
+// comes first. cuSOLVER must be taken from the folder of the cuBLAS that was found, and must open
+// its own dependencies. Only if cuSOLVER cannot open them may they be opened before it, from the
+// same folder.
 func TestLibrariesOfOneRelease(t *testing.T) {
 	const old, new = "/usr/local/cuda-12/lib64/", "/usr/local/cuda-13/lib64/"
 	for _, ownPath := range []bool{true, false} { // whether cuSOLVER finds libraries in its own folder
@@ -144,7 +144,7 @@ func TestLibrariesOfOneRelease(t *testing.T) {
 		l.exists = func(path string) bool { return there[path] }
 		l.mapped = func(file string) string { return new + file + ".0.1" }
 		l.open = func(path string) (uintptr, error) {
-			if !strings.Contains(path, "/") { // the first one on the system's path
+			if !strings.Contains(path, "/") { // the first library on the system's path
 				if there[old+path] {
 					path = old + path
 				} else {
@@ -172,7 +172,8 @@ func TestLibrariesOfOneRelease(t *testing.T) {
 	}
 }
 
-// TestMapped: the path of a library that this process has opened by its name is found.
+// TestMapped checks that mapped finds the path of a library that this process has opened by its
+// name.
 func TestMapped(t *testing.T) {
 	if _, err := os.Stat("/proc/self/maps"); err != nil {
 		required.Lacking(t, "proc", err)

@@ -8,11 +8,11 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// errSystem is the reason why a build cannot open libraries.
+// errSystem is the reason why this build cannot open libraries; here it is nil.
 var errSystem error
 
-// openLibrary stays on one thread, because the loader stores the reason of a failure per
-// thread. Symbols are bound immediately, and only for this library.
+// openLibrary stays on one thread, because the loader stores the reason of a failure per thread. It
+// binds symbols immediately, and hides them from other libraries.
 func openLibrary(path string) (uintptr, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

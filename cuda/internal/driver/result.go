@@ -9,7 +9,7 @@ import (
 // Result is a CUresult.
 type Result int32
 
-// Results with their own handling.
+// The results that have their own treatment.
 const (
 	Success        Result = 0
 	OutOfMemory    Result = 2
@@ -36,13 +36,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: error %d", e.Op, e.Code)
 }
 
-// Is reports whether target is errors.ErrUnsupported and the library does not have the function for
-// this device or these types.
+// Is reports whether target is errors.ErrUnsupported and the code says that the library does not
+// support the function for this device or these types.
 func (e *Error) Is(target error) bool {
 	return target == errors.ErrUnsupported && (strings.HasSuffix(e.Name, "NOT_SUPPORTED") || strings.HasSuffix(e.Name, "ARCH_MISMATCH"))
 }
 
-// OutOfMemory reports whether the function found not enough memory on the device.
+// OutOfMemory reports whether the code says that there was not enough memory on the device.
 func (e *Error) OutOfMemory() bool {
 	code := int(OutOfMemory) // also CUSOLVER_STATUS_ALLOC_FAILED
 	if strings.HasPrefix(e.Op, "cublas") {
@@ -51,11 +51,11 @@ func (e *Error) OutOfMemory() bool {
 	return e.Code == code
 }
 
-// Failed decides what follows from a failed call of cuBLAS or cuSOLVER: whether to repeat the
-// call, and otherwise the error to return.
+// Failed handles a failed call of cuBLAS or cuSOLVER: it returns whether to repeat the call and, if
+// not, the error to return.
 type Failed func(e *Error) (again bool, err error)
 
-// call calls f, again if failed says so.
+// call calls f, and repeats the call as long as failed says so.
 func call(f func() int32, op string, names map[int]string, failed Failed) error {
 	for {
 		r := f()
@@ -72,14 +72,14 @@ func call(f func() int32, op string, names map[int]string, failed Failed) error 
 	}
 }
 
-// blasNames has the names of cublasStatus_t.
+// blasNames maps the values of cublasStatus_t to their names.
 var blasNames = map[int]string{
 	1: "CUBLAS_STATUS_NOT_INITIALIZED", 3: "CUBLAS_STATUS_ALLOC_FAILED", 7: "CUBLAS_STATUS_INVALID_VALUE",
 	8: "CUBLAS_STATUS_ARCH_MISMATCH", 11: "CUBLAS_STATUS_MAPPING_ERROR", 13: "CUBLAS_STATUS_EXECUTION_FAILED",
 	14: "CUBLAS_STATUS_INTERNAL_ERROR", 15: "CUBLAS_STATUS_NOT_SUPPORTED", 16: "CUBLAS_STATUS_LICENSE_ERROR",
 }
 
-// solverNames has the names of cusolverStatus_t.
+// solverNames maps the values of cusolverStatus_t to their names.
 var solverNames = map[int]string{
 	1: "CUSOLVER_STATUS_NOT_INITIALIZED", 2: "CUSOLVER_STATUS_ALLOC_FAILED", 3: "CUSOLVER_STATUS_INVALID_VALUE",
 	4: "CUSOLVER_STATUS_ARCH_MISMATCH", 5: "CUSOLVER_STATUS_MAPPING_ERROR", 6: "CUSOLVER_STATUS_EXECUTION_FAILED",
@@ -93,7 +93,7 @@ var solverNames = map[int]string{
 // stream capture (900 to 909), concern one call.
 func (r Result) Sticky() bool {
 	switch r {
-	case 201, // the context is invalid: other code has destroyed it
+	case 201, // context is invalid: other code has destroyed it
 		214,                          // memory error that could not be corrected
 		220,                          // the same error on NVLink
 		700,                          // illegal address
@@ -103,7 +103,7 @@ func (r Result) Sticky() bool {
 		710,                          // assertion
 		721,                          // leak of tensor memory
 		911,                          // the process must be terminated
-		714, 715, 716, 717, 718, 719, // stack, instruction, alignment, address space, program counter, launch
+		714, 715, 716, 717, 718, 719, // fault of stack, instruction, alignment, address space, program counter or launch
 		999: // unknown
 		return true
 	}

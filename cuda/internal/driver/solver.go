@@ -1,11 +1,10 @@
 package driver
 
-// Solver is cuSOLVER's dense part with a handle. Matrices are in column-major
-// order.
+// Solver holds cuSOLVER's dense functions and a handle. Matrices are in column-major order.
 type Solver struct {
 	Call   func(s *Symbol, args ...uintptr) int32
 	Path   string
-	Failed Failed // nil: a failed call is not repeated
+	Failed Failed // called after a failed call; if it is nil, the call is not repeated
 
 	symbols        []Symbol
 	handle, params uintptr
@@ -48,7 +47,7 @@ func (v *Solver) Close() error {
 
 func (v *Solver) SetStream(s Stream) error { return v.do(cusolverSetStream, v.handle, uintptr(s)) }
 
-// dataType is a cudaDataType.
+// dataType returns the cudaDataType of E.
 func dataType[E Float]() uintptr { return uintptr(pick[E](0, 1)) }
 
 // PotrfWork returns the bytes that Potrf needs on the device and on the host.
@@ -59,11 +58,10 @@ func PotrfWork[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int) (devi
 	return int64(out[0]), int64(out[1]), err
 }
 
-// Potrf queues the Cholesky factorization of a triangle in place; the other triangle does
-// not change. It sets info, an int on the device, to 0, to the number, from 1, of the first
-// pivot that is ≤ 0, or to −i if argument i is invalid. cuSOLVER does not detect NaN or
-// infinite pivots, and continues with NaN after an invalid pivot. host is page-locked
-// memory.
+// Potrf queues the Cholesky factorization of a triangle in place; the other triangle does not
+// change. It sets info, an int on the device: to 0, or to the number, from 1, of the first pivot
+// that is ≤ 0, or to −i if argument i is invalid. cuSOLVER does not detect NaN or infinite pivots,
+// and continues with NaN after an invalid pivot. The workspace host is page-locked memory.
 func Potrf[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int, work DevicePtr, bytes int64, host []byte, info DevicePtr) error {
 	var hostAt uintptr
 	if len(host) > 0 {

@@ -2,14 +2,14 @@ package driver
 
 // A Symbol is a function of a library.
 type Symbol struct {
-	Name string // as exported
-	C    string // its prototype, with * for the name
+	Name string // name that the library exports
+	C    string // C prototype, with * instead of the name
 	addr uintptr
 }
 
 // The prototypes are checked against NVIDIA's headers by TestPrototypes.
 
-// driverTable lists the functions of libcuda; in the order of the constants below.
+// driverTable lists the functions of libcuda in the order of the constants below.
 var driverTable = []Symbol{
 	{Name: "cuInit", C: "CUresult (*)(unsigned int)"},
 	{Name: "cuDriverGetVersion", C: "CUresult (*)(int *)"},

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// tables lists all functions that are called, with their header and library.
+// tables lists the functions of each library that are called, with its header.
 var tables = []struct {
 	header, library string
 	symbols         []Symbol
@@ -22,8 +22,8 @@ var tables = []struct {
 	{"cusolverDn.h", "libcusolver.so", solverTable, cusolverXpotrf},
 }
 
-// toolkitRoot returns the folder that the environment variable MERCER_CUDA_TOOLKIT names,
-// with the headers and libraries of a CUDA release from 11.8 on.
+// toolkitRoot returns the folder that MERCER_CUDA_TOOLKIT names, which holds the headers and
+// libraries of a CUDA release from 11.8 on. It skips the test if the variable is not set.
 func toolkitRoot(t *testing.T) string {
 	root := os.Getenv("MERCER_CUDA_TOOLKIT")
 	if root == "" {
@@ -32,7 +32,8 @@ func toolkitRoot(t *testing.T) string {
 	return root
 }
 
-// TestTables: the constants are the indices of the symbols, and no symbol is listed twice.
+// TestTables checks that the constants are the indices of the symbols, and that no symbol is listed
+// twice.
 func TestTables(t *testing.T) {
 	seen := map[string]bool{}
 	for _, table := range tables {
@@ -91,8 +92,8 @@ func TestPrototypes(t *testing.T) {
 	}
 }
 
-// libraryOf returns the file of a library in the toolkit of any release: by the name that
-// compilers link with, or by a name with a version.
+// libraryOf returns the file of a library in the toolkit of any release: the name that compilers
+// link with, or a name with a version.
 func libraryOf(root, name string) string {
 	for _, folder := range []string{"lib", "lib64"} {
 		path := filepath.Join(root, folder, name)
@@ -106,8 +107,8 @@ func libraryOf(root, name string) string {
 	return ""
 }
 
-// TestLibrariesHaveSymbols opens NVIDIA's own libraries, which does not need a GPU, and
-// looks up every symbol.
+// TestLibrariesHaveSymbols opens NVIDIA's own libraries, for which no GPU is needed, and looks up
+// every symbol.
 func TestLibrariesHaveSymbols(t *testing.T) {
 	root := toolkitRoot(t)
 	for _, dependency := range []string{"libcublasLt.so", "libcublas.so", "libnvJitLink.so", "libcusparse.so"} {

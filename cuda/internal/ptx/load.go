@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// texts caches the unpacked texts.
+// texts caches the decompressed files.
 var texts = struct {
 	sync.Mutex
 	of map[string][]byte
@@ -35,7 +35,7 @@ func Code(major, minor int) ([]byte, error) {
 	return nil, nil
 }
 
-// read unpacks a file, the first time.
+// read returns the decompressed contents of a file, from the cache after the first call.
 func read(file string) ([]byte, error) {
 	texts.Lock()
 	defer texts.Unlock()

@@ -1,7 +1,7 @@
-// Package ptx holds the device functions of package cuda: their source in CUDA C++, and the
-// PTX and GPU code that tools/ptxgen compiles it to. The driver translates PTX into
-// instructions of the GPU, which takes some seconds the first time; for the compute
-// capabilities in Compiled the package includes these instructions.
+// Package ptx holds the device functions of package cuda: their source in CUDA C++, and the PTX and
+// GPU code that tools/ptxgen makes from it. The driver translates PTX into instructions of the GPU,
+// which takes some seconds the first time; for the compute capabilities in Compiled the package
+// includes these instructions, so that nothing is translated.
 package ptx
 
 import (
@@ -32,7 +32,7 @@ func Sources() map[string]string {
 	files := map[string]string{}
 	list, err := sources.ReadDir(".")
 	if err != nil {
-		panic(err) // embedded
+		panic(err) // cannot fail: the files are embedded
 	}
 	for _, f := range list {
 		text, err := sources.ReadFile(f.Name())
@@ -44,7 +44,7 @@ func Sources() map[string]string {
 	return files
 }
 
-// Names lists the source files, the included files in alphabetical order, and then Main.
+// Names lists the source files: the included files in alphabetical order, and then Main.
 func Names() []string {
 	var names []string
 	for name := range Sources() {
@@ -56,8 +56,8 @@ func Names() []string {
 	return append(names, Main)
 }
 
-// File is the name of the PTX for a target.
+// File returns the name of the PTX file for a target.
 func File(target int) string { return fmt.Sprintf("mercer_%d.ptx.gz", target) }
 
-// CodeFile is the name of the code for a target of Compiled.
+// CodeFile returns the name of the file with code for a capability of Compiled.
 func CodeFile(target int) string { return fmt.Sprintf("mercer_%d.cubin.gz", target) }

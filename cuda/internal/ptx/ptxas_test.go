@@ -14,11 +14,10 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestRegisters: ptxas of CUDA 11.8 accepts the PTX for every target, so no function
-// exceeds the default limit of shared memory per block. The compiled functions use only
-// registers, except for programs that need the interpreter, which use at most 3 KB of local
-// memory per thread: the driver reserves this for every thread that can run at once, 0.8 GB
-// on an H200.
+// TestRegisters checks that ptxas of CUDA 11.8 accepts the PTX for every target, so that no
+// function exceeds the default limit of shared memory per block. The compiled functions must use
+// only registers. Functions that need the interpreter may use at most 3 KB of local memory per
+// thread: the driver reserves this for every thread that can run at once, 0.8 GB on an H200.
 func TestRegisters(t *testing.T) {
 	toolkit := os.Getenv("MERCER_CUDA_TOOLKIT")
 	if toolkit == "" {
@@ -50,7 +49,7 @@ func registers(t *testing.T, ptxas string, target int) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	interpreted := regexp.MustCompile(`^(gram|gram_mul|self)_f(32|64)$`)
-	// The other functions are listed too; they have no "Compiling entry".
+	// ptxas lists called functions too, without "Compiling entry".
 	entry := regexp.MustCompile(`Compiling entry function '(\w+)'`)
 	stack := regexp.MustCompile(`(\d+) bytes stack frame`)
 	name, checked := "", 0
@@ -67,7 +66,7 @@ func registers(t *testing.T, ptxas string, target int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		few := 0 // bytes; on the oldest target the tile product spills four registers
+		few := 0 // in bytes; on the oldest target the tile product spills four registers
 		if target == 70 {
 			few = 16
 		}
@@ -82,8 +81,8 @@ func registers(t *testing.T, ptxas string, target int) {
 	}
 }
 
-// TestCode: the compiled code has every function of the PTX, and Code returns none for a
-// GPU that it does not match.
+// TestCode checks that the compiled code has every function of the PTX, and that Code returns nil
+// for a GPU that the code does not match.
 func TestCode(t *testing.T) {
 	for _, c := range []struct {
 		major, minor int
