@@ -1347,7 +1347,7 @@ func exportedTypes() []reflect.Type {
 		reflect.TypeFor[learners.FourierRidge](), reflect.TypeFor[learners.FourierRidgeModel](), reflect.TypeFor[learners.GaussianProcess](),
 		reflect.TypeFor[learners.GaussianProcessModel](), reflect.TypeFor[learners.KernelKNN](), reflect.TypeFor[learners.KernelKNNClassModel](),
 		reflect.TypeFor[learners.KernelKNNModel](), reflect.TypeFor[learners.KernelLogistic](), reflect.TypeFor[learners.KernelLogisticModel](),
-		reflect.TypeFor[learners.KernelPerceptron](), reflect.TypeFor[learners.KernelPerceptronModel](), reflect.TypeFor[learners.KernelRidge](),
+		reflect.TypeFor[learners.Parts](), reflect.TypeFor[learners.KernelPerceptron](), reflect.TypeFor[learners.KernelPerceptronModel](), reflect.TypeFor[learners.KernelRidge](),
 		reflect.TypeFor[learners.KernelRidgeModel](), reflect.TypeFor[learners.KernelVote](), reflect.TypeFor[learners.KernelVoteClassModel](),
 		reflect.TypeFor[learners.KernelVoteModel](), reflect.TypeFor[learners.L0](), reflect.TypeFor[learners.Lasso](),
 		reflect.TypeFor[learners.LeastSquares](), reflect.TypeFor[learners.LinearModel](), reflect.TypeFor[learners.Logistic](),

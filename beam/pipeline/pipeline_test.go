@@ -230,8 +230,8 @@ func TestModelIsTheSingleMachines(t *testing.T) {
 					near(t, in.name, arrays(b.Model), arrays(want), 1e-10)
 				}
 				near(t, in.name+", encoder", numbersOf(b.Encoder), numbersOf(enc), 1e-13)
-				if ran.Report.Rows != n || !ran.Report.Measured || ran.Report.Residual > 1e-9 || ran.Counters["rows"] != 2*n {
-					t.Errorf("%s: the report is %+v, the counters %v", in.name, ran.Report, ran.Counters)
+				if ran.Report.Rows != n || !ran.Report.Measured || ran.Report.Residual > 1e-9 || ran.counters["rows"] != 2*n {
+					t.Errorf("%s: the report is %+v, the counters %v", in.name, ran.Report, ran.counters)
 				}
 				if first == nil {
 					first = got

@@ -15,7 +15,7 @@ import (
 type Ran struct {
 	Report   Report
 	Attempts int              // number of attempts
-	Counters map[string]int64 // the counters of the runner; empty if it does not report them
+	counters map[string]int64 // sums of the runner's counters by name; empty if the runner does not report them
 }
 
 // Run fits p on the runner registered with Beam under the given name, waits, and reads the report
@@ -35,11 +35,11 @@ func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, erro
 		}
 		res, err := beam.Run(ctx, runner, pipe)
 		if err == nil {
-			ran := &Ran{Attempts: attempt, Counters: map[string]int64{}}
+			ran := &Ran{Attempts: attempt, counters: map[string]int64{}}
 			if res != nil {
 				m := res.Metrics()
 				for _, c := range m.AllMetrics().Counters() {
-					ran.Counters[c.Name()] += c.Result()
+					ran.counters[c.Name()] += c.Result()
 				}
 			}
 			ran.Report, err = readReport(ctx, p.Model+".json")
