@@ -27,7 +27,7 @@ type Matrix[T Float] interface {
 	// View returns the rows × cols part whose first element is (i, j). It
 	// shares memory with the matrix and must not be used after its Free.
 	View(i, j, rows, cols int) Matrix[T]
-	// Free gives the memory back. On a view it does nothing.
+	// Free releases the memory of the matrix. On a view it does nothing.
 	Free()
 }
 
@@ -61,9 +61,9 @@ type Info struct {
 	Device      string // the name that opens it again, such as "cpu/avx512"
 	Processor   string // the maker's name of the processor, or the part of the name that is known
 	Instruction string // instruction set or compute capability in use
-	Threads     int    // workers that share the work; 0 if the device has no such number
+	Threads     int    // number of workers; 0 if the device has no workers, as a GPU
 	Memory      int64  // bytes that matrices may take in all
-	// Reproducible says that results have the same bits on every processor: see Config.
+	// Reproducible reports whether results have the same bits on every processor; see Config.
 	Reproducible bool
 	Libraries    string // libraries of other vendors in use; "" if none
 	Missing      string // libraries that were not found, what each would do, and where it was searched for; "" if none
@@ -79,12 +79,12 @@ type Device interface {
 	// exactly. The shapes are equal.
 	Narrow(dst Matrix[float32], src Matrix[float64])
 	Widen(dst Matrix[float64], src Matrix[float32])
-	// InUse returns the bytes that live matrices take now, and the peak since the device
-	// was opened.
+	// InUse returns the number of bytes of all matrices that have not been freed, and the
+	// largest such number since the device was opened.
 	InUse() (now, peak int64)
 	// Sync waits for all work and returns its first failure.
 	Sync() error
-	// Close waits, then frees everything. The device is unusable afterwards.
+	// Close waits for all work and frees all memory. The device is unusable afterwards.
 	Close() error
 }
 
@@ -163,8 +163,8 @@ type Exponential[T Float] interface {
 	Exp(x []T)
 }
 
-// Searcher is an optional ability of a Backend whose memory is Go memory. Below returns the number of
-// elements of x before the first that is not less than the bound, which NaN never is. Several
+// Searcher is an optional ability of a Backend whose memory is Go memory. Below returns the number
+// of elements of x before the first element that is NaN or not less than the bound. Several
 // goroutines may call it at once.
 type Searcher[T Float] interface {
 	Below(x []T, bound T) int
@@ -212,7 +212,7 @@ type Packed[T Float] interface {
 	// Leading returns the leading n × n part. The part shares memory with the matrix and
 	// must not be used after the matrix is freed.
 	Leading(n int) Packed[T]
-	// Free gives the memory back. On a leading part it does nothing.
+	// Free releases the memory of the matrix. On a leading part it does nothing.
 	Free()
 }
 
@@ -222,8 +222,8 @@ type Packed[T Float] interface {
 // overlap, NaN and workers hold here as well.
 type PackedBackend[T Float] interface {
 	Backend[T]
-	// PackedBytes returns what NewPacked(n) takes: n(n+1)/2 elements and at most 64(n+1)
-	// more. It is math.MaxInt64 if the number of bytes overflows.
+	// PackedBytes returns the bytes of NewPacked(n): n(n+1)/2 elements and at most 64(n+1) more
+	// elements. The result is math.MaxInt64 if the number of bytes overflows.
 	PackedBytes(n int) int64
 	// NewPacked returns a matrix of zeros of order n, or a *MemoryError.
 	NewPacked(n int) (Packed[T], error)

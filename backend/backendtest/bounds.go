@@ -23,8 +23,8 @@ func unit[T backend.Float]() float64 {
 	return 0x1p-53
 }
 
-// smallest is the smallest normal number: where results underflow, errors are
-// not relative any more.
+// smallest returns the smallest normal number of T. Bounds include it because errors of results
+// that underflow are not small relative to the result.
 func smallest[T backend.Float]() float64 {
 	var t T
 	if _, ok := any(t).(float32); ok {
@@ -82,7 +82,7 @@ func sparseBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, true).at)
 }
 
-// kernelBound is kernelBounds for one pair at a time.
+// kernelBound computes the bounds of kernelBounds for one pair of points at a time.
 type kernelBound[T backend.Float] struct {
 	program *kernels.Program
 	x, z    host
@@ -172,7 +172,7 @@ func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx)
 	return mine, oracles
 }
 
-// fromZeros bounds the error of a statistic v that is computed from those of x and z with 0.
+// fromZeros bounds the error of a statistic v computed from the statistics of (x, 0) and (z, 0).
 func (b kernelBound[T]) fromZeros(stat kernels.Stat, v float64, x, z []float64) float64 {
 	zeros := make([]float64, len(x))
 	return min(4*gamma[T](len(x)+6)*(stat.Eval(x, zeros)+stat.Eval(zeros, z)), 0x1p12*gamma[T](len(x)+6)*v)

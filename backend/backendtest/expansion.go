@@ -105,7 +105,7 @@ func testExpansion[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testExpansionFaults: a context that is done, a device without room, misuse.
+// testExpansionFaults tests a context that is done, a device without free memory, and misuse.
 func testExpansionFaults[T backend.Float](r *rig[T]) {
 	b := r.expander()
 	z, v := r.padded(r.normals(30, 4)), r.padded(r.normals(30, 2))
@@ -128,7 +128,7 @@ func testExpansionFaults[T backend.Float](r *rig[T]) {
 	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(kernels.Gaussian{Sigma: 1}, z, r.padded(r.normals(29, 2))) })
 	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(nil, z, v) })
 	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(kernels.Gaussian{}, z, v) })
-	// A NaN in a point makes the value at this point NaN, and no other.
+	// A NaN in a point makes the value at this point NaN, and no other value.
 	x := r.padded(r.normals(3, 4))
 	x.Row(1)[2] = T(math.NaN())
 	if err := f.Apply(r.Context(), dst, x); err != nil {

@@ -47,8 +47,8 @@ func boundedKernels(d int) []kernels.Kernel {
 	return list
 }
 
-// testFixedGram: each element is within half a step, plus rounding, of the value that the
-// oracle computes. The diagonal has rounding errors only, and equal points have the code of
+// testFixedGram checks that each element is within half a step, plus rounding, of the oracle's
+// value, that the diagonal has rounding errors only, and that equal points have the code of
 // the diagonal.
 func testFixedGram[T backend.Float](r *rig[T]) {
 	gram := func(k kernels.Kernel, x host) {
@@ -150,8 +150,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testFixedFaults: a value without a code is an error that names the points, and an
-// operation that does not support 16 bits is misuse. The queue remains usable after both.
+// testFixedFaults checks that a value without a code is an error that names the points, that an
+// operation without support of 16 bits panics, and that the queue remains usable after both.
 func testFixedFaults[T backend.Float](r *rig[T]) {
 	b, a := r.fixed(r.b, 40)
 	for _, at := range []int{0, 17, 39} {
@@ -225,8 +225,8 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 	a.Free()
 }
 
-// testFixedMemory: a matrix takes the bytes that FixedBytes promises and that the device
-// counts.
+// testFixedMemory checks that FixedBytes and InUse of the device agree on the bytes of a
+// matrix.
 func testFixedMemory[T backend.Float](r *rig[T]) {
 	b := r.b.(backend.FixedBackend[T])
 	for _, n := range []int{0, 1, 2, 31, 32, 33, 1000, 40_000, 1 << 20} {

@@ -16,7 +16,7 @@ func gramCall[T backend.Float](k kernels.Kernel) call[T] {
 	}
 }
 
-// symmetricCall is Gram with z == x: the same matrix, or another view of it.
+// symmetricCall returns a call of Gram where z is x itself or another view of x.
 func symmetricCall[T backend.Float](k kernels.Kernel, anotherView bool) call[T] {
 	return func(b backend.Backend[T], m []backend.Matrix[T]) error {
 		z := m[0]
@@ -128,7 +128,7 @@ func (r *rig[T]) gram(what string, k kernels.Kernel, x, z host) {
 		return
 	}
 	bound := kernelBounds[T](k, x, z)
-	// The oracle is tested too.
+	// One element of the oracle is compared with the scalar definition.
 	i, j := r.rng.IntN(x.Rows), r.rng.IntN(z.Rows)
 	if e := math.Abs(want.Row(i)[j] - kernels.Eval(k, x.Row(i), z.Row(j))); !(e <= bound.Row(i)[j]) {
 		r.Fatalf("%s: the oracle is %g off the definition at (%d, %d), bound %g", what, e, i, j, bound.Row(i)[j])
@@ -345,14 +345,14 @@ func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// gramMulBound bounds the error of Σ_j k_ij v_j by that of each k_ij, and γ_{m+1}
-// for the sum, which includes one rounding of k_ij.
+// gramMulBound bounds the error of Σ_j k_ij v_j by the sum of the bounds of k_ij times |v_j| and
+// a factor γ_{m+1} for the summation, which includes one rounding of k_ij.
 func (r *rig[T]) gramMulBound(what string, k kernels.Kernel, x, z, v host) host {
 	r.Helper()
 	return r.productBound(what, k, x, z, v, kernelBounds[T](k, x, z))
 }
 
-// productBound is gramMulBound for given bounds of k_ij.
+// productBound computes gramMulBound from given bounds of k_ij.
 func (r *rig[T]) productBound(what string, k kernels.Kernel, x, z, v, bound host) host {
 	r.Helper()
 	n, m := x.Rows, z.Rows

@@ -94,7 +94,7 @@ func mul(a, b host) host {
 	return c
 }
 
-// mulSparse is mul for a left factor with many zeros; all numbers must be finite.
+// mulSparse returns AB and is fast if A has many zeros; all numbers must be finite.
 func mulSparse(a, b host) host {
 	c := backend.NewHost[float64](a.Rows, b.Cols)
 	for i := range a.Rows {
@@ -196,7 +196,7 @@ func pick[E any, T backend.Float](r *rig[T], list []E) E { return list[r.rng.Int
 // blockSizes are the sizes around those of registers, panels and blocks.
 var blockSizes = []int{15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 95, 96, 97, 127, 128, 129, 191, 192, 193, 255, 256, 257}
 
-// block returns one of blockSizes up to LargeN, with -short one up to 129.
+// block returns a random element of blockSizes, at most LargeN, or at most 129 with -short.
 func (r *rig[T]) block() int {
 	if short() {
 		return blockSizes[r.rng.IntN(18)]

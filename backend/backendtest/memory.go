@@ -30,8 +30,8 @@ func (r *rig[T]) alloc(b backend.Backend[T], rows, cols int) backend.Matrix[T] {
 	return m
 }
 
-// testMemory: new matrices are zero, also in memory that was dirty when it was freed. Free
-// releases exactly what New took, once. Views take nothing and free nothing.
+// testMemory checks that new matrices are zero, also in reused memory, that Free releases exactly
+// the bytes of New, once, and that views neither take nor free memory.
 func testMemory[T backend.Float](r *rig[T]) {
 	top := int64(0)
 	for _, s := range [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {7, 3}, {33, 65}, {300, 200}} {
@@ -67,7 +67,7 @@ func testMemory[T backend.Float](r *rig[T]) {
 			}
 		}
 	}
-	// Many alive at once, freed out of order.
+	// Many matrices exist at once and are freed in another order than they were made.
 	var all []backend.Matrix[T]
 	for i := range 20 {
 		all = append(all, r.alloc(r.b, 10+i, 10))
@@ -78,7 +78,7 @@ func testMemory[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testTransfer: copies between strided host matrices and views write the elements and
+// testTransfer checks that copies between strided host matrices and views write the elements and
 // nothing between the rows.
 func testTransfer[T backend.Float](r *rig[T]) {
 	for _, s := range [][2]int{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {1, 9}, {9, 1}, {17, 31}, {64, 64}, {129, 257}} {
@@ -175,8 +175,8 @@ func testBudget[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testWrap: a wrapped matrix shares the caller's memory. Place must be correct for every
-// backend.
+// testWrap checks that a wrapped matrix shares the caller's memory, and that Place is correct for
+// every backend.
 func testWrap[T backend.Float](r *rig[T]) {
 	h := round[T](r.normals(20, 30)).View(3, 4, 10, 12)
 	m, err := backend.Place(r.b, h)
@@ -218,8 +218,8 @@ func testWrap[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testBelow compares Below with the definition, for any number of elements and each place of the first
-// element that is not less than the bound.
+// testBelow compares Below with its definition, for several numbers of elements and each index of
+// the first element that is not less than the bound.
 func testBelow[T backend.Float](r *rig[T]) {
 	s, ok := r.b.With(r.Context(), nil).(backend.Searcher[T])
 	if _, base := r.b.(backend.Searcher[T]); base != ok {

@@ -11,7 +11,7 @@ import (
 // An infinity or NaN reaches every element that depends on it, also through a factor of
 // zero, and no other element.
 
-// alike is within, and requires a NaN wherever want has one.
+// alike checks the bounds as within does, and requires a NaN wherever want has a NaN.
 func (r *rig[T]) alike(what string, got, want, bound host) {
 	r.Helper()
 	for i := range want.Rows {
@@ -95,8 +95,8 @@ func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testNaNTrsm: a NaN in B reaches its own right-hand side from its element on in the order
-// of substitution, and no other right-hand side. Earlier elements may become NaN if a
+// testNaNTrsm checks that a NaN in B makes the later elements of its right-hand side NaN, in the
+// order of substitution, and no other right-hand side. Earlier elements may become NaN if a
 // backend inverts blocks. A zero pivot makes every number of its row infinite or NaN.
 func testNaNTrsm[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
@@ -154,7 +154,7 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testNaNGram: a NaN feature makes the row or column of its point NaN, and neither a NaN
+// testNaNGram checks that a NaN feature makes the row or column of its point NaN, and neither a NaN
 // nor an infinite feature affects other points: a center or a scale computed from the data
 // must not carry it to other points. k(x, x) for a point x with a NaN is unspecified,
 // because its distance to itself is both 0 and NaN.
@@ -195,8 +195,8 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testNaNGramMul: a NaN in V makes its column NaN, also where k is 0; a NaN in X its row; a
-// NaN in Z everything.
+// testNaNGramMul checks that a NaN in V makes its column of the result NaN, also where k is 0, a
+// NaN in X its row, and a NaN in Z the whole result.
 func testNaNGramMul[T backend.Float](r *rig[T]) {
 	far := len(distanceKernels(3, 1)) // these kernels are 0 at points far apart
 	for ki, k := range everyKernel(3) {

@@ -343,8 +343,8 @@ func testPackedGram[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPackedLarge is testLargePotrf, testLargeSolves, testLargeProducts and
-// testLargeGram in packed storage.
+// testPackedLarge checks what testLargePotrf, testLargeSolves, testLargeProducts and
+// testLargeGram check, in packed storage.
 func testPackedLarge[T backend.Float](r *rig[T]) {
 	r.packed()
 	n := r.LargeN + 1

@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// testPackedMemory: a packed matrix takes the bytes that PackedBytes promises and that the
-// device counts.
+// testPackedMemory checks that PackedBytes and InUse of the device agree on the bytes of a packed
+// matrix.
 func testPackedMemory[T backend.Float](r *rig[T]) {
 	b := r.packed()
 	size := bytesOf[T](1, 1)
@@ -124,7 +124,7 @@ func testPackedLeading[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedMisuse is testMisuse and testForeign in packed storage.
+// testPackedMisuse checks what testMisuse and testForeign check, in packed storage.
 func testPackedMisuse[T backend.Float](r *rig[T]) {
 	b := r.packed()
 	packed := func(b backend.PackedBackend[T], n int) backend.Packed[T] {

@@ -136,7 +136,7 @@ func testPotrfFailure[T backend.Float](r *rig[T]) {
 	}
 }
 
-// pivot requires err to be the PivotError of that index and value.
+// pivot requires err to be a *PivotError with the given index and value.
 func (r *rig[T]) pivot(what string, err error, index int, value float64) {
 	r.Helper()
 	var e *backend.PivotError

@@ -138,8 +138,8 @@ func (r *rig[T]) packedJobs(n int, eye, points, v, result backend.Matrix[T], k k
 		}
 }
 
-// testProgress: the flops reported to done add up to the count of the operation, up to one
-// rounding for each addition, and no two calls of done overlap.
+// testProgress checks that the flops reported to done add up to the count of the operation, up to
+// one rounding for each addition, and that no two calls of done overlap.
 func testProgress[T backend.Float](r *rig[T]) {
 	for _, n := range []int{1, 2, 5, 64, 131, min(r.LargeN, 500)} {
 		list, release := r.jobs(n)
@@ -198,7 +198,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 			if !errors.Is(failure, cause) {
 				r.Fatalf("%s: error is %v, want one that wraps context.Cause", what, failure)
 			}
-			// The context is still done: every waiting method says so.
+			// The context is still done, so every waiting method must return its cause.
 			h, v := backend.NewHost[T](2, 2), make([]T, 2)
 			for name, err := range map[string]error{
 				"Sync": b.Sync(), "Upload": b.Upload(small, h), "Download": b.Download(h, small),
@@ -229,7 +229,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testDeadline: the cause of a context past its deadline is DeadlineExceeded.
+// testDeadline checks that the error of a context past its deadline is DeadlineExceeded.
 func testDeadline[T backend.Float](r *rig[T]) {
 	ctx, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
@@ -281,7 +281,7 @@ func testConcurrent[T backend.Float](r *rig[T]) {
 	}
 }
 
-// works multiplies and factors, and returns an error when a result is wrong.
+// works multiplies and factors matrices, and returns an error if a result is wrong.
 func works[T backend.Float](b backend.Backend[T], a, x, want, spd, low host) error {
 	n := a.Rows
 	var m [3]backend.Matrix[T]

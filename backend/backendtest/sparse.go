@@ -12,7 +12,7 @@ import (
 
 // Sparse matrices: those of backend.SparseBackend, or the dense copies of backend.PlaceSparse.
 
-// rowsOf is a view of rows i … k−1.
+// rowsOf returns a view of rows i … k−1 of m.
 func rowsOf[T backend.Float](m backend.Matrix[T], i, k int) backend.Matrix[T] {
 	_, cols := m.Dims()
 	return m.View(i, 0, k-i, cols)
@@ -20,8 +20,8 @@ func rowsOf[T backend.Float](m backend.Matrix[T], i, k int) backend.Matrix[T] {
 
 var densities = []float64{0, 0.05, 0.3, 1}
 
-// thinned returns normal numbers of which about the share density is not 0, in columns of very
-// different shares; some rows are empty and some are equal.
+// thinned returns an n×d matrix of normal numbers and zeros. The fraction of nonzeros is about
+// density and differs much between columns; some rows are zero and some are equal.
 func (r *rig[T]) thinned(n, d int, density float64) host {
 	h := r.normals(n, d)
 	for i := range n {
@@ -45,8 +45,8 @@ func (r *rig[T]) thinned(n, d int, density float64) host {
 	return h
 }
 
-// stored is h in compressed sparse rows: a part of a matrix whose other rows are sentinels, with a
-// few zeros that are stored.
+// stored returns h in compressed sparse rows, with some zeros stored. It consists of the rows from
+// first on of the matrix whole, whose other rows are sentinels.
 func (r *rig[T]) stored(h host) (whole backend.CSR[T], first int) {
 	before, behind := r.rng.IntN(3), r.rng.IntN(3)
 	whole = backend.CSR[T]{Rows: before + h.Rows + behind, Cols: h.Cols, Indptr: []int{0}}
@@ -197,8 +197,8 @@ func testSparseGramPoints[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseDuplicates: the distance of equal rows is exactly 0, and the distance of rows that
-// differ by 2⁻³⁰ of their size, 2⁻¹³ in float32, is correct.
+// testSparseDuplicates checks that equal rows have distance 0 exactly, and that the distance of
+// rows that differ by 2⁻³⁰ of their size, 2⁻¹³ in float32, is correct.
 func testSparseDuplicates[T backend.Float](r *rig[T]) {
 	tiny := 0x1p-30
 	if unit[T]() == unit[float32]() {
@@ -233,8 +233,8 @@ func testSparseDuplicates[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseNaN: features that are not finite have the same effect as in dense points, also with
-// zeros that are not stored, and none on other pairs.
+// testSparseNaN checks that features that are not finite have the same effect as in dense points,
+// also with zeros that are not stored, and no effect on other pairs.
 func testSparseNaN[T backend.Float](r *rig[T]) {
 	const d = 20
 	for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}, kernels.Matern{Nu: 0.5, Sigma: 3}, kernels.ChiSquared{Gamma: 0.1}, kernels.CosineSimilarity{}} {
@@ -393,7 +393,7 @@ func testSparseThreads[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testSparseMemory: NewSparse takes what SparseBytes says, or fails.
+// testSparseMemory checks that NewSparse takes the number of bytes of SparseBytes, or fails.
 func testSparseMemory[T backend.Float](r *rig[T]) {
 	b, ok := r.b.(backend.SparseBackend[T])
 	if !ok {
@@ -420,7 +420,7 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testSparseFaults: misuse, and a context that is done.
+// testSparseFaults tests misuse and a context that is done.
 func testSparseFaults[T backend.Float](r *rig[T]) {
 	x, freeX := r.placeSparse(r.thinned(6, 4, 1))
 	defer freeX()
@@ -492,7 +492,7 @@ func testSparseFaults[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testLargeSparse has several windows of rows, and rows that begin within one.
+// testLargeSparse tests several windows of rows, and views that begin within a window.
 func testLargeSparse[T backend.Float](r *rig[T]) {
 	const d = 30
 	n := min(max(r.LargeN, 520), 600)

@@ -50,7 +50,7 @@ func Run(t *testing.T, open Open) { Suite{Open: open}.Run(t) }
 // fast backend.
 type Suite struct {
 	Open Open
-	// LargeN is the size of the large tests; 0 is 1100. A slow backend may set a lower size
+	// LargeN is the size of the large tests; 0 means 1100. A slow backend may set a lower size
 	// that still spans several of its blocks.
 	LargeN int
 	// Leave reports whether to omit a test by name, for example because an earlier run with
@@ -62,7 +62,7 @@ type Suite struct {
 	Fewer bool
 	// RequirePacked makes the lack of packed storage a failure.
 	RequirePacked bool
-	// Seed is the seed of every random choice; 0 is 1.
+	// Seed is the seed of every random choice; 0 means 1.
 	Seed uint64
 }
 
@@ -331,7 +331,7 @@ func (r *rig[T]) try(what string, f call[T], in ...host) (host, error) {
 	return out, failure
 }
 
-// do is try for a call that must not fail.
+// do performs the call as try does and fails the test if the call returns an error.
 func (r *rig[T]) do(what string, f call[T], in ...host) host {
 	r.Helper()
 	out, err := r.try(what, f, in...)
@@ -395,7 +395,7 @@ func (r *rig[T]) near(what string, got, oracles, own, bound host) {
 	r.within(what, got, oracles, bound)
 }
 
-// untouched requires that the sentinels above the diagonal of a result are unchanged.
+// untouched requires the sentinels above the diagonal of a result to be unchanged.
 func (r *rig[T]) untouched(what string, got host) {
 	r.Helper()
 	for i := range got.Rows {

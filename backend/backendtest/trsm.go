@@ -27,7 +27,7 @@ func trsmCall[T backend.Float](c trsmCase) call[T] {
 	}
 }
 
-// stored is A for the lower triangular matrix low: low or its transpose.
+// stored returns the operand A made from the lower triangular matrix low: low or its transpose.
 func (c trsmCase) stored(low host) host {
 	if c.ul == backend.Upper {
 		return transpose(low)

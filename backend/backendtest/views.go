@@ -73,7 +73,7 @@ func testSharedInputs[T backend.Float](r *rig[T]) {
 		}
 		dst := filled(n, n, sentinel)
 		r.within(what, r.do(what, run, x, dst), r.ask(what, run, x, dst), kernelBounds[T](k, x.View(0, 0, n, 3), x.View(1, 0, n, 3)))
-		// The same first element, but fewer rows.
+		// X and Z have the same first element, but different numbers of rows.
 		run = func(b backend.Backend[T], m []backend.Matrix[T]) error {
 			b.Gram(m[1], k, m[0], m[0].View(0, 0, n, 3))
 			return nil
