@@ -21,7 +21,7 @@ var (
 // PivotError says that a Cholesky factorization met a pivot that is not a
 // positive finite number.
 type PivotError struct {
-	Index int     // row of the pivot, from 0
+	Index int     // index of the pivot's row, from 0
 	Value float64 // the computed square of the pivot
 }
 
@@ -43,10 +43,10 @@ func (e *MemoryError) Error() string {
 		e.Device, e.Asked, e.Free, e.Order(), e.PackedOrder())
 }
 
-// Order is the largest order of a square matrix of float64 that would fit.
+// Order returns the largest order of a square matrix of float64 that would fit.
 func (e *MemoryError) Order() int { return int(math.Sqrt(float64(max(e.Free, 0) / 8))) }
 
-// PackedOrder is the approximate order of the largest symmetric matrix that would fit in packed
+// PackedOrder returns the approximate order of the largest symmetric matrix that would fit in packed
 // storage: n²/2 elements and the padding of the rows.
 func (e *MemoryError) PackedOrder() int {
 	const padding = 16 // elements of a row

@@ -28,6 +28,6 @@ type Expansion[T Float] interface {
 	// ctx is done it returns within about 0.1 s an error that wraps context.Cause(ctx); dst
 	// is undefined then.
 	Apply(ctx context.Context, dst, x Host[T]) error
-	// Free gives the memory back; no Apply may be under way, and none may follow.
+	// Free releases the memory. It must not be called during a call of Apply, or before one.
 	Free()
 }

@@ -22,7 +22,7 @@ type FixedBackend[T Float] interface {
 	PackedBackend[T]
 	// NewFixed returns a matrix of zeros of order n, or a *MemoryError.
 	NewFixed(n int) (Packed[T], error)
-	// FixedBytes returns what NewFixed(n) takes: 2 bytes for each element of a triangle and
+	// FixedBytes returns the bytes of NewFixed(n): 2 for each element of a triangle and
 	// at most 512(n+1) more. It is math.MaxInt64 if the number of bytes overflows.
 	FixedBytes(n int) int64
 }

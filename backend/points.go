@@ -23,7 +23,7 @@ func CheckPoints(k kernels.Kernel, name string, x Host[float64]) error {
 	return nil
 }
 
-// CheckSparsePoints is CheckPoints for sparse points.
+// CheckSparsePoints checks sparse points as CheckPoints checks dense points.
 func CheckSparsePoints(k kernels.Kernel, name string, x CSR[float64]) error {
 	rule := kernels.SparsePointRule(k, x.Cols)
 	if rule == nil {

@@ -13,8 +13,8 @@ import (
 
 // Config holds the settings of a device. The zero value suits most callers.
 type Config struct {
-	Threads int   // workers; 0 is GOMAXPROCS
-	Memory  int64 // bytes that matrices may take; 0 is 80 % of what the process may use
+	Threads int   // number of workers; 0 means GOMAXPROCS
+	Memory  int64 // bytes that matrices may take; 0 means 80 % of the memory available to the process
 	// Reproducible asks for results that have the same bits on every processor, for the same
 	// version of Mercer, the same input and the same options. Only devices that promise this are
 	// opened; docs/trust.md says which, and what else is needed. Open also sets it if

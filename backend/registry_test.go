@@ -129,7 +129,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestOpenProbesOneDriver: a device that is named does not start the driver of another.
+// TestOpenProbesOneDriver checks that opening a named device probes only the driver of that device.
 func TestOpenProbesOneDriver(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -160,8 +160,8 @@ func TestOpenProbesOneDriver(t *testing.T) {
 	}
 }
 
-// TestOpenReproducible checks that only devices that promise the same bits are opened if they are
-// asked for, by Config or by the environment.
+// TestOpenReproducible checks that only devices with reproducible results are opened if Config or
+// the environment requests reproducible results.
 func TestOpenReproducible(t *testing.T) {
 	if fused() {
 		withDrivers(t, func() {

@@ -26,8 +26,8 @@ type CSR[T Float] = host.CSR[T]
 // have distance 0, with γ that of a sum over the elements of both rows.
 type SparseBackend[T Float] interface {
 	Backend[T]
-	// SparseBytes returns what NewSparse takes for a rows × cols matrix that stores nnz elements,
-	// beside the CSR itself.
+	// SparseBytes returns the bytes that NewSparse takes, in addition to the CSR itself, for a
+	// rows × cols matrix that stores nnz elements.
 	SparseBytes(rows, cols, nnz int) int64
 	// NewSparse returns the matrix x, or a *MemoryError. x is checked, and a fault of it is
 	// misuse. The result, a SparseMatrix, may share the memory of x, which must not change before Free.

@@ -10,7 +10,7 @@ import (
 	_ "github.com/mercer-go/mercer/cpu"
 )
 
-// unable has no ability.
+// unable hides the optional abilities of a Backend.
 type unable struct{ backend.Backend[float64] }
 
 // TestPlaceSparseWithoutTheAbility places rows so long that they are uploaded in several blocks.

@@ -27,7 +27,7 @@ case $budget in
 '' | *[!0-9]*) echo "run: --budget: want seconds, such as 540 or 540s, got \"$budget\"" >&2; exit 2 ;;
 esac
 fit=2048,8192,32768 fits=300 levels='solver driver' peers=torch
-# What only a GPU can show: large matrices, the libraries' triangles and rounding.
+# The tests that need a real GPU: large matrices, and triangles and rounding of the libraries.
 card='^(TestLargeOddFit|TestBeyond32Bits|TestPotrfPreservesTriangle|TestReducedPrecisionFactor|TestThin|TestFewFeatures|TestSymmetricKernelProduct)$'
 case $size in
 tiny) # for the simulated libraries
@@ -110,7 +110,7 @@ omit() {
 	publish
 }
 
-# step NAME SECONDS COMMAND... runs a program for its limit at most.
+# step NAME SECONDS COMMAND... runs a program for at most SECONDS.
 step() {
 	name=$1 limit=$2 outcome=passed note='' extra=''
 	shift 2

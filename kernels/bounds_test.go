@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestBounds: the known ranges of the usual kernels, and none for a kernel that grows.
+// TestBounds checks the ranges of common kernels, and that an unbounded kernel has no bounds.
 func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		k         kernels.Kernel

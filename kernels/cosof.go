@@ -28,7 +28,7 @@ func (k CosOf) compile(c *compiler) {
 func (k CosOf) params() []Param              { return k.Kernel.params() }
 func (k CosOf) with(values []float64) Kernel { return CosOf{k.Kernel.with(values)} }
 
-// derive: −sin(k) k′.
+// derive appends −sin(k) k′.
 func (k CosOf) derive(c *compiler, i int) {
 	k.Kernel.compile(c)
 	c.unary(Instr{Op: Sin})
@@ -37,7 +37,7 @@ func (k CosOf) derive(c *compiler, i int) {
 	c.unary(Instr{Op: Affine, A: -1})
 }
 
-// deriveStat: −sin(k) ∂k/∂s.
+// deriveStat appends −sin(k) ∂k/∂s.
 func (k CosOf) deriveStat(c *compiler, s Stat) {
 	k.Kernel.compile(c)
 	c.unary(Instr{Op: Sin})

@@ -134,7 +134,7 @@ func assignParams(parts []Kernel, values []float64) []Kernel {
 	return changed
 }
 
-// owner returns the part to which parameter i belongs, and the parameter's index within the part.
+// owner returns the index of the part that has parameter i, and the parameter's index in that part.
 func owner(parts []Kernel, i int) (part, own int) {
 	for part, k := range parts {
 		n := len(k.params())
@@ -149,13 +149,13 @@ func owner(parts []Kernel, i int) (part, own int) {
 func (k Sum) params() []Param              { return join(k) }
 func (k Sum) with(values []float64) Kernel { return Sum(assignParams(k, values)) }
 
-// derive: the other terms do not depend on the parameter.
+// derive differentiates the one term of the sum that depends on the parameter.
 func (k Sum) derive(c *compiler, i int) {
 	part, own := owner(k, i)
 	k[part].derive(c, own)
 }
 
-// deriveStat: the sum over the terms that depend on s.
+// deriveStat appends the sum of ∂k/∂s over the terms k that depend on s.
 func (k Sum) deriveStat(c *compiler, s Stat) {
 	terms := slices.DeleteFunc(slices.Clone(k), func(t Kernel) bool { return !depends(t, s) })
 	for i, t := range terms {
@@ -171,7 +171,7 @@ func (k Sum) bounded() bool { return allBounded(k) }
 func (k Product) params() []Param              { return join(k) }
 func (k Product) with(values []float64) Kernel { return Product(assignParams(k, values)) }
 
-// derive: the derivative of one factor times the other factors.
+// derive appends the derivative of one factor times the other factors.
 func (k Product) derive(c *compiler, i int) {
 	part, own := owner(k, i)
 	for f, t := range k {
@@ -186,7 +186,7 @@ func (k Product) derive(c *compiler, i int) {
 	}
 }
 
-// deriveStat: the product rule over the factors that depend on s.
+// deriveStat applies the product rule to the factors that depend on s.
 func (k Product) deriveStat(c *compiler, s Stat) {
 	terms := 0
 	for i, t := range k {
@@ -216,7 +216,7 @@ func (k Scaled) with(values []float64) Kernel {
 	return Scaled{Weight: values[0], Kernel: k.Kernel.with(values[1:])}
 }
 
-// derive: the derivative with respect to the logarithm of the weight is the scaled kernel itself.
+// derive uses that the derivative with respect to the logarithm of the weight is k itself.
 func (k Scaled) derive(c *compiler, i int) {
 	if i == 0 {
 		k.compile(c)
@@ -243,14 +243,14 @@ func (Constant) bounded() bool                  { return true }
 func (k ExpOf) params() []Param              { return k.Kernel.params() }
 func (k ExpOf) with(values []float64) Kernel { return ExpOf{k.Kernel.with(values)} }
 
-// derive: exp(k) k′.
+// derive appends exp(k) k′.
 func (k ExpOf) derive(c *compiler, i int) {
 	k.compile(c)
 	k.Kernel.derive(c, i)
 	c.binary(Mul)
 }
 
-// deriveStat: exp(k) ∂k/∂s.
+// deriveStat appends exp(k) ∂k/∂s.
 func (k ExpOf) deriveStat(c *compiler, s Stat) {
 	k.compile(c)
 	deriveStat(c, k.Kernel, s)

@@ -26,7 +26,7 @@ func (k ChiSquared) compile(c *compiler) {
 func (k ChiSquared) params() []Param            { return []Param{positive.param("gamma", k.Gamma)} }
 func (ChiSquared) with(values []float64) Kernel { return ChiSquared{values[0]} }
 
-// derive: −γχ² exp(−γχ²).
+// derive appends −γχ² exp(−γχ²).
 func (k ChiSquared) derive(c *compiler, _ int) {
 	k.compile(c)
 	c.load(Stat{Kind: Chi2})
@@ -34,7 +34,7 @@ func (k ChiSquared) derive(c *compiler, _ int) {
 	c.binary(Mul)
 }
 
-// deriveStat: −γk.
+// deriveStat appends −γk.
 func (k ChiSquared) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	c.unary(Instr{Op: Affine, A: -k.Gamma})
@@ -55,7 +55,7 @@ func PointRule(k Kernel) func(x []float64) error {
 	return func(x []float64) error { return obey(rules, len(x), SparsePoint[float64]{Values: x}) }
 }
 
-// SparsePointRule is PointRule for points of d features of which only some are stored.
+// SparsePointRule is like PointRule, for points of d features that store only their nonzeros.
 func SparsePointRule(k Kernel, d int) func(x SparsePoint[float64]) error {
 	rules := pointRules(k)
 	if rules == nil {
@@ -77,7 +77,7 @@ func obey(rules []pointRule, d int, x SparsePoint[float64]) error {
 // broken by a 0 that is not stored.
 type pointRule func(d int, x SparsePoint[float64]) error
 
-// feature is the number of the feature Values[p], from 0.
+// feature returns the index, from 0, of the feature that Values[p] belongs to.
 func (x SparsePoint[T]) feature(p int) int {
 	if x.Columns == nil {
 		return p

@@ -188,7 +188,7 @@ func TestClosedForms(t *testing.T) {
 		for _, pair := range pairs(t, 50, len(sigmas)) {
 			x, z := pair[0], pair[1]
 			got, want := kernels.Eval(c.k, x, z), c.f(x, z)
-			// The second formula rounds about as often as the first.
+			// Both formulas have about the same number of roundings.
 			if tol := 2 * kerneltest.Rounding(c.k, x, z); !(math.Abs(got-want) <= tol) {
 				t.Errorf("%v at %v, %v is %v, want %v: off by %g, allowed %g", c.k, x, z, got, want, got-want, tol)
 			}
@@ -261,7 +261,7 @@ func TestSigmoidIndefinite(t *testing.T) {
 	}
 }
 
-// TestProgramFunctions has operations that no kernel uses yet, and the domain of Pow.
+// TestProgramFunctions tests operations that no kernel uses, and Pow outside its domain.
 func TestProgramFunctions(t *testing.T) {
 	for _, c := range []struct {
 		in      kernels.Instr
@@ -326,7 +326,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestCheck has the rules of the parameters and the texts of the errors.
+// TestCheck tests the rules of the parameters and the texts of the errors.
 func TestCheck(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	lin := kernels.Linear{}
@@ -385,7 +385,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestShortestSigma: the smallest length scale that Check accepts gives no NaN.
+// TestShortestSigma checks that the smallest σ that Check accepts gives no NaN.
 func TestShortestSigma(t *testing.T) {
 	for _, k := range []kernels.Kernel{
 		kernels.Gaussian{Sigma: 1e-150}, kernels.Gaussian{Sigmas: []float64{1e-150}}, kernels.Laplacian{Sigma: 1e-150}, kernels.Matern{Nu: 2.5, Sigma: 1e-150},
@@ -403,7 +403,7 @@ func TestShortestSigma(t *testing.T) {
 	}
 }
 
-// TestEvalPanics: Eval panics if the points have different lengths.
+// TestEvalPanics checks that Eval panics if the points have different lengths.
 func TestEvalPanics(t *testing.T) {
 	defer func() {
 		if r := recover(); r == nil {

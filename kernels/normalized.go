@@ -35,7 +35,7 @@ func (k Normalized) roots(c *compiler) {
 func (k Normalized) params() []Param              { return k.Kernel.params() }
 func (k Normalized) with(values []float64) Kernel { return Normalized{k.Kernel.with(values)} }
 
-// derive: with the roots r and the normalized kernel n,
+// derive appends, with r_x = 1/√k(x,x), r_z = 1/√k(z,z) and the normalized kernel n,
 // k′ r_x r_z − ½ n (r_x² k′(x,x) + r_z² k′(z,z)).
 func (k Normalized) derive(c *compiler, i int) {
 	k.Kernel.derive(c, i)
@@ -56,7 +56,7 @@ func (k Normalized) derive(c *compiler, i int) {
 	c.binary(Add)
 }
 
-// deriveStat: the derivative of k r_x r_z with respect to a statistic of k or one of the roots r.
+// deriveStat appends the derivative of k r_x r_z with respect to r_x, r_z or a statistic of k.
 func (k Normalized) deriveStat(c *compiler, s Stat) {
 	terms := 0
 	add := func() {

@@ -60,7 +60,7 @@ func (e *ParseError) Error() string {
 type parser struct {
 	text    string
 	next    token
-	end     int // of next, in bytes
+	end     int // byte after the token next
 	nesting int
 	kernels int
 }

@@ -167,9 +167,9 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestCatalogue: the catalogue and the parser agree. Every example parses to a valid
-// kernel, an error names every required parameter that is omitted, and every alias is
-// equivalent to the name.
+// TestCatalogue checks that the parser agrees with the catalogue: every example parses to a valid
+// kernel, the error about an omitted required parameter names it, and every alias is equivalent
+// to its name.
 func TestCatalogue(t *testing.T) {
 	for _, d := range kernels.Catalogue() {
 		k, err := kernels.Parse(d.Example)
@@ -239,8 +239,8 @@ func random(r *rand.Rand, depth int) kernels.Kernel {
 	return kernels.ExpOf{Kernel: kernels.Scaled{Weight: 0.01, Kernel: random(r, depth-1)}}
 }
 
-// TestCanonical: for any nesting, the text parses exactly to the canonical form, Canonical
-// does not change canonical forms, and the values agree.
+// TestCanonical checks, for random kernels, that the text parses exactly to the canonical form,
+// that Canonical does not change canonical forms, and that the values agree.
 func TestCanonical(t *testing.T) {
 	const seed = 5
 	t.Log("seed", seed)

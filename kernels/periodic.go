@@ -46,7 +46,7 @@ func (CosineSeries) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 func (CosineSeries) deriveStat(c *compiler, _ Stat) { c.one() }
 func (CosineSeries) bounded() bool                  { return true }
 
-// frequencies are 2πl/L.
+// frequencies returns 2πl/L for l = 0 … L.
 func (k CosineSeries) frequencies() []float64 {
 	f := make([]float64, k.L+1)
 	for l := range f {

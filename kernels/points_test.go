@@ -78,7 +78,7 @@ func TestPrecomputed(t *testing.T) {
 			t.Errorf("IsPrecomputed of %s: %v, %v", text, got, err)
 		}
 	}
-	// Within a composed kernel, and normalized.
+	// The rule also applies within a composed kernel that is normalized.
 	k := kernels.Normalized{Kernel: kernels.Sum{kernels.Precomputed{}, kernels.Constant{Value: 5}}}
 	if v, want := kernels.Eval(k, point(train, 0), point(other, 0)), 12.0/15; math.Abs(v-want) > 4*u {
 		t.Errorf("normalized: %v, want %v", v, want)
@@ -104,8 +104,8 @@ func TestPrecomputed(t *testing.T) {
 	says(t, "shape", err, "kernels: precomputed: 2 objects against 2 have 4 values, got 2")
 }
 
-// TestDistancesInRange: ‖x−z‖² of rows of about 1e154 overflows. Without a check, exp(−∞) =
-// 0 would make K the identity, which is solved with a residual of 1e-17.
+// TestDistancesInRange checks that rows with elements of about 1e154, for which ‖x−z‖² overflows,
+// are an error. Otherwise exp(−∞) = 0 would make K the identity, with a residual of 1e-17.
 func TestDistancesInRange(t *testing.T) {
 	for _, k := range []kernels.Kernel{
 		kernels.Gaussian{Sigma: 1}, kernels.Matern{Nu: 2.5, Sigma: 1}, kernels.RationalQuadratic{A: 1, Sigma: 1},

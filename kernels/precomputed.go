@@ -75,7 +75,7 @@ func PrecomputedIndex(first float64, d int) int {
 	return -1
 }
 
-// entry is the statistic Entry.
+// entry returns the statistic Entry of (x, z).
 func entry(x, z []float64) float64 {
 	if len(x) < 3 {
 		return math.NaN()

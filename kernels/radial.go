@@ -30,7 +30,7 @@ func (k Gaussian) String() string {
 	return "gaussian(sigma=[" + strings.Join(texts, ",") + "])"
 }
 
-// Check requires σ > 0 and, with Sigmas, one per feature.
+// Check requires every σ > 0 and, if Sigmas are set, one σ per feature.
 func (k Gaussian) Check(d int) error {
 	if k.Sigmas == nil {
 		return checkParams("gaussian", k)
@@ -59,7 +59,7 @@ func (k Gaussian) compile(c *compiler) {
 		c.unary(Instr{Op: Affine, A: -0.5})
 	} else {
 		c.load(Stat{Kind: SqDist})
-		// Divide twice: σ² would overflow or underflow sooner.
+		// Divide twice by σ, because σ² could overflow or underflow.
 		c.unary(Instr{Op: Affine, A: -0.5 / k.Sigma / k.Sigma})
 	}
 	c.unary(Instr{Op: Exp})
@@ -83,8 +83,8 @@ func (k Gaussian) with(values []float64) Kernel {
 	return Gaussian{Sigmas: slices.Clone(values)}
 }
 
-// derive: k ‖x−z‖²/σ², and k (x_p−z_p)²/σ_p² for the length scale of feature p, a statistic
-// whose scale is zero except for p.
+// derive appends k ‖x−z‖²/σ², or, for the length scale of feature p, k (x_p−z_p)²/σ_p², which
+// is k times a statistic whose Scale is 0 for all other features.
 func (k Gaussian) derive(c *compiler, i int) {
 	k.compile(c)
 	if k.Sigmas == nil {
@@ -98,7 +98,7 @@ func (k Gaussian) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat: −k/2σ²; with a length scale for each feature the statistic is scaled.
+// deriveStat appends −k/2σ², or −k/2 if Sigmas are set, because the statistic is then scaled.
 func (k Gaussian) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	factor := -0.5
@@ -127,7 +127,7 @@ func (k Laplacian) compile(c *compiler) {
 func (k Laplacian) params() []Param              { return []Param{lengthScale.param("sigma", k.Sigma)} }
 func (k Laplacian) with(values []float64) Kernel { return Laplacian{Sigma: values[0]} }
 
-// derive: k ‖x−z‖₁/σ.
+// derive appends k ‖x−z‖₁/σ.
 func (k Laplacian) derive(c *compiler, _ int) {
 	k.compile(c)
 	c.load(Stat{Kind: L1})
@@ -135,7 +135,7 @@ func (k Laplacian) derive(c *compiler, _ int) {
 	c.binary(Mul)
 }
 
-// deriveStat: −k/σ.
+// deriveStat appends −k/σ.
 func (k Laplacian) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	c.unary(Instr{Op: Affine, A: -1 / k.Sigma})
@@ -164,13 +164,13 @@ func (k RationalQuadratic) IsPSD() bool { return k.Check(-1) == nil }
 
 func (k RationalQuadratic) compile(c *compiler) { k.power(c, -k.A) }
 
-// base is t = 1 + ‖x−z‖²/2aσ².
+// base appends the code of t = 1 + ‖x−z‖²/2aσ².
 func (k RationalQuadratic) base(c *compiler) {
 	c.load(Stat{Kind: SqDist})
 	c.unary(Instr{Op: Affine, A: 0.5 / k.A / k.Sigma / k.Sigma, B: 1})
 }
 
-// power is t^exponent.
+// power replaces t by t^exponent.
 func (k RationalQuadratic) power(c *compiler, exponent float64) {
 	k.base(c)
 	c.unary(Instr{Op: Pow, A: exponent})
@@ -184,8 +184,8 @@ func (k RationalQuadratic) with(values []float64) Kernel {
 	return RationalQuadratic{A: values[0], Sigma: values[1]}
 }
 
-// derive: a t^−a (1 − 1/t − ln t) with respect to ln a, and t^(−a−1) ‖x−z‖²/σ² with respect to ln
-// σ.
+// derive appends a t^−a (1 − 1/t − ln t), the derivative with respect to ln a, or
+// t^(−a−1) ‖x−z‖²/σ², the derivative with respect to ln σ.
 func (k RationalQuadratic) derive(c *compiler, i int) {
 	if i == 1 {
 		k.power(c, -k.A-1)
@@ -203,7 +203,7 @@ func (k RationalQuadratic) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat: −t^(−a−1)/2σ².
+// deriveStat appends −t^(−a−1)/2σ².
 func (k RationalQuadratic) deriveStat(c *compiler, _ Stat) {
 	k.power(c, -k.A-1)
 	c.unary(Instr{Op: Affine, A: -0.5 / k.Sigma / k.Sigma})
@@ -265,7 +265,7 @@ func (k Matern) compile(c *compiler) {
 	c.binary(Mul)
 }
 
-// distance is s = √(2ν) r.
+// distance appends the code of s = √(2ν) r.
 func (k Matern) distance(c *compiler) {
 	c.load(Stat{Kind: SqDist})
 	c.unary(Instr{Op: Sqrt})
@@ -275,7 +275,7 @@ func (k Matern) distance(c *compiler) {
 func (k Matern) params() []Param              { return []Param{lengthScale.param("sigma", k.Sigma)} }
 func (k Matern) with(values []float64) Kernel { return Matern{Nu: k.Nu, Sigma: values[0]} }
 
-// derive: −s dk/ds, which is s, s² and s²(1+s)/3 times exp(−s).
+// derive appends −s dk/ds = exp(−s) p(s), with p = s, s² and s²(1+s)/3 for Nu = 1/2, 3/2 and 5/2.
 func (k Matern) derive(c *compiler, _ int) {
 	k.distance(c)
 	c.unary(Instr{Op: Affine, A: -1})
@@ -294,7 +294,7 @@ func (k Matern) derive(c *compiler, _ int) {
 	}
 }
 
-// deriveStat: with respect to ‖x−z‖². With s = √(2ν) r it is dk/ds · ν/(σ²s), which is
+// deriveStat appends the derivative with respect to ‖x−z‖², dk/ds · ν/(σ²s) with s = √(2ν) r:
 //
 //	−exp(−s)/2σ²s   −3 exp(−s)/2σ²   −5 (1+s) exp(−s)/6σ²
 func (k Matern) deriveStat(c *compiler, _ Stat) {
@@ -318,5 +318,5 @@ func (k Matern) deriveStat(c *compiler, _ Stat) {
 	c.unary(Instr{Op: Affine, A: factor / k.Sigma / k.Sigma})
 }
 
-// bounded: exp(−r) has a corner where points coincide.
+// bounded is false for exp(−r), which is not differentiable where points coincide.
 func (k Matern) bounded() bool { return k.Nu != 0.5 }

@@ -60,7 +60,7 @@ type Stat struct {
 	// first. Nil means all ones.
 	Scale []float64
 	Freqs []float64 // the frequencies of CosSum and SinSum
-	Of    Kernel    // of the statistics of one point
+	Of    Kernel    // the kernel k of SelfX, SelfZ, RootX and RootZ
 }
 
 // Eval returns the statistic of (x, z) in float64 by the defining sum. It
@@ -168,7 +168,7 @@ type SparsePoint[T float32 | float64] struct {
 	Values  []T
 }
 
-// EvalSparse is Eval for two points of d features of which only some are stored. A sum over the
+// EvalSparse is like Eval, for two points of d features of which only some are stored. A sum over the
 // features costs a merge of both lists of columns: the term of two zeros is the same for every
 // feature, and 0 except for CosSum and Sinc. Entry is not such a sum and costs d operations.
 func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64 {
@@ -207,7 +207,7 @@ func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64
 	return sum
 }
 
-// dense returns all d features.
+// dense returns all d features, including the zeros that are not stored.
 func (x SparsePoint[T]) dense(d int) []float64 {
 	features := make([]float64, d)
 	for p, c := range x.Columns {

@@ -84,7 +84,7 @@ func deriveStat(c *compiler, k Kernel, s Stat) {
 	k.deriveStat(c, s)
 }
 
-// one is the derivative of a kernel that equals its statistic.
+// one appends 1, the derivative of a kernel that equals its statistic.
 func (c *compiler) one() { c.push(Instr{Op: Const, A: 1}) }
 
 // depends reports whether k's program loads s.

@@ -64,7 +64,7 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 	}
 }
 
-// TestWorkedQuadraticCost: 1,000 inputs have 500,500 products x_i x_j, i ≤ j; the kernel of
+// TestWorkedQuadraticCost counts that 1,000 inputs have 500,500 products x_i x_j, i ≤ j; the kernel of
 // this feature map takes 1,001 multiplications: 1,000 for xᵀz, and one for the square.
 func TestWorkedQuadraticCost(t *testing.T) {
 	const d = 1000
@@ -92,7 +92,7 @@ func TestWorkedQuadraticCost(t *testing.T) {
 	}
 }
 
-// TestWorkedXOR has the points (1,1), (−1,1), (−1,−1), (1,−1) of XOR and the kernel (xᵀz)².
+// TestWorkedXOR tests the kernel (xᵀz)² at the points (1,1), (−1,1), (−1,−1), (1,−1) of XOR.
 func TestWorkedXOR(t *testing.T) {
 	points := [][]float64{{1, 1}, {-1, 1}, {-1, -1}, {1, -1}}
 	for i, x := range points {

@@ -43,8 +43,8 @@ func Device(t testing.TB, name string, c ...backend.Config) backend.Device {
 	return Closed(t, dev, err)
 }
 
-// Closed registers the closing of an open device at the end of the test. An error of
-// opening or closing fails the test.
+// Closed closes dev at the end of the test and returns dev. The test fails if err, the error of
+// opening dev, is not nil, or if closing fails.
 func Closed(t testing.TB, dev backend.Device, err error) backend.Device {
 	t.Helper()
 	if err != nil {

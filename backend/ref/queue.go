@@ -26,7 +26,7 @@ func (q *queue[T]) Sync() error { return q.wait() }
 
 // work is the context, the progress callback and the first failure of one caller's work.
 type work struct {
-	ctx  context.Context // nil: never done
+	ctx  context.Context // nil if the work cannot be canceled
 	done func(flops float64)
 	mu   sync.Mutex
 	err  error // the first failure, until wait returns it
@@ -43,7 +43,7 @@ func (w *work) stopped() bool {
 	return w.err != nil
 }
 
-// fail records a failure; only the first is kept.
+// fail records a failure, unless an earlier failure is already recorded.
 func (w *work) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +52,7 @@ func (w *work) fail(err error) {
 	}
 }
 
-// wait returns the first failure, once.
+// wait returns the first failure and deletes the record of it.
 func (w *work) wait() error {
 	w.stopped()
 	w.mu.Lock()

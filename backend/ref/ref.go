@@ -76,7 +76,7 @@ type device struct {
 	f32      *queue[float32]
 	f64      *queue[float64]
 	mu       sync.Mutex
-	now, top int64 // bytes in use, and their peak
+	now, top int64 // bytes in use now, and the largest number of bytes in use so far
 	closed   bool
 }
 

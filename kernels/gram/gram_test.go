@@ -226,8 +226,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestGonumMatrices: gonum's own matrices are accepted too, and not changed, except by
-// Center, which works in place.
+// TestGonumMatrices checks that matrices of gonum's types are accepted, and that no function
+// except Center changes them.
 func TestGonumMatrices(t *testing.T) {
 	ctx := context.Background()
 	sym := mat.NewSymDense(2, []float64{2, 1, 1, 3})

@@ -56,7 +56,7 @@ func checkBounded(t *testing.T, k kernels.Kernel, points [][]float64) {
 	}
 }
 
-// step of the differences.
+// step is the step of the finite differences.
 const step = 0x1p-9
 
 // checkDerivative checks the derivative with respect to feature p of x (which = 0) or z (which =

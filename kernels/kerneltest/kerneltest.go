@@ -225,8 +225,8 @@ func checkTranslation(t *testing.T, k kernels.Kernel, d int) {
 	}
 }
 
-// checkPSD: |k(x, z)|² ≤ k(x, x) k(z, z), and no eigenvalue of the Gram matrix
-// is below zero by more than rounding explains.
+// checkPSD checks that |k(x, z)|² ≤ k(x, x) k(z, z), and that no eigenvalue of the Gram matrix
+// is below zero by more than the bound of its rounding error.
 func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 	n := len(points)
 	gram := mat.NewSymDense(n, nil)

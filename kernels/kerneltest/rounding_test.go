@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestErrorsAtZero has operations whose derivative is infinite at 0. For two points that
+// TestErrorsAtZero tests operations whose derivative is infinite at 0. For two points that
 // coincide, √v and v^0.3 are exact, v·ln v is 0 in the form that LogShift recommends, and
 // ln v has no bound: its error is NaN, with which every comparison fails.
 func TestErrorsAtZero(t *testing.T) {

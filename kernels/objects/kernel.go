@@ -38,7 +38,7 @@ const (
 
 // Options controls long computations. The zero value is a useful default.
 type Options struct {
-	Threads  int                    // workers; 0 is GOMAXPROCS
+	Threads  int                    // number of workers; 0 means GOMAXPROCS
 	Progress func(fraction float64) // if not nil, called with the fraction done, by one goroutine at a time; the last call has 1
 	Memory   int64                  // maximum size of the matrices in bytes; 0 selects 80 % of the memory available to the process
 }

@@ -36,8 +36,8 @@ var (
 
 func dense(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }
 
-// TestLearnerOnTexts: through the kernel of texts, a learner for vectors predicts on every
-// device what gonum's solution of (K + λI)α = y predicts.
+// TestLearnerOnTexts checks that kernel ridge regression on texts, on every device, has the
+// predictions of gonum's solution of (K + λI)α = y.
 func TestLearnerOnTexts(t *testing.T) {
 	ctx := context.Background()
 	const lambda = 0.25
@@ -142,9 +142,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestGramBeyondMemoryIsRefused: a Gram matrix that does not fit in memory is refused
-// before any value is computed, and the error says what fits. A million texts are never
-// attempted.
+// TestGramBeyondMemoryIsRefused checks that a Gram matrix that does not fit in memory is an error
+// before any value is computed, and that the error names the size that fits. The Gram matrix of
+// a million texts never fits.
 func TestGramBeyondMemoryIsRefused(t *testing.T) {
 	ctx := context.Background()
 	many := make([]string, 1<<20)

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// TestSum: the matrices of a sum are the sums of the terms' matrices, and its text parses
-// to the same kernel.
+// TestSum checks that the matrices of a Sum are the sums of its terms' matrices, and that its text
+// parses to the same kernel.
 func TestSum(t *testing.T) {
 	ctx := context.Background()
 	k, err := objects.Parse(" spectrum(length=1) +2.5e+0* subsequence(length=2, decay=5e-1)+0*spectrum(length=3,normalized=0)")
@@ -77,8 +77,8 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestParseSum: a single weighted kernel is a sum of one term, and errors in a text name
-// the column.
+// TestParseSum checks that a single weighted kernel is a Sum of one term, and that errors in a
+// text name the column.
 func TestParseSum(t *testing.T) {
 	if k, err := objects.Parse("2*spectrum(length=2)"); err != nil || k.String() != "2*spectrum(length=2)" {
 		t.Errorf("%v, %v", k, err)

@@ -168,8 +168,8 @@ func TestAccuracyPromoters(t *testing.T) {
 // the last fifth, with a matrix of 1.7 GB.
 const surnameRows = 3000
 
-// TestAccuracySurnames: kernel ridge regression with spectrum kernels of lengths 1 to 4
-// predicts the language of a surname at least as well as logistic regression on trigram
+// TestAccuracySurnames checks that kernel ridge regression with spectrum kernels of lengths 1 to 4
+// predicts the language of a surname at least as accurately as logistic regression on trigram
 // counts.
 func TestAccuracySurnames(t *testing.T) {
 	if testing.Short() {

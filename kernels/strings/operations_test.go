@@ -31,8 +31,8 @@ func counted(k Subsequence, c *coder, a, b [][]int32, lower bool) float64 {
 	return float64(sum)
 }
 
-// TestEstimatedOperationsAreCounted: the estimate equals the operations that the evaluation
-// counts, plus the last row of each value, which takes at most levels·|t| operations.
+// TestEstimatedOperationsAreCounted checks that the estimate is the number of operations counted in
+// the evaluation plus the last row of each value, which takes at most levels·|t| operations.
 func TestEstimatedOperationsAreCounted(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
@@ -66,8 +66,8 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOneValueCanBeStopped: the evaluation of one pair calls stop after every Poll
-// operations, and reports how much of the pair is done.
+// TestOneValueCanBeStopped checks that the evaluation of one pair calls stop after every Poll
+// operations, and reports which fraction of the pair is done.
 func TestOneValueCanBeStopped(t *testing.T) {
 	const n, calls = 10000, 5
 	k, c := Subsequence{Length: 4, Decay: 0.5}, newCoder()
@@ -101,7 +101,7 @@ func TestOneValueCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestWorkThatCannotEndIsRefused: (Length − 1)·|s|² = 8·2⁴⁸ = 2.3·10¹⁵ operations.
+// TestWorkThatCannotEndIsRefused needs (Length − 1)·|s|² = 8·2⁴⁸ = 2.3·10¹⁵ operations.
 func TestWorkThatCannotEndIsRefused(t *testing.T) {
 	text := strings.Repeat("a", 1<<24)
 	k := Subsequence{Length: 9, Decay: 0.5}

@@ -126,7 +126,7 @@ func TestSubsequenceBruteForce(t *testing.T) {
 	}
 }
 
-// TestSubsequenceLong has long strings of one character, with C(n, p) choices of positions.
+// TestSubsequenceLong tests long strings of one character, with C(n, p) choices of positions.
 // With decay 1, k is the square of a binomial coefficient; with a smaller decay, 1/λ^n
 // would overflow.
 func TestSubsequenceLong(t *testing.T) {
@@ -266,8 +266,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestSubsequencesLongerThanTheStrings: K = 0, and no memory is allocated for subsequences
-// longer than the strings.
+// TestSubsequencesLongerThanTheStrings checks that K = 0 if Length is longer than all strings, and
+// that no memory is allocated for such subsequences.
 func TestSubsequencesLongerThanTheStrings(t *testing.T) {
 	gram, err := strings.Subsequence{Length: math.MaxInt32, Decay: 1}.Gram(context.Background(), []string{"cat", "car"}, objects.Options{})
 	if err != nil {

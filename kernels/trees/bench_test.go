@@ -17,7 +17,7 @@ func sentences(t testing.TB, n int) (texts []string) {
 	return texts
 }
 
-// Every sentence of the treebank is read and written the same.
+// TestTreebank checks that the text of every parsed sentence of the treebank is unchanged.
 func TestTreebank(t *testing.T) {
 	for i, text := range sentences(t, 4078) {
 		tree, err := trees.Parse(text)

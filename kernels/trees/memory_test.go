@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/trees"
 )
 
-// TestPairsOfDifferentProductionsTakeNoMemory: for two trees with different roots above the
-// same 4000 leaves, k(a, b) is 4000·Decay, the sum over the leaves.
+// TestPairsOfDifferentProductionsTakeNoMemory evaluates two trees with different roots above the
+// same 4000 leaves: k(a, b) is 4000·Decay, the sum over the leaves.
 func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 	const n = 4000
 	tree := func(root string) string {

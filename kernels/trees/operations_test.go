@@ -21,7 +21,7 @@ func flat(n, k int) string {
 	return b.String() + ")"
 }
 
-// TestEstimatedOperationsAreCounted: the estimate equals the count of the evaluation.
+// TestEstimatedOperationsAreCounted compares the estimate with the count of the evaluation.
 func TestEstimatedOperationsAreCounted(t *testing.T) {
 	k, g := Subtree{Decay: 0.1}, grammar{}
 	all, err := k.read(g, []string{flat(7, 2), flat(30, 3), "(S (A (L w0) x) (L w1))", flat(30, 3)})
@@ -46,7 +46,7 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOneValueCanBeStopped: the evaluation of one pair calls stop after every Poll
+// TestOneValueCanBeStopped checks that the evaluation of one pair calls stop after every Poll
 // operations.
 func TestOneValueCanBeStopped(t *testing.T) {
 	const n, calls = 6000, 3
@@ -68,7 +68,7 @@ func TestOneValueCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestWorkThatCannotEndIsRefused: 50,000 trees with the same 3,000 leaves make
+// TestWorkThatCannotEndIsRefused checks two cases: 50,000 trees with the same 3,000 leaves have
 // 3000²·50000²/2 = 1.1·10¹⁶ pairs; the 9·10⁶ pairs of nodes of one pair of trees take 72 MB
 // per thread.
 func TestWorkThatCannotEndIsRefused(t *testing.T) {

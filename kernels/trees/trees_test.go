@@ -75,7 +75,7 @@ func FuzzParse(f *testing.F) {
 
 // subtrees enumerates every subtree of a node, as text, with its productions.
 func subtrees(tree *bracket) map[string]int {
-	// Every combination of children, each expanded or not.
+	// Enumerate every combination of children, each of which is expanded or not.
 	options := []string{"(" + tree.label}
 	sizes := []int{1}
 	for _, c := range tree.children {
