@@ -170,7 +170,7 @@ func (k RationalQuadratic) base(c *compiler) {
 	c.unary(Instr{Op: Affine, A: 0.5 / k.A / k.Sigma / k.Sigma, B: 1})
 }
 
-// power replaces t by t^exponent.
+// power appends the code of t^exponent.
 func (k RationalQuadratic) power(c *compiler, exponent float64) {
 	k.base(c)
 	c.unary(Instr{Op: Pow, A: exponent})
