@@ -33,6 +33,6 @@ func TestResultsPageIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want, string(got)); d != "" {
-		t.Errorf("run go generate ./bench (-wanted +kept):\n%s", d)
+		t.Errorf("run go generate ./internal/bench (-wanted +kept):\n%s", d)
 	}
 }
