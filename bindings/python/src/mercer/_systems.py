@@ -38,7 +38,8 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n, n) or (n, d)
-        The symmetric matrix K; with a kernel the n points of K = k(X, X).
+        The symmetric matrix K; with a kernel the n points of K = k(X, X). A sparse matrix is
+        copied into a dense array.
     y : array-like of shape (n,) or (n, t)
         The right-hand sides.
     alpha : float ≥ 0, default=1.0
