@@ -214,7 +214,7 @@ func TestPredictRowAllocates(t *testing.T) {
 			}
 		})
 	}
-	// Pools may be emptied by the garbage collector in between.
+	// The garbage collector may empty a sync.Pool between two predictions.
 	if few, many := count(100), count(3000); many > few+2 {
 		t.Errorf("%v allocations with 100 samples, %v with 3,000", few, many)
 	}
@@ -311,7 +311,7 @@ func TestLassoPath(t *testing.T) {
 		}
 		for j := range 3 {
 			want := math.Copysign(math.Max(math.Abs(y.AtVec(j))-lambdas[i]/2, 0), y.AtVec(j))
-			// A duality gap of 1e-14‖y‖² bounds ‖w − w*‖² by it.
+			// A duality gap of 1e-14‖y‖² implies ‖w − w*‖² ≤ 1e-14‖y‖².
 			if got := f.At(j, 0); !(math.Abs(got-want) <= 1e-7*mat.Norm(y, 2)) {
 				t.Errorf("λ = %v: weight %d is %v, want %v", lambdas[i], j+1, got, want)
 			}
@@ -671,7 +671,7 @@ func TestCloseEndsPrepare(t *testing.T) {
 	prepared(t, func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, _ int64) {
 		short, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer cancel()
-		_ = m.Prepare(short) // leaves its work behind
+		_ = m.Prepare(short) // returns at the timeout, and the computation continues
 		var group sync.WaitGroup
 		for range 3 {
 			group.Go(func() {
@@ -1065,7 +1065,7 @@ func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 	}
 	warned := 0
 	for _, degree := range []int{2, 3, 6} {
-		for _, tol := range []float64{1e-8, 1e-15} { // the second one is out of reach for some
+		for _, tol := range []float64{1e-8, 1e-15} { // 1e-15 is not reached for some kernels
 			found := tune(t, learners.KernelRidge{Kernel: kernels.Polynomial{Degree: degree, C: 1}, Tol: tol}, x, y)
 			if found != nil && strings.Contains(found.Warning, fmt.Sprintf("%v, lambda %.4g", found.Kernel(), found.Lambda())) {
 				warned++
@@ -1513,8 +1513,8 @@ func TestExportedTypesAreComplete(t *testing.T) {
 	}
 }
 
-// TestNilModels checks that a function that takes a model returns an error for no model and for a
-// nil pointer to one, or its zero result if it returns no error.
+// TestNilModels checks functions of a model with a nil interface and with a nil pointer to a model:
+// they return an error or, if they have no error result, the zero value.
 func TestNilModels(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(2, 1, []float64{1, 2})

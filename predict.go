@@ -196,8 +196,8 @@ func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c lea
 	return nil
 }
 
-// factored is a model with the factors that its intervals and standard deviations need; notKept is
-// not nil if the factors are computed again at each call, and says why.
+// factored is a model with the factors that its intervals and standard deviations need. If the
+// factors are computed again at each call, notKept is the reason; otherwise it is nil.
 type factored struct {
 	model   learners.Model
 	notKept error // wraps learners.ErrNotKept

@@ -76,7 +76,7 @@ func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o
 	return alpha, nil
 }
 
-// relative returns the largest ‖r_j‖/‖y_j‖ over the columns; a zero column counts as 0.
+// relative returns the largest ‖r_j‖/‖y_j‖ over the columns j with y_j ≠ 0, or 0 if y = 0.
 func relative(r, y *mat.Dense) float64 {
 	_, t := r.Dims()
 	worst := 0.0
@@ -204,7 +204,7 @@ func (f *Factor) SolveTo(ctx context.Context, dst *mat.Dense, b mat.Matrix) erro
 		dst.ReuseAs(h.Rows, h.Cols)
 	}
 	if f == nil {
-		f = &Factor{} // its Solve returns the error for a factor that was not made
+		f = &Factor{} // Solve of a zero Factor returns an error
 	}
 	r := dst.RawMatrix()
 	return f.Solve(ctx, backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}, h)

@@ -547,8 +547,8 @@ func TestFitTableOfAMillionFeaturesTakesMegabytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	// The lists of the columns, for the samples, a part of them and a batch, take 12 bytes for each
-	// feature; the cache of rows of K is half of the limit.
+	// The lists of columns (of all samples, of a subset and of a batch) take 12 bytes for each
+	// feature. The cache of rows of K takes half of the limit.
 	const limit = 64 << 20
 	o := mercer.Options{Device: dev}
 	o.Memory = limit

@@ -222,7 +222,7 @@ func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (ba
 	return backend.CrossGramMatrix(ctx, dev, k, px, pz)
 }
 
-// samples returns x, a backend.CSR as it is, and y as row-major matrices.
+// samples returns x and y as row-major matrices; an x of type backend.CSR stays sparse.
 func samples(call string, x, y mat.Matrix) (points numeric.Points, hy backend.Host[float64], err error) {
 	if c, ok := x.(backend.CSR[float64]); ok && c.Rows > 0 && c.Cols > 0 {
 		if points, err = numeric.PointsOf(c); err != nil {

@@ -176,8 +176,8 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 // factor, and computes the pivot from a copy of the matrix's diagonal and the factor's row. The
 // contents of a failed factor are not documented. For a lower triangle, cuSOLVER therefore works on
 // a copy, and after a failure the device functions factor the triangle again, so that the pivot and
-// the leading factor are exact. An upper triangle is factored in place, and after a failure the
-// pivot and the leading factor are those that cuSOLVER has written.
+// the leading factor are exact. An upper triangle is factored in place, and after a failure solve
+// returns the pivot and the leading factor that cuSOLVER has written.
 func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	q, n, on := f.q, a.rows, a
 	d := q.engine.device

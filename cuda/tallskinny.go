@@ -55,8 +55,8 @@ func isThin(m, n, k int, sym region) bool {
 	return m > 0 && n > 0 && k > 0 && max(m, n)*k >= cuts.read && (n <= thinMost || m <= thinMost && sym == whole)
 }
 
-// thin computes C ← α A B + β C for a small number of columns or rows; sym tells whether A is
-// symmetric and which triangle is stored. The elements of A, or of its triangle, are read once. It
+// thin computes C ← α A B + β C for a small number of columns or rows. If A is symmetric, sym is the
+// triangle of A that is stored. The elements of A, or of its triangle, are read once. It
 // is a single step, because reading all of a device's memory takes only about 50 ms.
 func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) error {
 	if c.cols > thinMost {

@@ -19,7 +19,7 @@ type Error struct {
 	Offset int64  // byte offset in the uncompressed file, counted from 1; 0 if unknown
 	Column string // name of the column; empty if the error is not in one column
 	Value  string // the cell; empty if the error is not in one cell
-	Rule   string // what is wrong and what to do, with placeholders for message.Expand
+	Rule   string // what is wrong and what to do; message.Expand replaces the names of parameters in it
 }
 
 func (e *Error) Error() string { return e.Message(message.Plain) }
@@ -70,18 +70,19 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// list returns the first eight elements of names, joined by commas.
+// list returns names joined by commas. Of more than eight names it returns the first seven and the
+// last, which is the target in many tables.
 func list(names []string) string {
 	const limit = 8
-	texts := make([]string, 0, limit+1)
-	for i, n := range names {
-		if i == limit {
-			texts = append(texts, fmt.Sprintf("… (%d in all)", len(names)))
-			break
-		}
-		texts = append(texts, quote(n))
+	shown, rest := names, ""
+	if last := len(names) - 1; last >= limit {
+		shown, rest = names[:limit-1], fmt.Sprintf(", …, %s (%d in all)", quote(names[last]), len(names))
 	}
-	return strings.Join(texts, ", ")
+	texts := make([]string, len(shown))
+	for i, name := range shown {
+		texts[i] = quote(name)
+	}
+	return strings.Join(texts, ", ") + rest
 }
 
 // nearest returns "; did you mean …?" if some name is similar, otherwise "".

@@ -328,7 +328,8 @@ func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 	return nil
 }
 
-// A zstdReader wraps the errors of a decoder, to tell them from errors of its source.
+// A zstdReader wraps each error of a decoder in a type of its own, because an error of the
+// compressed data and an error of the file lead to different messages.
 type zstdReader struct{ decoder *zstd.Decoder }
 
 type zstdError struct{ error }

@@ -283,7 +283,7 @@ func TestSparse(t *testing.T) {
 	wantFault(t, err, huge.Source+`:2: column "x1": "1.7e+308" overflows float64 when standardized with mean 1.5 and scale 0.5`)
 	named := learn(t, read(t, "x1,x02\n1,2\n3,4\n"), dataset.Rules{})
 	_, err = named.Features(table)
-	wantFault(t, err, table.Source+`: has no feature column "x02"; it has "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", … (10 in all); did you mean "x2"?`)
+	wantFault(t, err, table.Source+`: has no feature column "x02"; it has "x1", "x2", "x3", "x4", "x5", "x6", "x7", …, "label" (10 in all); did you mean "x2"?`)
 	e = learn(t, mustRead(t, "d.libsvm", "1 20000:1\n"), dataset.Rules{Targets: []string{"label"}})
 	wide := mustRead(t, "e.libsvm", strings.Repeat("1 1:1\n", 10_000))
 	_, err = e.Features(wide)

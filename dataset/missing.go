@@ -27,8 +27,8 @@ func (e *Encoder) missingValues() []string {
 	return []string{"?", "NA", "na", "Na", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "NAN", "Nan"}
 }
 
-// Reading returns d with the decimal mark, the thousands mark and the missing-value cells with
-// which the training table was read in place of those that d does not set.
+// Reading returns d, in which the decimal mark, the thousands mark and the missing-value cells that
+// are unset are replaced by the values for the training table.
 func (e *Encoder) Reading(d Dialect) Dialect {
 	if d.Decimal == "" && d.Thousands == "" {
 		d.Decimal, d.Thousands = e.Decimal, e.Thousands

@@ -104,8 +104,8 @@ print(json.dumps({'x': x.tolist(), 'z': z.tolist(), 'y': y.tolist()}))
 	}
 }
 
-// TestMNIST compares the sizes, sums and counts of the images and labels of MNIST with those that
-// numpy gives.
+// TestMNIST compares the sizes, sums and counts of the images and labels of MNIST with the results
+// of numpy.
 func TestMNIST(t *testing.T) {
 	table, err := dataset.Read(shared(t, "mnist-t10k-images-idx3-ubyte.gz"), nil)
 	if err != nil {

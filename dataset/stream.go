@@ -179,7 +179,7 @@ func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use fun
 // passRules specifies what a pass does in addition to encoding the rows.
 type passRules struct {
 	keyed   bool        // return the keys of the rows
-	classes *classifier // the classes of all parts, including those that the encoder lacks; nil if such classes are refused
+	classes *classifier // the classes of all parts, also classes that the encoder lacks; nil if unknown classes are refused
 }
 
 func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules passRules, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {

@@ -308,8 +308,8 @@ def run(name, e):
 	}
 }
 
-// meanLoss returns, for each row from train on, the share of random orders of the training
-// samples with which the learner classifies the row wrongly.
+// meanLoss fits the learner to the first train rows with the seeds 0 to orders − 1. It returns, for
+// each other row, the fraction of these fits that classify the row wrongly.
 func meanLoss(t *testing.T, l learners.Description, dev backend.Device, x, y *mat.Dense, train, orders int) []float64 {
 	t.Helper()
 	n, d := x.Dims()

@@ -67,9 +67,9 @@ func gaps(f, y *mat.Dense) *mat.Dense {
 	return g
 }
 
-// TestKernelLogisticSmallLambda checks that α is 1/λ times as large as y − p and not accurate, but
-// f is: the model's predictions satisfy the conditions of a minimum, for separable and for
-// overlapping classes.
+// TestKernelLogisticSmallLambda checks fits for small λ, for which rounding makes α = (y − p)/λ
+// inaccurate. The decision values f must still be accurate: they satisfy the conditions of a
+// minimum, for separable and for overlapping classes.
 func TestKernelLogisticSmallLambda(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, seed = 60, 5

@@ -480,7 +480,7 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 			}
 			noise, prior := m.Noise()[0], m.Prior()[0]
 			best, chol := evidence(noise, prior)
-			// Sums of n and d terms of the size of the evidence, which is about n.
+			// The log evidence is about n, and n + d roundings of numbers of that size add up.
 			near(t, "log evidence", m.LogEvidence()[0], best, 1e3*0x1p-52*float64(n*(n+d)))
 			for _, f := range []float64{0.9, 1.1} {
 				if e, _ := evidence(f*noise, prior); e >= best {
@@ -511,8 +511,8 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 					t.Fatal(err)
 				}
 				own := prior * mat.Dot(z.RowView(i), z.RowView(i))
-				// Rounding of a difference of numbers as large as own, times the condition
-				// number.
+				// The difference is rounded relative to own, and the condition number
+				// multiplies that error.
 				near(t, "variance", v.At(i, 0), own-mat.Dot(k, &s)+noise, 1e4*0x1p-52*float64(n+d)*(own+noise))
 			}
 		}
@@ -942,7 +942,7 @@ func TestLassoBound(t *testing.T) {
 					}
 					t.Logf("%d×%d, %s, θ = %v: ‖w‖₁ − θ = %.2g; %v", n, d, method, theta, norm-theta, m.Facts())
 					near(t, "fact", fact(t, m, "l1 norm").(float64), norm, 1e-15*float64(d)*norm)
-					// Rounding of d additions.
+					// The d additions of ‖w‖₁ are rounded.
 					if norm > theta*(1+float64(d)*0x1p-52) || lambda > 0 != (theta < 100) || lambda > 0 && math.Abs(norm-theta) > 1e-7*theta {
 						t.Errorf("θ = %v: ‖w‖₁ = %v at λ = %v", theta, norm, lambda)
 					}

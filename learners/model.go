@@ -18,14 +18,14 @@ type Options struct {
 	Keys     []uint64               // keys of the samples, for learners that draw samples at random: see solvers.Block and dataset.Encoder.Keys; nil means keys computed from the numbers in x
 	Classes  []string               // names of the classes 0, 1, … of y; nil means that the values of y are the names
 	Memory   int64                  // bytes that may be taken on the device; 0 means all its free memory
-	Progress func(solvers.Progress) // nil, or reports the progress of the work
+	Progress func(solvers.Progress) // is called with the progress of the fit, unless nil
 
 	// Prove makes the bounds of Bounded some hundred times smaller if this takes at most a few hundredths
 	// of a second, which limits the number of samples to some hundreds.
 	Prove bool
 
-	// Trace is nil, or called after each epoch by learners with epochs (Description.Traces). It
-	// needs an extra evaluation of the loss per epoch.
+	// Trace, unless nil, is called after each epoch by learners with epochs (Description.Traces).
+	// Each call costs an extra evaluation of the loss.
 	Trace func(Epoch)
 
 	// Checkpoint lets a fit by an iterative solver resume an earlier fit that was ended; learners

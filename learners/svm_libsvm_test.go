@@ -102,7 +102,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 		return m
 	}
 	const gamma = "0.03125"
-	const tol = 1e-8 // of both
+	const tol = 1e-8 // tolerance of LIBSVM and of package learners
 	for _, test := range []struct {
 		name string
 		fit  func() learners.Model

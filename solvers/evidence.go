@@ -251,8 +251,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		rest := s.n - first
 		cols := min(width, rest)
 		m, dk := scratch[0].View(0, 0, rest, cols), scratch[1].View(0, 0, rest, cols)
-		// The rows of L⁻¹'s columns from first on, and then those of C⁻¹'s columns, do not depend
-		// on earlier rows.
+		// In rows first to n−1, these columns of L⁻¹, and then of C⁻¹, depend only on the same rows
+		// and columns of L.
 		l := f.l.View(first, first, rest, rest)
 		numeric.Zero(b, m)
 		b.AddDiag([]float64{1}, m.View(0, 0, cols, cols))
@@ -314,8 +314,8 @@ func (p Problem) otherPoints(points Points) (numeric.Points, error) {
 // memory of the host, n² numbers. Several goroutines may call its methods at the same time. It
 // shares the samples of its Problem, which must not be changed.
 //
-// For one feature and a kernel that Kalman accepts it takes O(n) operations and memory where these are
-// fewer, and O(log n) operations for each point.
+// For one feature and a kernel that Kalman accepts, it stores a state-space model instead if that is
+// estimated to be faster: O(n) operations and memory, and O(log n) operations for each point.
 type Uncertainty struct {
 	s         *samples
 	factor    backend.Host[float64]

@@ -112,7 +112,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.Beta}, err
 }
 
-// Points returns the points of which h has the rows in the form of p.Data.
+// Points returns the points that h encodes as p.Data does: by features, or by row numbers of p.Sparse.
 func (p NystromProblem) Points(h backend.Host[float64]) numeric.Points {
 	if p.Sparse == nil {
 		return numeric.DensePoints(h)

@@ -17,8 +17,8 @@ import (
 // Primal is Cholesky of XᵀWX + λI, for kernels.Linear: O(nd² + d³) time.
 const Primal Method = "primal"
 
-// The factor is in float32 from singleFeatures features and singleProducts products in XᵀX on, which
-// take longer than two more passes over X.
+// On a device in Go memory, the factor is in float32 if d ≥ singleFeatures and nd² ≥ singleProducts:
+// then XᵀX takes longer than the two passes over X that refinement adds.
 const (
 	singleFeatures = 128
 	singleProducts = 1 << 28
@@ -42,8 +42,8 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 			// These are two solves with two triangles each, and two residuals from X.
 			{"solve", 4*flop.Trsm(d, t) + 4*flop.Gemm(n, t, d)},
 		},
-		// The memory holds XᵀX, the solution and its residual, and one block of rows. With a factor
-		// in float32 it suffices for one in float64, which replaces the first if that fails.
+		// The memory holds XᵀX, the solution, its residual and one block of rows, all in float64:
+		// a factor in float64 replaces the factor in float32 if that is too inaccurate.
 		bytesOf: func(n int) int64 {
 			r := blockRows(n, d)
 			e := numeric.Total(numeric.Elements(d, d), numeric.Elements(2*d, t), numeric.Elements(r, t))
@@ -551,8 +551,8 @@ func (sparsePrimal) run(w *work) error {
 	return nil
 }
 
-// solve runs conjugate gradients to a hundredth of the tolerance, and again from where they end if
-// the residual of the equations is not within it, because the recursion of the residual drifts.
+// solve runs conjugate gradients until the recursive residual is at most tol/100. Rounding makes it
+// drift from the true residual; if that exceeds tol, solve restarts from the solution so far.
 func (e *normalEquations) solve() error {
 	w, s := e.w, e.w.s
 	coef, r, p, q := backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t)

@@ -252,9 +252,9 @@ type Rows interface {
 type Block struct {
 	X, Y    backend.Host[float64] // r×d and r×t
 	Weights []float64             // weights of the rows; nil means all 1
-	// Keys of the rows; nil means the keys of the numbers in X. Equal samples have equal keys. If
-	// samples are drawn, the keys and a seed determine which, independent of the order of the samples
-	// and of the numbers that they are encoded as.
+	// Keys of the rows, equal for equal samples; nil means keys computed from the numbers in X. The
+	// keys and a seed determine which samples are drawn; the order of the samples and the numbers
+	// that encode them do not matter.
 	Keys []uint64
 }
 
@@ -264,8 +264,8 @@ func InMemory(x, y backend.Host[float64], weights []float64, keys []uint64) Rows
 	return inMemory{x, y, weights, keys}
 }
 
-// RowNumbers returns the numbers of the rows of x as the only feature, for NystromProblem.Sparse. Nil keys
-// are those of the elements that the rows store.
+// RowNumbers returns samples whose only feature is the number of a row of x, counted from 0, for a
+// problem with NystromProblem.Sparse = x. Nil keys mean keys computed from the elements of each row.
 func RowNumbers(x backend.CSR[float64], y backend.Host[float64], weights []float64, keys []uint64) Rows {
 	numbers := backend.NewHost[float64](x.Rows, 1)
 	for i := range numbers.Data {

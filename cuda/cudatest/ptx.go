@@ -759,8 +759,8 @@ func (f *function) transfer(parts, x []string) func(t *thread) {
 	}
 }
 
-// atomicMax returns the function of the only atomic instruction that the interpreter knows. Two
-// atomic accesses are not a race, so that none is recorded.
+// atomicMax returns the function that executes atom.global.max.u64, the only atomic instruction in
+// the shipped PTX. Atomic accesses do not race with each other, so the race detector ignores them.
 func (f *function) atomicMax(parts, x []string) func(t *thread) {
 	if strings.Join(parts, ".") != "atom.global.max.u64" {
 		panic("unknown instruction " + strings.Join(parts, "."))

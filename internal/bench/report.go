@@ -198,7 +198,7 @@ func (r *Result) sizeOf() string {
 // unreliable.
 const noisy = 5
 
-// Lines returns lines that tell when, where and how r was measured.
+// Lines returns the date, the machine and the method of the measurement as lines of text.
 func (r *Result) Lines() []string {
 	m := r.Machine
 	cpus := count.Of(m.CPUs, "processor")

@@ -51,7 +51,7 @@ func scaledNames() []string {
 	return names
 }
 
-// This parameter of a case tells whether n or M varies.
+// sweep is the name of the parameter of a case whose value names the size that varies, n or M.
 const (
 	sweep    = "sweep"
 	scaleTol = 1e-6 // tolerance of every solver, so that all solvers reach the same residual

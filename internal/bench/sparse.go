@@ -432,7 +432,7 @@ func (c *fitBench) compete(j judge, k contest, names []string, more func(Peer) (
 }
 
 // sparseRead returns the entries of reading a LIBSVM file. The residual is the relative difference
-// between the sum of the values that were read and the sum of those that were written.
+// between the sum of the values read and the sum of the values written.
 func (c *fitBench) sparseRead(p *sparseProblem, k contest) ([]Entry, error) {
 	path := filepath.Join(c.folder, "table.libsvm")
 	if err := p.writeLIBSVM(path); err != nil {
