@@ -1,0 +1,64 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"hash/crc32"
+	"io"
+	"testing"
+)
+
+// A faultyDisk reads data, and fails at offset fails.
+type faultyDisk struct {
+	data  []byte
+	fails int64
+}
+
+var errDisk = errors.New("the disk is on fire")
+
+func (d faultyDisk) ReadAt(p []byte, off int64) (int, error) {
+	if end := off + int64(len(p)); off <= d.fails && d.fails < end {
+		return copy(p, d.data[off:d.fails]), errDisk
+	}
+	return copy(p, d.data[off:]), nil
+}
+
+// TestStoredPartsAreReadConcurrently checks that takeStored returns the bytes and their checksum, and that
+// an error of the disk is returned with its offset, wherever it occurs. Other goroutines read other parts
+// meanwhile, which the race detector observes.
+func TestStoredPartsAreReadConcurrently(t *testing.T) {
+	const begin, size = 80, 8<<20 + 5
+	data := make([]byte, begin+size)
+	for i := range data {
+		data[i] = byte(i * i >> 7)
+	}
+	for _, zip := range []bool{false, true} {
+		for _, fails := range []int64{-1, begin, begin + storedBytes + 7, begin + 5*storedBytes - 1, begin + size - 1} {
+			disk := faultyDisk{data, fails}
+			in := &input{t: &Table{Source: "f"}, stored: disk, size: begin + size, zip: zip, offset: begin, r: bufio.NewReader(bytes.NewReader(nil))}
+			got, err := in.takeStored(size)
+			var e *Error
+			switch {
+			case fails < 0 && (err != nil || !bytes.Equal(got, data[begin:])):
+				t.Fatalf("zip %v: %v, or other bytes", zip, err)
+			case fails < 0 && zip && in.sum != crc32.ChecksumIEEE(data):
+				t.Errorf("the checksum is %x, want %x", in.sum, crc32.ChecksumIEEE(data))
+			case fails >= 0 && (!errors.As(err, &e) || e.Offset != fails):
+				t.Errorf("zip %v: the disk fails at offset %d: %v", zip, fails, err)
+			}
+		}
+	}
+	in := &input{t: &Table{Source: "f"}, stored: faultyDisk{data, -1}, size: begin + size, zip: true, offset: begin, r: bufio.NewReader(bytes.NewReader(nil))}
+	if _, err := in.takeStored(size); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.r.Peek(1); err != io.EOF {
+		t.Fatal(err)
+	}
+	for given, want := range map[uint32]bool{0: true, in.sum: true, in.sum + 1: false} {
+		if in.given = given; (in.end() == nil) != want {
+			t.Errorf("the zip file gives the checksum %x, the bytes have %x: %v", given, in.sum, in.end())
+		}
+	}
+}
