@@ -24,6 +24,9 @@ func GramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x Points) (Ho
 
 // CrossGramMatrix returns K_ij = k(x_i, z_j), computed on dev; see GramMatrix.
 func CrossGramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) (Host[float64], error) {
+	if z == nil {
+		return Host[float64]{}, fmt.Errorf("backend: gram: z is nil")
+	}
 	return gramMatrix(ctx, dev, k, x, z)
 }
 
@@ -32,6 +35,9 @@ func gramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) 
 	none := Host[float64]{}
 	if k == nil {
 		return none, fmt.Errorf("backend: gram: the kernel is nil")
+	}
+	if x == nil {
+		return none, fmt.Errorf("backend: gram: x is nil")
 	}
 	n, d := x.Dims()
 	if err := k.Check(d); err != nil {

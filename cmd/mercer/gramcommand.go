@@ -192,7 +192,7 @@ func (w gramWork) room(rows gramRows, n, d int) error {
 	return nil
 }
 
-// values returns the kernel matrix of rows with others, or with nil of rows with themselves.
+// values returns the kernel matrix of rows with others, or of rows with themselves if others is nil.
 func (w gramWork) values(rows gramRows, others *gramRows) (k backend.Host[float64], err error) {
 	switch {
 	case w.f.gram:
@@ -276,11 +276,15 @@ func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err
 		}
 		out = backend.NewHost[float64](rows.len(), m.Dim())
 		for i := range out.Rows {
+			if w.ctx.Err() != nil {
+				return out, context.Cause(w.ctx)
+			}
 			m.Apply(out.Row(i), rows.x.Point(i))
 		}
 		return out, nil
 	case "fourier":
-		if err := w.room(rows, count, rows.x.Cols); err != nil {
+		// The map has count columns, and count/2 frequencies of d features each.
+		if err := w.room(rows, count, rows.len()+(rows.x.Cols+1)/2); err != nil {
 			return out, err
 		}
 		omega, scale, err := solvers.FourierProblem{Kernel: w.kernel, Count: count, Seed: w.f.seed}.Basis(w.ctx, rows.x.Cols)
@@ -289,6 +293,9 @@ func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err
 		}
 		out = backend.NewHost[float64](rows.len(), 2*omega.Rows)
 		for i := range out.Rows {
+			if w.ctx.Err() != nil {
+				return out, context.Cause(w.ctx)
+			}
 			for j := range omega.Rows {
 				sin, cos := math.Sincos(rows.x.Product(i, omega.Row(j)))
 				out.Row(i)[j], out.Row(i)[omega.Rows+j] = scale*cos, scale*sin

@@ -17,6 +17,7 @@ import (
 	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/spf13/cobra"
@@ -78,8 +79,14 @@ type shownModel struct {
 	Calibration  int                  `json:"calibration_rows,omitempty"`
 	Importance   []importance         `json:"importance,omitempty"`
 
+	Unlisted string `json:"unlisted,omitempty"` // what is too large to be listed
+
 	cells []string // the names of the columns whose cells a point has
 }
+
+// maxWeights is the largest number of weights, and of coefficients that they are computed from, that
+// show holds in memory: three times 32 MB. Tests change it.
+var maxWeights = 1 << 22
 
 // weightOfFeature is a row of the table of a linear model's weights.
 type weightOfFeature struct {
@@ -159,9 +166,12 @@ func newShown(b modelfile.Bundle) (*shownModel, error) {
 	switch {
 	case parts.Points != nil:
 		s.Points = weightedPoints(parts, columns, b)
-		if _, ok := parts.Points.(backend.CSR[float64]); ok {
+		if x, ok := parts.Points.(backend.CSR[float64]); ok {
 			s.cells = []string{"nonzero features"}
-			if features, w := parts.Weights(); w != nil {
+			_, linear := parts.Kernel.(kernels.Linear)
+			if size := (min(len(x.Data), x.Cols) + x.Rows) * len(parts.Intercept); linear && size > maxWeights {
+				s.Unlisted = fmt.Sprintf("weights of %s in %s: more than %d numbers", count(x.Cols, "feature"), count(len(parts.Intercept), "output"), maxWeights)
+			} else if features, w := parts.Weights(); w != nil {
 				used := make([]column, len(features))
 				for k, j := range features {
 					used[k] = columns[j]
@@ -422,6 +432,9 @@ func (s *shownModel) columnsText(rows int) string {
 
 func (s *shownModel) weightsText(rows int) string {
 	if len(s.Weights) == 0 {
+		if s.Unlisted != "" {
+			return "\nNot listed: " + s.Unlisted + "\n"
+		}
 		return ""
 	}
 	outputs := s.outputs(len(s.Intercept))

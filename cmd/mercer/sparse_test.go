@@ -8,6 +8,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer"
+	"github.com/mercer-go/mercer/host"
+	"github.com/mercer-go/mercer/internal/modelfile"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
 )
 
 // denseTable converts a LIBSVM file with the given number of features to CSV.
@@ -135,6 +143,32 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 	for i := range shown[0].Points {
 		if got := len(shown[0].Points[i].Values); got != 8 {
 			t.Errorf("support vector %d has %d features that are not 0, not 8", i, got)
+		}
+	}
+}
+
+// TestManyWeightsAreNotListed checks that show leaves out the weights of a linear model with sparse
+// points, and says so, if they are more than maxWeights.
+func TestManyWeightsAreNotListed(t *testing.T) {
+	before := maxWeights
+	defer func() { maxWeights = before }()
+	x, err := host.NewCSR(3, 5, []int{0, 1, 2, 3}, []int{0, 1, 4}, []float64{1, 1, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc := learners.SVC{Kernel: kernels.Linear{}, C: 1000}
+	m, err := mercer.Fit(t.Context(), svc, x, mat.NewDense(3, 1, []float64{0, 1, 2}), mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for most, listed := range map[int]bool{18: true, 17: false} { // 3 machines, and 3 features and 3 samples
+		maxWeights = most
+		s, err := newShown(modelfile.Bundle{Model: m.Fitted})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := s.text(0); (len(s.Weights) == 3) != listed || strings.Contains(text, "Not listed: weights of 5 features in 3 outputs: more than 17 numbers") == listed {
+			t.Errorf("at most %d numbers: %d weights:\n%s", most, len(s.Weights), text)
 		}
 	}
 }
