@@ -105,7 +105,8 @@ type UploadBackend[T Float] interface {
 	Mark(slot int)
 	// UploadAfter is Upload, except that the copy waits only for the work that was queued before
 	// the last Mark(slot). Work that is queued after UploadAfter waits for the copy. Work between
-	// the mark and UploadAfter must not use dst. Without a mark the copy waits for no work.
+	// the mark and UploadAfter must not use dst; New, which clears the memory of dst, is such work.
+	// Without a mark the copy waits for no work.
 	UploadAfter(slot int, dst Matrix[T], src Host[T]) error
 }
 

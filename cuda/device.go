@@ -236,7 +236,7 @@ func (d *device) failed(e *driver.Error) (again bool, err error) {
 
 // leftFree is the memory, in bytes, that the budget of a large card leaves free: the workspace of
 // cuSOLVER for a triangle of order 4096 (which gets smaller triangles if there is less memory), the
-// copies of factors in FP16, the sums of shares, and 256 MiB for the workspace of cuBLAS and the
+// copies of factors in FP16 or, later, the inverses of blocks of one factor, the sums of shares, and 256 MiB for the workspace of cuBLAS and the
 // code that the libraries load on first use.
 const leftFree = 1 << 30
 

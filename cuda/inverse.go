@@ -8,28 +8,30 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// inverses are the inverses of the blocks of order cuts.thin on the diagonal of a packed factor of
-// reduced precision, which preconditions: it is solved with in every iteration, for few columns. A
-// solve with a block by cuBLAS is a chain of short steps; a product with the inverse is one launch
-// that is bound by memory. The rounding of the inverses only changes the preconditioner.
+// inverses holds the inverses of the diagonal blocks, of order cuts.thin, of a packed factor in
+// reduced precision. The factor is a preconditioner: every iteration solves with it for few columns.
+// A solve by cuBLAS is a chain of short steps; a product with an inverse is one launch, bound by
+// memory. Rounding errors of the inverses change only the preconditioner.
 type inverses[T backend.Float] struct {
 	device *device
 	memory driver.DevicePtr // the blocks of A₁₁, then those of A₂₂ᵀ, row-major
 	order  int
 }
 
-// inverseMost is the largest number of bytes of inverses, which are taken from the memory that stays
-// free: 4·cuts.thin bytes for a row. Tests change it.
+// inverseMost is the largest number of bytes of the inverses of one factor, 4·cuts.thin for a row.
+// They are taken from the memory that the budget leaves free, as the copies in FP16 are, which are
+// freed before the inverses are made. Tests change it.
 var inverseMost int64 = 512 << 20
 
 func (v *inverses[T]) close() error { return v.device.release(v.memory) }
 
-// invert makes the inverses of a factor, unless memory is short.
+// invert computes the inverses of a factor. It makes none, without an error, for a leading part of a
+// matrix, if memory is short, or if they exceed inverseMost or a 32nd of the budget.
 func (q *queue[T]) invert(h *packedMatrix[T]) error {
 	a11, _, a22t := h.parts()
 	size, d := cuts.thin, q.engine.device
 	bytes := int64(ceil(h.n1, size)+ceil(h.n2, size)) * int64(size*size*sizeOf[T]())
-	if bytes == 0 || bytes > inverseMost {
+	if h.whole != nil || bytes == 0 || bytes > min(inverseMost, d.memory.most()/32) {
 		return nil
 	}
 	p, err := d.alloc(bytes)
@@ -40,7 +42,7 @@ func (q *queue[T]) invert(h *packedMatrix[T]) error {
 		return err
 	}
 	v := &inverses[T]{d, p, size}
-	make := func(ul backend.Uplo, a *matrix[T], first int) error {
+	block := func(ul backend.Uplo, a *matrix[T], first int) error {
 		for i := 0; i < a.rows; i += size {
 			m := min(size, a.rows-i)
 			x := v.block(first+i/size, m)
@@ -57,7 +59,7 @@ func (q *queue[T]) invert(h *packedMatrix[T]) error {
 		}
 		return nil
 	}
-	err = errors.Join(make(backend.Lower, a11, 0), make(backend.Upper, a22t, ceil(h.n1, size)))
+	err = errors.Join(block(backend.Lower, a11, 0), block(backend.Upper, a22t, ceil(h.n1, size)))
 	if err != nil {
 		return errors.Join(err, d.api.Wait(d.stream), v.close())
 	}
@@ -73,8 +75,12 @@ func (v *inverses[T]) block(i, m int) *matrix[T] {
 	return &matrix[T]{device: v.device, ptr: v.memory + driver.DevicePtr(i*v.order*v.order*sizeOf[T]()), rows: m, cols: m, stride: v.order}
 }
 
-// changed frees the inverses of a packed matrix whose elements change.
+// changed frees the inverses of a packed matrix, also of the matrix that it is a leading part of; it is
+// called when the elements change.
 func (h *packedMatrix[T]) changed() error {
+	if h.whole != nil {
+		return h.whole.changed()
+	}
 	v := h.inverses
 	if v == nil {
 		return nil
@@ -97,7 +103,7 @@ func (h *packedMatrix[T]) solvePart(q *queue[T], ul backend.Uplo, t backend.Tran
 	return q.scratch(int64(b.rows)*int64(b.cols)*int64(sizeOf[T]()), func(p driver.DevicePtr) error {
 		x := &matrix[T]{device: b.device, ptr: p, rows: b.rows, cols: b.cols, stride: b.cols}
 		return q.step(flop.Trsm(b.rows, b.cols), func() error {
-			q.nested = true // some hundred short launches are one step
+			q.nested = true // some hundred short launches count as one step
 			defer func() { q.nested = false }()
 			return firstOf(
 				func() error { return q.solveInverted(v, first, ul, t, a, b, x) },

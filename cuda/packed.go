@@ -21,12 +21,16 @@ type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × stride
 	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
 
-	inverses *inverses[T] // of blocks of a factor of reduced precision; nil if there are none
+	inverses *inverses[T]     // of blocks of a factor of reduced precision; nil if there are none
+	whole    *packedMatrix[T] // the matrix that this is a leading part of, or nil
 }
 
 func (h *packedMatrix[T]) Order() int { return h.n1 + h.n2 }
 
 func (h *packedMatrix[T]) Free() {
+	if h.whole != nil {
+		return // it owns no memory
+	}
 	h.rect.Free()
 	if d := h.rect.device; !d.closed.Load() {
 		d.exec.queue(func() { d.freed(h.changed()) })
@@ -37,7 +41,7 @@ func (h *packedMatrix[T]) Free() {
 func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	check.Leading(n, h.Order())
 	n1 := min(n, h.n1)
-	return &packedMatrix[T]{rect: h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1: n1, n2: n - n1}
+	return &packedMatrix[T]{rect: h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1: n1, n2: n - n1, whole: h}
 }
 
 // parts returns A₁₁, stored as its lower triangle, A₂₁, and A₂₂ᵀ, stored as its upper triangle.

@@ -146,7 +146,7 @@ func TestErrorsOfLibraries(t *testing.T) {
 // workspaces of a factorization and for 256 MiB of the libraries.
 func TestReserveHoldsWorkspaces(t *testing.T) {
 	const ofFloat64 = 8
-	if taken := cuts.halfBytes + mostSpare + int64(cuts.copied*cuts.copied*ofFloat64) + 256<<20; taken > leftFree {
+	if taken := max(cuts.halfBytes, inverseMost) + mostSpare + int64(cuts.copied*cuts.copied*ofFloat64) + 256<<20; taken > leftFree {
 		t.Errorf("%d bytes are taken beside the budget, which leaves %d", taken, leftFree)
 	}
 }
