@@ -23,6 +23,10 @@ type inverses[T backend.Float] struct {
 // freed before the inverses are made. Tests change it.
 var inverseMost int64 = 512 << 20
 
+// invertedColumns is the largest number of columns that are solved for by inverses: the columns of a block
+// of the iterations in package solvers, for which the planner assumes Rates.ReducedSolve.
+const invertedColumns = 64
+
 func (v *inverses[T]) close() error { return v.device.release(v.memory) }
 
 // invert computes the inverses of a factor. It makes none, without an error, for a leading part of a
@@ -93,7 +97,7 @@ func (h *packedMatrix[T]) changed() error {
 // solvePart solves op(A) X = B in place, with A₁₁ or, for the upper triangle, A₂₂ᵀ.
 func (h *packedMatrix[T]) solvePart(q *queue[T], ul backend.Uplo, t backend.Trans, a, b *matrix[T]) error {
 	v := h.inverses
-	if v == nil || b.cols > cuts.few || b.rows == 0 || b.cols == 0 {
+	if v == nil || b.cols > invertedColumns || b.rows == 0 || b.cols == 0 {
 		return q.trsm(backend.Left, ul, t, 1, a, b, rounding{})
 	}
 	first := 0

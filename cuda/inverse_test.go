@@ -98,7 +98,7 @@ func TestSolvesByInverses(t *testing.T) {
 				}
 			}
 		}
-		for _, columns := range []int{1, 3} {
+		for _, columns := range []int{1, 3, invertedColumns} {
 			for _, trans := range []backend.Trans{backend.NoTrans, backend.Transpose} {
 				clear(calls)
 				solved(columns, trans)

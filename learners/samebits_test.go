@@ -82,8 +82,24 @@ func TestSameBits(t *testing.T) {
 			}
 		}
 	}
+	columns, err := pageBits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for column, hashes := range found {
+		if *writeTable {
+			columns[column] = map[string]string{}
+		}
+		for key, hash := range hashes {
+			if hash = hash[:8]; *writeTable {
+				columns[column][key] = hash
+			} else if shown := columns[column]; shown != nil && shown[key] != hash {
+				t.Errorf("%s has the hash %q of %s on %s, want %s: `go test ./learners -run TestSameBits -args -write-table` writes it", trust, shown[key], key, column, hash)
+			}
+		}
+	}
 	if *writeTable {
-		if err := writeBits(found); err != nil {
+		if err := writeBits(columns); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,13 +110,14 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// writeBits writes the hashes into the table of docs/trust.md, with the columns of other architectures left as
-// they are.
-func writeBits(found map[string]map[string]string) error {
-	const name = "bits"
-	text, err := page.Section(trust, name)
+// bitsTable is the name of the table of hashes in docs/trust.md.
+const bitsTable = "bits"
+
+// pageBits returns the hashes in docs/trust.md by column of the table, and by learner and task.
+func pageBits() (map[string]map[string]string, error) {
+	text, err := page.Section(trust, bitsTable)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cells := func(line string) (list []string) {
 		for _, cell := range strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|") {
@@ -119,12 +136,11 @@ func writeBits(found map[string]map[string]string) error {
 			columns[column][key] = cell
 		}
 	}
-	for column, hashes := range found {
-		columns[column] = map[string]string{}
-		for key, hash := range hashes {
-			columns[column][key] = hash[:8]
-		}
-	}
+	return columns, nil
+}
+
+// writeBits writes the hashes of pageBits to docs/trust.md.
+func writeBits(columns map[string]map[string]string) error {
 	titles := slices.Sorted(maps.Keys(columns))
 	var b strings.Builder
 	fmt.Fprintf(&b, "| learner and task | %s |\n|---|%s\n", strings.Join(titles, " | "), strings.Repeat("---|", len(titles)))
@@ -142,7 +158,7 @@ func writeBits(found map[string]map[string]string) error {
 			b.WriteString("\n")
 		}
 	}
-	return page.Replace(trust, name, b.String())
+	return page.Replace(trust, bitsTable, b.String())
 }
 
 // reproducibleDevices opens each reproducible device that this machine has, with several numbers

@@ -513,7 +513,7 @@ func anyRows(int) bool { return true }
 
 func median(sorted []float64) float64 { return sorted[len(sorted)/2] }
 
-var writeTable = flag.Bool("write-table", false, "write the tables of TestRidgeBounds into docs/trust.md")
+var writeTable = flag.Bool("write-table", false, "write the tables of TestRidgeBounds and TestPrimalBounds into docs/trust.md")
 
 // A row is a row of the table. It holds the ratios of bound to error of all solutions for a kernel.
 type row struct {
