@@ -104,16 +104,18 @@ func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, poin
 	return values, bounds, nil
 }
 
+// denseRows is the number of rows of a block of denseBlocks.
+const denseRows = 256
+
 // denseBlocks calls use with the points, and for sparse points with dense copies of blocks of them that start
 // at point i.
 func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64]) error) error {
 	if points.Sparse == nil {
 		return use(0, points.Dense)
 	}
-	const most = 256
-	copied := backend.NewHost[float64](min(most, points.Rows), points.Cols)
-	for i := 0; i < points.Rows; i += most {
-		rows := min(most, points.Rows-i)
+	copied := backend.NewHost[float64](min(denseRows, points.Rows), points.Cols)
+	for i := 0; i < points.Rows; i += denseRows {
+		rows := min(denseRows, points.Rows-i)
 		for j := range rows {
 			points.CopyPoint(copied.Row(j), i+j)
 		}

@@ -28,12 +28,17 @@ func primalSteps(n, m int, each float64) float64 {
 // error if there is no bound. Otherwise the bound is computed only with o.Prove, and only if that
 // takes a few hundredths of a second at most. each is as in primalSteps.
 func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, res *solvers.Result, each float64, sharp bool, o Options) error {
-	n, _, t := data.Dims()
+	n, d, t := data.Dims()
 	size := f.Alpha.Rows
 	if !sharp && (!o.Prove || !(p.Lambda.Hi > 0) || primalSteps(n, size, each) > provedSteps) {
 		return nil
 	}
-	bytes := func(n int) int64 { return p.Bytes(n, size, t) }
+	bytes := func(n int) int64 {
+		if r, ok := data.(pointRows); ok && r.points.Sparse != nil {
+			return p.Bytes(n, size, t) + numeric.Bytes(numeric.Elements(min(n, denseRows), d))
+		}
+		return p.Bytes(n, size, t)
+	}
 	if err := solvers.Reserve(ctx, dev, o.Memory, "bound", n, bytes); err != nil && sharp {
 		return err
 	} else if err != nil {
@@ -53,6 +58,8 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 		err = message.Errorf("bound: no bound can be proven: %w: {use fewer $centers}", err)
 	case err == nil:
 		err = fmt.Errorf("bound: no bound can be proven for target %d, because numbers overflow: scale the features and targets down", finiteBound(bound)+1)
+	case errors.Is(err, verified.ErrLambda):
+		err = fmt.Errorf("bound: %w", err)
 	default:
 		return fmt.Errorf("bound: %w", err)
 	}

@@ -2,6 +2,7 @@ package learners
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
@@ -77,6 +78,9 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	}
 	if err == nil && o.Checkpoint.Dir != "" {
 		err = errNoCheckpoint
+	}
+	if err == nil && l.Bound && len(l.Lambdas) > 0 {
+		err = errors.New("bound: no bound is known for a lambda for each target: give one for all targets")
 	}
 	if err != nil {
 		return nil, err

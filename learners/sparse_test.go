@@ -852,3 +852,44 @@ func TestPerceptronsOfSparseSamples(t *testing.T) {
 		}
 	}
 }
+
+// TestLeastSquaresOfExtremeNumbers checks that least squares for sparse samples does not depend on the units of
+// x and y, except that numbers whose squares overflow or vanish are refused.
+func TestLeastSquaresOfExtremeNumbers(t *testing.T) {
+	dev := backendtest.Device(t, "")
+	_, x, y := scattered(rand.New(rand.NewPCG(12, 0)), 20, 3, 0.5)
+	fit := func(a, b float64) (*learners.LinearModel, error) {
+		s := backend.Host[float64]{Rows: 20, Cols: 3, Stride: 3, Data: x.RawMatrix().Data}.CSR()
+		s.Data = slices.Clone(s.Data)
+		for i := range s.Data {
+			s.Data[i] *= a
+		}
+		var v mat.Dense
+		v.Scale(b, y)
+		return learners.LeastSquares{NoIntercept: true}.Fit(t.Context(), dev, s, &v, learners.Options{})
+	}
+	want, err := fit(1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]float64{{0x1p400, 1}, {0x1p-400, 1}, {1, 0x1p400}, {1, 0x1p-400}, {0x1p-400, 0x1p400}} { // powers of 2 change no rounding
+		m, err := fit(c[0], c[1])
+		if err != nil {
+			t.Errorf("x·%g, y·%g: %v", c[0], c[1], err)
+			continue
+		}
+		for j := range 3 {
+			if got := m.Coef().At(j, 0) * c[0] / c[1]; got != want.Coef().At(j, 0) {
+				t.Errorf("x·%g, y·%g: weight %d is %v after scaling, not %v", c[0], c[1], j+1, got, want.Coef().At(j, 0))
+			}
+		}
+	}
+	for _, c := range []struct {
+		x, y float64
+		name string
+	}{{1e155, 1, "x"}, {1e200, 1, "x"}, {1e-160, 1, "x"}, {1, 1e155, "y"}, {1, 1e-200, "y"}} {
+		if _, err := fit(c.x, c.y); err == nil || !strings.Contains(err.Error(), "too far from 1 for sparse samples: scale "+c.name) {
+			t.Errorf("x·%g, y·%g: got %v", c.x, c.y, err)
+		}
+	}
+}

@@ -172,6 +172,16 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 			}
 		})
 	}
+	for name, values := range map[string][]float64{"x": a.x.Data, "y": a.y.Data} {
+		largest := 0.0
+		for _, v := range values {
+			largest = numeric.Larger(largest, math.Abs(v))
+		}
+		// The squares of norms, and products of a norm of X and one of y, must neither overflow nor vanish.
+		if most := 0x1p450; largest > most || largest > 0 && largest < 1/most {
+			return nil, fmt.Errorf("the largest number of %s is %.2g, too far from 1 for sparse samples: scale %s", name, largest, name)
+		}
+	}
 	size := 0.0 // ‖X‖, the Frobenius norm
 	for _, v := range a.diagonal {
 		size += v
@@ -205,7 +215,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 			scale(-sin*alpha/r, w)
 			numeric.Axpy(1, v, w)
 			rho, phi = -cos*alpha, sin*phi
-			slope, norm = phi*alpha*math.Abs(cos), math.Sqrt(numeric.Dot(x, x))
+			slope, norm = phi*alpha*math.Abs(cos), numeric.Norm(c.d, func(p int) float64 { return x[p] })
 		}
 		s.Iters = max(s.Iters, iters)
 		for p, at := range x {

@@ -337,9 +337,8 @@ func TestOfRefuses(t *testing.T) {
 	}
 }
 
-// TestEvaluate compares Σ_i k(z, x_i) α_i with sums of kernel values, at points below, between, above and
-// equal to the x_i.
-// Elements counts what NewLine and Filter allocate, without the pairs of numbers by which points are sorted.
+// TestElements checks that Elements counts what NewLine and Filter allocate, without the pairs of numbers by
+// which points are sorted.
 func TestElements(t *testing.T) {
 	const n = 20_000
 	for _, k := range []kernels.Kernel{
@@ -355,6 +354,7 @@ func TestElements(t *testing.T) {
 			x[i] = float64(i * 7919 % n)
 		}
 		var before, after runtime.MemStats
+		runtime.GC() // starts the workers of the garbage collector, one for each processor
 		runtime.ReadMemStats(&before)
 		l, err := NewLine(t.Context(), m, x)
 		if err == nil {
@@ -372,6 +372,8 @@ func TestElements(t *testing.T) {
 	}
 }
 
+// TestEvaluate compares Σ_i k(z, x_i) α_i with sums of kernel values, at points below, between, above and
+// equal to the x_i.
 func TestEvaluate(t *testing.T) {
 	const n, seed = 30, 5
 	t.Logf("seed %d", seed)

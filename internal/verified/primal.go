@@ -44,10 +44,13 @@ type Primal struct {
 // residuals g and g_b are evaluated with 106 bits. Solutions z and ζ of the same equations in float64 are a
 // correction, whose effect on f is evaluated; the residuals are evaluated again for β + z and b + ζ.
 //
-// Bound reads the samples two to four times, and stores about 2M² numbers for M functions.
+// Bound reads the samples two to four times. Bytes gives the memory that it takes.
 func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	m, t := f.Alpha.Rows, f.Alpha.Cols
 	floor := least(s.Lambda)
+	if s.Lambda.Hi > 0 && !(floor > 0) {
+		return nil, fmt.Errorf("%w: it is %v", ErrLambda, s.Lambda.Hi)
+	}
 	if !(floor > 0) {
 		return nil, fmt.Errorf("the error has no bound for lambda = %v: it needs lambda > 0", s.Lambda.Hi)
 	}
@@ -57,7 +60,11 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 		if p.penalty, err = f.gram(ctx); err != nil {
 			return nil, err
 		}
-		if floor = floor * leastEigenvalue(p.penalty) * (1 - 0x1p-50); !(floor > 0) {
+		eigenvalue, err := leastEigenvalue(ctx, p.penalty)
+		if err != nil {
+			return nil, err
+		}
+		if floor = floor * eigenvalue * (1 - 0x1p-50); !(floor > 0) {
 			return nil, ErrDependent
 		}
 	}
@@ -69,8 +76,8 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	b.Root = p.root
 	left.set(b.Targets, floor)
 	p.finish()
-	if !p.a.factor() {
-		return b, nil // any bound without a correction is valid
+	if ok, err := p.a.factor(ctx); err != nil || !ok {
+		return b, err // any bound without a correction is valid
 	}
 	for range corrections {
 		z, targets := backend.NewHost[float64](m, t), slices.Clone(b.Targets)
@@ -130,6 +137,9 @@ func (s *Primal) Bytes(n, m, t int) int64 {
 	}
 	return numeric.Bytes(numeric.Total(numeric.Elements(rows, 5*m+3*(t+1)), matrices, numeric.Elements(m, 5*(t+1)+7*t)))
 }
+
+// ErrLambda is the error for a λ that is positive and below about 2⁻¹⁰⁰⁰.
+var ErrLambda = fmt.Errorf("lambda is too small for a bound of the error")
 
 // ErrDependent is the error if no bound can be proven for a problem with Centers.
 var ErrDependent = fmt.Errorf("the kernel values of the centers are singular up to rounding errors, so that rounding errors may change predictions by any amount")
@@ -317,7 +327,7 @@ func (f *Expansion) gram(ctx context.Context) ([][]Ball, error) {
 // eigenvalue of k is at least θ minus γ_(n+3) tr k (Rump 2006, Verification of positive definiteness, BIT
 // 46, lemma 2.1) minus the norm of the errors of the elements. The function searches for the largest θ = tr
 // k·4⁻ʲ for which the factorization succeeds.
-func leastEigenvalue(k [][]Ball) float64 {
+func leastEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
 	n, trace, off := len(k), 0.0, 0.0
 	values := newLower(n)
 	for i, row := range values.rows {
@@ -329,25 +339,29 @@ func leastEigenvalue(k [][]Ball) float64 {
 		trace += math.Abs(row[i])
 	}
 	slack := up(1.01*unit*float64(n+3)*trace*(1+float64(n)*0x1p-50) + float64(n)*off)
-	proven := func(j int) float64 {
+	proven := func(j int) (float64, error) {
 		theta := math.Ldexp(trace, -2*j)
 		if !(theta > 2*slack) {
-			return 0
+			return 0, nil
 		}
 		a := newLower(n)
 		for i, row := range values.rows {
 			copy(a.rows[i], row)
 			a.rows[i][i] -= theta
 		}
-		if !a.factor() {
-			return 0
+		if ok, err := a.factor(ctx); err != nil || !ok {
+			return 0, err
 		}
-		return (theta - slack) * (1 - 0x1p-50)
+		return (theta - slack) * (1 - 0x1p-50), nil
 	}
 	low, high, best := 0, 26, 0.0 // 4⁻²⁶ is below slack
 	for low < high {
 		j := (low + high) / 2
-		if v := proven(j); v > 0 {
+		v, err := proven(j)
+		if err != nil {
+			return 0, err
+		}
+		if v > 0 {
 			best, high = v, j
 		} else if math.Ldexp(trace, -2*j) > 2*slack {
 			low = j + 1
@@ -355,7 +369,7 @@ func leastEigenvalue(k [][]Ball) float64 {
 			high = j
 		}
 	}
-	return best
+	return best, nil
 }
 
 // A lower is the lower triangle of a symmetric matrix, or after factor its Cholesky factor. The order of
@@ -387,13 +401,16 @@ func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 	})
 }
 
-// factor overwrites a with its Cholesky factor. It returns false if a is not positive definite to
-// working precision.
-func (a *lower) factor() bool {
+// factor overwrites a with its Cholesky factor. ok is false if a is not positive definite to working
+// precision. The error is that of a canceled ctx.
+func (a *lower) factor(ctx context.Context) (ok bool, err error) {
 	for j, pivot := range a.rows {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
 		d := pivot[j] - dot(pivot[:j], pivot[:j])
 		if !(d > 0 && d <= math.MaxFloat64) {
-			return false
+			return false, nil
 		}
 		pivot[j] = math.Sqrt(d)
 		parallel(len(a.rows)-j-1, func(i int) {
@@ -401,7 +418,7 @@ func (a *lower) factor() bool {
 			row[j] = (row[j] - dot(row[:j], pivot[:j])) / pivot[j]
 		})
 	}
-	return true
+	return true, nil
 }
 
 // solve overwrites v with the solution of the equations with the factored matrix.

@@ -492,8 +492,8 @@ func TestGradientThatEndsEarlyWarns(t *testing.T) {
 	}
 }
 
-// TestSearchPlans: a search whose memory is that which its refusal names succeeds, and takes at most that
-// memory, with more samples than features and with fewer. It keeps at most one kernel's work at a time.
+// TestSearchPlans checks that a search succeeds with the memory that its refusal names, and takes at most
+// that memory and at least nine tenths of it, with more samples than features and with fewer.
 func TestSearchPlans(t *testing.T) {
 	for _, shape := range [][2]int{{60, 3}, {24, 300}} {
 		p := wave(t, shape[0], shape[1])
@@ -513,7 +513,7 @@ func TestSearchPlans(t *testing.T) {
 			if _, err := tuning.Search(t.Context(), dev, p, par); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
-			if _, peak := dev.InUse(); peak > budget.Needed || 2*peak < budget.Needed {
+			if _, peak := dev.InUse(); peak > budget.Needed || 10*peak < 9*budget.Needed {
 				t.Errorf("%s: took %d bytes, planned %d", what, peak, budget.Needed)
 			}
 		}
