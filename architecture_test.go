@@ -479,7 +479,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 110400},
+	{"product lines", 110193},
 	{"exported names", 520},
 	{"exported fields", 650},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 0},
