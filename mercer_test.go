@@ -1147,6 +1147,14 @@ func TestGramMatrixOfAKernel(t *testing.T) {
 			}
 		}
 	}
+	factor, err := mercer.NewKernelFactor(t.Context(), k, 1, sparse, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer factor.Close()
+	if points, ok := factor.Points().(backend.CSR[float64]); !ok || points.Rows != 5 || points.NNZ() != sparse.NNZ() {
+		t.Errorf("the factor of 5 sparse samples has the points %v", factor.Points())
+	}
 }
 
 func TestValidationRefuses(t *testing.T) {

@@ -157,7 +157,8 @@ func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) 
 }
 
 // NewKernelFactor factors k(X, X) + λI for n×d samples, and keeps a copy of the samples: n²d + n³/3
-// operations. Only o.Device is used.
+// operations. A backend.CSR stays sparse, and its n² kernel values then take fewer operations. Only
+// o.Device is used.
 func NewKernelFactor(ctx context.Context, k kernels.Kernel, lambda float64, x mat.Matrix, o Options) (*Factor, error) {
 	if err := o.only("factor"); err != nil {
 		return nil, err
@@ -166,11 +167,11 @@ func NewKernelFactor(ctx context.Context, k kernels.Kernel, lambda float64, x ma
 	if err != nil {
 		return nil, err
 	}
-	h, err := gonum.Host("x", x)
+	points, err := pointsOf("x", x)
 	if err != nil {
 		return nil, fmt.Errorf("mercer: factor: %w", err)
 	}
-	return newFactor(solvers.NewKernelCholesky(ctx, dev, k, h, lambda))
+	return newFactor(solvers.NewKernelCholesky(ctx, dev, k, points.Matrix(), lambda))
 }
 
 func newFactor(c *solvers.Cholesky, err error) (*Factor, error) {

@@ -198,41 +198,36 @@ func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (ba
 	if err != nil {
 		return none, err
 	}
-	points := func(name string, m mat.Matrix) (backend.Points, error) {
-		if c, ok := m.(backend.CSR[float64]); ok {
-			return c, nil
-		}
-		h, err := gonum.Host(name, m)
-		if err != nil {
-			err = fmt.Errorf("mercer: gram: %w", err)
-		}
-		return h, err
-	}
-	px, err := points("x", x)
+	px, err := pointsOf("x", x)
 	if err != nil {
-		return none, err
+		return none, fmt.Errorf("mercer: gram: %w", err)
 	}
 	if z == nil {
-		return backend.GramMatrix(ctx, dev, k, px)
+		return backend.GramMatrix(ctx, dev, k, px.Matrix())
 	}
-	pz, err := points("z", z)
+	pz, err := pointsOf("z", z)
 	if err != nil {
-		return none, err
+		return none, fmt.Errorf("mercer: gram: %w", err)
 	}
-	return backend.CrossGramMatrix(ctx, dev, k, px, pz)
+	return backend.CrossGramMatrix(ctx, dev, k, px.Matrix(), pz.Matrix())
+}
+
+// pointsOf returns the rows of m, whose name is used in errors; a backend.CSR stays sparse.
+func pointsOf(name string, m mat.Matrix) (numeric.Points, error) {
+	if c, ok := m.(backend.CSR[float64]); ok && c.Rows > 0 && c.Cols > 0 {
+		points, err := numeric.PointsOf(c)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		return points, err
+	}
+	h, err := gonum.Host(name, m)
+	return numeric.DensePoints(h), err
 }
 
 // samples returns x and y as row-major matrices; an x of type backend.CSR stays sparse.
 func samples(call string, x, y mat.Matrix) (points numeric.Points, hy backend.Host[float64], err error) {
-	if c, ok := x.(backend.CSR[float64]); ok && c.Rows > 0 && c.Cols > 0 {
-		if points, err = numeric.PointsOf(c); err != nil {
-			err = fmt.Errorf("x: %w", err)
-		}
-	} else {
-		var hx backend.Host[float64]
-		hx, err = gonum.Host("x", x)
-		points = numeric.DensePoints(hx)
-	}
+	points, err = pointsOf("x", x)
 	if err == nil {
 		hy, err = gonum.Host("y", y)
 	}

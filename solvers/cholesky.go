@@ -32,7 +32,7 @@ type Cholesky struct {
 	mu     sync.RWMutex
 	l      numeric.Symmetric[float64] // capacity × capacity; the leading n rows are in use
 	n, cap int
-	points backend.Host[float64] // X, n×d, if there is a kernel
+	points numeric.Points // X, n×d, if there is a kernel
 }
 
 // ErrClosed is the error of a Cholesky that is closed.
@@ -78,22 +78,24 @@ func NewCholesky(ctx context.Context, dev backend.Device, n int, row func(i int,
 	})
 }
 
-// NewKernelCholesky factors k(X, X) + λI for the rows of X, n×d with n > 0: n²d +
-// n³/3 operations. It keeps a copy of X. Errors are those of NewCholesky.
-func NewKernelCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, x backend.Host[float64], lambda float64) (*Cholesky, error) {
-	p := Problem{Kernel: k, X: x, Y: x, Lambda: lambda}
+// NewKernelCholesky factors k(X, X) + λI for the rows of X, n×d with n > 0: n²d + n³/3 operations
+// for a dense X. It keeps a copy of X, which stays sparse if X is a backend.CSR. Errors are those of
+// NewCholesky.
+func NewKernelCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, x backend.Points, lambda float64) (*Cholesky, error) {
+	points, err := numeric.PointsOf(x)
+	if err != nil {
+		return nil, fmt.Errorf("solvers: x: %w", err)
+	}
+	p := Problem{Kernel: k, X: points.Dense, Sparse: points.Sparse, Y: backend.NewHost[float64](points.Rows, 1), Lambda: lambda}
 	if err := p.checkShapes(); err != nil {
 		return nil, err
 	}
 	if err := p.checkValues(); err != nil {
 		return nil, err
 	}
-	points := backend.Host[float64]{Rows: x.Rows, Cols: x.Cols, Stride: x.Cols, Data: make([]float64, 0, x.Rows*x.Cols)}
-	for i := range x.Rows {
-		points.Data = append(points.Data, x.Row(i)...)
-	}
-	f, err := newCholesky(ctx, dev, k, lambda, x.Rows, func(a numeric.Symmetric[float64]) error {
-		place, err := backend.Place(dev.F64(), points)
+	points = points.Without(-1)
+	f, err := newCholesky(ctx, dev, k, lambda, points.Rows, func(a numeric.Symmetric[float64]) error {
+		place, err := points.Place(dev.F64())
 		if err != nil {
 			return err
 		}
@@ -187,16 +189,15 @@ func (f *Cholesky) Lambda() float64 {
 	return f.lambda
 }
 
-// Points returns a copy of X, n×d; it has no rows if the matrix was given.
-func (f *Cholesky) Points() backend.Host[float64] {
+// Points returns a copy of X, n×d: a backend.CSR if the samples are sparse, otherwise a
+// backend.Host, which has no rows if the matrix was given.
+func (f *Cholesky) Points() backend.Points {
 	if f == nil {
 		return backend.Host[float64]{}
 	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	x := f.points
-	x.Data = append([]float64(nil), x.Data...)
-	return x
+	return f.points.Without(-1).Matrix()
 }
 
 // LogDet returns log det(K + λI), 0 for n = 0.
@@ -314,9 +315,7 @@ func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 		return fmt.Errorf("solvers: append: %w", err)
 	}
 	// The sample becomes the last row of X, and only the last row of the Gram matrix is needed.
-	all := f.points
-	all.Rows++
-	all.Data = append(all.Data, x...)
+	all := f.points.With(x)
 	row, err := f.values(ctx, all)
 	if err != nil {
 		return fmt.Errorf("solvers: append: %w", err)
@@ -329,9 +328,9 @@ func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 }
 
 // values returns k(x, x_j) for the last row x of points and all of them.
-func (f *Cholesky) values(ctx context.Context, points backend.Host[float64]) ([]float64, error) {
+func (f *Cholesky) values(ctx context.Context, points numeric.Points) ([]float64, error) {
 	q := f.dev.F64().With(ctx, nil)
-	z, err := backend.Place(f.dev.F64(), points)
+	z, err := points.Place(f.dev.F64())
 	if err != nil {
 		return nil, err
 	}
@@ -469,9 +468,7 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 		first += h.Rows
 	}
 	if f.kernel != nil {
-		d := f.points.Cols
-		f.points.Data = append(f.points.Data[:i*d], f.points.Data[(i+1)*d:]...)
-		f.points.Rows--
+		f.points = f.points.Without(i)
 	}
 	f.n--
 	return nil

@@ -66,7 +66,14 @@ func residual(t *testing.T, f *solvers.Cholesky, a *mat.SymDense, changes int, r
 	}
 }
 
+// TestCholeskyUpdates adds and removes dense and sparse samples at random, and compares the factor
+// with one computed by gonum from scratch.
 func TestCholeskyUpdates(t *testing.T) {
+	t.Run("dense", func(t *testing.T) { testCholeskyUpdates(t, false) })
+	t.Run("sparse", func(t *testing.T) { testCholeskyUpdates(t, true) })
+}
+
+func testCholeskyUpdates(t *testing.T, sparse bool) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
 		const seed = 5
 		t.Logf("seed %d", seed)
@@ -77,7 +84,9 @@ func TestCholeskyUpdates(t *testing.T) {
 		point := func() []float64 {
 			x := make([]float64, d)
 			for i := range x {
-				x[i] = rng.NormFloat64()
+				if x[i] = rng.NormFloat64(); sparse && rng.IntN(3) > 0 {
+					x[i] = 0
+				}
 			}
 			return x
 		}
@@ -87,11 +96,18 @@ func TestCholeskyUpdates(t *testing.T) {
 			points = append(points, point())
 			copy(x.Row(i), points[i])
 		}
-		f, err := solvers.NewKernelCholesky(t.Context(), dev, kernel, x, lambda)
+		var samples backend.Points = x
+		if sparse {
+			samples = x.CSR()
+		}
+		f, err := solvers.NewKernelCholesky(t.Context(), dev, kernel, samples, lambda)
 		if err != nil {
 			t.Fatal(err)
 		}
 		clear(x.Data) // f has a copy
+		if s, ok := samples.(backend.CSR[float64]); ok {
+			clear(s.Data)
+		}
 		changes := 0
 		residual(t, f, kernelMatrix(kernel, points, lambda), changes, rng)
 		for step := range 60 {
@@ -118,9 +134,13 @@ func TestCholeskyUpdates(t *testing.T) {
 				residual(t, f, kernelMatrix(kernel, points, lambda), changes, rng)
 			}
 		}
+		got := f.Points()
+		if _, ok := got.(backend.CSR[float64]); ok != sparse {
+			t.Fatalf("Points: a %T", got)
+		}
 		for i, p := range points {
-			if got := f.Points(); !slices.Equal(got.Row(i), p) {
-				t.Fatalf("Points: row %d is %v, want %v", i, got.Row(i), p)
+			if row := mat.Row(nil, i, got.(mat.Matrix)); !slices.Equal(row, p) {
+				t.Fatalf("Points: row %d is %v, want %v", i, row, p)
 			}
 		}
 		for len(points) > 0 {
@@ -229,8 +249,8 @@ func TestCholeskyRefuses(t *testing.T) {
 			t.Errorf("got the error %v, want %q in it", err, what)
 		}
 	}
-	if f.Order() != 3 || f.Points().Rows != 3 {
-		t.Errorf("after errors: order %d, %d points", f.Order(), f.Points().Rows)
+	if rows, _ := f.Points().Dims(); f.Order() != 3 || rows != 3 {
+		t.Errorf("after errors: order %d, %d points", f.Order(), rows)
 	}
 	var group sync.WaitGroup
 	for range 4 {

@@ -111,8 +111,8 @@ typedef struct mercer_matrix {
  * columns increase; others are MERCER_INVALID, and the text names row and column.
  *
  * Every function takes sparse samples x. Learners whose description has "sparse", and their
- * models, work on them without a dense copy, and so do mercer_path and mercer_solve with a kernel;
- * elsewhere a dense copy is made where it fits into the memory. */
+ * models, work on them without a dense copy, and so do mercer_path, mercer_solve and mercer_factor
+ * with a kernel; elsewhere a dense copy is made where it fits into the memory. */
 typedef struct mercer_csr {
 	const int64_t *indptr;
 	const int32_t *indices;

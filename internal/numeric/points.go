@@ -121,6 +121,36 @@ func (p Points) Take(list []int) Points {
 	return SparsePoints(p.Sparse.TakeRows(list))
 }
 
+// Without returns a copy of the points without point i, of all points if i is −1.
+func (p Points) Without(i int) Points {
+	list := make([]int, 0, p.Rows)
+	for j := range p.Rows {
+		if j != i {
+			list = append(list, j)
+		}
+	}
+	return p.Take(list)
+}
+
+// With returns the points followed by the point x of p.Cols features. The elements of p are shared
+// or moved: only the result is to be extended further.
+func (p Points) With(x []float64) Points {
+	if p.Sparse == nil {
+		h := p.Dense
+		h.Data = append(h.Data[:h.Rows*h.Cols], x...)
+		h.Rows++
+		return DensePoints(h)
+	}
+	s := *p.Sparse
+	for j, v := range x {
+		if v != 0 {
+			s.Indices, s.Data = append(s.Indices, int32(j)), append(s.Data, v)
+		}
+	}
+	s.Rows, s.Indptr = s.Rows+1, append(s.Indptr, len(s.Data))
+	return SparsePoints(s)
+}
+
 // Shuffled returns a copy of the points in which the features first … first+width−1 of point i are
 // those of point from[i].
 func (p Points) Shuffled(from []int, first, width int) Points {

@@ -262,6 +262,13 @@ class TestSparse(unittest.TestCase):
             np.testing.assert_array_equal(model.predict(X).ravel(), f)
             loaded = mercer.Model.from_bytes(model.to_bytes())
             np.testing.assert_array_equal(loaded.predict(X).ravel(), f)
+            factor = mercer.Factor(X, alpha=0.5, kernel="linear()")
+            A = K + 0.5 * np.eye(40)
+            for _ in range(2):
+                a = factor.solve(y)  # backward error of a Cholesky factor: Higham 2002, theorem 10.4
+                self.assertLessEqual(np.linalg.norm(A @ a - y), 8 * 40**2 * 2.0**-53 * np.linalg.norm(A) * np.linalg.norm(a))
+                factor.remove(39)
+                factor.append(X[39].toarray().ravel())
             self.assertEqual(loaded.info["features"], X.shape[1])
             svc = mercer.MercerClassifier("svc", kernel="rbf", gamma="scale").fit(X, above)
             self.assertEqual(svc.predict(X).tolist(), SVC(kernel="rbf", gamma="scale").fit(X, above).predict(X).tolist())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -31,14 +32,25 @@ type Factor struct {
 // backend.ErrNotPosDef.
 func NewFactor(ctx context.Context, d *Device, kernel string, lambda float64, x Matrix) (*Factor, error) {
 	f := &Factor{device: d, lambda: lambda}
-	points, err := x.host("x")
+	k, err := kernels.Kernel(kernels.Precomputed{}), error(nil)
+	if kernel != "" {
+		if k, err = kernels.Parse(kernel); err != nil {
+			return nil, err
+		}
+	}
+	isGram, err := kernels.IsPrecomputed(k)
 	if err != nil {
 		return nil, err
 	}
-	if kernel == "" {
-		f.gram, err = newGiven(points)
+	var points numeric.Points
+	if isGram {
+		var values backend.Host[float64]
+		if values, err = x.host("x"); err == nil {
+			f.gram, err = newGiven(values)
+		}
 	} else {
-		f.kernel, err = kernels.Parse(kernel)
+		f.kernel = k
+		points, _, err = x.points(k)
 	}
 	if err != nil {
 		return nil, err
@@ -49,7 +61,7 @@ func NewFactor(ctx context.Context, d *Device, kernel string, lambda float64, x 
 	if f.kernel == nil {
 		f.factor, err = solvers.NewCholesky(ctx, d.dev, f.gram.n, f.gram.copyRow, lambda)
 	} else {
-		f.factor, err = solvers.NewKernelCholesky(ctx, d.dev, f.kernel, points, lambda)
+		f.factor, err = solvers.NewKernelCholesky(ctx, d.dev, f.kernel, points.Matrix(), lambda)
 	}
 	if err != nil {
 		d.release()
@@ -135,11 +147,13 @@ func (f *Factor) residual(b backend.Backend[float64], alpha, y backend.Host[floa
 		return 0, err
 	}
 	defer a.Free()
-	x := f.gram.host()
+	x := numeric.DensePoints(f.gram.host())
 	if f.kernel != nil {
-		x = f.factor.Points()
+		if x, err = numeric.PointsOf(f.factor.Points()); err != nil {
+			return 0, err
+		}
 	}
-	points, err := backend.Place(base, x)
+	points, err := x.Place(base)
 	if err != nil {
 		return 0, err
 	}

@@ -93,8 +93,8 @@ class Factor:
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n, n) or (n, d)
-        The symmetric matrix K; with a kernel the n points of K = k(X, X). A sparse matrix is
-        copied into a dense array.
+        The symmetric matrix K; with a kernel the n points of K = k(X, X). Sparse points stay
+        sparse; a sparse K is copied into a dense array.
     alpha : float ≥ 0, default=1.0
         The number that is added to the diagonal.
     kernel : str, default=None
