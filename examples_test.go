@@ -77,6 +77,18 @@ func ExampleModel_Model() {
 	// ridge
 }
 
+// The columns of the table that a model was fitted to.
+func ExampleModel_Encoder() {
+	table := must(dataset.NewTable("", dataset.Numbers("area", []float64{50, 80, 90}), dataset.Texts("town", []string{"york", "bath", "york"}), dataset.Numbers("price", []float64{90, 160, 170})))
+	m := must(mercer.FitTable(context.Background(), learners.Ridge{Lambda: 1}, table, dataset.Rules{Targets: []string{"price"}}, mercer.Options{}))
+	for _, in := range m.Encoder().Inputs {
+		fmt.Println(in.Name, in.Text != nil)
+	}
+	// Output:
+	// area false
+	// town true
+}
+
 func ExampleModel_Save() {
 	folder := must(os.MkdirTemp("", "mercer"))
 	defer os.RemoveAll(folder)

@@ -56,10 +56,11 @@ type Wanted struct {
 	// classes, from Model.Sets; 0 requests neither.
 	Level float64
 	Std   bool // by Model.Std
+	Bound bool // by Model.PredictBound, which also computes the values
 }
 
-// Prediction is the prediction for one row of a table. The keys of Values, Lower and Upper are the
-// names of the targets.
+// Prediction is the prediction for one row of a table. The keys of Values, Lower, Upper, Std and Bound
+// are the names of the targets.
 type Prediction struct {
 	Class         string             `json:"class,omitempty"`         // of a classifier
 	Probabilities map[string]float64 `json:"probabilities,omitempty"` // of the classes, if the model has them
@@ -68,7 +69,17 @@ type Prediction struct {
 	Lower         map[string]float64 `json:"lower,omitempty"`         // bounds of the intervals with probability Level
 	Upper         map[string]float64 `json:"upper,omitempty"`
 	Std           map[string]float64 `json:"std,omitempty"`
+	Bound         map[string]float64 `json:"bound,omitempty"` // on the distance between the value and that of the exact solution
 	dataset.Notes                    // on the cells that were replaced, converted or ignored
+}
+
+// Encoder returns the rules by which Encode makes features of the columns of a table, or nil if the
+// model was fitted to matrices. It must not be changed.
+func (m *Model[M]) Encoder() *dataset.Encoder {
+	if m == nil {
+		return nil
+	}
+	return m.bundle.Encoder
 }
 
 // Encode returns the features of rows, for Predict and the other methods. rows is a *dataset.Table
@@ -89,6 +100,9 @@ func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x ma
 	if m.bundle.Encoder == nil {
 		return nil, nil, errors.New("mercer: encode: the model was fitted to matrices, not to a table: pass features to Predict instead")
 	}
+	if x, ok := rows.(mat.Matrix); ok {
+		return nil, x, nil
+	}
 	t, ok := rows.(*dataset.Table)
 	if !ok {
 		if t, err = dataset.FromRows("", rows); err != nil {
@@ -102,7 +116,8 @@ func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x ma
 // PredictRows returns the predictions for rows of a table, in any form that Encode accepts. A
 // column of the model that no row has, and a cell that is not a number in a column of numbers, are
 // errors that name the column. Other cells that are replaced or ignored, such as a category that
-// the training table lacks, are listed in the Notes of their row.
+// the training table lacks, are listed in the Notes of their row. rows may also be a mat.Matrix of
+// features that Encode returned; then there are no Notes.
 func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Prediction, error) {
 	if err := m.begin("predict"); err != nil {
 		return nil, err
@@ -112,23 +127,33 @@ func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Pr
 	if err != nil {
 		return nil, err
 	}
+	n, _ := x.Dims()
+	list := make([]Prediction, n)
+	if t != nil {
+		for i, notes := range m.bundle.Encoder.Notes(t) {
+			list[i].Notes = notes
+		}
+	}
+	if want.Bound {
+		y, bounds, err := m.predictBound(ctx, x)
+		if err != nil {
+			return nil, err
+		}
+		return list, m.describeValues(ctx, list, x, y, bounds, want)
+	}
 	y, err := m.predictor.Predict(ctx, x)
 	if err != nil {
 		return nil, err
 	}
-	n, _ := y.Dims()
-	list := make([]Prediction, n)
-	for i, notes := range m.bundle.Encoder.Notes(t) {
-		list[i].Notes = notes
-	}
 	if c, ok := learners.Model(m.Fitted).(learners.Classifier); ok {
 		return list, m.describeClasses(ctx, list, c, x, y, want)
 	}
-	return list, m.describeValues(ctx, list, x, y, want)
+	return list, m.describeValues(ctx, list, x, y, nil, want)
 }
 
-// describeValues adds the numbers y that a regression model predicts for the rows of x.
-func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.Matrix, y *mat.Dense, want Wanted) (err error) {
+// describeValues adds the numbers y that a regression model predicts for the rows of x, and their
+// bounds unless they are nil.
+func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.Matrix, y, bounds *mat.Dense, want Wanted) (err error) {
 	var std, lower, upper *mat.Dense
 	if want.Std {
 		if std, err = m.std(ctx, x); err != nil {
@@ -156,7 +181,7 @@ func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.
 	}
 	for i := range list {
 		p := &list[i]
-		p.Values, p.Std, p.Lower, p.Upper = named(y, i), named(std, i), named(lower, i), named(upper, i)
+		p.Values, p.Std, p.Bound, p.Lower, p.Upper = named(y, i), named(std, i), named(bounds, i), named(lower, i), named(upper, i)
 	}
 	return nil
 }
@@ -355,6 +380,10 @@ func (m *Model[M]) PredictBound(ctx context.Context, x mat.Matrix) (values, boun
 		return nil, nil, err
 	}
 	defer m.use.RUnlock()
+	return m.predictBound(ctx, x)
+}
+
+func (m *Model[M]) predictBound(ctx context.Context, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	b, ok := learners.Model(m.Fitted).(learners.Bounded)
 	if !ok {
 		return nil, nil, m.lacks("proven bound", "kernel-ridge, gaussian-process, ridge, nystrom-ridge and fourier-ridge have one")

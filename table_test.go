@@ -312,6 +312,20 @@ func TestWantedOfRows(t *testing.T) {
 		}
 	}
 
+	exact, bounds, err := kr.PredictBound(t.Context(), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	features, err := kr.PredictRows(t.Context(), x, mercer.Wanted{Bound: true, Level: 0.6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range features {
+		values(t, "value with a bound", features[i].Values, exact, i)
+		values(t, "bound", features[i].Bound, bounds, i)
+		values(t, "lower from features", features[i].Lower, below, i)
+	}
+
 	rules = dataset.Rules{Targets: []string{"kind"}, Labels: true, Standardize: true}
 	classes, err := mercer.FitTable(t.Context(), learners.Logistic{Lambda: 1}, table, rules, mercer.Options{})
 	if err != nil {
@@ -347,6 +361,7 @@ func TestWantedOfRows(t *testing.T) {
 	}{
 		{rowsError(kr.PredictRows(t.Context(), table, mercer.Wanted{Std: true})), "has no standard deviation"},
 		{rowsError(classes.PredictRows(t.Context(), table, mercer.Wanted{Std: true})), "has no standard deviation"},
+		{rowsError(classes.PredictRows(t.Context(), table, mercer.Wanted{Bound: true})), "has no proven bound"},
 		{rowsError(kr.PredictRows(t.Context(), table, mercer.Wanted{Level: 1})), "level must be"},
 		{rowsError(kr.PredictRows(t.Context(), table, mercer.Wanted{Level: -1})), "level must be"},
 		{rowsError(kr.PredictRows(t.Context(), table, mercer.Wanted{Level: math.NaN()})), "level must be"},
