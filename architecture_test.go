@@ -69,6 +69,8 @@ var layers = []layer{
 	{folder: "internal/stream", ours: []string{"backend", "kernels", "internal/krylov", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread", "internal/elementary"}},
 	{folder: "internal/verified", ours: []string{"backend", "internal/markov", "internal/numeric", "kernels"}},
 	{folder: "internal/markov", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary", "kernels"}},
+	// nufft uses gonum's Fourier transforms and its nodes of quadrature.
+	{folder: "internal/nufft", ours: []string{"host", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum/dsp/fourier", "gonum.org/v1/gonum/integrate/quad"}},
 	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary"}},
 	// The solvers of the learners' own problems, and the learners, use gonum's BLAS and LAPACK
 	// for small matrices on the host.
@@ -82,7 +84,7 @@ var layers = []layer{
 	{folder: "internal/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/selection", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	// run is the frame of a long call, which solvers and learners share.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned", "internal/elementary"}},
-	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/flop", "internal/krylov", "internal/lowrank", "internal/markov", "internal/message", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/stream", "internal/elementary"}},
+	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/flop", "internal/krylov", "internal/lowrank", "internal/markov", "internal/message", "internal/nufft", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/stream", "internal/elementary"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
 	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/pages", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},

@@ -1,0 +1,296 @@
+package nufft
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"gonum.org/v1/gonum/integrate/quad"
+
+	"github.com/mercer-go/mercer/host"
+	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// maxWidth is the number of cells at which the spreading kernel reaches the accuracy of float64.
+const maxWidth = 16
+
+// Plan holds the points x_j and the modes of a pair of transforms. It must not be used concurrently.
+type Plan struct {
+	grid   *Grid
+	width  Axes         // cells of the kernel: w, or 1 on an axis without modes other than 0
+	padded Axes         // size of the grid with margins for the kernel
+	margin Axes         // cells before the grid
+	beta   float64      // exponent of the kernel
+	order  []int32      // the points, sorted by their cells
+	x      []float64    // three coordinates of each point of order, in cells
+	strip  int          // the axis by whose cells the points are sorted first
+	factor [3][]float64 // reciprocals of the kernel's transform for k = 0, …, m
+	cells  []float64    // the grid with its margins
+	values []float64    // the grid
+}
+
+// Width returns the number of cells of the kernel for an error of tol: ⌈log₁₀(1/tol)⌉ + 1 in one dimension
+// (Barnett, Magland and af Klinteberg 2019, §4.2), and one more for the errors of three.
+func Width(tol float64) int {
+	return min(max(int(math.Ceil(-math.Log10(tol)))+2, 3), maxWidth)
+}
+
+// PlanElements returns the number of float64 values that a Plan of n points stores.
+func PlanElements(n int, m Axes, tol float64) int64 {
+	size := fine(m, Width(tol))
+	cells := int64(1)
+	for a, v := range size {
+		if m[a] > 0 {
+			v += Width(tol) + 1
+		}
+		cells *= int64(v)
+	}
+	return Elements(m, size) + cells + int64(size[0])*int64(size[1])*int64(size[2]) + 4*int64(n)
+}
+
+// fine returns the size of the grid for modes m: twice their number, and more than the kernel's width.
+func fine(m Axes, width int) Axes {
+	var least Axes
+	for a := range m {
+		least[a] = max(4*m[a]+2, 2*width)
+	}
+	return SizeOf(m, least)
+}
+
+// New returns a plan for the points in the rows of x, finite coordinates in units of the period, and the
+// modes |k_a| ≤ m_a. x has at most three columns, which are the last axes; m must be 0 on the other axes.
+// The error of each result of a transform is at most tol times the sum of the absolute values that it
+// transforms, or 1e-14 times this sum if tol is smaller.
+func New(x host.Matrix[float64], m Axes, tol float64) *Plan {
+	w := Width(tol)
+	p := &Plan{grid: NewGrid(m, fine(m, w)), beta: 2.3 * float64(w), strip: 2}
+	for a := 2; a >= 0; a-- {
+		p.width[a], p.margin[a], p.padded[a] = 1, 0, 1
+		p.factor[a] = []float64{1}
+		if m[a] > 0 {
+			p.strip = a
+			p.width[a], p.margin[a] = w, (w+1)/2
+			p.padded[a] = p.grid.Size[a] + 2*p.margin[a]
+			p.factor[a] = factors(m[a], p.grid.Size[a], w, p.beta)
+		}
+	}
+	p.sort(x)
+	p.cells = make([]float64, p.padded.Len())
+	p.values = make([]float64, p.grid.Size.Len())
+	return p
+}
+
+// factors returns the reciprocals of ∫ φ(2t/w) exp(−2πi kt/size) dt for k = 0, …, m. The integrand is
+// smooth between ±w/2 except at the ends, where it is exp(−β).
+func factors(m, size, w int, beta float64) []float64 {
+	z, weight := make([]float64, 8*w+32), make([]float64, 8*w+32)
+	quad.Legendre{}.FixedLocations(z, weight, -1, 1)
+	for i, v := range z {
+		weight[i] *= kernel(v, beta) * float64(w) / 2
+	}
+	f := make([]float64, m+1)
+	for k := range f {
+		sum := 0.0
+		for i, v := range z {
+			sum += weight[i] * math.Cos(math.Pi*float64(w)*float64(k)/float64(size)*v)
+		}
+		f[k] = 1 / sum
+	}
+	return f
+}
+
+// kernel is φ(z) = exp(β(√(1−z²) − 1)) for |z| ≤ 1.
+func kernel(z, beta float64) float64 {
+	return elementary.Exp(beta * (math.Sqrt(max(1-z*z, 0)) - 1))
+}
+
+// sort sets the order of the points and their coordinates.
+func (p *Plan) sort(x host.Matrix[float64]) {
+	n, first := x.Rows, 3-x.Cols
+	cell := func(i, a int) float64 {
+		if a < first || p.width[a] == 1 {
+			return 0
+		}
+		v := x.Row(i)[a-first]
+		v -= math.Floor(v)
+		return min(v*float64(p.grid.Size[a]), math.Nextafter(float64(p.grid.Size[a]), 0))
+	}
+	keys := make([]uint64, n)
+	run.Parallel(n, func(from, to int) {
+		for i := from; i < to; i++ {
+			key := uint64(p.start(cell(i, p.strip), p.strip))
+			if p.strip < 2 { // blocks of cells of the next axis share cache lines
+				key = key<<10 | uint64(cell(i, p.strip+1)/float64(p.grid.Size[p.strip+1])*1023)
+			}
+			keys[i] = key<<32 | uint64(i)
+		}
+	})
+	slices.Sort(keys)
+	p.order, p.x = make([]int32, n), make([]float64, 3*n)
+	for j, key := range keys {
+		i := int(uint32(key))
+		p.order[j] = int32(i)
+		for a := range 3 {
+			p.x[3*j+a] = cell(i, a)
+		}
+	}
+}
+
+// start returns the first cell of the padded grid under the kernel of a point at t.
+func (p *Plan) start(t float64, a int) int {
+	if p.width[a] == 1 {
+		return 0
+	}
+	return int(math.Ceil(t-float64(p.width[a])/2)) + p.margin[a]
+}
+
+// A stencil holds the kernel's values around one point.
+type stencil struct {
+	at     Axes
+	values [3][maxWidth]float64
+}
+
+// place sets the stencil of the j-th point of the order.
+func (p *Plan) place(s *stencil, j int) {
+	for a := range 3 {
+		if p.width[a] == 1 {
+			s.at[a], s.values[a][0] = 0, 1
+			continue
+		}
+		t := p.x[3*j+a]
+		s.at[a] = p.start(t, a)
+		w := p.width[a]
+		z, step := 2*(float64(s.at[a]-p.margin[a])-t)/float64(w), 2/float64(w)
+		for i := range w {
+			s.values[a][i] = kernel(z+float64(i)*step, p.beta)
+		}
+	}
+}
+
+// Modes computes dst_k = Σ_j c_j exp(−2πi k·x_j), in the shape Half of the modes.
+func (p *Plan) Modes(dst []complex128, c []float64) {
+	clear(p.cells)
+	a, n := p.strip, len(p.order)
+	// Each worker fills the cells of a strip, in the order of the points.
+	run.Parallel(p.padded[a], func(first, last int) {
+		begin := func(j int) int { return p.start(p.x[3*j+a], a) }
+		from := sort.Search(n, func(j int) bool { return begin(j) > first-p.width[a] })
+		to := sort.Search(n, func(j int) bool { return begin(j) >= last })
+		var s stencil
+		for j := from; j < to; j++ {
+			p.place(&s, j)
+			p.spread(&s, c[p.order[j]], first, last)
+		}
+	})
+	p.fold()
+	p.grid.Modes(dst, p.values)
+	p.correct(dst)
+}
+
+// spread adds v times the kernel to the cells that are from first to last on the axis strip.
+func (p *Plan) spread(s *stencil, v float64, first, last int) {
+	var from, to Axes
+	for a := range 3 {
+		to[a] = p.width[a]
+	}
+	a := p.strip
+	from[a], to[a] = max(first-s.at[a], 0), min(last-s.at[a], p.width[a])
+	line := s.values[2][from[2]:to[2]]
+	for i := from[0]; i < to[0]; i++ {
+		for j := from[1]; j < to[1]; j++ {
+			f := v * s.values[0][i] * s.values[1][j]
+			at := ((s.at[0]+i)*p.padded[1]+s.at[1]+j)*p.padded[2] + s.at[2] + from[2]
+			cells := p.cells[at:][:len(line)]
+			for k, u := range line {
+				cells[k] += f * u
+			}
+		}
+	}
+}
+
+// wrapped returns the index on axis a of the grid for an index of the padded grid.
+func (p *Plan) wrapped(i, a int) int {
+	size := p.grid.Size[a]
+	return (i - p.margin[a] + size) % size
+}
+
+// fold adds the margins to the grid of which they are periodic images.
+func (p *Plan) fold() {
+	clear(p.values)
+	size := p.grid.Size
+	for i := range p.padded[0] {
+		for j := range p.padded[1] {
+			to := p.values[(p.wrapped(i, 0)*size[1]+p.wrapped(j, 1))*size[2]:][:size[2]]
+			from := p.cells[(i*p.padded[1]+j)*p.padded[2]:][:p.padded[2]]
+			m := p.margin[2]
+			for k, v := range from[m:][:size[2]] {
+				to[k] += v
+			}
+			for k, v := range from[:m] {
+				to[size[2]-m+k] += v
+			}
+			for k, v := range from[m+size[2]:] {
+				to[k] += v
+			}
+		}
+	}
+}
+
+// Values computes dst_j = Σ_k f_k exp(2πi k·x_j) for the real function with the coefficients f. It
+// overwrites f.
+func (p *Plan) Values(dst []float64, f []complex128) {
+	p.correct(f)
+	p.grid.Values(p.values, f)
+	size := p.grid.Size
+	run.Parallel(p.padded[0]*p.padded[1], func(first, last int) {
+		for r := first; r < last; r++ {
+			i, j := r/p.padded[1], r%p.padded[1]
+			from := p.values[(p.wrapped(i, 0)*size[1]+p.wrapped(j, 1))*size[2]:][:size[2]]
+			to := p.cells[r*p.padded[2]:][:p.padded[2]]
+			m := p.margin[2]
+			copy(to[m:], from)
+			copy(to[:m], from[size[2]-m:])
+			copy(to[m+size[2]:], from)
+		}
+	})
+	run.Parallel(len(p.order), func(first, last int) {
+		var s stencil
+		for n := first; n < last; n++ {
+			p.place(&s, n)
+			dst[p.order[n]] = p.interpolate(&s)
+		}
+	})
+}
+
+// interpolate returns the sum of the cells times the kernel.
+func (p *Plan) interpolate(s *stencil) (sum float64) {
+	line := s.values[2][:p.width[2]]
+	for i := range p.width[0] {
+		for j := range p.width[1] {
+			at := ((s.at[0]+i)*p.padded[1]+s.at[1]+j)*p.padded[2] + s.at[2]
+			part := 0.0
+			for k, v := range p.cells[at:][:len(line)] {
+				part += v * line[k]
+			}
+			sum += s.values[0][i] * s.values[1][j] * part
+		}
+	}
+	return sum
+}
+
+// correct divides coefficients by the kernel's transform.
+func (p *Plan) correct(f []complex128) {
+	m, h := p.grid.modes, p.grid.half
+	for i := range h[0] {
+		for j := range h[1] {
+			outer := p.factor[0][abs(i-m[0])] * p.factor[1][abs(j-m[1])]
+			row := f[(i*h[1]+j)*h[2]:][:h[2]]
+			for k, v := range p.factor[2] {
+				row[k] *= complex(outer*v, 0)
+			}
+		}
+	}
+}
+
+func abs(i int) int { return max(i, -i) }

@@ -1,0 +1,162 @@
+package nufft_test
+
+import (
+	"fmt"
+	"math"
+	"math/cmplx"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/host"
+	"github.com/mercer-go/mercer/internal/nufft"
+)
+
+// points returns n points around the period [0, 1)ᵈ, of which some are equal, at its ends, or in other
+// periods.
+func points(r *rand.Rand, n, d int) host.Matrix[float64] {
+	x := host.New[float64](n, d)
+	for i := range x.Data {
+		x.Data[i] = 3*r.Float64() - 1
+	}
+	copy(x.Row(1), x.Row(0))
+	for a := range d {
+		x.Row(2)[a], x.Row(3)[a], x.Row(4)[a] = 0, math.Nextafter(1, 0), -0x1p-60
+	}
+	return x
+}
+
+// each calls f with the index of each mode and its phase 2πk·x for the points.
+func each(m nufft.Axes, x host.Matrix[float64], f func(at int, k [3]int, phase func(i int) float64)) {
+	h, at := m.Half(), 0
+	for i := range h[0] {
+		for j := range h[1] {
+			for l := range h[2] {
+				k := [3]int{i - m[0], j - m[1], l}
+				f(at, k, func(i int) float64 {
+					sum := 0.0
+					for a, v := range x.Row(i) {
+						sum += math.Mod(float64(k[3-x.Cols+a])*v, 1)
+					}
+					return 2 * math.Pi * sum
+				})
+				at++
+			}
+		}
+	}
+}
+
+var shapes = []struct {
+	d int
+	m nufft.Axes
+}{
+	{1, nufft.Axes{0, 0, 1}}, {1, nufft.Axes{0, 0, 40}}, {2, nufft.Axes{0, 1, 1}}, {2, nufft.Axes{0, 13, 7}},
+	{3, nufft.Axes{2, 5, 3}}, {3, nufft.Axes{3, 0, 2}}, {2, nufft.Axes{0, 4, 0}}, {3, nufft.Axes{}},
+}
+
+// TestSums compares both transforms with the sums. An error of the spreading kernel of tol in each term
+// adds at most tol times the sum of the absolute values; 2⁻⁴⁰ covers the rounding errors of phases and of
+// sums.
+func TestSums(t *testing.T) {
+	const n = 60
+	for _, s := range shapes {
+		for _, tol := range []float64{1e-2, 1e-6, 1e-9, 1e-12} {
+			t.Run(fmt.Sprint(s.m, tol), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(1, 0))
+				x := points(r, n, s.d)
+				p := nufft.New(x, s.m, tol)
+				c, total := make([]float64, n), 0.0
+				for i := range c {
+					c[i] = r.NormFloat64()
+					total += math.Abs(c[i])
+				}
+				got := make([]complex128, s.m.Half().Len())
+				p.Modes(got, c)
+				worst := 0.0
+				each(s.m, x, func(at int, _ [3]int, phase func(i int) float64) {
+					var want complex128
+					for i, v := range c {
+						want += complex(v, 0) * cmplx.Exp(complex(0, -phase(i)))
+					}
+					worst = max(worst, cmplx.Abs(got[at]-want))
+				})
+				if bound := (tol + 0x1p-40) * total; !(worst <= bound) {
+					t.Errorf("type 1: error %.3g, allowed %.3g", worst, bound)
+				}
+
+				f, half, total := make([]complex128, len(got)), s.m.Half(), 0.0
+				want := make([]float64, n)
+				for at := range f {
+					f[at] = complex(r.NormFloat64(), r.NormFloat64())
+				}
+				for at := 0; at < len(f); at += half[2] { // k₃ = 0: conjugates of each other
+					if other := len(f) - half[2] - at; other > at {
+						f[other] = cmplx.Conj(f[at])
+					} else if other == at {
+						f[at] = complex(real(f[at]), 0)
+					}
+				}
+				each(s.m, x, func(at int, k [3]int, phase func(i int) float64) {
+					times := 2.0
+					if k[2] == 0 {
+						times = 1
+					}
+					total += times * cmplx.Abs(f[at])
+					for i := range want {
+						want[i] += times * real(f[at]*cmplx.Exp(complex(0, phase(i))))
+					}
+				})
+				values := make([]float64, n)
+				p.Values(values, f)
+				worst = 0
+				for i := range want {
+					worst = max(worst, math.Abs(values[i]-want[i]))
+				}
+				if bound := (tol + 0x1p-40) * total; !(worst <= bound) {
+					t.Errorf("type 2: error %.3g, allowed %.3g", worst, bound)
+				}
+			})
+		}
+	}
+}
+
+// TestWorkersDoNotChangeResults compares one worker with several.
+func TestWorkersDoNotChangeResults(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	const n = 300
+	for _, s := range shapes {
+		x := points(rand.New(rand.NewPCG(2, 0)), n, s.d)
+		var last []complex128
+		var lastValues []float64
+		for _, workers := range []int{1, 2, 7} {
+			runtime.GOMAXPROCS(workers)
+			p := nufft.New(x, s.m, 1e-9)
+			f, c := make([]complex128, s.m.Half().Len()), make([]float64, n)
+			for i := range c {
+				c[i] = math.Sin(float64(i))
+			}
+			p.Modes(f, c)
+			modes := slices.Clone(f)
+			p.Values(c, f)
+			if last != nil && !(slices.Equal(modes, last) && slices.Equal(c, lastValues)) {
+				t.Errorf("%v: %d workers give other bits", s.m, workers)
+			}
+			last, lastValues = modes, c
+		}
+	}
+}
+
+func BenchmarkPlan(b *testing.B) {
+	const n = 100_000
+	x, m := points(rand.New(rand.NewPCG(3, 0)), n, 2), nufft.Axes{0, 200, 200}
+	p := nufft.New(x, m, 1e-9)
+	f, c := make([]complex128, m.Half().Len()), make([]float64, n)
+	for b.Loop() {
+		p.Modes(f, c)
+		p.Values(c, f)
+		for i := range c {
+			c[i] *= 1e-9
+		}
+	}
+}
