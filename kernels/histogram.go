@@ -138,27 +138,30 @@ func (overflow) Is(target error) bool { return target == ErrOverflow }
 // inRange rejects a point x if the bound ‖x−z‖² ≤ 2‖x‖² + 2‖z‖², or ‖x−z‖₁ ≤ ‖x‖₁ + ‖z‖₁, may
 // overflow for some accepted z.
 func (s Stat) inRange(_ int, x SparsePoint[float64]) error {
-	sum, most, largest := 0.0, math.MaxFloat64/4, 0
+	sum, most := 0.0, math.MaxFloat64/4
 	if s.Kind == L1 {
 		most = math.MaxFloat64 / 2
 	}
 	for p, v := range x.Values {
-		scaled := math.Abs(v)
 		if s.Scale != nil {
 			if at := x.feature(p); at < len(s.Scale) {
-				scaled *= math.Abs(s.Scale[at])
+				v *= s.Scale[at]
 			}
 		}
 		if s.Kind == SqDist {
-			scaled *= scaled
-		}
-		sum += scaled
-		if math.Abs(v) > math.Abs(x.Values[largest]) {
-			largest = p
+			sum += v * v
+		} else {
+			sum += math.Abs(v)
 		}
 	}
 	if sum <= most {
 		return nil
+	}
+	largest := 0
+	for p, v := range x.Values {
+		if math.Abs(v) > math.Abs(x.Values[largest]) {
+			largest = p
+		}
 	}
 	return &PointError{kernel: s.Kind.String(), Feature: x.feature(largest) + 1, Value: x.Values[largest], rule: "distances between points of this size overflow float64: scale the features down", Overflow: true}
 }
