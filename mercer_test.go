@@ -1529,6 +1529,7 @@ func TestNilModels(t *testing.T) {
 	calls := map[string]func(m learners.Model) (any, error){
 		"learners.NewPredictor": func(m learners.Model) (any, error) { return learners.NewPredictor(dev, m) },
 		"learners.Calibrate":    func(m learners.Model) (any, error) { return learners.Calibrate(t.Context(), dev, m, x, x) },
+		"learners.AsUncertain":  func(m learners.Model) (any, error) { _, ok := learners.AsUncertain(m); return ok, nil },
 		"learners.AsProber":     func(m learners.Model) (any, error) { _, ok := learners.AsProber(m); return ok, nil },
 		"learners.FactsOf":      func(m learners.Model) (any, error) { return learners.FactsOf(m, nil), nil },
 		"learners.PartsOf":      func(m learners.Model) (any, error) { return learners.PartsOf(m), nil },

@@ -238,7 +238,7 @@ func (m *Model[M]) Prepare(ctx context.Context) error {
 		return err
 	}
 	defer m.use.RUnlock()
-	_, uncertain := learners.Model(m.Fitted).(learners.Uncertain)
+	_, uncertain := learners.AsUncertain(m.Fitted)
 	if !uncertain && (m.bundle.Calibration != nil || !m.bundle.HasIntervals()) {
 		return nil
 	}
@@ -357,8 +357,8 @@ func (m *Model[M]) Std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 }
 
 func (m *Model[M]) std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
-	if _, ok := learners.Model(m.Fitted).(learners.Uncertain); !ok {
-		return nil, m.lacks("standard deviation", "gaussian-process, bayes-ridge and rvm know one; Intervals needs none")
+	if _, ok := learners.AsUncertain(m.Fitted); !ok {
+		return nil, m.lacks("standard deviation", "gaussian-process, bayes-ridge and rvm know one, and nystrom-ridge and fourier-ridge with Std; Intervals needs none")
 	}
 	f, err := m.prepared(ctx)
 	if err != nil {
@@ -407,10 +407,11 @@ func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 }
 
 // Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie
-// with probability level, whatever their distribution: from Calibrate, at the cost of a prediction,
+// with probability level: whatever their distribution, from Calibrate, at the cost of a prediction,
 // or, if Calibrate was not called, from the jackknife+ of models that support it
-// (learners.Jackknife). In the latter case the first call takes as long as a fit, also after Load:
-// see Prepare.
+// (learners.Jackknife). For other models with a Std they are those of a normal distribution with
+// this standard deviation (learners.NormalIntervals). Without Calibrate the first call may take as
+// long as a fit, also after Load: see Prepare.
 func (m *Model[M]) Intervals(ctx context.Context, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	if err := m.begin("intervals"); err != nil {
 		return nil, nil, err

@@ -24,7 +24,8 @@ func TestConstantTarget(t *testing.T) {
 	given := map[string][]map[string]string{
 		"ridge":            {{"lambda": "1"}, {"lambda": "1e-10"}, {"lambda": "1e10"}, {"lambda": "1", "solver": "dual"}},
 		"kernel-ridge":     {nil, {"solver": "cg"}, {"solver": "mixed"}, {"kernel": "linear()"}, {"lambda": "1e-6"}, {"lambda": "1e6"}},
-		"nystrom-ridge":    {nil, {"kernel": "linear()"}, {"solver": "falkon"}, {"solver": "normal"}},
+		"nystrom-ridge":    {nil, {"kernel": "linear()"}, {"solver": "falkon"}, {"solver": "normal"}, {"std": "true"}},
+		"fourier-ridge":    {nil, {"std": "true"}},
 		"gaussian-process": {nil, {"kernel": "linear()"}, {"optimize": "false"}, {"scale": "false"}, {"kernel": "polynomial(degree=3,c=1)"}},
 		"lasso":            {nil, {"lambda": "1e-6"}, {"method": "fista"}, {"theta": "1"}},
 		"l0":               {nil, {"support": "1"}},
@@ -77,7 +78,7 @@ func TestConstantTarget(t *testing.T) {
 					if !strings.Contains(fmt.Sprint(m.(learners.Describer).Facts()), "the target is constant: no feature can explain it") {
 						t.Errorf("%s: the facts %v do not say that the target is constant", what, m.(learners.Describer).Facts())
 					}
-					if u, ok := m.(learners.Uncertain); ok {
+					if u, ok := learners.AsUncertain(m); ok {
 						v, err := u.Variance(t.Context(), dev, x)
 						if err != nil {
 							t.Errorf("%s: variance: %v", what, err)

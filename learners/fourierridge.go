@@ -28,14 +28,14 @@ func init() {
 }
 
 func (l *FourierRidge) parameters() []Parameter {
-	return []Parameter{
+	return append([]Parameter{
 		medianKernel(&l.Kernel), lambdaNumber(&l.Lambda),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		intParam("features", &l.Features, "", atLeast(1), "number M of random features, two for each frequency; memory grows with M²").chosenAs("about 10√n"),
 		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
 		boundParam(&l.Bound),
 		seedNumber(&l.Seed).withHelp("seed of the frequencies, and of rows for the median distance"),
-	}
+	}, posteriorParameters(&l.Std, &l.UnitScale)...)
 }
 
 // FourierRidge is ridge regression on M random Fourier features of a translation invariant
@@ -53,6 +53,12 @@ type FourierRidge struct {
 	Tol         float64        // relative residual of the normal equations; 0 is 1e-6
 	Seed        uint64         // seed of all random choices
 	Bound       bool           // prove bounds of the errors of predictions: see Bounded; it needs λ > 0
+	// Std makes the model keep the posterior of the Gaussian process whose covariance is s² times the
+	// approximated kernel, and whose mean is f, for Variance: 8M² bytes. Far from the samples its
+	// variance depends on the random frequencies, and may be far below that of the exact process if
+	// n is near M or larger; NystromRidge has no such error. s² maximizes the likelihood. It needs λ > 0.
+	Std       bool
+	UnitScale bool // s² = 1, so that the variance of the noise is λ
 }
 
 // FourierRidgeModel is a fitted FourierRidge. It keeps the frequencies.
@@ -60,6 +66,7 @@ type FourierRidgeModel struct {
 	model
 	solution
 	errorBound
+	process
 	kernel      kernels.Kernel
 	frequencies numeric.Points        // D×d
 	cosines     backend.Host[float64] // D×t
@@ -91,7 +98,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	res, err := solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
 		Kernel: k, Data: data, Count: l.Features, Seed: l.Seed,
 		Lambda: l.Lambda, Intercept: !l.NoIntercept,
-	}, solvers.StreamParams{Memory: o.Memory, Progress: o.Progress, Tol: l.Tol})
+	}, solvers.StreamParams{Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Posterior: l.Std, UnitScale: l.UnitScale})
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +109,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 		cosines: copyOf(res.Beta.View(0, 0, pairs, t)), sines: copyOf(res.Beta.View(pairs, 0, pairs, t)),
 		intercept: res.Intercept,
 	}
+	m.facts = append(m.facts, m.keep(res.Posterior, false)...)
 	_, d, _ := data.Dims()
 	p := &verified.Primal{Lambda: fourierPenalty(k, l.Lambda, pairs, d), Intercept: m.fitted}
 	if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), p, data, &res.Result, float64(d+100), l.Bound, o); err != nil {
@@ -154,14 +162,27 @@ func (m *FourierRidgeModel) Kernel() kernels.Kernel { return m.kernel }
 // Intercept returns a copy of b, one entry for each output.
 func (m *FourierRidgeModel) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// State implements Model. Its arrays are "frequencies", D×d, "cosines" and
-// "sines", D×t, and "intercept", 1×t.
+// Variance implements Uncertain, for a model that was fitted with FourierRidge.Std:
+//
+//	s²λ((φ − φ̄)ᵀ(ΦᵀWΦ + λI)⁻¹(φ − φ̄) + 1/Σw + 1)
+//
+// with the M random features φ of x, their weighted mean φ̄ over the samples, and the features Φ of
+// the samples, centered; without an intercept φ̄ and 1/Σw are 0. It takes M² operations for each row
+// of x.
+func (m *FourierRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return m.variance(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), stream.FourierOf(m.kernel, m.frequencies.Dense), x)
+}
+
+// State implements Model. Its arrays are "frequencies", D×d, "cosines" and "sines", D×t, and
+// "intercept", 1×t, and with Std those of the posterior: "posterior", M×M, "scale", 1×t,
+// "likelihood", 1×3, and with an intercept "shift", 1×M.
 func (m *FourierRidgeModel) State() State { return stateOf(m) }
 
 func (m *FourierRidgeModel) fields() []field {
-	return append(m.solutionFields(), pointsField("frequencies", &m.kernel, &m.frequencies),
+	list := append(m.solutionFields(), pointsField("frequencies", &m.kernel, &m.frequencies),
 		matrixField("cosines", &m.cosines, numberOfPoints(&m.frequencies), nil),
 		matrixField("sines", &m.sines, numberOfPoints(&m.frequencies), colsOf(&m.cosines)),
-		rowField("intercept", &m.intercept, colsOf(&m.cosines), anyNumber),
-		m.errorBound.field(func() (int, int, bool) { return 2 * m.cosines.Rows, m.cosines.Cols, false }, nil, &m.fitted))
+		rowField("intercept", &m.intercept, colsOf(&m.cosines), anyNumber))
+	list = append(list, m.processFields(func() int { return 2 * m.cosines.Rows }, colsOf(&m.cosines), 0, &m.lambda)...)
+	return append(list, m.errorBound.field(func() (int, int, bool) { return 2 * m.cosines.Rows, m.cosines.Cols, false }, nil, &m.fitted))
 }

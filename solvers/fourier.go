@@ -37,6 +37,8 @@ type FourierResult struct {
 	// Beta, M×t, holds the coefficients of the cosines in its first half and those of the sines
 	// in its second.
 	Beta backend.Host[float64]
+	// Posterior is nil unless StreamParams.Posterior asks for it.
+	Posterior *Posterior
 }
 
 // SolveFourier solves p on dev in passes over its samples: one for the normal
@@ -59,7 +61,7 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 		return nil, r.fail(err)
 	}
 	err = r.finish(s)
-	res := &FourierResult{Result: *r.res, Frequencies: basis.Frequencies, Beta: backend.NewHost[float64](basis.Size(), t)}
+	res := &FourierResult{Result: *r.res, Frequencies: basis.Frequencies, Beta: backend.NewHost[float64](basis.Size(), t), Posterior: r.posterior}
 	for i, v := range s.Beta.Data {
 		res.Beta.Data[i] = basis.Scale * v
 	}

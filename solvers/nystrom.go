@@ -40,6 +40,9 @@ type NystromProblem struct {
 	Intercept bool    // an unpenalized b; otherwise b = 0
 }
 
+// Posterior is the Gaussian process whose mean is the solution of SolveNystrom or SolveFourier.
+type Posterior = stream.Posterior
+
 // StreamParams are the choices of a caller of SolveNystrom and SolveFourier;
 // the zero value suits most problems.
 type StreamParams struct {
@@ -53,6 +56,10 @@ type StreamParams struct {
 	// Checkpoint lets Falkon resume an earlier call that was ended. It makes the preconditioner
 	// again and needs a pass for the hash of the samples.
 	Checkpoint Checkpoint
+	// Posterior makes the result include the Posterior; Normal is then the only method, and λ must be
+	// > 0. It takes O(nM²) operations, twice as many as Normal takes without it for centers, one more
+	// pass, and twice the memory. s² is estimated, or 1 if UnitScale is set.
+	Posterior, UnitScale bool
 
 	samples int // number of samples for Falkon's preconditioner, set by tests; 0 chooses a multiple of M
 }
@@ -69,6 +76,8 @@ type NystromResult struct {
 	Result
 	Centers backend.Host[float64] // M×d; for sparse samples M×1, the numbers of their rows
 	Beta    backend.Host[float64] // M×t
+	// Posterior is nil unless StreamParams.Posterior asks for it.
+	Posterior *Posterior
 }
 
 // SolveNystrom solves p on dev in passes over its samples; it does not store k(X, c). Its memory grows
@@ -109,7 +118,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 		return nil, r.fail(err)
 	}
 	err = r.finish(s)
-	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.Beta}, err
+	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.Beta, Posterior: r.posterior}, err
 }
 
 // Points returns the points that h encodes as p.Data does: by features, or by row numbers of p.Sparse.
@@ -166,7 +175,7 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		choice = CenterChoice{}
 	}
 	m := p.size()
-	z := streamSizes{n: n, d: d, t: t, m: m, basis: 2 * width}
+	z := streamSizes{n: n, d: d, t: t, m: m, basis: 2 * width, whole: par.Posterior}
 	if p.Sparse != nil {
 		z.stored = 1
 	}

@@ -278,10 +278,11 @@ func TestNystromMemory(t *testing.T) {
 	y := targets(1, x)
 	dev := backendtest.Device(t, "cpu")
 	for _, rule := range CenterRules() {
-		for _, method := range []Method{Normal, Falkon} {
+		for _, par := range []StreamParams{{Method: Normal}, {Method: Falkon}, {Method: Normal, Posterior: true}} {
+			method := par.Method
 			for _, m := range []int{1, 30, 400} {
 				p := NystromProblem{Kernel: kernels.Gaussian{Sigma: 2}, Data: InMemory(x, y, nil, nil), Choice: CenterChoice{Rule: rule, Count: m}, Lambda: 1}
-				res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: method})
+				res, err := SolveNystrom(t.Context(), dev, p, par)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -291,7 +292,9 @@ func TestNystromMemory(t *testing.T) {
 				if res.Bytes > res.Plan.Bytes || float64(res.Bytes) < 0.9*float64(res.Plan.Bytes) {
 					t.Errorf("%s, %s, M = %d: %d bytes were taken, %d planned", rule, method, m, res.Bytes, res.Plan.Bytes)
 				}
-				_, err = SolveNystrom(t.Context(), dev, p, StreamParams{Method: method, Memory: res.Plan.Bytes - 1})
+				par.Memory = res.Plan.Bytes - 1
+				_, err = SolveNystrom(t.Context(), dev, p, par)
+				par.Memory = 0
 				var budget *BudgetError
 				if !errors.As(err, &budget) || budget.Needed != res.Plan.Bytes {
 					t.Errorf("one byte less gives %v", err)

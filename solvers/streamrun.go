@@ -14,6 +14,7 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/internal/krylov"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/rowkey"
 	"github.com/mercer-go/mercer/internal/run"
@@ -24,10 +25,11 @@ import (
 // streamRun is a running SolveNystrom or SolveFourier: the state that both share.
 type streamRun struct {
 	run.Frame
-	start time.Time
-	par   StreamParams
-	plan  Plan
-	res   *Result
+	start     time.Time
+	par       StreamParams
+	plan      Plan
+	res       *Result
+	posterior *stream.Posterior // set by solve if par.Posterior is set
 }
 
 const (
@@ -89,6 +91,14 @@ func checkStream(dev backend.Device, k kernels.Kernel, data Rows, sparse *backen
 	}
 	if !(lambda >= 0) || math.IsInf(lambda, 1) {
 		return fmt.Errorf("solvers: lambda must be a finite number ≥ 0, got %v", lambda)
+	}
+	switch {
+	case par.Posterior && !(lambda > 0):
+		return message.Errorf("solvers: the variance of the noise is proportional to lambda, so that a posterior needs lambda > 0: {raise $lambda}")
+	case par.Posterior && par.Method == Falkon:
+		return fmt.Errorf("solvers: the method %s does not compute the matrices of the posterior: use %s", Falkon, Normal)
+	case par.Posterior && par.Checkpoint.Dir != "":
+		return fmt.Errorf("solvers: checkpoint: the method %s, which computes the posterior, writes none: leave the checkpoint out", Normal)
 	}
 	if k == nil {
 		return errors.New("solvers: the kernel is missing")
@@ -161,10 +171,14 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 	seconds := map[string]*float64{"gram": &r.res.Seconds.Gram, "factor": &r.res.Seconds.Factor}
 	timed := func(stage string, body func() error) error { return r.Timed(stage, seconds[stage], body) }
 	var pre *stream.Preconditioner
-	if r.plan.Method == Normal {
+	centers, nystrom := phi.(*stream.Centers)
+	switch {
+	case r.plan.Method == Falkon:
+		pre, err = w.Falkon(timed, centers, q)
+	case r.par.Posterior && nystrom:
+		pre, err = w.Whole(timed, centers)
+	default:
 		pre, err = w.Normal(timed)
-	} else {
-		pre, err = w.Falkon(timed, phi.(*stream.Centers), q)
 	}
 	if err != nil {
 		return nil, err
@@ -175,7 +189,9 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 	err = r.Timed("solve", &r.res.Seconds.Solve, func() error {
 		tol, maxIter := r.par.limits()
 		var err error
-		s, err = w.Iterate(pre, tol, maxIter)
+		if s, err = w.Iterate(pre, tol, maxIter); err == nil && r.par.Posterior && s.Reason == "" {
+			r.posterior, err = w.Posterior(pre, s, r.par.UnitScale)
+		}
 		return err
 	})
 	if err == nil && s.Reason == "" {
@@ -224,6 +240,9 @@ func (r *streamRun) checkpointer(data Rows, sparse *backend.CSR[float64], phi st
 func (r *streamRun) finish(s *stream.Solution) error {
 	r.res.Intercept, r.res.Residual, r.res.Iters = s.Bias, s.Residual, s.Iters
 	r.res.Bytes = r.Mem.PeakBytes()
+	if r.posterior != nil {
+		r.res.Bytes += numeric.Bytes(int64(len(r.posterior.Factors.Data)))
+	}
 	r.res.Seconds.Total = time.Since(r.start).Seconds()
 	if err := context.Cause(r.Ctx); err != nil {
 		return r.fail(err)
@@ -328,6 +347,8 @@ type streamSizes struct {
 	n, d, t, m int
 	basis      float64 // operations for one value of Φ, as the backend counts them
 	stored     stream.Stored
+	whole      bool // Normal computes T⁻ᵀHT⁻¹ for a posterior
+	posterior  bool
 }
 
 const (
@@ -369,6 +390,14 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 		gram, solve = 0, passes*flops
 		factor += flop.Syrk(z.m, sample) + flop.Potrf(z.m) + flop.Trsm(z.m, sample)
 	}
+	if m == Normal && z.whole {
+		matrix, passes = stream.FalkonBytes(z.m), 1
+		gram, solve, factor = gram+flop.Trsm(z.m, z.n), passes*flops, 2*factor
+	}
+	if z.posterior {
+		extra = numeric.Total(extra, stream.PosteriorBytes(z.n, z.m, z.t))
+		passes, solve = passes+1, solve+flops
+	}
 	return streamEstimate{
 		method: m,
 		stages: []stage{{"gram", flops + gram}, {"factor", factor}, {"solve", solve}},
@@ -385,6 +414,7 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 		z.stored = 2 // the device has a memory of its own
 	}
 	z.stored = max(z.stored, 1)
+	z.posterior = par.Posterior
 	need := func(method Method, m int) streamEstimate {
 		s := z
 		s.m = m
@@ -396,6 +426,10 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 	normal, falkon := need(Normal, z.m), need(Falkon, z.m)
 	best, reason := normal, "asked for"
 	switch {
+	case par.Posterior:
+		if par.Method == Auto {
+			reason = "the method that computes the posterior"
+		}
 	case par.Method == Normal && par.Checkpoint.Dir != "":
 		return Plan{}, noCheckpoint(Normal, Falkon)
 	case par.Method == Auto && par.Checkpoint.Dir != "":

@@ -168,7 +168,9 @@ int mercer_predict(mercer_handle device, mercer_handle model, int wanted, const 
  * ones of a model that mercer_calibrate or `mercer fit --calibrate` made, for 0 < level < 1. A new
  * target is between them with a probability of about level, and of 2 level − 1
  * (split-conformal: level) at least, whatever the noise, if it and the samples are
- * drawn alike. The first call for a model of kernel-ridge factors K + lambda I. */
+ * drawn alike. Other models with MERCER_DEVIATIONS have the intervals of a normal
+ * distribution with these deviations, for 0 < level < 1. The first call for a model of
+ * kernel-ridge or gaussian-process factors K + lambda I. */
 int mercer_intervals(mercer_handle device, mercer_handle model, double level, const mercer_matrix *x,
                      double *lower, double *upper, size_t size, mercer_watch *watch);
 

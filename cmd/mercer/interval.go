@@ -22,15 +22,21 @@ func checkInterval(level float64, b modelfile.Bundle) error {
 		return nil
 	}
 	_, jackknife := b.Model.(learners.Jackknife)
+	std := ""
+	if fittedWith(b.Model, "std") != "" {
+		std = "--std, or by mercer fit "
+	}
 	switch {
 	case !(level > 0 && level < 1):
 		return usagef("--interval: must be > 0 and < 1, got %v", level)
 	case jackknife && level < 0.5:
 		return usagef("--interval: must be ≥ 0.5 and < 1 for the jackknife+ intervals of %s, got %v", b.Model.Learner(), level)
+	case b.HasIntervals() && !jackknife && b.Encoder.Gram:
+		return usagef("--interval: it depends on the kernel value of each row with itself, which is not among those with the training rows; fit the model by mercer fit --calibrate 0.2 instead")
 	case b.HasIntervals():
 		return nil
 	case !jackknife:
-		return usagef("--interval: this model of %s has no prediction intervals; fit it by mercer fit --calibrate 0.2, which holds out a part of the rows for them", b.Model.Learner())
+		return usagef("--interval: this model of %s has no prediction intervals; fit it by mercer fit %s--calibrate 0.2, which holds out a part of the rows for them", b.Model.Learner(), std)
 	}
 	return usagef("--interval: this model of ridge has no prediction intervals; fit it by mercer fit --intervals, or by mercer fit --calibrate 0.2, which holds out a part of the rows for them")
 }

@@ -169,7 +169,7 @@ func (a *app) addCurve(ctx context.Context, p *panel, look color.Color, m drawn,
 	if err != nil {
 		return err
 	}
-	if u, ok := m.b.Model.(learners.Uncertain); ok && level == 0 {
+	if u, ok := learners.AsUncertain(m.b.Model); ok && level == 0 {
 		v, err := u.Variance(ctx, m.dev, x)
 		if err != nil {
 			return err

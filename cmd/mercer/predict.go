@@ -179,8 +179,10 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 		return usagef("--proba: this model of %s knows no probabilities%s", m.Learner(), fittedWith(m, "probability"))
 	}
 	_, classes := m.(learners.Classifier)
-	if _, ok := m.(learners.Uncertain); f.std && !ok && classes {
+	if _, ok := learners.AsUncertain(m); f.std && !ok && classes {
 		return usagef("--std: a model of classes has no standard deviation; use --proba or --decision")
+	} else if with := fittedWith(m, "std"); f.std && !ok && with != "" {
+		return usagef("--std: this model of %s has no standard deviation%s", m.Learner(), with)
 	} else if f.std && !ok {
 		return usagef("--std: a model of %s does not know how far off it may be; --learner gaussian-process does", m.Learner())
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // HasIntervals reports whether Intervals is available: for a regression model that was calibrated,
-// or that has the jackknife+ and stores the required data.
+// that has the jackknife+ and stores the required data, or that has variances.
 func (b Bundle) HasIntervals() bool {
 	if _, classes := b.Model.(learners.Classifier); classes {
 		return false
@@ -21,12 +21,14 @@ func (b Bundle) HasIntervals() bool {
 		return b.Calibration != nil
 	}
 	_, jackknife := b.Model.(learners.Jackknife)
-	return jackknife || b.Calibration != nil
+	_, uncertain := learners.AsUncertain(b.Model)
+	return jackknife || uncertain || b.Calibration != nil
 }
 
 // Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie with the
-// probability level. It uses the calibration, or the jackknife+ if there is no calibration. For the
-// jackknife+, a model of texts or trees that was read from a file must be completed by Complete first.
+// probability level. It uses the calibration, or if there is none the jackknife+, or if the model has
+// none its variances: see learners.NormalIntervals. Without a calibration, a model of texts or trees
+// that was read from a file must be completed by Complete first.
 func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	switch {
 	case b.Model == nil:
@@ -34,7 +36,10 @@ func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix,
 	case !b.HasIntervals():
 		return nil, nil, fmt.Errorf("modelfile: this model of %s has no prediction intervals", b.Model.Learner())
 	case b.Calibration == nil:
-		return b.Model.(learners.Jackknife).Intervals(ctx, dev, x, level)
+		if j, ok := b.Model.(learners.Jackknife); ok {
+			return j.Intervals(ctx, dev, x, level)
+		}
+		return learners.NormalIntervals(ctx, dev, b.Model.(learners.Uncertain), x, level)
 	}
 	f, err := b.Model.Predict(ctx, dev, x)
 	if err != nil {

@@ -3,6 +3,7 @@ package stream
 import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -12,7 +13,9 @@ type Basis interface {
 	// Size returns M.
 	Size() int
 	// Place copies the basis to the device.
-	Place(w *Equations) error
+	Place(b backend.Backend[float64], mem *run.Arena) error
+	// Self returns k(x, x) for the rows of x, or nil if k(x, x) is φ(x)ᵀS⁻¹φ(x).
+	Self(x numeric.Points) []float64
 	// Fill queues dst ← Φ for the r×d samples x.
 	Fill(dst, x backend.Matrix[float64])
 	// Penalty queues dst ← λS for the lower triangle of dst.
@@ -35,22 +38,24 @@ type Centers struct {
 
 func (c *Centers) Size() int { return c.Points.Rows }
 
-func (c *Centers) Place(w *Equations) (err error) {
-	c.b = w.b
-	if c.tmp, err = w.mem.New(c.Points.Rows, c.Columns); err != nil {
+func (c *Centers) Place(b backend.Backend[float64], mem *run.Arena) (err error) {
+	c.b = b
+	if c.tmp, err = mem.New(c.Points.Rows, c.Columns); err != nil {
 		return err
 	}
 	if c.Points.Sparse != nil {
-		if c.c, err = c.Points.Place(w.b); err == nil {
-			w.mem.Keep(c.c)
+		if c.c, err = c.Points.Place(b); err == nil {
+			mem.Keep(c.c)
 		}
 		return err
 	}
-	if c.c, err = w.mem.New(c.Points.Rows, c.Points.Cols); err != nil {
+	if c.c, err = mem.New(c.Points.Rows, c.Points.Cols); err != nil {
 		return err
 	}
-	return w.b.Upload(c.c, c.Points.Dense)
+	return b.Upload(c.c, c.Points.Dense)
 }
+
+func (c *Centers) Self(x numeric.Points) []float64 { return x.Diagonal(c.Kernel) }
 
 func (c *Centers) Fill(dst, x backend.Matrix[float64]) { c.b.Gram(dst, c.Kernel, x, c.c) }
 

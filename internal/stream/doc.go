@@ -8,5 +8,6 @@
 //	equations.go  the normal equations, and their products and residuals, computed piece by piece
 //	normal.go     the sum and the factor of the matrix H of the normal equations
 //	falkon.go     or a preconditioner from a sample
+//	posterior.go  the Gaussian process whose mean is the solution: variances and the likelihood
 //	iterate.go    refinement and conjugate gradients, with the residual from the samples
 package stream

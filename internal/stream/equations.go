@@ -41,6 +41,8 @@ type Equations struct {
 	ybar         []float64               // the weighted mean of y minus feed.offset
 	squares      []float64               // upper bound on Σ w y² for each output, where y is reduced by feed.offset
 	functions    float64                 // Σ w ‖φ‖², not centered
+	self         float64                 // Σ w k(x, x), if Whole asks for it
+	explained    float64                 // Σ w ‖T⁻ᵀφ‖², not centered, if first has a root
 	passes       int
 }
 
@@ -93,7 +95,7 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 		targets = held
 	}
 	w.weights = make([]float64, held)
-	if err := phi.Place(w); err != nil {
+	if err := phi.Place(b, mem); err != nil {
 		return nil, err
 	}
 	var err error
@@ -238,10 +240,11 @@ func RowNumbers(h backend.Host[float64]) []int {
 }
 
 // first runs the first pass. It sets z, and also g and ybar if b is an unknown. Unless a is nil, it
-// adds the lower triangle of ΦᵀWΦ to a.
-func (w *Equations) first(a backend.Matrix[float64]) error {
+// adds the lower triangle of ΦᵀWΦ to a. If root is not nil, its upper triangle is a matrix T, first
+// adds T⁻ᵀΦᵀWΦT⁻¹ instead, and explained becomes the trace of that matrix before centering.
+func (w *Equations) first(a, root backend.Matrix[float64]) error {
 	beta := 0.0
-	w.squares, w.functions = make([]float64, w.t), 0
+	w.squares, w.functions, w.explained = make([]float64, w.t), 0, 0
 	dots, columns := make([]float64, w.t), make([]float64, w.m)
 	err := w.each(func(p piece) error {
 		if err := w.b.ColDot(dots, p.y, p.y); err != nil {
@@ -277,6 +280,13 @@ func (w *Equations) first(a backend.Matrix[float64]) error {
 		if a == nil {
 			return nil
 		}
+		if root != nil {
+			w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, root, p.phi)
+			if err := w.b.ColDot(columns, p.phi, p.phi); err != nil {
+				return err
+			}
+			w.explained += numeric.Trace(columns)
+		}
 		w.b.Syrk(backend.Lower, backend.Transpose, 1, p.phi, 1, a)
 		return nil
 	})
@@ -293,9 +303,19 @@ func (w *Equations) first(a backend.Matrix[float64]) error {
 		w.ybar[j] = v / w.feed.total
 	}
 	w.b.Gemm(backend.NoTrans, backend.NoTrans, -1/w.feed.total, w.g, w.sums, 1, w.z)
-	if a != nil {
-		w.b.Syrk(backend.Lower, backend.NoTrans, -1/w.feed.total, w.g, 1, a)
+	if a == nil {
+		return nil
 	}
+	g := w.g
+	if root != nil {
+		if g, err = w.mem.New(w.m, 1); err != nil {
+			return err
+		}
+		defer w.mem.Free(g)
+		numeric.Copy(w.b, g, w.g)
+		w.b.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, root, g)
+	}
+	w.b.Syrk(backend.Lower, backend.NoTrans, -1/w.feed.total, g, 1, a)
 	return nil
 }
 

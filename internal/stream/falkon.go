@@ -29,7 +29,7 @@ type falkon struct {
 
 // Falkon computes z in the first pass and returns the preconditioner.
 func (w *Equations) Falkon(timed Timed, c *Centers, q Sampled) (*Preconditioner, error) {
-	if err := timed("gram", func() error { return w.first(nil) }); err != nil {
+	if err := timed("gram", func() error { return w.first(nil, nil) }); err != nil {
 		return nil, err
 	}
 	pre := &Preconditioner{}
@@ -50,16 +50,9 @@ func FalkonBytes(m int) int64 { return numeric.Bytes(numeric.Elements(m+1, m)) }
 // newFalkon computes the preconditioner from the samples q, in pieces of the size of w. jitter is
 // the increase of the diagonal of S that the factorization has needed.
 func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, err error) {
-	f = &falkon{b: w.b}
-	if f.both, err = w.mem.New(w.m+1, w.m); err != nil {
+	if f, jitter, err = beginFalkon(w, c); err != nil {
 		return nil, 0, err
 	}
-	f.a = f.both.View(1, 0, w.m, w.m)
-	f.t = f.both.View(0, 0, w.m, w.m)
-	if jitter, err = f.factorGram(w, c); err != nil {
-		return nil, 0, err
-	}
-	w.b.AddDiag([]float64{w.Lambda}, f.a)
 	rows, _ := w.phi.Dims()
 	held, _ := w.x.Dims()
 	for i := 0; i < q.X.Rows; i += rows {
@@ -87,17 +80,66 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 			return nil, 0, err
 		}
 	}
-	if err := w.b.Potrf(backend.Lower, f.a); err != nil {
-		var pivot *backend.PivotError
-		if errors.As(err, &pivot) && numeric.Overflowed(pivot) {
-			return nil, 0, numeric.ExplainPivot(pivot, "the preconditioner is not finite at center %d: values overflow: scale the features down", pivot.Index+1)
+	return f, jitter, f.factor()
+}
+
+// Whole is Falkon with all samples as Q and, if b is an unknown, with A Aᵀ centered, so that P is H
+// with the jitter in S. It makes one pass and takes 2nM² operations, twice as many as Normal. Its
+// factors give the posterior: the rounding errors of A Aᵀ are relative to the values of the kernel,
+// and not multiplied by the condition number of S as those of H are.
+func (w *Equations) Whole(timed Timed, c *Centers) (*Preconditioner, error) {
+	pre := &Preconditioner{exact: true}
+	w.feed.first = func(x []float64, weight float64) {
+		if s := w.feed.data.Sparse; s != nil {
+			w.self += weight * numeric.SparsePoints(*s).Diag(c.Kernel, int(x[0]))
+		} else {
+			w.self += weight * numeric.DensePoints(numeric.Row(x)).Diag(c.Kernel, 0)
 		}
-		if pivot != nil {
-			return nil, 0, numeric.ExplainPivot(pivot, "the preconditioner is not positive definite at center %d (pivot %.3g): {raise $lambda}", pivot.Index+1, pivot.Value)
+	}
+	var f *falkon
+	err := timed("gram", func() (err error) {
+		if f, pre.Jitter, err = beginFalkon(w, c); err != nil {
+			return err
 		}
+		pre.Preconditioner = f
+		return w.first(f.a, f.t)
+	})
+	if err == nil {
+		err = timed("factor", f.factor)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pre, nil
+}
+
+// beginFalkon allocates the matrix of a falkon, computes T and sets A to λI. jitter is as for
+// newFalkon.
+func beginFalkon(w *Equations, c *Centers) (f *falkon, jitter float64, err error) {
+	f = &falkon{b: w.b}
+	if f.both, err = w.mem.New(w.m+1, w.m); err != nil {
 		return nil, 0, err
 	}
+	f.a = f.both.View(1, 0, w.m, w.m)
+	f.t = f.both.View(0, 0, w.m, w.m)
+	if jitter, err = f.factorGram(w, c); err != nil {
+		return nil, 0, err
+	}
+	w.b.AddDiag([]float64{w.Lambda}, f.a)
 	return f, jitter, nil
+}
+
+// factor replaces A Aᵀ by A.
+func (f *falkon) factor() error {
+	err := f.b.Potrf(backend.Lower, f.a)
+	var pivot *backend.PivotError
+	if errors.As(err, &pivot) && numeric.Overflowed(pivot) {
+		return numeric.ExplainPivot(pivot, "the preconditioner is not finite at center %d: values overflow: scale the features down", pivot.Index+1)
+	}
+	if pivot != nil {
+		return numeric.ExplainPivot(pivot, "the preconditioner is not positive definite at center %d (pivot %.3g): {raise $lambda}", pivot.Index+1, pivot.Value)
+	}
+	return err
 }
 
 // factorGram computes T. Because rounding errors may make k(c, c) indefinite, its diagonal is

@@ -37,6 +37,7 @@ type Feed struct {
 	Rule func(x []float64) error // the kernel's rule for points; may be nil
 	Keys []uint64                // keys of the rows of a piece; nil if passes have no keys
 
+	first  func(x []float64, w float64) // called in the first pass for each sample of weight > 0; may be nil
 	data   Source
 	total  float64   // the sum of the weights
 	shift  bool      // whether the targets of the first sample are subtracted from all targets, so that an offset costs no digits
@@ -99,6 +100,9 @@ func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[fl
 			if !f.passed {
 				for j, v := range b.Y.Row(i) {
 					f.spread[j].Add(v)
+				}
+				if f.first != nil {
+					f.first(b.X.Row(i), w)
 				}
 			}
 			if f.shift && f.offset == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -30,11 +31,17 @@ func NewFourier(ctx context.Context, k kernels.Kernel, seed uint64, m, d int) (*
 	if err != nil {
 		return nil, err
 	}
-	f := &Fourier{Frequencies: backend.NewHost[float64](m/2, d), Scale: math.Sqrt(s.height / float64(m/2))}
+	f := FourierOf(k, backend.NewHost[float64](m/2, d))
 	for i, omega := range list {
 		copy(f.Frequencies.Row(i), omega)
 	}
 	return f, nil
+}
+
+// FourierOf returns the basis of frequencies that were drawn for the kernel k.
+func FourierOf(k kernels.Kernel, omega backend.Host[float64]) *Fourier {
+	s, _ := spectralOf(k, omega.Cols)
+	return &Fourier{Frequencies: omega, Scale: math.Sqrt(s.height / float64(omega.Rows))}
 }
 
 // CheckFourier returns an error if the distribution of the frequencies of a kernel is not known.
@@ -45,12 +52,12 @@ func CheckFourier(k kernels.Kernel, d int) error {
 
 func (f *Fourier) Size() int { return 2 * f.Frequencies.Rows }
 
-func (f *Fourier) Place(w *Equations) (err error) {
-	f.b = w.b
-	if f.w, err = w.mem.New(f.Frequencies.Rows, f.Frequencies.Cols); err != nil {
+func (f *Fourier) Place(b backend.Backend[float64], mem *run.Arena) (err error) {
+	f.b = b
+	if f.w, err = mem.New(f.Frequencies.Rows, f.Frequencies.Cols); err != nil {
 		return err
 	}
-	return w.b.Upload(f.w, f.Frequencies)
+	return b.Upload(f.w, f.Frequencies)
 }
 
 // Cosines and Sines are cos(xᵀω) and sin(xᵀω) = cos(xᵀω + 3π/2) as functions of a sample x and a
@@ -59,6 +66,8 @@ var (
 	Cosines kernels.Kernel = kernels.CosOf{Kernel: kernels.Linear{}}
 	Sines   kernels.Kernel = kernels.CosOf{Kernel: kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 1.5 * math.Pi}}}
 )
+
+func (f *Fourier) Self(numeric.Points) []float64 { return nil }
 
 func (f *Fourier) Fill(dst, x backend.Matrix[float64]) {
 	r, m := dst.Dims()

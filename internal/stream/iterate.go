@@ -71,8 +71,8 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 	}
 	ones := numeric.Repeated(1.0, w.t)
 	resumed := w.Checkpoints.take()
-	exact := pre.sums != nil
-	if exact {
+	exact := pre.exact
+	if pre.sums != nil {
 		if s, err := w.bySums(pre.sums, pre, [4]backend.Matrix[float64]{beta, r, z, q}, size, tol); s != nil || err != nil {
 			return s, err
 		}

@@ -16,7 +16,8 @@ type Preconditioner struct {
 	Jitter float64  // increase of the diagonal before the factorization
 	Notes  []string // remarks for the user
 
-	sums *keptSums // nil unless the preconditioner is the inverse of H up to rounding errors
+	exact bool      // whether the preconditioner is the inverse of H up to rounding errors
+	sums  *keptSums // nil unless H itself is stored
 }
 
 // Timed runs a stage of the work, "gram" or "factor".
@@ -32,13 +33,13 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 		return nil, err
 	}
 	sums := &keptSums{a: a}
-	pre := &Preconditioner{Preconditioner: Factored{w.b, a}, sums: sums}
+	pre := &Preconditioner{Preconditioner: Factored{w.b, a}, exact: true, sums: sums}
 	const tries = 3
 	jitter := 4 * numeric.Epsilon // relative to the trace
 	for try := 1; ; try++ {
 		err := timed("gram", func() error {
 			w.basis.Penalty(a, w.Lambda)
-			return w.first(a)
+			return w.first(a, nil)
 		})
 		if err != nil {
 			return nil, err

@@ -64,11 +64,11 @@ var estimators = []estimator{
 		"store_cv_results": {"False", "bool", `Keep the leave-one-out errors in cv_results_. It cannot be combined with scoring="gcv", which has no errors of single samples.`},
 		"alpha_per_target": {"False", "bool", "Choose an alpha for each target. All targets have the same kernel."},
 	}},
-	{"NystroemRidge", "nystrom-ridge", "regression", `alpha * kernel="rbf" gamma degree coef0 n_components choice fit_intercept=False solver tol bound random_state`, map[string]argument{
+	{"NystroemRidge", "nystrom-ridge", "regression", `alpha * kernel="rbf" gamma degree coef0 n_components choice fit_intercept=False solver tol bound std fit_scale random_state`, map[string]argument{
 		"choice": {text: "How to choose the centers: uniformly, or by a randomly pivoted Cholesky factor."},
 		"solver": {text: "How to solve the system: by its normal equations, by conjugate gradients with their preconditioner (Falkon), or by the cheaper of the two."},
 	}},
-	{"FourierRidge", "fourier-ridge", "regression", `alpha * kernel="rbf" gamma n_components fit_intercept=False tol bound random_state`, map[string]argument{
+	{"FourierRidge", "fourier-ridge", "regression", `alpha * kernel="rbf" gamma n_components fit_intercept=False tol bound std fit_scale random_state`, map[string]argument{
 		"kernel": {kind: "str or None", text: `"rbf" or "laplacian", as in scikit-learn; in Mercer's notation a Gaussian, Laplacian, exponential, Matérn or rational quadratic kernel, ` +
 			`or a sum or product of them, such as "matern52(sigma=2)"; or None for the default of Mercer: DEFAULT.`},
 		"gamma": {text: `The γ of rbf and laplacian. None and "auto" mean 1/n_features, "scale" means 1/(n_features·X.var()).`},

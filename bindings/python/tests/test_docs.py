@@ -82,7 +82,7 @@ class TestDocs(unittest.TestCase):
             if not (inspect.isclass(kind) and hasattr(kind, "get_params")):
                 continue
             with self.subTest(name=name):
-                store = {p: True for p in ("store_cv_results",) if p in kind().get_params()}
+                store = {p: True for p in ("store_cv_results", "std") if p in kind().get_params()}
                 fitted = kind(**store).fit(X, y > 0 if name == "MercerClassifier" else y)
                 have = {a for a in dir(fitted) if a.endswith("_") and not a.startswith("_") and hasattr(fitted, a)}
                 described = set(names(sections(kind.__doc__)["Attributes"]))

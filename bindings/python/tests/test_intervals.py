@@ -6,8 +6,11 @@ import unittest
 from . import support
 import numpy as np
 from scipy.sparse import csr_matrix
+from scipy.stats import norm
 from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 
@@ -68,6 +71,38 @@ class TestIntervals(unittest.TestCase):
         by_function = mercer.MercerKernelRidge(0.1, kernel=lambda x, z: np.exp(-0.5 * np.sum((x - z) ** 2))).fit(self.X, self.y).predict_interval(self.Z)
         np.testing.assert_allclose(np.array(by_function), np.array(named), rtol=0, atol=4 * 39 * (3 * 39 + 1) * support.U * 1e4)
 
+    def test_of_the_normal_distribution(self):
+        """The posterior of Nyström features with a center at each sample is that of
+        scikit-learn's process, whose noise is not part of its standard deviation."""
+        k = RBF(0.8)
+        want = GaussianProcessRegressor(k, alpha=0.1, optimizer=None).fit(self.X, self.y)
+        mean, std = want.predict(self.Z, return_std=True)
+        # s² maximizes the likelihood of C = K + I/10, and scikit-learn's process has s² = 1.
+        s2 = self.y @ np.linalg.solve(k(self.X) + 0.1 * np.eye(39), self.y) / 39
+        std = np.sqrt(s2 * (std ** 2 + 0.1))
+        # The jitter of k(c, c) is 4·2⁻⁵²·39, ‖C⁻¹‖ ≤ 10, and there are 39 samples.
+        bound = 4 * 2 * support.U * 39 * 10 * 10 * 39 * 39 * max(1, s2)
+        for fit_scale in (True, False):
+            got = mercer.MercerNystroemRidge(0.1, kernel="rbf", gamma=0.5 / 0.8 ** 2, n_components=39, tol=1e-12, std=True, fit_scale=fit_scale).fit(self.X, self.y)
+            f, s = got.predict(self.Z, return_std=True)
+            np.testing.assert_allclose(f, mean, rtol=0, atol=bound)
+            np.testing.assert_allclose(s, std if fit_scale else std / np.sqrt(s2), rtol=0, atol=bound)
+            lower, upper = got.predict_interval(self.Z, 0.95)
+            np.testing.assert_allclose(lower, f - norm.ppf(0.975) * s, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(upper, f + norm.ppf(0.975) * s, rtol=0, atol=1e-12)
+            if not fit_scale:
+                self.assertAlmostEqual(got.log_marginal_likelihood_value_, want.log_marginal_likelihood_value_, delta=bound * 39)
+        fourier = mercer.MercerFourierRidge(0.1, n_components=50, std=True).fit(self.X, self.y)
+        self.assertTrue(np.all(fourier.predict(self.Z, return_std=True)[1] > 0))
+        self.assertTrue(np.all(pickle.loads(pickle.dumps(fourier)).predict_interval(self.Z)[0] == fourier.predict_interval(self.Z)[0]))
+        plain = mercer.MercerNystroemRidge(0.1).fit(self.X, self.y)
+        with self.assertRaisesRegex(ValueError, "did not keep its posterior: fit it with std = true"):
+            plain.predict(self.Z, return_std=True)
+        with self.assertRaisesRegex(AttributeError, "set std=True and fit again"):
+            plain.predict_interval(self.Z)
+        with self.assertRaisesRegex(AttributeError, "set std=True and fit again"):
+            plain.log_marginal_likelihood_value_
+
     def test_coverage(self):
         """The fraction of new targets in the intervals, over many draws: at least
         2·level − 1 by theory, and near level here."""
@@ -109,7 +144,7 @@ class TestIntervals(unittest.TestCase):
                     np.testing.assert_array_equal(again, fitted.predict_interval(self.Z, 0.8))
                 with self.assertRaisesRegex(ValueError, "level"):
                     fitted.predict_interval(self.Z, 0.99)
-                self.assertEqual(fitted.fit(X, y).model_.info["capabilities"].count("intervals"), int(isinstance(estimator, mercer.MercerKernelRidge)))
+                self.assertEqual(fitted.fit(X, y).model_.info["capabilities"].count("intervals"), int(isinstance(estimator, mercer.MercerKernelRidge) or "deviations" in fitted.model_.info["capabilities"]))
         with self.assertRaisesRegex(AttributeError, "call calibrate"):
             mercer.MercerSVR().fit(X, y).predict_interval(self.Z)
         with self.assertRaises(NotFittedError):

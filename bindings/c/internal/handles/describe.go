@@ -145,7 +145,7 @@ func (f *description) abilities(model learners.Model) {
 	if _, ok := learners.AsProber(model); ok {
 		f.Capabilities = append(f.Capabilities, "probabilities")
 	}
-	if _, ok := model.(learners.Uncertain); ok {
+	if _, ok := learners.AsUncertain(model); ok {
 		f.Capabilities = append(f.Capabilities, "deviations")
 	}
 }

@@ -215,8 +215,7 @@ func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, ou
 }
 
 // Intervals writes the bounds of the prediction intervals of a level at the rows of x to
-// lower and upper, n×t each: from the calibration if there is one, otherwise from
-// learners.Jackknife.
+// lower and upper, n×t each: see modelfile.Bundle.Intervals.
 func (m *Model) Intervals(ctx context.Context, d *Device, level float64, x Matrix, lower, upper []float64) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -275,6 +274,8 @@ func (m *Model) noIntervals() string {
 		return "a model of classes has no intervals"
 	case *learners.RidgeModel:
 		return "the model of ridge does not contain its samples: fit it with intervals=true, or calibrate it"
+	case *learners.NystromRidgeModel, *learners.FourierRidgeModel:
+		return "the model of " + m.bundle.Model.Learner() + " does not contain its posterior: fit it with std=true, or calibrate it"
 	}
 	return "a model of " + m.bundle.Model.Learner() + " has none: calibrate it with samples that were not used in the fit"
 }

@@ -63,6 +63,7 @@ def load(path):
     if "lambdas" in model.info["arrays"]:
         known["alpha"] = model.array("lambdas")[0]
     known["intervals"] = "samples" in model.info["arrays"] or None
+    known["std"] = "posterior" in model.info["arrays"] or None
     names = estimator.get_params()
     estimator.set_params(**{name: value for name, value in known.items() if value is not None and name in names})
     return estimator._restore(model)

@@ -181,6 +181,11 @@ class NystroemRidgeParameters:
         Relative residual of the normal equations to reach.
     bound : bool, default=False
         Prove bounds of the errors of predictions, which takes long.
+    std : bool, default=False
+        Keep the posterior in the model, for standard deviations and intervals.
+    fit_scale : bool, default=True
+        Fit the scale s² of the process; otherwise it is 1, so that alpha is the variance of the
+        noise.
     random_state : int, RandomState instance or None, default=None
         The seed of random choices; None means a fixed seed.
     device : str, default=None
@@ -196,7 +201,8 @@ class NystroemRidgeParameters:
 
     def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, degree=3, coef0=1, n_components=None,
                  choice="uniform", fit_intercept=False, solver="auto", tol=1e-6, bound=False,
-                 random_state=None, device=None, threads=None, verbose=0):
+                 std=False, fit_scale=True, random_state=None, device=None, threads=None,
+                 verbose=0):
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
@@ -208,6 +214,8 @@ class NystroemRidgeParameters:
         self.solver = solver
         self.tol = tol
         self.bound = bound
+        self.std = std
+        self.fit_scale = fit_scale
         self.random_state = random_state
         self.device = device
         self.threads = threads
@@ -236,6 +244,11 @@ class FourierRidgeParameters:
         Relative residual of the normal equations to reach.
     bound : bool, default=False
         Prove bounds of the errors of predictions, which takes long.
+    std : bool, default=False
+        Keep the posterior in the model, for standard deviations and intervals.
+    fit_scale : bool, default=True
+        Fit the scale s² of the process; otherwise it is 1, so that alpha is the variance of the
+        noise.
     random_state : int, RandomState instance or None, default=None
         The seed of random choices; None means a fixed seed.
     device : str, default=None
@@ -250,8 +263,8 @@ class FourierRidgeParameters:
     _learner = "fourier-ridge", "regression"
 
     def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, n_components=None,
-                 fit_intercept=False, tol=1e-6, bound=False, random_state=None, device=None,
-                 threads=None, verbose=0):
+                 fit_intercept=False, tol=1e-6, bound=False, std=False, fit_scale=True,
+                 random_state=None, device=None, threads=None, verbose=0):
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
@@ -259,6 +272,8 @@ class FourierRidgeParameters:
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.bound = bound
+        self.std = std
+        self.fit_scale = fit_scale
         self.random_state = random_state
         self.device = device
         self.threads = threads

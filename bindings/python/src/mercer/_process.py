@@ -4,11 +4,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._estimator import KernelParameters, documented
 from ._parameters import GaussianProcessParameters
-from ._regression import MultiRegressor
+from ._regression import UncertainRegressor
 
 
 @documented
-class MercerGaussianProcess(GaussianProcessParameters, KernelParameters, MultiRegressor):
+class MercerGaussianProcess(GaussianProcessParameters, KernelParameters, UncertainRegressor):
     """Regression with a Gaussian process: y = f(x) + m + noise, f ~ GP(0, s²k),
     noise of variance s²·alpha.
 
@@ -42,40 +42,7 @@ class MercerGaussianProcess(GaussianProcessParameters, KernelParameters, MultiRe
     1.00 True
     """
 
-    def predict(self, X, return_std=False, return_bound=False):
-        """Predicts the means, and the standard deviations.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-        return_std : bool, default=False
-            Return the standard deviations too.
-        return_bound : bool, default=False
-            Return proven bounds of the errors of the computation of the means too.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            The means of new targets.
-        std : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            With return_std: their standard deviations, noise included
-            (scikit-learn's are those of f, unless its kernel has a WhiteKernel).
-        bound : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            With return_bound: each mean differs by at most this from that of the exact
-            solution of the equations.
-        """
-        results = list(self._halves(self._predict_model(X, "bounds"))) if return_bound else [super().predict(X)]
-        if return_std:
-            results.insert(1, self._shaped(self._predict_model(X, "deviations")))
-        return tuple(results) if len(results) > 1 else results[0]
-
     @property
     def alpha_(self):
         check_is_fitted(self, "model_")
         return self.model_.info["parameters"]["lambda"]
-
-    @property
-    def log_marginal_likelihood_value_(self):
-        check_is_fitted(self, "model_")
-        return float(self.model_.array("evidence")[0, 0])

@@ -27,12 +27,13 @@ def _has_intervals(estimator):
     """Whether the estimator has predict_interval."""
     model = getattr(estimator, "model_", None)
     if model is None:
-        knows = estimator._name() == "kernel-ridge" or getattr(estimator, "intervals", False)
+        knows = estimator._name() in ("kernel-ridge", "gaussian-process", "bayes-ridge", "rvm") or any(getattr(estimator, p, False) for p in ("intervals", "std"))
     else:
         knows = "intervals" in model.info["capabilities"]
     if not knows:
         name = type(estimator).__name__
-        raise AttributeError(f"{name} has no prediction intervals" + (": set intervals=True and fit again, or" if hasattr(estimator, "intervals") else ":") +
+        parameter = [p for p in ("intervals", "std") if hasattr(estimator, p)]
+        raise AttributeError(f"{name} has no prediction intervals" + (f": set {parameter[0]}=True and fit again, or" if parameter else ":") +
                              " call calibrate(X, y) with samples that fit has not seen")
     return True
 
@@ -127,12 +128,15 @@ class Regressor(RegressorMixin, Estimator):
 
     @available_if(_has_intervals)
     def predict_interval(self, X, level=0.9):
-        """Prediction intervals that assume no distribution of the noise.
+        """Prediction intervals.
 
         For MercerKernelRidge, and for MercerRidge with intervals=True, they are the
         intervals of the jackknife+ (Barber, Candès, Ramdas and Tibshirani 2021),
         computed in closed form instead of by n refits. After calibrate, and for a model
-        of `mercer fit --calibrate`, every estimator has split-conformal intervals.
+        of `mercer fit --calibrate`, every estimator has split-conformal intervals. Both
+        assume no distribution of the noise. Other models with standard deviations have
+        the intervals of the normal distribution: MercerGaussianProcess, and
+        MercerNystroemRidge and MercerFourierRidge with std=True.
 
         Parameters
         ----------
@@ -144,7 +148,8 @@ class Regressor(RegressorMixin, Estimator):
             least 2·level − 1 for any noise, if new samples and the samples of the fit
             are drawn from the same distribution. After calibrate with m samples, level
             may be up to m/(m + 1), and the fraction is at least level and at most level
-            + 1/(m + 1).
+            + 1/(m + 1). Intervals of the normal distribution have any level between 0
+            and 1.
 
         Returns
         -------
@@ -209,6 +214,55 @@ class BoundedRegressor(MultiRegressor):
             False at the fit.
         """
         return self._halves(self._predict_model(X, "bounds")) if return_bound else super().predict(X)
+
+
+class UncertainRegressor(BoundedRegressor):
+    """A regression whose predictions have standard deviations."""
+
+    def predict(self, X, return_std=False, return_bound=False):
+        """Predicts the means, and the standard deviations.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        return_std : bool, default=False
+            Return the standard deviations too. An estimator with a parameter std has them
+            if it was True at the fit.
+        return_bound : bool, default=False
+            Return proven bounds of the errors of the computation of the means too.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            The means of new targets.
+        std : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            With return_std: their standard deviations, noise included
+            (scikit-learn's are those of f, unless its kernel has a WhiteKernel).
+        bound : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            With return_bound: each mean differs by at most this from that of the exact
+            solution of the equations.
+
+        Raises
+        ------
+        ValueError
+            With return_std or return_bound, where the parameter std or bound was False at
+            the fit, or no bound is known.
+        """
+        results = list(super().predict(X, True)) if return_bound else [super().predict(X)]
+        if return_std:
+            results.insert(1, self._shaped(self._predict_model(X, "deviations")))
+        return tuple(results) if len(results) > 1 else results[0]
+
+    @property
+    def log_marginal_likelihood_value_(self):
+        check_is_fitted(self, "model_")
+        arrays = self.model_.info["arrays"]
+        if "evidence" in arrays:
+            return float(self.model_.array("evidence")[0, 0])
+        if "likelihood" not in arrays:
+            raise AttributeError(f"{type(self).__name__} has no likelihood: set std=True and fit again")
+        return float(self.model_.array("likelihood")[0, 1])
 
 
 @documented
@@ -294,11 +348,13 @@ class MercerKernelRidge(KernelRidgeParameters, KernelParameters, BoundedRegresso
 
 
 @documented
-class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, BoundedRegressor):
+class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, UncertainRegressor):
     """Kernel ridge regression for many samples, with kernel functions at only some of
     them: the minimum of ‖y − f(X)‖² + alpha βᵀk(C, C)β, f(x) = Σ β_j k(c_j, x).
 
-    The memory grows with n_components², not with the samples.
+    The memory grows with n_components², not with the samples. With std=True the model
+    keeps the posterior of the Gaussian process with this mean, for return_std and
+    predict_interval (Quiñonero-Candela and Rasmussen 2005).
 
     Attributes
     ----------
@@ -306,10 +362,13 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, BoundedRegr
         The centers c_j.
     coef_ : ndarray of shape (n_components,) or (n_components, n_targets)
         The coefficients β.
+    log_marginal_likelihood_value_ : float
+        With std=True: the logarithm of the marginal likelihood.
 
     See Also
     --------
     MercerKernelRidge : With a kernel function at each sample.
+    MercerGaussianProcess : The exact process.
     sklearn.kernel_approximation.Nystroem : The features of this model.
 
     Examples
@@ -322,6 +381,9 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, BoundedRegr
     (30, 1)
     >>> print(f"{model.predict([[1.5]])[0]:.2f}")
     1.00
+    >>> mean, std = model.set_params(std=True).fit(X, np.sin(X[:, 0])).predict([[1.5], [60.0]], return_std=True)
+    >>> bool(std[0] < std[1])
+    True
     """
 
     def _parameters(self, X):
@@ -341,9 +403,17 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, BoundedRegr
 
 
 @documented
-class MercerFourierRidge(FourierRidgeParameters, KernelParameters, BoundedRegressor):
+class MercerFourierRidge(FourierRidgeParameters, KernelParameters, UncertainRegressor):
     """Ridge regression for many samples, on random Fourier features of a translation
     invariant kernel: f(x) = Σ β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b.
+
+    With std=True the model keeps the posterior of Bayesian linear regression on the
+    features, for return_std and predict_interval.
+
+    Attributes
+    ----------
+    log_marginal_likelihood_value_ : float
+        With std=True: the logarithm of the marginal likelihood.
 
     See Also
     --------

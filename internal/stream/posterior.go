@@ -1,0 +1,269 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Posterior is the Gaussian process whose mean is the solution of Equations:
+//
+//	y_i = f(x_i) + b + noise,  f(x) = φ(x)ᵀβ + r(x),  β ~ N(0, s² S⁻¹),  noise ~ N(0, s²λ/w_i)
+//
+// b has a flat prior if it is an unknown. For Centers, r is what the centers do not explain: it has
+// the variance s²(k(x, x) − φᵀS⁻¹φ), is zero at the samples, and is independent of them. This is the
+// deterministic training conditional or projected process approximation (Quiñonero-Candela and
+// Rasmussen 2005, equation 20). For Fourier, r is zero.
+type Posterior struct {
+	// Factors holds the Cholesky factors AAᵀ of λI + T⁻ᵀΦᵀWΦT⁻¹ and TᵀT of S. For Centers it is
+	// (M+1)×M: T is the upper triangle of its first M rows and A the lower triangle of its last M
+	// rows. For Fourier T is I, and A is the lower triangle of the M×M matrix.
+	Factors backend.Host[float64]
+	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw with Φ not centered, M numbers; nil without an intercept
+	Weight  float64   // Σw
+	Scale   []float64 // s² of each output
+	Lambda  float64   // λ
+	// Log is the log marginal likelihood log p(Y), summed over the outputs. With an intercept b is
+	// integrated out, so that it is the restricted likelihood. A weight counts repetitions of a sample.
+	Log float64
+	// Bound, for Centers, is the lower bound of Titsias (2009), equation 9, on the log marginal
+	// likelihood of the process with the kernel k: Log − t Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i)/2λ for t
+	// outputs. It does not grow with λ alone, and it is a criterion for the kernel and the centers.
+	Bound float64
+}
+
+// PosteriorBytes returns the memory of the Posterior and of its computation in addition to that of
+// the solution, in bytes.
+func PosteriorBytes(n, m, t int) int64 {
+	return numeric.Bytes(numeric.Total(numeric.Elements(m+1, m), numeric.Elements(2*m, 1), int64(PieceRows(n, m)), int64(t)))
+}
+
+// Posterior computes the posterior for the solution s and the preconditioner of Whole or Normal, in
+// one pass. s² maximizes the likelihood, unless unit is set, which makes it 1.
+func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Posterior, error) {
+	var factors, a, root backend.Matrix[float64]
+	switch f := pre.Preconditioner.(type) {
+	case *falkon:
+		factors, a, root = f.both, f.a, f.t
+	case Factored:
+		factors, a = f.L, f.L
+	}
+	quadratic, err := w.quadratic(s)
+	if err != nil {
+		return nil, err
+	}
+	rows, _ := factors.Dims()
+	p := &Posterior{Factors: backend.NewHost[float64](rows, w.m), Weight: w.feed.total, Scale: make([]float64, w.t), Lambda: w.Lambda}
+	if err := w.b.Download(p.Factors, factors); err != nil {
+		return nil, err
+	}
+	for i := 0; root == nil && i < w.m; i++ { // H itself
+		clear(p.Factors.Row(i)[i+1:])
+	}
+	count, determinant := w.feed.total, 0.0
+	for i := range w.m {
+		determinant += 2 * elementary.Log(p.Factors.Row(rows - w.m + i)[i])
+	}
+	if w.Intercept {
+		g, err := w.mem.New(w.m, 1)
+		if err != nil {
+			return nil, err
+		}
+		defer w.mem.Free(g)
+		if err := numeric.ScaleRows(w.b, g, w.g, numeric.Repeated(1/w.feed.total, w.m)); err != nil {
+			return nil, err
+		}
+		if root != nil {
+			w.b.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, root, g)
+		}
+		w.b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, g)
+		shift := backend.NewHost[float64](w.m, 1)
+		if err := w.b.Download(shift, g); err != nil {
+			return nil, err
+		}
+		p.Shift = shift.Data
+		count--
+		determinant += elementary.Log(w.feed.total)
+	}
+	determinant += (count - float64(w.m)) * elementary.Log(w.Lambda)
+	constant := map[int]bool{}
+	for _, j := range w.Constant() {
+		constant[j] = w.Intercept // b explains all of it
+	}
+	for j, q := range quadratic {
+		if constant[j] {
+			q = 0
+		}
+		p.Scale[j] = 1
+		if !unit && q > 0 && count > 0 {
+			p.Scale[j] = q / count
+		}
+		p.Log -= (q/p.Scale[j] + count*elementary.Log(2*math.Pi*p.Scale[j]) + determinant) / 2
+	}
+	p.Bound = p.Log - float64(w.t)*max(0, w.self-w.explained)/(2*w.Lambda)
+	if math.IsNaN(p.Log) || math.IsInf(p.Log, 0) {
+		return nil, kernels.Overflow(errors.New("the likelihood is not finite: scale the features and targets down"))
+	}
+	return p, nil
+}
+
+// quadratic returns Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output, which is the quadratic form of
+// the likelihood. The differences are squared one by one, so that no digits cancel.
+func (w *Equations) quadratic(s *Solution) ([]float64, error) {
+	rows, _ := w.phi.Dims()
+	bias := backend.NewHost[float64](1, w.t)
+	for j, v := range s.Bias {
+		bias.Data[j] = v
+		if w.feed.offset != nil {
+			bias.Data[j] -= w.feed.offset[j]
+		}
+	}
+	var placed [4]backend.Matrix[float64]
+	for i, h := range []backend.Host[float64]{s.Beta, bias, numeric.Column(numeric.Repeated(1.0, rows)), backend.NewHost[float64](w.m, w.t)} {
+		m, err := w.mem.Place(h)
+		if err != nil {
+			return nil, err
+		}
+		defer w.mem.Free(m)
+		placed[i] = m
+	}
+	beta, b, ones, penalty := placed[0], placed[1], placed[2], placed[3]
+	w.basis.Penalize(penalty, beta, 1)
+	sums, dots := make([]float64, w.t), make([]float64, w.t)
+	if err := w.b.ColDot(sums, beta, penalty); err != nil {
+		return nil, err
+	}
+	err := w.each(func(p piece) error {
+		r, _ := p.y.Dims()
+		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1, p.phi, beta, 1, p.y)
+		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1, ones.View(0, 0, r, 1), b, 1, p.y)
+		if p.weights != nil {
+			if err := numeric.ScaleRows(w.b, p.y, p.y, numeric.Roots(p.weights)); err != nil {
+				return err
+			}
+		}
+		if err := w.b.ColDot(dots, p.y, p.y); err != nil {
+			return err
+		}
+		for j, v := range dots {
+			sums[j] += v / w.Lambda
+		}
+		return nil
+	})
+	return sums, err
+}
+
+// Variance returns the variances of f + b at points, divided by s² and without the noise:
+//
+//	k(x, x) − φᵀS⁻¹φ + λ(φ − φ̄)ᵀ(ΦᵀWΦ + λS)⁻¹(φ − φ̄) + λ/Σw
+//
+// with the mean φ̄ of φ over the samples and Φ centered. Without an intercept φ̄ and the last term
+// are 0. For Fourier the first two terms are absent. A difference of the first two terms that
+// rounding makes negative is replaced by 0. It takes 2M² operations for each point, in blocks.
+func (p *Posterior) Variance(ctx context.Context, dev backend.Device, phi Basis, points numeric.Points) ([]float64, error) {
+	list := make([]float64, points.Rows)
+	copy(list, phi.Self(points)) // zeros for Fourier
+	f := run.New(ctx, dev, nil)
+	defer f.Mem.FreeAll()
+	on, err := p.place(&f, phi, min(points.Rows, 512))
+	if err != nil {
+		return nil, err
+	}
+	rows, _ := on.phi.Dims()
+	for first := 0; first < points.Rows; first += rows {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		values, err := on.fill(points.Slice(first, min(rows, points.Rows-first)))
+		if err != nil {
+			return nil, err
+		}
+		square := func(add func(i int, sum float64)) error {
+			return numeric.EachRow(f.B, values, func(i int, row []float64) {
+				sum := 0.0
+				for _, v := range row {
+					sum += v * v
+				}
+				add(first+i, sum)
+			})
+		}
+		if on.root != nil {
+			err = square(func(i int, sum float64) { list[i] = max(0, list[i]-sum) })
+		}
+		if err == nil {
+			on.reduce(values)
+			err = square(func(i int, sum float64) { list[i] += p.Lambda * (sum + on.level) })
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// placed is a Posterior on a device.
+type placed struct {
+	*run.Frame
+	basis            Basis
+	root, a          backend.Matrix[float64] // T and A; root is nil for Fourier
+	phi, ones, shift backend.Matrix[float64] // r×M, r×1 and M×1; the last two are nil without an intercept
+	level            float64                 // 1/Σw, or 0 without an intercept
+}
+
+// place copies p to the device of f and allocates memory for the given number of points.
+func (p *Posterior) place(f *run.Frame, phi Basis, rows int) (on placed, err error) {
+	on, m := placed{Frame: f, basis: phi}, phi.Size()
+	if err := phi.Place(f.B, f.Mem); err != nil {
+		return on, err
+	}
+	factors, err := f.Mem.Place(p.Factors)
+	if err != nil {
+		return on, err
+	}
+	on.a = factors
+	if p.Factors.Rows > m {
+		on.root, on.a = factors.View(0, 0, m, m), factors.View(1, 0, m, m)
+	}
+	if p.Shift != nil {
+		on.level = 1 / p.Weight
+		if on.shift, err = f.Mem.Place(numeric.Column(p.Shift)); err != nil {
+			return on, err
+		}
+		if on.ones, err = f.Mem.Place(numeric.Column(numeric.Repeated(1.0, rows))); err != nil {
+			return on, err
+		}
+	}
+	on.phi, err = f.Mem.New(rows, m)
+	return on, err
+}
+
+// fill returns ΦT⁻¹ for points.
+func (on *placed) fill(points numeric.Points) (backend.Matrix[float64], error) {
+	_, m := on.phi.Dims()
+	phi := on.phi.View(0, 0, points.Rows, m)
+	x, err := points.Place(on.B)
+	if err != nil {
+		return nil, err
+	}
+	defer x.Free()
+	on.basis.Fill(phi, x)
+	if on.root != nil {
+		on.B.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, on.root, phi)
+	}
+	return phi, on.B.Sync()
+}
+
+// reduce queues the replacement of phi = ΦT⁻¹ by ΦT⁻¹A⁻ᵀ minus its weighted mean over the samples.
+func (on *placed) reduce(phi backend.Matrix[float64]) {
+	r, _ := phi.Dims()
+	on.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, on.a, phi)
+	if on.shift != nil {
+		on.B.Gemm(backend.NoTrans, backend.Transpose, -1, on.ones.View(0, 0, r, 1), on.shift, 1, phi)
+	}
+}

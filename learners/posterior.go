@@ -1,0 +1,163 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/stream"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// AsUncertain returns m as an Uncertain if it has variances: the models of NystromRidge and
+// FourierRidge have them if Std was set.
+func AsUncertain(m Model) (Uncertain, bool) {
+	if p, ok := m.(interface{ hasPosterior() bool }); numeric.IsNil(m) || ok && !p.hasPosterior() {
+		return nil, false
+	}
+	u, ok := m.(Uncertain)
+	return u, ok
+}
+
+// NormalIntervals returns the bounds f(x) ± q σ(x), n×outputs, between which new targets at the rows
+// of x lie with the probability level if the assumptions of the model hold: σ² is Uncertain.Variance,
+// and the noise is normal; q is the quantile (1 + level)/2 of the normal distribution.
+func NormalIntervals(ctx context.Context, dev backend.Device, m Uncertain, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
+	if !(level > 0 && level < 1) {
+		return nil, nil, fmt.Errorf("learners: intervals: level must be > 0 and < 1, got %v", level)
+	}
+	f, err := m.Predict(ctx, dev, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := m.Variance(ctx, dev, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	q := math.Sqrt2 * math.Erfinv(level)
+	lower, upper = mat.DenseCopyOf(f), f
+	lower.Apply(func(i, j int, f float64) float64 { return f - q*math.Sqrt(v.At(i, j)) }, lower)
+	upper.Apply(func(i, j int, f float64) float64 { return f + q*math.Sqrt(v.At(i, j)) }, upper)
+	return lower, upper, nil
+}
+
+// posteriorParameters are the parameters of a posterior.
+func posteriorParameters(std, unit *bool) []Parameter {
+	return []Parameter{
+		boolParam("std", std, "false", "keep the posterior in the model, for standard deviations and intervals").of(Regression),
+		inverted("scale", unit, "fit the scale s² of the process; otherwise it is 1, so that lambda is the variance of the noise").with("std", "true"),
+	}
+}
+
+// process is the part of a model with a Gaussian process whose mean is the prediction. It is empty
+// unless the model was fitted with Std.
+type process struct{ posterior solvers.Posterior }
+
+func (p *process) hasPosterior() bool { return p.posterior.Factors.Rows > 0 }
+
+// Scale returns s² of each output, or nil if the model was fitted without Std. The noise of a sample
+// of weight w has the variance s²λ/w.
+func (p *process) Scale() []float64 { return slices.Clone(p.posterior.Scale) }
+
+// LogLikelihood returns the log marginal likelihood of the samples under the approximated process,
+// summed over the outputs, or 0 if the model was fitted without Std. With an intercept it is the
+// restricted likelihood, in which the intercept is integrated out.
+func (p *process) LogLikelihood() float64 { return p.posterior.Log }
+
+// keep sets the posterior and returns facts about it. bounded is set if the likelihood has a bound.
+func (p *process) keep(q *solvers.Posterior, bounded bool) (facts []Fact) {
+	if q == nil {
+		return nil
+	}
+	p.posterior = *q
+	facts = append(facts, Fact{"log likelihood", q.Log})
+	if bounded {
+		facts = append(facts, Fact{"log likelihood bound", q.Bound})
+	}
+	return append(facts, Fact{"noise deviation", math.Sqrt(q.Lambda * q.Scale[0])})
+}
+
+// variance returns the variances of new targets at the rows of x for the model of m with the basis
+// phi.
+func (p *process) variance(ctx context.Context, dev backend.Device, m predictor, phi stream.Basis, x mat.Matrix) (out *mat.Dense, err error) {
+	defer named(m.learner+": variance", nil, &out, &err)
+	m.self = true
+	points, err := m.check(dev, x)
+	if err != nil {
+		return nil, err
+	}
+	if !p.hasPosterior() {
+		return nil, errors.New("the model did not keep its posterior: fit it with std = true")
+	}
+	v, err := p.posterior.Variance(ctx, dev, phi, points)
+	if err != nil {
+		return nil, err
+	}
+	out = mat.NewDense(len(v), len(p.posterior.Scale), nil)
+	for i, q := range v {
+		for j, s := range p.posterior.Scale {
+			out.Set(i, j, s*(q+p.posterior.Lambda))
+		}
+	}
+	return out, checkPredicted("variance", dense(out), 0)
+}
+
+// processFields returns the fields of the posterior of a model with size functions, of which λ
+// must precede them. Its factors have more rows than columns by above.
+func (p *process) processFields(size, outputs size, above int, lambda *float64) []field {
+	q := &p.posterior
+	numbers := []float64{q.Weight, q.Log, q.Bound}
+	kept := func(f field) field {
+		return field{
+			save: func(s State) {
+				if p.hasPosterior() {
+					f.save(s)
+				}
+			},
+			load: func(s State) error {
+				if !p.hasPosterior() {
+					return nil
+				}
+				return f.load(s)
+			},
+		}
+	}
+	return []field{
+		optional("posterior", matrixField("posterior", &q.Factors, func() int { return size() + above }, size)),
+		optionalRow("shift", &q.Shift, size, anyNumber),
+		kept(rowField("scale", &q.Scale, outputs, positive)),
+		kept(rowField("likelihood", &numbers, exactly(3), anyNumber)),
+		kept(derived(func() error {
+			q.Lambda, q.Weight, q.Log, q.Bound = *lambda, numbers[0], numbers[1], numbers[2]
+			if !(q.Lambda > 0 && q.Weight > 0) {
+				return fmt.Errorf("a posterior needs lambda and a sum of weights > 0, got %v and %v", q.Lambda, q.Weight)
+			}
+			for i := range size() {
+				if !(q.Factors.Row(i + above)[i] > 0) || above > 0 && !(q.Factors.Row(i)[i] > 0) {
+					return fmt.Errorf("array %q: the diagonal of a factor is not positive at function %d", "posterior", i+1)
+				}
+			}
+			return nil
+		})),
+	}
+}
+
+// Variance implements Uncertain, for a model that was fitted with NystromRidge.Std:
+//
+//	s²(k(x, x) − φᵀS⁻¹φ + λ(φ − φ̄)ᵀ(ΦᵀWΦ + λS)⁻¹(φ − φ̄) + λ/Σw + λ)
+//
+// with φ = k(c, x), S = k(c, c), the weighted mean φ̄ of φ over the samples, and Φ = k(X, c)
+// centered; without an intercept φ̄ and λ/Σw are 0. It takes 2M² operations for each row of x.
+func (m *NystromRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return m.variance(ctx, dev, m.predictor(), &stream.Centers{Kernel: m.kernel, Points: m.points, Columns: 1}, x)
+}
+
+// LikelihoodBound returns the lower bound of Titsias (2009) on the log marginal likelihood of the
+// exact process with the kernel and λ of the model, or 0 if it was fitted without Std.
+func (m *NystromRidgeModel) LikelihoodBound() float64 { return m.posterior.Bound }

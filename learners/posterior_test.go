@@ -1,0 +1,389 @@
+package learners_test
+
+import (
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// densePosterior is a Gaussian process with the covariance s²Q of its samples, evaluated by n×n
+// matrices.
+type densePosterior struct {
+	mean, variance []float64 // at the points
+	self           []float64 // k(x, x) at the points
+	scale, log     float64
+	bound          float64
+	condition      float64
+}
+
+// dtc evaluates, for the targets y and repeated samples in place of weights, the deterministic
+// training conditional of Quiñonero-Candela and Rasmussen (2005), equation 20, in its first form,
+// with n×n matrices:
+//
+//	mean Q_*C⁻¹y, variance k_** − Q_*C⁻¹Q_*ᵀ + λ,  Q = K_nm K_mm⁻¹ K_mn,  C = Q + λI
+//
+// and with an intercept b, generalized least squares and its correction of the variance (Rasmussen
+// and Williams 2006, equation 2.42 with the basis 1 and a flat prior), and the restricted likelihood.
+// The last term of the bound is that of Titsias (2009), equation 9. features returns φ for rows, and
+// self k(x, x); the covariance of φᵀβ is φᵀS⁻¹φ.
+func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, self, selfStar []float64, y []float64, lambda float64, intercept bool) densePosterior {
+	n, _ := phi.Dims()
+	r, _ := phiStar.Dims()
+	var chol mat.Cholesky
+	if !chol.Factorize(s) {
+		panic("S is not positive definite")
+	}
+	var half, q, qStar, qq mat.Dense
+	if err := chol.SolveTo(&half, phi.T()); err != nil {
+		panic(err)
+	}
+	q.Mul(phi, &half)
+	qStar.Mul(phiStar, &half)
+	var star mat.Dense
+	if err := chol.SolveTo(&star, phiStar.T()); err != nil {
+		panic(err)
+	}
+	qq.Mul(phiStar, &star)
+	c := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			c.SetSym(i, j, q.At(i, j))
+		}
+		c.SetSym(i, i, q.At(i, i)+lambda)
+	}
+	var cc mat.Cholesky
+	if !cc.Factorize(c) {
+		panic("C is not positive definite")
+	}
+	solve := func(v mat.Vector) *mat.VecDense {
+		var u mat.VecDense
+		if err := cc.SolveVecTo(&u, v); err != nil {
+			panic(err)
+		}
+		return &u
+	}
+	ones := mat.NewVecDense(n, nil)
+	for i := range n {
+		ones.SetVec(i, 1)
+	}
+	target := mat.NewVecDense(n, append([]float64(nil), y...))
+	p, count, b := densePosterior{condition: chol.Cond(), self: selfStar}, float64(n), 0.0
+	inv := solve(ones)
+	information := mat.Dot(ones, inv)
+	if intercept {
+		b = mat.Dot(inv, target) / information
+		target.AddScaledVec(target, -b, ones)
+		count--
+	}
+	alpha := solve(target)
+	quadratic := mat.Dot(target, alpha)
+	p.scale = quadratic / count
+	p.log = -(count + count*math.Log(2*math.Pi*p.scale) + cc.LogDet()) / 2
+	if intercept {
+		p.log -= math.Log(information) / 2
+	}
+	p.bound = p.log
+	for i := range n {
+		p.bound -= (self[i] - q.At(i, i)) / (2 * lambda)
+	}
+	for i := range r {
+		row := qStar.RowView(i)
+		v := selfStar[i] - mat.Dot(row, solve(row)) + lambda
+		if intercept {
+			d := 1 - mat.Dot(inv, row)
+			v += d * d / information
+		}
+		p.mean = append(p.mean, b+mat.Dot(row, alpha))
+		p.variance = append(p.variance, p.scale*v)
+	}
+	return p
+}
+
+// features returns the kernel values of rows with points, and of rows with themselves.
+func features(k kernels.Kernel, x, points *mat.Dense) (phi *mat.Dense, self []float64) {
+	n, _ := x.Dims()
+	m, _ := points.Dims()
+	phi = mat.NewDense(n, m, nil)
+	for i := range n {
+		for j := range m {
+			phi.Set(i, j, kernels.Eval(k, x.RawRowView(i), points.RawRowView(j)))
+		}
+		self = append(self, kernels.Eval(k, x.RawRowView(i), x.RawRowView(i)))
+	}
+	return phi, self
+}
+
+func symmetric(a *mat.Dense) *mat.SymDense {
+	n, _ := a.Dims()
+	s := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			s.SetSym(i, j, a.At(i, j))
+		}
+	}
+	return s
+}
+
+// repeated returns row i of x weights[i] times.
+func repeated(x *mat.Dense, weights []float64) *mat.Dense {
+	_, d := x.Dims()
+	var data []float64
+	for i, w := range weights {
+		for range int(w) {
+			data = append(data, x.RawRowView(i)...)
+		}
+	}
+	return mat.NewDense(len(data)/d, d, data)
+}
+
+// checkPosterior compares a model with want. The quantities of both are sums over C⁻¹ with ‖C⁻¹‖ ≤
+// 1/λ, and the relative error of Q is about the number of functions times 2⁻⁵² times the condition of
+// S.
+func checkPosterior(t *testing.T, dev backend.Device, m learners.Uncertain, z *mat.Dense, want densePosterior, rows, functions int, lambda float64) {
+	t.Helper()
+	unit := float64(functions) * 0x1p-52 * want.condition * float64(rows) / lambda
+	f, err := m.Predict(t.Context(), dev, z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := m.Variance(t.Context(), dev, z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := learners.Restore(m.State())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := q.(learners.Uncertain).Variance(t.Context(), dev, z)
+	if err != nil || !mat.Equal(v, again) {
+		t.Errorf("the restored model has other variances: %v", err)
+	}
+	p := m.(interface {
+		Scale() []float64
+		LogLikelihood() float64
+	})
+	near(t, "scale", p.Scale()[0], want.scale, unit*want.scale)
+	near(t, "log likelihood", p.LogLikelihood(), want.log, unit*float64(rows))
+	for i, mean := range want.mean {
+		near(t, "mean", f.At(i, 0), mean, unit*10*max(1, want.self[i]))
+		near(t, "variance", v.At(i, 0), want.variance[i], unit*want.scale*max(1, want.self[i]))
+	}
+}
+
+// TestNystromPosterior compares variances, scale, likelihood and bound with n×n formulas, also for
+// weighted samples and a kernel that is not stationary.
+func TestNystromPosterior(t *testing.T) {
+	x, y := wave(5, 60, 2)
+	z, _ := wave(6, 15, 2)
+	z.Scale(2, z) // also far from the samples
+	weights := make([]float64, 60)
+	for i := range weights {
+		weights[i] = float64(i % 3)
+	}
+	for name, l := range map[string]learners.NystromRidge{
+		"intercept":  {Kernel: kernels.Matern{Nu: 0.5, Sigma: 1}, Lambda: 0.2, Centers: 20},
+		"none":       {Kernel: kernels.Matern{Nu: 1.5, Sigma: 2}, Lambda: 0.05, Centers: 12, NoIntercept: true},
+		"polynomial": {Kernel: kernels.Polynomial{C: 1, Degree: 2}, Lambda: 0.5, Centers: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+				for _, w := range [][]float64{nil, weights} {
+					l.Std, l.Tol = true, 1e-12
+					m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: w})
+					if err != nil {
+						t.Fatal(err)
+					}
+					all, targets := x, y
+					if w != nil {
+						all, targets = repeated(x, w), repeated(y, w)
+					}
+					centers := m.Centers()
+					phi, self := features(l.Kernel, all, centers)
+					phiStar, selfStar := features(l.Kernel, z, centers)
+					s, _ := features(l.Kernel, centers, centers)
+					want := dtc(symmetric(s), phi, phiStar, self, selfStar, mat.Col(nil, 0, targets), l.Lambda, !l.NoIntercept)
+					rows, functions := phi.Dims()
+					checkPosterior(t, dev, m, z, want, rows, functions, l.Lambda)
+					unit := float64(functions) * 0x1p-52 * want.condition * float64(rows) / l.Lambda
+					near(t, "bound", m.LikelihoodBound(), want.bound, unit*float64(rows))
+				}
+			})
+		})
+	}
+}
+
+// TestFourierPosterior compares with the n×n formulas of Bayesian linear regression on the features,
+// whose prior variance has no other part.
+func TestFourierPosterior(t *testing.T) {
+	x, y := wave(5, 50, 2)
+	z, _ := wave(6, 15, 2)
+	weights := make([]float64, 50)
+	for i := range weights {
+		weights[i] = float64(i % 3)
+	}
+	for name, l := range map[string]learners.FourierRidge{
+		"intercept": {Kernel: kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigma: 1}}, Lambda: 0.2, Features: 30},
+		"none":      {Kernel: kernels.Matern{Nu: 1.5, Sigma: 2}, Lambda: 0.05, Features: 70, NoIntercept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+				for _, w := range [][]float64{nil, weights} {
+					l.Std, l.Tol = true, 1e-12
+					m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: w})
+					if err != nil {
+						t.Fatal(err)
+					}
+					all, targets := x, y
+					if w != nil {
+						all, targets = repeated(x, w), repeated(y, w)
+					}
+					waves := func(x *mat.Dense) (phi *mat.Dense, self []float64) {
+						omega := m.Frequencies()
+						n, _ := x.Dims()
+						pairs, _ := omega.Dims()
+						scale := math.Sqrt(kernels.Eval(l.Kernel, []float64{0, 0}, []float64{0, 0}) / float64(pairs))
+						phi = mat.NewDense(n, 2*pairs, nil)
+						for i := range n {
+							for j := range pairs {
+								sin, cos := math.Sincos(mat.Dot(x.RowView(i), omega.RowView(j)))
+								phi.Set(i, j, scale*cos)
+								phi.Set(i, pairs+j, scale*sin)
+							}
+							self = append(self, mat.Dot(phi.RowView(i), phi.RowView(i)))
+						}
+						return phi, self
+					}
+					phi, self := waves(all)
+					phiStar, selfStar := waves(z)
+					rows, functions := phi.Dims()
+					s := mat.NewDiagDense(functions, nil)
+					for j := range functions {
+						s.SetDiag(j, 1)
+					}
+					want := dtc(s, phi, phiStar, self, selfStar, mat.Col(nil, 0, targets), l.Lambda, !l.NoIntercept)
+					checkPosterior(t, dev, m, z, want, rows, functions, l.Lambda)
+				}
+			})
+		})
+	}
+}
+
+// TestNystromPosteriorIsExact checks that with every sample a center the posterior is that of
+// GaussianProcess, whose scale and likelihood do not use the centers, and that with fewer centers the
+// bound is below its likelihood.
+func TestNystromPosteriorIsExact(t *testing.T) {
+	x, y := wave(7, 80, 2)
+	z, _ := wave(8, 20, 2)
+	z.Scale(2, z)
+	k := kernels.Matern{Nu: 1.5, Sigma: 1}
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		exact, err := learners.GaussianProcess{Kernel: k, Lambda: 0.1, Fixed: true, NoIntercept: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := exact.Variance(t.Context(), dev, z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := learners.NystromRidge{Kernel: k, Lambda: 0.1, NoIntercept: true, Centers: 80, Tol: 1e-12, Std: true}
+		m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.Variance(t.Context(), dev, z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The jitter of k(c, c), 4·2⁻⁵² tr(S), and its rounding errors change Q by at most 80 times
+		// that in norm, C⁻¹ by this divided by λ², and there are 80 samples.
+		tol := 80 * 4 * 0x1p-52 * 80 / (0.1 * 0.1) * 80
+		s := exact.Scale()[0]
+		near(t, "scale", m.Scale()[0], s, tol*s)
+		near(t, "log likelihood", m.LogLikelihood(), exact.LogLikelihood(), tol*80)
+		near(t, "bound", m.LikelihoodBound(), exact.LogLikelihood(), tol*80)
+		for i := range 20 {
+			near(t, "variance", got.At(i, 0), want.At(i, 0), tol*s)
+		}
+		before := math.Inf(-1)
+		for _, centers := range []int{5, 20, 60} {
+			l.Centers = centers
+			if m, err = l.Fit(t.Context(), dev, x, y, learners.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			b := m.LikelihoodBound()
+			if !(b < exact.LogLikelihood() && b > before) { // the centers are nested: they have the smallest keys
+				t.Errorf("the bound with %d centers is %v, with fewer %v, and the likelihood %v", centers, b, before, exact.LogLikelihood())
+			}
+			before = b
+		}
+	})
+}
+
+// TestPosteriorExtremes checks refusals, constant targets, a unit scale, equal samples and
+// classification, which ignores Std.
+func TestPosteriorExtremes(t *testing.T) {
+	x, y := wave(9, 30, 2)
+	dev := backendtest.Device(t, "cpu")
+	k := kernels.Gaussian{Sigma: 1}
+	for name, l := range map[string]learners.NystromRidge{
+		"lambda = 0": {Kernel: k, Std: true},
+		"falkon":     {Kernel: k, Lambda: 1, Std: true, Solver: solvers.Falkon},
+	} {
+		if _, err := l.Fit(t.Context(), dev, x, y, learners.Options{}); err == nil {
+			t.Errorf("%s: no error", name)
+		} else {
+			t.Log(err)
+		}
+	}
+	plain, err := learners.NystromRidge{Kernel: k, Lambda: 1, Centers: 10}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := learners.AsUncertain(plain); ok {
+		t.Error("a model without a posterior is Uncertain")
+	}
+	if _, err := plain.Variance(t.Context(), dev, x); err == nil {
+		t.Error("a model without a posterior has a variance")
+	}
+	unit, err := learners.NystromRidge{Kernel: k, Lambda: 0.3, Std: true, UnitScale: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := unit.Scale(); len(s) != 1 || s[0] != 1 {
+		t.Errorf("scale %v", s)
+	}
+	same, constant := mat.NewDense(3, 2, []float64{1, 2, 1, 2, 1, 2}), mat.NewDense(3, 1, []float64{5, 5, 5})
+	for _, targets := range []*mat.Dense{constant, mat.NewDense(3, 1, []float64{4, 5, 6})} {
+		m, err := learners.NystromRidge{Kernel: k, Lambda: 0.5, Std: true}.Fit(t.Context(), dev, same, targets, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := m.Variance(t.Context(), dev, same)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// All φ are equal, so that only b and the noise are uncertain: s²(λ/3 + λ), and s² is that of
+		// the residuals −1, 0, 1 over λ and n − 1, or 1 for a constant target.
+		s := 1.0
+		if targets != constant {
+			s = 2 / 0.5 / 2
+		}
+		near(t, "variance of equal samples", v.At(0, 0), s*(0.5/3+0.5), 1e-14)
+	}
+	one, err := learners.NystromRidge{Kernel: k, Lambda: 0.5, Std: true, NoIntercept: true}.Fit(t.Context(), dev, mat.NewDense(1, 1, []float64{1}), mat.NewDense(1, 1, []float64{3}), learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := one.Variance(t.Context(), dev, mat.NewDense(1, 1, []float64{1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "variance of one sample", v.At(0, 0), 9/1.5*(1-1/1.5+0.5), 1e-13) // s² = y²/(1 + λ)
+}
