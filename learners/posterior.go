@@ -70,15 +70,15 @@ func (p *process) Scale() []float64 { return slices.Clone(p.posterior.Scale) }
 // restricted likelihood, in which the intercept is integrated out.
 func (p *process) LogLikelihood() float64 { return p.posterior.Log }
 
-// keep sets the posterior and returns facts about it. bounded is set if the likelihood has a bound.
+// keep sets the posterior and returns facts about it. bounded is set if the evidence has a bound.
 func (p *process) keep(q *solvers.Posterior, bounded bool) (facts []Fact) {
 	if q == nil {
 		return nil
 	}
 	p.posterior = *q
-	facts = append(facts, Fact{"log likelihood", q.Log})
+	facts = append(facts, Fact{"log evidence", q.Log})
 	if bounded {
-		facts = append(facts, Fact{"log likelihood bound", q.Bound})
+		facts = append(facts, Fact{"log evidence bound", q.Bound})
 	}
 	return append(facts, Fact{"noise deviation", math.Sqrt(q.Lambda * q.Scale[0])})
 }

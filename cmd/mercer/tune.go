@@ -169,7 +169,9 @@ func (f *tuneFlags) refusals() []refusal {
 }
 
 // bayesian reports whether the learner can also be scored by its evidence.
-func (f *tuneFlags) bayesian() bool { return f.learner == "rvm" || f.learner == "rvc" }
+func (f *tuneFlags) bayesian() bool {
+	return f.learner == "rvm" || f.learner == "rvc" || f.learner == "nystrom-ridge" || f.learner == "fourier-ridge"
+}
 
 // byGrid reports whether the learner is tuned by a grid.
 func (f *tuneFlags) byGrid() bool { return slices.Contains(gridLearners(), f.learner) }

@@ -66,6 +66,9 @@ func (f *tuneFlags) parseGrid() (axes []tuning.Axis, err error) {
 	if f.noIntercept {
 		texts = append(texts, "intercept=false")
 	}
+	if _, has := d.Parameter("std"); has && f.by == string(tuning.Evidence) && f.bayesian() {
+		texts = append(texts, "std=true")
+	}
 	for _, text := range texts {
 		name, list, ok := strings.Cut(text, "=")
 		p, has := d.Parameter(name)

@@ -433,14 +433,16 @@ func BestSetting(settings []Setting) (best int, err error) {
 	return 0, fmt.Errorf("no setting of the grid can be fitted: %w", cmp.Or(err, errors.New("no setting has a score")))
 }
 
-// EvidenceOf returns the log evidence from the facts of m, and whether they contain it.
-func EvidenceOf(m learners.Model) (float64, bool) {
-	if d, ok := m.(learners.Describer); ok && !numeric.IsNil(m) {
-		for _, fact := range d.Facts() {
-			if v, ok := fact.Value.(float64); ok && fact.Name == "log evidence" {
-				return v, true
+// EvidenceOf returns the log evidence from the facts of m, or its lower bound if they contain one, and
+// whether they contain either. The bound, unlike the evidence of an approximate process, does not favor
+// kernels that the approximation does not fit.
+func EvidenceOf(m learners.Model) (evidence float64, ok bool) {
+	if d, is := m.(learners.Describer); is && !numeric.IsNil(m) {
+		for _, fact := range d.Facts() { // the bound follows the evidence
+			if fact.Name == "log evidence" || fact.Name == "log evidence bound" {
+				evidence, ok = fact.Value.(float64)
 			}
 		}
 	}
-	return 0, false
+	return evidence, ok
 }
