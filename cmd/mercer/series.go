@@ -135,7 +135,21 @@ func (r raster) Y(row int) float64    { return r.y[row] }
 func (p *panel) contour(r raster, level float64, style draw.LineStyle) {
 	line := plotter.NewContour(r, []float64{level}, nil)
 	line.LineStyles = []draw.LineStyle{style}
-	p.Add(line)
+	p.Add(levelSet{line})
+}
+
+// levelSet is a plotter.Contour with the margin of only two corners of its grid. Contour returns a
+// box for each point of the grid, and the layout of a picture asks for them dozens of times.
+type levelSet struct{ *plotter.Contour }
+
+// GlyphBoxes implements plot.GlyphBoxer.
+func (s levelSet) GlyphBoxes(p *plot.Plot) []plot.GlyphBox {
+	xmin, xmax, ymin, ymax := s.DataRange()
+	margin := vg.Rectangle{Min: vg.Point{X: -2.5, Y: -2.5}, Max: vg.Point{X: 2.5, Y: 2.5}}
+	return []plot.GlyphBox{
+		{X: p.X.Norm(xmin), Y: p.Y.Norm(ymin), Rectangle: margin},
+		{X: p.X.Norm(xmax), Y: p.Y.Norm(ymax), Rectangle: margin},
+	}
 }
 
 // box is a filled rectangle, which may have a text in its middle.
