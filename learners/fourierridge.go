@@ -76,7 +76,7 @@ type FourierRidgeModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*FourierRidgeModel, error) {
-	data, err := inMemory(dev, fourierRidgeName, x, y, o)
+	data, err := inMemory(dev, fourierRidgeName, l.Kernel, x, y, o)
 	if err != nil {
 		return nil, err
 	}

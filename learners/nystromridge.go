@@ -87,7 +87,7 @@ func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 		}
 		return l.fit(ctx, dev, solvers.RowNumbers(*s, hy, o.Weights, o.Keys), s, o)
 	}
-	data, err := inMemory(dev, nystromRidgeName, x, y, o)
+	data, err := inMemory(dev, nystromRidgeName, l.Kernel, x, y, o)
 	if err != nil {
 		return nil, err
 	}

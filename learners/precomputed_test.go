@@ -1,6 +1,7 @@
 package learners_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func TestPrecomputedLearners(t *testing.T) {
 			t.Fatal(err)
 		}
 		dense := func(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }
-		for name, make := range map[string]func(k kernels.Kernel) learners.Fitter{
+		for name, fit := range map[string]func(k kernels.Kernel) learners.Fitter{
 			"svc": func(k kernels.Kernel) learners.Fitter { return fitter(learners.SVC{Kernel: k, C: 10, Tol: 1e-9}.Fit) },
 			"svr": func(k kernels.Kernel) learners.Fitter {
 				return fitter(learners.SVR{Kernel: k, Tol: 1e-9, NoStandardize: true}.Fit)
@@ -51,13 +52,21 @@ func TestPrecomputedLearners(t *testing.T) {
 			"rvm":           func(k kernels.Kernel) learners.Fitter { return fitter(learners.RVM{Kernel: k, Tol: 1e-10}.Fit) },
 			"rvc":           func(k kernels.Kernel) learners.Fitter { return fitter(learners.RVC{Kernel: k, Tol: 1e-10}.Fit) },
 			"kernel-knn":    func(k kernels.Kernel) learners.Fitter { return fitter(learners.KernelKNN{Kernel: k}.Fit) },
-			"kernel-vote":   func(k kernels.Kernel) learners.Fitter { return fitter(learners.KernelVote{Kernel: k}.Fit) },
+			"nystrom-ridge": func(k kernels.Kernel) learners.Fitter { // with the same centers, because the keys are given
+				return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
+					for i := range n {
+						o.Keys = append(o.Keys, uint64(i)*0x9e3779b97f4a7c15)
+					}
+					return learners.NystromRidge{Kernel: k, Lambda: 0.1, Centers: 30, Tol: 1e-9, Std: true}.Fit(ctx, dev, x, y, o)
+				}
+			},
+			"kernel-vote": func(k kernels.Kernel) learners.Fitter { return fitter(learners.KernelVote{Kernel: k}.Fit) },
 		} {
-			a, err := make(k)(t.Context(), dev, train, labels, learners.Options{})
+			a, err := fit(k)(t.Context(), dev, train, labels, learners.Options{})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			b, err := make(kernels.Precomputed{})(t.Context(), dev, dense(inside), labels, learners.Options{})
+			b, err := fit(kernels.Precomputed{})(t.Context(), dev, dense(inside), labels, learners.Options{})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -73,6 +82,19 @@ func TestPrecomputedLearners(t *testing.T) {
 				// The values of k differ by rounding, and the solutions by what the tolerance
 				// 1e-9 allows.
 				near(t, name, g.At(i, 0), f.At(i, 0), 1e-4)
+			}
+			if u, ok := learners.AsUncertain(b); ok && name == "nystrom-ridge" {
+				v, err := u.Variance(t.Context(), dev, dense(outside))
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				w, err := a.(learners.Uncertain).Variance(t.Context(), dev, test)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				for i := range q {
+					near(t, name+": variance", v.At(i, 0), w.At(i, 0), 1e-4)
+				}
 			}
 		}
 		// A prediction also refuses a point that the kernel does not accept.
@@ -113,6 +135,7 @@ func TestGramMatrixIsNoPoints(t *testing.T) {
 		"kernel-logistic":   fitter(learners.KernelLogistic{Kernel: kernels.Precomputed{}, Lambda: 1}.Fit),
 		"kernel-ridge":      fitter(learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 1, NoIntercept: true}.Fit),
 		"gaussian-process":  fitter(learners.GaussianProcess{Kernel: kernels.Precomputed{}, Lambda: 1}.Fit),
+		"nystrom-ridge":     fitter(learners.NystromRidge{Kernel: kernels.Precomputed{}, Lambda: 1}.Fit),
 		"kernel-perceptron": fitter(learners.KernelPerceptron{Kernel: kernels.Precomputed{}, NoIntercept: true, NoShuffle: true}.Fit),
 	} {
 		if _, err := fit(t.Context(), dev, bare, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "row 1: kernels: precomputed: the value of training object 1 with itself is 1 in feature 2 and 2 in feature 3") {

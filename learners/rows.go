@@ -190,14 +190,18 @@ func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block)
 	}
 }
 
-// inMemory returns x and y for a learner that reads its samples in passes.
-func inMemory(dev backend.Device, learner string, x, y mat.Matrix, o Options) (data solvers.Rows, err error) {
+// inMemory returns x and y for a learner with the kernel k that reads its samples in passes.
+func inMemory(dev backend.Device, learner string, k kernels.Kernel, x, y mat.Matrix, o Options) (data solvers.Rows, err error) {
 	defer named(learner, nil, &data, &err)
 	hx, hy, err := samples(dev, o, learner, x, y)
 	if err != nil {
 		return nil, err
 	}
-	return solvers.InMemory(hx, hy, o.Weights, o.Keys), nil
+	points, err := numeric.SamplePoints(k, numeric.DensePoints(hx))
+	if err != nil {
+		return nil, err
+	}
+	return solvers.InMemory(points.Dense, hy, o.Weights, o.Keys), nil
 }
 
 // kernelForRows is kernelFor for samples that are read in passes. It computes distances between

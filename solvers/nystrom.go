@@ -27,6 +27,9 @@ const (
 //
 // so that ‖f‖² is penalized as in Problem. If every sample is a center, the solution is that of
 // Problem. λ is unscaled: Falkon's own is λ/n.
+//
+// Kernel is positive semidefinite, or it takes precomputed values; then it is an error if k(c, c) is
+// indefinite, which the factor of k(c, c) shows.
 type NystromProblem struct {
 	Kernel kernels.Kernel
 	Data   Rows
@@ -149,7 +152,7 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	if p.Sparse != nil {
 		width = sparseFeature * float64(Problem{Sparse: p.Sparse}.width())
 	}
-	if !p.Kernel.IsPSD() {
+	if values, _ := kernels.IsPrecomputed(p.Kernel); !values && !p.Kernel.IsPSD() {
 		return Plan{}, fmt.Errorf("solvers: the kernel %v is not positive semidefinite, so that there is no ‖f‖ to penalize: use another", p.Kernel)
 	}
 	if err := p.Choice.check(); err != nil {
@@ -175,7 +178,7 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		choice = CenterChoice{}
 	}
 	m := p.size()
-	z := streamSizes{n: n, d: d, t: t, m: m, basis: 2 * width, whole: par.Posterior}
+	z := streamSizes{n: n, d: d, t: t, m: m, basis: 2 * width, whole: par.Posterior || !p.Kernel.IsPSD()}
 	if p.Sparse != nil {
 		z.stored = 1
 	}

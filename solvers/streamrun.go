@@ -175,7 +175,7 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 	switch {
 	case r.plan.Method == Falkon:
 		pre, err = w.Falkon(timed, centers, q)
-	case r.par.Posterior && nystrom:
+	case nystrom && (r.par.Posterior || !centers.Kernel.IsPSD()):
 		pre, err = w.Whole(timed, centers)
 	default:
 		pre, err = w.Normal(timed)
@@ -347,7 +347,7 @@ type streamSizes struct {
 	n, d, t, m int
 	basis      float64 // operations for one value of Φ, as the backend counts them
 	stored     stream.Stored
-	whole      bool // Normal computes T⁻ᵀHT⁻¹ for a posterior
+	whole      bool // Normal factors k(c, c), and T⁻ᵀHT⁻¹ instead of H
 	posterior  bool
 }
 

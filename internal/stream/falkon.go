@@ -149,7 +149,7 @@ func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error)
 	err = numeric.FactorJittered(&j, w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
 	var pivot *backend.PivotError
 	if errors.As(err, &pivot) {
-		return 0, numeric.ExplainPivot(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): is the kernel %v?",
+		return 0, numeric.ExplainPivot(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): the values of the kernel %v are not those of inner products",
 			w.m, pivot.Value, pivot.Index+1, j.Added, c.Kernel)
 	}
 	if err != nil {

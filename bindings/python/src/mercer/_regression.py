@@ -359,7 +359,8 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, UncertainRe
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        The centers c_j.
+        The centers c_j; of a precomputed kernel, or a function, their values with the
+        samples of fit.
     coef_ : ndarray of shape (n_components,) or (n_components, n_targets)
         The coefficients β.
     log_marginal_likelihood_value_ : float
@@ -394,7 +395,8 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, UncertainRe
     @property
     def components_(self):
         check_is_fitted(self, "model_")
-        return self.model_.array("centers")
+        centers = self.model_.array("centers")
+        return centers[:, 2:] if self._pairwise() or self._function else centers
 
     @property
     def coef_(self):
