@@ -104,7 +104,7 @@ func (a *app) devices(ctx context.Context) error {
 		if s.Err != nil {
 			l.Reason = oneLine(s.Err)
 		}
-		if l.Chosen { // with the given flags
+		if l.Chosen { // the device was opened with the flags of the call
 			l.Libraries, l.Missing = dev.Info().Libraries, dev.Info().Missing
 			l.Threads, l.MemoryBytes = dev.Info().Threads, dev.Info().Memory
 		}

@@ -131,8 +131,8 @@ func TestInterruptReading(t *testing.T) {
 	}
 }
 
-// TestVersionOfAClone has the build information of a release, of a clone, of a changed
-// clone and of a build without it.
+// TestVersionOfAClone checks the version that is printed for the build information of a release, of
+// a clone, of a changed clone and of a build without such information.
 func TestVersionOfAClone(t *testing.T) {
 	for _, c := range []struct {
 		v    version

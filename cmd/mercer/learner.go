@@ -455,8 +455,8 @@ func (t *epochTrace) check() error {
 	return nil
 }
 
-// keys returns the keys of the rows of a table for learners that draw some of the rows, and nil
-// for other learners.
+// keys returns a hash of each row of the table for learners that draw some of the rows by these
+// hashes, and nil for other learners.
 func (f *learnerFlags) keys(enc *dataset.Encoder, t *dataset.Table) ([]uint64, error) {
 	if !f.description().ReadsRows() {
 		return nil, nil

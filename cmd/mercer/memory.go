@@ -22,11 +22,11 @@ import (
 // little.
 const garbagePercent = 5
 
-// slack is the garbage, in bytes, before which the collector does not run.
+// slack is the number of bytes of garbage up to which the collector does not run.
 const slack = 4 << 20
 
-// ballast is live but never touched, so that it takes only address space. Because of it,
-// the collector does not run before there is the slack of garbage.
+// ballast counts as live memory, so that the collector does not run until there are slack bytes of
+// garbage. It is never touched, and takes only address space.
 var ballast []byte
 
 // limitGarbage configures the collector for the rest of the process.
@@ -42,7 +42,7 @@ func limitGarbage() {
 // is not included.
 type budget struct {
 	program  int64 // bytes of the process before any data, and of the device's workspace
-	heap     int64 // the live bytes in the heap at that time
+	heap     int64 // the live bytes in the heap before any data
 	limit    int64
 	ofDevice bool // the device's matrices are in the memory of the host
 
@@ -186,8 +186,8 @@ func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Conte
 	return planned.With(ctx, func(bytes int64) { b.note(b.data + bytes) })
 }
 
-// also adds data that were made after the first fit, such as the kernel values of all rows after
-// a search on some rows.
+// also adds the bytes of data that were made after the first fit. An example are the kernel values
+// of all rows, which are computed after a search on some rows.
 func (b *budget) also(bytes int64) {
 	if b.data > 0 {
 		b.data += bytes

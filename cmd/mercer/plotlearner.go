@@ -203,7 +203,7 @@ func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file s
 	}
 	defer r.close()
 	var parts []float64
-	for i := range sizes { // from a twentieth on, in equal ratios
+	for i := range sizes { // fractions from 1/20 to 1, with equal ratios
 		parts = append(parts, math.Pow(0.05, 1-float64(i)/float64(sizes-1)))
 	}
 	points, err := r.learningCurve(ctx, f.folds, parts, nil)

@@ -176,12 +176,12 @@ func TestMarginIsPerpendicular(t *testing.T) {
 			a, b := line[0], line[len(line)-1]
 			sx, sy, lx, ly := q.x-p.x, q.y-p.y, b.x-a.x, b.y-a.y
 			s, l := math.Hypot(sx, sy), math.Hypot(lx, ly)
-			// Each end of both is known to √2·half.
+			// The position of each end of the segment and of the boundary is known to √2·half.
 			if cos, bound := (sx*lx+sy*ly)/(s*l), 2*math.Sqrt2*half*(1/s+1/l); math.Abs(cos) > bound {
 				t.Errorf("the cosine of the angle is %v, more than rounding %v", cos, bound)
 			}
 			middle := ((p.x+q.x)/2-a.x)*ly/l - ((p.y+q.y)/2-a.y)*lx/l
-			// The machine's own tolerance of the margin is 1e-3 of half of s.
+			// The solver stops at a margin that differs by at most 1e-3 of its width, s/2.
 			if math.Abs(middle) > 3*math.Sqrt2*half+1e-3*s/2 {
 				t.Errorf("the plane is %v beside the middle", middle)
 			}
@@ -246,7 +246,7 @@ func TestZeroLevel(t *testing.T) {
 					t.Errorf("a line f = 0 is only %v long", l)
 				}
 				for _, p := range line {
-					// To a thousandth of a cell of 1.5, and rounding.
+					// A point is found to a thousandth of a cell, which is 1.5 wide, and is rounded.
 					if off := (p.y-a.y)*(b.x-a.x) - (p.x-a.x)*(b.y-a.y); math.Abs(off)/math.Hypot(b.x-a.x, b.y-a.y) > 3*(math.Sqrt2*half+2e-3) {
 						t.Fatalf("a point of f = 0 lies %v beside its line", off)
 					}
@@ -309,12 +309,12 @@ func TestManyClasses(t *testing.T) {
 	}
 	svg := svgOf(t, table.String(), "boundary", "--learner", "kernel-knn", "--target", "class")
 	for k := range 26 {
-		// In the legend, and in its region.
+		// The name of a class is in the legend and in the region of the class.
 		if name := ">class " + string(rune('A'+k)) + "<"; strings.Count(svg, name) != 2 {
 			t.Errorf("%s stands %d times in the picture", name, strings.Count(svg, name))
 		}
 	}
-	// Names as long as sentences leave the axes their room, and are in the legend alone.
+	// Long names are only in the legend, and do not make the axes smaller.
 	long := strings.ReplaceAll(table.String(), ",class ", ",a long description of the class ")
 	svg = svgOf(t, long, "boundary", "--learner", "kernel-knn", "--target", "class")
 	if strings.Count(svg, ">a long description of the class A<") != 1 {

@@ -123,7 +123,7 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 			top = i
 		}
 	}
-	// Only few values are so small that their sums have to be computed.
+	// The sums are computed only for values below this limit, which are a small fraction of all values.
 	small := 1e-9 * max(math.Abs(f[top]), size(x.RawRowView(top)))
 	for i, v := range f {
 		if v != 0 && math.Abs(v) <= small {

@@ -373,12 +373,12 @@ type resampleReport struct {
 	Repeats  int                `json:"repeats,omitempty"`
 	Rounds   int                `json:"rounds,omitempty"`
 	Measures []validate.Measure `json:"measures"`
-	// Set by the bootstrap:
+	// The next four fields are set by the bootstrap.
 	OutOfBag *float64 `json:"error_out_of_bag,omitempty"`
 	RowsOut  int      `json:"rows_out_of_bag,omitempty"` // rows that are out of bag at least once: OutOfBag is the mean over them
 	Apparent *float64 `json:"error_apparent,omitempty"`
 	E632     *float64 `json:"error_632,omitempty"`
-	// Set for numbers: the sum of the two is the square of OutOfBag.
+	// Bias and Variance are set for numeric targets. Their sum is the square of OutOfBag.
 	Bias     *float64 `json:"bias2_and_noise,omitempty"`
 	Variance *float64 `json:"variance,omitempty"`
 

@@ -66,10 +66,10 @@ func rankAUC(proba *mat.Dense, truth []int, classes int) float64 {
 	return sum
 }
 
-// TestMeansAreOverModelsWithAValue has classes so rare that folds and rounds of the
-// bootstrap lack them, in training or in testing (scikit-learn #11777 and #28178): the
-// scores are in the order of the folds with null where the AUC is not defined, the mean is
-// over the others, and the text says of how many.
+// TestMeansAreOverModelsWithAValue checks the AUC of classes that are so rare that folds and rounds of
+// the bootstrap lack them, in training or in testing (scikit-learn #11777 and #28178). The scores are
+// in the order of the folds, with null if the AUC is not defined; the mean is over the other folds,
+// and the text gives their number.
 func TestMeansAreOverModelsWithAValue(t *testing.T) {
 	t.Chdir(t.TempDir())
 	dev, err := backend.Open("ref", backend.Config{})
@@ -140,7 +140,7 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 				if i < len(auc.Scores) && auc.Scores[i] != nil {
 					got = *auc.Scores[i]
 				}
-				// The fits are the same, and 1e-12 allows for the order of a sum of 3 numbers.
+				// The fits are the same, and 1e-12 allows for another order of the sum over 3 classes.
 				if math.Abs(got-w) > 1e-12 || math.IsNaN(got) != math.IsNaN(w) {
 					t.Errorf("%d rare rows, mercer %q: model %d: AUC %v, want %v", rare, args, i+1, got, w)
 				}

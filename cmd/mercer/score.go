@@ -41,7 +41,7 @@ func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model,
 	return &score{Score: s}, err
 }
 
-// figures returns the measures with their names, after the number of rows.
+// figures returns the number of rows and then the measures, each with its name.
 func (s *score) figures() [][]string {
 	rows := [][]string{{"rows", strconv.Itoa(s.N)}}
 	if s.Weight != "" {

@@ -48,7 +48,7 @@ func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 		}
 		each(func(flag *pflag.Flag, r refusal) {
 			value := flag.Value.String()
-			nothing := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // the flag has its default, as with --stream=false
+			nothing := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // the flag was set to its default, such as --stream=false
 			if flag.Changed && !nothing && err == nil {
 				err = usagef("--%s: %s", flag.Name, r.why)
 			}
