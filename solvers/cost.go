@@ -64,7 +64,7 @@ type costs struct {
 	small          float64 // for smaller costs, estimating the spectrum does not pay
 }
 
-// ofProcessor are measured. The values of a symmetric K are computed once for each pair of rows,
+// ofProcessor holds the measured costs of the cpu backend. The values of a symmetric K are computed once for each pair of rows,
 // whether K is stored or not.
 var ofProcessor = costs{
 	listed: sparseFeature, feature: 1, value: kernelValue, again: 1, thin: 1 / rateThin,

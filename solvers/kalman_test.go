@@ -56,7 +56,7 @@ func series(k kernels.Kernel, n int) solvers.Problem {
 // Kalman filter, with those of the same samples and a second feature of zeros, by a stored factor.
 func TestKalmanMatchesStored(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	const n = 1500 // a filter pays
+	const n = 1500 // enough samples for Auto to take a filter
 	near := func(what string, got, want, scale float64) {
 		t.Helper()
 		// The condition number of K + λW⁻¹ is at most n·k(0)/λ = 10⁶, or 3·10⁶ for the weights up to 3.

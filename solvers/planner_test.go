@@ -91,7 +91,7 @@ func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float
 	type timing struct {
 		method    Method
 		predicted float64
-		seconds   float64 // +Inf if it was ended
+		seconds   float64 // +Inf if the method was ended at the limit
 	}
 	var unsolved *ConvergenceError
 	if _, err := Solve(t.Context(), dev, problem, Params{}); errors.As(err, &unsolved) {

@@ -89,7 +89,7 @@ func (s *samples) line(ctx context.Context, m markov.Model) (*markov.Line, error
 	return markov.NewLine(ctx, m, x.Data)
 }
 
-// taken is the points that take part, without centering.
+// taken returns the points that take part, without centering.
 func (s *samples) taken() numeric.Points {
 	if s.rows == nil {
 		return s.x
@@ -97,7 +97,7 @@ func (s *samples) taken() numeric.Points {
 	return s.x.Take(s.rows)
 }
 
-// part is the rows that take part.
+// part returns the part of X that holds the rows that take part.
 func (s *samples) part() numeric.Part { return numeric.Part{N: s.n, Rows: s.rows, Weight: s.weight} }
 
 // mean returns the weighted means of h's columns.

@@ -26,7 +26,7 @@ type Problem struct {
 	// Sparse holds the samples in place of X, which is then empty; nil means that X holds them.
 	// Solve accepts sparse samples, except with Kalman and the preconditioner "taylor", and so do LogEvidence,
 	// Variance, NewUncertainty, NewLeaveOneOut, and NewPath with PathBand and PathCholesky.
-	// PathPrimal refuses them. Primal is by conjugate gradients then, and needs Lambda > 0.
+	// PathPrimal refuses them. For sparse samples Primal uses conjugate gradients, and needs Lambda > 0.
 	Sparse *backend.CSR[float64]
 }
 
