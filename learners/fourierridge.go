@@ -173,6 +173,11 @@ func (m *FourierRidgeModel) Variance(ctx context.Context, dev backend.Device, x 
 	return m.variance(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), stream.FourierOf(m.kernel, m.frequencies.Dense), x)
 }
 
+// Sample is NystromRidgeModel.Sample for random features. It takes nM² operations.
+func (m *FourierRidgeModel) Sample(ctx context.Context, dev backend.Device, x mat.Matrix, draws int, seed uint64) ([]*mat.Dense, error) {
+	return m.sample(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), m, stream.FourierOf(m.kernel, m.frequencies.Dense), x, draws, seed)
+}
+
 // State implements Model. Its arrays are "frequencies", D×d, "cosines" and "sines", D×t, and
 // "intercept", 1×t, and with Std those of the posterior: "posterior", M×M, "scale", 1×t,
 // "likelihood", 1×3, and with an intercept "shift", 1×M.

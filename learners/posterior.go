@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -70,6 +71,8 @@ func (p *process) Scale() []float64 { return slices.Clone(p.posterior.Scale) }
 // restricted likelihood, in which the intercept is integrated out.
 func (p *process) LogLikelihood() float64 { return p.posterior.Log }
 
+var errNoPosterior = errors.New("the model did not keep its posterior: fit it with std = true")
+
 // keep sets the posterior and returns facts about it. bounded is set if the evidence has a bound.
 func (p *process) keep(q *solvers.Posterior, bounded bool) (facts []Fact) {
 	if q == nil {
@@ -93,7 +96,7 @@ func (p *process) variance(ctx context.Context, dev backend.Device, m predictor,
 		return nil, err
 	}
 	if !p.hasPosterior() {
-		return nil, errors.New("the model did not keep its posterior: fit it with std = true")
+		return nil, errNoPosterior
 	}
 	v, err := p.posterior.Variance(ctx, dev, phi, points)
 	if err != nil {
@@ -106,6 +109,45 @@ func (p *process) variance(ctx context.Context, dev backend.Device, m predictor,
 		}
 	}
 	return out, checkPredicted("variance", dense(out), 0)
+}
+
+// sample returns draws of f + b at the rows of x: see NystromRidgeModel.Sample.
+func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, mean Model, phi stream.Basis, x mat.Matrix, count int, seed uint64) (draws []*mat.Dense, err error) {
+	defer named(m.learner+": sample", nil, &draws, &err)
+	m.self = true
+	points, err := m.check(dev, x)
+	switch {
+	case err != nil:
+		return nil, err
+	case !p.hasPosterior():
+		return nil, errNoPosterior
+	case count < 1:
+		return nil, fmt.Errorf("the number of draws must be ≥ 1, got %d", count)
+	}
+	outputs := len(p.posterior.Scale)
+	bytes := func(n int) int64 {
+		basis := m.fixed[0]
+		return numeric.Total(p.posterior.SampleBytes(n, count*outputs), points.PlacedBytes(dev.F64(), n), basis.PlacedBytes(dev.F64(), basis.Rows))
+	}
+	if err := solvers.Reserve(ctx, dev, 0, "sample", points.Rows, bytes); err != nil {
+		return nil, err
+	}
+	f, err := mean.Predict(ctx, dev, x)
+	if err != nil {
+		return nil, err
+	}
+	h, err := p.posterior.Sample(ctx, dev, phi, m.kernel, points, count*outputs, rand.New(rand.NewPCG(seed, 3)))
+	if err != nil {
+		return nil, err
+	}
+	for k := range count {
+		draw := mat.DenseCopyOf(f)
+		draw.Apply(func(i, j int, v float64) float64 {
+			return v + math.Sqrt(p.posterior.Scale[j])*h.Row(i)[k*outputs+j]
+		}, draw)
+		draws = append(draws, draw)
+	}
+	return draws, nil
 }
 
 // processFields returns the fields of the posterior of a model with size functions, of which λ
@@ -155,7 +197,19 @@ func (p *process) processFields(size, outputs size, above int, lambda *float64) 
 // with φ = k(c, x), S = k(c, c), the weighted mean φ̄ of φ over the samples, and Φ = k(X, c)
 // centered; without an intercept φ̄ and λ/Σw are 0. It takes 2M² operations for each row of x.
 func (m *NystromRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.variance(ctx, dev, m.predictor(), &stream.Centers{Kernel: m.kernel, Points: m.points, Columns: 1}, x)
+	return m.variance(ctx, dev, m.predictor(), m.basis(), x)
+}
+
+func (m *NystromRidgeModel) basis() stream.Basis {
+	return &stream.Centers{Kernel: m.kernel, Points: m.points, Columns: 1}
+}
+
+// Sample returns draws of the function f + b from its posterior, without noise, each at the n rows of
+// x: n×outputs. The model must have been fitted with Std. Their mean is Predict, and the variance of
+// each value is Variance minus the noise s²λ. The same seed gives the same draws. It takes nM² + n²M +
+// n³/3 operations, and an n×n matrix.
+func (m *NystromRidgeModel) Sample(ctx context.Context, dev backend.Device, x mat.Matrix, draws int, seed uint64) ([]*mat.Dense, error) {
+	return m.sample(ctx, dev, m.predictor(), m, m.basis(), x, draws, seed)
 }
 
 // LikelihoodBound returns the lower bound of Titsias (2009) on the log marginal likelihood of the

@@ -1,6 +1,7 @@
 package learners_test
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -322,6 +323,94 @@ func TestNystromPosteriorIsExact(t *testing.T) {
 				t.Errorf("the bound with %d centers is %v, with fewer %v, and the likelihood %v", centers, b, before, exact.LogLikelihood())
 			}
 			before = b
+		}
+	})
+}
+
+// TestPosteriorSamples compares the moments of draws with those of the posterior: the means with Predict,
+// the variances with Variance without the noise, and for nystrom-ridge with every sample a center the
+// covariances with k(z, z′) − k_zᵀ(K + λI)⁻¹k_z′ (Rasmussen and Williams 2006, equation 2.24). Five standard
+// errors of a moment of normal numbers are allowed.
+func TestPosteriorSamples(t *testing.T) {
+	const n, draws, lambda = 40, 4000, 0.3
+	x, y := wave(11, n, 2)
+	z, _ := wave(12, 6, 2)
+	z.SetRow(5, z.RawRowView(4)) // equal points have equal values
+	k := kernels.Matern{Nu: 1.5, Sigma: 1}
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		type sampler interface {
+			learners.Uncertain
+			Scale() []float64
+			Sample(ctx context.Context, dev backend.Device, x mat.Matrix, draws int, seed uint64) ([]*mat.Dense, error)
+		}
+		exact, err := learners.NystromRidge{Kernel: k, Lambda: lambda, Centers: n, NoIntercept: true, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		few, err := learners.NystromRidge{Kernel: k, Lambda: lambda, Centers: 8, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waves, err := learners.FourierRidge{Kernel: k, Lambda: lambda, Features: 30, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var solved, want mat.Dense
+		phi, _ := features(k, x, x)
+		phiStar, _ := features(k, z, x)
+		prior, _ := features(k, z, z)
+		for i := range n {
+			phi.Set(i, i, phi.At(i, i)+lambda)
+		}
+		if err := solved.Solve(phi, phiStar.T()); err != nil {
+			t.Fatal(err)
+		}
+		want.Mul(phiStar, &solved)
+		want.Sub(prior, &want)
+		for name, m := range map[string]sampler{"exact": exact, "few": few, "waves": waves} {
+			list, err := m.Sample(t.Context(), dev, z, draws, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := m.Sample(t.Context(), dev, z, draws, 1)
+			if err != nil || !mat.Equal(list[draws-1], again[draws-1]) {
+				t.Errorf("%s: the same seed gives other draws: %v", name, err)
+			}
+			f, err := m.Predict(t.Context(), dev, z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := m.Variance(t.Context(), dev, z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := m.Scale()[0]
+			for i := range 6 {
+				mean := 0.0
+				for _, draw := range list {
+					mean += draw.At(i, 0) / draws
+				}
+				variance := v.At(i, 0) - s*lambda
+				near(t, name+": mean", mean, f.At(i, 0), 5*math.Sqrt(variance/draws))
+				for j := range i + 1 {
+					moment := 0.0
+					for _, draw := range list {
+						moment += (draw.At(i, 0) - f.At(i, 0)) * (draw.At(j, 0) - f.At(j, 0)) / draws
+					}
+					product := variance * (v.At(j, 0) - s*lambda)
+					if i == j {
+						near(t, name+": variance", moment, variance, 5*math.Sqrt(2*product/draws))
+					}
+					if name == "exact" {
+						near(t, name+": covariance", moment, s*want.At(i, j), 5*math.Sqrt(2*product/draws))
+					}
+				}
+			}
+			// The jitter at equal points is 4·2⁻⁵²·6 at most, unless it was raised, and its root 7.3e-8.
+			near(t, name+": difference of equal points", list[0].At(4, 0), list[0].At(5, 0), 100*7.3e-8*math.Sqrt(s))
+		}
+		if _, err := exact.Sample(t.Context(), dev, z, 0, 1); err == nil {
+			t.Error("no draws: no error")
 		}
 	})
 }

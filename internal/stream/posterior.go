@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/elementary"
@@ -266,4 +267,103 @@ func (on *placed) reduce(phi backend.Matrix[float64]) {
 	if on.shift != nil {
 		on.B.Gemm(backend.NoTrans, backend.Transpose, -1, on.ones.View(0, 0, r, 1), on.shift, 1, phi)
 	}
+}
+
+// SampleBytes returns the device memory of Sample for n points without that of the points and of the
+// basis, in bytes.
+func (p *Posterior) SampleBytes(n, count int) int64 {
+	m := p.Factors.Cols
+	return numeric.Bytes(numeric.Total(numeric.Elements(p.Factors.Rows+n, m), numeric.Elements(2*n+m+1, count), numeric.Elements(n, n), int64(2*m+n)))
+}
+
+// Sample returns n×count draws of f + b at the n points, minus the mean and divided by s. Each is
+//
+//	√λ ((ΦT⁻¹A⁻ᵀ − 1ūᵀ)z + z₀/√Σw) + Cr,  CCᵀ = k(X, X) − ΦS⁻¹Φᵀ
+//
+// with standard normal z, z₀ and r; the last two terms are absent where they are in Variance. If C
+// does not exist, because points are equal or rounding makes the matrix indefinite, its diagonal is
+// increased, first by the rounding error of its trace. It takes nM² + n²M + n³/3 operations.
+func (p *Posterior) Sample(ctx context.Context, dev backend.Device, phi Basis, k kernels.Kernel, points numeric.Points, count int, rng *rand.Rand) (backend.Host[float64], error) {
+	n, m := points.Rows, p.Factors.Cols
+	out := backend.NewHost[float64](n, count)
+	f := run.New(ctx, dev, nil)
+	defer f.Mem.FreeAll()
+	on, err := p.place(&f, phi, n)
+	if err != nil {
+		return out, err
+	}
+	normal := func(rows int) (backend.Matrix[float64], error) {
+		h := backend.NewHost[float64](rows, count)
+		for i := range h.Data {
+			h.Data[i] = elementary.Normal(rng)
+		}
+		return f.Mem.Place(h)
+	}
+	sum, err := f.Mem.New(n, count)
+	if err != nil {
+		return out, err
+	}
+	var values backend.Matrix[float64]
+	if on.root == nil {
+		values, err = on.fill(points)
+	} else {
+		values, err = on.addRest(k, points, sum, normal)
+	}
+	if err != nil {
+		return out, err
+	}
+	on.reduce(values)
+	z, err := normal(m)
+	if err != nil {
+		return out, err
+	}
+	f.B.Gemm(backend.NoTrans, backend.NoTrans, math.Sqrt(p.Lambda), values, z, 1, sum)
+	if on.shift != nil {
+		if z, err = normal(1); err != nil {
+			return out, err
+		}
+		f.B.Gemm(backend.NoTrans, backend.NoTrans, math.Sqrt(p.Lambda*on.level), on.ones, z, 1, sum)
+	}
+	return out, f.B.Download(out, sum)
+}
+
+// addRest adds Cr to sum, and returns ΦT⁻¹.
+func (on *placed) addRest(k kernels.Kernel, points numeric.Points, sum backend.Matrix[float64], normal func(rows int) (backend.Matrix[float64], error)) (values backend.Matrix[float64], err error) {
+	n := points.Rows
+	c, err := on.Mem.New(n, n)
+	if err != nil {
+		return nil, err
+	}
+	x, err := points.Place(on.B)
+	if err != nil {
+		return nil, err
+	}
+	defer x.Free()
+	trace := numeric.Trace(points.Diagonal(k))
+	err = numeric.FactorJittered(numeric.NewJitter(4*numeric.Epsilon*trace, trace, numeric.Epsilon), on.B, c, func() (err error) {
+		if values, err = on.fill(points); err == nil {
+			on.B.Gram(c, k, x, x)
+			on.B.Syrk(backend.Lower, backend.NoTrans, -1, values, 1, c)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	h := backend.NewHost[float64](n, n)
+	if err := on.B.Download(h, c); err != nil {
+		return nil, err
+	}
+	for i := range n {
+		clear(h.Row(i)[i+1:])
+	}
+	if err := on.B.Upload(c, h); err != nil {
+		return nil, err
+	}
+	r, err := normal(n)
+	if err != nil {
+		return nil, err
+	}
+	on.B.Gemm(backend.NoTrans, backend.NoTrans, 1, c, r, 1, sum)
+	return values, nil
 }
