@@ -127,6 +127,9 @@ var layers = []layer{
 	{folder: "internal/required"},
 	// browser draws pages for tests.
 	{folder: "internal/browser", ours: []string{"internal/required"}},
+	// serve is the handler of mercer serve, on the front door.
+	{folder: "internal/serve", ours: []string{module, "backend", "dataset", "learners", "internal/count"}, others: []string{"gonum.org/v1/gonum/mat"}},
+	{folder: module, ours: []string{"*"}}, // the front door, package mercer
 	{folder: "testdata"},
 	{folder: "cmd", ours: []string{"*"}, others: []string{"*"}},
 	{folder: "internal/bench", ours: []string{"*"}, others: []string{"*"}},

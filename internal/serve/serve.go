@@ -1,0 +1,365 @@
+// Package serve answers HTTP requests with the predictions of a model file.
+//
+//	POST /predict       the predictions for the rows in the body: see docs/guide/serving.md
+//	GET  /model         what the model consists of
+//	GET  /health        whether requests are accepted
+//	GET  /metrics       counters in the text format of Prometheus
+//	GET  /openapi.json  the description of these paths for programs
+//	GET  /              a page with a form for one row
+//
+// Rows of requests that arrive while another row is being predicted are predicted together. A
+// changed model file replaces the model: running requests end with the old model, later requests
+// begin with the new one.
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mercer-go/mercer"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// Loaded is a model that was read from its file.
+type Loaded struct {
+	Model *mercer.Model[learners.Model] // has an Encoder
+	Shown json.RawMessage               // the answer of /model
+	// Check returns an error if the model lacks what a request wants. nil means that it lacks nothing.
+	Check func(Want) error
+}
+
+// Want selects the optional results of a request.
+type Want struct {
+	mercer.Wanted
+	Proba bool // the probabilities of the classes
+}
+
+// Config specifies a Server. All fields except Text are required.
+type Config struct {
+	Path        string // of the model file
+	Load        func(context.Context) (*Loaded, error)
+	MaxBody     int64         // bytes of the body of a request
+	MaxRows     int           // rows of a request
+	MaxRequests int           // predictions at the same time; more requests are refused
+	Timeout     time.Duration // for reading a request, and for its prediction
+	Log         func(text string)
+	Text        func(error) string // the text of an error on one line; nil means Error
+}
+
+// Server is an http.Handler for one model file.
+type Server struct {
+	Config
+	requests chan struct{} // one element for each running request to /predict
+	large    chan struct{} // one element for each running request of many rows
+	metrics  metrics
+	stopping atomic.Bool
+
+	mu      sync.RWMutex // held for writing while current changes
+	current *served
+	reading sync.Mutex  // held while the file is read
+	file    os.FileInfo // the file that was read last, successfully or not
+}
+
+// served is the current or a previous model.
+type served struct {
+	*Loaded
+	batch   batcher
+	columns []string
+	page    []byte
+	openAPI []byte
+	since   time.Time
+	users   sync.WaitGroup // running requests
+}
+
+// New reads the model file.
+func New(ctx context.Context, c Config) (*Server, error) {
+	if c.Text == nil {
+		c.Text = error.Error
+	}
+	s := &Server{Config: c, requests: make(chan struct{}, c.MaxRequests), large: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	s.metrics.started = time.Now()
+	return s, s.read(ctx)
+}
+
+// Close releases the model. Requests must have ended.
+func (s *Server) Close() { s.swap(nil) }
+
+// Reload reads the model file again. If that fails, the previous model is kept.
+func (s *Server) Reload(ctx context.Context) {
+	if err := s.read(ctx); err != nil {
+		s.metrics.failedLoads.Add(1)
+		s.Log(fmt.Sprintf("%s was not read again, the previous model is used: %s", s.Path, s.Text(err)))
+		return
+	}
+	s.Log(s.Path + " was read again")
+}
+
+// Watch reads the model file again when it is replaced or changed, which is checked at intervals,
+// and at each signal, until ctx is done. An interval of 0 means signals only.
+func (s *Server) Watch(ctx context.Context, every time.Duration, signals <-chan os.Signal) {
+	var ticks <-chan time.Time
+	if every > 0 {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		ticks = ticker.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+			s.Reload(ctx)
+		case <-ticks:
+			if s.changed() {
+				s.Reload(ctx)
+			}
+		}
+	}
+}
+
+// changed reports whether the model file differs from the file that was read last. While the file
+// is missing, it has not changed.
+func (s *Server) changed() bool {
+	now, err := os.Stat(s.Path)
+	if err != nil {
+		return false
+	}
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	return s.file == nil || !os.SameFile(now, s.file) || now.Size() != s.file.Size() || !now.ModTime().Equal(s.file.ModTime())
+}
+
+// read reads the model file and replaces the model.
+func (s *Server) read(ctx context.Context) error {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	s.file, _ = os.Stat(s.Path) // before reading, so that a later change is seen
+	l, err := s.Load(ctx)
+	if err != nil {
+		return err
+	}
+	if l.Check == nil {
+		l.Check = func(Want) error { return nil }
+	}
+	next := &served{Loaded: l, since: time.Now(), columns: columnsOf(l.Model.Encoder())}
+	next.batch = batcher{model: l.Model, timeout: s.Timeout, metrics: &s.metrics}
+	if next.openAPI, err = s.describe(next); err == nil {
+		next.page, err = makePage(s.Path, next)
+	}
+	if err != nil {
+		l.Model.Close()
+		return err
+	}
+	s.metrics.loads.Add(1)
+	s.swap(next)
+	return nil
+}
+
+// swap makes next the model of later requests. The previous model is closed after its last request.
+func (s *Server) swap(next *served) {
+	s.mu.Lock()
+	old := s.current
+	s.current = next
+	s.mu.Unlock()
+	if old == nil {
+		return
+	}
+	done := func() {
+		old.users.Wait()
+		old.batch.idle.Wait()
+		old.Model.Close()
+	}
+	if next == nil {
+		done()
+	} else {
+		go done()
+	}
+}
+
+// use returns the model; the caller must call users.Done.
+func (s *Server) use() *served {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.current.users.Add(1)
+	return s.current
+}
+
+// errorLog sends the messages of net/http, such as failed TLS handshakes, to Log.
+func (s *Server) errorLog() *log.Logger { return log.New(logWriter(s.Log), "", 0) }
+
+type logWriter func(text string)
+
+func (l logWriter) Write(p []byte) (int, error) {
+	l(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// Serve accepts connections, with TLS unless t is nil, until ctx is done. Then it waits for running
+// requests, but no longer than they may take.
+func (s *Server) Serve(ctx context.Context, l net.Listener, t *tls.Config) error {
+	h := &http.Server{
+		Handler: s, TLSConfig: t, ErrorLog: s.errorLog(),
+		ReadHeaderTimeout: min(s.Timeout, 10*time.Second), ReadTimeout: s.Timeout, WriteTimeout: 3 * s.Timeout, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10,
+	}
+	failed := make(chan error, 1)
+	go func() {
+		if t != nil {
+			failed <- h.ServeTLS(l, "", "")
+		} else {
+			failed <- h.Serve(l)
+		}
+	}()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	s.stopping.Store(true)
+	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*s.Timeout)
+	defer cancel()
+	if err := h.Shutdown(wait); err != nil {
+		_ = h.Close()
+		return fmt.Errorf("requests were still running %v after the signal and were cut off", 3*s.Timeout)
+	}
+	return nil
+}
+
+// failure is an error with the status of the answer.
+type failure struct {
+	status int
+	text   string
+}
+
+func (f *failure) Error() string { return f.text }
+
+func failf(status int, format string, args ...any) error {
+	return &failure{status, fmt.Sprintf(format, args...)}
+}
+
+// statusGone is the status in the metrics of a request whose client has gone, as in nginx. No answer is
+// sent.
+const statusGone = 499
+
+// statusOf returns the status and the text of the answer for an error.
+func (s *Server) statusOf(r *http.Request, err error) (int, string) {
+	f := (*failure)(nil)
+	switch {
+	case errors.As(err, &f):
+		return f.status, f.text
+	case r.Context().Err() != nil:
+		return statusGone, ""
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return http.StatusServiceUnavailable, fmt.Sprintf("the prediction took longer than %v: send fewer rows, or try again later", s.Timeout)
+	case outOfMemory(err):
+		return http.StatusServiceUnavailable, s.Text(err)
+	}
+	return http.StatusBadRequest, s.Text(err)
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path, status := r.URL.Path, http.StatusOK
+	defer func() { s.metrics.request(path, status) }()
+	route, ok := routes[path]
+	var err error
+	switch method, head := r.Method, r.Method == http.MethodHead; {
+	case !ok:
+		path = "other"
+		err = failf(http.StatusNotFound, "there is no %.100q here; the paths are %s", r.URL.Path, strings.Join(paths, ", "))
+	case method != route.method && !(head && route.method == http.MethodGet):
+		w.Header().Set("Allow", route.method)
+		err = failf(http.StatusMethodNotAllowed, "%s takes %s, not %.20q", path, route.method, method)
+	default:
+		err = s.recovering(func() error { return route.answer(s, w, r) })
+	}
+	if err == nil {
+		return
+	}
+	var text string
+	if status, text = s.statusOf(r, err); status == statusGone {
+		return
+	}
+	if status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	body, _ := json.Marshal(map[string]string{"error": strings.TrimSpace(strings.ReplaceAll(text, "\n", " "))})
+	send(w, "application/json", status, append(body, '\n'))
+}
+
+// recovering turns a panic into an error, so that a mistake in the program costs one request and not the server.
+func (s *Server) recovering(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Log(fmt.Sprintf("a request caused a panic: %v", p))
+			err = failf(http.StatusInternalServerError, "the server made a mistake, which its log has: %.200v", p)
+		}
+	}()
+	return f()
+}
+
+// A route is how a path is answered.
+type route struct {
+	method string
+	answer func(s *Server, w http.ResponseWriter, r *http.Request) error
+}
+
+var paths = []string{"/predict", "/model", "/health", "/metrics", "/openapi.json", "/"}
+
+var routes = map[string]route{
+	"/predict": {http.MethodPost, (*Server).predict},
+	"/health":  {http.MethodGet, (*Server).health},
+	"/metrics": {http.MethodGet, func(s *Server, w http.ResponseWriter, _ *http.Request) error {
+		send(w, "text/plain; version=0.0.4; charset=utf-8", http.StatusOK, s.exposition())
+		return nil
+	}},
+	"/model":        stored("application/json", func(m *served) []byte { return m.Shown }),
+	"/openapi.json": stored("application/json", func(m *served) []byte { return m.openAPI }),
+	"/":             stored("text/html; charset=utf-8", func(m *served) []byte { return m.page }),
+}
+
+// stored is a route to a text that is made when the model is read.
+func stored(kind string, text func(m *served) []byte) route {
+	return route{http.MethodGet, func(s *Server, w http.ResponseWriter, _ *http.Request) error {
+		m := s.use()
+		defer m.users.Done()
+		if strings.HasPrefix(kind, "text/html") {
+			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'")
+		}
+		send(w, kind, http.StatusOK, text(m))
+		return nil
+	}}
+}
+
+// health answers 200, or 503 after the signal to stop.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
+	if s.stopping.Load() {
+		return failf(http.StatusServiceUnavailable, "the server is stopping")
+	}
+	m := s.use()
+	defer m.users.Done()
+	body, err := json.Marshal(map[string]string{"status": "ok", "model": s.Path, "learner": m.Model.Model().Learner(), "since": m.since.UTC().Format(time.RFC3339)})
+	send(w, "application/json", http.StatusOK, append(body, '\n'))
+	return err
+}
+
+func send(w http.ResponseWriter, kind string, status int, body []byte) {
+	h := w.Header()
+	h["Content-Type"] = []string{kind}
+	h["X-Content-Type-Options"] = []string{"nosniff"}
+	h["Cache-Control"] = []string{"no-store"}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may have gone
+}
