@@ -46,7 +46,7 @@ func newCoordinate(a *normal) *coordinate {
 
 // factorRate is the ratio of the time of a multiplication in a sweep to that in a factorization,
 // which is blocked and uses all processors.
-const factorRate = 8
+const factorRate = 16
 
 func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	if s.total == 0 {
@@ -59,8 +59,9 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	var list, active []int
 	work := 0   // number of multiplications in sweeps since the last exact minimum
 	sweeps := 1 // largest number of sweeps between duality gaps; 1 at first, because the last gap was at another μ
-	s.least = 0
-	for s.steps = 0; ; sweeps = 100 {
+	s.least, s.steps = 0, 0
+	c.follow(s, mu)
+	for ; ; sweeps = 100 {
 		list = list[:0]
 		for p, w := range s.w {
 			if w != 0 || math.Abs(s.c[p]-s.q[p]) > mu {
@@ -100,8 +101,10 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				cost *= 1 + 3*c.a.c.n/max(1, len(active))
 			}
 			still, err := gain <= s.gap/1000, error(nil)
-			// Without a penalty no dual point bounds the error due to correlated columns.
-			if len(active) > 0 && (work >= cost/factorRate || mu == 0) && s.steps < l.MaxIter {
+			// Without a penalty no dual point bounds the error due to correlated columns. Slow sweeps must
+			// not be taken for rounding errors.
+			slow := s.stalls >= 5 && s.gap <= s.rounding
+			if len(active) > 0 && (work >= cost/factorRate || mu == 0 || slow) && s.steps < l.MaxIter {
 				work = 0
 				s.steps++
 				if still, err = c.exact(s, mu, active, l); err != nil {
@@ -166,6 +169,16 @@ func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bo
 		if len(active) == 0 || s.steps >= l.MaxIter {
 			return false, nil
 		}
+	}
+}
+
+// follow moves w from the minimum at the previous μ towards the minimum at this μ. The minimum is linear
+// in μ until a weight becomes 0 or a further weight becomes nonzero, and then the last factor still
+// belongs to the nonzero weights: one step of Newton's method is exact for them.
+func (c *coordinate) follow(s *lassoState, mu float64) {
+	if len(c.active) > 0 && !slices.ContainsFunc(c.active, func(p int) bool { return s.w[p] == 0 }) {
+		s.steps++
+		c.newton(s, mu, c.active)
 	}
 }
 

@@ -47,7 +47,7 @@ func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
 	if err := f.B.Download(a.l, l); err != nil {
 		return nil, err
 	}
-	err = c.each(f.Ctx, f.B, func(x, _ backend.Matrix[float64], from int) error {
+	err = c.each(f.Ctx, f.B, true, func(x, _ backend.Matrix[float64], from int) error {
 		f.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, x)
 		rows, _ := x.Dims()
 		return f.B.Download(a.z.View(from, 0, rows, c.d), x)

@@ -3,6 +3,7 @@ package lsq
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,7 +81,7 @@ func gapOf(x, y backend.Host[float64], w []float64, lambda float64) (objective, 
 // reaches a duality gap of 1e-10‖y‖², computed from the data, in fewer steps than the sum of the
 // numbers of features and rows. Sweeps alone would take more than 10,000 steps: along the
 // directions in which the sums over the categories of two columns cancel, a sweep changes the
-// weights only by the order of λ.
+// weights only by the order of λ. The path of these λ must satisfy the same bounds.
 func TestLassoOfIndicators(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, c := range []struct {
@@ -93,27 +94,53 @@ func TestLassoOfIndicators(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, lambda := range []float64{10, 1, 0.1, 1e-3, 1e-5} {
-			const tol = 1e-10
-			fits, err := s.Lasso(run.NewTask(t.Context(), dev, nil), Lasso{Lambdas: []float64{lambda}, Method: CoordinateDescent, Tol: tol, MaxIter: 10000})
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := fits[0]
-			objective, gap := gapOf(x, y, f.Coef.Data, lambda)
-			t.Logf("λ %g: objective %.12g, gap %.2g by the data, %.2g by the fit; %d steps, %d weights", lambda, objective, gap, f.Gap, f.Iters, f.Support)
-			total, _ := gapOf(x, y, make([]float64, x.Cols), 0)
-			if len(f.Warnings) > 0 {
-				t.Errorf("λ %g: %v", lambda, f.Warnings)
-			}
-			// The gap computed from the data also has a rounding error, because it consists of sums of n terms.
-			if !(gap <= tol*total+float64(c.n)*epsilon*4*total) {
-				t.Errorf("λ %g: the duality gap is %.2g of ‖y‖²", lambda, gap/total)
-			}
-			if f.Iters > c.n+x.Cols {
-				t.Errorf("λ %g: %d steps", lambda, f.Iters)
+		all := []float64{10, 1, 0.1, 1e-3, 1e-5}
+		for first := range all {
+			for _, lambdas := range [][]float64{all[first : first+1], all[first:]} {
+				const tol = 1e-10
+				fits, err := s.Lasso(run.NewTask(t.Context(), dev, nil), Lasso{Lambdas: lambdas, Method: CoordinateDescent, Tol: tol, MaxIter: 10000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, f := range fits {
+					lambda := lambdas[i]
+					objective, gap := gapOf(x, y, f.Coef.Data, lambda)
+					t.Logf("λ %g of %v: objective %.12g, gap %.2g by the data, %.2g by the fit; %d steps, %d weights", lambda, lambdas, objective, gap, f.Gap, f.Iters, f.Support)
+					total, _ := gapOf(x, y, make([]float64, x.Cols), 0)
+					if len(f.Warnings) > 0 {
+						t.Errorf("λ %g of %v: %v", lambda, lambdas, f.Warnings)
+					}
+					// The gap computed from the data also has a rounding error, because it consists of sums of n terms.
+					if !(gap <= tol*total+float64(c.n)*epsilon*4*total) {
+						t.Errorf("λ %g of %v: the duality gap is %.2g of ‖y‖²", lambda, lambdas, gap/total)
+					}
+					if f.Iters > c.n+x.Cols {
+						t.Errorf("λ %g of %v: %d steps", lambda, lambdas, f.Iters)
+					}
+				}
 			}
 		}
+	}
+}
+
+// TestFitsLeaveSamples checks that no fit without an intercept, whose blocks of rows are not copies,
+// changes the samples.
+func TestFitsLeaveSamples(t *testing.T) {
+	x, y := indicators(300, 3, 20, true, 43)
+	given := [][]float64{slices.Clone(x.Data), slices.Clone(y.Data)}
+	s, err := New(t.Context(), numeric.DensePoints(x), y, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := run.NewTask(t.Context(), backendtest.Device(t, "cpu"), nil)
+	if _, err := s.Lasso(task, Lasso{Lambdas: []float64{1}, Method: CoordinateDescent, Tol: 1e-6, MaxIter: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.residual(task, backend.NewHost[float64](x.Cols, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(x.Data, given[0]) || !slices.Equal(y.Data, given[1]) {
+		t.Error("a fit has changed the samples")
 	}
 }
 

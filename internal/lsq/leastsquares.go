@@ -163,7 +163,7 @@ func (c *Samples) residual(t *run.Task, coef backend.Host[float64]) (squares []f
 	defer g.Free()
 	squares = make([]float64, c.t)
 	part := make([]float64, c.t)
-	err = c.each(t.Ctx, t.B, func(x, y backend.Matrix[float64], _ int) error {
+	err = c.each(t.Ctx, t.B, true, func(x, y backend.Matrix[float64], _ int) error {
 		t.B.Gemm(backend.NoTrans, backend.NoTrans, -1, x, w, 1, y)
 		t.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, g)
 		if err := t.B.ColDot(part, y, y); err != nil {

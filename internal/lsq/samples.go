@@ -140,19 +140,29 @@ func (c *Samples) columns() (x, y backend.Host[float64]) {
 // blockRows returns the number of rows that each passes at a time, which take about 2 MiB.
 func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<18/(c.d+c.t))) }
 
-// each calls f with successive blocks of rows of X and Y on the device, which f may overwrite. They
-// are valid until f returns.
-func (c *Samples) each(ctx context.Context, b backend.Backend[float64], f func(x, y backend.Matrix[float64], from int) error) error {
+// each calls f with successive blocks of rows of X and Y on the device, which f may overwrite if
+// fresh is true. They are valid until f returns. Without an intercept and weights, blocks that are
+// not overwritten need no copy.
+func (c *Samples) each(ctx context.Context, b backend.Backend[float64], fresh bool, f func(x, y backend.Matrix[float64], from int) error) error {
 	rows := c.blockRows()
-	hx, hy := backend.NewHost[float64](rows, c.d), backend.NewHost[float64](rows, c.t)
+	given := !fresh && !c.intercept && c.weights == nil
+	var hx, hy backend.Host[float64]
+	if !given {
+		hx, hy = backend.NewHost[float64](rows, c.d), backend.NewHost[float64](rows, c.t)
+	}
 	for i := 0; i < c.n; i += rows {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		r := min(rows, c.n-i)
-		bx, by := hx.View(0, 0, r, c.d), hy.View(0, 0, r, c.t)
-		c.fillX(bx, i)
-		c.fillY(by, i)
+		var bx, by backend.Host[float64]
+		if given {
+			bx, by = c.x.View(i, 0, r, c.d), c.y.View(i, 0, r, c.t)
+		} else {
+			bx, by = hx.View(0, 0, r, c.d), hy.View(0, 0, r, c.t)
+			c.fillX(bx, i)
+			c.fillY(by, i)
+		}
 		if err := run.Placed(b, bx, by, func(x, y backend.Matrix[float64]) error { return f(x, y, i) }); err != nil {
 			return err
 		}
@@ -190,7 +200,7 @@ func (c *Samples) moments(t *run.Task) (*moments, error) {
 	defer v.Free()
 	m := &moments{g: backend.NewHost[float64](c.d, c.d), c: backend.NewHost[float64](c.t, c.d), s: make([]float64, c.t)}
 	part := make([]float64, c.t)
-	err = c.each(t.Ctx, t.B, func(x, y backend.Matrix[float64], _ int) error {
+	err = c.each(t.Ctx, t.B, false, func(x, y backend.Matrix[float64], _ int) error {
 		t.B.Syrk(backend.Lower, backend.Transpose, 1, x, 1, g)
 		t.B.Gemm(backend.Transpose, backend.NoTrans, 1, y, x, 1, v)
 		if err := t.B.ColDot(part, y, y); err != nil {
