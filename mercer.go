@@ -54,7 +54,7 @@ func (o Options) only(call string, used ...string) error {
 		name  string
 		given bool
 	}{
-		{"Objects", o.Objects != nil}, {"Weights", o.Weights != nil}, {"Classes", o.Classes != nil}, {"Keys", o.Keys != nil}, {"Memory", o.Memory != 0}, {"Progress", o.Progress != nil},
+		{"Objects", o.Objects != nil}, {"Centers", o.Centers != nil}, {"Weights", o.Weights != nil}, {"Classes", o.Classes != nil}, {"Keys", o.Keys != nil}, {"Memory", o.Memory != 0}, {"Progress", o.Progress != nil},
 		{"Checkpoint", o.Checkpoint != solvers.Checkpoint{}},
 	} {
 		if option.given && !slices.Contains(used, option.name) {
@@ -153,6 +153,8 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 		return nil, errors.New("mercer: fit: rules.Targets names no column")
 	case r.Weight != "" && o.Weights != nil:
 		return nil, errors.New("mercer: fit: Options.Weights is not used where rules.Weight names the column of the weights: leave one out")
+	case o.Centers != nil:
+		return nil, errors.New("mercer: fit: Options.Centers is not used here, because the rules of the table encode its rows: call Fit with encoded rows")
 	case o.Classes != nil:
 		return nil, errors.New("mercer: fit: Options.Classes is not used here: the table names the classes")
 	}
@@ -199,15 +201,15 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 // learners.Description to samples that need not fit into memory: data is read in passes, a block of
 // rows at a time. data is an implementation of solvers.Rows by the program, or a learners.Rows that
 // reads the file of a table; the rules of the table then become part of the model, as with
-// FitTable. data includes the weights and keys of the samples. The options Device, Classes, Memory,
-// Progress and Checkpoint of o are used.
+// FitTable. data includes the weights and keys of the samples. The options Device, Centers, Classes,
+// Memory, Progress and Checkpoint of o are used.
 func FitRows[M learners.Model](ctx context.Context, l interface {
 	FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o learners.Options) (M, error)
 }, data solvers.Rows, o Options) (*Model[M], error) {
 	if l == nil || data == nil {
 		return nil, errors.New("mercer: fit rows: the learner or the samples are missing")
 	}
-	if err := o.only("fit rows", "Classes", "Memory", "Progress", "Checkpoint"); err != nil {
+	if err := o.only("fit rows", "Centers", "Classes", "Memory", "Progress", "Checkpoint"); err != nil {
 		return nil, err
 	}
 	dev, err := o.device()

@@ -882,6 +882,7 @@ func TestOptionsAreUsedOrRefused(t *testing.T) {
 	x, y := mat.NewDense(2, 1, []float64{0, 1}), mat.NewDense(2, 1, []float64{1, 2})
 	given := map[string]learners.Options{
 		"Weights":    {Weights: []float64{1, 2}},
+		"Centers":    {Centers: x},
 		"Classes":    {Classes: []string{"a", "b"}},
 		"Memory":     {Memory: 1 << 30},
 		"Progress":   {Progress: func(solvers.Progress) {}},

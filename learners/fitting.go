@@ -38,9 +38,7 @@ type fitting struct {
 func newFitting(ctx context.Context, dev backend.Device, learner string, parameters []Parameter, x, y mat.Matrix, o Options) *fitting {
 	f := &fitting{ctx: ctx, dev: dev, o: o, learner: learner}
 	f.fail(complete(parameters))
-	if o.Checkpoint.Dir != "" {
-		f.fail(errNoCheckpoint)
-	}
+	f.fail(o.refuseUnused())
 	if x != nil && y == nil && !catalogue[learner].Does(Novelty) {
 		f.fail(errors.New("y is missing"))
 	}

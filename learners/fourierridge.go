@@ -88,8 +88,8 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 // mercer fit --stream call it.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *FourierRidgeModel, err error) {
 	defer named(fourierRidgeName, l.parameters(), &m, &err)
-	if o.Checkpoint.Dir != "" {
-		return nil, errNoCheckpoint
+	if err := o.refuseUnused(); err != nil {
+		return nil, err
 	}
 	k, err := kernelForRows(ctx, l.Kernel, data, nil, l.Seed)
 	if err != nil {
@@ -179,8 +179,8 @@ func (m *FourierRidgeModel) Sample(ctx context.Context, dev backend.Device, x ma
 }
 
 // State implements Model. Its arrays are "frequencies", D×d, "cosines" and "sines", D×t, and
-// "intercept", 1×t, and with Std those of the posterior: "posterior", M×M, "scale", 1×t,
-// "likelihood", 1×3, and with an intercept "shift", 1×M.
+// "intercept", 1×t, and with Std those of the posterior: "posterior", M×M, "scale" and
+// "quadratic", 1×t, "likelihood", 1×4, and with an intercept "shift", 1×M.
 func (m *FourierRidgeModel) State() State { return stateOf(m) }
 
 func (m *FourierRidgeModel) fields() []field {

@@ -120,6 +120,9 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		}
 	}
 	k := l.Kernel
+	if err == nil && o.Centers != nil {
+		err = errNoCenters
+	}
 	if err == nil {
 		points, err = numeric.SamplePoints(k, points)
 	}

@@ -42,6 +42,19 @@ func checkFinite(name string, h backend.Host[float64]) error {
 	return numeric.DensePoints(h).CheckFinite(name)
 }
 
+// refuseUnused returns an error for an option of learners with checkpoints or centers.
+func (o Options) refuseUnused() error {
+	switch {
+	case o.Checkpoint.Dir != "":
+		return errNoCheckpoint
+	case o.Centers != nil:
+		return errNoCenters
+	}
+	return nil
+}
+
+var errNoCenters = errors.New("centers: the learner has none: leave the centers out, or use nystrom-ridge")
+
 // errNoCheckpoint is the error of learners that write no checkpoints.
 var errNoCheckpoint = errors.New("checkpoint: the learner writes none: leave the checkpoint out")
 

@@ -16,6 +16,7 @@ import (
 type Options struct {
 	Weights  []float64              // of the samples; nil means all 1. A sample of weight 0 is omitted
 	Keys     []uint64               // keys of the samples, for learners that draw samples at random: see solvers.Block and dataset.Encoder.Keys; nil means keys computed from the numbers in x
+	Centers  mat.Matrix             // the M×d centers of nystrom-ridge, in the form of dense x; nil means centers chosen among the samples. Other learners refuse it
 	Classes  []string               // names of the classes 0, 1, … of y; nil means that the values of y are the names
 	Memory   int64                  // bytes that may be taken on the device; 0 means all its free memory
 	Progress func(solvers.Progress) // is called with the progress of the fit, unless nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/verified"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -74,7 +75,8 @@ type NystromRidgeModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately. If x is a backend.CSR,
 // the samples and the centers are stored as sparse matrices. Without Options.Keys, a dense matrix
-// with the same elements gives other centers, unless all samples are centers.
+// with the same elements gives other centers, unless all samples are centers. Options.Centers replaces
+// the choice of centers by given points, which need not be samples.
 func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *NystromRidgeModel, err error) {
 	if s, err := sparseOf("x", x); err != nil || s != nil {
 		defer named(nystromRidgeName, l.parameters(), &m, &err)
@@ -108,12 +110,25 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	if l.Bound && sparse != nil {
 		return nil, errors.New("bound: no bound is known for sparse samples: give dense ones")
 	}
+	var centers backend.Host[float64]
+	if o.Centers != nil {
+		switch {
+		case sparse != nil:
+			return nil, errors.New("centers: given centers need dense samples")
+		case l.Centers != 0 || l.Choice != "" && l.Choice != solvers.UniformCenters:
+			return nil, errors.New("centers: the centers are given: leave their number and choice out")
+		}
+		var err error
+		if centers, err = gonum.Host("centers", o.Centers); err != nil {
+			return nil, err
+		}
+	}
 	k, err := kernelForRows(ctx, l.Kernel, data, sparse, l.Seed)
 	if err != nil {
 		return nil, err
 	}
 	p := solvers.NystromProblem{
-		Kernel: k, Data: data, Sparse: sparse, Lambda: l.Lambda, Intercept: !l.NoIntercept,
+		Kernel: k, Data: data, Sparse: sparse, Lambda: l.Lambda, Intercept: !l.NoIntercept, Centers: centers,
 		Choice: solvers.CenterChoice{Rule: l.Choice, Count: l.Centers, Seed: l.Seed},
 	}
 	res, err := solvers.SolveNystrom(ctx, dev, p, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint, Posterior: l.Std, UnitScale: l.UnitScale})
@@ -149,7 +164,7 @@ func (m *NystromRidgeModel) Beta() *mat.Dense {
 }
 
 // State implements Model. Its arrays are "centers", M×d, "beta", M×t, and "intercept", 1×t, and with
-// Std those of the posterior: "posterior", (M+1)×M, "scale", 1×t, "likelihood", 1×3, and with an
+// Std those of the posterior: "posterior", (M+1)×M, "scale" and "quadratic", 1×t, "likelihood", 1×4, and with an
 // intercept "shift", 1×M.
 func (m *NystromRidgeModel) State() State { return stateOf(m) }
 

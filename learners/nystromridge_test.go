@@ -5,9 +5,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
@@ -134,6 +136,83 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 		t.Logf("condition %.2g, tolerance %.2g", condition, tol)
 		t.Logf("differences up to %.2g", worst)
 	})
+}
+
+// TestGivenCenters compares a fit with given centers, which are no samples, with the normal equations,
+// and checks that they are the centers that the same fit chose itself, and that other learners refuse
+// them.
+func TestGivenCenters(t *testing.T) {
+	x, y := wave(3, 50, 2)
+	c, _ := wave(4, 8, 2)
+	k := kernels.Matern{Nu: 0.5, Sigma: 1}
+	phi, _ := features(k, x, c)
+	s, _ := features(k, c, c)
+	var h, z, want mat.Dense
+	h.Mul(phi.T(), phi)
+	s.Scale(0.3, s)
+	h.Add(&h, s)
+	z.Mul(phi.T(), y)
+	if err := want.Solve(&h, &z); err != nil {
+		t.Fatal(err)
+	}
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		o := learners.Options{Centers: c}
+		for _, method := range []solvers.Method{solvers.Normal, solvers.Falkon} {
+			m, err := learners.NystromRidge{Kernel: k, Lambda: 0.3, NoIntercept: true, Solver: method, Tol: 1e-12}.Fit(t.Context(), dev, x, y, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !mat.Equal(m.Centers(), c) {
+				t.Errorf("%s: other centers", method)
+			}
+			// Both are backward stable; gonum's relative error is at most 8·2⁻⁵² times the condition, and the
+			// residual 1e-12 relative to z changes β by as much times the condition.
+			bound := (8*8*0x1p-52 + 1e-12) * mat.Cond(&h, 2) * mat.Norm(&want, 2)
+			for i := range 8 {
+				near(t, string(method), m.Beta().At(i, 0), want.At(i, 0), bound)
+			}
+		}
+		l := learners.NystromRidge{Kernel: k, Lambda: 1, Centers: 10}
+		chosen, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Centers = 0
+		given, err := l.Fit(t.Context(), dev, x, y, learners.Options{Centers: chosen.Centers()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !mat.Equal(chosen.Beta(), given.Beta()) {
+			t.Error("the same centers give another model")
+		}
+		l.Centers = 3
+		if _, err := l.Fit(t.Context(), dev, x, y, o); err == nil {
+			t.Error("a number of centers and given centers: no error")
+		}
+		l.Centers = 0
+		if _, err := l.Fit(t.Context(), dev, x, y, learners.Options{Centers: mat.NewDense(2, 3, nil)}); err == nil {
+			t.Error("centers of three features: no error")
+		}
+	})
+	dev := backendtest.Device(t, "cpu")
+	labels := mat.NewDense(50, 1, nil)
+	for i := range 50 {
+		labels.Set(i, 0, float64(i%2))
+	}
+	for _, d := range learners.Catalogue() {
+		fit, err := d.Make("", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets := y
+		if d.Does(learners.Classification) && !d.Does(learners.Regression) {
+			targets = labels
+		}
+		_, err = fit(t.Context(), dev, x, targets, learners.Options{Centers: c})
+		if refused := err != nil && strings.Contains(err.Error(), "centers: the learner has none"); refused != (d.Name != "nystrom-ridge") {
+			t.Errorf("%s: %v", d.Name, err)
+		}
+	}
 }
 
 // file is a solvers.Rows that returns a few samples at a time.

@@ -76,8 +76,8 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	if err == nil {
 		hy, err = targets(points.Rows, y)
 	}
-	if err == nil && o.Checkpoint.Dir != "" {
-		err = errNoCheckpoint
+	if err == nil {
+		err = o.refuseUnused()
 	}
 	if err == nil && l.Bound && len(l.Lambdas) > 0 {
 		err = errors.New("bound: no bound is known for a lambda for each target: give one for all targets")

@@ -77,12 +77,15 @@ func TestFourierMemoryAndBits(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := FourierProblem{Kernel: kernels.Laplacian{Sigma: 4}, Data: cut{all, []int{100 * threads}}, Count: 200, Lambda: 1}
-		res, err := SolveFourier(t.Context(), dev, p, StreamParams{})
+		res, err := SolveFourier(t.Context(), dev, p, StreamParams{Posterior: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if want == nil {
 			want = res
+		}
+		if q := res.Posterior; !slices.Equal(q.Factors.Data, want.Posterior.Factors.Data) || !slices.Equal(q.Scale, want.Posterior.Scale) || q.Log != want.Posterior.Log {
+			t.Errorf("another posterior with %d threads", threads)
 		}
 		if !slices.Equal(res.Beta.Data, want.Beta.Data) || !slices.Equal(res.Frequencies.Data, want.Frequencies.Data) {
 			t.Errorf("other bits with %d threads", threads)
@@ -93,7 +96,7 @@ func TestFourierMemoryAndBits(t *testing.T) {
 		if now, _ := dev.InUse(); now != 0 {
 			t.Errorf("%d bytes are left", now)
 		}
-		_, err = SolveFourier(t.Context(), dev, p, StreamParams{Memory: res.Plan.Bytes - 1})
+		_, err = SolveFourier(t.Context(), dev, p, StreamParams{Memory: res.Plan.Bytes - 1, Posterior: true})
 		var budget *BudgetError
 		if !errors.As(err, &budget) {
 			t.Errorf("one byte less gives %v", err)

@@ -30,6 +30,7 @@ type fitFlags struct {
 	model        string
 	testFraction float64
 	calibrate    float64
+	centersFrom  string
 	traced       bool
 	epochs       *epochTrace // for --trace
 	checkpoint   solvers.Checkpoint
@@ -57,6 +58,7 @@ rows. mercer help tables describes the formats of TABLE, and which targets are c
 	f.objects.add(c)
 	c.Flags().StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors)")
 	c.Flags().StringVar(&f.checkpoint.Dir, "checkpoint", "", "`FOLDER` for the state of an iterative solver, from which the same fit can resume")
+	c.Flags().StringVar(&f.centersFrom, "centers-from", "", "`FILE` of a table whose rows are the centers, instead of rows of TABLE")
 	c.Flags().DurationVar(&f.checkpoint.Every, "checkpoint-every", checkpointEvery, "`TIME` between two checkpoints")
 	c.Flags().Float64Var(&f.testFraction, "test-fraction", 0, "fraction of the rows to hold out and to score the model on, 0 to 1")
 	c.Flags().Float64Var(&f.calibrate, "calibrate", 0, "fraction of the other rows to hold out for prediction intervals (mercer predict --interval), 0 to 1")
@@ -105,6 +107,8 @@ func (f *fitFlags) refusals() []refusal {
 		{f.stream, "calibrate", "no rows are held out of a table that is read in passes", ""},
 		{f.stream, "test-fraction", "no rows are held out of a table that is read in passes; keep them in another file for mercer evaluate", ""},
 		{f.stream, "text tree", "a column of texts or trees is not read in passes; leave --stream out", ""},
+		{d.Name != "nystrom-ridge", "centers-from", d.Name + " has no centers; nystrom-ridge has some", ""},
+		{f.objects.flag() != "", "centers-from", "texts and trees have only kernel values with the rows of the table", ""},
 		{!d.Checkpoints(), "checkpoint checkpoint-every", d.Name + " has none; these write them: " + list(checkpointLearners()), ""},
 		{!d.ReadsRows(), "stream", d.Name + " needs the whole table in memory; these read it in passes: " + list(streamLearners()), ""},
 		{!d.Traces(), "trace", fmt.Sprint(hasEpochs(d)), ""},
@@ -318,6 +322,9 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if options.Keys, err = f.keys(enc, train); err != nil {
 		return err
 	}
+	if options.Centers, err = a.centers(ctx, &f, enc, memory); err != nil {
+		return err
+	}
 	if f.traced {
 		options.Trace = f.epochs.add
 	}
@@ -361,6 +368,18 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	return a.conclude(ctx, &f, r, b, start)
 }
 
+// centers returns the features of the rows of --centers-from, or nil without this flag.
+func (a *app) centers(ctx context.Context, f *fitFlags, enc *dataset.Encoder, memory *budget) (mat.Matrix, error) {
+	if f.centersFrom == "" {
+		return nil, nil
+	}
+	t, err := a.table(f.centersFrom, memory)
+	if err != nil {
+		return nil, err
+	}
+	return a.features(ctx, modelfile.Bundle{Encoder: withoutTargets(enc)}, t)
+}
+
 // fitStream fits a learner to a table that is read in passes.
 func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, file string, start time.Time) error {
 	s, err := a.stream(file)
@@ -393,6 +412,9 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	p := a.newProgress()
 	options := f.options(enc, p)
 	options.Checkpoint = f.checkpoint
+	if options.Centers, err = a.centers(ctx, f, enc, a.newBudget(dev)); err != nil {
+		return err
+	}
 	m, err := learn(ctx, dev, rows, options)
 	p.close()
 	if err != nil {
