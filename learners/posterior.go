@@ -41,7 +41,7 @@ func NormalIntervals(ctx context.Context, dev backend.Device, m Uncertain, x mat
 	if err != nil {
 		return nil, nil, err
 	}
-	q := math.Sqrt2 * math.Erfinv(level)
+	q := math.Round(math.Sqrt2*math.Erfinv(level)*0x1p40) / 0x1p40 // processors that fuse products differ in the last bits of Erfinv
 	lower, upper = mat.DenseCopyOf(f), f
 	lower.Apply(func(i, j int, f float64) float64 { return f - q*math.Sqrt(v.At(i, j)) }, lower)
 	upper.Apply(func(i, j int, f float64) float64 { return f + q*math.Sqrt(v.At(i, j)) }, upper)
@@ -154,7 +154,7 @@ func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, m
 // must precede them. Its factors have more rows than columns by above.
 func (p *process) processFields(size, outputs size, above int, lambda *float64) []field {
 	q := &p.posterior
-	numbers := []float64{q.Weight, q.Log, q.Bound}
+	numbers := []float64{q.Weight, q.Log, q.Bound, q.Rest}
 	kept := func(f field) field {
 		return field{
 			save: func(s State) {
@@ -174,9 +174,11 @@ func (p *process) processFields(size, outputs size, above int, lambda *float64) 
 		optional("posterior", matrixField("posterior", &q.Factors, func() int { return size() + above }, size)),
 		optionalRow("shift", &q.Shift, size, anyNumber),
 		kept(rowField("scale", &q.Scale, outputs, positive)),
-		kept(rowField("likelihood", &numbers, exactly(3), anyNumber)),
+		kept(boolField("unit_scale", &q.Unit)),
+		kept(rowField("quadratic", &q.Quadratic, outputs, nonNegative)),
+		kept(rowField("likelihood", &numbers, exactly(4), anyNumber)),
 		kept(derived(func() error {
-			q.Lambda, q.Weight, q.Log, q.Bound = *lambda, numbers[0], numbers[1], numbers[2]
+			q.Lambda, q.Weight, q.Log, q.Bound, q.Rest = *lambda, numbers[0], numbers[1], numbers[2], numbers[3]
 			if !(q.Lambda > 0 && q.Weight > 0) {
 				return fmt.Errorf("a posterior needs lambda and a sum of weights > 0, got %v and %v", q.Lambda, q.Weight)
 			}

@@ -29,7 +29,12 @@ type Posterior struct {
 	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw with Φ not centered, M numbers; nil without an intercept
 	Weight  float64   // Σw
 	Scale   []float64 // s² of each output
+	Unit    bool      // whether s² is 1 instead of the maximum of the likelihood
 	Lambda  float64   // λ
+	// Quadratic is the quadratic form Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output, whose quotient
+	// by s² is in the likelihood. Rest, for Centers, is Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
+	Quadratic []float64
+	Rest      float64
 	// Log is the log marginal likelihood log p(Y), summed over the outputs. With an intercept b is
 	// integrated out, so that it is the restricted likelihood. A weight counts repetitions of a sample.
 	Log float64
@@ -59,17 +64,21 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 	if err != nil {
 		return nil, err
 	}
+	for _, j := range w.Constant() {
+		if w.Intercept { // b explains all of it
+			quadratic[j] = 0
+		}
+	}
 	rows, _ := factors.Dims()
-	p := &Posterior{Factors: backend.NewHost[float64](rows, w.m), Weight: w.feed.total, Scale: make([]float64, w.t), Lambda: w.Lambda}
+	p := &Posterior{
+		Factors: backend.NewHost[float64](rows, w.m), Weight: w.feed.total, Lambda: w.Lambda, Unit: unit,
+		Quadratic: quadratic, Rest: max(0, w.self-w.explained),
+	}
 	if err := w.b.Download(p.Factors, factors); err != nil {
 		return nil, err
 	}
 	for i := 0; root == nil && i < w.m; i++ { // H itself
 		clear(p.Factors.Row(i)[i+1:])
-	}
-	count, determinant := w.feed.total, 0.0
-	for i := range w.m {
-		determinant += 2 * elementary.Log(p.Factors.Row(rows - w.m + i)[i])
 	}
 	if w.Intercept {
 		g, err := w.mem.New(w.m, 1)
@@ -89,29 +98,34 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 			return nil, err
 		}
 		p.Shift = shift.Data
+	}
+	return p, p.evaluate()
+}
+
+// evaluate sets Scale, Log and Bound from the other fields.
+func (p *Posterior) evaluate() error {
+	m := p.Factors.Cols
+	count, determinant := p.Weight, 0.0
+	for i := range m {
+		determinant += 2 * elementary.Log(p.Factors.Row(p.Factors.Rows - m + i)[i])
+	}
+	if p.Shift != nil {
 		count--
-		determinant += elementary.Log(w.feed.total)
+		determinant += elementary.Log(p.Weight)
 	}
-	determinant += (count - float64(w.m)) * elementary.Log(w.Lambda)
-	constant := map[int]bool{}
-	for _, j := range w.Constant() {
-		constant[j] = w.Intercept // b explains all of it
-	}
-	for j, q := range quadratic {
-		if constant[j] {
-			q = 0
-		}
-		p.Scale[j] = 1
-		if !unit && q > 0 && count > 0 {
+	determinant += (count - float64(m)) * elementary.Log(p.Lambda)
+	p.Scale, p.Log = numeric.Repeated(1.0, len(p.Quadratic)), 0
+	for j, q := range p.Quadratic {
+		if !p.Unit && q > 0 && count > 0 {
 			p.Scale[j] = q / count
 		}
 		p.Log -= (q/p.Scale[j] + count*elementary.Log(2*math.Pi*p.Scale[j]) + determinant) / 2
 	}
-	p.Bound = p.Log - float64(w.t)*max(0, w.self-w.explained)/(2*w.Lambda)
+	p.Bound = p.Log - float64(len(p.Quadratic))*p.Rest/(2*p.Lambda)
 	if math.IsNaN(p.Log) || math.IsInf(p.Log, 0) {
-		return nil, kernels.Overflow(errors.New("the likelihood is not finite: scale the features and targets down"))
+		return kernels.Overflow(errors.New("the likelihood is not finite: scale the features and targets down"))
 	}
-	return p, nil
+	return nil
 }
 
 // quadratic returns Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output, which is the quadratic form of
@@ -125,8 +139,8 @@ func (w *Equations) quadratic(s *Solution) ([]float64, error) {
 			bias.Data[j] -= w.feed.offset[j]
 		}
 	}
-	var placed [4]backend.Matrix[float64]
-	for i, h := range []backend.Host[float64]{s.Beta, bias, numeric.Column(numeric.Repeated(1.0, rows)), backend.NewHost[float64](w.m, w.t)} {
+	var placed [3]backend.Matrix[float64]
+	for i, h := range []backend.Host[float64]{s.Beta, bias, numeric.Column(numeric.Repeated(1.0, rows))} {
 		m, err := w.mem.Place(h)
 		if err != nil {
 			return nil, err
@@ -134,13 +148,18 @@ func (w *Equations) quadratic(s *Solution) ([]float64, error) {
 		defer w.mem.Free(m)
 		placed[i] = m
 	}
-	beta, b, ones, penalty := placed[0], placed[1], placed[2], placed[3]
+	beta, b, ones := placed[0], placed[1], placed[2]
+	penalty, err := w.mem.New(w.m, w.t)
+	if err != nil {
+		return nil, err
+	}
+	defer w.mem.Free(penalty)
 	w.basis.Penalize(penalty, beta, 1)
 	sums, dots := make([]float64, w.t), make([]float64, w.t)
 	if err := w.b.ColDot(sums, beta, penalty); err != nil {
 		return nil, err
 	}
-	err := w.each(func(p piece) error {
+	err = w.each(func(p piece) error {
 		r, _ := p.y.Dims()
 		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1, p.phi, beta, 1, p.y)
 		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1, ones.View(0, 0, r, 1), b, 1, p.y)
