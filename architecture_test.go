@@ -85,8 +85,8 @@ var layers = []layer{
 	// run is the frame of a long call, which solvers and learners share.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned", "internal/elementary"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/flop", "internal/krylov", "internal/lowrank", "internal/markov", "internal/message", "internal/nufft", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/stream", "internal/elementary"}},
-	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
-	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/pages", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
+	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files, go-json-experiment/json reads JSON.
+	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/pages", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli", "github.com/go-json-experiment/json"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/validate", ours: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/pool", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/tuning", ours: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/attempt", "internal/count", "internal/evidence", "internal/message", "internal/numeric", "internal/pool", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},

@@ -23,6 +23,7 @@ import (
 //	NPY, NPZ arrays of numpy, formats 1.0 to 3.0; NPZ also a sparse matrix of scipy.sparse.save_npz: CSR, CSC or COO
 //	Matrix Market (.mtx) a sparse matrix in coordinate format: real, integer or pattern, general or symmetric
 //	IDX      the format of MNIST: images, and labels in a second file
+//	JSON     objects, one after the other (JSON lines) or in an array; the keys are the names of the columns
 //	Parquet  flat columns of numbers, booleans (0 and 1) and texts; dates, times and UUIDs are read as the texts of a CSV file; a column of another type is an error if it is used, but may be dropped by Rules.Drop
 //
 // Where a format does not name its columns, the features are x1, x2, … (LIBSVM with the
@@ -65,8 +66,8 @@ func Read(path string, stdin io.Reader) (*Table, error) {
 	return File{Path: path, Stdin: stdin}.Read()
 }
 
-// Read reads the whole file. The first bytes determine the format. Text files not named .csv or
-// .libsvm (.svm, .svmlight) are distinguished by their first line. A file whose contents contradict
+// Read reads the whole file. The first bytes determine the format. Text files not named .csv,
+// .json (.jsonl, .ndjson) or .libsvm (.svm, .svmlight) are distinguished by their first line. A file whose contents contradict
 // its name is refused.
 //
 // Every failure is an *Error, which names the line, the row or the byte offset if there is one. The memory
@@ -108,6 +109,8 @@ func (f File) Read() (*Table, error) {
 		return readLIBSVM(in)
 	case formParquet:
 		return readParquet(in)
+	case formJSON:
+		return readJSON(in)
 	}
 	return readCSV(in)
 }
@@ -123,12 +126,14 @@ const (
 	formIDX     form = "IDX"
 	formParquet form = "Parquet"
 	formMarket  form = "Matrix Market"
+	formJSON    form = "JSON"
 )
 
 // extensions maps the extension of a file name to the format that it implies.
 var extensions = map[string]form{
 	".csv": formCSV, ".tsv": formCSV, ".libsvm": formLIBSVM, ".svm": formLIBSVM, ".svmlight": formLIBSVM,
 	".npy": formNPY, ".npz": formNPZ, ".idx": formIDX, ".parquet": formParquet, ".pq": formParquet, ".mtx": formMarket,
+	".json": formJSON, ".jsonl": formJSON, ".ndjson": formJSON,
 }
 
 // format returns the format of a file. It returns an error if a field of f that is set does not
@@ -179,10 +184,12 @@ func (f File) detect(in *input) (form, error) {
 		found = formIDX
 	}
 	switch {
-	case found == "" && (named == formCSV || named == formLIBSVM):
+	case found == "" && (named == formCSV || named == formLIBSVM || named == formJSON):
 		return named, nil
 	case found == "" && named != "":
 		return "", in.t.fault("", "has the name of "+article(named)+" file but not the signature")
+	case found == "" && looksJSON(in.r):
+		return formJSON, nil
 	case found == "" && looksLIBSVM(in.r):
 		return formLIBSVM, nil
 	case found == "":

@@ -47,6 +47,8 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 		err = p.beginParquet(in)
 	case formMarket:
 		err = in.t.fault("", notInBlocks)
+	case formJSON:
+		err = in.t.fault("", "is a JSON file, which cannot be read in blocks: read the whole file, or convert it to CSV or Parquet")
 	default:
 		err = s.beginBinary(p, in)
 	}

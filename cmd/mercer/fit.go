@@ -84,6 +84,8 @@ func tablesCommand() *cobra.Command {
   NPZ, MTX   sparse matrices of SciPy and Matrix Market: features x1, x2, …;
              the target is an array y in the NPZ file, or that of --labels
   Parquet
+  JSON       objects whose keys name the columns, one after the other (JSON
+             lines) or in an array
   IDX        the format of MNIST: the target label comes from
              train-labels-idx1-ubyte beside train-images-idx3-ubyte
 

@@ -18,7 +18,7 @@ import (
 )
 
 // predictEndings are the endings of the files that predict writes.
-var predictEndings = []string{".csv", ".csv.gz", ".json", ".npy", ".npz", ".parquet"}
+var predictEndings = []string{".csv", ".csv.gz", ".json", ".jsonl", ".npy", ".npz", ".parquet"}
 
 // predictEnding returns the ending of an output file, or an error that lists them.
 func predictEnding(path string, object bool) (string, error) {
@@ -85,7 +85,9 @@ func (p predictions) encode(ending string) ([]byte, error) {
 			err = w.Close()
 		}
 	case ".json":
-		err = p.writeRecords(&buf)
+		err = p.writeRecords(&buf, "[\n", ",\n", "\n]\n")
+	case ".jsonl":
+		err = p.writeRecords(&buf, "", "\n", "\n")
 	case ".npy":
 		err = p.writeNPY(&buf)
 	case ".npz":
@@ -115,8 +117,9 @@ func (p predictions) writeCSV(to io.Writer) error {
 	return w.Error()
 }
 
-// writeRecords writes an array of objects, one per line, with the columns as names.
-func (p predictions) writeRecords(buf *bytes.Buffer) error {
+// writeRecords writes an object for each row, with the columns as names. before, between and after
+// are the texts around the objects.
+func (p predictions) writeRecords(buf *bytes.Buffer, before, between, after string) error {
 	names, literal := make([][]byte, len(p.columns)), make([]bool, len(p.columns))
 	for j, c := range p.columns {
 		var err error
@@ -125,8 +128,12 @@ func (p predictions) writeRecords(buf *bytes.Buffer) error {
 		}
 		literal[j] = c.literal(p.N)
 	}
+	buf.WriteString(before)
 	for i := range p.N {
-		buf.WriteString(map[bool]string{true: "[\n{", false: ",\n{"}[i == 0])
+		if i > 0 {
+			buf.WriteString(between)
+		}
+		buf.WriteByte('{')
 		for j, c := range p.columns {
 			if j > 0 {
 				buf.WriteByte(',')
@@ -148,7 +155,7 @@ func (p predictions) writeRecords(buf *bytes.Buffer) error {
 		}
 		buf.WriteByte('}')
 	}
-	buf.WriteString("\n]\n")
+	buf.WriteString(after)
 	return nil
 }
 

@@ -1,0 +1,211 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// JSON text is a sequence of objects, as in JSON lines, or one array of objects. An object is a row,
+// and its keys are the names of the columns. The keys of the first object are the columns of the
+// table, in their order. A value is a number, a text, true, false or null; null and an absent key
+// are missing cells. The text is converted to CSV while it is read, so that numbers are decoded, and
+// the memory is limited, in the same way as for a CSV file.
+
+// looksJSON reports whether a text begins with an object, or with an array of objects.
+func looksJSON(r *bufio.Reader) bool {
+	begin, _ := r.Peek(256)
+	begin = bytes.TrimLeft(bytes.TrimPrefix(begin, byteOrderMark), " \t\r\n")
+	for _, mark := range []byte("[{\"") {
+		switch {
+		case len(begin) > 0 && begin[0] == mark:
+			begin = bytes.TrimLeft(begin[1:], " \t\r\n")
+		case mark != '[':
+			return false
+		}
+	}
+	return true
+}
+
+// readJSON reads a JSON text. Errors name rows, because an object may take several lines.
+func readJSON(in *input) (*Table, error) {
+	if mark, _ := in.r.Peek(len(byteOrderMark)); bytes.Equal(mark, byteOrderMark) {
+		in.r.Discard(len(byteOrderMark))
+	}
+	c := &jsonRows{t: in.t, d: jsontext.NewDecoder(in.r)}
+	in.r = bufio.NewReaderSize(c, bufferSize)
+	in.delimiter, in.comment, in.size, in.part = ',', 0, -1, true
+	in.t.reading = Dialect{}.reading()
+	t, err := readCSV(in)
+	if c.err != nil && c.err != io.EOF {
+		return nil, c.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.lines, t.note = nil, ""
+	return t, nil
+}
+
+// jsonRows reads the rows of a JSON text as CSV.
+type jsonRows struct {
+	t      *Table
+	d      *jsontext.Decoder
+	names  []string
+	quoted [][]byte // the names as in the JSON text of the first row
+	cells  [][]byte // of the current row, as in the JSON text; empty for missing cells
+	rows   int
+	array  bool
+	csv    bytes.Buffer // CSV that has not been read yet
+	text   []byte       // the value of a text
+	err    error        // io.EOF after the last row
+}
+
+func (c *jsonRows) Read(p []byte) (int, error) {
+	for c.csv.Len() < len(p) && c.err == nil {
+		c.err = c.next()
+	}
+	if c.csv.Len() > 0 {
+		return c.csv.Read(p)
+	}
+	return 0, c.err
+}
+
+// next converts the next row, and before the first row writes the names.
+func (c *jsonRows) next() error {
+	kind := c.d.PeekKind()
+	if c.rows == 0 && !c.array && kind == '[' {
+		c.array = true
+		_, _ = c.d.ReadToken()
+		kind = c.d.PeekKind()
+	}
+	if c.array && kind == ']' {
+		_, _ = c.d.ReadToken()
+		if kind = c.d.PeekKind(); kind != 0 {
+			return c.fault("", "must be one array of objects, with nothing after it")
+		}
+		c.array = false
+	}
+	if kind != '{' {
+		v, err := c.d.ReadValue()
+		switch {
+		case err == io.EOF && !c.array && c.rows > 0:
+			return io.EOF
+		case err == io.EOF && !c.array:
+			return c.t.fault("", "has no rows: an object whose keys are the names of the columns is needed")
+		case err != nil:
+			return c.syntax(err)
+		}
+		return c.fault("", fmt.Sprintf("must be an object whose keys are the names of the columns, got %.40s", v))
+	}
+	c.rows++
+	_, _ = c.d.ReadToken()
+	for j := range c.cells {
+		c.cells[j] = c.cells[j][:0]
+	}
+	for at := 0; c.d.PeekKind() == '"'; at++ {
+		key, err := c.d.ReadValue()
+		if err != nil {
+			return c.syntax(err)
+		}
+		j := at
+		if j >= len(c.quoted) || !bytes.Equal(c.quoted[j], key) { // the usual order of the keys is that of the first row
+			if j, err = c.column(key); err != nil {
+				return err
+			}
+		}
+		v, err := c.d.ReadValue()
+		switch {
+		case err != nil:
+			return c.syntax(err)
+		case v.Kind() == '{' || v.Kind() == '[':
+			return c.fault(c.names[j], "must be a number, a text, true, false or null")
+		case v.Kind() != 'n':
+			c.cells[j] = append(c.cells[j], v...)
+		}
+	}
+	if _, err := c.d.ReadToken(); err != nil {
+		return c.syntax(err)
+	}
+	if len(c.names) == 0 {
+		return c.fault("", "has no keys")
+	}
+	if c.rows == 1 {
+		c.write(c.quoted)
+	}
+	c.write(c.cells)
+	return nil
+}
+
+// column returns the column with the key that was read, and adds it if the row is the first.
+func (c *jsonRows) column(key []byte) (int, error) {
+	text, err := jsontext.AppendUnquote(nil, key)
+	if err != nil {
+		return 0, c.syntax(err)
+	}
+	name := string(text)
+	j := slices.Index(c.names, name)
+	switch {
+	case strings.TrimSpace(name) == "":
+		return 0, c.fault("", "has a value without a name: give it a key")
+	case j < 0 && c.rows > 1:
+		return 0, c.fault(name, "is not a key of the first row: give each row the same keys, with null for a missing value")
+	case j < 0:
+		j = len(c.names)
+		c.names, c.quoted, c.cells = append(c.names, name), append(c.quoted, bytes.Clone(key)), append(c.cells, nil)
+	}
+	return j, nil
+}
+
+// write writes a line of CSV. Only the cells that need it are quoted, because lines without quotation
+// marks are decoded faster.
+func (c *jsonRows) write(cells [][]byte) {
+	for j, cell := range cells {
+		if j > 0 {
+			c.csv.WriteByte(',')
+		}
+		switch {
+		case len(cell) > 0 && cell[0] == '"':
+			c.text, _ = jsontext.AppendUnquote(c.text[:0], cell) // the decoder has checked it
+			if len(c.text) == 0 || bytes.ContainsAny(c.text, ",\"\r\n") || c.text[0] <= ' ' {
+				c.csv.WriteByte('"')
+				c.csv.Write(bytes.ReplaceAll(c.text, []byte{'"'}, []byte(`""`)))
+				c.csv.WriteByte('"')
+			} else {
+				c.csv.Write(c.text)
+			}
+		case len(cell) == 0 && len(cells) == 1:
+			c.csv.WriteString(`""`) // an empty line would not be a row
+		default:
+			c.csv.Write(cell)
+		}
+	}
+	c.csv.WriteByte('\n')
+}
+
+// fault returns an error about the row that is being read.
+func (c *jsonRows) fault(name, rule string) *Error {
+	e := c.t.fault(name, rule)
+	e.Row = c.rows
+	return e
+}
+
+// syntax returns the error for a text that is not JSON, or that cannot be read.
+func (c *jsonRows) syntax(err error) error {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
+		return c.fault("", "is not valid JSON: the file is cut short")
+	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
+		return c.fault(syntax.JSONPointer.LastToken(), "is a key twice")
+	case syntax != nil:
+		return c.fault("", "is not valid JSON: "+syntax.Err.Error())
+	}
+	return c.t.readFault(0, err)
+}
