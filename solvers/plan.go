@@ -252,7 +252,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 	var unused error
 	fits := false
 	for _, m := range methods {
-		if par.Checkpoint.Dir != "" && !m.saves {
+		if m.asked || par.Checkpoint.Dir != "" && !m.saves {
 			continue
 		}
 		if m.name == Primal && par.NeedsAlpha {
@@ -335,6 +335,8 @@ type method struct {
 	iterates bool
 	// saves says that the method writes checkpoints.
 	saves bool
+	// asked says that Auto leaves the method out.
+	asked bool
 }
 
 // A solution holds the choices of a method's estimate for one Problem.
@@ -348,6 +350,7 @@ var methods = []method{
 	{name: Dual, count: "n²d + n³/3", estimate: dualEstimate},
 	{name: Primal, count: "nd² + d³/3", estimate: primalEstimate},
 	{name: Kalman, estimate: kalmanEstimate},
+	{name: Modes, estimate: modesEstimate, asked: true},
 	{name: Mixed, estimate: mixedEstimate, iterates: true, saves: true},
 	{name: OutOfCore, estimate: outOfCoreEstimate, iterates: true},
 	{name: CG, estimate: cgEstimate, iterates: true, saves: true},

@@ -24,7 +24,7 @@ type Problem struct {
 	Intercept bool                  // an unpenalized b; otherwise b = 0
 
 	// Sparse holds the samples in place of X, which is then empty; nil means that X holds them.
-	// Solve accepts sparse samples, except with Kalman and the preconditioner "taylor", and so do LogEvidence,
+	// Solve accepts sparse samples, except with Kalman, Modes and the preconditioner "taylor", and so do LogEvidence,
 	// Variance, NewUncertainty, NewLeaveOneOut, and NewPath with PathBand and PathCholesky.
 	// PathPrimal refuses them. For sparse samples Primal uses conjugate gradients, and needs Lambda > 0.
 	Sparse *backend.CSR[float64]
@@ -110,7 +110,7 @@ type Result struct {
 	// Intercept is b, one entry for each output; zeros without intercept.
 	Intercept []float64
 	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, as computed in float64; 0 for samples of weight 0. It is
-	// empty after Primal and for a linear kernel, whose residuals take O(nd) operations.
+	// empty after Primal, after Modes if its residuals are not those of the exact K, and for a linear kernel, whose residuals take O(nd) operations.
 	Residuals backend.Host[float64]
 	// Residual is the largest over the outputs of the relative residual in the 2-norm of the
 	// system that was solved, over the samples of weight > 0:

@@ -1,0 +1,567 @@
+package solvers
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/flop"
+	"github.com/mercer-go/mercer/internal/krylov"
+	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/nufft"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// Modes is iterative refinement with a kernel of equispaced Fourier modes (Greengard, Rachh and Barnett
+// 2022), for one to three features and sums of Gaussian and Matérn kernels with one length scale. With the
+// samples in a box of sides L_a and periods T_a > L_a, the kernel is
+//
+//	k(x, z) ≈ Σ_j S(2πj/T)/∏T_a exp(2πi Σ_a j_a(x_a−z_a)/T_a),   |j_a| ≤ m_a,
+//
+// where S is the spectral density: K ≈ ΦΦᴴ. An inner solve for the residual r takes as many modes as make
+// ‖K − ΦΦᴴ‖ a small part of λ/max w, and solves (I + ΦᴴS⁻¹Φ)β = ΦᴴS⁻¹r, where S = λW⁻¹, by conjugate
+// gradients. ΦᴴS⁻¹Φ is a Toeplitz matrix between diagonal matrices, so that a product takes two Fourier
+// transforms. The correction is S⁻¹(r − Φβ). The residual is that of the exact K where a product with K
+// takes less time than one with enough modes for the tolerance. Otherwise it is that of these modes, and
+// is compared at the end with the exact residual of 1,000 rows.
+const Modes Method = "modes"
+
+// modesChoice is the plan of Modes.
+type modesChoice struct {
+	density
+	middle, period [3]float64 // of the features, on the last axes
+	inner, outer   nufft.Axes // largest indices of modes
+	exact          bool       // residuals are those of the exact K, and there are no outer modes
+	tol, outerTol  float64    // of the transforms
+	bound          float64    // of the errors of the kernel with the outer modes
+	largest        float64    // estimate of the largest eigenvalue of K
+	low            float64    // the largest frequency of the modes of the preconditioner
+	order          int        // number of their unknowns
+	its            int        // estimated number of iterations
+}
+
+const (
+	// innerContraction is the part of λ/max w that the error of the inner modes may have. A step of
+	// refinement reduces the residual to about this part.
+	innerContraction = 0.03
+	// checkedRows is the number of rows whose residuals are computed with the exact K.
+	checkedRows = 1000
+	// lowUnknowns limits the order of the preconditioner's factor.
+	lowUnknowns = 3000
+	// modesPerAxis limits the index of a mode.
+	modesPerAxis = 1 << 20
+	// rigorousModes is the number of modes up to which the bound of the error of each kernel value is
+	// used for the norm of the error of K, instead of an estimate for evenly spread samples.
+	rigorousModes = 1 << 15
+)
+
+// modesSeconds[0] is the seconds for a value of a grid in a transform and its inverse, and modesSeconds[1]
+// that for a cell of the spreading kernel around a sample, in both directions, measured on two cores of a
+// Zen 4, 2026-11.
+var modesSeconds = [2]float64{6e-8, 8e-9}
+
+func modesEstimate(z *sizes, par Params) (estimate, error) {
+	s, ok := densityOf(z.kernel, z.d)
+	if z.d > 3 || z.p.Sparse != nil || !ok || len(s.terms) == 0 {
+		return estimate{}, message.Errorf("solvers: modes: needs one to three features and a kernel such as gaussian, matern32 or matern52 with one sigma, or a sum of them, got %s and %v: {use $solver=cg}", features(z.d), z.kernel)
+	}
+	if z.p.Lambda == 0 {
+		return estimate{}, message.Errorf("solvers: modes: lambda must be > 0, got 0: {raise $lambda|use $solver=dual}")
+	}
+	if err := z.p.checkValues(); err != nil {
+		return estimate{}, err
+	}
+	choice, err := z.modes(s, par)
+	if err != nil {
+		return estimate{}, err
+	}
+	wide := z.modesOf(choice, par)
+	best := wide
+	if exact := z.modesOf(choice.exactly(), par); wide.bytesOf(z.n) > z.available || exact.cost < wide.cost {
+		best = exact
+	}
+	return best, nil
+}
+
+// exactly returns the choice with residuals of the exact K.
+func (c modesChoice) exactly() modesChoice {
+	c.exact, c.outer, c.bound = true, nufft.Axes{}, 0
+	return c
+}
+
+// modes chooses the periods and numbers of modes.
+func (z *sizes) modes(s density, par Params) (c modesChoice, err error) {
+	c.density = s
+	var side [3]float64
+	smallest := z.p.Lambda
+	for i := range z.p.X.Rows {
+		if z.p.Weights != nil {
+			smallest = min(smallest, z.p.Lambda/max(z.p.Weights[i], math.SmallestNonzeroFloat64))
+		}
+	}
+	for a := range z.d {
+		low, high := math.Inf(1), math.Inf(-1)
+		for i := range z.p.X.Rows {
+			if z.p.Weights == nil || z.p.Weights[i] > 0 {
+				v := z.p.X.Row(i)[a]
+				low, high = min(low, v), max(high, v)
+			}
+		}
+		side[3-z.d+a], c.middle[3-z.d+a] = high-low, low/2+high/2
+	}
+	n, top := float64(z.n), s.kernel(0)
+	even := min(0.02*innerContraction*smallest/n, par.tol()*smallest/math.Sqrt(n)/8)
+	reach := solveDecreasing(func(r float64) bool { return s.kernel(r) <= even }, s.terms[0].sigma)
+	for a := 3 - z.d; a < 3; a++ {
+		c.period[a] = side[a] + reach
+	}
+	modes := func(omega float64) (m nufft.Axes, ok bool) {
+		for a := 3 - z.d; a < 3; a++ {
+			v := math.Ceil(omega * c.period[a] / (2 * math.Pi))
+			if !(v <= modesPerAxis) {
+				return m, false
+			}
+			m[a] = int(v)
+		}
+		return m, true
+	}
+	// spread is the number of samples in a unit of volume if they are spread evenly.
+	spread := func(omega float64) float64 {
+		v := n
+		for a := 3 - z.d; a < 3; a++ {
+			v /= max(side[a], 2*math.Pi/omega)
+		}
+		return v
+	}
+	start := 1 / s.terms[0].sigma
+	rigorous := solveDecreasing(func(w float64) bool { return n*s.tail(w, 1) <= innerContraction*smallest }, start)
+	inner := rigorous
+	if m, ok := modes(rigorous); !ok || float64(m.Half()[0])*float64(m.Half()[1])*float64(m.Half()[2]) > rigorousModes {
+		inner = solveDecreasing(func(w float64) bool {
+			return max(s.tail(w, 1), spread(w)*s.at(w)) <= innerContraction*smallest
+		}, start)
+	}
+	outer := solveDecreasing(func(w float64) bool {
+		one := s.tail(w, 1)
+		return math.Sqrt(one*one+spread(w)*s.tail(w, 2)) <= par.tol()*smallest/4
+	}, start)
+	outer = max(outer, inner)
+	var ok bool
+	if c.inner, ok = modes(inner); !ok {
+		return c, message.Errorf("solvers: modes: more than %d Fourier modes are needed for a feature of range %.3g and %v: {use $solver=cg|raise $lambda}", modesPerAxis, max(side[0], side[1], side[2]), z.kernel)
+	}
+	c.bound = s.tail(outer, 1) + 2*float64(z.d)*s.kernel(reach)
+	if c.outer, ok = modes(outer); !ok {
+		c = c.exactly()
+	}
+	c.largest = min(n*top, spread(start)*s.at(0)) + n*s.constant
+	ratio := c.largest / smallest
+	c.tol = max(0.01/max(ratio, 1), 1e-14)
+	c.outerTol = max(min(c.tol, 0.1*par.tol()*smallest/math.Sqrt(n)/(top+s.constant)), 1e-14)
+	rest := func(w float64) float64 { return spread(w) * s.at(w) / smallest }
+	c.low = min(inner, solveDecreasing(func(w float64) bool { return rest(w) <= 1 }, start))
+	for c.order = lowUnknowns + 1; c.order > lowUnknowns; c.low *= 0.97 {
+		c.order = c.lowOrder(c.low)
+	}
+	c.low /= 0.97
+	c.its = int(10 * math.Sqrt(1+rest(c.low)))
+	return c, nil
+}
+
+// solveDecreasing returns a number near the smallest at which within holds, where within holds for all
+// larger numbers.
+func solveDecreasing(within func(v float64) bool, start float64) float64 {
+	high := start
+	for i := 0; i < 200 && !within(high); i++ {
+		high *= 2
+	}
+	low := high / 2
+	for i := 0; i < 200 && within(low); i++ {
+		low, high = low/2, low
+	}
+	for range 6 {
+		if mid := (low + high) / 2; within(mid) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return high
+}
+
+// toeplitz returns the modes of the Toeplitz matrix's entries and the size of its grid.
+func (c modesChoice) toeplitz() (m, size nufft.Axes) {
+	for a, v := range c.inner {
+		m[a] = 2 * v
+		size[a] = 4*v + 1
+	}
+	return m, nufft.SizeOf(m, size)
+}
+
+// unknowns is the number of real unknowns of an inner solve.
+func (c modesChoice) unknowns() int { return 2 * c.inner.Half().Len() }
+
+// modesOf returns the estimate for a choice.
+func (z *sizes) modesOf(c modesChoice, par Params) estimate {
+	m, size := c.toeplitz()
+	columns := float64(z.columns)
+	per := math.Pow(float64(nufft.Width(c.tol)), float64(z.d))
+	values := func(m nufft.Axes) float64 { return math.Pow(2, float64(z.d)) * 2 * float64(m.Half().Len()) }
+	step := modesSeconds[0] * float64(size.Len()) * columns
+	setup := modesSeconds[0]*values(m) + modesSeconds[1]*float64(z.n)*per
+	pass := columns * (modesSeconds[0]*values(c.inner) + modesSeconds[1]*float64(z.n)*per)
+	product := z.gramMulCost(z.t, false) / z.costs().rate
+	note := fmt.Sprintf("%s modes, residuals by the exact K", axesText(c.inner, z.d))
+	if !c.exact {
+		outer := math.Pow(float64(nufft.Width(c.outerTol)), float64(z.d))
+		product = float64(z.t) * (modesSeconds[0]*values(c.outer) + modesSeconds[1]*float64(z.n)*outer)
+		note = fmt.Sprintf("%s modes, residuals by %s modes with errors of at most %.2g in the kernel, checked on %d rows", axesText(c.inner, z.d), axesText(c.outer, z.d), c.bound, min(checkedRows, z.n))
+	}
+	rounds := math.Ceil(math.Log(par.tol())/math.Log(2*innerContraction)) + 1
+	rate := z.costs().rate
+	flops := 20 * float64(size.Len()) * columns
+	return estimate{
+		how:     c,
+		its:     c.its,
+		step:    step * rate,
+		cost:    rate * (setup + float64(c.its)*step + rounds*(pass+product)),
+		stages:  []stage{{"gram", flops}, {"factor", flop.Potrf(c.order)}, {"solve", flops * float64(c.its)}},
+		note:    note,
+		bytesOf: func(n int) int64 { return z.modesBytes(c, n) },
+	}
+}
+
+// modesBytes is the memory of Modes: the matrices on the device; in Go memory the transforms, the entries of
+// the Toeplitz matrix, the diagonal, columns of unknowns and of samples, and the solution and the residual
+// of the last and the best iterate.
+func (z *sizes) modesBytes(c modesChoice, n int) int64 {
+	m, size := c.toeplitz()
+	unknowns := c.unknowns()
+	host := numeric.Total(
+		nufft.PlanElements(n, c.inner, c.tol), nufft.PlanElements(n, m, c.tol),
+		nufft.Elements(c.inner, size), 2*int64(size.Len()), int64(unknowns)*int64(3+2*z.columns),
+		numeric.Elements(n, 5+2*z.columns+4*z.t),
+	)
+	if !c.exact {
+		host = numeric.Total(host, nufft.PlanElements(n, c.outer, c.outerTol), 3*int64(c.outer.Half().Len()))
+	}
+	return numeric.Total(z.place(n), z.refinedBytes(n), krylov.Bytes[float64](unknowns, z.columns),
+		numeric.Bytes(numeric.Elements(unknowns+c.order, z.columns)), numeric.Bytes(numeric.Elements(c.order, c.order)), numeric.Bytes(host))
+}
+
+// axesText formats the numbers of modes as "251×251".
+func axesText(m nufft.Axes, d int) (text string) {
+	for a := 3 - d; a < 3; a++ {
+		if text != "" {
+			text += "×"
+		}
+		text += fmt.Sprint(2*m[a] + 1)
+	}
+	return text
+}
+
+func (c modesChoice) run(w *work) error {
+	x, err := w.placeX()
+	if err != nil {
+		return w.fail(err)
+	}
+	if err := w.refine(x, fallback{method: Modes, make: func() (inner, error) { return w.newModes(c) }}); err != nil || c.exact {
+		return err
+	}
+	return w.checkRows(c, x)
+}
+
+// checkRows computes the residuals of some rows with the exact K.
+func (w *work) checkRows(c modesChoice, x backend.Matrix[float64]) error {
+	s := w.s
+	n, res := min(checkedRows, s.n), w.res
+	part, fit := backend.NewHost[float64](n, s.d), backend.NewHost[float64](n, s.t)
+	alpha, y := backend.NewHost[float64](s.n, s.t), backend.NewHost[float64](1, s.t)
+	row := func(i int) int { return int(int64(i) * int64(s.n) / int64(n)) }
+	for i := range n {
+		s.fill(part.View(i, 0, 1, s.d), s.X, s.meanX, row(i), false)
+	}
+	for i := range s.n {
+		copy(alpha.Row(i), res.Alpha.Row(s.row(i)))
+	}
+	err := w.Timed("solve", &res.Seconds.Solve, func() error {
+		var list [3]backend.Matrix[float64]
+		for i, h := range []backend.Host[float64]{part, alpha, fit} {
+			var err error
+			if list[i], err = w.Mem.New(h.Rows, h.Cols); err != nil {
+				return err
+			}
+			if err := w.B.Upload(list[i], h); err != nil {
+				return err
+			}
+		}
+		w.B.GramMul(list[2], s.Kernel, list[0], x, list[1])
+		return w.B.Download(fit, list[2])
+	})
+	if err != nil {
+		return w.fail(err)
+	}
+	shift := s.shift()
+	left, worst := make([]float64, s.t), 0.0
+	for i := range n {
+		q := row(i)
+		s.fill(y, s.Y, nil, q, false)
+		for j, v := range y.Row(0) {
+			left[j] = math.Hypot(left[j], v-fit.Row(i)[j]-shift[min(q, len(shift)-1)]*alpha.Row(q)[j]-res.Intercept[j])
+		}
+	}
+	s.fill(alpha, s.Y, s.meanY, 0, false)
+	for j, v := range left {
+		size := numeric.Norm(s.n, func(i int) float64 { return alpha.Row(i)[j] })
+		worst = numeric.Larger(worst, numeric.Ratio(v*math.Sqrt(float64(s.n)/float64(n)), size))
+	}
+	res.Residual, res.Residuals = numeric.Larger(res.Residual, worst), backend.Host[float64]{}
+	res.Notes = append(res.Notes, fmt.Sprintf("modes: the relative residual with the exact kernel on %d rows is %.2g", n, worst))
+	if !(worst <= w.par.tol()) {
+		return &ConvergenceError{Tol: w.par.tol(), Result: res, Reason: fmt.Sprintf("%s Fourier modes do not approximate the kernel well enough", axesText(c.outer, s.d))}
+	}
+	return nil
+}
+
+// modal is the inner solver by Fourier modes.
+type modal struct {
+	*krylov.Solver[float64]
+	w       *work
+	c       modesChoice
+	plan    *nufft.Plan // of the inner modes
+	grid    *nufft.Grid
+	symbol  []float64 // the Fourier series of the Toeplitz matrix on the grid
+	scale   []float64 // the diagonal D, with the factor √2 of conjugate pairs taken out
+	weights []float64 // S⁻¹
+	values  []float64 // on the grid
+	modes   []complex128
+	rhs     backend.Matrix[float64]
+	low     *lowModes
+
+	wide    *nufft.Plan // of the outer modes; nil if residuals are exact
+	density []float64   // S/∏T at the outer modes
+}
+
+// widened is a modal with a product with K by the outer modes.
+type widened struct{ *modal }
+
+// spectrum returns S(2πj/T)/∏T for the modes, and with the constant of the kernel for j = 0.
+func (c modesChoice) spectrum(m nufft.Axes) []float64 {
+	h := m.Half()
+	s := make([]float64, h.Len())
+	volume := 1.0
+	for a := 3 - c.d; a < 3; a++ {
+		volume *= c.period[a]
+	}
+	run.Parallel(len(s), func(first, last int) {
+		for at := first; at < last; at++ {
+			k := [3]int{at/(h[1]*h[2]) - m[0], at/h[2]%h[1] - m[1], at % h[2]}
+			s[at] = c.density.at(c.frequency(k)) / volume
+			if k == [3]int{} {
+				s[at] += c.constant
+			}
+		}
+	})
+	return s
+}
+
+func (w *work) newModes(c modesChoice) (inner, error) {
+	s := w.s
+	m := &modal{w: w, c: c}
+	var entries []complex128
+	double, size := c.toeplitz()
+	err := w.Timed("gram", &w.res.Seconds.Gram, func() error {
+		u := backend.NewHost[float64](s.n, s.d)
+		s.fill(u, s.X, nil, 0, false)
+		for i := range s.n {
+			for a, v := range u.Row(i) {
+				q := 3 - s.d + a
+				u.Row(i)[a] = (v - c.middle[q]) / c.period[q]
+			}
+		}
+		m.weights = make([]float64, s.n)
+		shift := s.shift()
+		for i := range m.weights {
+			m.weights[i] = 1 / shift[min(i, len(shift)-1)]
+		}
+		ok, err := run.Detached(w.Ctx, func() bool {
+			entries = make([]complex128, double.Half().Len())
+			nufft.New(u, double, c.tol).Modes(entries, m.weights)
+			m.symbol = make([]float64, size.Len())
+			nufft.NewGrid(double, size).Values(m.symbol, entries)
+			for i := range m.symbol {
+				m.symbol[i] /= float64(len(m.symbol))
+			}
+			m.plan = nufft.New(u, c.inner, c.tol)
+			m.grid = nufft.NewGrid(c.inner, size)
+			if !c.exact {
+				m.wide, m.density = nufft.New(u, c.outer, c.outerTol), c.spectrum(c.outer)
+			}
+			return true
+		})
+		if !ok {
+			return err
+		}
+		m.values = make([]float64, size.Len())
+		m.scale = c.spectrum(c.inner)
+		for at, v := range m.scale {
+			m.scale[at] = math.Sqrt(v)
+		}
+		m.modes = make([]complex128, len(m.scale))
+		w.Progress.Done(20 * float64(size.Len()*s.columns()))
+		return nil
+	})
+	if err == nil {
+		err = w.Timed("factor", &w.res.Seconds.Factor, func() (err error) {
+			m.low, err = m.newLowModes(entries, double, m.scale)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	h := c.inner.Half()
+	for at := range m.scale {
+		if at%h[2] > 0 {
+			m.scale[at] /= math.Sqrt2
+		}
+	}
+	order := c.unknowns()
+	if m.rhs, err = w.Mem.New(order, s.columns()); err != nil {
+		return nil, w.fail(err)
+	}
+	m.Solver, err = krylov.New(&w.Frame, w.B, krylov.Operator[float64](m), krylov.Preconditioner[float64](m.low), krylov.Params{
+		Order: order, Columns: s.columns(), Products: &w.res.Iters, MaxProducts: w.par.maxIter(), Patience: max(patience, 2*c.its),
+	})
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	if c.exact {
+		return m, nil
+	}
+	return widened{m}, nil
+}
+
+// load sets the modes from a vector of unknowns: the real and imaginary parts of the coefficients, of which
+// those that stand for a pair of conjugates are multiplied by √2, and D times them.
+func (m *modal) load(v backend.Host[float64], j int) {
+	for at, d := range m.scale {
+		m.modes[at] = complex(d*v.Row(2 * at)[j], d*v.Row(2*at + 1)[j])
+	}
+}
+
+// store sets a vector of unknowns to D times the modes.
+func (m *modal) store(v backend.Host[float64], j int) {
+	h := m.c.inner.Half()
+	for at, d := range m.scale {
+		if at%h[2] > 0 {
+			d *= 2
+		}
+		v.Row(2 * at)[j], v.Row(2*at + 1)[j] = d*real(m.modes[at]), d*imag(m.modes[at])
+	}
+}
+
+// Apply computes q = p + DTDp.
+func (m *modal) Apply(q, p, _ backend.Matrix[float64]) error {
+	rows, columns := p.Dims()
+	h := backend.NewHost[float64](rows, columns)
+	if err := m.w.B.Download(h, p); err != nil {
+		return err
+	}
+	v := backend.NewHost[float64](rows, 1)
+	for j := range columns {
+		m.load(h, j)
+		m.grid.Values(m.values, m.modes)
+		for i, s := range m.symbol {
+			m.values[i] *= s
+		}
+		m.grid.Modes(m.modes, m.values)
+		m.store(v, 0)
+		for i, add := range v.Data {
+			h.Row(i)[j] += add
+		}
+	}
+	m.w.Progress.Done(20 * float64(len(m.values)*columns))
+	return m.w.B.Upload(q, h)
+}
+
+func (m *modal) solve(r backend.Matrix[float64], goal []float64) error {
+	w := m.w
+	rows, columns := r.Dims()
+	h := backend.NewHost[float64](rows, columns)
+	if err := w.B.Download(h, r); err != nil {
+		return w.fail(err)
+	}
+	b := backend.NewHost[float64](m.c.unknowns(), columns)
+	goals := make([]float64, columns)
+	column := make([]float64, rows)
+	for j := range columns {
+		// The residual of the samples is Φ times that of the unknowns.
+		size := numeric.Norm(rows, func(i int) float64 { return h.Row(i)[j] })
+		goals[j] = max(goal[j], innerContraction*size) / math.Sqrt(m.c.largest)
+		for i := range column {
+			column[i] = h.Row(i)[j] * m.weights[i]
+		}
+		m.plan.Modes(m.modes, column)
+		m.store(b, j)
+	}
+	rhs := m.rhs.View(0, 0, b.Rows, columns)
+	if err := w.B.Upload(rhs, b); err != nil {
+		return w.fail(err)
+	}
+	if err := m.Solve(rhs, goals, nil); err != nil {
+		return w.fail(err)
+	}
+	if err := w.B.Download(b, rhs); err != nil {
+		return w.fail(err)
+	}
+	for j := range columns {
+		m.load(b, j)
+		m.plan.Values(column, m.modes)
+		for i, v := range column {
+			h.Row(i)[j] = (h.Row(i)[j] - v) * m.weights[i]
+		}
+	}
+	if err := w.B.Upload(r, h); err != nil {
+		return w.fail(err)
+	}
+	return nil
+}
+
+func (m *modal) product() numeric.Product { return nil }
+func (m *modal) direct() bool             { return false }
+func (m *modal) stopReason() string       { return m.Stopped }
+func (m *modal) switchToCG() bool         { return false }
+func (m *modal) gaveUp() bool             { return m.GaveUp }
+func (m *modal) Free()                    {}
+func (m *modal) release() {
+	m.Solver.Free()
+	m.w.Mem.Free(m.rhs)
+	m.low.release()
+}
+
+// multiply is the product with K by the outer modes. If the context ends it early, v is unchanged.
+func (m widened) multiply(v backend.Host[float64]) {
+	column := make([]float64, v.Rows)
+	modes := make([]complex128, len(m.density))
+	for j := range v.Cols {
+		for i := range column {
+			column[i] = v.Row(i)[j]
+		}
+		ok, _ := run.Detached(m.w.Ctx, func() bool {
+			m.wide.Modes(modes, column)
+			for at, s := range m.density {
+				modes[at] *= complex(s, 0)
+			}
+			m.wide.Values(column, modes)
+			return true
+		})
+		if !ok {
+			return
+		}
+		for i, f := range column {
+			v.Row(i)[j] = f
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package solvers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// field returns n samples of d features in a box, with two smooth targets and noise.
+func field(k kernels.Kernel, n, d int, lambda float64) solvers.Problem {
+	r := rand.New(rand.NewPCG(7, 0))
+	p := solvers.Problem{Kernel: k, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 2), Lambda: lambda}
+	for i := range n {
+		sum := 0.0
+		for a := range d {
+			p.X.Row(i)[a] = r.Float64()*float64(a+1) - 5
+			sum += float64(a+3) * p.X.Row(i)[a]
+		}
+		p.Y.Row(i)[0], p.Y.Row(i)[1] = math.Sin(sum)+0.3*r.NormFloat64(), math.Cos(2*sum)+3
+	}
+	return p
+}
+
+// TestModesSolvesTheSystem compares solutions by Modes with the residuals of the exact K, computed here, and
+// with the solutions of a Cholesky factor.
+func TestModesSolvesTheSystem(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	mixed := kernels.Sum{kernels.Scaled{Weight: 2, Kernel: kernels.Matern{Nu: 1.5, Sigma: 1}}, kernels.Constant{Value: 0.5}, kernels.Product{kernels.Constant{Value: 0.5}, kernels.Gaussian{Sigma: 0.5}}}
+	equal := func(p *solvers.Problem) {
+		for i := range p.X.Rows {
+			copy(p.X.Row(i), p.X.Row(i%3))
+		}
+	}
+	weights := func(p *solvers.Problem) {
+		p.Weights = make([]float64, p.X.Rows)
+		for i := range p.Weights {
+			p.Weights[i] = float64(i%5) / 2
+		}
+		p.Intercept = true
+	}
+	for _, c := range []struct {
+		name   string
+		p      solvers.Problem
+		tol    float64
+		change func(p *solvers.Problem)
+	}{
+		{"gaussian", field(kernels.Gaussian{Sigma: 0.3}, 400, 2, 0.1), 1e-10, nil},
+		{"one feature", field(kernels.Matern{Nu: 2.5, Sigma: 0.3}, 400, 1, 0.01), 1e-10, nil},
+		{"laplacian", field(kernels.Laplacian{Sigma: 3}, 100, 1, 0.5), 1e-8, nil},
+		{"exponential", field(kernels.Matern{Nu: 0.5, Sigma: 2}, 100, 2, 1), 1e-8, nil},
+		{"three features", field(kernels.Gaussian{Sigma: 1}, 300, 3, 0.1), 1e-8, nil},
+		{"sum with weights", field(mixed, 200, 2, 0.5), 1e-8, weights},
+		{"equal rows", field(kernels.Matern{Nu: 1.5, Sigma: 1}, 200, 2, 0.5), 1e-8, equal},
+		{"wide modes", field(kernels.Gaussian{Sigma: 0.3}, 6000, 1, 1), 1e-6, weights},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, tol := c.p, c.tol
+			if c.change != nil {
+				c.change(&p)
+			}
+			res, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Modes, Tol: tol})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wide := strings.Contains(res.Plan.Reason, "checked")
+			if res.Residual > tol || res.Method != solvers.Modes || wide != (c.name == "wide modes") || wide != (len(res.Notes) == 1) {
+				t.Errorf("residual %v, method %s, %s, notes %v", res.Residual, res.Method, res.Plan.Reason, res.Notes)
+			}
+			want, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Dual, Tol: tol / 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The smallest eigenvalue of K + λW⁻¹ is at least λ/max w. With an intercept, the error of α is
+			// A⁻¹ of the residual and of a multiple of 1, of which b absorbs the latter; A⁻¹ on the
+			// vectors orthogonal to 1 has no larger norm. The sampled rows show the residual to a factor
+			// 2, and 1ᵀα = 0 holds to the same residual.
+			largest := 1.0
+			for _, w := range p.Weights {
+				largest = max(largest, w)
+			}
+			for j := range 2 {
+				diff, size := 0.0, 0.0
+				for i := range p.X.Rows {
+					diff = math.Hypot(diff, res.Alpha.Row(i)[j]-want.Alpha.Row(i)[j])
+					size = math.Hypot(size, p.Y.Row(i)[j])
+				}
+				if bound := 2 * tol * size * largest / p.Lambda; !(diff <= bound) || size == 0 {
+					t.Errorf("output %d: solutions differ by %.3g, allowed %.3g", j, diff, bound)
+				}
+			}
+		})
+	}
+}
+
+// TestModesOfOneSample compares with α = y/(k(0) + λ/w), also far from the origin.
+func TestModesOfOneSample(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	for _, x := range []float64{1.5, -1e150} {
+		p := solvers.Problem{
+			Kernel: kernels.Matern{Nu: 1.5, Sigma: 2}, X: backend.Host[float64]{Rows: 1, Cols: 2, Stride: 2, Data: []float64{x, 3}},
+			Y: backend.Host[float64]{Rows: 1, Cols: 1, Stride: 1, Data: []float64{3}}, Weights: []float64{2}, Lambda: 0.5,
+		}
+		res, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Modes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := 3 / 1.25; !(math.Abs(res.Alpha.Data[0]-want) <= 1e-8*3/0.25) {
+			t.Errorf("x = %v: α is %v, want %v", x, res.Alpha.Data[0], want)
+		}
+	}
+}
+
+// TestModesRefuses checks the errors of problems that Modes does not solve.
+func TestModesRefuses(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	gauss := kernels.Gaussian{Sigma: 1}
+	far := field(gauss, 20, 2, 1)
+	far.X.Row(3)[1] = 1e9
+	missing := field(gauss, 20, 2, 1)
+	missing.X.Row(3)[1] = math.NaN()
+	for _, c := range []struct {
+		p    solvers.Problem
+		text string
+	}{
+		{field(gauss, 20, 4, 1), "modes: needs one to three features and a kernel such as gaussian, matern32 or matern52 with one sigma, or a sum of them, got 4 features and gaussian(sigma=1)"},
+		{field(kernels.Linear{}, 20, 2, 1), "got 2 features and linear()"},
+		{field(kernels.Constant{Value: 1}, 20, 2, 1), "got 2 features and 1"},
+		{field(kernels.Laplacian{Sigma: 1}, 20, 2, 1), "got 2 features and laplacian(sigma=1)"},
+		{field(kernels.Gaussian{Sigmas: []float64{1, 2}}, 20, 2, 1), "with one sigma"},
+		{field(gauss, 20, 2, 0), "lambda must be > 0, got 0"},
+		{missing, "x: row 4"},
+		{far, "more than 1048576 Fourier modes are needed for a feature of range 1e+09 and gaussian(sigma=1)"},
+	} {
+		if _, err := solvers.Solve(t.Context(), dev, c.p, solvers.Params{Method: solvers.Modes}); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("got %v, want %q", err, c.text)
+		}
+	}
+	p := field(gauss, 200, 2, 1)
+	plan, err := solvers.MakePlan(dev, p, solvers.Params{Method: solvers.Modes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var budget *solvers.BudgetError
+	if _, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Modes, Memory: plan.Bytes / 10}); !errors.As(err, &budget) {
+		t.Errorf("not refused as too large: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := fmt.Errorf("the reason")
+	_, err = solvers.Solve(ctx, dev, p, solvers.Params{Method: solvers.Modes, Progress: func(s solvers.Progress) {
+		if s.Stage == "solve" {
+			cancel(cause)
+		}
+	}})
+	if now, _ := dev.InUse(); !errors.Is(err, cause) || now != 0 {
+		t.Errorf("canceled: %v, %d bytes are left", err, now)
+	}
+}
