@@ -16,7 +16,8 @@ import (
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
-// affineKernels are kernels a·xᵀz + c in several notations; the last two are not affine.
+// affineKernels are kernels of the form a·xᵀz + c, written in several ways; the last two kernels of
+// the list do not have this form.
 var affineKernels = []kernels.Kernel{
 	kernels.Linear{},
 	kernels.Scaled{Weight: 0.3, Kernel: kernels.Linear{}},
@@ -27,16 +28,16 @@ var affineKernels = []kernels.Kernel{
 	kernels.Product{kernels.Linear{}, kernels.Linear{}},
 }
 
-// TestCGOfLinearKernel runs the suite of all methods with products with K that are products with
-// X and its transpose.
+// TestCGOfLinearKernel runs the suite of all methods with conjugate gradients that multiply by K as
+// products with X and its transpose.
 func TestCGOfLinearKernel(t *testing.T) {
 	for _, o := range []solvers.Operator{solvers.Unstored64, solvers.Unstored32} {
 		t.Run(string(o), func(t *testing.T) {
 			if testing.Short() && o != solvers.Unstored64 {
 				t.Skip("-short: the other precision has the same code")
 			}
-			// The α for a K of low rank is as large as y/λ, and rounding it leaves a residual of
-			// up to about 1e-13.
+			// For a K of low rank, α is of the size of y/λ, and rounding α leaves a residual of up
+			// to about 1e-13.
 			par := solvers.Params{Tol: 1e-12, Operator: o, Rank: 3}
 			list := []kernels.Kernel{affineKernels[2], affineKernels[0]}
 			if testing.Short() || o != solvers.Unstored64 {
@@ -47,12 +48,12 @@ func TestCGOfLinearKernel(t *testing.T) {
 	}
 }
 
-// TestAffineIsDual checks that conjugate gradients with any of these kernels agree with the
-// factor of K.
+// TestAffineIsDual checks that conjugate gradients agree with the Cholesky factor of K for each
+// affine kernel.
 func TestAffineIsDual(t *testing.T) {
 	testAffineIsDual(t, pathRandom(t))
-	// With this seed the residual of the equations was small while 1ᵀα = 0 had an error of
-	// 1.1e-11.
+	// With this seed, an earlier version made the residual of the equations small, but 1ᵀα differed
+	// from 0 by 1.1e-11.
 	testAffineIsDual(t, rand.New(rand.NewPCG(1795357272634887493, 1)))
 }
 
@@ -75,8 +76,9 @@ func testAffineIsDual(t *testing.T, rng *rand.Rand) {
 						if err != nil {
 							t.Fatalf("%s %v %s: %v", name, k, o, err)
 						}
-						// ‖A⁻¹‖ ≤ 2.5/λ with weights up to 2.5. It multiplies both residuals; y
-						// has at most the norm √(3n), and twice that with b.
+						// ‖A⁻¹‖ ≤ 2.5/λ with weights up to 2.5, and ‖A⁻¹‖ multiplies the residuals
+						// of both solutions. The norm of y is at most √(3n), and of y − b·1 at most
+						// twice as large.
 						bound := 2.5 / p.Lambda * 4 * tol * 2 * math.Sqrt(3*n)
 						for i := range n {
 							for j := range 3 {
@@ -92,7 +94,7 @@ func testAffineIsDual(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// counted counts the operations of Gemm and of products with a K that is evaluated.
+// counted counts the operations of Gemm and of products with a K that is not stored.
 type counted struct {
 	backend.Device
 	gramMul, gemm atomic.Int64
@@ -136,7 +138,7 @@ func TestAffineOperations(t *testing.T) {
 	for _, c := range []struct {
 		k     kernels.Kernel
 		extra float64 // operations for the constant term in each iteration
-		looks float64 // number of residuals that are computed with K evaluated from the data
+		looks float64 // number of residuals that are computed from the data with an unstored K
 	}{{kernels.Linear{}, 0, 0}, {affineKernels[2], 4 * n * outputs, 3}} {
 		dev := &counted{Device: inner}
 		p.Kernel = c.k
@@ -144,8 +146,8 @@ func TestAffineOperations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// An iteration has one product, replacing or computing the residual takes one or two
-		// more, and the operations of conjugate gradients on n×1 blocks are below 20n each.
+		// An iteration takes one product; computing the residual anew takes one or two more
+		// products, and the operations of conjugate gradients on n×1 blocks are below 20n each.
 		each := 4*n*d*outputs + c.extra + 20*n*outputs
 		largest := float64(res.Iters+5) * each
 		gemm, gramMul := float64(dev.gemm.Load()), float64(dev.gramMul.Load())

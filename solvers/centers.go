@@ -15,14 +15,14 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// CenterRule names a way to choose the centers of a NystromProblem among the samples. Equal
-// samples give only one center.
+// CenterRule names a way to choose the centers of a NystromProblem among the samples. Of equal
+// samples, at most one becomes a center.
 type CenterRule string
 
 const (
-	// UniformCenters are drawn without regard to the kernel.
+	// UniformCenters draws the centers uniformly from the samples.
 	UniformCenters CenterRule = "uniform"
-	// PivotCenters are the pivots of randomly pivoted Cholesky: see pivoted.go.
+	// PivotCenters takes the pivots of randomly pivoted Cholesky as centers.
 	PivotCenters CenterRule = "rpcholesky"
 )
 
@@ -36,9 +36,9 @@ func CenterRules() []CenterRule {
 // the same order, whatever the order of the samples.
 type CenterChoice struct {
 	Rule  CenterRule // "" is UniformCenters
-	Count int        // M; 0 is about 10√n. If there are fewer different samples, all of them are centers
-	// pool is the number of samples, drawn uniformly in one pass, that a rule other than
-	// UniformCenters chooses among; 0 is 2M, but at least 500.
+	Count int        // M; 0 means about 10√n. If there are fewer different samples, each one is a center
+	// pool is the number of samples from which a rule other than UniformCenters chooses; they are
+	// drawn uniformly in one pass. 0 means 2M, but at least 500.
 	pool int
 	Seed uint64
 }
@@ -70,7 +70,8 @@ func (c CenterChoice) check() error {
 	return nil
 }
 
-// bytes is the memory that the choice takes on the device, where rows of X take held(rows).
+// bytes is the memory that choosing the centers takes on the device; held(rows) is the memory of
+// rows of X there.
 func (c CenterChoice) bytes(n int, held func(rows int) int64) int64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
@@ -79,7 +80,7 @@ func (c CenterChoice) bytes(n int, held func(rows int) int64) int64 {
 	return 0
 }
 
-// flops is about the number of operations of the choice.
+// flops is the approximate number of operations of choosing the centers.
 func (c CenterChoice) flops(n, d int) float64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
@@ -88,8 +89,8 @@ func (c CenterChoice) flops(n, d int) float64 {
 	return 0
 }
 
-// choose returns the centers, either the given ones or chosen ones, and count samples for
-// Falkon's preconditioner. It makes a pass over the samples only if it needs one.
+// choose returns the centers, which are given or chosen by the rule, and count samples for Falkon's
+// preconditioner. It makes a pass over the samples only if it needs one.
 func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[float64], q stream.Sampled, err error) {
 	n, d, _ := p.Data.Dims()
 	m, size := p.Choice.sizes(n)
@@ -127,11 +128,11 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if m = min(m, from.Rows); m == from.Rows {
 		return from, q, nil
 	}
-	rows, err := r.pivotCenters(p, from, m) // only this rule has a pool larger than M
+	rows, err := r.pivotCenters(p, from, m) // the pool of this rule alone is larger than M
 	if err != nil {
 		return centers, q, err
 	}
-	slices.Sort(rows) // by priority, in whatever order they were chosen
+	slices.Sort(rows) // by priority, in whichever order the pivots were found
 	return stream.SelectRows(from, rows), q, nil
 }
 
@@ -159,8 +160,8 @@ func (r *streamRun) pivotCenters(p NystromProblem, pool backend.Host[float64], m
 	return lowrank.RandomPivots(lowrank.Task[float64]{Ctx: r.Ctx, B: r.B, Mem: r.Mem, Kernel: p.Kernel, X: x, Seed: p.Choice.Seed}, f)
 }
 
-// Sample returns up to Count different samples of weight > 0, drawn uniformly in one pass: the
-// centers of the rule UniformCenters.
+// Sample returns up to Count different samples of weight > 0, drawn uniformly in one pass; these
+// are the centers of UniformCenters.
 func (c CenterChoice) Sample(ctx context.Context, data Rows) (backend.Host[float64], error) {
 	if err := checkRows(data); err != nil {
 		return backend.Host[float64]{}, err

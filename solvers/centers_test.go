@@ -14,10 +14,11 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestSampleIsUniform checks that the rows that a seed draws are a sample without replacement:
-// over many seeds each ordered choice of 3 of 8 different rows is equally likely, however often a
-// row is repeated. The statistic is χ² with 8·7·6 − 1 degrees of freedom. A uniform sampler fails
-// with probability 1e-6 for each of the lists; the seeds are fixed.
+// TestSampleIsUniform checks that the rows that a seed draws are a sample without replacement: over
+// many seeds each ordered choice of 3 of 8 different rows is equally likely, however often a row is
+// repeated. The statistic is χ² with 8·7·6 − 1 degrees of freedom. A uniform sampler would fail
+// with probability 1e-6 for each list of rows; the seeds are fixed, so that the test is
+// deterministic.
 func TestSampleIsUniform(t *testing.T) {
 	const rows, count, choices, expected = 8, 3, 8 * 7 * 6, 60
 	limit := distuv.ChiSquared{K: choices - 1}.Quantile(1 - 1e-6)
@@ -53,8 +54,8 @@ func TestSampleIsUniform(t *testing.T) {
 }
 
 // TestEachSampleIsEquallyLikelyToBeCenter counts how often each of 60 samples is a center. The
-// statistic is χ² with 59 degrees of freedom, for keys of the numbers and for given keys, such as
-// small integers.
+// statistic is χ² with 59 degrees of freedom, for keys computed from the features and for given
+// keys such as small integers.
 func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 	const n, m, seeds = 60, 12, 4000
 	x := backendtest.Normal(1, n, 2)
@@ -91,7 +92,7 @@ func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 	}
 }
 
-// TestCentersDoNotDependOnOrder checks that the keys determine the centers, and not the order of
+// TestCentersDoNotDependOnOrder checks that the centers depend on the keys and not on the order of
 // the samples.
 func TestCentersDoNotDependOnOrder(t *testing.T) {
 	const seed, n = 23, 300

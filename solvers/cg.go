@@ -19,20 +19,19 @@ import (
 
 // CG is block conjugate gradients, preconditioned by a low-rank approximation of K. An iteration
 // takes O(n²) time if K is stored. Otherwise it takes O(n²d) time, and the memory grows no faster
-// than n. A kernel a·xᵀz + c takes O(nd) time (affine.go).
+// than n. For a kernel a·xᵀz + c an iteration takes O(nd) time (affine.go).
 const CG Method = "cg"
 
-// cgChoice is the plan of cg for a problem.
+// cgChoice is the plan of the method cg for a problem.
 type cgChoice struct {
 	Operator       Operator
 	Preconditioner string
 	Rank           int
-	iterations     int     // estimate of the total
+	iterations     int     // estimated number of iterations in all inner solves
 	lambda         float64 // estimated lower bound of the eigenvalues of K + λW⁻¹
 }
 
-// cgEstimate chooses how to store K, the preconditioner and its rank, from the estimated
-// spectrum.
+// cgEstimate chooses the storage of K, the preconditioner and its rank from the estimated spectrum.
 func cgEstimate(z *sizes, par Params) (estimate, error) {
 	if err := z.soluble(CG); err != nil {
 		return estimate{}, err
@@ -75,7 +74,7 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	}
 	auto := par.Preconditioner == "" && par.Rank == 0
 	if auto && best.bytesOf != nil && best.its <= fewIterations {
-		return best, nil // estimating the spectrum of a series' remainder would take longer than it saves
+		return best, nil // estimating the remainder of the power series would take longer than it could save
 	}
 	if auto || par.Preconditioner == lowrank.Taylor {
 		ways, err := z.powerSeries(par)
@@ -93,24 +92,24 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 }
 
 // seriesMargin multiplies the estimated number of iterations of a power series before it is
-// compared with other preconditioners. The estimate comes from a sample, which shows too few of
-// the outlying or nearly equal rows; these rows cost a power series more iterations than they
-// cost columns of K. With n = 8,000 to 20,000 rows of 20 and 50 normal features, 17 fits took 0.4
-// to 1.7 times the estimate.
+// compared with other preconditioners. The estimate comes from a sample, which shows too few of the
+// outlying or nearly equal rows; such rows add more iterations with a power series than with
+// columns of K. With n = 8,000 to 20,000 rows of 20 and 50 normal features, 17 fits took 0.4 to 1.7
+// times the estimate.
 const seriesMargin = 1.3
 
-// fewIterations is a number of iterations so small that a better preconditioner saves little.
+// fewIterations is the number of iterations up to which a better preconditioner saves little time.
 const fewIterations = 16
 
 // Fixed16 is chosen only if its contraction is below 1/fixedMargin. A step then reduces the
-// residual to at most 3/fixedMargin: the rounding of K contributes one part, the tolerance of the
-// inner solver, innerLimit, another. A step that divides the residual by less than fixedGain
-// shows that the rounding errors do not behave like noise and that the plan's estimate is wrong.
+// residual to at most 3/fixedMargin: one part comes from the rounding of K and another from
+// innerLimit, the tolerance of the inner solver. If a step divides the residual by less than
+// fixedGain, the rounding errors do not behave like noise and the plan's estimate is wrong.
 const fixedMargin, fixedGain = 20, 4
 
-// enough reports whether the precision of o suffices for a K + λW⁻¹ whose eigenvalues are at
-// least lambda. They have to exceed the rounding error of products in float32: 2⁻²³ of the norm
-// of K, divided by √n for many rows, since the rounding errors have different signs. The factor
+// enough reports whether the precision of o suffices for a K + λW⁻¹ whose eigenvalues are at least
+// lambda. The eigenvalues have to exceed the rounding error of products in float32: 2⁻²³ of the
+// norm of K, divided by √n because the rounding errors of n rows have different signs. The factor
 // 32 is a margin that lets a refinement step gain a digit.
 func (z *sizes) enough(o Operator, lambda float64) bool {
 	switch {
@@ -122,15 +121,15 @@ func (z *sizes) enough(o Operator, lambda float64) bool {
 	return true
 }
 
-// A preconditioning is a preconditioner with the estimate of its effect.
+// A preconditioning is a preconditioner with estimates of its cost and effect.
 type preconditioning struct {
 	name       string
 	rank       int
-	iterations func(tol float64) int // of conjugate gradients
+	iterations func(tol float64) int // number of iterations of conjugate gradients
 	lambda     float64               // estimated lower bound of the eigenvalues of K + λW⁻¹
 }
 
-// columnsOfK lists the candidates among the preconditioners by columns of K, and no
+// columnsOfK lists the preconditioners to compare that use columns of K, and the case of no
 // preconditioner.
 func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 	add := func(rank int) {
@@ -151,7 +150,7 @@ func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 	return list
 }
 
-// powerSeries lists the candidates among the preconditioners by the power series of the kernel.
+// powerSeries lists the preconditioners to compare that use the power series of the kernel.
 func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
 	estimates, err := z.taylorEstimates(par)
 	for _, e := range estimates {
@@ -165,7 +164,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	limit, rank := z.innerLimit(o, p.lambda), p.rank
 	checks := rounds(limit, par.tol())
 	its := p.iterations(par.tol())
-	if o.single() && limit < krylov.CarryLimit { // each round starts again
+	if o.single() && limit < krylov.CarryLimit { // each inner solve starts a new Krylov space
 		its = int(checks) * p.iterations(elementary.Pow(par.tol()/4, 1/checks))
 	}
 	n, c := float64(z.n), min(z.columns, krylov.BlockWidth)
@@ -184,9 +183,9 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	if o.single() {
 		rate, values, size = z.rates().Single, z.rates().Values, 4
 	}
-	// F is made by products of half of its columns with the others, and FᵀF takes as much again.
-	// Blocks of some hundred columns are slower by the factor 1.4. The host finds the pivots from
-	// F's columns and fetches their rows one by one.
+	// Computing F takes nk² operations, and computing FᵀF takes nk² more. Products of blocks of some
+	// hundred columns are slower by a factor of 1.4. The host finds the pivots in the columns of F
+	// and fetches the rows of the pivots one by one.
 	factor := 1.4*2*n*k*k/rate + 3*k*k*k + k*device.fetch +
 		n*k*((2*float64(z.width)*device.feature+2*device.value)/values+size*device.freshByte+device.host)
 	// F is read from memory twice in a step.
@@ -194,7 +193,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	taken := float64(its)
 	if p.name == lowrank.Taylor {
 		taken *= seriesMargin
-		// The host computes F and its product with D^-½.
+		// The host computes F and multiplies it by D^-½.
 		factor = 1.4*n*k*k/rate + 3*k*k*k + n*k*(size*device.freshByte+device.monomial)
 		step += 2 * (n*float64(c)*device.host + device.fetch)
 	}
@@ -223,8 +222,8 @@ func (p preconditioning) text() string {
 	return fmt.Sprintf("rank %d", p.rank)
 }
 
-// innerLimit is the relative residual that one inner solve with o attains if the eigenvalues are
-// at least lambda. It is 0 if the solve can attain any tolerance.
+// innerLimit is the relative residual that one inner solve with o can attain if the eigenvalues of
+// K + λW⁻¹ are at least lambda. It is 0 if the solve can attain any tolerance.
 func (z *sizes) innerLimit(o Operator, lambda float64) float64 {
 	switch {
 	case o == Fixed16:
@@ -235,7 +234,8 @@ func (z *sizes) innerLimit(o Operator, lambda float64) float64 {
 	return 0
 }
 
-// rounds is the number of inner solves with a limit that bring a residual to the tolerance.
+// rounds is the number of inner solves that reduce a residual to tol if each reduces it by the
+// factor limit.
 func rounds(limit, tol float64) float64 {
 	if limit == 0 {
 		return 1
@@ -243,8 +243,8 @@ func rounds(limit, tol float64) float64 {
 	return max(1, math.Ceil(elementary.Log(tol/4)/elementary.Log(limit)))
 }
 
-// cgBytes counts X, the outer loop, and the largest of three peaks: while the preconditioner is
-// made, while the operator is made, and while both are used.
+// cgBytes counts X, the memory of the outer loop, and the largest of three peaks: while the
+// preconditioner is computed, while the operator is computed, and while both are in use.
 func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	c := min(z.columns, krylov.BlockWidth)
 	make, keep := int64(0), int64(0)
@@ -269,12 +269,12 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	return numeric.Total(z.place(n), z.refinedBytes(n), largest)
 }
 
-// run solves by conjugate gradients. If float32 fails, it goes on in float64, unless the caller
-// chose the operator. Unless the caller chose the rank, the last fallback is the factor in
-// float64. It is needed if λ is near the rounding error of K and the eigenvalues fall to that
-// level without a gap, as those of a Gaussian kernel do: no rank below n then makes the condition
-// number small, and the residuals of cg stagnate far above the effect of rounding the solution to
-// float64.
+// run solves by conjugate gradients. If float32 fails, run continues in float64, unless the caller
+// chose the operator. The last fallback is the Cholesky factor in float64, unless the caller chose
+// the rank. This fallback is needed if λ is near the rounding error of K and the eigenvalues fall
+// to that level without a gap, as the eigenvalues of a Gaussian kernel do: no rank below n then
+// makes the condition number small, and the residuals of cg stagnate far above the effect of
+// rounding the solution to float64.
 func (choice cgChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, [3]any{choice.Operator, choice.Preconditioner, choice.Rank}); err != nil {
@@ -373,15 +373,15 @@ type conjugate[T backend.Float] struct {
 	*krylov.Solver[T]
 	w   *work
 	a   krylov.Operator[T]
-	own []run.Releaser // the parts of its preconditioner and operator
+	own []run.Releaser // the parts of the preconditioner and of the operator that conjugate frees
 
 	points backend.Matrix[T] // used by an operator that evaluates the kernel in each product; otherwise nil
 }
 
 const (
-	// patience is the number of iterations without progress that are taken for a plateau, which
-	// is common on an ill-conditioned system. If the estimated number of iterations is larger, it
-	// replaces patience.
+	// patience is the number of iterations without a smaller residual after which a solve ends.
+	// Long plateaus are common on ill-conditioned systems, so that a larger estimated number of
+	// iterations replaces patience, up to maxPatience.
 	patience    = 500
 	maxPatience = 5000
 )
@@ -392,9 +392,10 @@ type preconditioner[T backend.Float] interface {
 	run.Releaser
 }
 
-// review returns the function that compares a solve, one of several for the whole reduction of the
-// residual, with the plan: it ends the solve if it takes more than twice the planned iterations, and
-// if Dual costs less than the rest. It returns nil if Dual cannot take over.
+// review returns a function that compares an inner solve with the plan; solves is the number of
+// inner solves that reduce the residual from 1 to the tolerance. The function ends the solve, with
+// a reason, if it takes more than twice the planned iterations and Dual costs less than the
+// remaining iterations. review returns nil if Dual cannot replace the method.
 func (w *work) review(solves float64) func(done int, remaining float64) string {
 	if w.takeover == 0 {
 		return nil
@@ -411,11 +412,11 @@ func (w *work) review(solves float64) func(done int, remaining float64) string {
 	}
 }
 
-// patience returns the number of iterations without progress that this choice allows.
+// patience returns the number of iterations without a smaller residual that this choice allows.
 func (choice cgChoice) patience() int { return max(patience, min(choice.iterations, maxPatience)) }
 
-// newConjugate returns the inner solver with an operator and a preconditioner, and frees both
-// with it; pre may be nil.
+// newConjugate returns the inner solver with the operator a and the preconditioner pre, which may
+// be nil. The inner solver frees both.
 func newConjugate[T backend.Float](w *work, b backend.Backend[T], a krylov.Operator[T], pre preconditioner[T], par krylov.Params) (*conjugate[T], error) {
 	par.Order, par.Columns, par.Products, par.MaxProducts = w.s.n, w.s.columns(), &w.res.Iters, w.par.maxIter()
 	if s := w.checkpointer; s != nil {
@@ -470,8 +471,8 @@ func (c *conjugate[T]) release() {
 	}
 }
 
-// newPreconditioner returns nil for rank 0. The preconditioner is made from x in the precision in
-// which it is used.
+// newPreconditioner returns nil for rank 0. The preconditioner is computed from x in the precision
+// T.
 func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], choice cgChoice, x backend.Matrix[T]) (preconditioner[T], error) {
 	if choice.Rank == 0 {
 		return nil, nil
@@ -504,7 +505,7 @@ func checkPreconditioner(name string) error {
 	return nil
 }
 
-// samples returns the samples on which the estimates are based.
+// samples returns the samples from which the spectrum is estimated.
 func (z *sizes) samples() lowrank.Samples {
 	s := newSamples(z.p)
 	list := lowrank.Samples{N: s.n, D: s.d, Kernel: s.Kernel, Lambda: s.Lambda, Weight: s.weightOf, Row: func(dst []float64, i int) {
@@ -516,8 +517,7 @@ func (z *sizes) samples() lowrank.Samples {
 	return list
 }
 
-// taylorEstimates returns the estimates for the Taylor preconditioner and computes them only
-// once.
+// taylorEstimates returns the estimates for the Taylor preconditioner computed at the first call.
 func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err error) {
 	if z.p.Sparse != nil {
 		return nil, errors.New("solvers: preconditioner: taylor takes no sparse samples: use rpcholesky")
@@ -530,7 +530,7 @@ func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err 
 	return z.taylor, nil
 }
 
-// spectrum returns the estimated spectrum and computes it only once.
+// spectrum returns the estimated spectrum of K, computed at the first call.
 func (z *sizes) spectrum() *lowrank.Spectrum {
 	if z.estimated == nil {
 		z.estimated = lowrank.NewSpectrum(z.ctx, z.samples())

@@ -30,13 +30,13 @@ import (
 // for any reason, a later Solve of the same problem with the same params resumes from that state
 // and gives the same answer: the same bits on the same device.
 //
-// A file is named after a hash of everything the solution depends on, so that one folder serves
-// many problems. It is replaced as a whole, carries a checksum, and is removed once the problem
-// is solved. When its context is done, a Solve saves its state once more if the state is
-// complete.
+// The name of a file is a hash of everything that the solution depends on, so that one folder can
+// hold the checkpoints of many problems. Each checkpoint replaces the file atomically and has a
+// checksum; the file is removed when the problem is solved. A Solve that is canceled saves its
+// state once more if the state is complete.
 //
-// Dual, Primal, OutOfCore and Normal write no checkpoints: they refuse one, and Auto chooses
-// among the other methods.
+// Dual, Primal, OutOfCore and Normal write no checkpoints and return an error if one is requested;
+// Auto then chooses among the other methods.
 type Checkpoint struct {
 	Dir   string        // created if it is missing; "" turns checkpoints off
 	Every time.Duration // interval between checkpoints; 0 is 30 seconds
@@ -50,12 +50,12 @@ func (c Checkpoint) every() time.Duration {
 	return c.Every
 }
 
-// A state holds the values that an iterative Solve needs in order to resume and does not
-// recompute from the data.
+// A state holds the values that an iterative Solve needs in order to resume and cannot recompute
+// from the data.
 type state struct {
 	Key string // the hash of the problem and the params
 
-	// of the refinement; residuals are computed again
+	// of the refinement; the residuals are not saved but computed again
 	Attempt        int // index of the fallback
 	Round          int
 	B, BestB       []float64
@@ -63,9 +63,9 @@ type state struct {
 	Iters          int
 	alpha, best, z backend.Host[float64]
 
-	krylov.State // of the conjugate gradients
+	krylov.State // of the conjugate gradients of an inner solve
 
-	Passes *stream.Pass `json:",omitempty"` // state of passes over the samples: X is β, Best the best β so far
+	Passes *stream.Pass `json:",omitempty"` // state of a method that reads the samples in passes: X is β, Best the best β so far
 }
 
 func (s *state) arrays() []*backend.Host[float64] {
@@ -79,7 +79,7 @@ type checkpointer struct {
 	key     string
 	every   time.Duration
 	last    time.Time
-	resumed *state // the state that was read, until it is used; then nil
+	resumed *state // the state that was read from the file; nil after it has been used
 
 	f       *refinement // nil if the samples are read in passes
 	attempt int
@@ -88,8 +88,8 @@ type checkpointer struct {
 
 const checkpointMagic = "mercer checkpoint 1\n"
 
-// newCheckpointer returns nil if no checkpoints are requested. It reads an existing checkpoint.
-// choice holds the choices of the plan that are not in the params.
+// newCheckpointer reads an existing checkpoint, and returns nil if the params request no
+// checkpoints. choice holds the choices of the plan that the params leave open.
 func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	if w.par.Checkpoint.Dir == "" {
 		return nil, nil
@@ -97,8 +97,9 @@ func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	return openCheckpointer(w.par.Checkpoint, w.key(choice), w.s.n, w.s.t+1, w.res, func(st *state) error { return st.check(w) })
 }
 
-// openCheckpointer reads an existing checkpoint and records that in res. No array of this
-// problem's state has more than rows × cols numbers; check returns an error for an invalid state.
+// openCheckpointer reads an existing checkpoint and records in res that the solve was resumed.
+// Arrays of the state have at most rows × cols elements; check returns an error for an invalid
+// state.
 func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, check func(st *state) error) (*checkpointer, error) {
 	s := &checkpointer{res: res, key: key, every: c.every(), last: time.Now()}
 	s.path = filepath.Join(c.Dir, s.key[:24]+".checkpoint")
@@ -136,21 +137,21 @@ func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, che
 	return s, nil
 }
 
-// stateBytes is an upper bound of the bytes that encode writes if the arrays are at most rows ×
-// cols: the arrays, an order of the rows and a few numbers for each column in the header, and a
-// constant.
+// stateBytes is an upper bound of the number of bytes that encode writes if the arrays are at most
+// rows × cols. It counts the arrays and, in the header, a permutation of the rows, a few numbers
+// for each column, and a constant.
 func stateBytes(rows, cols int) int64 {
 	const digits, columns, header = 24, 8, 1 << 16
 	n, t := int64(rows), int64(cols)
 	return 8*int64(len((&state{}).arrays()))*n*t + digits*(n+columns*t) + header
 }
 
-// refused is the error about a checkpoint that cannot be resumed.
+// refused returns the error for a checkpoint from which the solve cannot resume; err is the reason.
 func (s *checkpointer) refused(err error) error {
 	return fmt.Errorf("solvers: checkpoint: %s: %w: remove it to begin anew", s.path, err)
 }
 
-// key hashes everything a solution depends on.
+// key hashes everything that a solution depends on.
 func (w *work) key(choice any) string {
 	h := sha256.New()
 	s, p := w.s, w.par
@@ -203,8 +204,8 @@ func (s *checkpointer) due() bool {
 	return s != nil && time.Since(s.last) >= s.every
 }
 
-// write saves the state of an inner solver, with that of the enclosing refinement if there is
-// one.
+// write saves the state of an inner solver, together with the state of the refinement around it, if
+// there is a refinement.
 func (s *checkpointer) write(st *state) error {
 	st.Key = s.key
 	if f := s.f; f != nil {
@@ -220,7 +221,7 @@ func (s *checkpointer) write(st *state) error {
 	return nil
 }
 
-// done removes the file of a problem that has been solved.
+// done removes the checkpoint after the problem has been solved.
 func (s *checkpointer) done() error {
 	if s == nil {
 		return nil
@@ -231,7 +232,7 @@ func (s *checkpointer) done() error {
 	return nil
 }
 
-// take returns the state that was read at its first call, and then nil.
+// take returns the state that was read from the file at its first call, and nil afterwards.
 func (s *checkpointer) take() *state {
 	if s == nil {
 		return nil
@@ -241,7 +242,7 @@ func (s *checkpointer) take() *state {
 	return st
 }
 
-// restored returns the state that was read without marking it as used.
+// restored returns the state that was read from the file, without marking it as used.
 func (s *checkpointer) restored() *state {
 	if s == nil {
 		return nil
@@ -322,7 +323,7 @@ func decodeState(data []byte) (*state, error) {
 			return nil, damaged
 		}
 		if rows == 0 || cols == 0 {
-			continue // there was none
+			continue // the state had no such array
 		}
 		*arrays[i] = backend.NewHost[float64](rows, cols)
 		for j := range arrays[i].Data {
@@ -336,15 +337,15 @@ func decodeState(data []byte) (*state, error) {
 	return s, nil
 }
 
-// A checkpoint may have been tampered with and still have a valid checksum. Whatever it contains,
-// a Solve must end with an error or with a solution whose residual is as reported. Therefore
-// every field is checked against the range that its use relies on, and the file holds no
+// A checkpoint can have been changed on purpose and have a valid checksum. Whatever a file
+// contains, a Solve must end with an error or with a solution that has the reported residual.
+// Therefore every field is checked against the range that its use relies on, and the file holds no
 // residuals.
 
 // maxIters is a number of iterations that no solve reaches; adding to it does not overflow.
 const maxIters = math.MaxInt >> 10
 
-// stateField is a field of a state and whether it is in its range.
+// stateField is a field of a state and whether its value is valid.
 type stateField struct {
 	name string
 	ok   bool
@@ -402,7 +403,7 @@ func (s *state) check(w *work) error {
 	if s.best.Rows > 0 {
 		fields = append(fields, stateField{"BestB", len(s.BestB) == t && finite(s.BestB)})
 		arrays = append(arrays, stateArray{"best", s.best, n, t})
-	} else { // no correction has been added to α = 0
+	} else { // α is still 0
 		zero := func(list []float64) bool { return !slices.ContainsFunc(list, func(v float64) bool { return v != 0 }) }
 		fields = append(fields, stateField{"B", zero(s.B)}, stateField{"alpha", zero(s.alpha.Data)})
 	}

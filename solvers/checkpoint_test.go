@@ -50,7 +50,7 @@ func files(t *testing.T, folder string) (list []string) {
 	return list
 }
 
-// sameAnswer requires the same bits.
+// sameAnswer requires that both results have the same bits.
 func sameAnswer(t *testing.T, got, want *solvers.Result) {
 	t.Helper()
 	if got.Residual != want.Residual || got.Iters != want.Iters {
@@ -127,7 +127,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumePasses is TestResume for samples in passes, with a different block size in each run.
+// TestResumePasses is TestResume for samples that are read in passes, with a different block size
+// in each run.
 func TestResumePasses(t *testing.T) {
 	p, _ := slow(300, 2)
 	dev := backendtest.Device(t, "ref")
@@ -143,7 +144,8 @@ func TestResumePasses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The few samples make a bad preconditioner, so that Falkon needs several steps.
+			// A preconditioner made from few samples is inaccurate, so that Falkon needs several
+			// steps.
 			par := solvers.StreamParams{Method: solvers.Falkon, Tol: 1e-9}.WithSamples(70)
 			want, beta, err := solve(t.Context(), par)
 			if err != nil {
@@ -189,8 +191,8 @@ func TestResumePasses(t *testing.T) {
 	}
 }
 
-// TestCheckpointFaults checks that a damaged or truncated file, or a file of another problem,
-// is refused in an error that names it, and that other problems and params have other files.
+// TestCheckpointFaults checks that a damaged or truncated file, or a file of another problem, is
+// refused in an error that names it, and that different problems and params have different files.
 func TestCheckpointFaults(t *testing.T) {
 	p, par := slow(100, 1)
 	dev := backendtest.Device(t, "ref")
@@ -200,7 +202,7 @@ func TestCheckpointFaults(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		par.Progress = func(s solvers.Progress) {
-			if s.Stage == "solve" && s.Fraction > 0.45 { // in an iteration, and not while the residual is computed anew
+			if s.Stage == "solve" && s.Fraction > 0.45 { // during an iteration, not while the residual is computed anew
 				cancel()
 			}
 		}
@@ -241,7 +243,7 @@ func TestCheckpointFaults(t *testing.T) {
 	if list := files(t, par.Checkpoint.Dir); len(list) != 4 {
 		t.Errorf("four problems have %d files", len(list))
 	}
-	// The limit on iterations may be raised.
+	// A Solve with a higher limit on iterations can resume from the checkpoint.
 	os.WriteFile(list[0], whole, 0o666)
 	few := par
 	few.MaxIter = 5000

@@ -24,10 +24,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// resumable is a solve that writes checkpoints.
+// resumable is a solve that writes checkpoints and can resume from them.
 type resumable struct {
 	name  string
-	iters int // number of iterations after which it leaves a checkpoint
+	iters int // number of iterations after which the solve is stopped and leaves a checkpoint
 	// run returns the reported residual, or an error.
 	run func(ctx context.Context, c solvers.Checkpoint, maxIter int) (float64, error)
 }
@@ -95,7 +95,8 @@ func resumables(dev backend.Device) []resumable {
 	return list
 }
 
-// checkpointParts is a checkpoint without its checksum: the header as JSON, and the arrays.
+// checkpointParts are the parts of a checkpoint without its checksum: the header as JSON, and the
+// arrays.
 type checkpointParts struct {
 	key            string
 	header, arrays []byte
@@ -136,8 +137,9 @@ func (c checkpointParts) write(t testing.TB, dir string) {
 	}
 }
 
-// errorOrSolution requires an error of one line, or a solution whose residual is below the
-// tolerance. A solve computes the residual from the data and never reads it from a file.
+// errorOrSolution requires that the solve returns an error of one line or a solution whose residual
+// is below the tolerance. A solve computes the residual from the data and never reads it from a
+// file.
 func (r resumable) errorOrSolution(t testing.TB, dir, what string) {
 	t.Helper()
 	residual, err := r.run(t.Context(), solvers.Checkpoint{Dir: dir}, 200)
@@ -213,8 +215,8 @@ func forgeries(t testing.TB, c checkpointParts, f func(what string, forged check
 	f("more arrays", checkpointParts{c.key, c.header, append(bytes.Clone(c.arrays), make([]byte, 8)...)})
 }
 
-// TestForgedCheckpoints checks that a checkpoint with any field or array replaced, and a valid
-// checksum, gives an error or a solution.
+// TestForgedCheckpoints checks that a solve returns an error or a correct solution if any field or
+// array of its checkpoint is replaced and the checksum is valid.
 func TestForgedCheckpoints(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	for _, r := range resumables(dev) {
@@ -238,8 +240,8 @@ func TestForgedCheckpoints(t *testing.T) {
 	}
 }
 
-// FuzzCheckpoint changes the checkpoints of every method; KEY in the header stands for the hash
-// of the problem. The checksum is always valid.
+// FuzzCheckpoint fuzzes the checkpoints of every method. The text KEY in the header is replaced by
+// the hash of the problem. The checksum is always valid.
 func FuzzCheckpoint(f *testing.F) {
 	dev := backendtest.Device(f, "ref")
 	list := resumables(dev)

@@ -17,8 +17,7 @@ import (
 )
 
 // Cholesky is the factor L of A = K + λI = LLᵀ, kept on a device, in packed storage if the device
-// has it. It solves for right-hand sides that come one after the other, and samples can be added
-// and removed.
+// has it. It solves for any number of right-hand sides, and samples can be added and removed.
 //
 // Several goroutines may call the methods at the same time, except that Append, Remove and Close
 // wait for the other methods to end. If Append or Remove returns an error, the factor is
@@ -32,13 +31,13 @@ type Cholesky struct {
 	mu     sync.RWMutex
 	l      numeric.Symmetric[float64] // capacity × capacity; the leading n rows are in use
 	n, cap int
-	points numeric.Points // X, n×d, if there is a kernel
+	points numeric.Points // X, n×d, empty if the factor is of a given matrix
 }
 
-// ErrClosed is the error of a Cholesky that is closed.
+// ErrClosed is the error of the methods of a Cholesky that is closed.
 var ErrClosed = run.ErrClosed
 
-// closed is the error of a factor that has no L.
+// closed returns the error of the method what of a factor without L.
 func closed(what string) error { return fmt.Errorf("solvers: %s: the factor %w", what, ErrClosed) }
 
 // check returns an error if the factor has no L. The caller holds f.mu.
@@ -49,11 +48,11 @@ func (f *Cholesky) check(what string) error {
 	return nil
 }
 
-// NewCholesky factors K + λI for a symmetric n×n matrix K: n³/3 operations. row sets dst to the
+// NewCholesky factors K + λI for a symmetric n×n matrix K in n³/3 operations. row sets dst to the
 // i+1 elements of row i up to the diagonal, for i = 0, 1, …; n may be 0.
 //
-// If the matrix is not positive definite to working precision, the error wraps
-// *backend.PivotError; if it does not fit the memory, the error wraps *backend.MemoryError.
+// If the matrix is not positive definite to working precision, the error wraps *backend.PivotError;
+// if the factor does not fit the memory, the error wraps *backend.MemoryError.
 func NewCholesky(ctx context.Context, dev backend.Device, n int, row func(i int, dst []float64), lambda float64) (*Cholesky, error) {
 	return newCholesky(ctx, dev, nil, lambda, n, func(a numeric.Symmetric[float64]) error {
 		for first := 0; first < n; first += moveRows {
@@ -136,8 +135,8 @@ func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lamb
 	return f, nil
 }
 
-// factorOf factors a, whose largest diagonal element it returns. It refuses pivots that are no
-// larger than rounding errors.
+// factorOf factors a and returns its largest diagonal element before the factorization. It returns
+// an error if a pivot is no larger than the rounding errors.
 func factorOf(a numeric.Symmetric[float64]) (largest float64, err error) {
 	before, err := a.Diagonal()
 	if err != nil {
@@ -156,8 +155,8 @@ func factorOf(a numeric.Symmetric[float64]) (largest float64, err error) {
 	return largest, numeric.RoundedPivot(after, before)
 }
 
-// failed says what to do about a matrix that is not positive definite and whose diagonal elements
-// are ≤ largest.
+// failed returns the error, with advice, for a matrix that is not positive definite and whose
+// diagonal elements are ≤ largest.
 func (f *Cholesky) failed(what string, err error, largest float64) error {
 	var pivot *backend.PivotError
 	switch {
@@ -171,7 +170,7 @@ func (f *Cholesky) failed(what string, err error, largest float64) error {
 	return fmt.Errorf("solvers: %s: %w", what, err)
 }
 
-// Order returns n; 0 for a nil pointer.
+// Order returns n. It returns 0 for a nil pointer.
 func (f *Cholesky) Order() int {
 	if f == nil {
 		return 0
@@ -181,7 +180,7 @@ func (f *Cholesky) Order() int {
 	return f.n
 }
 
-// Lambda returns λ; 0 for a nil pointer.
+// Lambda returns λ. It returns 0 for a nil pointer.
 func (f *Cholesky) Lambda() float64 {
 	if f == nil {
 		return 0
@@ -200,7 +199,7 @@ func (f *Cholesky) Points() backend.Points {
 	return f.points.Without(-1).Matrix()
 }
 
-// LogDet returns log det(K + λI), 0 for n = 0.
+// LogDet returns log det(K + λI). It returns 0 for n = 0.
 func (f *Cholesky) LogDet() (float64, error) {
 	if f == nil {
 		return 0, closed("log determinant")
@@ -224,9 +223,9 @@ func (f *Cholesky) LogDet() (float64, error) {
 	return 2 * sum, nil
 }
 
-// Solve sets dst to (K + λI)⁻¹B for n×t right-hand sides: 2n²t operations. dst
-// may be b. Its relative backward error is a small multiple of n·2⁻⁵³ (Higham
-// 2002, theorem 10.4).
+// Solve sets dst to (K + λI)⁻¹B for n×t right-hand sides B in 2n²t operations. dst may be b. The
+// relative backward error of the solution is a small multiple of n·2⁻⁵³ (Higham 2002, theorem
+// 10.4).
 func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) error {
 	if f == nil {
 		return closed("solve")
@@ -290,8 +289,8 @@ func (f *Cholesky) Append(ctx context.Context, row []float64) error {
 	return f.append(ctx, row)
 }
 
-// AppendPoint adds the sample x, of d features, to a factor of a kernel: nd + n² operations.
-// Otherwise it is like Append.
+// AppendPoint adds the sample x, of d features, to a factor of a kernel in nd + n² operations. In
+// all else it is like Append.
 func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 	if f == nil {
 		return closed("append")
@@ -327,7 +326,7 @@ func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 	return nil
 }
 
-// values returns k(x, x_j) for the last row x of points and all of them.
+// values returns k(x, x_j) for the last row x of points and each row x_j of points.
 func (f *Cholesky) values(ctx context.Context, points numeric.Points) ([]float64, error) {
 	q := f.dev.F64().With(ctx, nil)
 	z, err := points.Place(f.dev.F64())
@@ -384,7 +383,7 @@ func (f *Cholesky) append(ctx context.Context, row []float64) error {
 // moveRows is the number of rows of a factor that are moved or changed at a time.
 const moveRows = 256
 
-// reserve makes room for n rows.
+// reserve enlarges the storage, if necessary, to n rows.
 func (f *Cholesky) reserve(n int) error {
 	if n <= f.cap {
 		return nil
@@ -447,7 +446,7 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 			row := h.Row(r)[:first+r+1]
 			v := row[i]
 			copy(row[i:], row[i+1:])
-			part := row[i : len(row)-1] // the row of S, with its diagonal element last
+			part := row[i : len(row)-1] // the row of S, including its diagonal element
 			for k, c := range cosines {
 				part[k], v = c*part[k]+sines[k]*v, c*v-sines[k]*part[k]
 			}
@@ -458,7 +457,7 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 		}
 		below = append(below, h)
 	}
-	// No memory has been written up to here.
+	// No element of the factor has been changed up to here.
 	first := i
 	for _, h := range below {
 		h.Cols = first + h.Rows

@@ -18,7 +18,7 @@ import (
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
-// kernelMatrix computes k(X, X) + λI by the definition.
+// kernelMatrix computes k(X, X) + λI element by element with kernels.Eval.
 func kernelMatrix(k kernels.Kernel, x [][]float64, lambda float64) *mat.SymDense {
 	a := mat.NewSymDense(len(x), nil)
 	for i := range x {
@@ -31,7 +31,8 @@ func kernelMatrix(k kernels.Kernel, x [][]float64, lambda float64) *mat.SymDense
 }
 
 // residual requires that f solves A x = b with the backward error of a Cholesky solution. Each
-// change of the factor adds a multiple of n·2⁻⁵³ relative to ‖A‖, and so do the kernel's values.
+// Append and Remove adds a multiple of n·2⁻⁵³ relative to ‖A‖, and so do the rounding errors of the
+// kernel values.
 func residual(t *testing.T, f *solvers.Cholesky, a *mat.SymDense, changes int, rng *rand.Rand) {
 	t.Helper()
 	n := a.SymmetricDim()
@@ -160,7 +161,7 @@ func testCholeskyUpdates(t *testing.T, sparse bool) {
 }
 
 // TestCholeskyOfMatrix grows a factor of a given matrix from order 0 beyond the number of rows
-// moved at a time, and removes samples from its front.
+// moved at a time, and removes the first samples.
 func TestCholeskyOfMatrix(t *testing.T) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
 		rng := rand.New(rand.NewPCG(6, 1))

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// shape returns a problem of zeros, because a plan depends only on the sizes.
+// shape returns a problem whose data are zeros; a plan depends only on the sizes.
 func shape(k kernels.Kernel, n, d int) solvers.Problem {
 	return solvers.Problem{Kernel: k, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1), Lambda: 1}
 }
@@ -53,8 +53,8 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestChoicesAreUsed checks that a rank, a preconditioner and a precision reach the method chosen
-// for them, and that a method that does not use them refuses them.
+// TestChoicesAreUsed checks that a rank, a preconditioner and a precision are used by the method
+// that is chosen for them, and that a method without such a parameter returns an error.
 func TestChoicesAreUsed(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	p := shape(kernels.Gaussian{Sigma: 1}, 30, 2)
@@ -84,8 +84,8 @@ func TestChoicesAreUsed(t *testing.T) {
 	}
 }
 
-// TestCrossover checks that the choice changes only once as features are added, when there
-// are about as many features as samples, and that the method with fewer operations is chosen
+// TestCrossover checks that the choice between Primal and Dual changes only once as features are
+// added, at about as many features as samples, and that the method with fewer operations is chosen
 // if the difference is large.
 func TestCrossover(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
@@ -112,7 +112,7 @@ func TestCrossover(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The rates differ by less than a factor of 7.
+		// The rates of the two methods differ by less than a factor of 7.
 		if primal.Flops > 7*dual.Flops && plan.Method != solvers.Dual || dual.Flops > 7*primal.Flops && plan.Method != solvers.Primal {
 			t.Errorf("%d features: primal %.3g, dual %.3g operations, chosen: %s", d, primal.Flops, dual.Flops, plan.Method)
 		}
@@ -123,7 +123,7 @@ func TestCrossover(t *testing.T) {
 }
 
 // TestReducedPrecisionIsNotReplaced checks that a device without products of reduced precision
-// refuses them if a test asks for them, and does not use float32 under that name.
+// returns an error if they are requested, and does not use float32 in their place.
 func TestReducedPrecisionIsNotReplaced(t *testing.T) {
 	defer precision.Force(precision.Reduced)()
 	x, y := backendtest.Normal(1, 50, 3), backendtest.Normal(2, 50, 1)

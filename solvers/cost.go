@@ -6,62 +6,68 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// The cost model estimates the time of a step, in units of an operation of a large matrix product
-// in float64. Only ratios matter for a choice. The constants are those of the cpu backend with
-// AVX-512 on two cores of a Zen 4, 2026-11, n = 10,000. If a device reports its rates
-// (backend.Rated), they determine the ratio of float32 to float64; if it also reports the rates
-// of its memory and of its steps, as GPUs do, they replace all constants.
+// The cost model estimates the time of a step, in units of the time of one operation of a large
+// matrix product in float64. A choice depends only on ratios of costs. The constants are those of
+// the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11, n = 10,000. If a device reports
+// its rates (backend.Rated), they determine the ratio of float32 to float64; if it also reports the
+// rates of its memory and of its steps, as GPUs do, they replace all constants.
 const (
 	rateProduct = 1.0  // Gemm and Syrk
-	ratePotrf   = 0.95 // the panels run below the rate of a product
+	ratePotrf   = 0.95 // the panels run at a lower rate than matrix products
 	rateSingle  = 2.0  // float32 relative to float64
-	rateThin    = 0.15 // products and solves with few columns: limited by memory
+	rateThin    = 0.15 // products and solves with few columns: limited by the bandwidth of the memory
 
-	// An exponential or a power, with the loads and stores around it.
+	// kernelValue is the cost of an exponential or a power, including its loads and stores.
 	kernelValue = 30.0
-	// A stored feature of a sparse sample, in the kernel value with one other sample: 0.14 s for the Gram
-	// matrix of 5,574 texts of 144 features each (2026-11-27).
+	// sparseFeature is the cost of one stored feature of a sparse sample in one kernel value: 0.14
+	// s for the Gram matrix of 5,574 texts of 144 features each (2026-11-27).
 	sparseFeature = 3.0
-	// A byte of a matrix that is multiplied with one vector: 22 GB/s.
+	// readByte is the cost of reading a byte of a matrix that is multiplied by one vector, at 22
+	// GB/s.
 	readByte = 4.5
-	// The work of the host for each element of a pivot's column.
+	// hostElement is the cost of the host's work for each element of a pivot's column.
 	hostElement = 15.0
-	// An element of F that is a product of features: a profile of n = 10,000 with rank 1326 shows
-	// 2.7 ns of one core to compute it and 3 ns to multiply it by D^-½ (2026-11-24).
+	// hostMonomial is the cost of an element of F that is a product of features: a profile of n =
+	// 10,000 with rank 1326 shows 2.7 ns of one core to compute it and 3 ns to multiply it by D^-½
+	// (2026-11-24).
 	hostMonomial = 300.0
-	// A step of an iteration without its products: a dozen short operations.
+	// stepOverhead is the cost of an iteration without its products: a dozen short operations.
 	stepOverhead = 5e7
-	// A byte of a large matrix, which the system must clear before its first use.
+	// freshByte is the cost of a byte of newly allocated memory, which the system must clear before
+	// its first use.
 	freshByte = 45.0
-	// The seconds to fetch a float64 from a GPU's memory, 8 bytes at 16 GB/s, and to process it.
+	// hostSeconds is the time in seconds to fetch a float64 from a GPU's memory, at 16 GB/s, and to
+	// process it.
 	hostSeconds = 2.5e-9
-	// The operations of a large product in a second.
+	// processorRate is the number of operations of a large product per second.
 	processorRate = 1e11
-	// Where a direct method costs less, estimating the spectrum takes a fifth of its time or more.
+	// smallCost is the cost of a direct method below which estimating the spectrum would take a
+	// fifth of that cost or more.
 	smallCost = 6e9
-	// The eigenvalues of a sample and the other work before an iteration.
+	// lookOverhead is the cost of computing the eigenvalues of a sample and of the other work
+	// before an iteration.
 	lookOverhead = 3e9
 )
 
-// costs are the constants for a device.
+// costs are the constants of the cost model for a device.
 type costs struct {
 	listed         float64    // for an element of K, per stored feature of a sparse sample
-	feature, value float64    // for an element of a symmetric K, per feature and for the function of the statistic
-	again          float64    // factor for a K that is not stored, with several columns
+	feature, value float64    // for an element of a symmetric K: per feature, and for applying the kernel's function to the statistic
+	again          float64    // factor by which an unstored K costs more with several columns
 	thin           float64    // for an operation of a product with few columns: limited by memory
 	symm64, symm32 [2]float64 // for an element of a stored K, once and per column
-	symm16         [2]float64 // the same for an element of 16 bits
-	solve64        [2]float64 // the same for a solve with a triangle and its transpose
+	symm16         [2]float64 // as symm32, for a K with elements of 16 bits
+	solve64        [2]float64 // for an element of a triangular factor in a solve with it and its transpose: once, and per column
 	solve32        [2]float64
-	solveRow       float64 // for such a solve, per row
-	reducedRow     float64 // the same with a factor of reduced precision
+	solveRow       float64 // for such a solve, per row of the factor
+	reducedRow     float64 // as solveRow, for a factor of reduced precision
 	freshByte      float64
 	readByte       float64
-	monomial       float64 // for an element of F that the host computes and sends
-	host, fetch    float64 // for an element that the host reads and processes, and for fetching a row
+	monomial       float64 // for an element of F that the host computes and copies to the device
+	host, fetch    float64 // host: for an element that the host reads and processes; fetch: for fetching a row
 	step, look     float64
-	rate           float64 // operations in a second
-	small          float64 // for smaller costs, estimating the spectrum does not pay
+	rate           float64 // operations per second
+	small          float64 // total cost below which estimating the spectrum takes longer than it can save
 }
 
 // ofProcessor holds the measured costs of the cpu backend. The values of a symmetric K are computed once for each pair of rows,
@@ -73,10 +79,11 @@ var ofProcessor = costs{
 }
 
 // costsOf returns the costs of a device with the given rates. A device that reports the rates of
-// its memory and steps evaluates a K that is not stored once per pair of rows for one column, and
-// twice for several; a value takes 2 instructions per feature and about 25 for an exponential. It
-// reads the elements of a triangle once in a product and once in each of the two solves. An
-// iteration has a dozen steps that depend on each other.
+// its memory and steps evaluates each element of an unstored symmetric K once for a product with
+// one column, and twice for several columns; an element takes 2 instructions per feature and about
+// 25 for an exponential. The device reads the elements of a triangle once in a product and once in
+// each of the two solves. An iteration has a dozen short operations, each of which waits for the
+// preceding one.
 func costsOf(r backend.Rates) costs {
 	if r.Products == 0 {
 		return ofProcessor
@@ -94,18 +101,19 @@ func costsOf(r backend.Rates) costs {
 		readByte:  b,
 		monomial:  hostMonomial * r.Products / processorRate,
 		host:      hostSeconds * r.Products,
-		fetch:     4 * r.Step * r.Products, // for X and F, a copy and a wait each
+		fetch:     4 * r.Step * r.Products, // X and F each take a copy and a wait
 		step:      12 * r.Step * r.Products,
-		look:      r.Products * lookOverhead / processorRate, // the processor computes the eigenvalues of a sample
+		look:      r.Products * lookOverhead / processorRate, // the host computes the eigenvalues of a sample
 		rate:      r.Products,
 		small:     0.2 * r.Products,
 	}
 }
 
-// costs returns the costs of the problem's device.
+// costs returns the costs for the problem's device.
 func (z *sizes) costs() costs { return costsOf(z.rates()) }
 
-// rates returns the rates of the device, or those of the cpu backend if it reports none.
+// rates returns the rates of the device, or the rates of the cpu backend if the device reports
+// none.
 func (z *sizes) rates() backend.Rates {
 	if r, ok := z.dev.(backend.Rated); ok {
 		return r.Rates()
@@ -113,7 +121,7 @@ func (z *sizes) rates() backend.Rates {
 	return backend.Rates{Single: rateSingle, Values: 1.5}
 }
 
-// gramFlops is the number of operations of computing K.
+// gramFlops is the number of operations that computing K takes.
 func (z *sizes) gramFlops() float64 { return flop.Gram(z.n, z.n, z.width, true) }
 
 // gramCost is the cost of computing K.
@@ -141,8 +149,8 @@ func (z *sizes) gramMulCost(c int, single bool) float64 {
 	return again*z.gramCost(single) + 2*float64(z.n)*float64(z.n)*float64(c)
 }
 
-// symmCost is the cost of a product of a stored K and c columns. K is read from memory, and
-// the columns mostly from the caches.
+// symmCost is the cost of a product of a stored K and c columns. The device reads K from memory,
+// and the columns mostly from its caches.
 func (z *sizes) symmCost(c int, o Operator) float64 {
 	k := z.costs()
 	switch o {
@@ -154,7 +162,7 @@ func (z *sizes) symmCost(c int, o Operator) float64 {
 	return z.squareCost(k.symm64, c)
 }
 
-// solveCost is the cost of solving with a triangle and its transpose.
+// solveCost is the cost of solving with an n×n triangular factor and its transpose for c columns.
 func (z *sizes) solveCost(c int, single bool) float64 {
 	k := z.costs()
 	if single {
@@ -169,17 +177,18 @@ func (z *sizes) squareCost(of [2]float64, c int) float64 {
 
 // storedCost is the cost of computing and storing K.
 func (z *sizes) storedCost(o Operator) float64 {
-	size := map[Operator]float64{Stored64: 4, Stored32: 2, Fixed16: 1}[o] // bytes for each of n² elements, in packed storage
+	size := map[Operator]float64{Stored64: 4, Stored32: 2, Fixed16: 1}[o] // bytes per element of the full n×n matrix, in packed storage
 	return z.gramCost(o.single()) + z.costs().freshByte*size*float64(z.n)*float64(z.n)
 }
 
-// potrfCost is the cost of a Cholesky factorization; rate is relative to float64.
+// potrfCost is the cost of a Cholesky factorization; rate is the rate of the precision relative to
+// float64.
 func (z *sizes) potrfCost(rate float64) float64 {
 	return flop.Potrf(z.n) / ratePotrf / rate
 }
 
-// residualFlops is the number of operations of a residual computed from the data: by a product
-// with K, which is not stored, or for a linear kernel by products with X and its transpose.
+// residualFlops is the number of operations of computing a residual from the data, by a product
+// with an unstored K or, for a linear kernel, by products with X and its transpose.
 func (z *sizes) residualFlops() float64 {
 	if isLinear(z.kernel) {
 		return 2 * flop.Gemm(z.n, z.t, z.width)

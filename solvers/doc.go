@@ -8,7 +8,7 @@
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ ‖f‖²
 //
-// where the norm leaves b out: the intercept is not penalized.
+// where ‖f‖ does not include b: the intercept is not penalized.
 //
 //	dual.go     Cholesky of the n × n matrix K + λW⁻¹ in packed storage, for every kernel
 //	mixed.go    the same factor in float32, preconditioning conjugate gradients in float64;
@@ -25,14 +25,15 @@
 //	samples.go  the checks of the samples, and which samples take part
 //	checkpoint.go  the state of an iterative method in a file
 //
-// with fewer functions than samples, in passes over data that need not fit into memory:
+// Methods with fewer functions than samples, which read the samples in passes, so that the data
+// need not fit into memory:
 //
 //	nystrom.go  M kernel functions, by normal equations or Falkon;
 //	            centers.go chooses their centers
 //	fourier.go  M random Fourier features
 //	streamrun.go  the interface of samples read in passes, the plan, and the common code
 //
-// and more than the solution for one λ:
+// Computations beyond the solution for one λ:
 //
 //	cholesky.go  a factor that is kept for more right-hand sides and updated with the samples
 //	path.go      many λ from one decomposition, with leave-one-out errors
@@ -41,11 +42,10 @@
 //	leaveoneout.go  the solutions without each sample in turn
 //
 // The numerics are in packages of internal: numeric (small matrices, sizes, storage), krylov
-// (conjugate gradients), lowrank (preconditioners and their estimates), band (A + λI for many
-// λ) and stream (least squares in passes). This package has the samples with their weights
-// and centering, the plans and the checkpoints, which all methods share.
+// (conjugate gradients), lowrank (preconditioners and their estimates), band (A + λI for many λ)
+// and stream (least squares in passes). This package has the code that all methods share: the
+// samples with their weights and centering, the plans and the checkpoints.
 //
-// The methods use a device only through backend.Device. Every result carries the relative
-// residual of the system it solved, recomputed in float64 from the original data and not
-// from the factor.
+// The methods use a device only through backend.Device. Every result carries the relative residual
+// of the system it solved, computed in float64 from the original data and not from the factor.
 package solvers

@@ -54,8 +54,8 @@ func (z *sizes) dualEstimate(keep bool) estimate {
 	return e
 }
 
-// run factors A = K + λW⁻¹ = LLᵀ in place of K. It solves twice for all outputs: for the targets,
-// and for the residual of the first solution.
+// run overwrites K with the factor L of A = K + λW⁻¹ = LLᵀ. It solves twice for all outputs: for
+// the targets, and for the residual of the first solution.
 func (choice dualChoice) run(w *work) error {
 	x, err := w.placeX()
 	if err != nil {
@@ -64,8 +64,8 @@ func (choice dualChoice) run(w *work) error {
 	return w.refine(x, w.direct(x, choice.Keep))
 }
 
-// direct returns the fallback that solves by the factor in float64; keep says whether to keep K
-// beside it.
+// direct returns the fallback that solves with the Cholesky factor in float64; keep says whether to
+// store K beside the factor.
 func (w *work) direct(x backend.Matrix[float64], keep bool) fallback {
 	method := Dual
 	if w.onHost {
@@ -74,7 +74,8 @@ func (w *work) direct(x backend.Matrix[float64], keep bool) fallback {
 	return fallback{method: method, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x, keep) }}
 }
 
-// withDirect appends the factor in float64 to the fallbacks if there is enough memory for it.
+// withDirect appends the solve with the factor in float64 to the fallbacks if there is enough
+// memory.
 func (w *work) withDirect(x backend.Matrix[float64], fallbacks []fallback) []fallback {
 	z, n := w.plan.sizes, w.s.n
 	e, err := dualEstimate(z, w.par)
@@ -154,8 +155,8 @@ func (d *direct64) gaveUp() bool       { return false }
 
 func (d *direct64) release() { d.w.Mem.Free(d.a) }
 
-// newFactored returns the storage of a matrix that is to be factored; it is in the memory of the
-// host if the method needs that.
+// newFactored returns the storage of a matrix that is to be factored, in the memory of the host for
+// OutOfCore.
 func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (numeric.Symmetric[T], error) {
 	if !w.onHost {
 		return numeric.NewSymmetric(w.Mem, b, n)
@@ -164,11 +165,11 @@ func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (numeric
 	return numeric.NewPacked(w.Mem, hb, n, hb.NewHostPacked)
 }
 
-// preserveOrder is the order from which on evaluating K again is slow enough to justify the other
-// half of the memory.
+// preserveOrder is the minimum order n at which dual keeps K: for a smaller n, evaluating K again
+// is so fast that twice the memory is not justified.
 const preserveOrder = 4096
 
-// preserves reports whether dual keeps K if it fits the memory.
+// preserves reports whether dual keeps K if K and the factor fit the memory.
 func (z *sizes) preserves(par Params) bool {
 	if _, ok := z.dev.F64().(backend.PreserveBackend[float64]); !ok {
 		return false
@@ -176,10 +177,10 @@ func (z *sizes) preserves(par Params) bool {
 	return par.Operator == Stored64 || par.Operator == OperatorAuto && z.n >= preserveOrder
 }
 
-// pivotTol is the fraction of a diagonal element of A below which a pivot is only a rounding
-// error. A pivot is the remainder of that element after subtracting a sum of up to n terms (in
-// primal the element is itself a sum over the samples); the rounding error of such a sum grows
-// with the square root of its length. The factor 8 is a margin.
+// pivotTol is the fraction of a diagonal element of A below which a pivot is only a rounding error.
+// A pivot is a diagonal element minus a sum of up to n terms (in primal the element is itself a sum
+// over the samples); the rounding error of such a sum grows with the square root of its length. The
+// factor 8 is a margin.
 func (w *work) pivotTol() float64 {
 	terms := float64(w.s.n)
 	if w.plan.Method == Primal {
@@ -188,9 +189,8 @@ func (w *work) pivotTol() float64 {
 	return numeric.PivotTol(terms)
 }
 
-// checkPivots returns a *backend.PivotError for the first pivot of a factor that is only a
-// rounding error of numbers with the given unit; after is the factor's diagonal, before is the
-// matrix's.
+// checkPivots returns a *backend.PivotError for the first pivot that is only a rounding error; unit
+// is the unit roundoff, after the diagonal of the factor, and before the diagonal of the matrix.
 func (w *work) checkPivots(after, before []float64, unit float64) error {
 	tol, weight := w.pivotTol()*unit/numeric.Epsilon, w.s.totalWeight()
 	return numeric.CheckPivots(after, func(i int) float64 {
@@ -201,7 +201,8 @@ func (w *work) checkPivots(after, before []float64, unit float64) error {
 	})
 }
 
-// enough returns a λ that lifts every pivot above rounding errors.
+// enough returns a λ for which every pivot exceeds the rounding errors; before is the diagonal of
+// the matrix.
 func (w *work) enough(before []float64) float64 {
 	largest := 0.0
 	for _, v := range before {
@@ -210,7 +211,7 @@ func (w *work) enough(before []float64) float64 {
 	return w.s.Lambda + w.pivotTol()*largest
 }
 
-// dualPivot explains a failed factorization of K + λW⁻¹.
+// dualPivot adds an explanation and advice to the error of a failed factorization of K + λW⁻¹.
 func (w *work) dualPivot(err error, before []float64) error {
 	var pivot *backend.PivotError
 	if !errors.As(err, &pivot) {

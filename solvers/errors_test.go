@@ -22,8 +22,8 @@ func three() solvers.Problem {
 	}
 }
 
-// TestRefusals checks that a bad problem gives a one-line error that names the place, before any
-// work.
+// TestRefusals checks that Solve returns a one-line error that names the place for each invalid
+// problem, before any work.
 func TestRefusals(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, test := range []struct {
@@ -112,7 +112,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPivotRow checks that the error names the row of X, also if rows are left out.
+// TestPivotRow checks that the error names the row of X, even if rows of weight 0 precede it.
 func TestPivotRow(t *testing.T) {
 	p := three()
 	p.Lambda, p.X.Data = 0, []float64{9, 9, 5, 6, 5, 6}
@@ -151,7 +151,7 @@ func TestExtremeTargets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// With 3 samples and a condition number below 4 there are only a few rounding errors.
+		// With 3 samples and a condition number below 4, only a few rounding errors add up.
 		if !(res.Residual <= 16*0x1p-52) {
 			t.Errorf("targets near %g: residual %g", scale, res.Residual)
 		}
@@ -178,8 +178,8 @@ func TestBudgetMessage(t *testing.T) {
 	}
 }
 
-// TestAdviceOfIndefiniteMatrix checks that a larger lambda is not advised if K has a negative
-// eigenvalue, −1 here, or if its values overflow.
+// TestAdviceOfIndefiniteMatrix checks that the error does not advise a larger lambda if K has a
+// negative eigenvalue (here −1) or if its values overflow.
 func TestAdviceOfIndefiniteMatrix(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	k := [][]float64{{1, 2, 0}, {2, 1, 0}, {0, 0, 1}}

@@ -21,15 +21,16 @@ import (
 //	log p(Y) = Σ_j −½ y_jᵀC⁻¹y_j/s_j² − (N/2) log s_j² − ½ log det C − (N/2) log 2π
 //
 // with C = K + λW⁻¹ and N = n. A weight counts repetitions of a sample: N is then the sum of the
-// weights, and log det C is that of the matrix of the repeated samples, which is larger by Σ_i
-// (w_i − 1) ln λ + ln w_i.
+// weights, and det C is replaced by the determinant of the matrix of the repeated samples, whose
+// logarithm is larger by Σ_i (w_i − 1) ln λ + ln w_i.
 type Evidence struct {
 	Log float64
 	// Scale is s² of each output: 1, or with EvidenceParams.FitScale the value y_jᵀC⁻¹y_j/N that
 	// maximizes Log. It is 1 if that value is 0.
 	Scale []float64
-	// Gradient holds ∂Log/∂θ for the parameters of kernels.Params, or ∂Log/∂ln θ if Log is set
-	// there. Lambda is ∂Log/∂ln λ. With FitScale, Scale is optimal for every θ and λ.
+	// Gradient holds ∂Log/∂θ for each parameter θ of kernels.Params, or ∂Log/∂ln θ for a parameter
+	// whose field Log is set. Lambda is ∂Log/∂ln λ. With FitScale, Scale is optimal for every θ and
+	// λ.
 	Gradient []float64
 	Lambda   float64
 }
@@ -44,8 +45,8 @@ type EvidenceParams struct {
 // evidenceBlock is the number of columns of C⁻¹ that are computed at a time.
 const evidenceBlock = 256
 
-// LogEvidence computes the Evidence of p, which has no intercept and λ > 0: n³/3 operations for
-// the factor, and 2n³/3 for the derivatives, which are
+// LogEvidence computes the Evidence of p, which must have no intercept and λ > 0. It takes n³/3
+// operations for the factor, and 2n³/3 for the derivatives, which are
 //
 //	∂Log/∂θ = ½ Σ_ij M_ij (∂C/∂θ)_ij,  M = Σ_j α_jα_jᵀ/s_j² − t C⁻¹,  α = C⁻¹y
 //
@@ -82,7 +83,7 @@ type covariance struct {
 	x, l backend.Matrix[float64]
 }
 
-// checkCovariance checks what does not depend on the samples' values.
+// checkCovariance checks the rules that do not depend on the values of the samples.
 func (p Problem) checkCovariance(dev backend.Device, what string, limit int64) error {
 	if dev == nil {
 		return errors.New("solvers: no device was given")
@@ -99,8 +100,9 @@ func (p Problem) checkCovariance(dev backend.Device, what string, limit int64) e
 	return nil
 }
 
-// newCovariance factors C; more is the number of elements that its user needs besides. If keep is
-// not nil and the device works in Go memory, the factor is made in keep, which is n×n.
+// newCovariance factors C; more returns the number of further elements that its caller needs on the
+// device. If keep is not nil and the device works in Go memory, the factor is stored in keep, which
+// is n×n.
 func newCovariance(ctx context.Context, dev backend.Device, what string, p Problem, limit int64, more func(n, d, t int) int64, keep *backend.Host[float64]) (*covariance, error) {
 	if err := p.checkCovariance(dev, what, limit); err != nil {
 		return nil, err
@@ -121,15 +123,15 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 	if err := f.factor(); err != nil {
 		f.Mem.FreeAll()
 		if errors.Is(err, backend.ErrNotPosDef) {
-			return nil, err // the error has its own text
+			return nil, err // the error already names its place
 		}
 		return nil, fmt.Errorf("solvers: %s: %w", what, err)
 	}
 	return f, nil
 }
 
-// reserveCovariance is Reserve for the given number of matrices of the order of C, for X if it is
-// copied, and for more elements.
+// reserveCovariance calls Reserve for squares matrices of the order of C, a copy of X if the device
+// needs one, and more further elements.
 func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, what string, s *samples, squares int, more func(n, d, t int) int64) error {
 	wrapped := numeric.Wrapper(dev) != nil && s.plain(false)
 	return Reserve(ctx, dev, limit, Method(what), s.n, func(n int) int64 {
@@ -194,8 +196,8 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 	return e, e.check()
 }
 
-// evidence returns the evidence without derivatives for squares yᵀC⁻¹y and the logarithms of the squared
-// pivots of C.
+// evidence returns the evidence without derivatives; squares holds y_jᵀC⁻¹y_j, and logs the
+// logarithms of the squared diagonal elements of the factor of C.
 func (s *samples) evidence(squares, logs []float64, par EvidenceParams) *Evidence {
 	e := &Evidence{Scale: make([]float64, s.t)}
 	n, logDet := 0.0, 0.0
@@ -214,7 +216,7 @@ func (s *samples) evidence(squares, logs []float64, par EvidenceParams) *Evidenc
 	return e
 }
 
-// check refuses an evidence that is not finite.
+// check returns an error if the evidence is not finite.
 func (e *Evidence) check() error {
 	if math.IsNaN(e.Log) || math.IsInf(e.Log, 0) {
 		return kernels.Overflow(errors.New("the evidence is not finite: scale the features and targets down"))
@@ -251,8 +253,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		rest := s.n - first
 		cols := min(width, rest)
 		m, dk := scratch[0].View(0, 0, rest, cols), scratch[1].View(0, 0, rest, cols)
-		// In rows first to n−1, these columns of L⁻¹, and then of C⁻¹, depend only on the same rows
-		// and columns of L.
+		// Rows first to n−1 of these columns of L⁻¹ and of C⁻¹ depend only on rows and columns
+		// first to n−1 of L.
 		l := f.l.View(first, first, rest, rest)
 		numeric.Zero(b, m)
 		b.AddDiag([]float64{1}, m.View(0, 0, cols, cols))
@@ -267,8 +269,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 			w := s.weightOf(first + k)
 			e.Lambda += (v*s.Lambda/w - float64(s.t)*(w-1)) / 2
 		}
-		// Elements below the diagonal count twice. For the diagonal block, Gram gives the lower
-		// triangle.
+		// Elements below the diagonal count twice, for the elements above it. Gram computes only
+		// the lower triangle of the diagonal block.
 		block := f.x.View(first, 0, cols, s.d)
 		top, under := dk.View(0, 0, cols, cols), dk.View(cols, 0, rest-cols, cols)
 		numeric.Zero(b, top)
@@ -294,7 +296,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 // sparse.
 type Points interface{ Dims() (rows, cols int) }
 
-// otherPoints checks points for kernel values with the samples.
+// otherPoints checks the points whose kernel values with the samples are to be computed.
 func (p Problem) otherPoints(points Points) (numeric.Points, error) {
 	z, err := numeric.PointsOf(points)
 	if err != nil {
@@ -314,17 +316,18 @@ func (p Problem) otherPoints(points Points) (numeric.Points, error) {
 // memory of the host, n² numbers. Several goroutines may call its methods at the same time. It
 // shares the samples of its Problem, which must not be changed.
 //
-// For one feature and a kernel that Kalman accepts, it stores a state-space model instead if that is
-// estimated to be faster: O(n) operations and memory, and O(log n) operations for each point.
+// For one feature and a kernel that Kalman accepts, it stores a state-space model instead if the
+// model is estimated to be faster: the model takes O(n) operations and memory, and O(log n)
+// operations for each point.
 type Uncertainty struct {
 	s         *samples
 	factor    backend.Host[float64]
-	posterior *markov.Posterior // instead of factor, or nil
+	posterior *markov.Posterior // the state-space model that replaces factor, or nil
 }
 
-// NewUncertainty factors K + λW⁻¹ on dev, n³/3 operations, and frees all memory of dev. It does not
-// depend on p.Y; limit bounds the memory on dev, and 0 means all its free memory. If the device works
-// in Go memory, the factor is made in its final place.
+// NewUncertainty factors K + λW⁻¹ on dev in n³/3 operations; at its return no memory on dev is in
+// use. It does not read p.Y; limit bounds the memory in bytes on dev, and 0 means all its free
+// memory. If the device works in Go memory, the factor is not copied.
 func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit int64) (*Uncertainty, error) {
 	if m, ok := p.kalman(dev); ok {
 		return newPosterior(ctx, dev, m, p, limit)
@@ -332,7 +335,7 @@ func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 	return newUncertainty(ctx, dev, p, limit)
 }
 
-// newUncertainty is NewUncertainty with a stored factor.
+// newUncertainty is NewUncertainty with a stored Cholesky factor.
 func newUncertainty(ctx context.Context, dev backend.Device, p Problem, limit int64) (*Uncertainty, error) {
 	u := &Uncertainty{}
 	f, err := newCovariance(ctx, dev, "variance", p, limit, func(_, _, _ int) int64 { return 0 }, &u.factor)
@@ -356,9 +359,9 @@ func newUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 //	k(z, z) − k_zᵀ(K + λW⁻¹)⁻¹k_z,  k_z = k(X, z)
 //
 // It excludes the noise λ of a new target (Rasmussen and Williams 2006, equation 2.26). It takes n²
-// operations for each point, block by block. If rounding makes the difference negative, the result
-// is 0: the error of each is at most about 2⁻⁵² k(z, z) times the condition number of K + λW⁻¹. If
-// the device does not work in Go memory, each call copies the factor to it once.
+// operations for each point. If rounding makes a difference negative, the result is 0; the error of
+// a variance is at most about 2⁻⁵² k(z, z) times the condition number of K + λW⁻¹. If the device
+// does not work in Go memory, each call copies the factor to the device once.
 func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points Points, limit int64) ([]float64, error) {
 	if u == nil || u.s == nil {
 		return nil, errors.New("solvers: variance: the Uncertainty was not made by NewUncertainty")
@@ -383,7 +386,8 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points P
 	return variance, nil
 }
 
-// Solve overwrites r, one row for each sample of weight > 0, with (K + λW⁻¹)⁻¹r, without refinement.
+// Solve overwrites r, which has one row for each sample of weight > 0, with (K + λW⁻¹)⁻¹r, without
+// refinement.
 func (u *Uncertainty) Solve(ctx context.Context, dev backend.Device, r backend.Host[float64], limit int64) error {
 	if u == nil || u.s == nil {
 		return errors.New("solvers: solve: the Uncertainty was not made by NewUncertainty")
@@ -430,8 +434,8 @@ func (f *covariance) variance(points numeric.Points, rows int) ([]float64, error
 	return variance, err
 }
 
-// cross calls visit for blocks of rows of points, with k = k(X, points) and the number of the
-// first row.
+// cross calls visit for each block of rows of points, with the index first of its first row and
+// with k = k(X, block).
 func (f *covariance) cross(points numeric.Points, rows int, visit func(first int, k backend.Matrix[float64]) error) error {
 	s, b := f.s, f.B
 	cross, err := f.Mem.New(s.n, rows)
