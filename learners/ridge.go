@@ -42,11 +42,11 @@ func (l *Ridge) parameters() []Parameter {
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖²
 //
-// The intercept b is not penalized. λ is unscaled, as scikit-learn's alpha. For sparse samples the
-// solver is the method of conjugate gradients with products with X and Xᵀ in the primal, or with K
-// if that takes fewer operations; with Intervals, or λ = 0, a dense copy of them is made. λ = 0 is
-// least squares and needs x (centered, with an intercept) of full column rank. The zero value is
-// least squares with an intercept.
+// The intercept b is not penalized. λ is not multiplied by n; it equals scikit-learn's alpha.
+// Sparse samples are solved for by conjugate gradients, in the primal with products with X and Xᵀ,
+// or in the dual with K if the dual takes fewer operations. Intervals and λ = 0 need a dense copy
+// of sparse samples. λ = 0 is least squares; x, which is centered if there is an intercept, must
+// then have full column rank. The zero value of Ridge is least squares with an intercept.
 type Ridge struct {
 	Lambda      float64        // ≥ 0
 	Lambdas     []float64      // one for each target, instead of Lambda; nil means Lambda for all
@@ -56,9 +56,9 @@ type Ridge struct {
 	Bound       bool           // prove bounds of the errors of predictions: see Bounded; it needs λ > 0
 }
 
-// RidgeModel is a fitted Ridge. Its facts, about the first output, are ‖w‖² and, under noise N(0,
-// σ²/w_i), the log likelihood and the estimate ‖r‖²/(n − p) of σ², which is unbiased at λ = 0 and
-// too large on average for λ > 0.
+// RidgeModel is a fitted Ridge. Its facts describe the first output: ‖w‖², and for noise N(0,
+// σ²/w_i) the log likelihood and the estimate ‖r‖²/(n − p) of σ². The estimate is unbiased at λ = 0
+// and too large on average for λ > 0.
 type RidgeModel struct {
 	linear
 	solutions
@@ -99,7 +99,7 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		return nil, err
 	}
 	coef := res.Coef
-	if coef.Rows == 0 { // the dual method for sparse samples
+	if coef.Rows == 0 { // the dual method was used, for sparse samples
 		coef = used.Weights(res.Alpha)
 	}
 	m = &RidgeModel{
@@ -126,12 +126,13 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	return m, nil
 }
 
-// points returns the samples, and whether they are a dense copy of sparse samples. A copy is made
-// for intervals, which keep the samples, and for λ = 0, where the rank matters.
+// points returns the samples; copied reports whether they are a dense copy of sparse samples. A
+// copy is made for intervals, which need the samples in the model, and for λ = 0, where the solver
+// has to check the rank.
 func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numeric.Points, copied bool, err error) {
 	points, err = pointsOf("x", x)
 	if err != nil || points.Sparse == nil || !l.Intervals && !slices.Contains(each(l.Lambda, l.Lambdas), 0) {
-		if points.Sparse != nil { // the solver checks dense samples
+		if points.Sparse != nil { // dense samples are checked by the solver
 			err = points.CheckFinite("x")
 		}
 		return points, false, err
@@ -140,9 +141,9 @@ func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numer
 	return numeric.DensePoints(h), true, err
 }
 
-// State implements Model. Its arrays are "coef", d×t, "intercept", 1×t, if each target has its
-// own λ "lambdas", 1×t, and if it keeps its n samples "samples", n×d, "targets", n×t, and their
-// "weights", 1×n, if they have weights.
+// State implements Model. Its arrays are "coef", d×t, and "intercept", 1×t; "lambdas", 1×t, if each
+// target has its own λ; and if the model has a copy of its n samples, "samples", n×d, "targets",
+// n×t, and for weighted samples "weights", 1×n.
 func (m *RidgeModel) State() State { return stateOf(m) }
 
 func (m *RidgeModel) fields() []field {

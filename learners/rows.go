@@ -17,9 +17,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Rows returns the samples of a file, for learners with FitRows: features and targets as e encodes
-// them, and weights if e has a column of them. Each pass reads the file again. s must have learned,
-// so that the number of rows is known; e is usually the encoder that s learned.
+// Rows returns the samples of a file for learners with FitRows: the features and targets that e
+// encodes, and weights if e has a column of weights. Each pass reads the file again. The Learn
+// method of s must have been called before, because it counts the rows; e is usually the encoder
+// that Learn returned.
 func Rows(s *dataset.Stream, e *dataset.Encoder) (solvers.Rows, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (r fileRows) Dims() (n, d, t int) { return r.n, r.d, r.t }
 // Encoder returns the rules for the columns of the file.
 func (r fileRows) Encoder() *dataset.Encoder { return r.encoder }
 
-// Pass implements solvers.Rows: the keys are those of the cells of the file.
+// Pass implements solvers.Rows. The key of a row is computed from its cells in the file.
 func (r fileRows) Pass(ctx context.Context, keyed bool, use func(b solvers.Block) error) error {
 	return r.stream.EachBlock(ctx, r.encoder, r.blockRows(), keyed, func(x, y *mat.Dense, weights []float64, keys []uint64) error {
 		return use(solvers.Block{X: dense(x), Y: dense(y), Weights: weights, Keys: keys})
@@ -78,10 +79,10 @@ func (f RowsFitter) FitRows(ctx context.Context, dev backend.Device, data solver
 	return f(ctx, dev, data, o)
 }
 
-// ReadsRows reports whether MakeRows makes the learner.
+// ReadsRows reports whether the learner can read its samples in passes, by MakeRows.
 func (d Description) ReadsRows() bool { return d.rows != nil }
 
-// Checkpoints reports whether the learner takes Options.Checkpoint.
+// Checkpoints reports whether the learner supports Options.Checkpoint.
 func (d Description) Checkpoints() bool { return d.checkpoints }
 
 // Traces reports whether at least one solver of the learner calls Options.Trace.
@@ -96,9 +97,9 @@ func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, e
 	return s.RowsFitter(task)
 }
 
-// RowsFitter is Fitter for samples that are read in passes, which few learners support. For
-// Classification the only target is the index of a class in Options.Classes, as an Encoder with
-// classes gives it.
+// RowsFitter is Fitter for samples that are read in passes; it returns an error for a learner
+// without FitRows. For Classification the only target is the index of a class in Options.Classes,
+// as an Encoder with classes gives it.
 func (s *Settings) RowsFitter(task Task) (RowsFitter, error) {
 	if s == nil || s.d.fitter == nil {
 		_, err := s.Fitter(task)
@@ -124,7 +125,7 @@ func (s *Settings) RowsFitter(task Task) (RowsFitter, error) {
 	return fit, nil
 }
 
-// rowsFitterOf is fitterOf for FitRows of an L.
+// rowsFitterOf is fitterOf for the method FitRows of a learner of type L.
 func rowsFitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, solvers.Rows, Options) (M, error)) func(parsed) (RowsFitter, *ParameterError) {
 	return made(parameters, func(l L) RowsFitter {
 		return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
@@ -158,7 +159,7 @@ func classifyRows(name string, fit RowsFitter) RowsFitter {
 	}
 }
 
-// classRows are samples whose classes are given as targets of ±1.
+// classRows are samples of two classes, given as the targets −1 and 1.
 type classRows struct {
 	data    solvers.Rows
 	classes Classes
@@ -173,7 +174,7 @@ func (r classRows) Pass(ctx context.Context, keyed bool, use func(b solvers.Bloc
 	return r.data.Pass(ctx, keyed, r.signed(use))
 }
 
-// signed wraps use for blocks whose targets are indices of classes.
+// signed returns a function that replaces the class indices of a block by −1 and 1 and calls use.
 func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block) error {
 	var index []int
 	return func(b solvers.Block) error {
@@ -204,8 +205,9 @@ func inMemory(dev backend.Device, learner string, k kernels.Kernel, x, y mat.Mat
 	return solvers.InMemory(points.Dense, hy, o.Weights, o.Keys), nil
 }
 
-// kernelForRows is kernelFor for samples that are read in passes. It computes distances between
-// distinct rows, which seed selects. sparse is as in solvers.NystromProblem.
+// kernelForRows is kernelFor for samples that are read in passes. It computes the distances between
+// distinct rows, which are drawn with seed. sparse has the meaning of
+// solvers.NystromProblem.Sparse.
 func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, sparse *backend.CSR[float64], seed uint64) (kernels.Kernel, error) {
 	if k != nil {
 		return k, nil

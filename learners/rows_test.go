@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestRows checks that a model fitted to a file in passes has the same bits as a model fitted to
-// the same rows in memory.
+// TestRows checks that a model fitted to a file in passes is bit for bit the model fitted to the
+// same rows in memory.
 func TestRows(t *testing.T) {
 	path := filepath.Join("..", "testdata", "diabetes.csv")
 	s, err := dataset.Open(path)
@@ -76,9 +76,9 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestMakeRows checks that learners that the catalogue makes for samples read in passes give the
-// same bits as for samples in memory, and that MakeRows of any other learner returns an error that
-// lists the learners that can read in passes.
+// TestMakeRows checks that MakeRows gives models with the same bits as fits to samples in memory,
+// and that for a learner that cannot read in passes it returns an error that lists the learners
+// that can.
 func TestMakeRows(t *testing.T) {
 	data := "a,b,kind\n1,2,x\n2,1,y\n3,5,x\n4,4,z\n5,3,y\n6,1,z\n0,2,x\n"
 	path := filepath.Join(t.TempDir(), "a.csv")

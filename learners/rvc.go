@@ -34,23 +34,23 @@ func (l *RVC) parameters() []Parameter {
 //
 //	Σ_i w_i log p(y_i | μ) − ½ μᵀAμ + ½ log|A| + ½ log|Σ|
 //
-// by steps of Tipping and Faul (2003) for targets that are linearized at the mode, including the
-// derivative of log|Σ| with respect to the mode: the basis function with the largest expected gain
-// is added, changed or deleted. Steps are taken in batches of up to 256 functions of the model and
-// the 128 other functions with the largest expected gains. A batch that does not raise the evidence
-// is undone, and Newton steps for all α and single steps follow. For K > 2 classes there are K such
-// machines, each class against the rest, and the probabilities of the classes are normalized to sum
-// to 1.
+// by the steps of Tipping and Faul (2003), applied to targets that are linearized at the mode and
+// with the derivative of log|Σ| with respect to the mode: each step adds, changes or deletes the
+// basis function with the largest expected gain. A batch of steps changes up to 256 functions of
+// the model and the 128 other functions with the largest expected gains. A batch that does not
+// raise the evidence is undone; Newton steps for all α and single steps then replace it. For K > 2
+// classes there are K machines, each for one class against the rest, and the probabilities of the
+// classes are normalized to sum to 1.
 //
-// Φ is stored on the device: n² numbers twice. A batch costs a few Newton steps, O(nm²) for m
-// functions in the model, and one product of O(n²m); the fact "modes" counts the computed modes. If
-// a fit ends before it reaches Tol, its model has the fact "warning". An RVC has far fewer
-// relevance vectors than an svc has support vectors.
+// Φ is stored on the device and takes 2n² numbers. For m functions in the model, a batch costs
+// several Newton steps of O(nm²) and one product of O(n²m) operations; the fact "modes" is the
+// number of modes that were computed. If a fit ends before it reaches Tol, its model has the fact
+// "warning". An RVC has far fewer relevance vectors than an SVC has support vectors.
 type RVC struct {
 	Kernel  kernels.Kernel // nil means the Gaussian whose sigma is half the median distance between rows
-	Tol     float64        // the fit ends if no step is expected to raise the log evidence by more than Tol; 0 is 0.1
-	MaxIter int            // steps per machine; 0 is 1000, or 10n if that is more
-	Seed    uint64         // for the choice of rows if Kernel is nil
+	Tol     float64        // the fit ends when no step is expected to raise the log evidence by more than Tol; 0 means 0.1
+	MaxIter int            // maximum number of steps per machine; 0 means max(1000, 10n)
+	Seed    uint64         // for drawing the rows whose distances give sigma if Kernel is nil
 }
 
 // RVCModel is a fitted RVC. Its decision values are the log odds of the second of two classes, or
@@ -103,8 +103,8 @@ func (m *RVCModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	return sparse.Probabilities(f), nil
 }
 
-// State implements Model. Its arrays are "points", m×d, "weights", m×c,
-// "intercept", 1×c, and those of the classes.
+// State implements Model. Its arrays are "points", m×d, "weights", m×c, "intercept", 1×c, and the
+// arrays of the classes.
 func (m *RVCModel) State() State { return stateOf(m) }
 
 func (m *RVCModel) fields() []field { return m.classFields("points", "weights") }

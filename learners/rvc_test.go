@@ -24,8 +24,8 @@ func TestRVC(t *testing.T) {
 	})
 }
 
-// TestRVCEvidence checks that the log evidence never falls, few relevance vectors are kept, and the
-// probabilities are calibrated on new samples.
+// TestRVCEvidence checks that the log evidence never decreases, that the model has at most 20
+// relevance vectors, and that the probabilities are calibrated on new samples.
 func TestRVCEvidence(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		n := 400
@@ -69,7 +69,8 @@ func TestRVCEvidence(t *testing.T) {
 	})
 }
 
-// TestRVCOne checks the known mode and evidence of the model with the constant alone.
+// TestRVCOne compares the mode and the evidence of a model whose only nonzero basis function is the
+// constant with their closed forms.
 func TestRVCOne(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		// k(x, z) = xz is 0 at x = 0. Of the 10 samples 8 are of the second class.
@@ -81,9 +82,9 @@ func TestRVCOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// log p(μ) = 8 log σ(μ) + 2 log σ(−μ) − αμ²/2, and Laplace's evidence is its maximum
-		// over μ, plus ½ log α − ½ log(10 σ(μ)σ(−μ) + α). The α of the largest evidence is
-		// found by a scan here.
+		// log p(μ) = 8 log σ(μ) + 2 log σ(−μ) − αμ²/2. Laplace's approximation of the log evidence
+		// is the maximum of log p over μ, plus ½ log α − ½ log(10 σ(μ)σ(−μ) + α). A grid search
+		// finds the α of the largest evidence.
 		sigma := func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
 		best := math.Inf(-1)
 		const step = 1e-3
@@ -95,9 +96,8 @@ func TestRVCOne(t *testing.T) {
 			best = max(best, 8*math.Log(sigma(mu))+2*math.Log(sigma(-mu))-alpha*mu*mu/2+math.Log(alpha)/2-math.Log(10*sigma(mu)*sigma(-mu)+alpha)/2)
 		}
 		trace := m.Traces()[0]
-		// At a maximum with the second derivative −c, where c is below 1 here, the scan is too
-		// low by at most c·step²/8. Newton's steps for log α end within Tol of the maximal
-		// evidence.
+		// At a maximum with the second derivative −c, where c < 1 here, the grid value is too low
+		// by at most c·step²/8. Newton's steps for log α end within Tol of the maximum.
 		near(t, "log evidence", trace[len(trace)-1], best, step*step/8+2e-12)
 	})
 }
@@ -138,9 +138,9 @@ func weightsOf(m *learners.RVCModel) (count int) {
 }
 
 // TestRVCNarrowKernel checks that with a kernel so narrow that most kernel values are nearly 0, the
-// mode is computed at most twice for each basis function that is kept. The evidence is above
-// −259.19, which single steps by the formulas of regression reach after 422 modes; these formulas
-// ignore that the curvature of the likelihood depends on the mode.
+// mode is computed at most twice for each basis function of the model, and that the log evidence
+// exceeds −259.19. Single steps by the formulas of regression, which ignore that the curvature of
+// the likelihood depends on the mode, reach −259.19 after 422 modes.
 func TestRVCNarrowKernel(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 34, 35")
@@ -170,8 +170,8 @@ func TestRVCNarrowKernel(t *testing.T) {
 	}
 }
 
-// TestRVCBatches checks that the mode is computed fewer times than basis functions are added, and
-// the predictions are nearly as accurate as Bayes' rule.
+// TestRVCBatches checks that the number of computed modes is smaller than the number of basis
+// functions, and that the predictions are nearly as accurate as Bayes' rule.
 func TestRVCBatches(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 34, 35, 36")

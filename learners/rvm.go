@@ -15,7 +15,7 @@ import (
 
 const rvmName = "rvm"
 
-// evidenceParameters are the common parameters of both relevance vector machines.
+// evidenceParameters returns the parameters that rvm and rvc have in common.
 func evidenceParameters(tol *float64, standard string, limit *int, seed *uint64) []Parameter {
 	return []Parameter{
 		number("tol", tol, standard, positive, "minimum gain of the log evidence that is worth a step"),
@@ -56,23 +56,23 @@ const (
 //
 //	p(t) = N(t; 0, C),  C = σ²I + Φ A⁻¹ Φᵀ,  A = diag(α)
 //
-// and at the maximum most α are infinite, so that few functions remain. Then Σ = (σ⁻²ΦᵀΦ + A)⁻¹,
-// μ = σ⁻²ΣΦᵀt, and a new target at x has the mean μᵀφ(x) and the variance σ² + φ(x)ᵀΣφ(x). Except
-// for rounding, the log evidence does not decrease at any step: if a fixed-point step would lower
-// it, the step of the EM algorithm, which cannot, replaces it. k need not be positive
-// semidefinite. There is one target.
+// At the maximum most α are infinite; the model consists of the functions whose α is finite. With Σ
+// = (σ⁻²ΦᵀΦ + A)⁻¹ and μ = σ⁻²ΣΦᵀt, a new target at x has the mean μᵀφ(x) and the variance σ² +
+// φ(x)ᵀΣφ(x). Except for rounding, no step decreases the log evidence: a fixed-point step that
+// would decrease it is replaced by a step of the EM algorithm, which never does. k need not be
+// positive semidefinite. There is one target.
 //
-// If a fit ends before it reaches Tol, it returns the model of its last step, with the fact
-// "warning". It does the same if its next step is singular to working precision, as for targets
-// without noise.
+// A fit that ends before it reaches Tol returns the model of its last step, with the fact
+// "warning". So does a fit whose next step is singular to working precision, which happens for
+// targets without noise.
 //
-// The variance takes α and σ² as known, although they were fitted to the same samples, so that
-// standardized errors of new targets have a standard deviation somewhat above 1 (Tipping 2001,
-// 2.3, who replaces the posterior of α and σ² by its mode). Conformal intervals correct this.
+// The variance treats the fitted α and σ² as known: their posterior is replaced by its mode
+// (Tipping 2001, section 2.3). The standardized errors of new targets therefore have a standard
+// deviation somewhat above 1. Conformal intervals correct this.
 //
-// ΦᵀΦ is formed on the device: O(n³) operations and 2n² numbers, which limits n to some ten
+// ΦᵀΦ is formed on the device with O(n³) operations and 2n² numbers, which limits n to about ten
 // thousand. Far from the relevance vectors the variance decreases to σ², although the uncertainty
-// is large there; if that matters, use gaussian-process.
+// is large there; gaussian-process has no such defect.
 type RVM struct {
 	Kernel kernels.Kernel // nil means the Gaussian whose sigma is half the median distance between rows
 	// Features makes the features the basis functions, φ_j(x) = x_j: x is then a design matrix
@@ -80,15 +80,15 @@ type RVM struct {
 	// and its kernel is linear.
 	Features bool
 	Method   RVMMethod // "" is Sequential
-	Tol      float64   // smallest gain of the log evidence that is pursued; 0 is 0.003
-	MaxIter  int       // 0 is 1000 steps, or 10n if that is more
-	Seed     uint64    // for the choice of rows if Kernel is nil
+	Tol      float64   // smallest gain of the log evidence for which the fit continues; 0 means 0.003
+	MaxIter  int       // maximum number of steps; 0 means max(1000, 10n)
+	Seed     uint64    // for drawing the rows whose distances give sigma if Kernel is nil
 }
 
 // RVMModel is a fitted RVM.
 type RVMModel struct {
-	kernelExpansion // the mean; its points are the relevance vectors
-	// root is R with Σ = RRᵀ: row 0 belongs to φ_0, the other rows to the points.
+	kernelExpansion // the predictive mean; its points are the relevance vectors
+	// root is R with Σ = RRᵀ. Row 0 of R belongs to φ_0, and each other row to one point.
 	root  backend.Host[float64]
 	noise float64   // σ²
 	trace []float64 // log evidence after each step; nil for a restored model

@@ -15,9 +15,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestRVMAgainstKernlab checks that R's kernlab, which takes Tipping's steps without the constant
-// function, finds the same function within the standard deviation of the posterior, the same noise,
-// and about as many relevance vectors.
+// TestRVMAgainstKernlab compares RVM with R's kernlab, which takes Tipping's steps without the
+// constant function: the predictions agree within the standard deviation of the posterior, the
+// noise agrees, and the numbers of relevance vectors are close.
 func TestRVMAgainstKernlab(t *testing.T) {
 	required.Slow(t, "kernlab", "runs R")
 	rscript := required.Kernlab(t)
@@ -79,8 +79,8 @@ cat(m@nvar, length(RVindex(m)), predict(m, x), sep = "\n")
 		}
 		t.Logf("%s: the functions are %.2g apart, the posterior's deviation is %.2g; noise %.4g, kernlab %.4g; %v, kernlab %v vectors",
 			method, math.Sqrt(apart), math.Sqrt(open), math.Sqrt(m.Noise()), math.Sqrt(peer[0]), m.Facts()[0], peer[1])
-		// The evidence has several maxima. Kernlab's steps are those of
-		// FixedPoint; Sequential may come to another maximum, with fewer vectors.
+		// The evidence has several maxima. Kernlab takes the steps of FixedPoint; Sequential may
+		// converge to another maximum with fewer vectors.
 		if method == learners.Sequential {
 			open *= 2 * 2
 		}

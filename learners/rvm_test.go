@@ -39,8 +39,8 @@ func sinc(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestRVMEvidence checks that the log evidence never falls, both methods reach the same maximum,
-// and the error is that of the literature.
+// TestRVMEvidence checks that the log evidence never decreases, that both methods reach nearly the
+// same maximum, and that the error is close to the published error.
 func TestRVMEvidence(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		const n = 100
@@ -55,8 +55,8 @@ func TestRVMEvidence(t *testing.T) {
 			}
 			trace := m.Trace()
 			for i, v := range trace[1:] {
-				// Sums of n terms of the size of the evidence, in a system whose
-				// condition is that of smooth functions.
+				// The rounding of sums of n terms of the size of the evidence, in a system that
+				// smooth functions make ill-conditioned.
 				if !(v >= trace[i]-1e-8*(1+math.Abs(v))) {
 					t.Errorf("%s: step %d: the evidence falls from %v to %v", method, i+2, trace[i], v)
 				}
@@ -73,26 +73,26 @@ func TestRVMEvidence(t *testing.T) {
 				v := x.At(i, 0)
 				truth += (f.At(i, 0) - math.Sin(v)/v) * (f.At(i, 0) - math.Sin(v)/v) / n
 			}
-			// Tipping (2001) has an RMSE of 0.0277 from 100 samples with this
-			// noise and 6.7 vectors, on average; one draw may have half as much again.
+			// Tipping (2001) reports averages for 100 samples with this noise: an RMSE of 0.0277
+			// and 6.7 vectors. The RMSE of one draw may be 1.5 times as large.
 			if math.Sqrt(truth) > 0.042 || len(weights) > 15 {
 				t.Errorf("%s: RMSE %.3g with %d relevance vectors", method, math.Sqrt(truth), len(weights))
 			}
 			near(t, "noise deviation", math.Sqrt(m.Noise()), 0.1, 4*0.1/math.Sqrt(2*n)+0.01)
 			t.Logf("%s: RMSE %.3g; %v", method, math.Sqrt(truth), m.Facts())
 		}
-		// Local maxima differ little.
+		// The two methods may end at different local maxima, whose values are close.
 		near(t, "log evidence", values[learners.FixedPoint], values[learners.Sequential], 2)
 	})
 }
 
-// TestRVMByHand checks the maximum for one basis function, which is known in closed form. Only the
-// constant φ_0 is not 0, and the targets have mean m and Σ(t−m)² = v.
+// TestRVMByHand compares the fit with the closed form of the maximum for one basis function, the
+// constant φ_0; the other basis function is 0 at each sample.
 func TestRVMByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		// k(x, z) = xz is 0 at x = 0, so that only the constant function remains. With N = 4
-		// samples of mean 2 and Σ(t−2)² = 4 the evidence of N(0, σ²I + 11ᵀ/α) has eigenvalues
-		// σ² (three times) and λ = σ² + N/α, so that σ² = 4/3 and λ = Nm² = 16.
+		// k(x, z) = xz is 0 at x = 0. The N = 4 targets have the mean m = 2 and Σ(t−m)² = 4. The
+		// covariance σ²I + 11ᵀ/α of the evidence has the eigenvalues σ² (three times) and λ = σ² +
+		// N/α. The maximum is at σ² = 4/3 and λ = Nm² = 16.
 		x, y := mat.NewDense(4, 1, nil), mat.NewDense(4, 1, []float64{1, 3, 1, 3})
 		m, err := learners.RVM{Kernel: kernels.Linear{}, Tol: 1e-14}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
@@ -117,7 +117,7 @@ func TestRVMByHand(t *testing.T) {
 	})
 }
 
-// TestRVMSettings checks which settings are refused.
+// TestRVMSettings checks that invalid settings give errors.
 func TestRVMSettings(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := sinc(60, 0.1, 1)
@@ -213,8 +213,8 @@ func TestRVMManyVectors(t *testing.T) {
 }
 
 // TestFixedPointSettles checks that the fixed-point iteration ends when α has converged, and not
-// merely when the evidence gains little: a coarse Tol gives the same number of relevance vectors
-// and nearly the same evidence.
+// already when a step raises the evidence by less than Tol: a coarse Tol gives the same number of
+// relevance vectors and nearly the same evidence.
 func TestFixedPointSettles(t *testing.T) {
 	x, y := sinc(100, 0.1, 21)
 	var evidence []float64
@@ -233,13 +233,14 @@ func TestFixedPointSettles(t *testing.T) {
 }
 
 // TestRVMOfFeatures checks the optimality conditions with the features as basis functions. The
-// features are orthogonal with squared length n, so that the conditions of each function can be
-// checked alone. With β = 1/σ², Σ_jj from the variances at 0 and at the unit vector j, and α_j =
-// 1/Σ_jj − βn,
+// features are orthogonal with squared length n, so the conditions of each function can be checked
+// alone. With β = 1/σ², α_j = 1/Σ_jj − βn, and Σ_jj from the variances at 0 and at the unit vector
+// j, they are
 //
 //	μ_j = βΣ_jj φ_jᵀt,  μ_j² = 1/α_j − Σ_jj,  σ² = ‖t − Φμ‖²/(n − Σ(1 − α_jΣ_jj))
 //
-// and a function outside has (βφ_jᵀt)² ≤ βn. A column of zeros is left out.
+// and (βφ_jᵀt)² ≤ βn for a function that is not in the model. A column of zeros is not in the
+// model.
 func TestRVMOfFeatures(t *testing.T) {
 	const n, d = 32, 12
 	t.Log("seed 52")
@@ -247,7 +248,7 @@ func TestRVMOfFeatures(t *testing.T) {
 	x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
 		for j := range d - 1 {
-			// Walsh functions: the parity of the bits that i and j + 1 share.
+			// Walsh functions: the parity of the number of bits that are 1 both in i and in j + 1.
 			x.Set(i, j, float64(1-2*(bits.OnesCount(uint(i&(j+1)))%2)))
 		}
 		y.Set(i, 0, 1+2*x.At(i, 2)-0.5*x.At(i, 6)+0.3*x.At(i, 9)+0.2*r.NormFloat64())
@@ -270,9 +271,9 @@ func TestRVMOfFeatures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The evidence is within about Tol of its maximum, and near it is quadratic in ln α
-			// and ln β with second derivatives of order 1: the errors of ln α and ln β are
-			// within √Tol. The fixed-point iteration ends when no ln α changes by more than
+			// The evidence is within about Tol of its maximum. Near the maximum it is quadratic in
+			// ln α and ln β with second derivatives of order 1, so the errors of ln α and ln β are
+			// at most about √Tol. The fixed-point iteration ends when no ln α changes by more than
 			// 1e-3.
 			tol := 100 * math.Sqrt(1e-13)
 			if method == learners.FixedPoint {

@@ -29,16 +29,16 @@ var (
 	writeTable = flag.Bool("write-table", false, "write what is measured into the tables of docs/trust.md")
 )
 
-// trust is the page of the tables.
+// trust is the page of the guide that contains the table of hashes.
 const trust = "../docs/trust.md"
 
-// bitsFile has a line for each learner and task: its name, the task, and a hash of the bits of
-// its predictions.
+// bitsFile has a line for each learner and task: the name of the learner, the task, and a hash of
+// the bits of the predictions.
 const bitsFile = "testdata/samebits.txt"
 
 // TestSameBits fits each learner of the catalogue with its defaults on reproducible devices, and
-// compares the bits of its predictions with those that another processor has written to
-// testdata/samebits.txt. With -short, one number of threads is used.
+// compares the hash of its predictions with the hash that another processor wrote to
+// testdata/samebits.txt. With -short, only one number of threads is used.
 func TestSameBits(t *testing.T) {
 	want := map[string]string{}
 	if text, err := os.ReadFile(bitsFile); err == nil {
@@ -51,7 +51,7 @@ func TestSameBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	var written strings.Builder
-	found := map[string]map[string]string{} // by device and architecture, the hashes of the learners and tasks
+	found := map[string]map[string]string{} // device and architecture to the hashes of the learners and tasks
 	for i, dev := range reproducibleDevices(t) {
 		info := dev.Info()
 		column := info.Device + ", " + runtime.GOARCH
@@ -113,7 +113,8 @@ func TestSameBits(t *testing.T) {
 // bitsTable is the name of the table of hashes in docs/trust.md.
 const bitsTable = "bits"
 
-// pageBits returns the hashes in docs/trust.md by column of the table, and by learner and task.
+// pageBits returns the hashes in docs/trust.md: a map from the columns of the table to maps from
+// learner and task to hash.
 func pageBits() (map[string]map[string]string, error) {
 	text, err := page.Section(trust, bitsTable)
 	if err != nil {
@@ -139,7 +140,7 @@ func pageBits() (map[string]map[string]string, error) {
 	return columns, nil
 }
 
-// writeBits writes the hashes of pageBits to docs/trust.md.
+// writeBits writes hashes in the form of pageBits to docs/trust.md.
 func writeBits(columns map[string]map[string]string) error {
 	titles := slices.Sorted(maps.Keys(columns))
 	var b strings.Builder
@@ -186,7 +187,7 @@ func reproducibleDevices(t *testing.T) (list []backend.Device) {
 	return list
 }
 
-// bitsOf fits the learner to 150 samples of five features, quarters of whole numbers, and returns
+// bitsOf fits the learner to 150 samples of five features that are multiples of 1/4, and returns
 // the hash of its predictions for other points.
 func bitsOf(t *testing.T, dev backend.Device, d learners.Description, task learners.Task) string {
 	rng := rand.New(rand.NewPCG(30, 2))

@@ -14,9 +14,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// scaled returns n samples of overlapping classes whose features are correlated by rho, column
-// j multiplied by scales[j] after offset was added; y has the class and target a linear
-// function of the features with noise.
+// scaled returns n samples x of overlapping classes, whose features have the correlation rho;
+// offset is added to each feature, and column j is then multiplied by scales[j]. y has the classes,
+// and target has a noisy linear function of the features.
 func scaled(n, classes int, scales []float64, offset, rho float64) (x, y, target *mat.Dense) {
 	r := rand.New(rand.NewPCG(7, 0))
 	x, y, target = mat.NewDense(n, len(scales), nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
@@ -50,9 +50,10 @@ func warned(m learners.Model) bool {
 
 // TestScalesDoNotEndLBFGS checks that the scales of the features change the minimum of logistic
 // regression only through the penalty, and L-BFGS ends at the minimum that Newton's method finds,
-// for two classes and for four (scikit-learn #18074, #15556). Both end when the loss may still fall
-// by a fraction of 1e-9. They estimate this decrease by different second-order models; a factor of
-// 100 allows for the spread of p(1−p) between them. With λ = 0 the loss is the same at every scale.
+// for two classes and for four (scikit-learn #18074, #15556). Both methods end when the estimated
+// decrease of the loss is below a fraction of 1e-9. They estimate the decrease by different
+// second-order models; a factor of 100 allows for the different values of p(1−p) in the models.
+// With λ = 0 the loss does not depend on the scale.
 func TestScalesDoNotEndLBFGS(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -94,8 +95,9 @@ func TestScalesDoNotEndLBFGS(t *testing.T) {
 	}
 }
 
-// TestScalesDoNotEndTheDiagonalMetric checks that for more than 4096 features the metric of L-BFGS
-// is diagonal. Kernel logistic regression with the linear kernel has the same minimum.
+// TestScalesDoNotEndTheDiagonalMetric checks that L-BFGS reaches the minimum for more than 4096
+// features, for which its metric is diagonal. Kernel logistic regression with the linear kernel has
+// the same minimum.
 func TestScalesDoNotEndTheDiagonalMetric(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -162,9 +164,9 @@ func TestEarlyEndsAreReported(t *testing.T) {
 	}
 }
 
-// TestLassoWithoutPenaltyIsLeastSquares checks that without a penalty, the lasso's gap bounds the
-// distance of the squared error from its minimum, or there is a warning. This includes nearly equal
-// columns, where a change of one weight alone has little effect.
+// TestLassoWithoutPenaltyIsLeastSquares checks that without a penalty either the duality gap of the
+// lasso bounds the distance of the squared error from its minimum, or the model has a warning. The
+// cases include nearly equal columns, for which coordinate descent is slow.
 func TestLassoWithoutPenaltyIsLeastSquares(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -208,8 +210,8 @@ func squaredError(t *testing.T, dev backend.Device, m learners.Model, x, y *mat.
 	return sum
 }
 
-// TestSVRInSmallUnits checks that y, ε and C in another unit give f in that unit, also if all
-// targets are smaller than the tolerance.
+// TestSVRInSmallUnits checks that a change of the unit of y, ε and C only changes the unit of f,
+// also if all targets are smaller than the tolerance.
 func TestSVRInSmallUnits(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -232,7 +234,7 @@ func TestSVRInSmallUnits(t *testing.T) {
 	for _, unit := range []float64{1e-3, 1e-6, 1e-9, 1e-12} {
 		f := predict(unit)
 		for i := range 80 {
-			// The range of y at the start, and so the tolerance in its unit, is below 100.
+			// The tolerance is relative to the range of y, which is below 100 in the original unit.
 			near(t, fmt.Sprintf("unit %v", unit), f.At(i, 0)/unit, want.At(i, 0), 100*svmTol*svmCondition)
 		}
 	}

@@ -44,10 +44,10 @@ func TestSearchEndsWhereSolveSucceeds(t *testing.T) {
 	}
 }
 
-// TestSearchNamesThePointsThatAreRefused checks that if the solver refuses points at which the
-// likelihood is larger, the model of a Gaussian process names the best of these points and its own
-// point. Cases: a length scale for each feature, a kernel that overflows within the reach of the
-// search, and a given λ without a likelihood.
+// TestSearchNamesThePointsThatAreRefused checks that if the solver fails at parameters with a
+// larger likelihood, the model of a Gaussian process states the best of these parameters and the
+// parameters it was fitted with. Cases: a length scale for each feature, a kernel that overflows in
+// the range of the search, and a given λ at which no likelihood can be computed.
 func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 	x, y := mat.NewDense(30, 2, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
@@ -84,8 +84,9 @@ func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestRVMWithoutNoise checks that targets without noise are fitted until one more function would be
-// linearly dependent on the others in working precision; the model keeps the functions before it.
+// TestRVMWithoutNoise checks that a fit to targets without noise ends when the next basis function
+// would be linearly dependent on the others in working precision, and that its model has the
+// functions added before.
 func TestRVMWithoutNoise(t *testing.T) {
 	for name, f := range map[string]func(float64) float64{
 		"square": func(x float64) float64 { return x * x },
@@ -109,9 +110,10 @@ func TestRVMWithoutNoise(t *testing.T) {
 	}
 }
 
-// TestSearchThatEndsEarlyWarns checks that a search that ends at the limit of evaluations states
-// the slope of the log likelihood. A search without this warning ends where the derivative with
-// respect to ln λ, computed from differences between fits, is 0 within the stopping rule.
+// TestSearchThatEndsEarlyWarns checks that a search that ends at the limit of evaluations has a
+// warning that states the slope of the log likelihood. Without this warning, the derivative with
+// respect to ln λ at the end, computed from differences between fits, is 0 within the stopping
+// rule.
 func TestSearchThatEndsEarlyWarns(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n = 20261201, 60
@@ -146,8 +148,8 @@ func TestSearchThatEndsEarlyWarns(t *testing.T) {
 		}
 		const h = 1e-4
 		slope := math.Abs(likelihood(m.Lambda()*math.Exp(h))-likelihood(m.Lambda()*math.Exp(-h))) / (2 * h)
-		// Steps that gain less than 1e-7 end a search too: with second derivatives of at most n,
-		// the slope is then at most √(2·1e-7·n).
+		// A search also ends when a step raises the likelihood by less than 1e-7. With second
+		// derivatives of at most n, the slope is then at most √(2·1e-7·n).
 		if bound := math.Sqrt(2e-7 * n); slope > bound {
 			t.Errorf("%d features: the slope is %.2g, more than %.2g, and there is no warning: %s", d, slope, bound, text)
 		}
@@ -157,8 +159,8 @@ func TestSearchThatEndsEarlyWarns(t *testing.T) {
 	}
 }
 
-// TestLassoCountsItsSteps checks that the warning of a fit that ends at the limit of steps is
-// grammatical.
+// TestLassoCountsItsSteps checks the singular and the plural in the warning of a fit that ends at
+// the limit of steps.
 func TestLassoCountsItsSteps(t *testing.T) {
 	x, y := mat.NewDense(6, 2, []float64{1, 2, 2, 1, 3, 5, 4, 4, 5, 9, 6, 7}), mat.NewDense(6, 1, []float64{1, 3, 2, 5, 4, 8})
 	for method, want := range map[string]string{"coordinate-descent": "after 1 sweep the duality gap is", "fista": "after 1 step the duality gap is"} {
