@@ -9,5 +9,6 @@
 //	normal.go     the sum and the factor of the matrix H of the normal equations
 //	falkon.go     or a preconditioner from a sample
 //	posterior.go  the Gaussian process whose mean is the solution: variances and the likelihood
+//	update.go     the posterior after samples were appended or removed
 //	iterate.go    refinement and conjugate gradients, with the residual from the samples
 package stream

@@ -1,0 +1,267 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// UpdateBytes returns the device memory of Update for n samples without that of the samples and of the
+// basis, in bytes.
+func (p *Posterior) UpdateBytes(n, t int) int64 {
+	m, rows := p.Factors.Cols, min(n, updateRows)
+	return numeric.Bytes(numeric.Total(numeric.Elements(p.Factors.Rows+2*m+rows, m), numeric.Elements(3*m+2*rows+2, t), numeric.Elements(2*rows+4*m, 1)))
+}
+
+const updateRows = 512
+
+// Update returns the posterior and the solution, β and b, after samples were appended, or removed if
+// sign is −1, for the same basis and λ. It needs the earlier solution, and takes O(rM²) operations for r
+// samples and O(M³) for the factors. The basis need not include the samples.
+//
+// With v = T⁻ᵀφ, Σ over the samples, the weighted means v̄ and ȳ before the update, and the changes Δ of
+// the sums by the samples,
+//
+//	AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ ← AAᵀ − λI + Δ − ddᵀ/Σw,  d = ΔΣ w (v − v̄)
+//
+// and likewise AAᵀTβ = Σ w (v − v̄)(y − ȳ), and Σ w (y − ȳ)², which follows from Quadratic. Without an
+// intercept v̄, ȳ and d are 0. No sum is larger than the sum of its terms, except for removed samples.
+func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x numeric.Points, y backend.Host[float64], weights []float64, sign float64, beta backend.Host[float64], bias []float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
+	f := run.New(ctx, dev, nil)
+	defer f.Mem.FreeAll()
+	m, t := p.Factors.Cols, y.Cols
+	rows := min(x.Rows, updateRows)
+	on, err := p.place(&f, phi, rows)
+	if err != nil {
+		return nil, b, nil, err
+	}
+	u := update{placed: on, p: p, t: t}
+	for _, a := range []struct {
+		to         *backend.Matrix[float64]
+		rows, cols int
+	}{{&u.h, m, m}, {&u.lower, m, m}, {&u.z, m, t}, {&u.gamma, m, t}, {&u.tmp, m, t}, {&u.y, rows, t}, {&u.w, rows, 1}, {&u.d, m, 1}, {&u.e, 1, t}, {&u.mean, m, 1}} {
+		if *a.to, err = f.Mem.New(a.rows, a.cols); err != nil {
+			return nil, b, nil, err
+		}
+	}
+	if err := u.begin(beta, bias); err != nil {
+		return nil, b, nil, err
+	}
+	for i := 0; i < x.Rows; i += rows {
+		if ctx.Err() != nil {
+			return nil, b, nil, context.Cause(ctx)
+		}
+		r := min(rows, x.Rows-i)
+		w := numeric.Repeated(1.0, r)
+		if weights != nil {
+			w = weights[i : i+r]
+		}
+		if err := u.add(x.Slice(i, r), y.View(i, 0, r, t), w, sign); err != nil {
+			return nil, b, nil, err
+		}
+	}
+	return u.finish()
+}
+
+// update holds the sums of Update.
+type update struct {
+	placed
+	p            *Posterior
+	t            int
+	h, lower     backend.Matrix[float64] // AAᵀ, of which only the lower triangle is valid, and a scratch
+	z            backend.Matrix[float64] // AAᵀTβ
+	gamma, tmp   backend.Matrix[float64] // Tβ and a scratch
+	y, w         backend.Matrix[float64] // samples of a block
+	d, mean      backend.Matrix[float64] // d and v̄, M×1
+	e            backend.Matrix[float64] // ΔΣ w (y − ȳ), 1×t
+	ybar         []float64
+	squares      []float64 // Σ w (y − ȳ)²
+	weight, rest float64
+}
+
+// triangle copies a triangle of the factors to the scratch, with zeros beside it.
+func (u *update) triangle(upper bool) error {
+	m := u.p.Factors.Cols
+	h := backend.NewHost[float64](m, m)
+	for i := range m {
+		if upper {
+			copy(h.Row(i)[i:], u.p.Factors.Row(i)[i:])
+		} else {
+			copy(h.Row(i)[:i+1], u.p.Factors.Row(u.p.Factors.Rows - m + i)[:i+1])
+		}
+	}
+	return u.B.Upload(u.lower, h)
+}
+
+// begin computes the sums before the update.
+func (u *update) begin(beta backend.Host[float64], bias []float64) error {
+	p := u.p
+	u.weight, u.rest = p.Weight, p.Rest
+	if err := u.B.Upload(u.gamma, beta); err != nil {
+		return err
+	}
+	if u.root != nil {
+		if err := u.triangle(true); err != nil {
+			return err
+		}
+		u.B.Gemm(backend.NoTrans, backend.NoTrans, 1, u.lower, u.gamma, 0, u.tmp)
+		numeric.Copy(u.B, u.gamma, u.tmp)
+	}
+	if err := u.triangle(false); err != nil {
+		return err
+	}
+	u.B.Syrk(backend.Lower, backend.NoTrans, 1, u.lower, 0, u.h)
+	u.B.Gemm(backend.Transpose, backend.NoTrans, 1, u.lower, u.gamma, 0, u.tmp)
+	u.B.Gemm(backend.NoTrans, backend.NoTrans, 1, u.lower, u.tmp, 0, u.z)
+	u.squares = make([]float64, u.t)
+	if err := u.B.ColDot(u.squares, u.gamma, u.z); err != nil {
+		return err
+	}
+	for j, q := range p.Quadratic {
+		u.squares[j] += p.Lambda * q
+	}
+	u.ybar = make([]float64, u.t)
+	if u.shift == nil {
+		return nil
+	}
+	u.B.Gemm(backend.NoTrans, backend.NoTrans, 1, u.lower, u.shift, 0, u.mean)
+	means := backend.NewHost[float64](1, u.t)
+	u.B.Gemm(backend.Transpose, backend.NoTrans, 1, u.mean, u.gamma, 0, u.e)
+	if err := u.B.Download(means, u.e); err != nil {
+		return err
+	}
+	for j := range u.ybar {
+		u.ybar[j] = bias[j] + means.Data[j]
+	}
+	numeric.Zero(u.B, u.e)
+	return nil
+}
+
+// add adds the samples of a block to the sums.
+func (u *update) add(x numeric.Points, y backend.Host[float64], weights []float64, sign float64) error {
+	phi, err := u.fill(x)
+	if err != nil {
+		return err
+	}
+	if u.root != nil {
+		self := u.basis.Self(x)
+		err := numeric.EachRow(u.B, phi, func(i int, row []float64) {
+			for _, v := range row {
+				self[i] -= v * v
+			}
+			u.rest += sign * weights[i] * max(0, self[i])
+		})
+		if err != nil {
+			return err
+		}
+	}
+	roots := numeric.Roots(weights)
+	h := numeric.Clone(y)
+	for i := range h.Rows {
+		u.weight += sign * weights[i]
+		for j := range h.Row(i) {
+			v := roots[i] * (h.Row(i)[j] - u.ybar[j])
+			h.Row(i)[j] = v
+			u.squares[j] += sign * v * v
+		}
+	}
+	r := h.Rows
+	block, w := u.y.View(0, 0, r, u.t), u.w.View(0, 0, r, 1)
+	if err := u.B.Upload(block, h); err != nil {
+		return err
+	}
+	if err := u.B.Upload(w, numeric.Column(roots)); err != nil {
+		return err
+	}
+	if u.shift != nil {
+		u.B.Gemm(backend.NoTrans, backend.Transpose, -1, u.ones.View(0, 0, r, 1), u.mean, 1, phi)
+	}
+	if err := numeric.ScaleRows(u.B, phi, phi, roots); err != nil {
+		return err
+	}
+	u.B.Syrk(backend.Lower, backend.Transpose, sign, phi, 1, u.h)
+	u.B.Gemm(backend.Transpose, backend.NoTrans, sign, phi, block, 1, u.z)
+	if u.shift != nil {
+		u.B.Gemm(backend.Transpose, backend.NoTrans, sign, phi, w, 1, u.d)
+		u.B.Gemm(backend.Transpose, backend.NoTrans, sign, w, block, 1, u.e)
+	}
+	return u.B.Sync()
+}
+
+// errRemoved is the error for removed samples that were not in the fit.
+var errRemoved = errors.New("the remaining samples have no positive definite equations: the removed samples are not among those of the fit, or all of them were removed")
+
+// finish returns the posterior and the solution of the sums.
+func (u *update) finish() (q *Posterior, beta backend.Host[float64], bias []float64, err error) {
+	p, m := u.p, u.p.Factors.Cols
+	if !(u.weight > 0x1p-40*p.Weight) {
+		return nil, beta, nil, errRemoved
+	}
+	e := backend.NewHost[float64](1, u.t)
+	if u.shift != nil {
+		if err := u.B.Download(e, u.e); err != nil {
+			return nil, beta, nil, err
+		}
+		u.B.Syrk(backend.Lower, backend.NoTrans, -1/u.weight, u.d, 1, u.h)
+		u.B.Gemm(backend.NoTrans, backend.NoTrans, -1/u.weight, u.d, u.e, 1, u.z)
+		u.B.ColAxpy([]float64{1 / u.weight}, u.d, u.mean)
+		for j, v := range e.Data {
+			u.squares[j] -= v * v / u.weight
+			u.ybar[j] += v / u.weight
+		}
+	}
+	if err := u.B.Potrf(backend.Lower, u.h); err != nil {
+		var pivot *backend.PivotError
+		if errors.As(err, &pivot) {
+			err = errRemoved
+		}
+		return nil, beta, nil, err
+	}
+	numeric.Copy(u.B, u.gamma, u.z)
+	numeric.SolveCholesky(u.B, u.h, u.gamma)
+	q = &Posterior{
+		Factors: numeric.Clone(p.Factors), Weight: u.weight, Unit: p.Unit, Lambda: p.Lambda,
+		Quadratic: make([]float64, u.t), Rest: max(0, u.rest),
+	}
+	if err := u.B.ColDot(q.Quadratic, u.gamma, u.z); err != nil {
+		return nil, beta, nil, err
+	}
+	for j, v := range q.Quadratic {
+		q.Quadratic[j] = max(0, u.squares[j]-v) / p.Lambda
+	}
+	bias = slices.Clone(u.ybar)
+	if u.shift != nil {
+		u.B.Gemm(backend.Transpose, backend.NoTrans, 1, u.mean, u.gamma, 0, u.e)
+		if err := u.B.Download(e, u.e); err != nil {
+			return nil, beta, nil, err
+		}
+		for j, v := range e.Data {
+			bias[j] -= v
+		}
+		u.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, u.h, u.mean)
+		shift := backend.NewHost[float64](m, 1)
+		if err := u.B.Download(shift, u.mean); err != nil {
+			return nil, beta, nil, err
+		}
+		q.Shift = shift.Data
+	}
+	if u.root != nil {
+		u.B.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, u.root, u.gamma)
+	}
+	beta = backend.NewHost[float64](m, u.t)
+	if err := u.B.Download(beta, u.gamma); err != nil {
+		return nil, beta, nil, err
+	}
+	lower := backend.NewHost[float64](m, m)
+	if err := u.B.Download(lower, u.h); err != nil {
+		return nil, beta, nil, err
+	}
+	for i := range m {
+		copy(q.Factors.Row(q.Factors.Rows - m + i)[:i+1], lower.Row(i)[:i+1])
+	}
+	return q, beta, bias, q.evaluate()
+}

@@ -1,0 +1,156 @@
+package learners_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// TestUpdate compares a fit to some samples, to which others are appended in two calls, with a fit to
+// all, and with the first fit after they are removed again; with weights, also of 0, with and without an
+// intercept and a fitted scale, for two outputs.
+func TestUpdate(t *testing.T) {
+	const n, first, second = 90, 50, 60
+	x, y1 := wave(21, n, 2)
+	y := mat.NewDense(n, 2, nil)
+	weights := make([]float64, n)
+	for i := range n {
+		y.SetRow(i, []float64{y1.At(i, 0), 100 - 2*x.At(i, 0)*x.At(i, 1)})
+		weights[i] = float64(i%4) / 2
+	}
+	z, _ := wave(22, 10, 2)
+	part := func(a *mat.Dense, from, to int) *mat.Dense {
+		_, c := a.Dims()
+		return a.Slice(from, to, 0, c).(*mat.Dense)
+	}
+	k := kernels.Matern{Nu: 0.5, Sigma: 1}
+	centers := part(x, 0, 15)
+	type updatable interface {
+		learners.Uncertain
+		Scale() []float64
+		LogLikelihood() float64
+	}
+	// λ is at least 0.2, ‖K‖ at most 90, and λI + VᵀWV is solved backward stably with errors of M²
+	// roundings. The targets are below 120, and their squares are summed.
+	const tol = 0x1p-53 * (90 * 1.5 / 0.2) * 15 * 15 * 120
+	same := func(t *testing.T, dev backend.Device, what string, got, want updatable) {
+		t.Helper()
+		f, err := got.Predict(t.Context(), dev, z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := want.Predict(t.Context(), dev, z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := got.Variance(t.Context(), dev, z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := want.Variance(t.Context(), dev, z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10 {
+			for j := range 2 {
+				near(t, what+": prediction", f.At(i, j), g.At(i, j), 1e-12*120) // well below tol
+				near(t, what+": variance", v.At(i, j), w.At(i, j), 120*tol*max(1, w.At(i, j)))
+			}
+		}
+		near(t, what+": log likelihood", got.LogLikelihood(), want.LogLikelihood(), 120*n*tol)
+		if r, err := learners.Restore(got.State()); err != nil {
+			t.Errorf("%s: %v", what, err)
+		} else if a, err := r.(learners.Uncertain).Variance(t.Context(), dev, z); err != nil || !mat.Equal(a, v) {
+			t.Errorf("%s: the restored model has other variances: %v", what, err)
+		}
+	}
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, weighted := range []bool{false, true} {
+			for _, plain := range []bool{false, true} {
+				options := func(from, to int) learners.Options {
+					if weighted {
+						return learners.Options{Weights: weights[from:to]}
+					}
+					return learners.Options{}
+				}
+				nystrom := func(from, to int) *learners.NystromRidgeModel {
+					o := options(from, to)
+					o.Centers = centers
+					m, err := learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, NoIntercept: plain, UnitScale: plain, Tol: 1e-13}.Fit(t.Context(), dev, part(x, from, to), part(y, from, to), o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return m
+				}
+				m := nystrom(0, first)
+				for _, p := range [][2]int{{first, second}, {second, n}} {
+					var err error
+					if m, err = m.Append(t.Context(), dev, part(x, p[0], p[1]), part(y, p[0], p[1]), options(p[0], p[1])); err != nil {
+						t.Fatal(err)
+					}
+				}
+				all := nystrom(0, n)
+				same(t, dev, "nystrom-ridge, appended", m, all)
+				near(t, "bound", m.LikelihoodBound(), all.LikelihoodBound(), 120*n*tol)
+				m, err := m.Remove(t.Context(), dev, part(x, first, n), part(y, first, n), options(first, n))
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, dev, "nystrom-ridge, removed", m, nystrom(0, first))
+
+				fourier := func(from, to int) *learners.FourierRidgeModel {
+					m, err := learners.FourierRidge{Kernel: k, Lambda: 0.2, Features: 15, Seed: 3, Std: true, NoIntercept: plain, UnitScale: plain, Tol: 1e-13}.Fit(t.Context(), dev, part(x, from, to), part(y, from, to), options(from, to))
+					if err != nil {
+						t.Fatal(err)
+					}
+					return m
+				}
+				f, err := fourier(0, first).Append(t.Context(), dev, part(x, first, n), part(y, first, n), options(first, n))
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, dev, "fourier-ridge, appended", f, fourier(0, n))
+				if f, err = f.Remove(t.Context(), dev, part(x, first, n), part(y, first, n), options(first, n)); err != nil {
+					t.Fatal(err)
+				}
+				same(t, dev, "fourier-ridge, removed", f, fourier(0, first))
+			}
+		}
+		m, err := learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}.Fit(t.Context(), dev, part(x, 0, first), part(y, 0, first), learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for want, call := range map[string]func() error{
+			"the removed samples are not among those of the fit": func() error {
+				_, err := m.Remove(t.Context(), dev, x, y, learners.Options{})
+				return err
+			},
+			"or all of them were removed": func() error {
+				_, err := m.Remove(t.Context(), dev, part(x, 0, first), part(y, 0, first), learners.Options{})
+				return err
+			},
+			"y has another number of columns": func() error {
+				_, err := m.Append(t.Context(), dev, x, y1, learners.Options{})
+				return err
+			},
+			"y: row 1, column 1 is NaN": func() error {
+				_, err := m.Append(t.Context(), dev, part(x, 0, 1), mat.NewDense(1, 2, []float64{math.NaN(), 1}), learners.Options{})
+				return err
+			},
+			"x has 1 column": func() error {
+				_, err := m.Append(t.Context(), dev, y1, y, learners.Options{})
+				return err
+			},
+		} {
+			if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		}
+	})
+}
