@@ -37,7 +37,7 @@ type pathPrimal struct {
 func (p *pathPrimal) begin() error {
 	s, b := p.s, p.B
 	var err error
-	if p.blocks, err = p.newBlocks(); err != nil {
+	if p.blocks, err = p.newBlocks(false); err != nil {
 		return err
 	}
 	rows, group := p.blocks.rows, band.GroupSize*s.t

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/flop"
@@ -67,8 +69,8 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 // The normal equations square the condition number of X. One step of iterative refinement, with
 // the residual computed from X instead of XᵀWX (Björck 1987, "corrected seminormal equations"),
 // recovers most of the lost accuracy, for two more passes over X. With Single, XᵀWX and its factor
-// are in float32, at twice the rate, and the steps of refinement go on as long as each gains a
-// digit. If they end above the tolerance, or a pivot is only a rounding error, the factor in
+// are in float32, at twice the rate, from X without a centered copy if its means are small, and the
+// steps of refinement go on as long as each gains a digit. If they end above the tolerance, or a pivot is only a rounding error, the factor in
 // float64 takes over.
 type primalChoice struct{ Single bool }
 
@@ -76,7 +78,7 @@ func (choice primalChoice) run(w *work) error {
 	s := w.s
 	p := &primalSystem{work: w}
 	var err error
-	if p.blocks, err = w.newBlocks(); err != nil {
+	if p.blocks, err = w.newBlocks(choice.Single && s.nearlyCentered()); err != nil {
 		return w.fail(err)
 	}
 	for _, m := range []*backend.Matrix[float64]{&p.coef, &p.r} {
@@ -91,6 +93,9 @@ func (choice primalChoice) run(w *work) error {
 		}
 	}
 	if !choice.Single || w.res.Fallback != "" {
+		if p.blocks.given {
+			p.blocks.given, p.blocks.addY, p.blocks.hostX = false, nil, backend.NewHost[float64](p.blocks.rows, s.d)
+		}
 		err = attemptPrimal(p, w.B)
 	}
 	if err != nil {
@@ -155,6 +160,18 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 		})
 		if err != nil {
 			return err
+		}
+		if p.blocks.given { // the sums of (x − x̄)(x − x̄)ᵀ are those of xxᵀ, less n x̄x̄ᵀ
+			mean := backend.NewHost[T](1, s.d)
+			for j, v := range s.meanX[0] {
+				mean.Data[j] = T(v)
+			}
+			m, err := backend.Copy(q, mean)
+			if err != nil {
+				return err
+			}
+			q.Syrk(backend.Lower, backend.Transpose, -T(s.n), m, 1, a)
+			m.Free()
 		}
 		right := backend.NewHost[T](s.d, s.t)
 		if err := q.Download(right, v); err != nil {
@@ -271,6 +288,16 @@ func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) 
 
 // normalResidual sets r to XᵀW(y − X coef) − λ coef.
 func (p *primalSystem) normalResidual() error {
+	if s := p.s; p.blocks.given { // (x − x̄)ᵀw = xᵀw − x̄ᵀw, and the residuals sum to 0
+		coef := backend.NewHost[float64](s.d, s.t)
+		if err := p.B.Download(coef, p.coef); err != nil {
+			return err
+		}
+		p.blocks.addY = make([]float64, s.t)
+		for i, v := range s.meanX[0] {
+			numeric.Axpy(v, coef.Row(i), p.blocks.addY)
+		}
+	}
 	first := 0.0
 	err := p.blocks.each(func(x, y backend.Matrix[float64]) {
 		p.B.Gemm(backend.NoTrans, backend.NoTrans, -1, x, p.coef, 1, y)
@@ -284,19 +311,22 @@ func (p *primalSystem) normalResidual() error {
 	return nil
 }
 
-// blocks copies blocks of samples to the device: √w_i (x_i − x̄) and √w_i (y_i − ȳ).
+// blocks copies blocks of samples to the device: √w_i (x_i − x̄) and √w_i (y_i − ȳ). If given is set, it
+// has x_i itself and y_i − ȳ + addY.
 type blocks struct {
 	w            *call
 	rows         int
 	wrap         backend.Wrapper[float64] // not nil if the device uses Go memory
 	x, y         backend.Matrix[float64]  // on the device; x is nil with wrap
 	hostX, hostY backend.Host[float64]    // hostX is empty if X needs no change
+	given        bool
+	addY         []float64
 }
 
-func (w *call) newBlocks() (*blocks, error) {
+func (w *call) newBlocks(given bool) (*blocks, error) {
 	s := w.s
-	b := &blocks{w: w, rows: blockRows(s.n, s.d), wrap: numeric.Wrapper(w.Dev)}
-	if !s.plain(true) {
+	b := &blocks{w: w, rows: blockRows(s.n, s.d), wrap: numeric.Wrapper(w.Dev), given: given}
+	if !s.plain(true) && !given {
 		b.hostX = backend.NewHost[float64](b.rows, s.d)
 	}
 	b.hostY = backend.NewHost[float64](b.rows, s.t)
@@ -317,6 +347,11 @@ func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 		r := min(b.rows, s.n-i)
 		hy, y := b.hostY.View(0, 0, r, s.t), b.y.View(0, 0, r, s.t)
 		s.fill(hy, s.Y, s.meanY, i, true)
+		if b.addY != nil {
+			for k := range r {
+				floats.Add(hy.Row(k), b.addY)
+			}
+		}
 		if err := b.w.B.Upload(y, hy); err != nil {
 			return err
 		}

@@ -39,6 +39,15 @@ func TestPrimalInSinglePrecision(t *testing.T) {
 		copy(equal.Row(i), x.Row(i))
 		equal.Row(i)[4] = x.Row(i)[3]
 	}
+	// Without the offsets the means are below the standard deviations, and X is not copied.
+	near, nearTwins := backend.NewHost[float64](n, d), backend.NewHost[float64](n, d)
+	for i := range n {
+		for j := range d {
+			near.Row(i)[j] = x.Row(i)[j] - (1e3-0.4)*float64(j%3)
+		}
+		copy(nearTwins.Row(i), near.Row(i))
+		nearTwins.Row(i)[4] = near.Row(i)[3] + 1e-5*rng.NormFloat64()
+	}
 	huge := backend.NewHost[float64](n, d) // its squares overflow float32
 	for i, v := range x.Data {
 		huge.Data[i] = 1e20 * v
@@ -46,16 +55,19 @@ func TestPrimalInSinglePrecision(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		x        backend.Host[float64]
+		offset   float64 // the mean of column j is about offset times j%3
 		weights  []float64
 		lambda   float64
 		fallback string
 		refused  string
 	}{
-		{name: "two targets", x: x, lambda: 1},
-		{name: "weights", x: x, weights: weights, lambda: 1},
-		{name: "least squares", x: x},
+		{name: "two targets", x: x, offset: 1e3, lambda: 1},
+		{name: "weights", x: x, offset: 1e3, weights: weights, lambda: 1},
+		{name: "least squares", x: x, offset: 1e3},
 		{name: "nearly equal columns", x: twins, lambda: 1e-6, fallback: "pivot 5 is a rounding error"},
 		{name: "overflow", x: huge, lambda: 1e30, fallback: "pivot 1 is a rounding error"},
+		{name: "small means", x: near, offset: 0.4, lambda: 1},
+		{name: "small means, nearly equal columns", x: nearTwins, lambda: 1e-6, fallback: "pivot 5 is a rounding error"},
 		{name: "equal columns", x: equal, refused: "column 5"},
 	} {
 		p := solvers.Problem{Kernel: kernels.Linear{}, X: c.x, Y: y, Weights: c.weights, Lambda: c.lambda, Intercept: true}
@@ -89,7 +101,7 @@ func TestPrimalInSinglePrecision(t *testing.T) {
 		size := 0.0 // at least ‖XᵀWy‖ of the centered samples: ‖W^½X‖‖W^½y‖, weights at most 2
 		for i := range n {
 			for j, v := range c.x.Row(i) {
-				v -= 1e3 * float64(j%3)
+				v -= c.offset * float64(j%3)
 				size += v * v
 			}
 		}
