@@ -1,6 +1,7 @@
 package mercer_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path"
@@ -39,7 +40,7 @@ func TestReadmeExample(t *testing.T) {
 }
 
 // TestReadmeFigures compares each figure of the README's table of times and rates, to the
-// digits shown, with docs/results.md, whose tables are generated from the measurements.
+// digits shown, and each ratio, with docs/results.md, whose tables are generated from the measurements.
 func TestReadmeFigures(t *testing.T) {
 	text := func(name string) string {
 		t.Helper()
@@ -88,24 +89,28 @@ func TestReadmeFigures(t *testing.T) {
 		t.Fatalf("docs/results.md has no row %q of %q", row, heading)
 		return nil
 	}
-	const seconds, rates = "ridge, float64, 2 threads: time, s", "rate, GFLOP/s"
-	const large = "kernel-ridge, cg, kernel = gaussian(sigma=7.0710678118654755), lambda = 0.1, d = 50: time, s"
+	const time, rates = "time, s", "rate, GFLOP/s"
+	const today = "fit-2026-11-27-epyc-zen4-"
+	const large = "kernel-ridge, cg, kernel = gaussian(sigma=7.0710678118654755), lambda = 0.1, n = 50000, d = 50, mercer cpu/avx512"
 	readme := text("README.md")
-	figure := regexp.MustCompile(`^(?:([A-Za-z-]+) )?([0-9.]+)(?: (?:s|GFLOP/s))?$`)
+	figure := regexp.MustCompile(`^(?:([A-Za-z-]+) )?([0-9.]+)(?: (s|GFLOP/s))?$`)
 	for label, of := range map[string]map[string]string{
-		"kernel ridge, exact, n = 10,000, d = 50": cells("fit-large: ", seconds, "10000"),
-		"kernel ridge, exact, n = 20,000, d = 50": cells("fit-large: ", seconds, "20000"),
-		"kernel ridge, exact, n = 50,000, d = 50": cells("programs: ", "fit, "+large, "50000"),
-		"Dgemm, n = 4096":                         cells("blas", rates, "gemm, float64, 2 threads, n = 4096"),
-		"Sgemm, n = 4096":                         cells("blas", rates, "gemm, float32, 2 threads, n = 4096"),
-		"Cholesky, float64, n = 4096":             cells("blas", rates, "potrf, float64, 2 threads, n = 4096"),
+		"kernel ridge, exact, n = 8,000, d = 50":           cells(today+"exact: ", "ridge, float64, 2 threads: "+time, "8000"),
+		"kernel ridge, exact, n = 50,000, d = 50":          {"mercer cpu/avx512": cells("programs-2026-11-27-exact: ", "fit", large)["s"]},
+		"ridge, 20,000 × 500":                              cells(today+"linear: ", time, "linear, float64, 2 threads, n = 20000"),
+		"lasso, path of 100 λ, 20,000 × 500":               cells(today+"linear: ", time, "lasso, float64, 2 threads, n = 20000"),
+		"5 nearest of 20,000 rows for 20,000 rows, d = 20": cells(today+"neighbors: ", "neighbors, float64, 2 threads: "+time, "20000"),
+		"svc, gaussian, 5,574 texts × 57,822":              cells(today+"sparse-svc-gaussian: ", "svc-gaussian, float64, 2 threads: "+time, "5574"),
+		"Dgemm, n = 4096":                                  cells("blas", rates, "gemm, float64, 2 threads, n = 4096"),
+		"Cholesky, float64, n = 4096":                      cells("blas", rates, "potrf, float64, 2 threads, n = 4096"),
 	} {
-		line := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(label) + ` \| (.*) \| (.*) \|$`).FindStringSubmatch(readme)
+		line := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(label) + ` \| (.*) \| (.*) \| (.*) \|$`).FindStringSubmatch(readme)
 		if line == nil {
 			t.Errorf("README.md has no row %q", label)
 			continue
 		}
-		compared := 0
+		var values []float64
+		unit := ""
 		for i, part := range strings.Split(line[1]+", "+line[2], ", ") {
 			m := figure.FindStringSubmatch(part)
 			if m == nil {
@@ -113,17 +118,24 @@ func TestReadmeFigures(t *testing.T) {
 			}
 			name := strings.ToLower(m[1])
 			if i == 0 {
-				name = "mercer cpu/avx512"
+				name, unit = "mercer cpu/avx512", m[3]
 			}
 			measured, err := strconv.ParseFloat(of[name], 64)
 			digits := len(m[2]) - strings.Index(m[2]+".", ".") - 1
 			if shown := strconv.FormatFloat(measured, 'f', max(digits, 0), 64); err != nil || shown != m[2] {
 				t.Errorf("README.md, %s: %q, and docs/results.md has %s of %s", label, part, of[name], name)
 			}
-			compared++
+			values = append(values, measured)
 		}
-		if compared == 0 {
-			t.Errorf("README.md, %s: no figure could be compared", label)
+		ratio := "–"
+		switch {
+		case len(values) > 1 && unit == "s":
+			ratio = fmt.Sprintf("%.1f", values[1]/values[0])
+		case len(values) > 1:
+			ratio = fmt.Sprintf("%.1f", values[0]/values[1])
+		}
+		if len(values) == 0 || line[3] != ratio {
+			t.Errorf("README.md, %s: the ratio is %q, and docs/results.md has %s", label, line[3], ratio)
 		}
 	}
 }
