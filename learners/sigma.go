@@ -12,8 +12,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// MedianDistance returns the median distance between different rows of x of weight > 0, at most
-// 500 of them, chosen by seed. Searches of the Gaussian kernel start at this sigma.
+// MedianDistance returns the median distance between distinct rows of x of weight > 0. If there are
+// more than 500 such rows, 500 of them are drawn with seed. A search of the Gaussian kernel starts
+// at this sigma.
 func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (sigma float64, err error) {
 	p, err := pointsOf("x", x)
 	if err == nil {
@@ -29,16 +30,16 @@ func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed u
 }
 
 // DefaultSigma returns the sigma of the Gaussian kernel that learners choose by default: half of
-// MedianDistance. For d independent standardized features it is about √(d/2), for which exp(−γ‖x
-// − z‖²) has scikit-learn's default γ = 1/d. Unlike that default it does not depend on the scale
+// MedianDistance. For d independent standardized features it is about √(d/2), which corresponds to
+// scikit-learn's default γ = 1/d in exp(−γ‖x − z‖²). Unlike γ = 1/d, this sigma adapts to the scale
 // of x, and constant features do not affect it.
 func DefaultSigma(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (sigma float64, err error) {
 	sigma, err = MedianDistance(ctx, x, weights, seed)
 	return sigma / 2, err
 }
 
-// medianDistance is neighbors.MedianDistance. A fit refuses x that is not finite; here x is
-// checked only after an error.
+// medianDistance is neighbors.MedianDistance. The fit itself checks that x is finite, so x is
+// checked here only after an error.
 func medianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	sigma, err := neighbors.MedianDistance(ctx, x, weights, seed)
 	if err != nil {
@@ -47,8 +48,8 @@ func medianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 	return sigma, err
 }
 
-// kernelFor returns k, or if k is nil the Gaussian with the sigma of DefaultSigma. It refuses a
-// kernel that does not accept the samples.
+// kernelFor returns k, or if k is nil the Gaussian with the sigma of DefaultSigma. It returns an
+// error if the kernel does not accept the samples.
 func kernelFor(ctx context.Context, k kernels.Kernel, x numeric.Points, weights []float64, seed uint64) (kernels.Kernel, error) {
 	if k == nil {
 		sigma, err := medianDistance(ctx, x, weights, seed)

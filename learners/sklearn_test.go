@@ -14,9 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The figures of this file were made by scikit-learn 1.2.1 with numpy 1.24.2,
-// on the bundled diabetes data as they are (raw) and after StandardScaler
-// (std), and printed with repr:
+// The expected values of this file were computed by scikit-learn 1.2.1 with numpy 1.24.2 from the
+// bundled diabetes data, unchanged (raw) or after StandardScaler (std), and printed with repr:
 //
 //	weights   1.0 + numpy.arange(442) % 3, or none
 //	ridge     Ridge(alpha=…, solver="svd"), LinearRegression() for alpha 0
@@ -26,7 +25,7 @@ import (
 //	scores    metrics.mean_squared_error and its root, mean_absolute_error,
 //	          r2_score, unweighted, on the training data
 
-// table returns the bundled diabetes data, standardized on demand.
+// table returns the bundled diabetes data, standardized if standardize is true.
 func table(t *testing.T, standardize bool) (x, y *mat.Dense) {
 	t.Helper()
 	data, err := dataset.ReadCSV(filepath.Join("..", "testdata", "diabetes.csv"), nil)
@@ -37,7 +36,7 @@ func table(t *testing.T, standardize bool) (x, y *mat.Dense) {
 	return x, y
 }
 
-// diabetes returns the standardized data and the weights of the figures.
+// diabetes returns the standardized data and the weights 1, 2, 3, 1, … of the expected values.
 func diabetes(t *testing.T) (x, y *mat.Dense, weights []float64) {
 	t.Helper()
 	x, y = table(t, true)
@@ -49,14 +48,14 @@ func diabetes(t *testing.T) (x, y *mat.Dense, weights []float64) {
 	return x, y, weights
 }
 
-// figures are the expected figures of a score.
+// figures holds the expected values of a score.
 type figures struct {
 	RMSE, MAE, R2 float64
 	N             int
 }
 
-// nearScore compares scores. The predictions agree to a relative error of value, and an error
-// of that size changes the scores by less, relative to their size.
+// nearScore compares scores of predictions whose relative error is at most value. The relative
+// error of the scores is smaller than that of the predictions.
 func nearScore(t *testing.T, got validate.Score, want figures, value float64) {
 	t.Helper()
 	near(t, "RMSE", *got.RMSE, want.RMSE, value+442*0x1p-52*want.RMSE)
@@ -111,8 +110,7 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 		for _, test := range tests {
 			x, y := table(t, test.standardize)
 			var weights []float64
-			// Squares of the condition numbers of the centered x; weights up
-			// to 3 can triple them.
+			// Square of the condition number of the centered x. Weights up to 3 can triple it.
 			condition := 2.7e5
 			if test.standardize {
 				condition = 471
@@ -134,8 +132,7 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 			for p, w := range test.coef {
 				worst = max(worst, near(t, "coef", m.Coef().At(p, 0), w, bound)/size)
 			}
-			// b = ȳ − x̄ᵀw with means up to 190, and predictions with features
-			// up to 350, of ten features.
+			// b = ȳ − x̄ᵀw for ten features with means up to 190 and values up to 350.
 			near(t, "intercept", m.Intercept()[0], test.intercept, 10*190*bound+float64(n)*0x1p-52*350)
 			f, err := m.Predict(t.Context(), dev, x)
 			if err != nil {
@@ -203,7 +200,7 @@ func TestKernelRidgeAgainstScikitLearn(t *testing.T) {
 			}
 			const lambda = 0.1
 			options := learners.Options{}
-			condition := 1.0 // ‖K‖ ≤ its trace, against λ/w
+			condition := 1.0 // of K + λW⁻¹: ‖K‖ is at most the trace of K, and the eigenvalues are at least λ/w
 			for i := range n {
 				condition += kernels.Diag(k, x.RawRowView(i)) / lambda
 			}

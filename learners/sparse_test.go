@@ -27,8 +27,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// scattered returns n rows of d features, each with about share·d stored elements, the same rows
-// as a dense matrix, and targets of both signs. Some rows are equal, some are empty.
+// scattered returns n sparse rows of d features with about share·d stored elements each, the dense
+// matrix with these rows, and targets −1 and 1. Every 17th row is empty.
 func scattered(rng *rand.Rand, n, d int, share float64) (backend.CSR[float64], *mat.Dense, *mat.Dense) {
 	x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
@@ -46,9 +46,9 @@ func scattered(rng *rand.Rand, n, d int, share float64) (backend.CSR[float64], *
 	return h.CSR(), x, y
 }
 
-// TestSparseSamplesGiveTheModelOfDenseSamples fits each learner that takes sparse samples to both
-// forms of the same samples, saves and loads the model, and compares the predictions for both forms
-// of other rows.
+// TestSparseSamplesGiveTheModelOfDenseSamples fits each learner that takes sparse samples to
+// samples in a sparse and in a dense matrix, saves and loads the models, and compares their
+// predictions for other rows in both forms.
 func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -85,7 +85,7 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 				if d.Name == "logistic" || d.Name == "lasso" { // tol is a fraction of the loss, which is flat near its minimum
 					given["tol"] = "1e-15"
 				}
-				if _, has := d.Parameter("optimize"); has { // searches may end at different points
+				if _, has := d.Parameter("optimize"); has { // searches may end at different parameters
 					given["optimize"] = "false"
 				}
 				fit, err := d.Make("", given)
@@ -122,9 +122,9 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 				b, err := modelfile.Load(path)
-				// The elements of K differ by the rounding of sums of at most 200 terms, about 1e-14.
-				// Linear systems, of eigenvalues ≥ λ = 1, do not enlarge it. The loops of the support
-				// vector machines take the same steps on both forms and end at tol = 1e-9.
+				// The elements of K differ by the rounding of sums of at most 200 terms, about
+				// 1e-14. Linear systems with eigenvalues ≥ λ = 1 do not amplify this difference.
+				// Support vector machines take the same steps on both forms and end at tol = 1e-9.
 				const tol = 1e-6
 				for form, g := range map[string]*mat.Dense{
 					"sparse": predict(got, nil, other), "dense": predict(got, nil, otherDense), "pointer": predict(got, nil, &other),
@@ -142,7 +142,8 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 }
 
 // TestSparseFitsOfManyFeatures checks that a fit to sparse samples of a million features, of which
-// 2400 are stored, takes no memory for a dense copy, by its plan and by what it allocates.
+// 2400 are stored, takes no memory for a dense copy. Both the plan and the measured allocations are
+// checked.
 func TestSparseFitsOfManyFeatures(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	dev := backendtest.Device(t, "")
@@ -186,7 +187,7 @@ func TestSparseFitsOfManyFeatures(t *testing.T) {
 				t.Errorf("%s, %s: %v", l.Name, task, err)
 				continue
 			}
-			if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 160 { // a dense copy is 2400 MB, and a number for each feature 8
+			if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 160 { // a dense copy takes 2400 MB, and a vector with a number for each feature 8 MB
 				t.Errorf("%s, %s: %d MB were allocated", l.Name, task, allocated)
 			}
 			if f, err := m.Predict(t.Context(), dev, x); err != nil {
@@ -198,14 +199,15 @@ func TestSparseFitsOfManyFeatures(t *testing.T) {
 	}
 }
 
-// TestSparseFaults checks that every learner that takes sparse samples refuses malformed ones and
-// names the element, stops when its context is canceled, and respects its memory limit.
+// TestSparseFaults checks that every learner that takes sparse samples returns an error that names
+// the element for malformed samples, stops when its context is canceled, and respects its memory
+// limit.
 func TestSparseFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 0))
 	dev := backendtest.Device(t, "")
 	x, _, y := scattered(rng, 60, 90, 0.1)
 	at, row := 0, 0
-	for row = range x.Rows { // a row of two elements or more, not the first
+	for row = range x.Rows { // the first row after row 0 with at least two elements
 		if row > 0 && x.Indptr[row+1]-x.Indptr[row] > 1 {
 			at = x.Indptr[row]
 			break
@@ -263,7 +265,8 @@ func TestSparseFaults(t *testing.T) {
 	}
 }
 
-// TestForgedSparsePointsAreRefused changes the arrays of sparse points of a saved model.
+// TestForgedSparsePointsAreRefused checks that a model whose saved arrays of sparse points were
+// changed is not restored.
 func TestForgedSparsePointsAreRefused(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	dev := backendtest.Device(t, "")
@@ -306,9 +309,9 @@ func TestForgedSparsePointsAreRefused(t *testing.T) {
 	}
 }
 
-// TestKernelRidgeOfSparseSamples checks that sparse samples stay sparse with every solver, and a
-// system whose K does not fit the memory is solved by conjugate gradients, unless the solver is
-// dual. The coefficients are those of the dense samples.
+// TestKernelRidgeOfSparseSamples checks that no solver makes a dense copy of sparse samples, and
+// that a system whose K does not fit the memory is solved by conjugate gradients, except with the
+// method dual, which returns an error. The coefficients equal those of a fit to dense samples.
 func TestKernelRidgeOfSparseSamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	dev := backendtest.Device(t, "")
@@ -350,7 +353,8 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// ‖Δα‖ ≤ ‖r‖/λ, and both residuals are at most 1e-8‖y‖. The intercept doubles it.
+			// ‖Δα‖ ≤ ‖r‖/λ, and each of the two residuals is at most 1e-8‖y‖. The intercept doubles
+			// the bound.
 			var difference mat.Dense
 			difference.Sub(m.Alpha(), want.Alpha())
 			if off, allowed := mat.Norm(&difference, 2), 4e-8*mat.Norm(y, 2); !(off <= allowed) {
@@ -360,8 +364,9 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestDenseCopyOfSparseSamples checks that a learner that takes no sparse samples is fitted to a
-// dense copy and reports this; without memory for the copy the fit is refused.
+// TestDenseCopyOfSparseSamples checks that a learner that does not support sparse samples is fitted
+// to a dense copy and reports the copy, and that the fit returns an error if the copy exceeds the
+// memory.
 func TestDenseCopyOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(3, 0))
@@ -405,8 +410,8 @@ func TestDenseCopyOfSparseSamples(t *testing.T) {
 	}
 }
 
-// formulaRows are 1500 rows of 211 features, about six of them stored in each row, with the targets
-// f, from which two or three classes follow. In Python:
+// formulaRows returns 1500 rows of 211 features with about six stored elements each, the targets f,
+// which also define two or three classes, and weights. In Python:
 //
 //	n, d = 1500, 211
 //	X = np.zeros((n, d))
@@ -432,7 +437,8 @@ func formulaRows() (x backend.CSR[float64], f, weights []float64) {
 	return dense.CSR(), f, weights
 }
 
-// formulaClasses are the labels of formulaRows: f > 0, or np.digitize(f, [-0.5123, 0.5123]).
+// formulaClasses returns the labels of formulaRows: f > 0 for two classes, and np.digitize(f,
+// [-0.5123, 0.5123]) for three.
 func formulaClasses(f []float64, classes int) *mat.Dense {
 	y := mat.NewDense(len(f), 1, nil)
 	for i, v := range f {
@@ -448,8 +454,8 @@ func formulaClasses(f []float64, classes int) *mat.Dense {
 	return y
 }
 
-// TestLinearSVCOfSparseSamples compares the objective of machines that coordinate descent fits with
-// that of scikit-learn 1.2's SVC, of the rows of formulaRows:
+// TestLinearSVCOfSparseSamples fits linear support vector machines to the rows of formulaRows by
+// coordinate descent and compares their objective with that of scikit-learn 1.2's SVC:
 //
 //	y = np.digitize(f, [-0.5123, 0.5123])
 //	def objective(C, weights, classes):
@@ -491,8 +497,8 @@ func TestLinearSVCOfSparseSamples(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		// The gap bounds the difference. It is at most 1e-6 of the objective where coordinate descent
-		// solves the problem; for a very large C, SMO takes over.
+		// The duality gap bounds the difference. The gap is at most 1e-6 of the objective if
+		// coordinate descent solves the problem; for a very large C, SMO solves it instead.
 		gap := fact(t, m, "duality gap").(float64)
 		if rows := fact(t, m, "rows of K"); c.c < 10 && (rows != 0 || gap > 1e-6*c.want) {
 			t.Errorf("%s: %v rows of K were computed, the duality gap is %g", name, rows, gap)
@@ -507,8 +513,8 @@ func TestLinearSVCOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestLinearSVCOfMessages compares the objective for the tf-idf of real messages, of all n-grams of
-// three and four characters, with that of scikit-learn 1.2:
+// TestLinearSVCOfMessages compares the objective for real messages, encoded by tf-idf of all
+// n-grams of three and four characters, with that of scikit-learn 1.2:
 //
 //	X = TfidfVectorizer(analyzer="char", ngram_range=(3, 4)).fit_transform(texts)
 //	m = SVC(kernel="linear", C=C, tol=1e-9).fit(X, labels)
@@ -543,8 +549,8 @@ func TestLinearSVCOfMessages(t *testing.T) {
 	}
 }
 
-// TestLogisticOfSparseSamples compares the loss that each solver ends at with that of scikit-learn 1.2,
-// of the rows of formulaRows:
+// TestLogisticOfSparseSamples compares the final loss of each solver for the rows of formulaRows
+// with that of scikit-learn 1.2:
 //
 //	def loss(lam, weights, classes):
 //	    t = y if classes == 3 else (f > 0) * 1
@@ -554,7 +560,8 @@ func TestLinearSVCOfMessages(t *testing.T) {
 //	        s = np.stack([0*s, s], 1)
 //	    return weights @ (logsumexp(s, axis=1) - s[np.arange(n), t]) + lam/2*(m.coef_**2).sum()
 //
-// gradient-descent and sgd, which end earlier, are compared with their fits to dense samples.
+// gradient-descent and sgd, which do not reach the minimum, are compared with their fits to dense
+// samples.
 func TestLogisticOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	x, f, weights := formulaRows()
@@ -595,7 +602,7 @@ func TestLogisticOfSparseSamples(t *testing.T) {
 				}
 				want = loss(mat.NewDense(x.Rows, x.Cols, dense.Data))
 			}
-			if solver == learners.LogisticDescent { // rounding may change the number of its steps
+			if solver == learners.LogisticDescent { // rounding may change the number of steps
 				tol = 1e-5
 			}
 			near(t, fmt.Sprintf("%d classes, weights %t, lambda %v, %q", c.classes, c.weighted, c.lambda, solver), loss(x), want, tol*c.want)
@@ -637,8 +644,8 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 				if got := m.Solved().Method; !copied && got != cmp.Or(method, solvers.Primal) {
 					t.Errorf("%v, %s: solved by %s", l, method, got)
 				}
-				// The residual of the normal equations is at most 1e-8 of ‖Xᵀy‖, about 1e5 of the second
-				// target, and their matrix at least λ.
+				// The residual of the normal equations is at most 1e-8‖Xᵀy‖, where ‖Xᵀy‖ is about
+				// 1e5 for the second target. The eigenvalues of their matrix are at least λ.
 				var diff mat.Dense
 				diff.Sub(m.Coef(), want.Coef())
 				if e := mat.Norm(&diff, 2); e > 1e-8*1e5/smallest {
@@ -650,7 +657,8 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 			}
 		}
 	}
-	// Some features are not stored: without a penalty the rank of a dense copy decides.
+	// Some columns have no stored element. Without a penalty, a dense copy is made, and its rank is
+	// too small.
 	if _, err := (learners.Ridge{}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "does not have full rank") {
 		t.Errorf("lambda 0: %v", err)
 	}
@@ -660,9 +668,9 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestLassoOfSparseSamples compares the objective for the rows of formulaRows, and a copy of them with
-// a constant and a repeated feature, with that of the fit to dense samples: both are within the duality
-// gap of the minimum.
+// TestLassoOfSparseSamples compares the objective of a fit to sparse samples with that of the fit
+// to dense samples; each is within its duality gap of the minimum. The samples are the rows of
+// formulaRows, and a copy of these rows with a constant and a repeated feature.
 func TestLassoOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	x, f, weights := formulaRows()
@@ -738,11 +746,11 @@ func TestLassoOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestLeastSquaresOfSparseSamples checks that LSQR finds the weights of minimum norm that the SVD
-// gives, for more rows than features, for fewer, and for equal and constant features. It ends when
-// ‖Xᵀr‖ is at most 1e-13 ‖X‖‖r‖, or ‖r‖ at most 1e-13 (‖y‖ + ‖X‖‖w‖), so that the error of w is at
-// most 1e-13 ‖X‖(‖y‖ + ‖X‖‖w‖)/σ², where σ is the smallest singular value above 0. Rounding adds as
-// much.
+// TestLeastSquaresOfSparseSamples compares the weights that LSQR finds with the weights of minimum
+// norm by the SVD, for more rows than features, for fewer rows, and for equal and constant
+// features. LSQR ends when ‖Xᵀr‖ is at most 1e-13 ‖X‖‖r‖, or ‖r‖ at most 1e-13 (‖y‖ + ‖X‖‖w‖). The
+// error of w is then at most 1e-13 ‖X‖(‖y‖ + ‖X‖‖w‖)/σ², where σ is the smallest nonzero singular
+// value. The tolerance is twice this bound because of rounding.
 func TestLeastSquaresOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(11, 0))
@@ -792,13 +800,14 @@ func TestLeastSquaresOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestPerceptronsOfSparseSamples checks that each kind, linear or with a kernel, makes the same
-// mistakes on sparse and on dense samples, and centers in its model are restored as sparse ones.
+// TestPerceptronsOfSparseSamples checks that each kind of perceptron, linear or with a kernel,
+// makes the same mistakes on sparse and on dense samples, and that the centers of a restored model
+// are sparse.
 func TestPerceptronsOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	all, f, weights := formulaRows()
 	rng := rand.New(rand.NewPCG(6, 0))
-	for k := range all.Data { // multiples of 1/13 make f = 0, whose sign is that of rounding
+	for k := range all.Data { // with multiples of 1/13, f can be 0 except for rounding, and its sign is then undefined
 		all.Data[k] *= 1 + rng.Float64()
 	}
 	x := all.SliceRows(0, 400)
@@ -836,7 +845,8 @@ func TestPerceptronsOfSparseSamples(t *testing.T) {
 				want := decide(fit(dense))
 				m, err := fit(x)
 				got := decide(m, err)
-				// The values are sums of at most 1200 changes of up to 3 times kernel values below 1000.
+				// Each value is a sum of at most 1200 products of a factor up to 3 and a kernel
+				// value below 1000.
 				if tol := 1e-9; !mat.EqualApprox(got, want, tol) {
 					t.Errorf("%+v, %d classes: the decisions differ", l, classes)
 				}
@@ -853,8 +863,8 @@ func TestPerceptronsOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestLeastSquaresOfExtremeNumbers checks that least squares for sparse samples does not depend on the units of
-// x and y, except that numbers whose squares overflow or vanish are refused.
+// TestLeastSquaresOfExtremeNumbers checks that least squares for sparse samples does not depend on
+// the units of x and y, and that numbers whose squares overflow or underflow give an error.
 func TestLeastSquaresOfExtremeNumbers(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	_, x, y := scattered(rand.New(rand.NewPCG(12, 0)), 20, 3, 0.5)

@@ -12,10 +12,10 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestGradientDescentSteps checks that a given number of steps with a given rate is the update of
-// the textbooks on φ = (1, x), also where the loss has no minimum (lecture notes of CS 337,
-// logistic regression: w ← w − η(mean of the gradients + λw/n)), and the model has a warning that
-// states the fraction by which the loss may still fall.
+// TestGradientDescentSteps compares the model after a given number of steps with a given rate with
+// the textbook iteration w ← w − η(mean of the gradients + λw/n) for φ = (1, x) (lecture notes of
+// CS 337, logistic regression), also where the loss has no minimum. The model must have a warning
+// that states the fraction by which the loss may still decrease.
 func TestGradientDescentSteps(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	corners := []float64{0, 0, 0, 1, 1, 0, 1, 1}
@@ -56,8 +56,9 @@ func TestGradientDescentSteps(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Each step adds a few roundings of f, which moves the gradient by a
-				// fourth of that; the steps of these cases are no larger than f is.
+				// Each step adds several rounding errors of the size of f, and an error of f
+				// changes the gradient by at most a fourth of the error. The steps of these cases
+				// are at most as large as f.
 				bound := float64(16*step) * 0x1p-52 * (1 + size) * 14
 				coef := m.Coef()
 				for j := range w {

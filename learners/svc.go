@@ -39,58 +39,59 @@ func (l *SVC) parameters() []Parameter {
 //
 //	½‖f‖² + C Σ_i w_i max(1 − y_i(f(x_i) + b), 0)
 //
-// That is (1/n)Σ max(1 − y f, 0) + λ‖f‖² with C = 1/(2nλ). For K > 2 classes each pair has its
-// own machine (one versus one), and the class with the most votes wins, or of several the one
-// with the larger decision values. The result is that of LIBSVM and scikit-learn's SVC with the
-// same C and kernel.
+// This problem is equivalent to minimizing (1/n)Σ max(1 − y f, 0) + λ‖f‖² with C = 1/(2nλ). For K >
+// 2 classes each pair of classes has its own machine (one versus one). The class with the most
+// votes is predicted; ties are decided by the decision values. The result is that of LIBSVM and
+// scikit-learn's SVC with the same C and kernel.
 //
-// SMO (package svm) takes O(n·support) values of k for a pair, in rows that the device computes
-// in batches. Pairs are solved concurrently, as many as the device has threads, up to eight. The
-// memory is the cached rows of K and a copy of x. With the linear kernel and sparse samples, dual
-// coordinate descent solves the same problem if its expected passes over the elements of x cost
-// less than K: it computes no row of K, and its duality gap is at most Tol/1000 of the objective.
-// For tens of thousands of samples of noisy classes the number of support vectors grows with n:
-// then logistic regression on features, or kernel-logistic with centers, costs less.
+// For each pair, SMO (package svm) computes O(n·support) values of k, in rows of K that the device
+// computes in batches. Up to eight pairs are solved concurrently, but no more than the device has
+// threads. The memory is the cached rows of K and a copy of x. With the linear kernel and sparse
+// samples, dual coordinate descent solves the same problem without rows of K if its expected passes
+// over the elements of x cost less than K; its duality gap is at most Tol/1000 of the objective. If
+// classes overlap, the number of support vectors is proportional to n: for tens of thousands of
+// samples, logistic regression on features, or kernel-logistic with centers, costs less.
 type SVC struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
-	C       float64        // 0 is 1/(2nλ), or 1 without λ
-	Lambda  float64        // λ of (1/n)Σ w_i max(1 − y_i f(x_i), 0) + λ‖f‖², n = Σw_i over all classes; 0 means that C decides
+	C       float64        // 0 means 1/(2nλ), or 1 if Lambda is 0
+	Lambda  float64        // λ of (1/n)Σ w_i max(1 − y_i f(x_i), 0) + λ‖f‖², n = Σw_i over all classes; 0 means that C is used
 	Tol     float64        // < 2; 0 is 1e-3
-	MaxIter int            // steps per pair; 0 is 10 million, or 100n if that is more
+	MaxIter int            // maximum number of steps per pair; 0 means max(10 million, 100n)
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
-	Seed    uint64         // for the order of coordinate descent, and for the folds of the cross-validation for Probabilities
+	Seed    uint64         // for the order of coordinate descent, and for the folds of Probabilities
 
-	// Probabilities fits a sigmoid for each pair of classes to decision values of samples that
-	// the machine was not fitted to: those of five machines, each fitted to four fifths of the
-	// pair (Platt 1999, with the algorithm of Lin, Lin and Weng 2007). The probability of a
-	// pair's second class does not decrease with its decision value; it is constant if the
-	// decision values carry no information about the classes. For K > 2 the probabilities of the
-	// pairs are coupled (Wu, Lin and Weng 2004, their second method). It costs six times as much.
+	// Probabilities fits a sigmoid to the decision values of each pair of classes by five-fold
+	// cross-validation: five more machines per pair compute the decision values of the samples that
+	// they were not fitted to (Platt 1999, with the algorithm of Lin, Lin and Weng 2007). The
+	// probability of a pair's second class does not decrease with the decision value; it is
+	// constant if the decision values carry no information about the classes. For K > 2 the
+	// probabilities of the pairs are coupled (Wu, Lin and Weng 2004, their second method). A fit
+	// takes about six times as long.
 	Probabilities bool
 }
 
-// SVCModel is a fitted SVC. The numbers of steps and the objectives in its facts are sums over
-// the pairs. An objective is the minimum of the formula, computed from the dual: the negative of
-// what LIBSVM prints as obj. For two classes there are also ‖f‖² and the margin 1/‖f‖, the
-// distance from f = 0 to f = ±1 in the space of the kernel: half of the distance between the
-// classes if no sample is inside the margin.
+// SVCModel is a fitted SVC. The numbers of steps and the objectives in its facts are sums over the
+// pairs. An objective is the minimum of the formula of SVC, computed from the dual; LIBSVM prints
+// its negative as obj. For two classes the facts also have ‖f‖² and the margin 1/‖f‖, the distance
+// from f = 0 to f = ±1 in the feature space of the kernel. If no sample is inside the margin, it is
+// half of the distance between the classes.
 //
 // A model with Probabilities predicts the class with the largest probability, as svm-predict -b 1
-// of LIBSVM does, and among equal ones the class by the decision values. A calibrated probability
-// of 1/2 need not coincide with f = 0, so that the label may contradict the sign of Decision.
+// of LIBSVM does; ties are decided by the decision values. The calibrated probability may be 1/2 at
+// f ≠ 0, so the label may differ from the sign of Decision.
 type SVCModel struct {
 	model
 	classified
 	kernel kernels.Kernel
 	// points are the support vectors of class 0, then those of class 1, and so on.
 	points numeric.Points
-	counts []float64 // number of support vectors of each class
+	counts []float64 // numbers of support vectors of the classes
 	// coef has K−1 columns: for a support vector of class a its coefficients in the machines of a
 	// and each other class, in the order of the other classes.
 	coef backend.Host[float64]
-	b    []float64 // of the pairs (0, 1), (0, 2), …, (1, 2), …; a positive value means the second class
+	b    []float64 // intercepts of the pairs (0, 1), (0, 2), …, (1, 2), …
 	// For each pair the probability of the second class is 1/(1 + exp(A f + B)), with A in row 0
-	// and B in row 1. It is empty without Probabilities.
+	// and B in row 1. sigmoid is empty if the fit was without Probabilities.
 	sigmoid backend.Host[float64]
 }
 
@@ -122,7 +123,7 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if f.err != nil {
 		return nil, f.err
 	}
-	share := 1. // fraction of the task for the machines
+	share := 1. // fraction of the work that is spent on the machines for all samples
 	if l.Probabilities {
 		share = 1. / (1 + svm.Parts)
 	}
@@ -170,7 +171,7 @@ func (m *SVCModel) Support() (points *mat.Dense, counts []int) {
 }
 
 // Pairs returns the n×K(K−1)/2 decision values f(x) + b of the machines of the pairs (0, 1), (0,
-// 2), …, (1, 2), …; > 0 means the second class.
+// 2), …, (1, 2), …. A positive value is a vote for the second class of the pair.
 func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	p := predictor{learner: m.learner}
 	features := m.points.Cols
@@ -180,7 +181,7 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	k := m.classes.Len()
 	p.features, p.intercept, p.kernel = features, make([]float64, k*(k-1)), m.kernel
 	first := 0
-	var own []int // the class of each pair of matrices
+	var own []int // own[i] is the class of the i-th pair of matrices
 	for c, count := range m.counts {
 		if n := int(count); n > 0 {
 			p.fixed = append(p.fixed, m.points.Slice(first, n), numeric.DensePoints(m.coef.View(first, 0, n, k-1)))
@@ -208,7 +209,7 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	return checked(m.learner, "decision value of a pair of classes", d, nil)
 }
 
-// Decision implements Classifier. For K > 2 classes it is the number of votes plus a fraction
+// Decision implements Classifier. For K > 2 classes a value is the number of votes plus a fraction
 // that breaks ties: see svm.Votes.
 func (m *SVCModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	pairs, err := m.Pairs(ctx, dev, x)
@@ -283,7 +284,7 @@ func (m *SVCModel) checkCounts() error {
 	return nil
 }
 
-// Proba implements Prober; without Probabilities it is an error: see AsProber.
+// Proba implements Prober. It returns an error if the fit was without Probabilities: see AsProber.
 func (m *SVCModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	if m.points.Rows > 0 && m.sigmoid.Cols == 0 {
 		return nil, errors.New("learners: svc: the model has no probabilities: fit it with Probabilities")
@@ -300,7 +301,7 @@ func (m *SVCModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	return out, nil
 }
 
-// Decide returns the n×1 labels of rows from their decision values and probabilities.
+// Decide returns the n×1 labels of n rows, given their decision values and probabilities.
 func (m *SVCModel) Decide(decision, proba *mat.Dense) *mat.Dense {
 	labels := m.classes.Decide(decision)
 	if len(m.classes.Labels) == 0 {

@@ -13,11 +13,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLabelsOfSVCAreMostProbable checks that the label is the class of the largest probability, and
-// for two classes the probability does not fall while the decision value rises. Cases: noise, where
-// Platt's slope may have the wrong sign (scikit-learn #31222, #13211), overlapping and separable
-// classes, classes of unequal size, weights, and several C. A model restored from its state
-// predicts the same.
+// TestLabelsOfSVCAreMostProbable checks that the label is the class with the largest probability,
+// and that for two classes the probability does not decrease with the decision value. Cases: noise,
+// where Platt's slope may have the wrong sign (scikit-learn #31222, #13211), overlapping and
+// separable classes, classes of unequal size, weights, and several C. A model restored from its
+// state predicts the same.
 func TestLabelsOfSVCAreMostProbable(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, tests = 17, 300
@@ -99,7 +99,8 @@ func TestLabelsOfSVCAreMostProbable(t *testing.T) {
 						}
 						slices.SortFunc(order, func(i, k int) int { return int(math.Copysign(1, f.At(i, 0)-f.At(k, 0))) })
 						for k := 1; k < tests; k++ {
-							// The exponential is within a rounding or two.
+							// The rounding errors of the exponential function can make the computed
+							// values decrease slightly.
 							if low, high := p.At(order[k-1], 1), p.At(order[k], 1); high < low*(1-8*0x1p-52) {
 								t.Fatalf("%s: the probability falls from %v to %v while the decision rises", name, low, high)
 							}

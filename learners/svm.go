@@ -8,10 +8,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// This file has the common parts of the support vector machines: their parameters, the kernel of
-// the samples, and a model of kernel functions at support vectors.
+// This file has the common parts of the support vector machines: their parameters and SupportModel,
+// an expansion in kernel functions at support vectors.
 
-// smoParameters are the common parameters of the solver. r is the rule of tol.
+// smoParameters returns the parameters of the solver SMO. r is the range of valid values of tol.
 func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
 	return []Parameter{
 		number("tol", tol, "1e-3", r, "largest violation of the optimality conditions at the end, in units of the decision value, or relative to its range at the start if that is below 1"),
@@ -20,7 +20,7 @@ func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
 	}
 }
 
-// costParameters are C, and λ as an alternative.
+// costParameters returns the parameters C and λ, of which at most one may be given.
 func costParameters(c, lambda *float64) []Parameter {
 	return []Parameter{
 		number("C", c, "1", positive, "penalty of a sample beyond its margin").without("lambda"),
@@ -44,16 +44,16 @@ func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
 	return c, nil
 }
 
-// marginTol is the rule of the tolerance for classes: the start of the steps, f = 0, violates the
-// conditions by 2.
+// marginTol is the range of the tolerance for classification. The starting point f = 0 violates the
+// optimality conditions by 2, so a tolerance of 2 or more would end the fit there.
 var marginTol = rule{"a number > 0 and < 2", func(v float64) bool { return v > 0 && v < 2 }}
 
 // SupportModel is f(x) = Σ_i β_i k(x_i, x) + b over the support vectors x_i, the model of svr and
-// one-class-svm. The objective among its facts is the minimum of the learner's formula, computed
-// from the dual: the negative of what LIBSVM prints as obj.
+// one-class-svm. The fact "objective" is the minimum of the learner's formula, computed from the
+// dual; LIBSVM prints its negative as obj.
 type SupportModel struct{ kernelExpansion }
 
-// smo solves p and returns its model.
+// smo solves p and returns the model of the solution.
 func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
 	par, err := par.WithDefaults(f.points.Rows)
 	if err != nil {
@@ -74,7 +74,8 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
 	return &SupportModel{kernelExpansion{model{f.learner, warned(facts, svm.Short(res))}, p.Kernel, points, beta, []float64{res.Intercept}}}, t.Step("solve", 1)
 }
 
-// smoFacts returns the sums of the steps and objectives of machines.
+// smoFacts returns facts with the total number of steps and the sum of the objectives of several
+// machines.
 func smoFacts(results ...*svm.Result) []Fact {
 	var sum svm.Result
 	for _, r := range results {
@@ -97,7 +98,7 @@ func (m *SupportModel) Support() *mat.Dense { return densePoints(m.points) }
 // Beta returns a copy of the coefficients of the support vectors.
 func (m *SupportModel) Beta() []float64 { return slices.Clone(m.coef.Data) }
 
-// Intercept returns b; 0 if the model is not fitted.
+// Intercept returns b, or 0 if the model is not fitted.
 func (m *SupportModel) Intercept() float64 {
 	if len(m.intercept) == 0 {
 		return 0

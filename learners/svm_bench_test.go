@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// BenchmarkSparse fits kernel learners with sparse models, which keep few samples, to two
+// BenchmarkSparse fits kernel learners whose models depend on a small subset of the samples to two
 // rings.
 func BenchmarkSparse(b *testing.B) {
 	dev := backendtest.Device(b, "cpu")

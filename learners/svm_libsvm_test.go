@@ -21,8 +21,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// libsvm runs svm-train of LIBSVM (Debian: libsvm-tools) and returns the sum of the minima of
-// the primal objective over the pairs of classes, and the number of support vectors.
+// libsvm runs svm-train of LIBSVM (Debian: libsvm-tools) and returns the sum of the minimal primal
+// objectives over the pairs of classes, and the number of support vectors.
 func libsvm(t *testing.T, x, y *mat.Dense, args ...string) (objective float64, support int) {
 	t.Helper()
 	var data strings.Builder
@@ -68,7 +68,7 @@ func libsvm(t *testing.T, x, y *mat.Dense, args ...string) (objective float64, s
 	return objective, support
 }
 
-// bundled reads one of the tables in testdata, standardized.
+// bundled returns a table of testdata with standardized features.
 func bundled(t *testing.T, name string, classes bool) (x, y *mat.Dense) {
 	t.Helper()
 	data, err := dataset.ReadCSV(filepath.Join("..", "testdata", name), nil)
@@ -79,9 +79,10 @@ func bundled(t *testing.T, name string, classes bool) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestAgainstLIBSVM checks that objectives agree with LIBSVM's within the stopping rule and the
-// rounding of its kernel values in float32, for two classes, ten classes, regression and novelty.
-// The numbers of support vectors agree, except for vectors whose α is nearly 0.
+// TestAgainstLIBSVM checks that the objectives agree with the objectives of LIBSVM up to the
+// stopping rules and LIBSVM's rounding of kernel values to float32, for two classes, ten classes,
+// regression and novelty. The numbers of support vectors agree, except for vectors whose α is
+// nearly 0.
 func TestAgainstLIBSVM(t *testing.T) {
 	required.Slow(t, "libsvm", "runs LIBSVM")
 	path := required.Program(t, "libsvm", "svm-train")
@@ -102,12 +103,12 @@ func TestAgainstLIBSVM(t *testing.T) {
 		return m
 	}
 	const gamma = "0.03125"
-	const tol = 1e-8 // tolerance of LIBSVM and of package learners
+	const tol = 1e-8 // tolerance of both programs
 	for _, test := range []struct {
 		name string
 		fit  func() learners.Model
 		x, y *mat.Dense
-		c    float64 // the largest coefficient of a sample in a machine, times the number of its variables
+		c    float64 // upper bound of the coefficients of a machine, times the number of variables per sample
 		args []string
 	}{
 		{"svc, breast_cancer, C 1", func() learners.Model {
@@ -133,10 +134,10 @@ func TestAgainstLIBSVM(t *testing.T) {
 		m := test.fit()
 		got, count := fact(t, m, "objective").(float64), fact(t, m, "support vectors").(int)
 		t.Logf("%s: objective %.8g, LIBSVM %.8g (%.1g of it); %d support vectors, LIBSVM %d", test.name, got, want, math.Abs(got-want)/math.Abs(want), count, vectors)
-		// By convexity an objective exceeds the minimum by at most the violation of the
-		// optimality conditions times Σ C/2, the distance that all coefficients can move.
-		// LIBSVM's kernel values are in float32, which changes βᵀKβ/2 by at most 2⁻²⁵(Σ|β|)²
-		// where |K| ≤ 1, or its largest value; it prints six decimals.
+		// By convexity an objective exceeds the minimum by at most the violation of the optimality
+		// conditions times Σ C/2, because no coefficient can change by more than C. LIBSVM's kernel
+		// values are in float32, which changes βᵀKβ/2 by at most 2⁻²⁵ max|K| (Σ|β|)². LIBSVM prints
+		// six decimals.
 		n, _ := test.x.Dims()
 		largest := 1.0
 		if strings.Contains(test.name, "linear") {
@@ -152,7 +153,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 		bound := tol*test.c*float64(n) + 0x1p-25*largest*coef*coef + 1e-6
 		t.Logf("the objectives may differ by %.2g", bound)
 		near(t, test.name+": objective", got, want, bound)
-		// An α may be 0 in one program and small in the other.
+		// An α that is 0 in one program may be slightly positive in the other.
 		near(t, test.name+": support vectors", float64(count), float64(vectors), 2+0.01*float64(vectors))
 	}
 }

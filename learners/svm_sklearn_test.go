@@ -76,13 +76,13 @@ out.update(seconds=best, objective=total, accuracy=m.score(X[n:], y[n:]), suppor
 	objective := fact(t, m, "objective").(float64)
 	near(t, "objective", objective, peer.Objective, 1e-3*math.Abs(peer.Objective))
 	near(t, "support vectors", float64(fact(t, m, "support vectors").(int)), float64(peer.Support), 0.01*float64(peer.Support))
-	// A few of the 4000 letters lie near a boundary: both programs stop within 1e-3 of the
-	// optimum, and they break ties of votes differently.
+	// The tolerance allows for ten of the 4000 letters near a decision boundary: both programs stop
+	// within 1e-3 of the optimum, and they break ties between votes differently.
 	near(t, "accuracy", accuracy, peer.Accuracy, 10./4000)
 }
 
-// TestSVMAgainstScikitLearn checks that objectives agree within 1e-3 and decision values within the
-// tolerance, for all three machines.
+// TestSVMAgainstScikitLearn compares the objectives and the decision values of svc, svr and
+// one-class-svm with those of scikit-learn.
 func TestSVMAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := table(t, true)
@@ -182,17 +182,17 @@ for args in [`+cases.String()+`]:
 		} {
 			value := part.want.Objective
 			got := fact(t, part.model, "objective").(float64)
-			// A violation of tol for each of n variables of size C; and K in
-			// single precision in scikit-learn's cache.
+			// The first term is a violation of tol for each of n variables of size C. The second
+			// term is the rounding of K in scikit-learn's cache, which has single precision.
 			near(t, part.name+": objective", got, value, tol*float64(n)*max(test.c, 1)+0x1p-23*math.Abs(value))
-			// Some α are 0 in one solution and nearly 0 in the other.
+			// An α that is 0 in one solution may be slightly positive in the other.
 			near(t, part.name+": support vectors", float64(fact(t, part.model, "support vectors").(int)), float64(part.want.Support), 0.02*float64(n))
 			worst, size := 0.0, 0.0
 			for i, v := range part.want.F {
 				worst, size = max(worst, math.Abs(part.f.At(i, 0)-v)), max(size, math.Abs(v))
 			}
-			// Both are optimal to 1e-6, and the error of decision values is the square root of
-			// that of the objective.
+			// The objective of each solution is within tol of the minimum, relatively, and the
+			// error of a decision value is of the order of the square root of this difference.
 			if worst > math.Sqrt(tol)*size {
 				t.Errorf("%s: %v: decision values differ by up to %.3g of %.3g", part.name, test.kernel, worst, size)
 			}
@@ -202,8 +202,8 @@ for args in [`+cases.String()+`]:
 	}
 }
 
-// TestScaleKernelAgainstScikitLearn checks that without a kernel the machines are those of
-// scikit-learn with its defaults, kernel="rbf" and gamma="scale".
+// TestScaleKernelAgainstScikitLearn checks that fits without a given kernel agree with
+// scikit-learn's defaults kernel="rbf" and gamma="scale".
 func TestScaleKernelAgainstScikitLearn(t *testing.T) {
 	x, y := table(t, true)
 	x.Scale(3, x)
@@ -245,7 +245,8 @@ out.update(gamma=c._gamma, novel=OneClassSVM(tol=1e-9).fit(X).decision_function(
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Both stop at violations of 1e-9; objectives are flat, as in svmCondition.
+		// Both programs stop at violations of 1e-9. svmCondition allows for the flatness of the
+		// objective near the minimum.
 		scale := 1.0
 		for _, v := range c.want {
 			scale = max(scale, math.Abs(v))

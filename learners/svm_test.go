@@ -16,8 +16,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// svmCondition: the fit stops at a violation of 1e-9, where rounding is 1e-13. The rest is a
-// margin, since the objective is flat near the minimum.
+// svmCondition is the ratio of the violation at which the fit stops, 1e-9, to the rounding errors,
+// 1e-13, times a margin, since the objective is flat near the minimum.
 const (
 	svmTol       = 1e-9
 	svmCondition = 1e5
@@ -102,7 +102,7 @@ func TestSVRStandardizeTarget(t *testing.T) {
 			near(t, "in another unit", f.At(i, 0)/unit+1000, got.At(i, 0), s*svmTol*svmCondition)
 		}
 	}
-	// Equal targets are predicted, whatever their size.
+	// If all targets are equal, their value is predicted, whatever its size.
 	y.Apply(func(_, _ int, _ float64) float64 { return 1e9 }, y)
 	for i, f := range predict(standard, y).RawMatrix().Data {
 		if f != 1e9 {
@@ -119,8 +119,8 @@ func TestOneClassSVM(t *testing.T) {
 	})
 }
 
-// rings returns two classes on concentric rings, which no line separates. Noise of the radius
-// mixes the classes.
+// rings returns two classes on concentric rings, which no line separates. noise is the standard
+// deviation of the radius; with noise the classes overlap.
 func rings(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
@@ -133,9 +133,9 @@ func rings(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestSVCOptimality checks that the conditions of Karush, Kuhn and Tucker hold for the predictions
-// alone: margins are at least 1, and equal to 1 at free support vectors. The cases include
-// shrinking, small caches and many steps at large C.
+// TestSVCOptimality checks the conditions of Karush, Kuhn and Tucker, computed from the
+// predictions: y f is at least 1 where α = 0, at most 1 where α = C, and equal to 1 between. The
+// cases include shrinking, small caches and many steps at large C.
 func TestSVCOptimality(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
@@ -160,7 +160,7 @@ func TestSVCOptimality(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// α from the state: the coefficients of the rows that are kept.
+			// α is computed from the coefficients of the support vectors in the state.
 			s := m.State()
 			alpha := map[[2]float64]float64{}
 			for i := range s.Arrays["points"].Rows {
@@ -178,7 +178,7 @@ func TestSVCOptimality(t *testing.T) {
 			if bad > 0 {
 				t.Errorf("%d of %d rows violate the conditions", bad, test.n)
 			}
-			// Equal steps of both signs, rounded.
+			// Each step changes two α by the same amount, up to rounding, and keeps the sum.
 			near(t, "Σ yα", sum, 0, 1e-10*test.c*float64(test.n))
 			t.Logf("%v", m.Facts())
 		}
@@ -214,7 +214,7 @@ func TestSupportOptimality(t *testing.T) {
 	for i := range n {
 		b, over := beta[x.At(i, 0)], y.At(i, 0)-f.At(i, 0)
 		sum += b
-		// y − f > ε needs β = C, and β > 0 needs y − f ≥ ε; likewise below.
+		// y − f > ε requires β = C, and β > 0 requires y − f ≥ ε. The same holds for f − y and −β.
 		if b < c && over > epsilon+2*tol || b > 0 && over < epsilon-2*tol || b > -c && over < -epsilon-2*tol || b < 0 && over > -epsilon+2*tol {
 			t.Fatalf("svr: row %d: β %v, residual %v", i, b, over)
 		}
@@ -248,8 +248,8 @@ func TestSupportOptimality(t *testing.T) {
 	t.Logf("%v", o.Facts())
 }
 
-// TestSVMByHand checks that two points at ±1 with k = xz have f = x; the objectives are the minima
-// of the formulas.
+// TestSVMByHand checks that for two points at ±1 with k(x, z) = xz, f(x) = x, and that the
+// objectives are the minima of the formulas.
 func TestSVMByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := mat.NewDense(2, 1, []float64{-1, 1}), mat.NewDense(2, 1, []float64{3, 8})
@@ -263,7 +263,7 @@ func TestSVMByHand(t *testing.T) {
 		}
 		near(t, "f", f.At(0, 0), 0.25, 1e-12)
 		near(t, "objective of svc", fact(t, m, "objective").(float64), 0.5, 1e-12)
-		// With C = 1/8 both are at the bound: w = Σ C y x = 1/4.
+		// With C = 1/8 both α are at the bound C, so w = Σ C y x = 1/4.
 		if m, err = (learners.SVC{Kernel: kernels.Linear{}, C: 0.125}).Fit(t.Context(), dev, x, y, learners.Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestSVMByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		near(t, "f", f.At(0, 0), 0.5, 1e-12)
-		// (1/4)²/2 and two losses of 3/4.
+		// The objective is (1/4)²/2 plus C times two losses of 3/4.
 		near(t, "objective of svc at the bound", fact(t, m, "objective").(float64), 1./32+2*0.125*0.75, 1e-12)
 		// ε-regression of y = x at ±1 with ε = 1/4: the flattest line within ε has the slope
 		// 3/4.
@@ -293,7 +293,7 @@ func TestSVMByHand(t *testing.T) {
 	})
 }
 
-// TestSVMSettings checks which settings are refused.
+// TestSVMSettings checks that invalid settings give errors.
 func TestSVMSettings(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := rings(100, 0.5, 1)
@@ -312,8 +312,8 @@ func TestSVMSettings(t *testing.T) {
 	}
 }
 
-// TestSVCCalibration checks that the probabilities of new samples are as good as the problem
-// allows, for two classes and for three.
+// TestSVCCalibration checks that the log loss of the probabilities for new samples is close to the
+// smallest possible log loss, for two classes and for three.
 func TestSVCCalibration(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 61, 62")
@@ -344,8 +344,8 @@ func TestSVCCalibration(t *testing.T) {
 			loss -= math.Log(p.At(i, int(newY.At(i, 0)))) / tests
 		}
 		t.Logf("%d classes: log loss %.3f", classes, loss)
-		// The overlap of the rings gives a log loss of 0.12. The halves of a ring overlap only
-		// at their ends, which adds a little.
+		// The overlap of the rings alone gives a log loss of 0.12. The halves of the outer ring
+		// overlap only at their ends, which adds a small loss.
 		if loss > 0.12+0.06*float64(classes-1) {
 			t.Errorf("%d classes: log loss %.3f", classes, loss)
 		}
@@ -353,9 +353,10 @@ func TestSVCCalibration(t *testing.T) {
 }
 
 // TestLambdaOfSVM checks that with lambda the model minimizes (1/n)Σ w_i loss + λ‖f‖², n = Σw_i,
-// which is evaluated here for the weights of a linear kernel and for points near them. A violation
-// of the optimality conditions by tol leaves the objective ½‖f‖² + CΣ w_i loss within tol·CΣw_i of
-// its minimum, and 2λ times that is tol.
+// which is evaluated here for the weights of a linear kernel and for points near them. If the
+// optimality conditions are violated by at most tol, the objective ½‖f‖² + CΣ w_i loss is within
+// tol·CΣw_i of its minimum. In the units of the formula with λ, this difference is 2λ·tol·CΣw_i =
+// tol.
 func TestLambdaOfSVM(t *testing.T) {
 	const n, d, lambda, tol = 60, 3, 0.02, 1e-9
 	t.Log("seed 51")

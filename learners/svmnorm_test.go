@@ -13,7 +13,7 @@ import (
 
 // TestMarginOfSVC checks that the margin of two separable samples is half of their distance √(k(x,
 // x) + k(z, z) − 2k(x, z))/2 in the space of the kernel. The margin of four samples in the plane is
-// known by hand, a soft margin is 1/‖f‖, and a model of three machines reports none.
+// computed by hand, a soft margin is 1/‖f‖, and a model of three machines reports no margin.
 func TestMarginOfSVC(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	two := mat.NewDense(2, 2, []float64{0, 0, 3, 4})
@@ -44,7 +44,7 @@ func TestMarginOfSVC(t *testing.T) {
 }
 
 // TestNegativeNormIsExplained checks that if the kernel is not positive definite on the samples,
-// ‖f‖² may be negative; the report then says why and contains no margin.
+// ‖f‖² may be negative. The facts must then state the reason and contain no margin.
 func TestNegativeNormIsExplained(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 1, []float64{-2, -1, 1, 2})

@@ -34,22 +34,23 @@ func (l *SVR) parameters() []Parameter {
 //
 //	½‖f‖² + C Σ_i w_i max(|y_i − f(x_i)| − ε, 0)
 //
-// so that most β are 0. There is one target. The dual is solved by SMO (package svm), as in
-// LIBSVM and scikit-learn's SVR with the same C and ε: O(n·support) values of k, and memory for
-// the cached rows of K. Unlike kernel ridge, it costs more if the noise of the targets exceeds ε.
-// With NoStandardize, C and ε are in units of y, as in LIBSVM and scikit-learn, and targets far
-// from unit size need other values.
+// Samples with |y_i − f(x_i)| < ε have β_i = 0. There is one target. SMO (package svm) solves the
+// dual, with the result of LIBSVM and scikit-learn's SVR for the same C and ε. It computes
+// O(n·support) values of k; the memory is the cached rows of K. If the noise of the targets exceeds
+// ε, most samples are support vectors and the fit takes longer. With NoStandardize, C and ε are in
+// units of y, as in LIBSVM and scikit-learn, and should be chosen for the scale of y.
 type SVR struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
-	C       float64        // 0 is 1/(2nλ), or 1 without λ
-	Lambda  float64        // λ of (1/n)Σ w_i max(|y_i − f(x_i)| − ε, 0) + λ‖f‖², n = Σw_i; 0 means that C decides
+	C       float64        // 0 means 1/(2nλ), or 1 if Lambda is 0
+	Lambda  float64        // λ of (1/n)Σ w_i max(|y_i − f(x_i)| − ε, 0) + λ‖f‖², n = Σw_i; 0 means that C is used
 	Epsilon float64        // ≥ 0
-	// NoStandardize fits y itself; false, the default, fits (y − m)/s, where m is the weighted
-	// mean of the targets and s their standard deviation, or 1 if that is 0. β and b of the model
-	// are those for y. The result equals a fit to y with s·ε instead of ε and s·C instead of C.
+	// NoStandardize fits y itself. By default the fit is to (y − m)/s, where m is the weighted mean
+	// of the targets and s their standard deviation, or 1 if the standard deviation is 0; β and b
+	// are then transformed back to the units of y. The result equals a fit to y with s·ε instead of
+	// ε and s·C instead of C.
 	NoStandardize bool
 	Tol           float64 // 0 is 1e-3
-	MaxIter       int     // 0 is 10 million steps, or 100n if that is more
+	MaxIter       int     // maximum number of steps; 0 means max(10 million, 100n)
 	Cache         int64   // bytes for rows of K; 0 is 512 MiB
 }
 

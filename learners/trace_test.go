@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 )
 
-// TestTrace checks that after each epoch, the trace of one fit has the mistakes and the loss of a
-// fit that ends after this epoch. The loss is also computed here, by its formula, from the
-// predictions.
+// TestTrace checks that the trace of a fit states, after each epoch, the mistakes and the loss of a
+// shorter fit that ends after the same epoch. The test also computes the loss from the predictions
+// by its formula.
 func TestTrace(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 40, 5

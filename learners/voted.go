@@ -10,14 +10,15 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// VotedModel is a fitted voted perceptron, linear or with a kernel. Hypothesis k is the sum of
-// the first k changes, f_k = Σ_{j≤k} δ_j (k(x_j, ·) + c). It has one vote, and one more for each
-// sample that it classified correctly in training; f_0 = 0 has only the latter votes (Freund and
-// Schapire 1999, figure 1). The decision values are fractions of the votes: for two classes those
-// for the second minus those for the first, for more classes those for each class.
+// VotedModel is a fitted voted perceptron, linear or with a kernel. Hypothesis m is the sum of the
+// first m changes, f_m = Σ_{j≤m} δ_j (k(x_j, ·) + c). It has one vote, and one more vote for each
+// sample that it classified correctly in training; f_0 = 0 has only votes for such samples (Freund
+// and Schapire 1999, figure 1). The decision values are fractions of the votes: for two classes the
+// fraction for the second class minus the fraction for the first, for more classes the fraction for
+// each class.
 //
-// A prediction costs the kernel values with the misclassified samples, and a running sum over all
-// mistakes.
+// A prediction computes the kernel values with all misclassified samples, and a running sum over
+// the mistakes.
 type VotedModel struct {
 	model
 	kernel kernels.Kernel
@@ -26,8 +27,8 @@ type VotedModel struct {
 	votes   online.Votes
 }
 
-// newVoted makes the model from the history of a loop over the points. facts are those of the last
-// hypothesis.
+// newVoted makes the model from the mistakes that a loop over the points recorded. facts are the
+// facts of the last hypothesis.
 func newVoted(learner string, k kernels.Kernel, points numeric.Points, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
 	m := &VotedModel{kernel: k, classified: classified{classes}}
 	var mistaken []int
@@ -63,7 +64,7 @@ func (m *VotedModel) Decision(ctx context.Context, dev backend.Device, x mat.Mat
 	return checked(m.Learner(), "decision value of a hypothesis", votes, nil)
 }
 
-// parts returns the parts of the last hypothesis.
+// parts returns the Parts of the last hypothesis.
 func (m *VotedModel) parts() Parts {
 	coef, b := m.votes.Last(m.centers.Rows)
 	return Parts{Kernel: m.kernel, Points: copyOfPoints(m.centers), Coef: denseOf(coef), Intercept: b}

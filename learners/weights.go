@@ -6,7 +6,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Every fit leaves out samples of weight 0 and keeps the rows of weight > 0.
+// Every fit ignores samples of weight 0 and uses only samples of weight > 0.
 
 // weightOf returns the weight of sample i.
 func weightOf(o Options, i int) float64 {
