@@ -1,10 +1,10 @@
-// Package cudatest builds libraries that replace NVIDIA's by simulations: a driver, cuBLAS and
-// cuSOLVER that compute on the processor. The device functions of package ptx are compiled by the
-// system's C++ compiler from the same source as for a GPU.
+// Package cudatest builds simulations of NVIDIA's libraries: a driver, cuBLAS and cuSOLVER that
+// compute on the CPU. The device functions of package ptx are compiled by the system's C++ compiler
+// from the same source as for a GPU.
 //
-// As on a real driver, a wrong thread, context or handle is an error, and new memory is not
-// zero. A guard page after each allocation ends the process if a device function accesses
-// memory beyond the end.
+// As with a real driver, a wrong thread, context or handle is an error, and new memory is not
+// zeroed. A guard page after each allocation ends the process if a device function accesses memory
+// beyond the end.
 package cudatest
 
 import (

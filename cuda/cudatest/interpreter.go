@@ -8,14 +8,14 @@ import (
 	"unsafe"
 )
 
-// Interpreter executes the device functions of a PTX text on the processor. The blocks of a launch
-// run one after the other in a random order, and so do the threads of a block between two barriers.
+// Interpreter executes the device functions of a PTX text on the CPU. The blocks of a launch run
+// one after the other in a random order, and so do the threads of a block between two barriers.
 //
 // A launch fails if a thread accesses memory outside of an allocation or of its variables, or at an
 // address that is not a multiple of the access's size; if the threads of a block reach different
 // numbers of barriers; or if there is a race: two threads of one block access the same bytes with
-// no barrier between them, or two blocks access the same bytes, and one of the accesses is a write.
-// Registers, local and shared memory hold NaN until they are written.
+// no barrier between the accesses, or two blocks access the same bytes, and at least one of the two
+// accesses is a write. Registers, local and shared memory contain NaN until they are written.
 type Interpreter struct {
 	Ran map[string]int // number of launches of each device function
 
@@ -27,17 +27,17 @@ type Interpreter struct {
 	rng       *rand.Rand
 
 	allocations []allocation // ordered by address
-	last        allocation   // the allocation of the last access
+	last        allocation   // the allocation that was accessed last
 	shadows     map[uint64]*[shadowPage]shadow
-	page        uint64 // page and its shadow: those of the last access
+	page        uint64 // number and shadow of the page that was accessed last
 	shadow      *[shadowPage]shadow
 	launches    uint32
 }
 
 type allocation struct{ from, to uint64 }
 
-// shadow records the accesses to two bytes: the last write, and the last read, or `several` if
-// several threads have read.
+// shadow records the last write to two bytes, and the last read; the reader is `several` if several
+// threads have read the bytes.
 type shadow struct {
 	launch                 uint32
 	wBlock, wThread, wTime int32
@@ -98,7 +98,7 @@ type block struct {
 	time    int32 // number of barriers passed
 }
 
-// thread is a thread, or a function call within a thread.
+// thread is the state of a thread, or of a function call in a thread.
 type thread struct {
 	b     *block
 	id    int32
@@ -164,7 +164,7 @@ func fill(b []byte) {
 	}
 }
 
-// run runs all threads of the block to their ends.
+// run runs all threads of the block to their end.
 func (b *block) run(all []thread) (err error) {
 	var t *thread
 	defer func() {
@@ -219,7 +219,7 @@ func (t *thread) run() {
 	}
 }
 
-// call runs a called function, which has no barrier.
+// call executes a call of a function, which must not contain a barrier.
 func (t *thread) call(in *instruction) {
 	f := t.b.m.functions[in.callee]
 	if f == nil || len(in.arguments) != len(f.arguments) {

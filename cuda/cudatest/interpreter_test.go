@@ -23,7 +23,7 @@ func onHeap[T any](s []T) []T {
 var onTheHeap any
 
 // small runs the PTX instructions of body on a grid of one-dimensional blocks. The only parameter
-// points to 4 bytes for each thread of one block; small returns these as numbers.
+// points to an array with one 32-bit number for each thread of a block, which small returns.
 func small(t *testing.T, body string, blocks, threads int) ([]uint32, error) {
 	t.Helper()
 	m, err := NewInterpreter([]byte(".visible .entry f(\n.param .u64 p\n)\n{\n"+body+"\nret;\n}\n"), 1)
@@ -135,7 +135,7 @@ func TestMissingBarriers(t *testing.T) {
 	}
 	_, body, _ := strings.Cut(string(text), ".visible .entry check_diag_f64(")
 	body, _, _ = strings.Cut(body, "\n}\n")
-	const n = 256 // the last row has the invalid pivot, so that its number goes through every step
+	const n = 256 // the invalid pivot is in the last row, so that its number is passed through every step
 	for removed := -1; removed < strings.Count(body, "bar.sync"); removed++ {
 		parts := strings.SplitAfter(body, "bar.sync")
 		changed := body

@@ -550,7 +550,7 @@ func integerComparison(relation string, isSigned bool, n, d, a, b int) func(t *t
 	}
 	return func(t *thread) {
 		x, y := cut(t.r[a], n), cut(t.r[b], n)
-		if isSigned { // flipping the sign bits maps the order of signed numbers to that of unsigned numbers
+		if isSigned { // with flipped sign bits, signed numbers have the order of unsigned numbers
 			x, y = uint64(signed(x, n))^1<<63, uint64(signed(y, n))^1<<63
 		}
 		i := 1
@@ -708,7 +708,7 @@ func (f *function) move(x []string) func(t *thread) {
 	return func(t *thread) { t.r[d] = t.r[a] }
 }
 
-// transfer returns a load or a store.
+// transfer returns the function of a load or a store.
 func (f *function) transfer(parts, x []string) func(t *thread) {
 	s, ok := map[string]space{"global": global, "shared": shared, "local": local, "param": parameters}[parts[1]]
 	if !ok {
@@ -845,7 +845,7 @@ func halfOf(v float64) uint16 {
 	case size >= 65520: // halfway between the largest finite number, 65504, and the next multiple of 32
 		return sign | 0x7c00
 	}
-	e := -14 // adjacent numbers of FP16 differ by 2 to the e − 10
+	e := -14 // adjacent numbers of FP16 differ by 2^(e−10)
 	if size >= 0x1p-14 {
 		e = math.Ilogb(size)
 	}

@@ -38,7 +38,8 @@ func testModel(c *cell) {
 		if err != nil {
 			c.Fatal(err)
 		}
-		// The target is linear with a tenth of noise: any learner explains half of its variance.
+		// The target is a linear function with a tenth of noise. Any learner explains half of the
+		// variance.
 		if *score.R2 < 0.5 {
 			c.Errorf("R² of the linear target is %v", *score.R2)
 		}
@@ -49,8 +50,8 @@ func testModel(c *cell) {
 				right++
 			}
 		}
-		// The classes are ranges of a linear function: any classifier is right for half of its
-		// training samples, while guessing is right for a third.
+		// The classes are ranges of a linear function. Any classifier predicts at least half of its
+		// training samples correctly; random guesses are correct for a third.
 		if right < 15 {
 			c.Errorf("%d of 30 samples are classified correctly", right)
 		}
@@ -72,7 +73,8 @@ func testRowByRow(c *cell) {
 // plain hides the type of a matrix.
 type plain struct{ mat.Matrix }
 
-// testMatrixKinds checks that any mat.Matrix is accepted and gives the same bits.
+// testMatrixKinds checks that each kind of mat.Matrix is accepted, and that results have the same
+// bits for all kinds.
 func testMatrixKinds(c *cell) {
 	x, y := c.data()
 	want := c.values(c.fit(x, y, learners.Options{}), x)
@@ -181,8 +183,8 @@ func testOutputs(c *cell) {
 	}
 }
 
-// testSteps checks that weight 0 removes a sample, that weights of 1 equal no weights, and that
-// other weights have an effect.
+// testSteps checks that a sample of weight 0 has no effect, that weights of 1 give the results of
+// nil weights, and that other weights have an effect.
 func (c *cell) testSteps(x, y *mat.Dense) {
 	present, ones, other := make([]float64, 30), make([]float64, 30), make([]float64, 30)
 	var px, py []float64
@@ -203,7 +205,8 @@ func (c *cell) testSteps(x, y *mat.Dense) {
 	}
 }
 
-// testWeights checks that weight 0 removes a sample and that a weight counts repetitions.
+// testWeights checks that a sample of weight 0 has no effect, and that a sample of weight 2 has the
+// effect of two samples.
 func testWeights(c *cell) {
 	x, y := c.data()
 	weights := make([]float64, 30)

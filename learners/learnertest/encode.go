@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// Encode learns the encoding of a table by the rules, and returns the encoded samples and
+// Encode learns an encoder of the table by the rules, and returns it with the encoded samples and
 // targets.
 func Encode(t testing.TB, table *dataset.Table, rules dataset.Rules) (x, y *mat.Dense, e *dataset.Encoder) {
 	t.Helper()

@@ -125,7 +125,7 @@ func testUnfitted(c *cell) {
 			c.Errorf("the model is a %v, Fit returns a %v", got, fitted)
 		}
 		_, err := m.Predict(c.Context(), c.dev, x)
-		// A model type of several learners does not know its learner before it is fitted.
+		// A model type that several learners share has no learner's name before the fit.
 		if err == nil || !strings.HasPrefix(err.Error(), "learners: ") || !strings.HasSuffix(err.Error(), "the model is not fitted") {
 			c.Errorf("got the error %v", err)
 		}
@@ -229,7 +229,8 @@ func testState(c *cell) {
 	}
 }
 
-// testRefusedState checks that every part of a state is required and validated.
+// testRefusedState checks that a model is not restored if a part of its state is missing or
+// invalid.
 func testRefusedState(c *cell) {
 	x, y := c.data()
 	whole := c.fit(x, y, learners.Options{}).State()

@@ -10,8 +10,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// testPredictor checks that a Predictor predicts like its model, for whole tables and row by row,
-// from several goroutines, and that both return errors for the same inputs.
+// testPredictor checks that a Predictor gives the predictions of its model, for whole tables, for
+// single rows and from several goroutines, and that it returns errors for the same inputs as the
+// model.
 func testPredictor(c *cell) {
 	x, y := c.data()
 	m := c.fit(x, y, learners.Options{})
@@ -54,7 +55,7 @@ func testPredictor(c *cell) {
 	}
 	group.Wait()
 
-	// refused is like cell.refused, but allows for the device memory of p.
+	// refused is cell.refused, except that it allows for the memory of p on the device.
 	refused := func(err error, want string) {
 		c.Helper()
 		if err == nil || !strings.HasPrefix(err.Error(), "learners: ") || !strings.Contains(err.Error(), want) {

@@ -5,8 +5,8 @@
 //		learnertest.Run(t, learnertest.Suite{Learner: "ridge", Fit: …})
 //	}
 //
-// in a file that imports the backends. The suite runs on every device that is registered and
-// usable; -short takes the best one and ref.
+// in a file that imports the backends. The suite runs on every registered device that the machine
+// can use; with -short, only on the best device and on ref.
 package learnertest
 
 import (
@@ -25,27 +25,28 @@ import (
 
 // Suite describes a learner.
 type Suite struct {
-	Learner string        // its name, as returned by Model.Learner
+	Learner string        // name of the learner, as returned by Model.Learner
 	Task    learners.Task // zero means learners.Regression
 	Fit     learners.Fitter
 	// Unfitted holds the zero value of the type that Fit returns.
 	Unfitted []learners.Model
 
-	Single     bool // for regression: it accepts only one target
-	Unweighted bool // Fit refuses weights, and says so
-	Steps      bool // a weight multiplies the step of its sample and does not count repetitions; weight 0 removes the sample
-	Binary     bool // for classification: it accepts only two classes
+	Single     bool // whether a learner of regression accepts only one target
+	Unweighted bool // whether Fit returns an error for weights
+	Steps      bool // whether a weight multiplies the step of its sample, so that weight 2 differs from two equal samples; a sample of weight 0 has no effect
+	Binary     bool // whether a classifier accepts only two classes
 
-	// Terms returns Σ|terms| over the terms of f(x) of output j, including the intercept, and
-	// their number; rounding errors are relative to that sum. For a classifier f are the decision
-	// values. Nil means that rounding errors are relative to the largest value, with 1000 terms.
+	// Terms returns Σ|terms| over the terms of f(x) of output j, including the intercept, and their
+	// number; rounding errors are relative to that sum. For a classifier, f is the vector of
+	// decision values. If Terms is nil, the bound is that of 1000 terms whose absolute values sum
+	// to the largest value.
 	Terms func(m learners.Model, x []float64, j int) (sum float64, n int)
 	// Condition bounds the condition number of the system that Fit solves for 30 samples of 3
 	// standard normal features. It multiplies the rounding errors in the difference of two
 	// solutions of the same problem. For an iterative learner, Condition is the tolerance of the
 	// learner divided by 1e-13.
 	Condition float64
-	Seed      uint64 // for all random numbers; 0 is 1
+	Seed      uint64 // for all random numbers; 0 means 1
 }
 
 const epsilon = 0x1p-52
@@ -148,7 +149,7 @@ func (c *cell) data() (x, y *mat.Dense) {
 	return x, mat.DenseCopyOf(y.Slice(0, 30, 0, 1))
 }
 
-// targets returns the number of columns of data's y.
+// targets returns the number of columns of the y that cell.data returns.
 func (s Suite) targets() int {
 	if s.Task == learners.Regression && !s.Single {
 		return 2
@@ -175,7 +176,8 @@ func (c *cell) predict(m learners.Model, x mat.Matrix) *mat.Dense {
 }
 
 // values returns the predictions of a regression and the decision values of a classifier. It checks
-// that these values, or the probabilities of an svc that has them, determine the labels.
+// that the predicted labels agree with the decision values, or with the probabilities of an SVC
+// that was fitted with probabilities.
 func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
 	c.Helper()
 	f := c.predict(m, x)
@@ -267,9 +269,9 @@ func (c *cell) near(what string, got, want mat.Matrix, bound func(i, j int) floa
 	}
 }
 
-// rounding bounds the difference of two orders of the same sum at row i of x: in each order,
-// the n rounding errors of the sum and a few more in a kernel's value are relative to the sum
-// of the absolute terms.
+// rounding returns a bound of the difference between predictions whose terms are summed in two
+// different orders. In each order, the n rounding errors of the sum and several more in a kernel
+// value are relative to the sum of the absolute terms.
 func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	_, d := x.Dims()
 	if c.Terms == nil {
@@ -283,8 +285,8 @@ func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	}
 }
 
-// solved bounds the difference between the predictions of two solutions of the same system by the
-// rounding error times the condition number.
+// solved returns a bound of the difference between the predictions of two solutions of the same
+// system: the bound of rounding times the condition number.
 func (c *cell) solved(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	bound := c.rounding(m, x)
 	return func(i, j int) float64 { return c.Condition * bound(i, j) }

@@ -13,14 +13,15 @@ import (
 // bayes is Bayesian search (Jones, Schonlau and Welch 1998). It models the logarithm of the score,
 // as a function of the logarithms of the factors, by a Gaussian process fitted to the earlier
 // trials. The next trial is the point with the largest expected improvement on the best trial. The
-// first trials are the start and points of a Halton sequence, which are spread evenly.
+// first trials are the start of the search and points of a Halton sequence, which fill the search
+// space evenly.
 func (s *search) bayes() error {
 	dims := len(s.space.vary)
 	s.planned = s.steps(10 + 10*dims)
 	first := min(s.planned, 2+3*dims)
 	rng := rand.New(rand.NewPCG(s.par.Seed, 7))
 	log := elementary.Log(s.space.reach)
-	var tried [][]float64 // in the cube from −1 to 1
+	var tried [][]float64 // points in the cube [−1, 1]^dims
 	var scores []float64
 	for i := range s.planned {
 		u := make([]float64, dims)
@@ -51,8 +52,8 @@ func (s *search) bayes() error {
 	return nil
 }
 
-// promising returns the point with the largest expected improvement, among 2,000 random points,
-// half of them near the best point. The expected improvement on the value f by a normal variable of
+// promising returns the point with the largest expected improvement among 2,000 random points, half
+// of which are near the best point. The expected improvement on the value f by a normal variable of
 // mean μ and standard deviation σ is σ(zΦ(z) + φ(z)), z = (f − μ)/σ.
 func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, dims int) ([]float64, error) {
 	random := func() []float64 {
@@ -106,7 +107,7 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 	noise := model.Lambda() * model.Scale()[0]
 	choice, most := 0, math.Inf(-1)
 	for i := range candidates {
-		deviation := math.Sqrt(max(variance.At(i, 0)-noise, 0)) // of the score without noise
+		deviation := math.Sqrt(max(variance.At(i, 0)-noise, 0)) // standard deviation of the score without noise
 		gain := y.At(best, 0) - mean.At(i, 0)
 		if deviation > 0 {
 			z := gain / deviation
@@ -119,9 +120,9 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 	return ask.RawRowView(choice), nil
 }
 
-// instead returns a random point if the Gaussian process of the scores cannot be fitted, because
-// all scores are equal or rounding errors dominate its matrix. If the context is canceled, it
-// returns err.
+// instead handles the error err of the Gaussian process of the scores: it returns the random point
+// u if all scores are equal or rounding errors dominate the matrix of the process, and err if the
+// context was canceled.
 func (s *search) instead(u []float64, err error) ([]float64, error) {
 	if s.ctx.Err() != nil {
 		return nil, err
@@ -129,8 +130,9 @@ func (s *search) instead(u []float64, err error) ([]float64, error) {
 	return u, nil
 }
 
-// flat returns the logarithm of a score that is a squared error, so that large scores do not hide
-// the differences between small scores. It does not change a score of the criterion Evidence.
+// flat returns the logarithm of a score that is a squared error; otherwise a Gaussian process would
+// not resolve the differences between small scores. A score of the criterion Evidence is returned
+// unchanged.
 func (s *search) flat(score float64) float64 {
 	if s.par.Criterion == Evidence {
 		return score

@@ -12,7 +12,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// parts returns the progress of n concurrent pieces of work; see run.Parts.
+// parts returns functions that report the progress of n concurrent parts of the work; see
+// run.Parts.
 func parts(n int, whole func(solvers.Progress)) (report func(i int) func(solvers.Progress)) {
 	of := run.Parts(n, func(fraction float64) { whole(solvers.Progress{Fraction: fraction}) })
 	return func(i int) func(solvers.Progress) {
@@ -23,12 +24,12 @@ func parts(n int, whole func(solvers.Progress)) (report func(i int) func(solvers
 
 // job holds the devices that compute a score.
 type job struct {
-	devices []backend.Device // one device, or all devices if the score has parts
+	devices []backend.Device // one device, or all devices if the score is a sum over folds
 	inside  func(solvers.Progress)
 }
 
-// tryAll scores kernels for all λ, on several devices at once if there are several. The score of a
-// kernel that cannot be scored is +Inf.
+// tryAll returns the best score over all λ for each kernel, +Inf if the kernel has no score.
+// Kernels are scored concurrently on the devices of the search.
 func (s *search) tryAll(list [][]float64) ([]float64, error) {
 	trials, lasts := make([]Trial, len(list)), make([]error, len(list))
 	one := func(x []float64, j job) (t Trial, last, err error) {

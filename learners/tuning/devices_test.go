@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestDevices checks that a search on several devices has the bits of a search on one device, and
-// that it uses all devices.
+// TestDevices checks that the results of a search on several devices are bit for bit those of a
+// search on one device, and that all devices are used.
 func TestDevices(t *testing.T) {
 	p := wave(t, 60, 1)
 	one := device(t, "ref")

@@ -1,8 +1,8 @@
 // Package tuning searches the parameters of a kernel and the λ of kernel ridge
 // regression.
 //
-// A Search tries kernels, some of whose parameters vary on logarithmic scales, and for each kernel
-// a whole path of λ (solvers.Path), which takes a few times as long as one fit:
+// A Search varies some parameters of a kernel on logarithmic scales. For each kernel, it computes a
+// path of λ (solvers.Path), which takes several times as long as one fit:
 //
 //	search.go    Search, its parameters and result
 //	space.go     which parameters vary, and how far

@@ -24,7 +24,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// GridSteps is the number of kernels that SearchGrid tries where Steps is 0.
+// GridSteps is the number of kernels that SearchGrid tries if GridParams.Steps is 0.
 const GridSteps = 7
 
 // GridParams are the parameters of SearchGrid.
@@ -32,12 +32,12 @@ type GridParams struct {
 	Learner string        // the name of the learner
 	Task    learners.Task // "" means the first of its tasks
 	// Axes are parameters of the learner with the values to try; the last one varies fastest. The
-	// learner's own grid, Description.Grid, is added unless an axis has the parameter of this grid
-	// or one that excludes it.
+	// default axis of the learner, Description.Grid, is added unless Axes has its parameter or a
+	// parameter that excludes it.
 	Axes []Axis
 	// Kernel is the kernel whose parameters vary, by Vary, Reach and Steps as in Params, but with
-	// GridSteps steps by default. nil means the Gaussian of the median distance, or no kernel if
-	// the learner has none or is linear by default.
+	// GridSteps steps by default. nil means the Gaussian whose sigma is the median distance, or no
+	// kernel if the learner has none or is linear by default.
 	Kernel kernels.Kernel
 	Vary   []string
 	Reach  float64
@@ -45,13 +45,13 @@ type GridParams struct {
 	// Criterion is KFold, the default, or Evidence, for learners whose models report the log
 	// evidence.
 	Criterion Criterion
-	Folds     int    // for KFold; 0 is 5. Every class has the same frequency in all folds
+	Folds     int    // number of folds for KFold; 0 means 5. The folds are stratified by class
 	Seed      uint64 // for the folds, and for learners that draw random numbers
 }
 
-// Axis is a parameter of a learner with the values to try, as texts for Description.Make. V× means
-// V times a scale of the data: for lasso the smallest λ at which all weights are 0, for other
-// learners the variance of the target.
+// Axis is a parameter of a learner with the values to try, as texts for Description.Make. A value
+// "V×" means V times a scale of the data: for lasso the smallest λ at which all weights are 0, for
+// other learners the variance of the target.
 type Axis struct {
 	Parameter string
 	Values    []string
@@ -61,14 +61,14 @@ type Axis struct {
 type Setting struct {
 	Parameters map[string]string // for Description.Make
 	// Score is the root-mean-square error on the folds, the fraction of samples whose class is
-	// wrong, or −log p of a sample. It is +Inf if Err is set.
+	// wrong, or the mean of −log p per sample for Evidence. It is +Inf if Err is set.
 	Score   float64
 	SD      float64 // standard deviation of the scores over the folds
-	Seconds float64 // seconds that all its fits took
+	Seconds float64 // total time of the fits of the setting
 	Err     error
 
 	fit            learners.Fitter
-	scores, totals []float64 // per fold: weighted sums of errors, and sums of weights
+	scores, totals []float64 // for each fold, the weighted sum of errors and the sum of weights
 }
 
 // Fit fits the learner with the Parameters of a setting that SearchGrid returned.
@@ -79,10 +79,9 @@ func (s Setting) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o
 	return s.fit(ctx, dev, x, y, o)
 }
 
-// SearchGrid scores each point of a grid by cross-validation: it fits the point to the other folds
-// and scores it on each fold. Results are in the order of the points. The fits run concurrently on
-// the devices of r, or on the threads of its only device. The weights of the samples also apply to
-// the scores. If a point cannot be fitted, its Err is set.
+// SearchGrid scores each point of a grid by cross-validation. The settings are in the order of the
+// points. The fits run concurrently on the devices of r, or on the threads of its only device. The
+// weights of the samples also apply to the scores. If a point cannot be fitted, its Err is set.
 func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setting, error) {
 	d, err := learners.Find(par.Learner)
 	if err != nil {
@@ -199,7 +198,7 @@ func (par GridParams) settings(ctx context.Context, d learners.Description, all 
 	return settings, nil
 }
 
-// axes returns par.Axes, and the grid of the learner unless an axis replaces it.
+// axes returns par.Axes, and the default axis of the learner unless par.Axes replaces it.
 func (par GridParams) axes(d learners.Description) []Axis {
 	name, list, ok := strings.Cut(d.Grid, "=")
 	// These parameters exclude each other: λ and θ of lasso, C and λ of support vector machines,
@@ -214,7 +213,7 @@ func (par GridParams) axes(d learners.Description) []Axis {
 	return append(slices.Clone(par.Axes), Axis{name, strings.Split(list, ",")})
 }
 
-// scaleOf returns the scale that V× multiplies by V; see Axis.
+// scaleOf returns the scale of the data that a value "V×" refers to; see Axis.
 func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float64, err error) {
 	y := all.Train.Y
 	if par.Task == learners.Classification {
@@ -292,8 +291,8 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 			devices = shares
 		}
 	}
-	// The fits run for as many folds at a time as there are devices, so that each device encodes
-	// one fold.
+	// The fits are ordered so that the folds that are used concurrently are as many as the devices,
+	// and each device encodes one fold.
 	var fits []*gridFit
 	for first := 0; first < folds; first += len(devices) {
 		for i := range settings {
@@ -308,7 +307,7 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 	if err := par.fitAll(ctx, shared, fits, splits); err != nil {
 		return err
 	}
-	if len(devices) > len(r.Devices) { // a fit that exceeds its part of the memory runs alone
+	if len(devices) > len(r.Devices) { // fits that exceeded their part of the memory are repeated, one at a time on each device
 		left := slices.DeleteFunc(slices.Clone(fits), func(f *gridFit) bool {
 			return !errors.Is(f.err, backend.ErrMemory) && !errors.As(f.err, new(*solvers.BudgetError))
 		})
@@ -325,7 +324,7 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 	return nil
 }
 
-// fitAll runs the fits, as many at a time as there are devices.
+// fitAll runs the fits, one at a time on each device.
 func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gridFit, splits validate.Splits) error {
 	if len(fits) == 0 {
 		return nil
@@ -346,7 +345,7 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 		f.setting.Seconds += seconds[k]
 	}
 	if failed := (*validate.FitError)(nil); errors.As(err, &failed) && ctx.Err() == nil {
-		if par.Criterion == Evidence { // fitted to all samples
+		if par.Criterion == Evidence { // the model is fitted to all samples
 			return failed.Err
 		}
 		return fmt.Errorf("%w; in the fit without fold %d of %d", failed.Err, of[failed.Fit]+1, par.Folds)
@@ -354,8 +353,9 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 	return err
 }
 
-// evaluate fits to the training samples and returns the weighted sum over the held-out samples of
-// squared errors, of 1 for each wrong class, or of −log p, and the sum of the weights.
+// evaluate fits the setting to the training samples. It returns the weighted sum of the squared
+// errors, of the numbers of wrong classes, or of −log p over the held-out samples, and the sum of
+// the weights.
 func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) (sum, total float64, err error) {
 	dev, p, o := v.Device, v.Part, v.Options
 	m, err := s.Fit(ctx, dev, p.Train.X, p.Train.Y, o)
@@ -398,7 +398,7 @@ func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) 
 	return sum, total, nil
 }
 
-// finish computes the score from the sums over the folds.
+// finish computes the score of a setting from the sums of its folds.
 func (s *Setting) finish(par GridParams) {
 	figure := func(sum, total float64) float64 {
 		if v := sum / total; par.Task == learners.Classification || par.Criterion == Evidence {
@@ -419,7 +419,7 @@ func (s *Setting) finish(par GridParams) {
 }
 
 // BestSetting returns the index of the first setting with the best score. If no setting has a
-// score, the error is that of the last one.
+// score, the error is that of the last setting.
 func BestSetting(settings []Setting) (best int, err error) {
 	for i, s := range settings {
 		if s.Score < settings[best].Score {
@@ -433,12 +433,13 @@ func BestSetting(settings []Setting) (best int, err error) {
 	return 0, fmt.Errorf("no setting of the grid can be fitted: %w", cmp.Or(err, errors.New("no setting has a score")))
 }
 
-// EvidenceOf returns the log evidence from the facts of m, or its lower bound if they contain one, and
-// whether they contain either. The bound, unlike the evidence of an approximate process, does not favor
-// kernels that the approximation does not fit.
+// EvidenceOf returns the lower bound of the log evidence if the facts of m contain one, otherwise
+// the log evidence; ok is false if the facts contain neither. For a sparse approximation, the bound
+// is preferred because the evidence of the approximation can favor kernels for which the
+// approximation is poor.
 func EvidenceOf(m learners.Model) (evidence float64, ok bool) {
 	if d, is := m.(learners.Describer); is && !numeric.IsNil(m) {
-		for _, fact := range d.Facts() { // the bound follows the evidence
+		for _, fact := range d.Facts() { // the bound comes after the evidence, and replaces it
 			if fact.Name == "log evidence" || fact.Name == "log evidence bound" {
 				evidence, ok = fact.Value.(float64)
 			}

@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// gridData returns points on a line with noisy targets, or with the classes below and above the
-// middle, and weights.
+// gridData returns points on a line with the given weights. The targets are noisy numbers, or if
+// classes is true, classes that are separated at the middle of the line.
 func gridData(classes bool, weights []float64) validate.Samples {
 	const n = 24
 	rng := rand.New(rand.NewPCG(9, 9))
@@ -33,8 +33,8 @@ func gridData(classes bool, weights []float64) validate.Samples {
 }
 
 // TestGridScoresAreThoseOfTheFolds checks that the score of a setting is the error over all
-// samples, each predicted by a fit without its fold, and that the points are in the order of the
-// axes.
+// samples, where each sample is predicted by a model fitted to the other folds, and that the points
+// are in the order of the axes.
 func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	weights := make([]float64, 24)
@@ -46,7 +46,7 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 		classes bool
 		weights []float64
 		axes    []tuning.Axis
-		want    []string // parameters of the points
+		want    []string // parameters of the expected points
 	}{
 		{"ridge", false, nil, []tuning.Axis{{Parameter: "lambda", Values: []string{"0.1", "10"}}}, []string{"0.1", "10"}},
 		{"ridge", false, weights, []tuning.Axis{{Parameter: "lambda", Values: []string{"0.1", "10"}}, {Parameter: "intercept", Values: []string{"true", "false"}}}, []string{"0.1 true", "0.1 false", "10 true", "10 false"}},

@@ -36,7 +36,7 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	weights, errors := make([]float64, parted), make([][]Point, parted)
 	report := parts(parted, j.inside)
 	err = pool.Each(j.devices, parted, func(dev backend.Device, i int) (err error) {
-		k := parted - 1 - i // the last folds have the most samples outside, so that a refusal names their memory
+		k := parted - 1 - i // the last folds have the most training samples; they are solved first, and an error states the memory that they need
 		rest, held := splits(k)
 		for _, rows := range [][]int{rest, held} {
 			for i, row := range rows {
@@ -69,8 +69,8 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	return points, nil
 }
 
-// fold sets the scores to the weighted squared errors on the held-out rows, and returns the sum
-// of the weights.
+// fold sets the Score of each point to the weighted sum of squared errors on the held-out rows, and
+// returns the sum of the weights.
 func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, points []Point, report func(solvers.Progress)) (float64, error) {
 	q := p
 	x := pointsOf(p)

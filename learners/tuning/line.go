@@ -14,7 +14,8 @@ func (s *search) grid() error {
 	return err
 }
 
-// line returns steps points from 1/reach to reach; with one step, only the start.
+// line returns steps factors from 1/reach to reach as logarithms, or only the logarithm 0 if steps
+// is 1.
 func (s *space) line(steps int) [][]float64 {
 	list := make([][]float64, steps)
 	for i := range list {
@@ -45,10 +46,10 @@ func kernelsOf(k kernels.Kernel, vary []string, reach float64, steps int) ([]ker
 	return list, nil
 }
 
-// golden tries a coarse grid of a third of the steps, at least five, and then narrows the
-// interval around its best point by golden sections (Kiefer 1953), with at least seven trials:
-// each step needs one more trial and reduces the interval to 0.618 of its length. If the score
-// has several minima, the search ends in one near the best point of the grid.
+// golden tries a coarse grid with a third of the steps, at least five. It then narrows the interval
+// around the best point of the grid by golden sections (Kiefer 1953) with at least seven trials.
+// Each trial reduces the interval to 0.618 of its length. If the score has several minima, the
+// search ends in one near the best point of the grid.
 func (s *search) golden() error {
 	s.planned = max(s.steps(15), 7)
 	coarse := max(5, s.planned/3)

@@ -8,10 +8,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// closer is the number of additional λ that are tried between the neighbors of the best λ.
+// closer is the number of λ that are tried in addition between the two neighbors of the best λ.
 const closer = 6
 
-// score scores one kernel for all λ.
+// score returns the points of one kernel, one for each λ.
 func (s *search) score(p solvers.Problem, j job) ([]Point, error) {
 	if s.par.Criterion == KFold {
 		return s.folds(p, j)
@@ -76,8 +76,8 @@ func (s *search) samples() float64 {
 	return sum
 }
 
-// between returns λ between the neighbors of the best point, equally spaced by their logarithms,
-// without λ that were tried before. It returns nil if the best λ is 0 or has no neighbor.
+// between returns λ that are equally spaced on a logarithmic scale between the neighbors of the
+// best point and were not tried before. It returns nil if the best λ is 0 or has no neighbor.
 func between(points []Point) []float64 {
 	best := -1
 	for i, p := range points {

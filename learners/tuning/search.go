@@ -29,13 +29,13 @@ const (
 // Criteria lists the criteria, the default first.
 var Criteria = []string{string(LeaveOneOut), string(GCV), string(KFold), string(Evidence)}
 
-// Strategy says how kernels are chosen.
+// Strategy is the method that chooses the kernels to try.
 type Strategy string
 
 const (
 	Grid     Strategy = "grid"     // one common factor for all parameters, equally spaced
 	Golden   Strategy = "golden"   // one common factor, by a golden section after a coarse grid
-	Bayes    Strategy = "bayes"    // a factor for each parameter, where a Gaussian process expects the largest improvement
+	Bayes    Strategy = "bayes"    // a factor for each parameter, by the largest improvement that a Gaussian process expects
 	Gradient Strategy = "gradient" // a factor for each parameter, by derivatives; for Evidence only
 )
 
@@ -44,22 +44,22 @@ var Strategies = []string{string(Grid), string(Golden), string(Bayes), string(Gr
 
 // Params are the parameters of a Search; the zero value suits most problems.
 type Params struct {
-	Criterion Criterion // "": LeaveOneOut
-	Strategy  Strategy  // "": Grid
+	Criterion Criterion // "" means LeaveOneOut
+	Strategy  Strategy  // "" means Grid
 	// Vary names the parameters that vary, by their names in kernels.Params; nil means the length
-	// scales, empty means none. Gradient varies all parameters, and a list is an error.
+	// scales, empty means none. Vary must be nil for Gradient, which varies all parameters.
 	Vary []string
-	// Reach is the largest factor by which a parameter may differ from its start; 0 is 30. It is an
-	// error for Gradient, which has its own limit.
+	// Reach is the largest factor by which a parameter may differ from its start; 0 means 30. It
+	// must be 0 for Gradient, which has its own limit.
 	Reach float64
-	// Steps is the number of kernels to try; 0 is 15, or with Bayes 10 plus 10 for each parameter.
-	// It is an error for Gradient.
+	// Steps is the number of kernels to try; 0 means 15, or for Bayes 10 plus 10 for each
+	// parameter. It must be 0 for Gradient.
 	Steps int
-	// Lambdas are the only λ that are tried with each kernel; nil means two per decade from 1e-8 to
-	// 1e3 times the mean of k(x, x) and then, except with KFold, more λ near the best λ. They are
-	// an error for Gradient.
+	// Lambdas are the λ that are tried with each kernel. nil means two per decade from 1e-8 to 1e3
+	// times the mean of k(x, x) and, except for KFold, additional λ near the best λ. Lambdas must
+	// be nil for Gradient.
 	Lambdas  []float64
-	Folds    int    // for KFold, an error for other criteria; 0 is 5
+	Folds    int    // number of folds for KFold; 0 means 5. It must be 0 for other criteria
 	Seed     uint64 // for folds and random starts
 	Memory   int64  // bytes that may be taken on the device; 0 means all its free memory
 	Progress func(solvers.Progress)
@@ -73,7 +73,7 @@ type Params struct {
 type Point struct {
 	Lambda float64
 	Score  float64 // +Inf if Err is set
-	Err    error   // why there is no score, or why FirstFit could not fit it
+	Err    error   // the reason why the point has no score, or why FirstFit could not fit it
 }
 
 // Trial is a kernel that was tried.
@@ -87,7 +87,7 @@ type Trial struct {
 	bestPoint int // index of the best of Points, or −1
 }
 
-// Lambda returns the best λ, and Score its score: NaN and +Inf if no λ was tried.
+// Lambda returns the best λ, and Score its score. They return NaN and +Inf if no λ was tried.
 func (t Trial) Lambda() float64 { return t.best().Lambda }
 func (t Trial) Score() float64  { return t.best().Score }
 
@@ -110,7 +110,8 @@ type Result struct {
 	Warning string
 }
 
-// Kernel, Lambda and Score return the values of the best trial: nil, NaN and +Inf if there is none.
+// Kernel, Lambda and Score return the values of the best trial, or nil, NaN and +Inf if there is no
+// trial.
 func (r *Result) Kernel() kernels.Kernel { return r.best().Kernel }
 func (r *Result) Lambda() float64        { return r.best().Lambda() }
 func (r *Result) Score() float64         { return r.best().Score() }
@@ -123,10 +124,10 @@ func (r *Result) best() Trial {
 }
 
 // FirstFit calls fit with the kernels and λ that have a score, in the order of their scores, until
-// fit returns nil; this point becomes the best point of r. If the error says that rounding or the
-// range of float64 leaves no solution, it is kept in the point's Err, and the next point is tried.
-// Any other error is returned at once. If no point can be fitted, the error for the best point is
-// returned.
+// fit returns nil; this point becomes the best point of r. If the error is that rounding or the
+// range of float64 prevents a solution, it is stored in the point's Err, and the next point is
+// tried. Any other error is returned at once. If no point can be fitted, the error for the best
+// point is returned.
 func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) error {
 	if r == nil || len(r.Trials) == 0 {
 		return errors.New("tuning: the result has no trials: it was not made by Search")
@@ -166,9 +167,9 @@ func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) erro
 
 // Search finds the kernel and the λ with the best score for p, starting at p.Kernel; only Gradient
 // uses p.Lambda, as its start. Weights also apply to the scores. A λ that is too small for a kernel
-// is skipped, and so is a kernel if all of its λ are skipped; if all kernels are skipped, the error
-// is that of the last kernel. A score does not guarantee that a fit reaches its tolerance: FirstFit
-// takes the best point that can be fitted.
+// is skipped, and a kernel is skipped if all its λ are. If all kernels are skipped, the error is
+// that of the last kernel. A fit at a point with a score may still miss its tolerance: FirstFit
+// finds the best point that can be fitted.
 func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) (*Result, error) {
 	par, err := par.complete()
 	if err != nil {
@@ -309,14 +310,14 @@ type search struct {
 	par    Params
 	space  *space
 	res    *Result
-	narrow bool  // try more λ around the best
+	narrow bool  // whether more λ near the best λ are tried
 	last   error // the error of the last kernel that was skipped
 
-	planned, made int // numbers of trials
+	planned, made int // number of planned trials, and of finished trials
 	progress      *run.Progress
 }
 
-// steps returns the number of trials.
+// steps returns par.Steps, or standard if par.Steps is 0.
 func (s *search) steps(standard int) int {
 	if s.par.Steps > 0 {
 		return s.par.Steps

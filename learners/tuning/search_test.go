@@ -52,9 +52,8 @@ func device(t *testing.T, name string) backend.Device {
 	return dev
 }
 
-// Every criterion, by every strategy and on every device, finds a kernel whose error is little
-// more than the noise, and reports the score that a separate computation gives for the kernel
-// and the λ found.
+// TestSearchFinds checks that for every criterion, strategy and device, a search finds a kernel
+// whose error is close to the noise, and that its score agrees with a separate computation.
 func TestSearchFinds(t *testing.T) {
 	for name, opened := range map[string]string{"best": "cpu", "ref": "ref"} {
 		for _, criterion := range []tuning.Criterion{tuning.LeaveOneOut, tuning.GCV, tuning.KFold, tuning.Evidence} {
@@ -114,7 +113,8 @@ func TestSearchFinds(t *testing.T) {
 					want := map[tuning.Criterion]float64{
 						tuning.LeaveOneOut: points[0].LOO[0], tuning.GCV: points[0].GCV[0], tuning.Evidence: -points[0].Evidence / 80,
 					}[criterion]
-					// Rounding of another method, times a condition number of at most 80/1e-8.
+					// The tolerance is the rounding of another method times a condition number of
+					// at most 80/1e-8.
 					if criterion != tuning.KFold && math.Abs(want-res.Score()) > 1e-5*math.Abs(want) {
 						t.Errorf("score %v, computed by itself %v", res.Score(), want)
 					}
@@ -124,7 +124,8 @@ func TestSearchFinds(t *testing.T) {
 	}
 }
 
-// Real folds: for each, a fit to the other samples by another solver.
+// TestKFoldScore compares the scores with those of separate fits, by another solver, to the samples
+// outside each fold.
 func TestKFoldScore(t *testing.T) {
 	for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, kernels.Linear{}} {
 		p := wave(t, 43, 2)
@@ -140,7 +141,7 @@ func TestKFoldScore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, at := range res.Trials[0].Points { // as many folds as samples: one sample in each
+		for i, at := range res.Trials[0].Points { // there are as many folds as samples, and one sample in each fold
 			sum, total := 0.0, 0.0
 			for r := range p.X.Rows {
 				if p.Weights[r] == 0 {
@@ -167,8 +168,8 @@ func TestKFoldScore(t *testing.T) {
 	}
 }
 
-// With a list of λ no other λ is tried, for any criterion: the grid is that of scikit-learn's
-// GridSearchCV, and the best λ is from the list.
+// TestSearchTriesOnlyTheGivenLambdas checks for each criterion that no λ outside a given list is
+// tried, as in scikit-learn's GridSearchCV.
 func TestSearchTriesOnlyTheGivenLambdas(t *testing.T) {
 	given := []float64{10, 0.001, 0.1, 0.1}
 	for _, par := range []tuning.Params{
@@ -195,7 +196,8 @@ func TestSearchTriesOnlyTheGivenLambdas(t *testing.T) {
 	}
 }
 
-// An empty list of names lets nothing vary, nil the length scales.
+// TestSearchOfAnEmptyListVariesNothing checks that no parameter varies if Vary is empty, and that
+// the length scales vary if Vary is nil.
 func TestSearchOfAnEmptyListVariesNothing(t *testing.T) {
 	p := wave(t, 40, 1)
 	for _, strategy := range []tuning.Strategy{tuning.Grid, tuning.Golden, tuning.Bayes} {
@@ -209,7 +211,8 @@ func TestSearchOfAnEmptyListVariesNothing(t *testing.T) {
 	}
 }
 
-// Features without effect get long length scales if each feature has its own.
+// TestBayesTellsFeaturesApart checks that features without effect get long length scales if each
+// feature has its own length scale.
 func TestBayesTellsFeaturesApart(t *testing.T) {
 	p := wave(t, 120, 3)
 	p.Kernel = kernels.Gaussian{Sigmas: []float64{2, 2, 2}}
@@ -230,7 +233,7 @@ func TestBayesTellsFeaturesApart(t *testing.T) {
 	}
 }
 
-// The same search gives the same bits for any number of workers.
+// TestSearchRepeats checks that a search gives the same bits for any number of workers.
 func TestSearchRepeats(t *testing.T) {
 	p := wave(t, 60, 2)
 	for _, par := range []tuning.Params{{Strategy: tuning.Bayes, Steps: 8}, {Criterion: tuning.KFold, Steps: 3}} {
@@ -251,7 +254,8 @@ func TestSearchRepeats(t *testing.T) {
 	}
 }
 
-// A kernel without length scales: its other parameters vary, if it has any.
+// TestSearchOtherKernels checks that if a kernel has no length scales, its other positive
+// parameters vary.
 func TestSearchOtherKernels(t *testing.T) {
 	p := wave(t, 50, 2)
 	for _, c := range []struct {
@@ -325,8 +329,9 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
-// TestSearchObeysTheRulesOfParameters begins at twice the smallest a and just below the
-// largest sigma, so that most factors lead beyond a bound.
+// TestSearchObeysTheRulesOfParameters checks that a search respects the bounds of parameters. It
+// begins at twice the smallest a and just below the largest sigma, so most factors would exceed a
+// bound.
 func TestSearchObeysTheRulesOfParameters(t *testing.T) {
 	for _, k := range []kernels.Kernel{kernels.RationalQuadratic{A: 2e-6, Sigma: 1}, kernels.Gaussian{Sigma: 9e152}} {
 		p := wave(t, 30, 1)
@@ -347,8 +352,8 @@ func TestSearchObeysTheRulesOfParameters(t *testing.T) {
 	}
 }
 
-// noiseless is a straight line without noise, which lies in the span of a polynomial kernel: the
-// scores improve until rounding dominates the matrix.
+// noiseless returns points on a straight line without noise, which a polynomial kernel fits
+// exactly: the scores improve until rounding dominates the matrix.
 func noiseless(n int) solvers.Problem {
 	p := solvers.Problem{Kernel: kernels.Polynomial{Degree: 6, C: 1}, X: backend.NewHost[float64](n, 1), Y: backend.NewHost[float64](n, 1)}
 	for i := range n {
@@ -358,9 +363,9 @@ func noiseless(n int) solvers.Problem {
 	return p
 }
 
-// TestFirstFitTakesThePointThatIsFitted checks that FirstFit takes the point with the best score
-// among the points that are not refused, for every criterion and strategy, and the warning names
-// it.
+// TestFirstFitTakesThePointThatIsFitted checks for every criterion and strategy that FirstFit takes
+// the point with the best score among the points that can be fitted, and that the warning names
+// this point.
 func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 	dev := device(t, "cpu")
 	some, all, total := noiseless(150), noiseless(1000), 0
@@ -414,8 +419,8 @@ func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 	}
 }
 
-// TestFirstFitEnds checks that an error that does not belong to a point is returned at once; if
-// every point is refused, the error is that of the best point.
+// TestFirstFitEnds checks that an error that does not concern a single point is returned at once,
+// and that if no point can be fitted, the error is that of the best point.
 func TestFirstFitEnds(t *testing.T) {
 	dev := device(t, "cpu")
 	for _, c := range []struct {
@@ -439,8 +444,8 @@ func TestFirstFitEnds(t *testing.T) {
 	}
 }
 
-// TestKernelsThatOverflowAreNoCandidates checks that a kernel of a grid whose values are out of
-// range is skipped; invalid samples end the search.
+// TestKernelsThatOverflowAreNoCandidates checks that a search skips a kernel whose values overflow,
+// and that it returns an error for invalid samples.
 func TestKernelsThatOverflowAreNoCandidates(t *testing.T) {
 	dev := device(t, "cpu")
 	p := noiseless(20)
@@ -492,8 +497,9 @@ func TestGradientThatEndsEarlyWarns(t *testing.T) {
 	}
 }
 
-// TestSearchPlans checks that a search succeeds with the memory that its refusal names, and takes at most
-// that memory and at least nine tenths of it, with more samples than features and with fewer.
+// TestSearchPlans checks that a search with too little memory states the memory it needs, and that
+// a search with this memory succeeds and takes between nine tenths and all of it, with more samples
+// than features and with fewer.
 func TestSearchPlans(t *testing.T) {
 	for _, shape := range [][2]int{{60, 3}, {24, 300}} {
 		p := wave(t, shape[0], shape[1])

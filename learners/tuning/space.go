@@ -9,9 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// space is the set of kernels that a search may try. Each of some parameters of a kernel is
-// multiplied by a factor from 1/reach to reach, and then moved to the nearest value that its rule
-// allows.
+// space is the set of kernels that a search may try. Each parameter that varies is multiplied by a
+// factor from 1/reach to reach, and is then replaced by the nearest valid value.
 type space struct {
 	kernel kernels.Kernel
 	params []kernels.Param
@@ -19,8 +18,8 @@ type space struct {
 	reach  float64
 }
 
-// newSpace lets the named parameters vary. If names is nil, the length scales vary or, if there
-// are none, all positive parameters.
+// newSpace returns the space in which the named parameters vary. If names is nil, the length scales
+// vary, or all positive parameters if k has no length scales.
 func newSpace(k kernels.Kernel, names []string, reach float64) (*space, error) {
 	s := &space{kernel: k, params: kernels.Params(k), reach: reach}
 	for i, p := range s.params {
@@ -59,8 +58,8 @@ func (s *space) positive() []string {
 	return names
 }
 
-// at returns the kernel whose varying parameters are multiplied by exp(x_i); an x of length 1
-// applies to all of them.
+// at returns the kernel in which varying parameter i is multiplied by exp(x_i). If x has length 1,
+// x_0 applies to all varying parameters.
 func (s *space) at(x []float64) (kernels.Kernel, error) {
 	values := make([]float64, len(s.params))
 	for i, p := range s.params {

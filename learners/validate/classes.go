@@ -16,11 +16,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ScoreClassification returns the score of the predicted labels o.Values for the n×1 labels y.
-// The decision values, n×1 for two classes and n×K for more, and the n×K probabilities are in the
-// order of c; both may be nil. names are those of learners.Options.Classes, for labels that c
-// does not know; nil means that labels are their own names. Weights apply to everything but
-// Confusion; nil weights are all 1. The arguments are not modified.
+// ScoreClassification returns the score of the predicted labels o.Values for the n×1 labels y. The
+// decision values, n×1 for two classes and n×K for more, and the n×K probabilities are in the order
+// of c; either may be nil. names are the class names of learners.Options.Classes, for labels that c
+// does not contain; if names is nil, a label is its own name. Weights apply to all parts of the
+// score except Confusion; nil weights are all 1. The arguments are not modified.
 func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Outcome, weights []float64) (s Score, err error) {
 	defer named(&s, &err)
 	if y = given(y); y == nil {
@@ -93,7 +93,7 @@ func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Out
 	return s, nil
 }
 
-// given returns m, or nil for a pointer to no matrix and for an empty matrix.
+// given returns m, or nil if m is a nil pointer or an empty matrix.
 func given(m mat.Matrix) mat.Matrix {
 	if d, ok := m.(*mat.Dense); ok && (d == nil || d.IsEmpty()) {
 		return nil
@@ -101,7 +101,7 @@ func given(m mat.Matrix) mat.Matrix {
 	return m
 }
 
-// withLabels returns c and the labels of y that c does not have.
+// withLabels returns the classes of c and of the labels in y that c does not contain.
 func withLabels(c learners.Classes, y mat.Matrix, names []string) (learners.Classes, error) {
 	all := learners.Classes{Labels: slices.Clone(c.Labels), Names: slices.Clone(c.Names)}
 	n, _ := y.Dims()
@@ -123,7 +123,8 @@ func withLabels(c learners.Classes, y mat.Matrix, names []string) (learners.Clas
 	return all, nil
 }
 
-// meanAUC returns the AUC; truth holds indices of all, and the columns of scores are those of c.
+// meanAUC returns the AUC of the outcome o, as described for Score.AUC. truth has indices into all;
+// the columns of o are in the order of c.
 func meanAUC(c, all learners.Classes, truth []int, o Outcome, weights []float64) float64 {
 	scores := o.Proba
 	if scores == nil || c.Len() == 2 && o.Decision != nil {
@@ -150,9 +151,9 @@ func meanAUC(c, all learners.Classes, truth []int, o Outcome, weights []float64)
 	return sum
 }
 
-// ROC is the receiver operating characteristic. For decreasing thresholds of a score it holds the
+// ROC is the receiver operating characteristic. For each threshold, in decreasing order, it has the
 // weighted fractions of the negative and of the positive samples whose score is at least the
-// threshold. It begins at (0, 0) and ends at (1, 1).
+// threshold. The curve begins at (0, 0) and ends at (1, 1).
 type ROC struct {
 	False, True []float64
 }

@@ -30,7 +30,7 @@ func TestScoreClassification(t *testing.T) {
 		t.Errorf("confusion of %d: %s", s.N, d)
 	}
 
-	// Two classes with equal scores, and without probabilities.
+	// There are two classes with equal scores and no probabilities.
 	two := learners.Classes{Labels: []float64{-1, 1}, Names: []string{"-1", "1"}}
 	y, pred = mat.NewDense(6, 1, []float64{-1, 1, 1, -1, 1, -1}), mat.NewDense(6, 1, []float64{-1, 1, -1, 1, 1, -1})
 	decision := mat.NewDense(6, 1, []float64{-1, .5, -.2, .5, 2, -.3})
@@ -43,7 +43,7 @@ func TestScoreClassification(t *testing.T) {
 		t.Errorf("log loss %v without probabilities", *s.LogLoss)
 	}
 
-	// A class that the model does not know is never predicted correctly, and is in the
+	// A class that the model does not contain is never predicted correctly, but has a row in the
 	// confusion matrix.
 	y.Set(0, 0, 0)
 	if s, err = validate.ScoreClassification(two, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil); err != nil {
@@ -52,7 +52,7 @@ func TestScoreClassification(t *testing.T) {
 	if !slices.Equal(s.Classes, []string{"-1", "0", "1"}) || s.Confusion[1][0] != 1 {
 		t.Errorf("%+v", s)
 	}
-	// One class only: no area.
+	// The AUC is undefined if only one class occurs.
 	y = mat.NewDense(6, 1, []float64{1, 1, 1, 1, 1, 1})
 	if s, err = validate.ScoreClassification(two, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil); err != nil || s.AUC != nil {
 		t.Errorf("AUC %v, %v", s.AUC, err)

@@ -12,16 +12,16 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// CurvePoint is a point of a learning curve: the errors of models of N training samples each.
-// An error is Score.Error.
+// CurvePoint is a point of a learning curve: the errors (Score.Error) of models that were fitted to
+// N samples each.
 type CurvePoint struct {
 	N             int
-	Held, Trained Summary // over the folds, on the held-out samples and on the training samples
+	Held, Trained Summary // errors over the folds, on the held-out samples and on the training samples
 }
 
-// LearningCurve returns a point for each of some fractions p, 0 < p ≤ 1, of the training samples.
-// For each fraction and each of k folds it fits one model to the first ⌈p·n⌋ of the n samples
-// outside the fold, in a random order that all fractions share. fitted is as for Scores. The
+// LearningCurve returns a point for each fraction p, 0 < p ≤ 1, in parts. For each fraction and
+// each of k folds, it fits one model to the first round(p·n), at least one, of the n samples
+// outside the fold, in the same random order for all fractions. fitted is called as by Scores. The
 // error of a fit is a *FitError, whose Fit is i·k + j for fraction i and fold j.
 func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, parts []float64, seed uint64, fitted func(m learners.Model, took time.Duration)) ([]CurvePoint, error) {
 	for _, p := range parts {

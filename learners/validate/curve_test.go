@@ -30,8 +30,8 @@ func normals(t *testing.T, n, d int, noise float64) validate.Samples {
 	return validate.Samples{X: x, Y: mat.NewDense(n, 1, y.Data)}
 }
 
-// TestLearningCurve checks that the last point has the held-out errors and the training errors of
-// k-fold cross-validation; each model is fitted once.
+// TestLearningCurve checks that the point of all samples has the held-out and training errors of
+// k-fold cross-validation, and that each model is fitted once.
 func TestLearningCurve(t *testing.T) {
 	const n, folds = 20, 4
 	r := validate.Runner{Data: normals(t, n, 1, 0.1), Devices: []backend.Device{backendtest.Device(t, "ref")}}
@@ -44,7 +44,7 @@ func TestLearningCurve(t *testing.T) {
 	if fits != 3*folds || len(points) != 3 || points[0].N != 1 || points[1].N != 8 || points[2].N != 15 {
 		t.Fatalf("%d fits, points %+v", fits, points)
 	}
-	// With one sample the slope is 0, and f is its target.
+	// With one training sample the slope is 0, and f is the target of this sample.
 	if points[0].Trained.Mean > 10*0x1p-52 {
 		t.Errorf("one sample is learned with an error of %v", points[0].Trained.Mean)
 	}
@@ -67,7 +67,8 @@ func TestLearningCurve(t *testing.T) {
 		for _, s := range scores {
 			want = append(want, s.Error())
 		}
-		// The training samples have another order: rounding of sums of n terms of size ≤ 10.
+		// The training samples are in another order, which changes the rounding of sums of n terms
+		// of size ≤ 10.
 		near(t, name+": mean", c.got.Mean, validate.NewSummary(want).Mean, 100*n*0x1p-52)
 		near(t, name+": deviation", c.got.SD, validate.NewSummary(want).SD, 100*n*0x1p-52)
 	}
@@ -78,9 +79,9 @@ func TestLearningCurve(t *testing.T) {
 	}
 }
 
-// TestImportance checks that least squares finds y = 2x + 1, so that a permutation π of the first
-// column leaves R² = 1 − Σ(x_i − x_π(i))²/Σ(x_i − x̄)², and a permutation of the second column
-// leaves 1.
+// TestImportance compares the importances for the model y = 2x + 1 with their closed forms: a
+// permutation π of the first column gives R² = 1 − Σ(x_i − x_π(i))²/Σ(x_i − x̄)², and a permutation
+// of the second column, whose weight is 0, gives R² = 1.
 func TestImportance(t *testing.T) {
 	const n = 30
 	dev, s := backendtest.Device(t, "ref"), normals(t, n, 2, 0)
@@ -114,7 +115,7 @@ func TestImportance(t *testing.T) {
 			d := x.At(i, 0) - x.At(from, 0)
 			want += d * d / around
 		}
-		// The weights 2 and 0 have the rounding error of a well-conditioned system.
+		// The weights 2 and 0 are computed with the rounding error of a well-conditioned system.
 		const bound = 1000 * n * 0x1p-52
 		near(t, "first column", drops[0][r], want, bound)
 		near(t, "second column", drops[1][r], 0, bound)
@@ -122,8 +123,9 @@ func TestImportance(t *testing.T) {
 	}
 }
 
-// TestSparseSamplesHaveTheScoresOfDenseSamples checks that distinct samples have the same nearest
-// neighbors in both forms, so that predictions have the same bits.
+// TestSparseSamplesHaveTheScoresOfDenseSamples checks that scores for sparse and for dense samples
+// have the same bits, with a learner that depends on the nearest neighbors only, which are the same
+// for both.
 func TestSparseSamplesHaveTheScoresOfDenseSamples(t *testing.T) {
 	const n, d = 40, 6
 	dense := normals(t, n, d, 1)

@@ -15,14 +15,14 @@ import (
 )
 
 // Data are samples that a Runner divides. Split returns the samples with the indices train, to
-// which a model is fitted, and those with the indices test, on which it is scored, or nil if
+// which a model is fitted, and those with the indices test, on which it is scored, which are nil if
 // test is empty. Several goroutines may call Split at once.
 type Data interface {
 	Len() int
 	Split(train, test []int) (*Part, error)
 }
 
-// Part is one division of Data. Without test samples Test is empty.
+// Part is one division of Data. Test is empty if there are no test samples.
 type Part struct{ Train, Test Samples }
 
 // bytes returns the size of the matrices.
@@ -44,9 +44,9 @@ func (p *Part) bytes() (n int64) {
 	return n
 }
 
-// Samples are Data in matrices with a row for each sample: n×d points X, which may be a backend.CSR,
-// and n×t targets Y. Y, Weights and Keys may be nil. Nil weights are all 1; Keys are as in
-// learners.Options.
+// Samples are Data in matrices with a row for each sample: n×d points X, which may be a
+// backend.CSR, and n×t targets Y. Y, Weights and Keys may be nil. Nil weights are all 1; Keys have
+// the meaning of learners.Options.Keys.
 type Samples struct {
 	X       mat.Matrix
 	Y       *mat.Dense
@@ -78,12 +78,12 @@ func (s Samples) Split(train, test []int) (*Part, error) {
 	return &Part{take(train), take(test)}, nil
 }
 
-// Table is Data with the rows of a table. What an encoder learns from a column, such as its mean
-// and its categories, it learns only from the training rows of each division. The classes, and
-// the decision which columns are texts, are those of the whole table. A column without a value in
-// the training rows of a division is left out there: see Empty.
+// Table is Data with the rows of a table. The statistics of a column, such as its mean and its
+// categories, are computed from the training rows of each division only. The list of classes and
+// the choice of the columns that are texts depend on the whole table. If a column has no value in
+// the training rows of a division, the model of this division does not use the column: see Empty.
 type Table struct {
-	*dataset.Table                  // its rows of weight > 0
+	*dataset.Table                  // the rows of weight > 0
 	Weights        []float64        // of the rows; nil means all 1
 	Encoder        *dataset.Encoder // learned from the whole table
 
@@ -93,8 +93,8 @@ type Table struct {
 	empty   map[string]bool
 }
 
-// NewTable prepares the rows of t. whole is the encoder of a table that includes t; nil learns it
-// from t.
+// NewTable prepares the rows of t. whole is the encoder of a table that includes t; if whole is
+// nil, the encoder is learned from t.
 func NewTable(t *dataset.Table, r dataset.Rules, whole *dataset.Encoder) (*Table, error) {
 	rows, weights, err := r.Weighted(t)
 	if err != nil {
@@ -111,7 +111,7 @@ func NewTable(t *dataset.Table, r dataset.Rules, whole *dataset.Encoder) (*Table
 // Len returns the number of rows.
 func (t *Table) Len() int { return t.Rows() }
 
-// Split encodes the rows. The error names the row of the table.
+// Split implements Data: it encodes the rows. An error names the row of the table.
 func (t *Table) Split(train, test []int) (*Part, error) {
 	if t == nil || t.Encoder == nil {
 		return nil, errors.New("validate: the table was not made by NewTable")
@@ -143,8 +143,8 @@ func (t *Table) Split(train, test []int) (*Part, error) {
 	return p, err
 }
 
-// Unknown returns the texts of test rows that the training rows of their division did not have,
-// in all divisions so far, sorted by column.
+// Unknown returns the texts that occurred in test rows but not in the training rows of the same
+// division, for all divisions so far, sorted by column.
 func (t *Table) Unknown() []dataset.Unknown {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,8 +152,8 @@ func (t *Table) Unknown() []dataset.Unknown {
 	return slices.Clone(t.unknown)
 }
 
-// Empty returns the columns that had no value in the training rows of at least one division so
-// far, sorted. The models of these divisions lack these columns.
+// Empty returns the columns that had no value in the training rows of at least one division so far,
+// sorted. The models of these divisions do not use these columns.
 func (t *Table) Empty() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,7 +167,7 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense,
 	return x, y, err
 }
 
-// rowsAt returns a copy of some rows, or nil for no matrix.
+// rowsAt returns a copy of the rows at the given indices, or nil if m is nil.
 func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	if m == nil || m.IsEmpty() {
 		return nil
@@ -179,7 +179,7 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	return part
 }
 
-// chosen returns some elements of a list, or nil for a nil list.
+// chosen returns the elements of a list at the given indices, or nil for a nil list.
 func chosen[T any](list []T, at []int) []T {
 	if list == nil {
 		return nil

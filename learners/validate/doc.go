@@ -1,5 +1,5 @@
-// Package validate divides samples, fits learners to one part of them and scores the
-// models on the other.
+// Package validate divides samples into training and test samples, fits learners to the training
+// samples and scores the models on the test samples.
 //
 //	folds.go       Folds, KFold, Resample, Bootstrap: how samples are divided
 //	runner.go      Runner fits a model to each division, on several devices at once

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// Compare two learners on the same folds of a table: each column is scaled by the training
-// rows of the fold.
+// This example compares two learners on the same folds of a table. The scale of each column is
+// computed from the training rows of the fold.
 func Example() {
 	x, y := make([]float64, 30), make([]float64, 30)
 	for i := range x {

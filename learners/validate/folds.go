@@ -11,10 +11,10 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Folds divides n samples into k parts for cross-validation: fold[i] is the part of sample i.
-// The sizes of the parts differ by at most one. strata[i] names a stratum, such as the class of
-// sample i; the numbers of its samples in the parts also differ by at most one. With nil all
-// samples are one stratum. The same numbers and seed give the same parts.
+// Folds divides n samples into k parts for cross-validation: fold[i] is the part of sample i. The
+// sizes of the parts differ by at most one. strata[i] names the stratum of sample i, such as its
+// class; for each stratum, the numbers of its samples in the parts also differ by at most one. If
+// strata is nil, all samples are in one stratum. Equal arguments give equal parts.
 func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 	if k < 2 || k > n {
 		return nil, fmt.Errorf("validate: folds: %s can be divided into 2 to %d folds, not into %d", count.Of(n, "sample"), n, k)
@@ -35,8 +35,8 @@ func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 		}
 		members[s] = append(members[s], i)
 	}
-	// The samples are dealt like cards, one stratum after the other, so that the folds and their
-	// strata are as even as possible.
+	// The samples are assigned to the folds in turn, one stratum after the other, which balances
+	// the sizes of the folds and of the strata in each fold.
 	fold, next := make([]int, n), 0
 	for _, s := range order {
 		list := members[s]
@@ -49,27 +49,27 @@ func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 	return fold, nil
 }
 
-// Folds and Bootstrap have their own stream of random numbers, separate from other uses of the
-// same seed.
+// Folds and Bootstrap have their own streams of random numbers, which are independent of other uses
+// of the same seed.
 const (
 	foldStream     = 0x666f6c64 // "fold"
 	resampleStream = 0x626f6f74 // "boot"
 )
 
-// Splits returns division i of samples: the samples that a model is fitted to, which may
-// repeat, and the samples that it is scored on.
+// Splits returns division i of samples: the indices of the samples to which a model is fitted,
+// which may repeat, and of the samples on which the model is scored.
 type Splits func(i int) (train, test []int)
 
-// KFold returns the divisions of k-fold cross-validation: division i holds out fold i mod k, and
-// after every k divisions the samples are divided again at random. n, k, strata and seed are as
-// for Folds.
+// KFold returns the divisions of k-fold cross-validation: division i holds out fold i mod k. After
+// every k divisions the samples are divided into new random folds. n, k, strata and seed are as for
+// Folds.
 func KFold(n, k int, strata []int, seed uint64) (Splits, error) {
 	fold, err := Folds(n, k, strata, seed)
 	if err != nil {
 		return nil, err
 	}
 	var mu sync.Mutex
-	last := 0 // index of the division that fold holds
+	last := 0 // index of the division for which fold was computed
 	return func(i int) (train, test []int) {
 		mu.Lock()
 		if i/k != last {
@@ -82,7 +82,7 @@ func KFold(n, k int, strata []int, seed uint64) (Splits, error) {
 	}, nil
 }
 
-// Held returns the divisions that hold out each fold, in the order of the fold numbers, and the
+// Held returns divisions that each hold out one fold, in the order of the fold numbers, and the
 // number of folds. fold[i] is the fold of sample i.
 func Held(fold []int) (Splits, int) {
 	parts := slices.Compact(slices.Sorted(slices.Values(fold)))
@@ -100,8 +100,9 @@ func holdOut(fold []int, part int) (train, test []int) {
 	return train, test
 }
 
-// Bootstrap returns the rounds of the bootstrap: n of n samples drawn with replacement, and
-// the samples that were not drawn, a fraction of about 1/e, which may be none.
+// Bootstrap returns the rounds of the bootstrap. The training samples of a round are n of n
+// samples, drawn with replacement; the test samples are the samples that were not drawn, about n/e
+// of them and possibly none.
 func Bootstrap(n int, seed uint64) Splits {
 	return func(round int) (train, test []int) {
 		r := rand.New(rand.NewPCG(seed, resampleStream+uint64(round)<<32))
@@ -128,7 +129,7 @@ type Summary struct {
 	N    int
 }
 
-// NewSummary returns the summary of scores; NaN are left out.
+// NewSummary returns the summary of the scores that are not NaN.
 func NewSummary(scores []float64) Summary {
 	scores = slices.DeleteFunc(slices.Clone(scores), math.IsNaN)
 	s := Summary{Mean: stat.Mean(scores, nil), N: len(scores)}

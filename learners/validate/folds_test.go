@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestFolds checks that the seed divides the samples into folds of equal size with equal shares
-// of every stratum.
+// TestFolds checks that the sizes of the folds, and of each stratum in the folds, differ by at most
+// one, and that the seed determines the folds.
 func TestFolds(t *testing.T) {
 	for _, n := range []int{10, 11, 97} {
 		for _, k := range []int{2, 3, 10} {
@@ -83,8 +83,9 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// TestBiasVariance checks that least squares of a linear truth has no bias and the variance σ²·mean
-// h(x) that theory gives; for a constant, bias² is the variance of the truth.
+// TestBiasVariance checks that least squares for a linear truth has no bias and the theoretical
+// variance σ²·mean h(x), where h is the leverage, and that for a constant predictor bias² is the
+// variance of the truth.
 func TestBiasVariance(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, fits, sigma = 40, 400, 0.5
@@ -104,8 +105,8 @@ func TestBiasVariance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The mean of h is (d+1)/n. Each of 400 fits has two degrees of freedom, so that the
-	// estimate has a relative standard deviation of √(2/800). Five are allowed.
+	// The mean of h is (d+1)/n. Each of 400 fits has two degrees of freedom, so the relative
+	// standard deviation of the estimate is √(2/800). Five standard deviations are allowed.
 	want := sigma * sigma * 2 / n
 	near(t, "variance", v.Variance, want, 5*math.Sqrt(2.0/800)*want)
 	near(t, "bias²", v.Bias2, 0, 5*math.Sqrt2*want/fits)

@@ -16,16 +16,16 @@ import (
 // ImportanceParams are the parameters of Importance.
 type ImportanceParams struct {
 	// Widths are the numbers of adjacent columns of x that are shuffled together, such as the
-	// indicators of one category. Their sum is d. Nil means that each column is shuffled by
-	// itself.
+	// indicators of one category. Their sum is d. Nil means that each column is shuffled
+	// separately.
 	Widths  []int
 	Repeats int // number of times each group of columns is shuffled
 	Seed    uint64
 	Options learners.Options // only Weights, Classes and Progress are used
 }
 
-// Importance returns, for each group of columns and each repeat, the decrease of the score of a
-// model on the n×d samples x with the n×t targets y when the rows of the group are permuted
+// Importance returns, for each group of columns and each repeat, by how much the score of a model
+// on the n×d samples x with the n×t targets y decreases when the rows of these columns are permuted
 // (Breiman 2001). The score is R², or for classes the accuracy.
 func Importance(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matrix, y *mat.Dense, p ImportanceParams) ([][]float64, error) {
 	figure := func(x mat.Matrix) (float64, error) {

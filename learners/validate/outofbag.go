@@ -12,19 +12,21 @@ import (
 // OutOfBag is the bootstrap estimate of a learner's error: the root-mean-square error, or the
 // fraction of samples whose class is wrong.
 type OutOfBag struct {
-	Scores []*Score // of each round on its out-of-bag samples; nil if there are none
-	// Error is the mean over the N samples that are out of bag at least once of the error of the
-	// models fitted without the sample. Apparent is the training error of a model of all samples.
+	Scores []*Score // score of each round on its out-of-bag samples; an element is nil if the round has no such samples
+	// Error is the error of the models on samples to which they were not fitted: a mean over the
+	// rounds for each of the N samples that are out of bag at least once, and then over these
+	// samples. Apparent is the training error of a model fitted to all samples.
 	Error, Apparent float64
 	N               int
-	// Bias2 and Variance divide Error² for numbers into (f̄ − y)², which is bias² plus the noise
-	// of the target, and the variance of f over the rounds, where f̄ is the mean of the models
-	// fitted without the sample (Geman, Bienenstock and Doursat, 1992). For classes both are NaN.
+	// For regression, Error² = Bias2 + Variance. Bias2 is the mean of (f̄ − y)², bias² plus the
+	// noise of the target, where f̄ is the mean of the models fitted without the sample; Variance
+	// is the variance of f over the rounds (Geman, Bienenstock and Doursat, 1992). For classes both
+	// are NaN.
 	Bias2, Variance float64
 }
 
-// E632 returns 0.632 Error + 0.368 Apparent, for numbers in terms of the squares (Efron and
-// Tibshirani, 1997).
+// E632 returns 0.632 Error + 0.368 Apparent for classes, and √(0.632 Error² + 0.368 Apparent²) for
+// regression (Efron and Tibshirani, 1997).
 func (b *OutOfBag) E632() float64 {
 	if math.IsNaN(b.Bias2) { // classes
 		return 0.632*b.Error + 0.368*b.Apparent
@@ -32,15 +34,16 @@ func (b *OutOfBag) E632() float64 {
 	return math.Sqrt(0.632*b.Error*b.Error + 0.368*b.Apparent*b.Apparent)
 }
 
-// OutOfBag fits a model in each round of the bootstrap and one to all samples. The error of a
-// fit is a *FitError, whose Fit is the round, or rounds for the model of all samples.
+// OutOfBag fits a model in each round of the bootstrap, and one model to all samples. The error of
+// a fit is a *FitError, whose Fit is the number of the round, or the value of rounds for the model
+// of all samples.
 func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, seed uint64) (*OutOfBag, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
 	n := r.Data.Len()
 	drawn := Bootstrap(n, seed)
-	some := false // with few samples each round may draw all of them
+	some := false // whether a round has out-of-bag samples; a round may draw all samples if n is small
 	for round := 0; round < rounds && !some; round++ {
 		_, test := drawn(round)
 		some = len(test) > 0

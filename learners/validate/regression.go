@@ -14,7 +14,7 @@ import (
 )
 
 // ScoreRegression returns the score of the predictions pred for the n×t targets y. With several
-// outputs each figure is the mean over the outputs, as in scikit-learn. Every mean and sum is
+// outputs each measure is the mean over the outputs, as in scikit-learn. Every mean and sum is
 // weighted; nil weights are all 1. The arguments are not modified.
 func ScoreRegression(y, pred mat.Matrix, weights []float64) (s Score, err error) {
 	defer named(&s, &err)
@@ -71,16 +71,16 @@ func ScoreRegression(y, pred mat.Matrix, weights []float64) (s Score, err error)
 	return Score{N: hy.Rows, RMSE: &rmse, MAE: &mae, R2: &r2}, nil
 }
 
-// A sum is a sum of numbers divided by 2^exponent, the smallest power of two above the largest of
-// them: squares neither overflow nor underflow, and numbers of ordinary size give the same bits
-// as without scaling.
+// A sum has sums of numbers that were divided by 2^exponent, the smallest power of two above the
+// largest number. The sum of their squares does not overflow or underflow, and for numbers of
+// ordinary size the results have the same bits as without scaling.
 type sum struct {
 	absolute, squares float64
 	exponent          int
 }
 
-// sums returns the weighted sum of v(0), …, v(n−1). It is 0 only if all are 0, and NaN if one of
-// them is not finite.
+// sums returns the weighted sum of v(0), …, v(n−1). It is 0 only if all v(i) are 0, and NaN if one
+// v(i) is not finite.
 func sums(n int, weight, v func(i int) float64) (s sum) {
 	most := 0.0
 	for i := range n {
@@ -104,7 +104,7 @@ func sums(n int, weight, v func(i int) float64) (s sum) {
 	return s
 }
 
-// scaled reverses the division for a mean of the numbers.
+// scaled multiplies v, a mean of the divided numbers, by 2^exponent.
 func (s sum) scaled(v float64) float64 { return math.Ldexp(v, s.exponent) }
 
 // scoreWeights returns the weight of each of n samples, scaled to at most 1, and their sum. Equal
@@ -123,7 +123,8 @@ func scoreWeights(weights []float64, n int) (weight func(i int) float64, sum flo
 	return func(i int) float64 { return weights[i] / most }, sum, nil
 }
 
-// named is deferred by a function and zeroes its score s if the function fails.
+// named is called with defer. If the function fails, named sets its result s to zero and adds a
+// prefix to the error.
 func named[S any](s *S, err *error) {
 	if *err != nil {
 		var none S

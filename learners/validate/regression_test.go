@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// figures are the expected figures of a score.
+// figures holds the expected values of a score.
 type figures struct {
 	RMSE, MAE, R2 float64
 	N             int
@@ -24,8 +24,7 @@ func TestScoreRegression(t *testing.T) {
 	}{
 		{"one output", mat.NewVecDense(4, []float64{1, 2, 3, 4}), mat.NewVecDense(4, []float64{1, 2, 3, 6}),
 			figures{RMSE: 1, MAE: 0.5, R2: 1 - 4.0/5, N: 4}},
-		// scikit-learn 1.2.1: mean_squared_error(squared=False),
-		// mean_absolute_error and r2_score of these.
+		// scikit-learn 1.2.1: mean_squared_error(squared=False), mean_absolute_error and r2_score.
 		{"two outputs", mat.NewDense(3, 2, []float64{0.5, 1, -1, 1, 7, -6}), mat.NewDense(3, 2, []float64{0, 2, -1, 2, 8, -5}),
 			figures{RMSE: 0.8227486121839513, MAE: 0.75, R2: 0.9368005266622779, N: 3}},
 		{"constant, met", mat.NewVecDense(2, []float64{0.1, 0.1}), mat.NewVecDense(2, []float64{0.1, 0.1}), figures{R2: 1, N: 2}},
@@ -97,7 +96,7 @@ func TestScoreScale(t *testing.T) {
 			near(t, what+"R2", *got.R2, test.want.R2, bound)
 		}
 	}
-	// An error far below the size of the targets still counts.
+	// An error whose square underflows is not rounded to 0.
 	got, err := validate.ScoreRegression(mat.NewVecDense(1, []float64{1e-170}), mat.NewVecDense(1, []float64{0}), nil)
 	if err != nil || *got.R2 != 0 || *got.RMSE != 1e-170 {
 		t.Errorf("got %+v, %v", got, err)

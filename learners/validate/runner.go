@@ -17,14 +17,14 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Runner fits models to divisions of Data, as many at a time as it has devices. The results do
-// not depend on the number of devices if all are of one kind.
+// Runner fits models to divisions of Data, as many at a time as it has devices. The results do not
+// depend on the number of devices if all devices are of the same kind.
 type Runner struct {
 	Data    Data
 	Devices []backend.Device // at least one
-	// Options are the options of every fit. Data provide Weights and Keys, Progress reports on
-	// all fits together, and Memory, if it is not 0, limits the parts and the fits on all devices
-	// together.
+	// Options are the options of every fit, with these exceptions: Weights and Keys are taken from
+	// Data, Progress receives the progress of all fits together, and Memory, if not 0, limits the
+	// total memory of the parts and fits on all devices.
 	Options learners.Options
 }
 
@@ -57,10 +57,10 @@ type Fit struct {
 	Options learners.Options
 }
 
-// Each calls use once for each k from 0 to len(of)−1, with division of[k] of the data. Calls
-// for the same division share its Part, which Each makes for the first of them and drops after
-// the last. Each skips a k whose division has no test samples. The error is the *FitError of
-// the smallest k that failed.
+// Each calls use once for each k from 0 to len(of)−1, with division of[k] of the data. Calls for
+// the same division share its Part, which is made for the first call and released after the last
+// call. A k whose division has no test samples is skipped. The error is the *FitError of the
+// smallest k that failed.
 func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx context.Context, f Fit) error) error {
 	if err := r.check(); err != nil {
 		return err
@@ -117,9 +117,10 @@ func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx 
 	})
 }
 
-// Scores fits a model to each of the divisions 0 … n−1 and scores it. The score of a division
-// without test samples is nil. fitted, which may be nil, is called with each model and the
-// time of its fit, by one goroutine at a time. The error is a *FitError.
+// Scores fits a model to the training samples of each of the divisions 0 … n−1 and scores it on the
+// test samples. The score of a division without test samples is nil. fitted, which may be nil, is
+// called with each model and the time of its fit, by one goroutine at a time. The error is a
+// *FitError.
 func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits Splits, fitted func(m learners.Model, took time.Duration)) ([]*Score, error) {
 	scores, of := make([]*Score, n), make([]int, n)
 	for i := range of {
@@ -138,8 +139,8 @@ func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits S
 	return scores, err
 }
 
-// observed returns fit, which calls fitted, unless it is nil, with each model and the time of its
-// fit, by one goroutine at a time.
+// observed returns a Fitter that calls fit and then fitted with the model and the time of the fit,
+// by one goroutine at a time; fitted may be nil.
 func observed(fit learners.Fitter, fitted func(m learners.Model, took time.Duration)) learners.Fitter {
 	if fitted == nil {
 		return fit

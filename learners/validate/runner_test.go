@@ -39,8 +39,8 @@ func fitter(t *testing.T, learner string, given map[string]string) learners.Fitt
 }
 
 // TestMatricesAndTablesHaveTheSameScores checks that the rows of a table, whose columns are not
-// standardized, give the same scores as matrices, on one device and on two, and the scores computed
-// by hand: ridge of one column without its mean is w = Σxy/(Σx² + λ).
+// standardized, give the same scores as matrices, on one device and on two, which equal the scores
+// computed here: ridge regression on one centered column is w = Σxy/(Σx² + λ).
 func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 	one, two := backendtest.Device(t, "ref"), backendtest.Device(t, "ref")
 	const n, folds, lambda = 20, 4, 0.5
@@ -151,8 +151,8 @@ func (c *counted) Split(train, test []int) (*validate.Part, error) {
 	return c.Samples.Split(train, test)
 }
 
-// TestOutOfBagCountsRows checks that with weights, the number of out-of-bag rows counts rows, not
-// weights, and bias² and variance sum to the square of the error.
+// TestOutOfBagCountsRows checks that N is the number of out-of-bag rows also if the rows have
+// weights, and that bias² and variance sum to the square of the error.
 func TestOutOfBagCountsRows(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 8
@@ -176,15 +176,16 @@ func TestOutOfBagCountsRows(t *testing.T) {
 		t.Errorf("%d rows, want %d", b.N, len(out))
 	}
 	near(t, "bias² + variance", b.Bias2+b.Variance, b.Error*b.Error, 30*n*0x1p-52*b.Error*b.Error)
-	// One row is always drawn.
+	// A table of one row has no out-of-bag samples, because its row is always drawn.
 	none := validate.Runner{Data: validate.Samples{X: backend.NewHost[float64](1, 1), Y: mat.NewDense(1, 1, nil)}, Devices: []backend.Device{dev}}
 	if _, err := none.OutOfBag(t.Context(), nil, 3, 1); err == nil {
 		t.Error("a bootstrap of one row is not refused")
 	}
 }
 
-// TestFitsAtOnceShareTheMemory checks that each fit gets its share of the memory for all devices,
-// minus the size of its Part, and the plan counts once for each concurrent fit.
+// TestFitsAtOnceShareTheMemory checks that the memory limit is divided among the devices, that a
+// fit gets the quotient minus the size of its Part, and that the plan has the memory of all
+// concurrent fits.
 func TestFitsAtOnceShareTheMemory(t *testing.T) {
 	const n, memory, plan = 6, 9000, 100
 	x := backend.NewHost[float64](n, 3)

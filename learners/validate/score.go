@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Score compares the predictions of a model with the targets of samples. A figure is nil if
-// the task lacks it or the samples do not define it.
+// Score compares the predictions of a model with the targets of samples. A measure is nil if the
+// task does not have it or if it is undefined for the samples.
 type Score struct {
 	N int `json:"n"` // number of samples
 
@@ -24,7 +24,7 @@ type Score struct {
 	// R2 is 1 − Σ(y−f)²/Σ(y−ȳ)². For a constant y it is 1 if f is exact and 0 otherwise.
 	R2 *float64 `json:"r2,omitempty"`
 
-	Accuracy *float64 `json:"accuracy,omitempty"` // fraction of the samples whose class was predicted
+	Accuracy *float64 `json:"accuracy,omitempty"` // fraction of the samples whose class was predicted correctly
 	// LogLoss is the mean of −ln p of the observed class, with p at least 2⁻⁵² as in
 	// scikit-learn; nil without probabilities.
 	LogLoss *float64 `json:"log_loss,omitempty"`
@@ -33,7 +33,8 @@ type Score struct {
 	// probabilities if there are any, otherwise by the decision values. It is nil if a class does
 	// not occur, if only one class occurs, or if a class occurs that the model does not know.
 	AUC *float64 `json:"auc,omitempty"`
-	// Classes names the classes of the model and other classes that were observed, by their labels.
+	// Classes has the names of the classes of the model and of any other classes that occur, in the
+	// order of the labels.
 	Classes []string `json:"classes,omitempty"`
 	// Confusion[i][j] counts the samples of class i that were predicted as j.
 	Confusion [][]int `json:"confusion,omitempty"`
@@ -48,12 +49,12 @@ type Score struct {
 type Outcome struct {
 	Values   *mat.Dense // from Predict
 	Decision *mat.Dense // from a classifier
-	Proba    *mat.Dense // from a classifier with probabilities
+	Proba    *mat.Dense // from a classifier with probabilities; nil without
 }
 
-// Apply computes the predictions of a model that Judged returned for the n×d samples x. With
-// proba set it also computes probabilities, if the model has them. progress, which may be nil,
-// is called with the completed part of the work, from 0 to 1.
+// Apply computes the predictions for the n×d samples x of a model that was returned by Judged. If
+// proba is true and the model has probabilities, they are computed too. progress, which may be nil,
+// is called with the completed fraction of the work, from 0 to 1.
 func Apply(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matrix, proba bool, progress func(fraction float64)) (o Outcome, err error) {
 	if numeric.IsNil(m) {
 		return o, errNoModel
@@ -147,8 +148,8 @@ func CheckFinite(what string, m *mat.Dense) error {
 	return nil
 }
 
-// Judged returns the form of a model that Apply and NewScore take. It wraps a model of novelty
-// as a Novelty and returns every other model, also nil, unchanged.
+// Judged returns the form of a model that Apply and NewScore require: a novelty model is wrapped as
+// a Novelty, and any other model, also nil, is returned unchanged.
 func Judged(m learners.Model) learners.Model {
 	if numeric.IsNil(m) {
 		return m
@@ -161,8 +162,8 @@ func Judged(m learners.Model) learners.Model {
 
 var errNoModel = errors.New("validate: no model was given")
 
-// Novelty makes a classifier of a model of novelty, which must not be nil: a sample with f(x) ≥ 0 is an inlier, whose
-// label is 1, and any other sample an outlier, whose label is −1.
+// Novelty makes a novelty model, which must not be nil, a classifier. A sample with f(x) ≥ 0 is an
+// inlier and has the label 1; any other sample is an outlier and has the label −1.
 type Novelty struct{ learners.Model }
 
 // Classes returns the classes outlier and inlier.
@@ -178,8 +179,8 @@ func (m Novelty) Decision(ctx context.Context, dev backend.Device, x mat.Matrix)
 	return m.Model.Predict(ctx, dev, x)
 }
 
-// scoreModel computes the predictions of a model for the n×d samples x and compares them with
-// the n×t targets y. names and weights are as for NewScore.
+// scoreModel returns the score of a model on the n×d samples x with the n×t targets y. names and
+// weights are as for NewScore.
 func scoreModel(ctx context.Context, dev backend.Device, m learners.Model, names []string, x mat.Matrix, y *mat.Dense, weights []float64) (*Score, error) {
 	m = Judged(m)
 	o, err := Apply(ctx, dev, m, x, true, nil)
@@ -189,8 +190,8 @@ func scoreModel(ctx context.Context, dev backend.Device, m learners.Model, names
 	return NewScore(m, names, y, o, weights)
 }
 
-// NewScore compares the predictions o of a model that Judged returned with the n×t targets y.
-// names are those of learners.Options.Classes. Nil weights are all 1.
+// NewScore compares the predictions o of the model m, which was returned by Judged, with the n×t
+// targets y. names are the class names of learners.Options.Classes. Nil weights are all 1.
 func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights []float64) (*Score, error) {
 	if numeric.IsNil(m) {
 		return nil, errNoModel
@@ -217,9 +218,9 @@ func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights
 	return &s, err
 }
 
-// Loss returns the loss of sample i: the mean of the squared errors of its targets, or for
-// classes 1 if the predicted class is wrong and 0 otherwise. It is NaN where there are no
-// predictions.
+// Loss returns the loss of sample i: the mean of the squared errors of its targets, or for classes
+// 1 if the predicted class is wrong and 0 otherwise. It is NaN if the score has no prediction of
+// the sample.
 func (s *Score) Loss(i int) float64 {
 	if s.Truth == nil || s.Outcome.Values == nil {
 		return math.NaN()
@@ -236,8 +237,8 @@ func (s *Score) Loss(i int) float64 {
 	return sum
 }
 
-// Error returns the root-mean-square error, or for classes the fraction of samples whose
-// predicted class is wrong, or NaN if neither is known.
+// Error returns the root-mean-square error, or for classes the fraction of samples whose predicted
+// class is wrong, or NaN if the score has neither.
 func (s *Score) Error() float64 {
 	if s.Accuracy == nil && s.RMSE == nil {
 		return math.NaN()
@@ -256,8 +257,9 @@ func Defined(v float64) *float64 {
 	return &v
 }
 
-// Measure is a figure of several models. A model for which it is not defined, such as the AUC
-// of a fold without one of the classes, has nil in Scores and no part in the mean.
+// Measure has the values of one measure, such as the AUC, for several models. If it is undefined
+// for a model, as is the AUC for a fold without one of the classes, the value in Scores is nil and
+// is ignored in the mean.
 type Measure struct {
 	Name   string
 	Scores []*float64 // in the order of the models
@@ -266,8 +268,8 @@ type Measure struct {
 // Summary returns the mean and the standard deviation of the scores that are defined.
 func (m Measure) Summary() Summary { return NewSummary(m.Defined()) }
 
-// MarshalJSON writes the name, the mean and standard deviation, which are null if no score is
-// defined, and the scores.
+// MarshalJSON writes the name, the mean, the standard deviation and the scores. The mean and the
+// standard deviation are null if no score is defined.
 func (m Measure) MarshalJSON() ([]byte, error) {
 	report := struct {
 		Name   string     `json:"name"`
@@ -291,8 +293,8 @@ func (m Measure) Defined() (values []float64) {
 	return values
 }
 
-// Measures returns the figures of several models, of which nil scores have none. A figure
-// that the task lacks is left out.
+// Measures returns each measure that the task has, with its values for several models. For a nil
+// score all values are nil.
 func Measures(scores []*Score) []Measure {
 	var list []Measure
 	classes := slices.ContainsFunc(scores, func(s *Score) bool { return s != nil && s.Accuracy != nil })

@@ -9,13 +9,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Variance is the result of BiasVariance, with means over the test points:
+// Variance is the result of BiasVariance. Its fields are means over the test points:
 //
 //	E[(f − y)²] = Bias2 + Variance + Noise
 //
 // where f is fitted to random samples, and y = truth + noise at a test point.
 type Variance struct {
-	Bias2    float64 // (mean f − truth)², minus the contribution of the finite number of fits to it
+	Bias2    float64 // (mean f − truth)², corrected for the variance of the mean over a finite number of fits
 	Variance float64 // variance of f over the fits, with the divisor fits − 1
 	Noise    float64 // mean (y − truth)² of the test points
 	Error    float64 // mean (f − y)² over fits and test points
@@ -24,9 +24,8 @@ type Variance struct {
 // BiasVariance estimates bias, variance and noise of a learner of regression on simulated data.
 // draw returns samples x, their n×1 observations y, and the n×1 truth without noise. It is called
 // with 0 for the test points and with 1, 2, …, fits for the training samples, and must depend on
-// nothing else. It has no wrapper in package mercer, because it is for the study of learners on
-// simulated data: backend.Open("", backend.Config{}) opens a device. Source: Geman, Bienenstock
-// and Doursat (1992), Neural networks and the bias/variance dilemma.
+// nothing else. backend.Open("", backend.Config{}) opens a device. Source: Geman, Bienenstock and
+// Doursat (1992), Neural networks and the bias/variance dilemma.
 func BiasVariance(ctx context.Context, dev backend.Device, fit learners.Fitter, fits int, draw func(round int) (x, y, truth *mat.Dense), o learners.Options) (Variance, error) {
 	if fits < 2 {
 		return Variance{}, fmt.Errorf("validate: bias-variance: at least 2 fits are needed, got %d", fits)

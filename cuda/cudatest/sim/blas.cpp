@@ -94,7 +94,7 @@ template <class T> int gemv(Handle *h, int t, int m, int n, const T *alphaAt, co
 }
 
 // A real cuBLAS could use TF32 in the following functions too. Mercer must turn TF32 on for gemm
-// only, so that these functions refuse to run while it is on.
+// only, so these functions return an error while TF32 is on.
 
 template <class T> int syrk(Handle *h, int fill, int t, int n, int k, const T *alphaAt, const T *A, int lda, const T *betaAt, T *C, int ldc)
 {
@@ -233,7 +233,7 @@ EXPORT int cublasSetMathMode(Handle *h, int mode)
 
 EXPORT int cublasSetAtomicsMode(Handle *, int) { return 0; }
 
-// cublasGemmEx supports only factors in FP16 with a result in float32.
+// The simulated cublasGemmEx supports only factors in FP16 with a result in float32.
 EXPORT int cublasGemmEx(Handle *h, int tA, int tB, int m, int n, int k, const float *alphaAt, const uint16_t *A, int typeA, int lda, const uint16_t *B, int typeB, int ldb, const float *betaAt, float *C, int typeC, int ldc, int compute, int algorithm)
 {
 	const int half = 2, float32 = 0, inFloat32 = 68;

@@ -1,6 +1,6 @@
-// Definitions with which the device functions, written in CUDA C++, compile unchanged for the
-// processor. The threads of a block are fibers that switch at __syncthreads; blocks run one after
-// the other, so that shared memory is static memory.
+// These definitions let the device functions, which are written in CUDA C++, compile unchanged for
+// the CPU. The threads of a block are fibers that switch at __syncthreads; blocks run one after the
+// other, so static memory can represent shared memory.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ extern Dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 extern "C" void __syncthreads();
 
-// Only one thread runs at a time, so that a plain update is atomic.
+// Only one thread runs at a time, so a plain update is atomic.
 inline void atomicMax(unsigned long long *at, unsigned long long v) { *at = std::max(*at, v); }
 
 namespace sim {
@@ -49,17 +49,17 @@ inline uint16_t half(float x)
 	double size = std::fabs(x);
 	if (size >= 65520) // half of the way to what would be the next number
 		return sign | 0x7c00;
-	// Adjacent numbers differ by 2 to the e−10, and by at least 2 to the −24.
+	// Adjacent numbers of FP16 differ by 2^(e−10), which is at least 2^−24.
 	int e = size == 0 ? -14 : std::max(std::ilogb(size), -14);
 	int steps = int(std::nearbyint(std::ldexp(size, 10 - e)));
 	return sign + ((e + 14) << 10) + steps;
 }
 
-// A Kernel copies its arguments out of the packed buffer and returns a function that runs the
-// device function in every thread, or nullptr if the buffer's size is not that of the parameters.
+// A Kernel copies the arguments from a packed buffer and returns a function that runs the device
+// function in every thread, or nullptr if the size of the buffer is not the size of the parameters.
 using Kernel = std::function<std::function<void()>(Dim3 grid, Dim3 block, const unsigned char *args, size_t size)>;
 
-// find returns the device function with a name, or nullptr.
+// find returns the device function with the given name, or nullptr if there is none.
 const Kernel *find(const std::string &name);
 void add(const std::string &name, Kernel kernel);
 

@@ -1,12 +1,11 @@
-// A simulated driver API without a GPU. Device memory is memory of the process, with a guard page
-// behind each allocation that must not be accessed. A call that a real driver refuses is refused
-// here.
+// A simulated driver API without a GPU. Device memory is memory of the process; a guard page behind
+// each allocation must not be accessed. A call returns an error if a real driver returns one.
 //
 // The first, third, … stream of a context is late: its work runs only when the host waits for the
-// stream, for an event recorded behind the work, or for another stream that waits for such an
-// event. A host buffer that is changed too early, or an event that nobody waits for, therefore
-// changes results here too. The other streams are early: their work runs as soon as it is queued,
-// before all work of other streams for which it does not wait.
+// stream, for an event recorded after the work, or for another stream that waits for such an event.
+// Results are therefore wrong if a host buffer is changed too early or if no wait for an event was
+// queued. The other streams are early: their work runs as soon as it is queued, before all work of
+// other streams for which it does not wait.
 
 #include "cuda_cpu.h"
 
@@ -72,7 +71,7 @@ struct Stream {
 	uint64_t queued = 0, done = 0;
 	bool early = false;
 
-	// add queues a piece of work and returns its position.
+	// add queues f and returns its position in the queue.
 	uint64_t add(std::function<void()> f)
 	{
 		uint64_t place;
@@ -115,8 +114,8 @@ struct Stream {
 	}
 };
 
-// Event holds the stream and the position at which the event was recorded last. Streams are never
-// deleted, because events may outlive them.
+// Event holds the stream and the position at which the event was last recorded. Streams are never
+// deleted, because an event may outlive its stream.
 struct Event {
 	Stream *stream = nullptr;
 	uint64_t place = 0;
@@ -482,7 +481,8 @@ EXPORT CUresult cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t n, voi
 	return SUCCESS;
 }
 
-// The next three functions are for programs that use the driver besides Mercer.
+// The next three functions are not used by Mercer, but by other programs that use the driver in the
+// same process.
 
 EXPORT CUresult cuCtxGetDevice(int *d)
 {
@@ -674,7 +674,7 @@ EXPORT CUresult cuEventDestroy_v2(void *e)
 	return SUCCESS;
 }
 
-// recorded sets at to the position of an event, or returns INVALID_HANDLE for an unknown event.
+// recorded sets at to a copy of the event e, or returns INVALID_HANDLE for an unknown event.
 static CUresult recorded(void *e, Event &at)
 {
 	std::lock_guard<std::mutex> lock(mu);

@@ -1,7 +1,8 @@
 // The threads of a block run as fibers. Between two barriers they run one after the other, in
-// ascending order in one launch and in descending order in the next. So if a barrier is missing
-// between a write by one thread and a read by another, the read comes before the write in one of
-// these launches. All threads of a block must reach the same number of barriers.
+// ascending order in one launch and in descending order in the next. If a barrier is missing
+// between a write by one thread and a read by another thread, the read therefore precedes the write
+// in one of two consecutive launches. All threads of a block must reach the same number of
+// barriers.
 
 #include "cuda_cpu.h"
 
@@ -142,7 +143,7 @@ void sim::launch(Dim3 grid, Dim3 block, bool barriers, const std::function<void(
 				finished.assign(count, 0);
 				for (size_t i = 0; i < count; i++)
 					prepare(fibers[i]);
-				// Each round takes every thread to its next barrier or its end.
+				// Each round runs every thread to its next barrier or to its end.
 				for (size_t left = count; left > 0;) {
 					size_t ended = 0;
 					for (size_t i = 0; i < count; i++) {

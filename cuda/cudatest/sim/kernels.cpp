@@ -1,4 +1,4 @@
-// This file compiles the device functions for the processor.
+// This file compiles the device functions for the CPU.
 
 #include "cuda_cpu.h"
 
