@@ -50,9 +50,9 @@ func plainEvidence(p solvers.Problem, fit bool) (log float64, scale []float64) {
 	return log, scale
 }
 
-// TestLogEvidence compares the value with gonum, and the derivatives with central differences.
-// With a step h of ln θ the error of a difference is about h² times the third derivative, which
-// is a few times as large as the value, plus rounding/h.
+// TestLogEvidence compares the value with gonum, and the derivatives with central differences. With
+// a step h of ln θ, the error of a central difference is about h² times the third derivative, which
+// is at most a few times the value, plus the rounding error divided by h.
 func TestLogEvidence(t *testing.T) {
 	rng := pathRandom(t)
 	for _, name := range pathDevices {
@@ -231,7 +231,7 @@ func TestEvidenceRefuses(t *testing.T) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
-	// No scale fits a column of zeros; its scale remains 1.
+	// No scale fits a column of zeros, so that its scale remains 1.
 	zero := p
 	zero.Y = backend.NewHost[float64](50, 1)
 	if e, err := solvers.LogEvidence(context.Background(), dev, zero, solvers.EvidenceParams{FitScale: true}); err != nil || e.Scale[0] != 1 {
@@ -255,8 +255,8 @@ func TestEvidenceRefuses(t *testing.T) {
 	}
 }
 
-// TestEvidenceMemory checks that a refusal names the bytes needed, and that exactly these are
-// used.
+// TestEvidenceMemory checks that the error of a refusal names the bytes needed, and that exactly
+// this memory suffices.
 func TestEvidenceMemory(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 300, 2), Y: normals(rng, 300, 2), Lambda: 1, Weights: constant(300, 1)}

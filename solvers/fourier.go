@@ -16,20 +16,20 @@ import (
 // Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b. As the number of frequencies grows, its solution
 // approaches that of Problem. λ is unscaled.
 type FourierProblem struct {
-	// Kernel is translation invariant: gaussian, also with a length scale for
-	// each feature, laplacian, the Matérn kernels, rationalquadratic, or their
-	// sums and products. It gives the distribution of the ω_j.
+	// Kernel is translation invariant: gaussian, also with a length scale for each feature,
+	// laplacian, the Matérn kernels, rationalquadratic, or their sums and products. It determines
+	// the distribution of the ω_j.
 	Kernel kernels.Kernel
 	Data   Rows
-	// Count is the number of features, M. A frequency has two features, so that an odd number is
-	// rounded up. 0 is about 10√n.
+	// Count is the number of features, M. Each frequency gives two features, a cosine and a sine,
+	// so that an odd M is rounded up. 0 means about 10√n.
 	Count     int
 	Seed      uint64
 	Lambda    float64 // ≥ 0
 	Intercept bool    // an unpenalized b; otherwise b = 0
 }
 
-// FourierResult is a solved FourierProblem. Residual is that of the normal equations, as in
+// FourierResult is a solved FourierProblem. Residual is the residual of the normal equations, as in
 // NystromResult, with S = I.
 type FourierResult struct {
 	Result
@@ -41,9 +41,8 @@ type FourierResult struct {
 	Posterior *Posterior
 }
 
-// SolveFourier solves p on dev in passes over its samples: one for the normal
-// equations of M features and one for each step of refinement. Errors are those
-// of SolveNystrom.
+// SolveFourier solves p on dev in passes over its samples: one pass to sum the normal equations of
+// M features, and one pass for each step of refinement. It returns the same errors as SolveNystrom.
 func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par StreamParams) (*FourierResult, error) {
 	r, err := newStreamRun(ctx, dev, par, p.Plan)
 	if err != nil {
@@ -104,8 +103,8 @@ func (p FourierProblem) basis(ctx context.Context, n, d int) (*stream.Fourier, e
 	return stream.NewFourier(ctx, p.Kernel, p.Seed, p.size(n), d)
 }
 
-// Basis returns the random features of p for samples of d features: the frequencies ω, M/2×d,
-// that SolveFourier draws from Kernel and Seed, and the scale of the basis
+// Basis returns the random features of p for samples of d features: the frequencies ω, M/2×d, that
+// SolveFourier draws from Kernel and Seed, and the factor scale of the basis
 //
 //	scale · (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …, sin ω_Dᵀx),  D = M/2
 //

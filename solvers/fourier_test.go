@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestFourierDense compares with least squares on the host.
+// TestFourierDense compares SolveFourier with least squares on the host.
 func TestFourierDense(t *testing.T) {
 	const seed, n = 29, 130
 	t.Log("seed", seed)
@@ -54,7 +54,7 @@ func TestFourierDense(t *testing.T) {
 			for i, v := range res.Beta.Data {
 				beta.Data[i] = 4 * v
 			}
-			// The bound is ‖ΦH⁻¹‖ ≤ 1/(2√λ) times the allowed residual.
+			// The bound is the allowed residual times ‖ΦH⁻¹‖ ≤ 1/(2√λ).
 			var z mat.Dense
 			z.Mul(phi.T(), mat.NewDense(n, 2, y.Data))
 			bound := 1e-12*mat.Norm(&z, 2)*3/(2*math.Sqrt(0.1)) + 1e-11

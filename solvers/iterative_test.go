@@ -33,8 +33,8 @@ func smooth(n, d, t int, lambda float64) solvers.Problem {
 	return p
 }
 
-// TestFactorInSinglePrecisionNeedsShift checks that a factor that fails in float32 gets a larger diagonal, and that the
-// solution is not affected.
+// TestFactorInSinglePrecisionNeedsShift checks that if the factorization in float32 fails, a larger
+// diagonal is used, and that the solution does not depend on it.
 func TestFactorInSinglePrecisionNeedsShift(t *testing.T) {
 	p := smooth(150, 2, 2, 1e-8)
 	res, err := solvers.Solve(t.Context(), backendtest.Device(t, "ref"), p, solvers.Params{Method: solvers.Mixed})
@@ -46,8 +46,9 @@ func TestFactorInSinglePrecisionNeedsShift(t *testing.T) {
 	}
 }
 
-// TestFallsBackToDouble checks that if float32 fails, the result says so and is that of float64, and that
-// there is an error if float64 was ruled out or does not fit the memory.
+// TestFallsBackToDouble checks that if float32 fails, the solution is computed in float64 and the
+// result says so, and that Solve returns an error if the params exclude float64 or it does not fit
+// the memory.
 func TestFallsBackToDouble(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	p := smooth(150, 2, 1, 1e-10)
@@ -80,8 +81,8 @@ func TestFallsBackToDouble(t *testing.T) {
 	}
 }
 
-// TestCGFallsBackToDouble checks that float32 is chosen if K fits the memory only in float32, and is
-// given up if its range is too small.
+// TestCGFallsBackToDouble checks that float32 is chosen if K fits the memory only in float32, and
+// that float64 replaces it if values exceed the range of float32.
 func TestCGFallsBackToDouble(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the choice differs only with some thousand rows")
@@ -106,9 +107,9 @@ func TestCGFallsBackToDouble(t *testing.T) {
 	}
 }
 
-// TestFixedGivenUp checks samples that repeat r times each. Their rounding errors repeat too and
-// have a norm of √r times that of noise, which is too large relative to λ, although the plan's
-// estimate allows it. The solve ends in float32 and says so.
+// TestFixedGivenUp checks samples that repeat r times each. Their rounding errors repeat too, so
+// that the norm of the errors is √r times the norm of independent errors. It is too large relative
+// to λ, although the plan's estimate allows it. The solve must end in float32 and say so.
 func TestFixedGivenUp(t *testing.T) {
 	const seed, clusters, copies = 3, 20, 100
 	t.Logf("seed %d", seed)
@@ -133,7 +134,8 @@ func TestFixedGivenUp(t *testing.T) {
 	}
 }
 
-// inFixed16 returns par with memory for K in 16 bits but not in float32, and its plan.
+// inFixed16 returns a plan, and par with a memory limit that K in 16 bits fits and K in float32
+// exceeds.
 func inFixed16(t *testing.T, dev backend.Device, p solvers.Problem, par solvers.Params) (solvers.Params, solvers.Plan) {
 	t.Helper()
 	single := par
@@ -150,9 +152,9 @@ func inFixed16(t *testing.T, dev backend.Device, p solvers.Problem, par solvers.
 	return par, plan
 }
 
-// TestFixedKept checks that the plan's choice is never given up if the rounding error of K is
-// like noise, even if λ is only just large enough for 16 bits, and even with an intercept, whose
-// border column is solved for only once, to a low accuracy.
+// TestFixedKept checks that the planned operator Fixed16 is not replaced if the rounding errors of
+// K are independent: neither for the smallest λ for which 16 bits suffice, nor with an intercept,
+// whose right-hand side 1 is solved only once, to a low accuracy.
 func TestFixedKept(t *testing.T) {
 	p := smooth(2000, 20, 1, 5)
 	p.Kernel, p.Intercept = kernels.Gaussian{Sigma: 4.5}, true
@@ -168,7 +170,7 @@ func TestFixedKept(t *testing.T) {
 	}
 }
 
-// TestFixedRefused checks that 16 bits need bounds of the kernel.
+// TestFixedRefused checks that Fixed16 returns an error for a kernel whose values have no bounds.
 func TestFixedRefused(t *testing.T) {
 	p := smooth(20, 2, 1, 1)
 	p.Kernel = kernels.Polynomial{Degree: 3, C: 1}
@@ -188,8 +190,8 @@ func huge(n, d int) solvers.Problem {
 	return p
 }
 
-// TestBlocks checks that columns that are equal, zero, or multiples of each other, and more
-// columns than one block has, have the same solutions as columns that are solved alone.
+// TestBlocks checks that columns that are equal, zero, or multiples of each other, and more columns
+// than fit one block, have the same solutions as columns that are solved one at a time.
 func TestBlocks(t *testing.T) {
 	const n, columns = 60, 70
 	p := smooth(n, 3, columns, 1e-2)
@@ -211,7 +213,7 @@ func TestBlocks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The bound is ‖A⁻¹‖ ≤ 1/λ times both residuals.
+			// The bound is ‖A⁻¹‖ ≤ 1/λ times the sum of the two residuals.
 			size := 0.0
 			for i := range n {
 				size = math.Hypot(size, q.Y.Row(i)[0])
@@ -248,16 +250,16 @@ func TestPreconditioners(t *testing.T) {
 		}
 		small, large := iters(name, 10), iters(name, 40)
 		t.Logf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
-		// The spectrum falls by orders of magnitude from 10 to 40 values. With few monomials, the
-		// remaining rows are nearly equal and have few features, and dividing by their diagonal
-		// makes the condition number worse.
+		// Between its 10th and its 40th value the spectrum falls by orders of magnitude. With few
+		// monomials, the remainder of K has nearly equal rows, and scaling it by its diagonal makes
+		// the condition number larger.
 		if !((small < none || name == "taylor") && large < small && large < none) {
 			t.Errorf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
 		}
 	}
 }
 
-// TestAutomatic checks which method and operator are chosen, and that the reason says so.
+// TestAutomatic checks which method and operator are chosen, and that Plan.Reason names them.
 func TestAutomatic(t *testing.T) {
 	dev := backendtest.Device(t, "ref", backend.Config{Memory: 1 << 40})
 	normal := func(n, d int, lambda float64) solvers.Problem {
@@ -298,8 +300,8 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestMixedOfNothing checks that if K and λ are 0 in float32, no jitter helps and the search for
-// one ends.
+// TestMixedOfNothing checks that if K and λ are 0 in float32, so that no jitter gives a factor, the
+// search for a jitter ends.
 func TestMixedOfNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -319,8 +321,9 @@ func TestMixedOfNothing(t *testing.T) {
 }
 
 // TestPreconditionerOfTinyLambda uses a λ below about ε‖K‖, for which the preconditioner FFᵀ + λI
-// once had no correct digit where F is small, so that cg took 50 times as many iterations as
-// without a preconditioner. It may take at most twice as many.
+// once had no correct digit in the directions in which F is small, so that cg took 50 times as many
+// iterations as without a preconditioner. With the preconditioner, cg may take at most twice as
+// many iterations as without.
 func TestPreconditionerOfTinyLambda(t *testing.T) {
 	const n = 150
 	r := rand.New(rand.NewPCG(1, 0))
@@ -353,11 +356,11 @@ func TestPreconditionerOfTinyLambda(t *testing.T) {
 	}
 }
 
-// TestCGGoesOnWithFactor uses a λ below the rounding error of K. The residuals of cg then
-// stagnate near 1 for a Gaussian kernel, since no rank below n makes the condition number small.
-// The solve goes on with the factor in float64, whose solution α has a residual of at most (3n +
-// 1)u tr(A)‖α‖ (Higham 2002, theorem 10.4, with ‖|L||Lᵀ|‖ ≤ tr(A)); computing the residual and
-// the kernel values adds (n + d + 4)u tr(A)‖α‖.
+// TestCGGoesOnWithFactor uses a λ below the rounding error of K. The residuals of cg then stagnate
+// near 1 for a Gaussian kernel, since no rank below n makes the condition number small. The solve
+// continues with the factor in float64, whose solution α has a residual of at most (3n + 1)u
+// tr(A)‖α‖ (Higham 2002, theorem 10.4, with ‖|L||Lᵀ|‖ ≤ tr(A)); computing the residual and the
+// kernel values adds (n + d + 4)u tr(A)‖α‖.
 func TestCGGoesOnWithFactor(t *testing.T) {
 	const n, d, u = 300, 3, 0x1p-53
 	dev := backendtest.Device(t, "cpu")
@@ -403,7 +406,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 			if res.Method != solvers.Dual || !strings.Contains(res.Fallback, "went on with the factor in float64") {
 				t.Errorf("repeated %v, lambda %v: method %s, fallback %q", repeated, lambda, res.Method, res.Fallback)
 			}
-			// An attainable tolerance is met.
+			// Solve reaches a tolerance that is attainable.
 			if _, err = solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Tol: 2 * short.Result.Residual}); err != nil {
 				t.Errorf("repeated %v, lambda %v, tolerance %.3g: %v", repeated, lambda, 2*short.Result.Residual, err)
 			}
@@ -414,7 +417,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 				}
 			}
 		}
-		// If rows are repeated, λ is lost in rounding: there is no factor.
+		// If rows are repeated and λ is below the rounding errors, no factor exists.
 		p.Lambda = 0
 		_, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
 		var short *solvers.ConvergenceError

@@ -12,23 +12,24 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Kalman is the Cholesky factor of K + λW⁻¹ in O(n) time and memory, as a Kalman filter, for one
-// feature and a kernel whose Gaussian process is Markov: exponential, laplacian, matern32, matern52,
-// constants, and their sums and multiples. It works in Go memory, in float64.
+// Kalman solves by a Kalman filter, which is the Cholesky factor of K + λW⁻¹ in O(n) time and
+// memory, for one feature and a kernel whose Gaussian process is Markov: exponential, laplacian,
+// matern32, matern52, constants, and their sums and multiples. It works in Go memory, in float64.
 const Kalman Method = "kalman"
 
-// kalmanRow[0] + kalmanRow[1]·d² is the seconds for one sample and one right-hand side with a state
-// of dimension d, measured on two cores of a Zen 4, 2026-11.
+// kalmanRow[0] + kalmanRow[1]·d² is the time in seconds for one sample and one right-hand side with
+// a state of dimension d, measured on two cores of a Zen 4, 2026-11.
 var kalmanRow = [2]float64{3e-7, 3e-8}
 
-// kalmanFlops is the number of operations that progress counts for one pass over n samples: 4d² for
-// each sample, where d is the dimension of the state.
+// kalmanFlops is the number of operations in one pass over n samples, for the reports of progress:
+// 4d² for each sample, where d is the dimension of the state.
 func kalmanFlops(m markov.Model, n int) float64 {
 	d := float64(m.Dim())
 	return 4 * float64(n) * d * d
 }
 
-// markov returns the state space of the kernel, if p is a problem of one dense feature and has one.
+// markov returns the state-space model of the kernel, and true if p has one dense feature and its
+// kernel has such a model.
 func (p Problem) markov() (markov.Model, bool) {
 	if p.Sparse != nil || p.X.Cols != 1 {
 		return markov.Model{}, false
@@ -51,8 +52,8 @@ func kalmanEstimate(z *sizes, _ Params) (estimate, error) {
 	return e, nil
 }
 
-// kalmanBytes is the memory of Kalman: the matrices on the device; in Go memory the filter, the pairs
-// by which its points are sorted, two columns for each right-hand side, and the solution and the
+// kalmanBytes is the memory of Kalman: the matrices on the device, and in Go memory the filter, the
+// pairs that sort its points, two columns for each right-hand side, and the solution and the
 // residual of the last and the best iterate.
 func (z *sizes) kalmanBytes(m markov.Model) func(n int) int64 {
 	return func(n int) int64 {
@@ -66,8 +67,8 @@ func (z *sizes) kalmanCost(m markov.Model) float64 {
 	return float64(z.n) * (kalmanRow[0] + kalmanRow[1]*d*d) * float64(z.columns) * z.costs().rate
 }
 
-// kalman returns the state space of the kernel if a Kalman filter takes less time on dev than a stored
-// factor.
+// kalman returns the state-space model of the kernel, and true if a Kalman filter is estimated to
+// take less time on dev than a stored factor.
 func (p Problem) kalman(dev backend.Device) (markov.Model, bool) {
 	if dev == nil || p.checkShapes() != nil {
 		return markov.Model{}, false
@@ -80,8 +81,8 @@ func (p Problem) kalman(dev backend.Device) (markov.Model, bool) {
 	return m, ok
 }
 
-// newLine returns the samples of p in order, after the checks of newCovariance, and reserves memory for
-// elements(n) numbers.
+// newLine returns the samples of p sorted by their feature, after the checks of newCovariance, and
+// reserves memory for elements(n) numbers.
 func newLine(ctx context.Context, dev backend.Device, m markov.Model, what string, p Problem, limit int64, elements func(n int) int64) (*samples, *markov.Line, error) {
 	if err := p.checkCovariance(dev, what, limit); err != nil {
 		return nil, nil, err
@@ -128,7 +129,7 @@ func kalmanEvidence(ctx context.Context, dev backend.Device, m markov.Model, p P
 	return e, nil
 }
 
-// refused describes an error of a filter.
+// refused adds the place to an error of a filter.
 func (s *samples) refused(what string, err error) error {
 	if errors.Is(err, backend.ErrNotPosDef) {
 		return s.explain(err)
@@ -149,14 +150,14 @@ func newPosterior(ctx context.Context, dev backend.Device, m markov.Model, p Pro
 	return u, nil
 }
 
-// kalmanChoice solves by a Kalman filter inside refinement.
+// kalmanChoice solves by a Kalman filter, with refinement.
 type kalmanChoice struct{ model markov.Model }
 
 func (choice kalmanChoice) run(w *work) error {
 	return w.refine(nil, fallback{method: Kalman, make: func() (inner, error) { return w.newFilter(choice.model) }})
 }
 
-// filter is the inner solver by a Kalman filter.
+// filter is the inner solver that uses a Kalman filter.
 type filter struct {
 	w    *work
 	line *markov.Line
@@ -186,7 +187,7 @@ func (w *work) newFilter(m markov.Model) (inner, error) {
 	return f, nil
 }
 
-// kalmanPivot explains a failed factorization of K + λW⁻¹.
+// kalmanPivot adds an explanation and advice to the error of a failed factorization of K + λW⁻¹.
 func (w *work) kalmanPivot(pivot *backend.PivotError) error {
 	row := w.s.row(pivot.Index) + 1
 	if numeric.Overflowed(pivot) {
@@ -209,7 +210,7 @@ func (f *filter) solve(r backend.Matrix[float64], _ []float64) error {
 	return nil
 }
 
-// multiply is the product with K in Go memory.
+// multiply replaces v, in Go memory, by Kv.
 func (f *filter) multiply(v backend.Host[float64]) {
 	f.line.Multiply(v)
 	f.w.Progress.Done(kalmanFlops(f.line.Model, v.Rows) * float64(v.Cols))
@@ -222,7 +223,7 @@ func (f *filter) switchToCG() bool         { return false }
 func (f *filter) gaveUp() bool             { return false }
 func (f *filter) release()                 {}
 
-// features formats a number of features.
+// features formats a number of features with its noun.
 func features(n int) string {
 	if n == 1 {
 		return "1 feature"

@@ -25,8 +25,8 @@ func TestKalman(t *testing.T) {
 	solvertest.Run(t, solvertest.Suite{Method: solvers.Kalman, Features: 1, Kernels: markovian})
 }
 
-// withZeros returns x with a second column of zeros: the distances are the same, and the system is that
-// of a stored matrix.
+// withZeros returns x with a second column of zeros: the distances are the same, but two features
+// make Solve store K.
 func withZeros(x backend.Host[float64]) backend.Host[float64] {
 	wide := backend.NewHost[float64](x.Rows, 2)
 	for i := range x.Rows {
@@ -35,8 +35,8 @@ func withZeros(x backend.Host[float64]) backend.Host[float64] {
 	return wide
 }
 
-// series returns n samples of one feature, in random order and some equal, with weights, of which some are
-// 0.
+// series returns n samples of one feature, in random order, some of them equal, with weights, some
+// of which are 0.
 func series(k kernels.Kernel, n int) solvers.Problem {
 	r := rand.New(rand.NewPCG(7, 0))
 	p := solvers.Problem{Kernel: k, X: backend.NewHost[float64](n, 1), Y: backend.NewHost[float64](n, 2), Weights: make([]float64, n), Lambda: 0.01}
@@ -52,8 +52,9 @@ func series(k kernels.Kernel, n int) solvers.Problem {
 	return p
 }
 
-// TestKalmanMatchesStored compares the evidence, its derivatives, variances and solves of one feature, by a
-// Kalman filter, with those of the same samples and a second feature of zeros, by a stored factor.
+// TestKalmanMatchesStored compares the evidence, its derivatives, the variances and the solutions
+// by a Kalman filter with the results by a stored factor, for the same samples and a second feature
+// of zeros.
 func TestKalmanMatchesStored(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 1500 // enough samples for Auto to take a filter

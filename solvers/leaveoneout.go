@@ -17,9 +17,9 @@ import (
 //
 //	y_i − f₋ᵢ(x_i) = c_i = α_i/B_ii,    f₋ᵢ(x) = f(x) − c_i (B [k(X, x); 1])_i
 //
-// (for the use see Barber, Candès, Ramdas and Tibshirani 2021, Annals of Statistics 49, section
-// 5; the formulas follow from A α₋ᵢ = y − c_i e_i). It keeps the factor of A, n² numbers, in the
-// memory of the host. Several goroutines may call its methods at the same time.
+// The formulas follow from A α₋ᵢ = y − c_i e_i; Barber, Candès, Ramdas and Tibshirani (2021, Annals
+// of Statistics 49, section 5) describe their use. LeaveOneOut stores the factor of A, n² numbers,
+// in the memory of the host. Several goroutines may call its methods at the same time.
 type LeaveOneOut struct {
 	u        *Uncertainty
 	diagonal []float64 // B_ii
@@ -29,12 +29,12 @@ type LeaveOneOut struct {
 
 var errNotMade = errors.New("solvers: leave-one-out: the LeaveOneOut was not made by NewLeaveOneOut")
 
-// NewLeaveOneOut factors K + λW⁻¹ on dev, n³/3 operations, and computes the diagonal of the
-// inverse, n³/3 more. It uses only the shape of p.Y. λ must be > 0; limit bounds the memory on
-// dev, and 0 means all its free memory.
+// NewLeaveOneOut factors K + λW⁻¹ on dev in n³/3 operations, and computes the diagonal of the
+// inverse in n³/3 more. It uses only the shape of p.Y. λ must be > 0; limit bounds the memory in
+// bytes on dev, and 0 means all its free memory.
 func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit int64) (*LeaveOneOut, error) {
 	intercept := p.Intercept
-	p.Intercept = false // the border represents the intercept, not centering
+	p.Intercept = false // the intercept is represented by the border of ones, not by centering
 	u, err := newUncertainty(ctx, dev, p, limit)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit in
 	return l, nil
 }
 
-// invert computes the diagonal of B, and A⁻¹1.
+// invert computes the diagonal of B and the vector A⁻¹1.
 func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int64, intercept bool) error {
 	n := l.u.s.n
 	width := min(n, evidenceBlock)
@@ -87,8 +87,8 @@ func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int6
 	return nil
 }
 
-// Errors returns c, n×t: the error at each sample of the fit without that sample. alpha solves
-// the same problem.
+// Errors returns c, n×t: c_ij is the error of output j at sample i if the fit leaves out sample i.
+// alpha is the solution α of the same problem.
 func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64], error) {
 	if l == nil || l.u == nil {
 		return alpha, errNotMade
@@ -99,7 +99,7 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 	c := backend.NewHost[float64](alpha.Rows, alpha.Cols)
 	for i, b := range l.diagonal {
 		for j, a := range alpha.Row(i) {
-			if a != 0 { // if B_ii is 0 too, leaving the sample out changes nothing
+			if a != 0 { // if B_ii is 0 too, the error is 0: the fit without the sample is the same
 				a /= b
 			}
 			if a-a != 0 {
@@ -111,9 +111,9 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 	return c, nil
 }
 
-// Influence calls visit with (B [k(X, x); 1])_i for blocks of rows x of points: n × up to 256
-// numbers, which visit may change. It takes 2n² operations for each point. limit is as in
-// NewLeaveOneOut.
+// Influence calls visit with (B [k(X, x); 1])_i for blocks of at most 256 rows x of points: b has n
+// rows and one column for each point, and visit may overwrite it. It takes 2n² operations for each
+// point. limit is as in NewLeaveOneOut.
 func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points Points, limit int64, visit func(first int, b backend.Host[float64]) error) error {
 	if l == nil || l.u == nil {
 		return errNotMade
@@ -144,7 +144,7 @@ func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points 
 	return nil
 }
 
-// border converts A⁻¹k of each column to the solution of the bordered system.
+// border overwrites each column A⁻¹k of b with the solution of the bordered system.
 func (l *LeaveOneOut) border(b backend.Host[float64]) {
 	if l.ones == nil {
 		return
@@ -166,7 +166,7 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 	}
 }
 
-// on returns the factor on dev and reserves memory for more elements.
+// on copies the factor to dev, if necessary, and reserves memory for more further elements.
 func (u *Uncertainty) on(ctx context.Context, dev backend.Device, what string, more func(n, d, t int) int64, limit int64) (*covariance, error) {
 	squares := 0
 	if numeric.Wrapper(dev) == nil {

@@ -16,19 +16,19 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Mixed is Cholesky of K + (λ+δ)W⁻¹ in float32, with corrections in float64: most of the work
-// runs at the rate of float32, and the residual is that of float64. The corrections are steps of
+// Mixed is Cholesky of K + (λ+δ)W⁻¹ in float32, with corrections in float64: most of the work runs
+// at the rate of float32, and the residual is that of float64. The corrections are steps of
 // iterative refinement as long as each gains a digit, and then steps of conjugate gradients with
-// the factor as the preconditioner. They still converge if refinement diverges, for a condition
-// number above 10⁷, but take longer.
+// the factor as the preconditioner. Conjugate gradients also converge for condition numbers above
+// 10⁷, for which refinement diverges, but take longer.
 //
 // A device with products of reduced precision (backend.ReducedBackend: FP16 on a GPU, integers of
 // 16 bits on a processor) uses them for the factor when λ is well above their rounding error, and
-// float32 when that fails.
+// float32 if they fail.
 const Mixed Method = "mixed"
 
-// mixedSteps is the number of iterations after which the factor is considered too imprecise: more
-// iterations cost as much as a factor in float64.
+// mixedSteps is the number of iterations after which the factor counts as too inaccurate: more
+// iterations would take longer than a factor in float64.
 const mixedSteps = 60
 
 type mixedChoice struct {
@@ -71,11 +71,12 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 
 // mixedEstimate returns the estimate for one operator and factor.
 func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
-	// The factor differs from K by a matrix of rounding errors: 2⁻²³ of its elements, or the
-	// error of products of reduced precision. The errors have different signs, so that the norm
-	// of their matrix is smaller than that of K by √n. The factor 4 is a margin. If the errors
-	// exceed the eigenvalues, the factorization fails until more than the errors is added to the
-	// diagonal. Of the errors of reduced precision only the effect on the iterations is estimated.
+	// LLᵀ differs from K by a matrix of rounding errors: 2⁻²³ of its elements, or the error of
+	// products of reduced precision. The errors have different signs, so that the norm of their
+	// matrix is smaller than that of K by √n. The factor 4 is a margin. If the errors exceed the
+	// eigenvalues, the factorization fails unless a shift larger than the errors is added to the
+	// diagonal. For reduced precision only the effect of the errors on the number of iterations is
+	// estimated.
 	unit, rate := factorUnit(z.dev.F32(), reduced), z.rates().Single
 	if reduced {
 		rate = z.rates().Reduced
@@ -90,10 +91,10 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	condition := 1 + rounding/least
 	its := factorIterations(condition, par.tol())
 	if reduced && its > mixedSteps/2 {
-		its = 2e6 // the factor would fail; float32 is tried first even if it would fail too
+		its = 2e6 // the factorization would fail; Mixed still tries float32 first
 	}
 	if !o.stored() && condition < 1.1 {
-		// Refinement computes its residuals in the loop around it.
+		// The refinement loop around the inner solver computes the residuals.
 		its = max(1, math.Ceil(elementary.Log(1/par.tol())/elementary.Log(1/(condition-1))))
 	}
 	product, flops, gram := z.productCost(z.columns, false), z.productFlops(z.columns), 0.0
@@ -147,8 +148,8 @@ func factorUnit(b backend.Backend[float32], reduced bool) float64 {
 	return numeric.EpsilonSingle
 }
 
-// factorIterations is the number of iterations of conjugate gradients that reduce the residual by tol if
-// the preconditioned matrix has this condition number.
+// factorIterations is the number of iterations of conjugate gradients that reduce the residual by
+// the factor tol if the preconditioned matrix has the given condition number.
 func factorIterations(condition, tol float64) float64 {
 	root := math.Sqrt(condition)
 	its := max(2, math.Ceil(elementary.Log(1/tol)/elementary.Log((root+1)/(root-1))))
@@ -158,7 +159,8 @@ func factorIterations(condition, tol float64) float64 {
 	return its
 }
 
-// run falls back to the factor in float64 if the factor in float32 fails and if there is memory.
+// run falls back to the factor in float64, if there is enough memory, after the factor in float32
+// fails.
 func (choice mixedChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, choice); err != nil {
@@ -199,7 +201,8 @@ func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (in
 	return &corrector{conjugate: c, factor: p, strong: o.stored() || w.checkpointer.restored() != nil}, nil
 }
 
-// corrector is an inner solver that uses only the factor until that is not enough.
+// corrector is an inner solver that applies the factor alone while each step gains a digit, and
+// then conjugate gradients preconditioned by it.
 type corrector struct {
 	*conjugate[float64]
 	factor *singleFactor
@@ -217,7 +220,7 @@ func (c *corrector) solve(r backend.Matrix[float64], goal []float64) error {
 			return c.w.fail(err)
 		}
 	}
-	c.w.res.Iters++ // count the product for its residual
+	c.w.res.Iters++ // count the product that computes the residual
 	return nil
 }
 
@@ -227,10 +230,10 @@ func (c *corrector) switchToCG() bool {
 	return !was
 }
 
-// factor32 returns the Cholesky factor of K + (λ+δ)W⁻¹ in float32. δ is 0 at first; if a pivot
-// fails, δ is the rounding error of float32, or with reduced set that of the reduced products,
-// then ten times that, and so on. of is nil or the operator; if it stores K in float64 and the
-// device can round it, K is not evaluated again.
+// factor32 returns the Cholesky factor of K + (λ+δ)W⁻¹ in float32. δ is 0 at first; after a failed
+// pivot, δ is the rounding error of float32, or of the reduced products if reduced is set, and each
+// further failure multiplies δ by ten. of is the operator or nil; if it stores K in float64 and the
+// device can round K to float32, factor32 does not evaluate K again.
 func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symmetric[float32], error) {
 	s := w.s
 	var narrow func(a numeric.Symmetric[float32]) error
@@ -283,7 +286,7 @@ func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symm
 			return a, nil
 		}
 		if !errors.Is(err, backend.ErrNotPosDef) {
-			if reduced && errors.Is(err, errors.ErrUnsupported) { // a library without such products
+			if reduced && errors.Is(err, errors.ErrUnsupported) { // the library of the device has no products of reduced precision
 				w.Mem.Free(a)
 				return nil, &accuracyError{w.fail(err)}
 			}
@@ -295,7 +298,7 @@ func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symm
 		}
 		first := unit * math.Sqrt(float64(s.n)) * largest
 		delta = max(10*delta, first)
-		// If δ is far above λ, the factor carries no information about the small eigenvalues.
+		// If δ is far above λ, the factor does not approximate the small eigenvalues.
 		if !(first > 0 && delta <= 1e4*first && delta <= 1e4*s.Lambda) {
 			w.Mem.Free(a)
 			return nil, &accuracyError{fmt.Errorf("solvers: mixed: K + λI has no factor in %s (%w)", name, err)}
@@ -303,11 +306,11 @@ func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symm
 	}
 }
 
-// singleFactor applies the inverse of a factor in float32.
+// singleFactor applies the inverse of a matrix by its Cholesky factor in float32.
 type singleFactor struct {
 	w *work
 	a numeric.Symmetric[float32]
-	t backend.Matrix[float32] // n×c
+	t backend.Matrix[float32] // n×c, the right-hand sides rounded to float32
 }
 
 func (p *singleFactor) Free() {
@@ -334,9 +337,9 @@ func (p *singleFactor) Apply(z, r backend.Matrix[float64]) error {
 }
 
 // OutOfCore is Dual for a device whose memory is too small for K: the factor is in the memory of
-// the host and passes through the device in panels. If the device is at least four times as fast
-// in float32, it is Mixed in the same manner: the factor in float32 is the preconditioner, and K
-// is evaluated for every product.
+// the host and passes through the device in panels. If the device is at least four times as fast in
+// float32, it is Mixed with the factor, in float32, in the memory of the host, and K is evaluated
+// again for every product.
 const OutOfCore Method = "outofcore"
 
 type outOfCoreChoice struct{ Single bool }
@@ -381,8 +384,8 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 		}
 		return numeric.Total(within(n)-stored, device)
 	}
-	// The panels are transferred during the factorization and twice for each solve, at a
-	// hundredth of the rate of the device's own memory.
+	// The panels are transferred during the factorization and twice for each solve, at a hundredth
+	// of the bandwidth of the device's memory.
 	e.cost *= 1.3
 	stored := Stored64
 	if single {
@@ -392,7 +395,8 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	return e, nil
 }
 
-// exceedsHost reports whether the host's part exceeds its free memory.
+// exceedsHost reports whether the memory that n rows take on the host exceeds the host's free
+// memory.
 func exceedsHost(bytesOf func(n int) (device, host int64), n int, free int64) bool {
 	_, host := bytesOf(n)
 	return host > free || host == math.MaxInt64
@@ -411,7 +415,8 @@ func (choice outOfCoreChoice) run(w *work) error {
 		return err
 	}
 	fallbacks := []fallback{{method: OutOfCore, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(Unstored64, false, x) }}}
-	// As in mixed, if the factor in float64 fits both memories.
+	// As in mixed: fall back to the factor in float64 if it fits the memory of the device and of
+	// the host.
 	b, z := w.B.(backend.HostPackedBackend[float64]), w.plan.sizes
 	device, host := b.HostPackedBytes(w.s.n)
 	if numeric.Total(z.place(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {

@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	// Normal solves the normal equations of M functions by their Cholesky factor: O(nM² + M³)
-	// operations. It makes one pass over the samples, and one for each step of refinement if Tol
-	// is near the rounding error of the sums.
+	// Normal solves the normal equations of M functions by their Cholesky factor, in O(nM² + M³)
+	// operations. It makes one pass over the samples, and another pass for each step of refinement
+	// if Tol is near the rounding error of the sums.
 	Normal Method = "normal"
-	// Falkon solves them by conjugate gradients (Rudi, Carratino, Rosasco 2017): a step is a pass
-	// over the samples and takes O(nM), and the preconditioner takes O(M³).
+	// Falkon solves the normal equations by preconditioned conjugate gradients (Rudi, Carratino,
+	// Rosasco 2017): a step is a pass over the samples and takes O(nM) operations, and the
+	// preconditioner takes O(M³).
 	Falkon Method = "falkon"
 )
 
@@ -26,17 +27,17 @@ const (
 //	Σ_i w_i (y_i − f(x_i))² + λ βᵀ k(c, c) β
 //
 // so that ‖f‖² is penalized as in Problem. If every sample is a center, the solution is that of
-// Problem. λ is unscaled: Falkon's own is λ/n.
+// Problem. λ is unscaled; the λ of Rudi, Carratino and Rosasco is ours divided by n.
 //
 // Kernel is positive semidefinite, or it takes precomputed values; then it is an error if k(c, c) is
 // indefinite, which the factor of k(c, c) shows.
 type NystromProblem struct {
 	Kernel kernels.Kernel
 	Data   Rows
-	// Sparse, if not nil, holds the features of the samples in its rows, and the only feature of Data is
-	// the number of the row, counted from 0: see RowNumbers.
+	// Sparse, if not nil, holds the features of the samples. The only feature of a sample in Data
+	// is then the number of its row of Sparse, counted from 0: see RowNumbers.
 	Sparse *backend.CSR[float64]
-	// Centers, M×d in the form of Data, are the given centers; if it is empty, Choice chooses them.
+	// Centers, M×d in the form of Data, are the centers; if Centers is empty, Choice chooses them.
 	Centers   backend.Host[float64]
 	Choice    CenterChoice
 	Lambda    float64 // ≥ 0
@@ -56,25 +57,25 @@ type StreamParams struct {
 	// must reach; 0 is 1e-6.
 	Tol     float64
 	MaxIter int // maximum number of passes over the samples; 0 is 500
-	// Checkpoint lets Falkon resume an earlier call that was ended. It makes the preconditioner
-	// again and needs a pass for the hash of the samples.
+	// Checkpoint lets Falkon resume an earlier call that ended early. A resumed call computes the
+	// preconditioner again, and every call needs a pass that hashes the samples.
 	Checkpoint Checkpoint
 	// Posterior makes the result include the Posterior; Normal is then the only method, and λ must be
 	// > 0. It takes O(nM²) operations, twice as many as Normal takes without it for centers, one more
 	// pass, and twice the memory. s² is estimated, or 1 if UnitScale is set.
 	Posterior, UnitScale bool
 
-	samples int // number of samples for Falkon's preconditioner, set by tests; 0 chooses a multiple of M
+	samples int // number of samples for Falkon's preconditioner, set only by tests; 0 chooses a multiple of M
 }
 
 // NystromResult is a solved NystromProblem. In Result, Alpha and Coef are empty, and Residual is
-// the largest of the outputs' values of
+// the largest value over the outputs of
 //
 //	‖ΦᵀW(y − Φβ) − λSβ‖ / ‖ΦᵀWy‖,  Φ = k(X, c), S = k(c, c)
 //
-// with Φ and y centered if there is an intercept. It is computed from the samples in a pass of
-// its own. Normal computes it from the sums over the samples and adds a bound of their rounding
-// errors, if the result is below Tol.
+// with Φ and y centered if there is an intercept. It is computed from the samples in a separate
+// pass, unless Normal can compute it from its sums over the samples: the reported value is then an
+// upper bound, which includes their rounding errors and is below Tol.
 type NystromResult struct {
 	Result
 	Centers backend.Host[float64] // M×d; for sparse samples M×1, the numbers of their rows
@@ -83,9 +84,9 @@ type NystromResult struct {
 	Posterior *Posterior
 }
 
-// SolveNystrom solves p on dev in passes over its samples; it does not store k(X, c). Its memory grows
-// with M² and not with n, except that a device with a memory of its own stores the samples if there is
-// room for them, so that later passes do not read them again.
+// SolveNystrom solves p on dev in passes over its samples; it does not store k(X, c). Its memory
+// grows with M² and not with n, except that a device with its own memory stores the samples if they
+// fit, so that later passes do not read them again.
 //
 // It refuses the same inputs as Solve. If it does not reach Tol, it returns a *ConvergenceError
 // together with the best solution that it found.
@@ -124,7 +125,8 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.Beta, Posterior: r.posterior}, err
 }
 
-// Points returns the points that h encodes as p.Data does: by features, or by row numbers of p.Sparse.
+// Points returns the points of h, which has the form of p.Data: the rows are features, or row
+// numbers of p.Sparse.
 func (p NystromProblem) Points(h backend.Host[float64]) numeric.Points {
 	if p.Sparse == nil {
 		return numeric.DensePoints(h)
@@ -195,8 +197,8 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	})
 }
 
-// held returns the function that gives the memory of rows of X on the device. That of sparse rows
-// includes their copy in Go memory.
+// held returns the function that gives the memory of rows of X on the device. The memory of sparse
+// rows includes their copy in Go memory.
 func (p NystromProblem) held(dev backend.Device, d int) func(rows int) int64 {
 	if p.Sparse == nil {
 		return func(rows int) int64 { return numeric.Bytes(numeric.Elements(rows, d)) }

@@ -17,13 +17,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// cut is Rows that come in blocks of the given sizes, cyclically.
+// cut divides Rows into blocks of the given sizes, which it uses cyclically.
 type cut struct {
 	inMemory
 	sizes []int
 }
 
-// WithSamples returns p with a number of samples for Falkon's preconditioner.
+// WithSamples returns p with the given number of samples for Falkon's preconditioner.
 func (p StreamParams) WithSamples(n int) StreamParams {
 	p.samples = n
 	return p
@@ -188,8 +188,8 @@ func TestNystromDense(t *testing.T) {
 	})
 }
 
-// TestNystromAllCenters checks that with every sample a center the solution is kernel ridge
-// regression.
+// TestNystromAllCenters checks that the solution is the solution of kernel ridge regression if
+// every sample is a center.
 func TestNystromAllCenters(t *testing.T) {
 	const seed, n = 13, 120
 	t.Log("seed", seed)
@@ -215,7 +215,8 @@ func TestNystromAllCenters(t *testing.T) {
 					t.Fatalf("%d centers, want all %d samples", res.Centers.Rows, n)
 				}
 				phi := denseGram(k, x, res.Centers)
-				// As above: ‖KH⁻¹‖ ≤ √cond/(2√λ), where the condition number of K is near 1e4.
+				// As in TestNystromDense: ‖KH⁻¹‖ ≤ √cond/(2√λ), where the condition number of K is
+				// near 1e4.
 				var z mat.Dense
 				z.Mul(gram, mat.NewDense(n, 2, y.Data))
 				bound := 1e-12 * 2 * mat.Norm(&z, 2) * math.Sqrt(mat.Cond(gram, 2)) / math.Sqrt(0.5)
@@ -227,8 +228,8 @@ func TestNystromAllCenters(t *testing.T) {
 	})
 }
 
-// TestNystromSameBits checks that the division into blocks, the number of workers, and a second
-// run change no bit, but another seed does.
+// TestNystromSameBits checks that the division into blocks, the number of workers, and a second run
+// change no bit of the solution, and that another seed changes it.
 func TestNystromSameBits(t *testing.T) {
 	const seed, n = 17, 700
 	x := backendtest.Normal(seed, n, 3)
@@ -335,8 +336,8 @@ func TestCentersDiffer(t *testing.T) {
 	}
 }
 
-// TestCenterRulesCover checks that on data with a dense cluster and sparse other points, the
-// rules that use the data leave a smaller error of K than the rule that does not.
+// TestCenterRulesCover checks that on data with a dense cluster and sparse other points, the error
+// of the approximation of K is smaller for the rules that use the kernel than for UniformCenters.
 func TestCenterRulesCover(t *testing.T) {
 	const n, m = 1000, 90 // the effective dimension is near 50
 	x := backendtest.Normal(5, n, 2)
@@ -370,7 +371,7 @@ func TestCenterRulesCover(t *testing.T) {
 	}
 }
 
-// nystromLeft returns tr(K − K_nM K_MM⁻¹ K_Mn).
+// nystromLeft returns tr(K − K_nM K_MM⁻¹ K_Mn), the error of the Nyström approximation.
 func nystromLeft(k kernels.Kernel, x, c backend.Host[float64]) float64 {
 	var svd mat.SVD
 	kmm, kmn := denseGram(k, c, c), denseGram(k, c, x)
@@ -434,7 +435,7 @@ func TestNystromRefused(t *testing.T) {
 	}
 }
 
-// wrongCount announces one row too many.
+// wrongCount reports one row too many.
 type wrongCount struct{ Rows }
 
 func (w wrongCount) Dims() (n, d, t int) {
@@ -442,8 +443,8 @@ func (w wrongCount) Dims() (n, d, t int) {
 	return n + 1, d, t
 }
 
-// TestNystromInterrupted checks that a read error and a cancellation are returned from every
-// pass.
+// TestNystromInterrupted checks that SolveNystrom returns a read error and a cancellation that
+// happen in any pass.
 func TestNystromInterrupted(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	x := backendtest.Normal(1, 200, 2)
@@ -477,8 +478,9 @@ func TestNystromInterrupted(t *testing.T) {
 	}
 }
 
-// TestNormalReadsTheSamplesOnce checks that, if rounding errors allow it, the residual is
-// computed from the sums, and that it is not below the residual computed by plain sums.
+// TestNormalReadsTheSamplesOnce checks that Normal computes the residual from its sums if their
+// rounding errors are small enough, and that this residual is not below the residual computed from
+// the samples.
 func TestNormalReadsTheSamplesOnce(t *testing.T) {
 	const seed, n, m, lambda = 5, 300, 40, 0.3
 	t.Log("seed", seed)
@@ -568,7 +570,7 @@ func (f *failing) Pass(ctx context.Context, keyed bool, use func(b Block) error)
 	})
 }
 
-// denseGram returns k(X, Z) by kernels.Eval.
+// denseGram returns k(X, Z), computed element by element with kernels.Eval.
 func denseGram(k kernels.Kernel, x, z backend.Host[float64]) *mat.Dense {
 	g := backendtest.GramOf(k, x, z)
 	return mat.NewDense(g.Rows, g.Cols, g.Data)
@@ -587,7 +589,7 @@ func TestSparseNystrom(t *testing.T) {
 			x.Row(i)[rng.IntN(d)] = rng.NormFloat64()
 		}
 		if i%50 == 7 {
-			copy(x.Row(i), x.Row(i-1)) // with another key
+			copy(x.Row(i), x.Row(i-1)) // with a different key
 		}
 		y.Row(i)[0], y.Row(i)[1] = math.Sin(x.Row(i)[0])+x.Row(i)[1], 3+rng.NormFloat64()
 		weights[i], keys[i] = float64(rng.IntN(3)), uint64(i)

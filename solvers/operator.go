@@ -18,12 +18,12 @@ import (
 type Operator string
 
 const (
-	OperatorAuto Operator = ""        // the fastest that fits and is precise enough
+	OperatorAuto Operator = ""        // the fastest operator that fits the memory and is precise enough
 	Stored64     Operator = "float64" // stored, in packed storage where the backend has it
-	Stored32     Operator = "float32" // the same in float32, inside refinement in float64
-	Fixed16      Operator = "fixed16" // stored with 16 bits per element, products in float32, inside refinement; for a kernel with bounds
+	Stored32     Operator = "float32" // as Stored64 in float32, inside refinement in float64
+	Fixed16      Operator = "fixed16" // stored with 16 bits per element, products in float32, inside refinement in float64; only for a kernel whose values have bounds
 	Unstored64   Operator = "never64" // evaluated again for every product; for a·xᵀz + c, products with X and Xᵀ
-	Unstored32   Operator = "never32" // the same in float32, inside refinement in float64
+	Unstored32   Operator = "never32" // as Unstored64 in float32, inside refinement in float64
 )
 
 var operators = []Operator{Stored64, Stored32, Fixed16, Unstored64, Unstored32}
@@ -60,11 +60,11 @@ func (o Operator) text() string {
 	return "K evaluated in float32 for every product"
 }
 
-// contraction is about the factor by which a step of refinement reduces the residual, if the
-// inner solver has K with the elements of o and the eigenvalues of K + λW⁻¹ are at least lambda.
-// It is ‖E‖/lambda for the rounding error E of the elements, whose norm is 2σ√n if it behaves
-// like noise of standard deviation σ. It is 0 for elements in float64. If E does not behave like
-// noise, the first step shows it.
+// contraction is the approximate factor by which a step of refinement reduces the residual if the
+// inner solver rounds the elements of K as o does and the eigenvalues of K + λW⁻¹ are at least
+// lambda. It is ‖E‖/lambda for the matrix E of rounding errors, whose norm is 2σ√n if the errors
+// are independent with standard deviation σ. It is 0 for elements in float64. Errors that are not
+// independent are detected in the first step.
 func (z *sizes) contraction(o Operator, lambda float64) float64 {
 	switch {
 	case o == Fixed16:
@@ -93,7 +93,7 @@ func (z *sizes) productFlops(c int) float64 {
 	return flops
 }
 
-// productCost is the cost of these operations.
+// productCost is the cost of K·V for an unstored K; V is n×c.
 func (z *sizes) productCost(c int, single bool) float64 {
 	if _, ok := krylov.AffineOf(z.kernel); !ok {
 		return z.gramMulCost(c, single)
@@ -116,7 +116,7 @@ func (z *sizes) textOf(o Operator) string {
 	return "products with X and its transpose"
 }
 
-// leastShift is the minimum of the diagonal λW⁻¹.
+// leastShift is the smallest element of the diagonal matrix λW⁻¹.
 func (z *sizes) leastShift() float64 {
 	if z.weighted {
 		return z.p.Lambda / slices.Max(z.p.Weights)
@@ -124,7 +124,7 @@ func (z *sizes) leastShift() float64 {
 	return z.p.Lambda
 }
 
-// fixedError says why Fixed16 is not possible, or is nil.
+// fixedError returns nil, or an error that says why Fixed16 is not possible.
 func (z *sizes) fixedError() error {
 	if _, ok := z.dev.F32().(backend.FixedBackend[float32]); !ok {
 		return fmt.Errorf("solvers: operator: the device %s does not store K in 16 bits: use %q", z.dev.Info().Device, Stored32)
@@ -135,8 +135,8 @@ func (z *sizes) fixedError() error {
 	return nil
 }
 
-// operatorBytes is the peak memory of an operator on the device. While a stored K in float32 is
-// formed, X is there in both precisions.
+// operatorBytes is the peak memory of an operator on the device. While a K stored in float32 is
+// computed, X is on the device in both precisions.
 func operatorBytes(z *sizes, o Operator, n int) int64 {
 	single := copied(z, z.dev.F32(), n)
 	affine := krylov.AffineElements(z.kernel, n, z.d, z.columns)
@@ -153,7 +153,8 @@ func operatorBytes(z *sizes, o Operator, n int) int64 {
 	return numeric.Bytes(affine)
 }
 
-// operatorOf makes A from x, which stays on the device. Making a stored A is a stage of the work.
+// operatorOf returns the operator A for the samples x, which stay on the device. Computing a stored
+// A is a stage of the progress.
 func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x backend.Matrix[T]) (a krylov.Operator[T], err error) {
 	par := krylov.OperatorParams{Kernel: w.s.Kernel, Shift: w.s.shift(), Columns: w.s.columns(), Stored: o.stored(), Fixed: o == Fixed16}
 	if !o.stored() {
@@ -166,9 +167,9 @@ func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x ba
 	return a, err
 }
 
-// placeX32 copies the samples that take part to the device in float32. If the kernel is
-// translation invariant, it subtracts the mean of dense samples first: with a large offset, float32
-// would keep few digits of the differences.
+// placeX32 copies the samples of weight > 0 to the device in float32. If the kernel is translation
+// invariant, it subtracts the mean of dense samples first: if the samples have a large offset, few
+// digits of their differences are left in float32.
 func (w *work) placeX32() (backend.Matrix[float32], error) {
 	s := w.s
 	if s.Sparse != nil {
@@ -203,7 +204,8 @@ func (w *work) placeX32() (backend.Matrix[float32], error) {
 	return x, nil
 }
 
-// translationInvariant reports whether a vector may be added to all samples.
+// translationInvariant reports whether adding a vector to all samples leaves the kernel values
+// unchanged.
 func translationInvariant(k kernels.Kernel) bool {
 	for _, s := range kernels.Compile(k).Stats {
 		if !s.Kind.TranslationInvariant() {

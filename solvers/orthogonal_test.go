@@ -11,10 +11,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestResidualOfOrthogonalTarget uses x² at points x on both sides of 0, for which XᵀWy is only
-// rounding error. The residual is small relative to that rounding error, not to XᵀWy, in Solve,
-// in SolveEach and in every path method. A target that is far from orthogonal has the usual
-// residual ‖XᵀW(y − Xw) − λw‖/‖XᵀWy‖.
+// TestResidualOfOrthogonalTarget uses x² at points x on both sides of 0, for which XᵀWy is only a
+// rounding error. It checks that Solve, SolveEach and every path method report a small residual,
+// relative to the size of the products in XᵀWy, and that a target that is far from orthogonal has
+// the usual residual ‖XᵀW(y − Xw) − λw‖/‖XᵀWy‖.
 func TestResidualOfOrthogonalTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261125

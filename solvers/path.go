@@ -18,7 +18,7 @@ import (
 )
 
 // Path solves one Problem for many λ and scores each solution. It uses one decomposition, or a
-// Cholesky factor for each λ if there are few.
+// Cholesky factor for each λ if few λ are planned.
 //
 //	pathband.go      K = QBQᵀ, B block tridiagonal (package band): every kernel
 //	pathprimal.go    XᵀWX = QBQᵀ: kernels.Linear with fewer features than rows
@@ -30,10 +30,9 @@ import (
 //	e_i = α_i / G_ii            the error of sample i when it is left out
 //	GCV = n Σ α_i²/w_i / τ²     τ = Σ G_ii/w_i = tr(I − H)/λ
 //
-// where H is the matrix from y to the fit. In both formulas λ has been canceled and nothing is
-// divided by it, so that they stay accurate as λ falls, as long as C is not singular to working
-// precision. (Craven and Wahba 1979; Golub, Heath and Wahba 1979 for GCV, which is
-// n‖(I−H)y‖²/tr(I−H)².)
+// where H is the matrix from y to the fit. Neither formula divides by λ, so that both remain
+// accurate for small λ as long as C is not singular to working precision. (Craven and Wahba 1979;
+// Golub, Heath and Wahba 1979 for GCV, which is n‖(I−H)y‖²/tr(I−H)².)
 type Path struct {
 	// Method is the method in use, and Reason says why it was chosen.
 	Method PathMethod
@@ -49,7 +48,7 @@ type Path struct {
 type PathMethod string
 
 const (
-	PathAuto     PathMethod = ""         // the cheapest one by the cost model
+	PathAuto     PathMethod = ""         // the method with the lowest estimated cost
 	PathBand     PathMethod = "band"     // O(n³) once, O(n²) for each λ
 	PathPrimal   PathMethod = "primal"   // O(nd²) once, O(nd) for each λ; kernels.Linear only
 	PathCholesky PathMethod = "cholesky" // O(n³) for each λ
@@ -58,10 +57,10 @@ const (
 // PathParams are the choices of a caller; the zero value suits most problems.
 type PathParams struct {
 	Method PathMethod
-	// Lambdas is the number of λ that the caller will ask for; 0 is 30. The choice of the method
-	// depends on it.
+	// Lambdas is the number of λ for which the caller will call At; 0 means 30. The choice of the
+	// method depends on it.
 	Lambdas int
-	// LeaveOneOut asks for the leave-one-out errors, which cost more than GCV.
+	// LeaveOneOut requests the leave-one-out errors, which take more time than GCV.
 	LeaveOneOut bool
 	Memory      int64          // bytes that may be taken on the device; 0 means all its free memory
 	Progress    func(Progress) // nil, or reports the progress; called by one goroutine at a time
@@ -78,16 +77,16 @@ func (p PathParams) lambdas() int {
 // zeros.
 type PathPoint struct {
 	Lambda float64
-	// Err is not nil if the solution for this λ has no correct digit, and says what to do. No
-	// other field is set then.
+	// Err is not nil if the solution for this λ has no correct digit; its text says what to do.
+	// Only Lambda is set then.
 	Err error
-	// GCV is the generalized cross-validation score of each output, and LOO the
-	// weighted mean of the squared leave-one-out errors, nil unless asked for.
+	// GCV is the generalized cross-validation score of each output, and LOO the weighted mean of
+	// the squared leave-one-out errors of each output, nil unless PathParams.LeaveOneOut is set.
 	GCV, LOO []float64
 	// Errors are the leave-one-out errors y_i − f⁽⁻ⁱ⁾(x_i), n×t.
 	Errors backend.Host[float64]
-	// Evidence is Evidence.Log with FitScale. It is NaN with an intercept and for λ = 0, where it
-	// does not exist.
+	// Evidence is the log marginal likelihood of type Evidence, with FitScale. It is NaN with an
+	// intercept and for λ = 0, for which it is not defined.
 	Evidence float64
 	// Freedom is tr H, the effective degrees of freedom; the intercept counts as one.
 	Freedom float64
@@ -98,12 +97,12 @@ type PathPoint struct {
 	Intercept   []float64
 }
 
-// errNothingLeft is the reason of a point whose fit has as many degrees of freedom as there are
-// samples, so that it fits any targets exactly.
+// errNothingLeft is the error of a PathPoint whose fit has as many degrees of freedom as there are
+// samples and therefore no score.
 var errNothingLeft = message.Errorf("solvers: path: the fit has as many degrees of freedom as there are samples, so that it fits any targets exactly and has no score: {raise $lambda|add samples}")
 
-// profile sets Evidence: squares are ỹᵀ(K̃ + λI)⁻¹ỹ for each output, logDet is
-// log det (K̃ + λI), K̃ = W^½KW^½.
+// profile sets at.Evidence: squares holds ỹᵀ(K̃ + λI)⁻¹ỹ for each output, and logDet is log det (K̃
+// + λI), with K̃ = W^½KW^½.
 func (s *samples) profile(at *PathPoint, squares []float64, logDet float64) {
 	at.Evidence = math.NaN()
 	if s.Intercept || at.Lambda == 0 {
@@ -130,18 +129,18 @@ func (p PathPoint) Score() float64 {
 	for _, v := range scores {
 		sum += v
 	}
-	return sum / float64(len(scores)) // 0/0 if Err is set
+	return sum / float64(len(scores)) // NaN (0/0) if Err is set, because scores is then empty
 }
 
-// route is a method for a path: begin does the work that all λ share, group takes a few λ at a
-// time.
+// route is a method for a path: begin does the work that is common to all λ, and group solves for
+// several λ together.
 type route interface {
 	begin() error
 	group(ctx context.Context, lambdas []float64) ([]PathPoint, error)
 }
 
 // NewPath decomposes the matrix of p; p.Lambda is not used. Close frees its memory on the device.
-// Refusals and cancellation are as in Solve.
+// Errors and cancellation are as in Solve.
 func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams) (*Path, error) {
 	if dev == nil {
 		return nil, errors.New("solvers: no device was given")
@@ -186,8 +185,8 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 // because a caller of At may ask for more λ than planned.
 const pathStage = "path"
 
-// At returns the solutions for some λ ≥ 0, in their order. If a λ has no solution, its point has
-// the reason; an error applies to the whole call.
+// At returns one point for each of lambdas, all ≥ 0, in the given order. If there is no solution
+// for a λ, Err of its point says why; the error that At returns applies to the whole call.
 func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 	if p == nil || p.route == nil {
 		return nil, fmt.Errorf("solvers: path: the path %w", ErrClosed)
@@ -219,7 +218,7 @@ func (p *Path) Planned() int64 {
 	return p.planned
 }
 
-// Bytes is the peak memory of the path on the device.
+// Bytes is the measured peak memory of the path on the device.
 func (p *Path) Bytes() int64 {
 	if p == nil || p.mem == nil {
 		return 0
@@ -236,7 +235,7 @@ func (p *Path) Close() {
 	p.route = nil
 }
 
-// SolvePath calls NewPath, At and Close.
+// SolvePath calls NewPath, At and Close in turn.
 func SolvePath(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par PathParams) ([]PathPoint, error) {
 	par.Lambdas = len(lambdas)
 	path, err := NewPath(ctx, dev, p, par)
@@ -252,8 +251,8 @@ func SolvePath(ctx context.Context, dev backend.Device, p Problem, lambdas []flo
 }
 
 // Lambdas returns count numbers from low to high that are equally spaced on a logarithmic scale;
-// both must be > 0. The numbers between are rounded to 12 digits, which hides the rounding errors
-// of the logarithms: 0.01 instead of 0.009999999999999978.
+// both must be > 0. The numbers between low and high are rounded to 12 digits, which removes the
+// rounding errors of the logarithms: 0.01 instead of 0.009999999999999978.
 func Lambdas(low, high float64, count int) []float64 {
 	list := make([]float64, count)
 	for i := range list {
@@ -372,8 +371,8 @@ func pathFlops(m PathMethod, n, d, t, lambdas int, loo, linear bool) float64 {
 	return f
 }
 
-// choosePath returns the method for p and the reason. Rates are relative to a large product (see
-// plan.go); products with a dimension of a few dozen run at about 0.6 of it.
+// choosePath returns the method for p and the reason. Rates are relative to the rate of a large
+// product; products with a dimension of a few dozen run at about 0.6 of that rate.
 func choosePath(p Problem, n int, par PathParams) (PathMethod, string, error) {
 	linear := p.linear()
 	d, t, l := p.width(), p.Y.Cols, par.lambdas()

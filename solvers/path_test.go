@@ -101,7 +101,7 @@ func closedForm(p solvers.Problem, lambda float64) (alpha, errs *mat.Dense, b, g
 
 // TestPathClosedForm compares every route, for every λ, with the inverse of the whole matrix. The
 // tolerance is the condition number of that matrix times the rounding error of sums of its size,
-// with a margin of 100 for the constants.
+// with a factor of 100 for the constants.
 func TestPathClosedForm(t *testing.T) {
 	rng := pathRandom(t)
 	lambdas := []float64{1e-4, 0.01, 0.3, 2, 1e3, 1, 5, 7, 9, 20, 0.1} // two groups
@@ -122,8 +122,8 @@ func TestPathClosedForm(t *testing.T) {
 						d = 40
 					}
 					if method == solvers.PathPrimal {
-						// With fewer samples than features, which Auto never chooses primal for,
-						// 1 − h has no correct digits.
+						// Auto never chooses primal for fewer samples than features, where 1 − h
+						// has no correct digits.
 						d = 1 + rng.IntN(max(1, n/2))
 						if n < 3 {
 							continue
@@ -167,8 +167,8 @@ func TestPathClosedForm(t *testing.T) {
 	}
 }
 
-// compareEvidence compares with the likelihood from a Cholesky factor; the logarithm of each
-// pivot has the same tolerance as the solution.
+// compareEvidence compares at.Evidence with the likelihood from a Cholesky factor. The tolerance
+// for the logarithm of each pivot is the tolerance for the solution.
 func compareEvidence(t *testing.T, dev backend.Device, what string, p solvers.Problem, at solvers.PathPoint) {
 	t.Helper()
 	if p.Intercept || at.Err != nil {
@@ -213,8 +213,8 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathP
 	}
 	near("freedom", at.Freedom, freedom, n)
 	for j := range p.Y.Cols {
-		// The error of the solution is relative to the norm of the whole system's solution. If
-		// the intercept is most of that norm, α and its squares have fewer digits.
+		// The error is relative to the norm of the solution of the bordered system. If the
+		// intercept dominates that norm, α and its squares have fewer correct digits.
 		norm := mat.Norm(alpha.ColView(j), 2)
 		whole := 1.0
 		if norm > 0 {

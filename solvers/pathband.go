@@ -18,17 +18,18 @@ type pathBase struct {
 	loo bool
 }
 
-// queue returns a queue of the device under ctx.
+// queue returns a queue of the device that ctx cancels.
 func (p *pathBase) queue(ctx context.Context) backend.Backend[float64] {
 	return p.Dev.F64().With(ctx, p.Progress.Done)
 }
 
-// decompose is band's decomposition of a, which Q overwrites.
+// decompose returns the band decomposition of a; Q overwrites a.
 func (p *pathBase) decompose(a backend.Matrix[float64], columns, samples int) (*band.Solver, error) {
 	return band.New(p.Mem, p.B, a, band.Params{Columns: columns, Inverses: p.loo, Samples: samples, Queue: p.queue, Workers: pathWorkers(p.Dev)})
 }
 
-// columns is the number of right-hand sides: the outputs and, with an intercept, √w.
+// columns is the number of right-hand sides: one for each output and, with an intercept, one for
+// the vector √w.
 func (p *pathBase) columns() int {
 	if p.s.Intercept {
 		return p.s.t + 1
@@ -44,11 +45,11 @@ func pathWorkers(dev backend.Device) int { return max(1, min(band.GroupSize, dev
 //
 //	W^½(K + λW⁻¹)W^½ = K̃ + λI = Q(B + λI)Qᵀ
 //
-// so that with ỹ = W^½y and u = W^½1 the formulas are those without weights, and α = W^½α̃. With
-// an intercept only the part orthogonal to 1 matters, and K + c 11ᵀ gives the same α for any c.
-// For a linear kernel, centered samples make 1 an eigenvector of eigenvalue 0; a c of the size of
-// K avoids a division by λ alone. Sparse samples are not centered, but 1 may be as close to the null
-// space of their K.
+// so that with ỹ = W^½y and u = W^½1 the formulas are those without weights, and α = W^½α̃. With an
+// intercept only the part orthogonal to 1 matters, and K + c 11ᵀ gives the same α for any c. For a
+// linear kernel, centered samples make 1 an eigenvector of eigenvalue 0; a c of the size of K
+// avoids a division by λ alone. K of sparse samples, which are not centered, may also have a null
+// space close to 1.
 type pathBand struct {
 	pathBase
 	x       backend.Matrix[float64]
@@ -203,8 +204,8 @@ func (p *pathBase) squares(alpha backend.Host[float64]) []float64 {
 	return sums
 }
 
-// score sets the scores that follow from α̃₀ = (K̃+λI)⁻¹[ỹ u], from the diagonal of (K̃+λI)⁻¹
-// (nil without leave-one-out errors) and from its trace; α goes to alpha.
+// score sets the scores that follow from α̃₀ = (K̃+λI)⁻¹[ỹ u], from the diagonal of (K̃+λI)⁻¹ (nil
+// without leave-one-out errors) and from its trace; score writes α to alpha.
 func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float64, trace float64, alpha backend.Host[float64]) {
 	s := p.s
 	at.Intercept = make([]float64, s.t)
@@ -257,7 +258,8 @@ func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float6
 	}
 }
 
-// leaveOneOut sets the errors of the samples that take part, and the means of the squares.
+// leaveOneOut sets the leave-one-out errors of the samples of weight > 0, and the means of their
+// squares; e(i, j) is the error of sample i and output j.
 func (s *samples) leaveOneOut(at *PathPoint, e func(i, j int) float64) {
 	at.LOO = make([]float64, s.t)
 	at.Errors = backend.NewHost[float64](s.x.Rows, s.t)
@@ -279,7 +281,7 @@ func (s *samples) leaveOneOut(at *PathPoint, e func(i, j int) float64) {
 	}
 }
 
-// finish computes the residuals for all λ together from K, which it forms again, and maps the
+// finish computes the residuals for all λ together from K, which it computes again, and copies the
 // solutions to the rows of X.
 func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], points []PathPoint, all backend.Host[float64]) error {
 	s := p.s
@@ -330,7 +332,7 @@ func (s *samples) finishPoint(at *PathPoint, fit, alpha, coef backend.Host[float
 	}
 }
 
-// pathResidual is Result.Residual of the dual system for centered targets. fit is Kα; it is
+// pathResidual returns Result.Residual of the dual system for centered targets. fit is Kα and is
 // overwritten.
 func (s *samples) pathResidual(at *PathPoint, fit, alpha backend.Host[float64]) float64 {
 	targets, sums := backend.NewHost[float64](1, s.t), make([]float64, s.t)
@@ -368,7 +370,7 @@ func (s *samples) uncenter(at *PathPoint) {
 	}
 }
 
-// explain describes a failed factorization in the terms of the problem.
+// explain adds an explanation and advice to the error of a failed factorization.
 func (s *samples) explain(err error) error {
 	var pivot *backend.PivotError
 	if !errors.As(err, &pivot) {

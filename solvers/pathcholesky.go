@@ -100,7 +100,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	}
 	s.profile(at, p.squares(sol.View(0, 0, s.n, s.t)), logDet)
 
-	// The residual is computed from K, which is formed again.
+	// The residual is computed from K, which is evaluated again.
 	alpha := sol.View(0, 0, s.n, s.t)
 	onDevice := p.rhs.View(0, 0, s.n, s.t)
 	if err := b.Upload(onDevice, alpha); err != nil {
@@ -124,7 +124,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 }
 
 // score sets the scores that follow from sol = C⁻¹[y 1] and from diag, the diagonal of C⁻¹. It
-// replaces sol by α and diag by the diagonal of G.
+// overwrites sol with α and diag with the diagonal of G.
 func (p *pathCholesky) score(s *samples, at *PathPoint, sol backend.Host[float64], diag []float64) {
 	at.Intercept = make([]float64, s.t)
 	if s.Intercept {

@@ -19,7 +19,7 @@ import (
 //	w = Q(B + λI)⁻¹QᵀX̃ᵀỹ,  r = ỹ − X̃w,  h_i = ‖L⁻¹Qᵀx̃_i‖²,  B + λI = LLᵀ
 //	e_i = r_i / √w_i (1 − h_i),  tr H = d − λ tr (B + λI)⁻¹
 //
-// An intercept adds w_i/Σw to each h_i and 1 to tr H. Nothing is divided by λ, so that λ = 0 is
+// An intercept adds w_i/Σw to each h_i and 1 to tr H. No formula divides by λ, so that λ = 0 gives
 // least squares. (The formulas with 1/(s²+λ) − 1/λ of a reduced singular value decomposition are
 // not used, because they lose all digits at λ = 1e-15.)
 type pathPrimal struct {
@@ -27,7 +27,7 @@ type pathPrimal struct {
 	q       *band.Solver
 	blocks  *blocks
 	rhs     backend.Host[float64]   // QᵀX̃ᵀỹ
-	size    []float64               // the norm that the residual of each output is relative to
+	size    []float64               // for each output, the norm that its residual is divided by
 	coef    backend.Matrix[float64] // d × groupSize·t
 	left    backend.Matrix[float64]
 	fit     backend.Matrix[float64] // rows of a block × groupSize·t
@@ -140,7 +140,8 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 	return points, nil
 }
 
-// residuals sets r = ỹ − X̃w, left to X̃ᵀr and leverage to h, in one pass over the samples.
+// residuals sets residual to r = ỹ − X̃w, left to X̃ᵀr and leverage to h, in one pass over the
+// samples.
 func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], coef, left backend.Matrix[float64], residual backend.Host[float64], leverage [][]float64) error {
 	s := p.s
 	_, cols := coef.Dims()
@@ -185,8 +186,8 @@ func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], 
 	return errors.Join(failure, err)
 }
 
-// likelihood sets Evidence. It expresses the determinants and inverses of n × n matrices by those
-// of d × d matrices:
+// likelihood sets at.Evidence. It replaces determinants and inverses of n × n matrices by
+// determinants and inverses of d × d matrices:
 //
 //	ỹᵀ(X̃X̃ᵀ + λI)⁻¹ỹ = ỹᵀr/λ,  det (X̃X̃ᵀ + λI) = λⁿ⁻ᵈ det (X̃ᵀX̃ + λI)
 func (p *pathPrimal) likelihood(at *PathPoint, r backend.Host[float64], logDet float64) {

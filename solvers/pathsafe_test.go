@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// noiseless is a linear problem without noise, y = Xw + 3, with a few features of weight 0, as in
+// noiseless is a linear problem without noise, y = Xw + 3, where w has a few zeros, as in
 // scikit-learn's make_regression.
 func noiseless(t *testing.T, n, d int) (p solvers.Problem, w []float64) {
 	rng := pathRandom(t)
@@ -34,8 +34,8 @@ func noiseless(t *testing.T, n, d int) (p solvers.Problem, w []float64) {
 	return p, w
 }
 
-// TestPathTinyLambda is the case of scikit-learn's issue 32459, tested in its fix 33020: 100
-// samples, 50 features, no noise, alphas of 1e-15 and 1e-14. A formula that divides by alpha
+// TestPathTinyLambda uses the data of scikit-learn's issue 32459 and of the test in its fix 33020:
+// 100 samples, 50 features, no noise, alphas of 1e-15 and 1e-14. A formula that divides by alpha
 // gives coefficients without a correct digit there. Here the error of the coefficients must be at
 // most the condition number of XᵀX times rounding, about 1e-13, and the leave-one-out errors must
 // be as small relative to y.
@@ -70,9 +70,9 @@ func TestPathTinyLambda(t *testing.T) {
 	}
 }
 
-// TestPathTinyLambdaWide has more features than samples, and an intercept: without λ the matrix
-// of centered samples is singular. The errors are compared with those of fits without each
-// sample.
+// TestPathTinyLambdaWide uses more features than samples and an intercept, so that the matrix of
+// centered samples is singular for λ = 0. It compares the leave-one-out errors with the errors of
+// fits without each sample.
 func TestPathTinyLambdaWide(t *testing.T) {
 	p, _ := noiseless(t, 20, 50)
 	for _, method := range []solvers.PathMethod{solvers.PathBand, solvers.PathCholesky} {
@@ -85,8 +85,8 @@ func TestPathTinyLambdaWide(t *testing.T) {
 				t.Fatal(at.Err)
 			}
 			for i := range p.X.Rows {
-				// With an intercept, adding a constant to the kernel changes nothing, and makes
-				// the system of the other solver regular.
+				// With an intercept, adding a constant to the kernel changes nothing, and makes the
+				// system of the direct solver nonsingular.
 				q := p
 				q.Kernel = kernels.Sum{p.Kernel, kernels.Constant{Value: 50}}
 				want := leftOut(t, q, i, at.Lambda)
@@ -122,8 +122,8 @@ func leftOut(t *testing.T, p solvers.Problem, i int, lambda float64) float64 {
 	return p.Y.Row(i)[0] - f
 }
 
-// TestPathLeavesOut compares leave-one-out errors with fits without the sample, by another
-// solver.
+// TestPathLeavesOut compares leave-one-out errors with the errors of fits without each sample, by a
+// direct solver.
 func TestPathLeavesOut(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1.5}, X: normals(rng, 80, 3), Y: normals(rng, 80, 1), Intercept: true, Weights: make([]float64, 80)}
@@ -137,8 +137,8 @@ func TestPathLeavesOut(t *testing.T) {
 	}
 	for k, at := range points {
 		for i := 0; i < 80; i += 11 {
-			// The tolerance has a condition number of n/λ, as many rounding errors, and a margin
-			// of 100.
+			// The tolerance is a condition number of n/λ times n rounding errors, with a factor of
+			// 100 for the constants.
 			tol := 100 * 0x1p-52 * 80 / lambdas[k] * 10
 			if want := leftOut(t, p, i, at.Lambda); math.Abs(at.Errors.Row(i)[0]-want) > tol {
 				t.Errorf("λ=%g: error %d is %v, want %v ± %.1g", at.Lambda, i+1, at.Errors.Row(i)[0], want, tol)
@@ -147,8 +147,8 @@ func TestPathLeavesOut(t *testing.T) {
 	}
 }
 
-// TestPathHopelessLambda checks that a λ that is too small for the matrix gets an error, and that
-// the other λ are not affected.
+// TestPathHopelessLambda checks that a λ that is too small for the matrix has a point with an
+// error, and that the points of the other λ do not change.
 func TestPathHopelessLambda(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 30}, X: normals(rng, 150, 2), Y: normals(rng, 150, 1)}
@@ -171,7 +171,8 @@ func TestPathHopelessLambda(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, at := range alone {
-				// Groups of another size use products of another shape.
+				// Another size of the group changes the shapes of the products and therefore the
+				// rounding errors.
 				if got := mixed[2*i+1]; math.Abs(got.GCV[0]-at.GCV[0]) > 1e-9*at.GCV[0] {
 					t.Errorf("λ=%g: GCV %v beside hopeless ones, %v alone", at.Lambda, got.GCV[0], at.GCV[0])
 				}

@@ -25,8 +25,8 @@ func (f *silentFactor) Diagonal() ([]float64, error) {
 	return f.before, nil
 }
 
-// TestSilentNaNFactor checks that a factor with NaN on its diagonal is refused at that row,
-// although the factorization reported success.
+// TestSilentNaNFactor checks that a NaN on the diagonal of a factor gives an error that names its
+// row, although the factorization reported success.
 func TestSilentNaNFactor(t *testing.T) {
 	nan := math.NaN()
 	after, before := []float64{1, nan, nan}, []float64{1, 1, nan}
