@@ -14,8 +14,8 @@ import (
 // which the first need not be 0, so that SliceRows needs no copy. Rows and Cols are at most
 // 2³¹−1.
 //
-// Check verifies all of this; the other methods assume it. A CSR is a mat.Matrix, slow to
-// read by At.
+// Check verifies these rules; the other methods assume that they hold. A CSR is a mat.Matrix, but
+// At takes a search for each element.
 type CSR[T Float] struct {
 	Rows, Cols int
 	Indptr     []int
@@ -23,9 +23,9 @@ type CSR[T Float] struct {
 	Data       []T
 }
 
-// NewCSR returns the matrix with these arrays. It shares data, and the other arrays if they
-// need no conversion. It returns the error of Check, or an error when indptr does not begin
-// with 0 and end with the number of elements.
+// NewCSR returns the matrix with the given arrays. The matrix shares the memory of data, and of
+// indptr and indices if their elements need no conversion. It returns the error of Check, or an
+// error when indptr does not begin with 0 and end with the number of elements.
 func NewCSR[T Float, I int | int32 | int64](rows, cols int, indptr, indices []I, data []T) (CSR[T], error) {
 	m := CSR[T]{Rows: rows, Cols: cols, Data: data}
 	if err := m.checkShape(len(indptr), len(indices)); err != nil {
@@ -48,7 +48,7 @@ func NewCSR[T Float, I int | int32 | int64](rows, cols int, indptr, indices []I,
 		m.Indices = make([]int32, len(indices))
 		for p, c := range indices {
 			if c < 0 || int64(c) > math.MaxInt32 {
-				c = -1 // Check names its row
+				c = -1 // an invalid column, which makes Check report the row
 			}
 			m.Indices[p] = int32(c)
 		}
@@ -59,7 +59,7 @@ func NewCSR[T Float, I int | int32 | int64](rows, cols int, indptr, indices []I,
 	return m, nil
 }
 
-// checkShape checks the dimensions against the lengths of the arrays.
+// checkShape compares the dimensions with the lengths of the arrays.
 func (m CSR[T]) checkShape(indptr, indices int) error {
 	switch {
 	case m.Rows < 0 || m.Cols < 0 || m.Rows > math.MaxInt32 || m.Cols > math.MaxInt32:
@@ -72,8 +72,9 @@ func (m CSR[T]) checkShape(indptr, indices int) error {
 	return nil
 }
 
-// Check returns nil, or an error that names the first row, and the column in it, that break
-// the rules of CSR, both counted from 1. It does not look at the values, and never panics.
+// Check returns nil, or an error that names the first row, and the column in it, that break the
+// rules of CSR, both counted from 1. It does not check the values of the elements, and never
+// panics.
 func (m CSR[T]) Check() error {
 	if err := m.checkShape(len(m.Indptr), len(m.Indices)); err != nil {
 		return err
@@ -105,8 +106,7 @@ func (m CSR[T]) Check() error {
 // Dims returns Rows and Cols.
 func (m CSR[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
-// At returns element (i, j), found by bisection of row i. It panics if there is no such
-// element.
+// At returns element (i, j), found by bisection of row i. It panics if i or j is out of range.
 func (m CSR[T]) At(i, j int) float64 {
 	if uint(i) >= uint(m.Rows) || uint(j) >= uint(m.Cols) {
 		panic(fmt.Sprintf("host: CSR.At: (%d, %d) is outside a %d×%d matrix", i, j, m.Rows, m.Cols))
@@ -131,7 +131,7 @@ func (m CSR[T]) Row(i int) (columns []int32, values []T) {
 	return m.Indices[from:to:to], m.Data[from:to:to]
 }
 
-// SliceRows returns rows i … k−1, sharing their memory. It panics where they do not exist.
+// SliceRows returns rows i … k−1, sharing their memory. It panics unless 0 ≤ i ≤ k ≤ Rows.
 func (m CSR[T]) SliceRows(i, k int) CSR[T] {
 	if i < 0 || k < i || k > m.Rows {
 		panic(fmt.Sprintf("host: CSR.SliceRows: %d to %d is outside a %d×%d matrix", i, k, m.Rows, m.Cols))
@@ -142,8 +142,8 @@ func (m CSR[T]) SliceRows(i, k int) CSR[T] {
 	return CSR[T]{Rows: k - i, Cols: m.Cols, Indptr: m.Indptr[i : k+1 : k+1], Indices: m.Indices, Data: m.Data}
 }
 
-// TakeRows returns a copy of the rows with these numbers, in this order. It panics where there is no
-// such row.
+// TakeRows returns a copy of the rows whose indices are in list, in that order. It panics if an
+// index is out of range.
 func (m CSR[T]) TakeRows(list []int) CSR[T] {
 	x := CSR[T]{Rows: len(list), Cols: m.Cols, Indptr: make([]int, len(list)+1)}
 	for r, i := range list {
@@ -166,7 +166,8 @@ func (m CSR[T]) NNZ() int {
 	return m.Indptr[m.Rows] - m.Indptr[0]
 }
 
-// Density is the share of the elements that are stored, 0 for a matrix without elements.
+// Density is the number of stored elements divided by Rows·Cols; it is 0 for a matrix without
+// elements.
 func (m CSR[T]) Density() float64 {
 	if m.Rows == 0 || m.Cols == 0 {
 		return 0
@@ -174,9 +175,10 @@ func (m CSR[T]) Density() float64 {
 	return float64(m.NNZ()) / (float64(m.Rows) * float64(m.Cols))
 }
 
-// Transposed returns a copy of the transpose, which is the matrix in compressed sparse columns:
-// a counting sort in time and memory O(NNZ + Rows + Cols). It needs no increasing columns and
-// makes such rows, with duplicates beside each other; so two transpositions sort a matrix.
+// Transposed returns a copy of the transpose, that is, m in compressed sparse columns, by a
+// counting sort in time and memory O(NNZ + Rows + Cols). The columns in the rows of m need not
+// increase; in the rows of the copy they do, with duplicates next to each other, so that two
+// transpositions sort a matrix.
 func (m CSR[T]) Transposed() CSR[T] {
 	t := CSR[T]{Rows: m.Cols, Cols: m.Rows, Indptr: make([]int, m.Cols+1), Indices: make([]int32, m.NNZ()), Data: make([]T, m.NNZ())}
 	if m.Rows == 0 {
@@ -189,7 +191,7 @@ func (m CSR[T]) Transposed() CSR[T] {
 	for c, n := range t.Indptr {
 		t.Indptr[c], end = end, end+n
 	}
-	// Each pointer moves over its row, and ends where the next one began.
+	// Each pointer moves to the end of its row, which is the start of the next row.
 	for i := range m.Rows {
 		columns, values := m.Row(i)
 		for p, c := range columns {
@@ -203,7 +205,7 @@ func (m CSR[T]) Transposed() CSR[T] {
 	return t
 }
 
-// Single returns a copy in float32 that shares the columns of the elements.
+// Single returns a copy with elements in float32 that shares Indptr and Indices.
 func (m CSR[T]) Single() CSR[float32] {
 	x := CSR[float32]{Rows: m.Rows, Cols: m.Cols, Indptr: make([]int, len(m.Indptr)), Data: make([]float32, m.NNZ())}
 	if m.Rows == 0 {
@@ -220,7 +222,7 @@ func (m CSR[T]) Single() CSR[float32] {
 	return x
 }
 
-// DenseTo writes the matrix, with its zeros, to dst, which has its shape.
+// DenseTo writes the whole matrix, including its zeros, to dst, which must have the same shape.
 func (m CSR[T]) DenseTo(dst Matrix[T]) {
 	if dst.Rows != m.Rows || dst.Cols != m.Cols {
 		panic(fmt.Sprintf("host: CSR.DenseTo: a %d×%d matrix into %d×%d", m.Rows, m.Cols, dst.Rows, dst.Cols))
@@ -235,8 +237,8 @@ func (m CSR[T]) DenseTo(dst Matrix[T]) {
 	}
 }
 
-// CSR returns a copy of m that stores the elements that are not 0. It panics where a dimension
-// is above 2³¹−1.
+// CSR returns a copy of m that stores the elements that are not 0. It panics if a dimension exceeds
+// 2³¹−1.
 func (m Matrix[T]) CSR() CSR[T] {
 	s := CSR[T]{Rows: m.Rows, Cols: m.Cols, Indptr: make([]int, m.Rows+1)}
 	if err := s.checkShape(len(s.Indptr), 0); err != nil {

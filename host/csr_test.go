@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// randomCSR returns a dense matrix with gaps between its rows, in which about the given share
-// of elements is not 0, including NaN and Inf, and the same matrix without the zeros.
+// randomCSR returns a dense matrix with gaps between its rows, in which about the given fraction of
+// the elements is not 0, including NaN and Inf, and the same matrix as a CSR without zeros.
 func randomCSR(rng *rand.Rand, rows, cols int, density float64) (host.Matrix[float64], host.CSR[float64]) {
 	m := host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols + 3, Data: make([]float64, rows*(cols+3))}
 	for i := range m.Data {
@@ -112,8 +112,8 @@ func TestTransposedTwiceSortsRows(t *testing.T) {
 	}
 }
 
-// TestForgedCSRIsAnError gives Check and NewCSR matrices that break each rule; the error must
-// name the place.
+// TestForgedCSRIsAnError passes matrices that break one rule each to Check and NewCSR, and checks
+// that the error names the place.
 func TestForgedCSRIsAnError(t *testing.T) {
 	const big = math.MaxInt64
 	data := []float64{1, 2, 3, 4}
@@ -167,8 +167,8 @@ func TestForgedCSRIsAnError(t *testing.T) {
 	}
 }
 
-// FuzzNewCSR looks for a panic, and for a matrix that passes Check and has a row that does not
-// exist.
+// FuzzNewCSR checks that NewCSR never panics, and that every row of a matrix that passes Check can
+// be read.
 func FuzzNewCSR(f *testing.F) {
 	f.Add(2, 3, []byte{0, 2, 4}, []byte{0, 2, 0, 2})
 	f.Add(1, 1, []byte{0, 200}, []byte{255})
@@ -214,8 +214,8 @@ func ExampleCSR() {
 	// host: csr: row 1: column 2 comes after column 4; columns must increase
 }
 
-// TestCSRTakeRowsAndSingle takes rows of a slice in another order, and converts its elements to
-// float32.
+// TestCSRTakeRowsAndSingle checks TakeRows on a slice of a matrix, with the rows in another order,
+// and Single.
 func TestCSRTakeRowsAndSingle(t *testing.T) {
 	x := host.CSR[float64]{Rows: 4, Cols: 3, Indptr: []int{0, 1, 1, 3, 5}, Indices: []int32{2, 0, 1, 1, 2}, Data: []float64{7, 1, 0.1, 3, 4}}
 	part := x.SliceRows(1, 4)

@@ -1,6 +1,6 @@
-// Package host has matrices in Go memory, and reports how much memory is free. Packages that do
-// not depend on a device exchange its matrices with package backend, which calls its types Host
-// and Float.
+// Package host has matrices in Go memory, and reports how much memory is free. Packages that do not
+// depend on a device use its matrices to exchange data with package backend, in which the types
+// Matrix and Float are named Host and Float.
 package host
 
 import (
@@ -10,7 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ErrMemory is matched by errors about work that does not fit in memory.
+// ErrMemory is the error that errors.Is finds in every error about work that does not fit in
+// memory.
 var ErrMemory = errors.New("out of memory")
 
 // Float is the element type of a matrix.

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Memory returns the memory in bytes that this process may still take: the smallest of the
-// memory that the system has available, the remainder of the limits of the control groups, and
-// the remainder of the limit of addresses (RLIMIT_AS, ulimit -v). It returns false if none of
+// Memory returns the memory in bytes that this process may still take: the smallest of the memory
+// that the system has available, the unused part of the limits of its control groups, and the
+// unused part of the limit of its address space (RLIMIT_AS, ulimit -v). It returns false if none of
 // them can be read.
 func Memory() (int64, bool) {
 	free := int64(math.MaxInt64)
@@ -22,7 +22,7 @@ func Memory() (int64, bool) {
 		limit, okL := number(filepath.Join(g.folder, g.limit))
 		used, okU := number(filepath.Join(g.folder, g.used))
 		if okL && okU {
-			// Pages of the file cache count as used but can be dropped.
+			// Pages of the file cache count as used memory, but the system can free them.
 			cache, _ := field(filepath.Join(g.folder, "memory.stat"), g.cache)
 			free = min(free, max(limit-used+cache, 0))
 		}
@@ -69,7 +69,8 @@ func controlGroups() []controlGroup {
 	return list
 }
 
-// number reads a file that holds one number; "max" is no number.
+// number reads a file that holds one number. It returns false for the text "max", which means no
+// limit.
 func number(path string) (int64, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -79,7 +80,7 @@ func number(path string) (int64, bool) {
 	return n, err == nil
 }
 
-// field reads the number after a name at the start of a line.
+// field reads the number that follows a name at the start of a line of a file.
 func field(path, name string) (int64, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package host
 
-// Memory is not known here.
+// Memory returns false on this system, where the free memory is not known.
 func Memory() (int64, bool) { return 0, false }

@@ -21,7 +21,7 @@ import (
 type Plan struct {
 	Method Method
 	Reason string  // why this method was chosen, and the choices within it
-	Bytes  int64   // peak memory of matrices on the device
+	Bytes  int64   // planned peak memory of matrices on the device
 	Flops  float64 // floating-point operations, counted as in internal/flop; an estimate for an iterative method
 
 	how       solution
@@ -30,16 +30,16 @@ type Plan struct {
 	stages    []stage
 	rows      int
 	bytesOf   func(n int) int64 // Bytes for another number of rows
-	available int64             // bytes that the choice of a method may assume: see run.Allowed
+	available int64             // memory in bytes that the choice of a method may use: see run.Allowed
 	its       int               // estimated number of iterations of an iterative method
 	step      float64           // estimated cost of one iteration
 }
 
 // MakePlan returns the plan of Solve(ctx, dev, p, par) without doing any work. It uses the shapes
-// and weights of p, and for an iterative method some hundred rows of X, from which it estimates
-// the spectrum of K. On a device that works in Go memory, X takes no extra memory unless rows are
-// left out or X is centered. MakePlan also returns a plan that does not fit the memory; Solve
-// refuses it.
+// and weights of p, and for an iterative method some hundred rows of X, from which it estimates the
+// spectrum of K. On a device that works in Go memory, X takes no extra memory unless X is centered
+// or has rows of weight 0. MakePlan also returns a plan that does not fit the memory; Solve refuses
+// it.
 func MakePlan(dev backend.Device, p Problem, par Params) (Plan, error) {
 	return makePlan(context.Background(), dev, p, par)
 }
@@ -98,16 +98,16 @@ func newSizes(dev backend.Device, p Problem, par Params) *sizes {
 // BudgetError says that a Solve was refused because it would take more memory than allowed.
 type BudgetError struct {
 	Method            Method
-	Rows              int    // number of rows of the Problem that take part
+	Rows              int    // number of rows of the Problem that have a weight > 0
 	Needed, Available int64  // bytes
 	Largest           int    // maximum number of rows that would fit; 0 if none would
-	Host              bool   // the host's memory is too small, not the device's
-	Advice            string // what to do, for message.Expand; "" for the advice that follows from Largest
+	Host              bool   // whether the host's memory, and not the device's, is too small
+	Advice            string // what to do, for message.Expand; "" means the advice that follows from Largest
 }
 
 func (e *BudgetError) Error() string { return e.Message(message.Plain) }
 
-// Message is the text with a front end's parameter names.
+// Message returns the text of the error with the parameter names of a front end.
 func (e *BudgetError) Message(name func(parameter string) string) string {
 	advice := fmt.Sprintf("{use at most %s|$memory}", rows(e.Largest))
 	if e.Largest == 0 {
@@ -129,8 +129,8 @@ func (e *BudgetError) Message(name func(parameter string) string) string {
 }
 
 // Reserve reports the plan of a method that takes bytes(n) of the device's memory for n rows. It
-// returns a *BudgetError if that exceeds limit, if limit > 0, or the free memory of the device.
-// bytes must not decrease with the number of rows.
+// returns a *BudgetError if these bytes exceed the free memory of the device or, for limit > 0, the
+// limit. bytes must not decrease with the number of rows.
 func Reserve(ctx context.Context, dev backend.Device, limit int64, m Method, rows int, bytes func(rows int) int64) error {
 	available, needed := run.Available(dev, limit), bytes(rows)
 	if needed <= available {
@@ -140,7 +140,7 @@ func Reserve(ctx context.Context, dev backend.Device, limit int64, m Method, row
 	return &BudgetError{Method: m, Rows: rows, Needed: needed, Available: available, Largest: run.Largest(rows, bytes, available)}
 }
 
-// rows formats a number of rows.
+// rows formats a number of rows with its noun.
 func rows(n int) string {
 	if n == 1 {
 		return "1 row"
@@ -148,7 +148,7 @@ func rows(n int) string {
 	return count.Of(n, "row")
 }
 
-// size formats a number of bytes.
+// size formats a number of bytes with a unit.
 func size(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
@@ -170,8 +170,7 @@ func (p Plan) fits(ctx context.Context, dev backend.Device) error {
 	return &BudgetError{Method: p.Method, Rows: p.rows, Needed: p.Bytes, Available: available, Largest: run.Largest(p.rows, p.bytesOf, available)}
 }
 
-// soluble refuses a dual method if the dual system has no unique solution whatever the samples
-// are.
+// soluble returns an error for a method of the dual system if that system is singular for every X.
 func (z *sizes) soluble(m Method) error {
 	if z.linear && z.p.Lambda == 0 && z.p.Intercept {
 		return message.Errorf("solvers: %s: K of centered samples is singular: with a linear kernel and an intercept lambda must be > 0: {raise $lambda|use $solver=primal}", m)
@@ -205,7 +204,7 @@ func choose(z *sizes, par Params) (method, estimate, string, error) {
 	return m, e, why, err
 }
 
-// noCheckpoint is the error for a method that does not write checkpoints.
+// noCheckpoint is the error for a requested checkpoint with a method that writes none.
 func noCheckpoint(m Method, others ...Method) error {
 	return fmt.Errorf("solvers: checkpoint: the method %s writes none: leave the checkpoint out, or use %s", m, alternatives(others))
 }
@@ -244,8 +243,9 @@ func alternatives(list []Method) string {
 const operations = "operations, weighted by their time relative to a matrix product"
 
 // cheapest returns the method with the lowest estimated time among those that fit the memory, or
-// the method with the lowest memory if none fits. With a checkpoint it considers only methods
-// that write checkpoints, and with a rank or a preconditioner only methods that use it.
+// the method with the lowest memory if none fits. If the params have a checkpoint, it considers
+// only methods that write checkpoints, and if they have a rank or a preconditioner, only methods
+// that use it.
 func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, err error) {
 	var list, large []string
 	var all []error
@@ -263,7 +263,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 			continue
 		}
 		if m.iterates && fits && chosen.cost < max(z.costs().small, z.gramCost(true)) {
-			continue // estimating the spectrum would take longer than the work, or one product with K
+			continue // estimating the spectrum would take longer than the cheapest method so far, or one product with K would
 		}
 		e, err := m.estimate(z, par)
 		if err != nil {
@@ -322,26 +322,27 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 	return best, chosen, why, nil
 }
 
-// method is one way to solve a Problem. A new method needs a file and a line in methods.
+// method is one way to solve a Problem. A new method needs a new file and an element of methods.
 type method struct {
 	name Method
 	// count is the formula for the number of operations with n samples of d features, shown in
 	// Plan.Reason; it is empty if the number depends on the spectrum of K.
 	count string
-	// estimate returns the estimate for a problem of these sizes, or an error that says why the
+	// estimate returns the estimate for a problem of the given sizes, or an error that says why the
 	// method cannot solve it: "needs …: use …".
 	estimate func(z *sizes, par Params) (estimate, error)
-	// iterates says that the estimate depends on the spectrum of K.
+	// iterates reports whether the estimate depends on the spectrum of K.
 	iterates bool
-	// saves says that the method writes checkpoints.
+	// saves reports whether the method writes checkpoints.
 	saves bool
 	// asked says that Auto leaves the method out.
 	asked bool
 }
 
-// A solution holds the choices of a method's estimate for one Problem.
+// A solution is a method with the choices of its estimate for one Problem.
 type solution interface {
-	// run sets the fields of Result, except those that Solve itself sets.
+	// run solves the problem and sets the fields of Result, except the fields that Solve sets
+	// itself.
 	run(w *work) error
 }
 
@@ -369,21 +370,21 @@ func lookUp(name Method) (method, error) {
 
 // sizes holds the properties of a problem that estimates depend on.
 type sizes struct {
-	n, d, t   int // rows that take part, features, outputs
-	width     int // features of a sample that take work
+	n, d, t   int // number of rows of weight > 0, of features, and of outputs
+	width     int // number of features of a sample that are computed with: see Problem.width
 	columns   int // right-hand sides: t, and one more if b is an unknown
 	kernel    kernels.Kernel
 	linear    bool
 	bordered  bool  // b is an unknown of the dual system
-	centered  bool  // X takes part in centered form
+	centered  bool  // X is centered by its weighted means
 	weighted  bool  // the weights differ from 1
 	wrapped   bool  // the device uses X in Go memory, without a copy
-	available int64 // bytes of memory allowed
+	available int64 // bytes of memory that may be used
 	p         Problem
 	dev       backend.Device
-	ctx       context.Context          // ends the estimates early; they are then meaningless
-	estimated *lowrank.Spectrum        // of K, made at its first use
-	taylor    []lowrank.TaylorEstimate // estimates for the Taylor preconditioner, made at their first use
+	ctx       context.Context          // its cancellation ends the estimates early; they are then meaningless
+	estimated *lowrank.Spectrum        // of K, estimated at its first use
+	taylor    []lowrank.TaylorEstimate // estimates for the Taylor preconditioner, computed at their first use
 }
 
 // estimate is the estimated cost and memory of a method.
@@ -392,13 +393,13 @@ type estimate struct {
 	bytesOf func(n int) int64 // peak memory on the device for n rows; must not decrease with n
 	cost    float64           // time, in operations at the rate of a large float64 product
 	note    string            // the choices within the method, for Plan.Reason; may be empty
-	how     solution          // the same choices, ready to run
+	how     solution          // the method with these choices, ready to run
 	its     int               // estimated number of iterations of an iterative method
-	step    float64           // cost of one of them
+	step    float64           // cost of one iteration
 }
 
-// placedSparse is the memory of n sparse samples on the device, and of a copy if some samples are
-// left out.
+// placedSparse is the memory of n sparse samples on the device, and of a copy in Go memory if some
+// samples have weight 0.
 func (p Problem) placedSparse(dev backend.Device, n int) int64 {
 	x := p.points()
 	bytes := x.PlacedBytes(dev.F64(), n)
@@ -408,8 +409,8 @@ func (p Problem) placedSparse(dev backend.Device, n int) int64 {
 	return bytes
 }
 
-// copied is the memory of a copy of n samples on the device of b, with that of the elements in Go memory
-// for sparse samples.
+// copied is the memory of a copy of n samples on the device of b, and for sparse samples also the
+// memory of a copy of their elements in Go memory.
 func copied[T backend.Float](z *sizes, b backend.Backend[T], n int) int64 {
 	if z.p.Sparse == nil {
 		return numeric.ElementBytes[T](numeric.Elements(n, z.d))

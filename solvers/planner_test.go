@@ -21,7 +21,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// plannedProblem is a Problem whose solution is timed by every method.
+// plannedProblem is a Problem for which TestPlanner measures the time of every method.
 type plannedProblem struct {
 	name   string
 	kernel kernels.Kernel
@@ -29,11 +29,11 @@ type plannedProblem struct {
 	lambda float64
 }
 
-// TestPlanner compares the costs that the planner predicts with the times that the methods take, on
-// 52 problems, and writes a table. The regret of a problem is the time of the chosen method divided
-// by that of the fastest. It takes minutes and needs processors without other work. MERCER_PLANNER
-// is the file to write, and MERCER_PLANNER_PART, such as 2/5, selects a part of the problems, whose
-// rows are appended to the file.
+// TestPlanner compares the costs that the planner predicts with the times that the methods take on
+// 52 problems, and writes the results as a table. The regret of a problem is the time of the chosen
+// method divided by the time of the fastest. The test takes minutes and needs a machine without
+// other load. MERCER_PLANNER is the file to write, and MERCER_PLANNER_PART, such as 2/5, selects a
+// part of the problems, whose rows are appended to the file.
 func TestPlanner(t *testing.T) {
 	file := os.Getenv("MERCER_PLANNER")
 	if file == "" {
@@ -80,7 +80,8 @@ func TestPlanner(t *testing.T) {
 	}
 }
 
-// compare returns the row of a problem and the regret, which is 0 if no method reaches the tolerance.
+// compare returns the row of the table for a problem, and its regret, which is 0 if no method
+// reaches the tolerance.
 func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float64) {
 	t.Helper()
 	problem := Problem{Kernel: p.kernel, X: p.x, Y: p.y, Lambda: p.lambda}
@@ -97,7 +98,7 @@ func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float
 	if _, err := Solve(t.Context(), dev, problem, Params{}); errors.As(err, &unsolved) {
 		return fmt.Sprintf("| %s | %v | %d × %d | %g | – | – | %s, residual %.1e | – |", p.name, p.kernel, p.x.Rows, p.x.Cols, p.lambda, chosen.Method, unsolved.Result.Residual), 0
 	}
-	// The first run of auto accesses its memory for the first time and is not counted.
+	// The first fit by auto touches its memory for the first time, and is not counted.
 	limit := 4*p.seconds(t, dev, problem, "", math.Inf(1)) + 0.2
 	auto := p.seconds(t, dev, problem, "", math.Inf(1))
 	list := []timing{}
@@ -109,7 +110,7 @@ func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float
 		z.ctx = t.Context()
 		e, err := m.estimate(z, Params{Method: m.name})
 		if err != nil {
-			continue // the method does not solve such problems
+			continue // the method does not accept the problem
 		}
 		list = append(list, timing{m.name, e.cost, p.seconds(t, dev, problem, m.name, limit)})
 	}
@@ -136,8 +137,8 @@ func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float
 	return fmt.Sprintf("| %s | %v | %d × %d | %g | %s | %s | %s %.3g s | %.2f |", p.name, p.kernel, p.x.Rows, p.x.Cols, p.lambda, predicted, measured, chosen.Method, auto, auto/best), auto / best
 }
 
-// seconds returns the shorter time of up to three Solves that take half a second together, or +Inf if
-// the first fails or is ended after the limit.
+// seconds returns the shortest time of up to three Solves; it starts no further Solve after half a
+// second. It returns +Inf if the first Solve fails or exceeds the limit.
 func (p plannedProblem) seconds(t *testing.T, dev backend.Device, problem Problem, m Method, limit float64) float64 {
 	t.Helper()
 	ctx, cancel := t.Context(), func() {}
@@ -202,8 +203,8 @@ func plannedProblems(t *testing.T) (list []plannedProblem) {
 	return list
 }
 
-// plannedData returns n rows at equal distances of a file of the larger data, standardized, or between
-// 0 and 1 if they are images. Classes become numbers.
+// plannedData returns n equally spaced rows of a file of the larger data sets. Features are
+// standardized, or scaled to [0, 1] if the rows are images. Class labels become numbers.
 func plannedData(t *testing.T, name string, n int) (x, y backend.Host[float64]) {
 	t.Helper()
 	if strings.HasPrefix(name, "mnist") {

@@ -25,16 +25,15 @@ type ratedDevice struct {
 
 func (d ratedDevice) Rates() backend.Rates { return d.rates }
 
-// costsOfPlan matches the parts of a plan's reason that are figures of the cost model, not
-// choices.
+// costsOfPlan matches the parts of a plan's reason that are numbers of the cost model.
 var costsOfPlan = regexp.MustCompile(`^cheapest: .*?operations[^;]*|, about \d+ iterations?`)
 
 // TestPlansAreGolden compares the method, the form of K, the preconditioner and the bytes of 40
-// plans with testdata/plans.txt. If a change of the planner is meant to change a choice, rewrite
-// the file with -update-plans; no other change may change it.
+// plans with testdata/plans.txt. If a change of the planner is intended to change a choice, rewrite
+// the file with -update-plans; otherwise the file must not change.
 func TestPlansAreGolden(t *testing.T) {
-	// The rates are those of the cpu backend on a processor with AVX-512, and of a GPU with 0.5
-	// TFLOP/s in float64, 30 TFLOP/s in float32 and 0.3 TB/s.
+	// The rates are the rates of the cpu backend on a processor with AVX-512, and the rates of a
+	// GPU with 0.5 TFLOP/s in float64, 30 TFLOP/s in float32 and 0.3 TB/s.
 	devices := []struct {
 		name  string
 		rates backend.Rates
@@ -69,7 +68,7 @@ func TestPlansAreGolden(t *testing.T) {
 				memory int64
 			}{{1e-6, 16 << 30}, {0.1, 16 << 30}, {0.1, 256 << 20}} {
 				if p.n == 500 && c.lambda == 1e-6 || p.n == 200 && c.lambda == 0.1 && c.memory > 1<<30 || p.n == 3000 && c.lambda == 1e-6 {
-					continue // the plan is the same as for the other λ
+					continue // the plan is the same as for the other values of λ
 				}
 				dev := ratedDevice{backendtest.Device(t, "ref", backend.Config{Memory: c.memory}), device.rates}
 				plan, err := solvers.MakePlan(dev, solvers.Problem{Kernel: p.kernel, X: x, Y: backend.NewHost[float64](p.n, 2), Lambda: c.lambda, Intercept: true}, solvers.Params{})

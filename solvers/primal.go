@@ -19,8 +19,8 @@ import (
 // Primal is Cholesky of XᵀWX + λI, for kernels.Linear: O(nd² + d³) time.
 const Primal Method = "primal"
 
-// On a device in Go memory, the factor is in float32 if d ≥ singleFeatures and nd² ≥ singleProducts:
-// then XᵀX takes longer than the two passes over X that refinement adds.
+// On a device that works in Go memory, the factor is in float32 if d ≥ singleFeatures and nd² ≥
+// singleProducts: then XᵀX takes longer than the two passes over X that refinement adds.
 const (
 	singleFeatures = 128
 	singleProducts = 1 << 28
@@ -41,7 +41,8 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 		stages: []stage{
 			{"gram", flop.Syrk(d, n) + flop.Gemm(d, t, n)},
 			{"factor", flop.Potrf(d)},
-			// These are two solves with two triangles each, and two residuals from X.
+			// The two solves use the factor and its transpose; the two residuals are computed from
+			// X.
 			{"solve", 4*flop.Trsm(d, t) + 4*flop.Gemm(n, t, d)},
 		},
 		// The memory holds XᵀX, the solution, its residual and one block of rows, all in float64:
@@ -68,10 +69,10 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 //
 // The normal equations square the condition number of X. One step of iterative refinement, with
 // the residual computed from X instead of XᵀWX (Björck 1987, "corrected seminormal equations"),
-// recovers most of the lost accuracy, for two more passes over X. With Single, XᵀWX and its factor
-// are in float32, at twice the rate, from X without a centered copy if its means are small, and the
-// steps of refinement go on as long as each gains a digit. If they end above the tolerance, or a pivot is only a rounding error, the factor in
-// float64 takes over.
+// recovers most of the lost accuracy, for two more passes over X. If Single is set, XᵀWX and its
+// factor are in float32, at twice the rate, from X without a centered copy if its means are small, and
+// refinement continues as long as each step gains a digit. If the residual remains above the
+// tolerance, or a pivot is only a rounding error, a factor in float64 replaces it.
 type primalChoice struct{ Single bool }
 
 func (choice primalChoice) run(w *work) error {
@@ -114,7 +115,7 @@ func (choice primalChoice) run(w *work) error {
 	return nil
 }
 
-// A primalSystem is the normal equations of a linear kernel.
+// A primalSystem holds the normal equations of a linear kernel.
 type primalSystem struct {
 	*work
 	blocks  *blocks
@@ -124,12 +125,13 @@ type primalSystem struct {
 // primalSteps is the number of steps of refinement after which a factor in float64 takes less time.
 const primalSteps = 8
 
-// attemptPrimal solves the system with XᵀWX + λI and its factor in T, and sets the residual of the
-// result. An error of a factor in float32 is an *accuracyError if one in float64 may succeed.
+// attemptPrimal solves the system with XᵀWX + λI and its factor in precision T, and sets the
+// residual of the result. With float32 it returns an *accuracyError if a factor in float64 may
+// succeed.
 func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error {
 	w, s := p.work, p.s
 	unit := numeric.UnitOf[T]()
-	// In T: a block of X, one of Y, and XᵀWy or a residual.
+	// x is a block of X, y a block of Y, and v holds XᵀWy or a residual, all in precision T.
 	var x, y, v backend.Matrix[T]
 	v, exact := any(p.r).(backend.Matrix[T])
 	if !exact {
@@ -241,8 +243,8 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 				r := numeric.Norm(s.d, func(i int) float64 { return left.Row(i)[j] })
 				w.res.Residual = numeric.Larger(w.res.Residual, numeric.Ratio(r, size[j]))
 			}
-			// Steps up to a residual of 10⁻⁴ of the tolerance make the solution as accurate as that of a
-			// factor in float64 for most X.
+			// Further steps, down to a residual of 10⁻⁴ of the tolerance, make the solution as
+			// accurate as that of a factor in float64 for most X.
 			switch slow := !(w.res.Residual <= last/10); {
 			case exact || w.res.Residual <= w.par.tol()/1e4 || slow && w.res.Residual <= w.par.tol():
 				return nil
@@ -254,7 +256,8 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 	})
 }
 
-// inPrecision returns m in T: m itself, or the leading rows of room with the rounded elements.
+// inPrecision returns m in precision T: m itself, or a copy with rounded elements in the leading
+// rows of room.
 func inPrecision[T backend.Float](w *work, room backend.Matrix[T], m backend.Matrix[float64]) backend.Matrix[T] {
 	if same, ok := any(m).(backend.Matrix[T]); ok {
 		return same
@@ -266,13 +269,13 @@ func inPrecision[T backend.Float](w *work, room backend.Matrix[T], m backend.Mat
 }
 
 // primalScales returns the divisors of the residuals of the primal equations: ‖XᵀWy‖ for each
-// column of rhs = XᵀWy, but at least the rounding error of the sums, which have n products in
-// XᵀWy and d more in Xw. squares is ‖W^½X‖².
+// column of rhs = XᵀWy, but at least the rounding error of the sums, which have n terms in XᵀWy and
+// d terms in Xw. squares is ‖W^½X‖².
 func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) []float64 {
 	size := make([]float64, s.t)
 	y := backend.NewHost[float64](min(s.n, 256), s.t)
 	for j := range size {
-		first := -1 // the row in the first row of y
+		first := -1 // the index of the sample in row 0 of y
 		length := numeric.Norm(s.n, func(i int) float64 {
 			if from := i - i%y.Rows; from != first {
 				first = from
@@ -311,13 +314,13 @@ func (p *primalSystem) normalResidual() error {
 	return nil
 }
 
-// blocks copies blocks of samples to the device: √w_i (x_i − x̄) and √w_i (y_i − ȳ). If given is set, it
-// has x_i itself and y_i − ȳ + addY.
+// blocks copies blocks of samples to the device: X as √w_i (x_i − x̄), and Y as √w_i (y_i − ȳ). If
+// given is set, the rows are x_i itself and y_i − ȳ + addY.
 type blocks struct {
 	w            *call
 	rows         int
-	wrap         backend.Wrapper[float64] // not nil if the device uses Go memory
-	x, y         backend.Matrix[float64]  // on the device; x is nil with wrap
+	wrap         backend.Wrapper[float64] // not nil if the device can use Go memory
+	x, y         backend.Matrix[float64]  // on the device; x is nil if wrap is not nil
 	hostX, hostY backend.Host[float64]    // hostX is empty if X needs no change
 	given        bool
 	addY         []float64
@@ -381,9 +384,9 @@ func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 	return nil
 }
 
-// roundingOfColumn bounds the sum of squares of column j of X for a column that represents a
-// constant: numbers near the mean differ from it by ε times the mean. The factor 4 is a margin.
-// weight is the sum of the weights.
+// roundingOfColumn bounds the weighted sum of squares of column j of centered X if the column is
+// constant up to rounding: its numbers differ from the mean by at most about ε times the mean. The
+// factor 4 is a margin. weight is the sum of the weights.
 func (s *samples) roundingOfColumn(j int, weight float64) float64 {
 	if s.meanX == nil {
 		return 0
@@ -400,7 +403,7 @@ func (s *samples) totalWeight() (sum float64) {
 	return sum
 }
 
-// primalPivot explains a failed factorization of XᵀWX + λI.
+// primalPivot adds an explanation and advice to the error of a failed factorization of XᵀWX + λI.
 func (w *work) primalPivot(err error, before []float64) error {
 	var pivot *backend.PivotError
 	if !errors.As(err, &pivot) {
@@ -424,13 +427,13 @@ func (w *work) primalPivot(err error, before []float64) error {
 	return numeric.ExplainPivot(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): {remove the column|raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", j, reason, pivot.Value)
 }
 
-// sparsePrimal solves (XᵀWX + λI)w = XᵀWy for sparse samples by conjugate gradients with the diagonal
-// as preconditioner, all outputs at the same time. X and y are centered if there is an intercept, X by
-// its mean alone: (X − 1x̄ᵀ)p = Xp − 1(x̄ᵀp). A product with the matrix takes one with X and one with
-// Xᵀ, and no matrix of the features is formed.
+// sparsePrimal solves (XᵀWX + λI)w = XᵀWy for sparse samples by conjugate gradients with the
+// diagonal as preconditioner, all outputs at the same time. X and y are centered if there is an
+// intercept, X without a dense copy, by (X − 1x̄ᵀ)p = Xp − 1(x̄ᵀp). A product with XᵀWX + λI takes
+// one product with X and one with Xᵀ; the d×d matrix is never computed.
 type sparsePrimal struct{}
 
-// sparsePrimalProducts is the expected number of products with the matrix.
+// sparsePrimalProducts is the expected number of products with XᵀWX + λI.
 const sparsePrimalProducts = 200
 
 func sparsePrimalEstimate(z *sizes) (estimate, error) {
@@ -442,15 +445,15 @@ func sparsePrimalEstimate(z *sizes) (estimate, error) {
 		how:    sparsePrimal{},
 		stages: []stage{{"solve", sparsePrimalProducts * products}},
 		cost:   sparsePrimalProducts * 4 * float64(z.p.Sparse.NNZ()) * float64(z.t) * z.costs().thin,
-		// The vectors are Xp and p on the device, and in Go memory w, its residual, the direction, its
-		// product and the right-hand side, with one more for each column of the result.
+		// The memory holds Xp and p on the device, and in Go memory, for each output, w, its
+		// residual, the direction p, its product, the right-hand side and the column of the result.
 		bytesOf: func(n int) int64 {
 			return numeric.Total(z.place(n), numeric.Bytes(numeric.Total(numeric.Elements(3*n, z.t), numeric.Elements(8*z.d, z.t), int64(2*z.d))))
 		},
 	}, nil
 }
 
-// normalEquations are the products of sparsePrimal.
+// normalEquations multiplies by the matrix of sparsePrimal.
 type normalEquations struct {
 	w        *work
 	x        backend.Matrix[float64]
@@ -586,8 +589,9 @@ func (sparsePrimal) run(w *work) error {
 	return nil
 }
 
-// solve runs conjugate gradients until the recursive residual is at most tol/100. Rounding makes it
-// drift from the true residual; if that exceeds tol, solve restarts from the solution so far.
+// solve runs conjugate gradients until the recursively updated residual is at most tol/100.
+// Rounding errors make it differ from the true residual; if the true residual exceeds tol, solve
+// restarts from the current solution.
 func (e *normalEquations) solve() error {
 	w, s := e.w, e.w.s
 	coef, r, p, q := backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t)

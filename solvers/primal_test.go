@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestSparsePrimalFaults checks the problems that the method refuses, and that it stops when
-// its context is done or the memory is exhausted.
+// TestSparsePrimalFaults checks that Primal returns an error for problems that it cannot solve, and
+// when its context is done or the memory is exhausted.
 func TestSparsePrimalFaults(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -60,7 +60,8 @@ func TestSparsePrimalFaults(t *testing.T) {
 	if short := new(solvers.ConvergenceError); !errors.As(err, &short) || short.Result.Iters != 2 || !(short.Result.Residual > 1e-8) {
 		t.Errorf("two products: %v", err)
 	}
-	// A target of zeros has the solution 0, and the plan is an upper bound of the memory.
+	// A target of zeros has the solution 0. The planned memory is an upper bound of the measured
+	// memory.
 	zero := p
 	zero.Y = backend.NewHost[float64](n, 1)
 	res, err := solvers.Solve(t.Context(), dev, zero, primal)
@@ -75,7 +76,7 @@ func TestSparsePrimalFaults(t *testing.T) {
 	if res, err = solvers.Solve(t.Context(), dev, p, primal); err != nil || res.Bytes > res.Plan.Bytes {
 		t.Fatalf("%v; %d bytes, planned %d", err, res.Bytes, res.Plan.Bytes)
 	}
-	// The gradient Σ (y − wᵀx − b) x − λw is 0, and so is Σ (y − wᵀx − b).
+	// The gradient Σ (y − wᵀx − b) x − λw must be 0, and the sum Σ (y − wᵀx − b) too.
 	gradient, sum := make([]float64, d), 0.0
 	for i := range n {
 		r := y.Data[i] - res.Intercept[0]

@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestPrimalInSinglePrecision checks that a factor in float32 leads to the solution of one in
-// float64, and that problems beyond float32 are solved, or refused, in float64. For residuals r of
-// (XᵀWX + λI)w = XᵀWy the solutions differ by at most ‖r‖/λ each.
+// TestPrimalInSinglePrecision checks that a factor in float32 gives the same solution as a factor
+// in float64, and that problems outside the range or accuracy of float32 are solved, or refused, in
+// float64. A solution with the residual r of (XᵀWX + λI)w = XᵀWy has an error of at most ‖r‖/λ.
 func TestPrimalInSinglePrecision(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(11, 0))
@@ -98,7 +98,7 @@ func TestPrimalInSinglePrecision(t *testing.T) {
 		if c.lambda != 1 {
 			continue
 		}
-		size := 0.0 // at least ‖XᵀWy‖ of the centered samples: ‖W^½X‖‖W^½y‖, weights at most 2
+		size := 0.0 // upper bound ‖W^½X‖‖W^½y‖ of ‖XᵀWy‖ for centered samples with weights of at most 2
 		for i := range n {
 			for j, v := range c.x.Row(i) {
 				v -= c.offset * float64(j%3)

@@ -15,37 +15,38 @@ import (
 )
 
 // Every method for A := K + λW⁻¹ is an inner solver in the same loop of refinement (Wilkinson
-// 1963). The residual is computed in float64: by K if the inner solver keeps it in float64, or
-// else from the data by GramMul, or by X(Xᵀα) for a linear kernel. The inner solver's solution
-// for this residual is added to α. So a factor or a product with K may have reduced precision,
-// and the reported residual is computed, not estimated.
+// 1963). The residual is computed in float64: with K if the inner solver stores K in float64,
+// otherwise from the data by GramMul, or by X(Xᵀα) for a linear kernel. The inner solver's solution
+// for this residual is added to α. The factor or the products with K may therefore have reduced
+// precision.
 //
 // With an intercept that is an unknown, the bordered system
 //
 //	[A  1] [α]   [y]
 //	[1ᵀ 0] [b] = [0]
 //
-// has one more right-hand side in the first solve: with z = A⁻¹1 a correction is δα = A⁻¹r −
-// δb·z, and δb makes 1ᵀ(α + δα) = 0. If the inner solver is inaccurate, so is z. The residual
-// this leaves is mostly a multiple of the vector 1, along which A has a large eigenvalue; b
-// absorbs it, because the mean of each column of r is set to 0.
+// has one more right-hand side in the first solve: with z = A⁻¹1 a correction is δα = A⁻¹r − δb·z,
+// and δb makes 1ᵀ(α + δα) = 0. If the inner solver is inaccurate, z is inaccurate too. The error of
+// z causes a residual that is mostly a multiple of the vector 1, along which A has a large
+// eigenvalue; b absorbs this residual, because the mean of each column of r is set to 0.
 
 // An inner solver computes approximate solutions of A D = R.
 type inner interface {
-	// solve overwrites r, n×c on the device, with about A⁻¹ r. Each column of r has a norm near
-	// 1, or is 0. An iterative solver stops when the residual of column j has the norm goal[j],
-	// which may be larger than the norm of column j.
+	// solve overwrites r, n×c on the device, with an approximation of A⁻¹r. Each column of r has a
+	// norm near 1, or is 0. An iterative solver stops when the residual of column j has the norm
+	// goal[j], which may be larger than the norm of column j.
 	solve(r backend.Matrix[float64], goal []float64) error
-	// direct reports whether the solver is a direct method, which improves only by a second solve
-	// on the residual.
+	// direct reports whether the solver is a direct method, whose accuracy only refinement can
+	// improve.
 	direct() bool
-	// stopReason says why the last solve ended above its goal, if another solve would end the
-	// same way; otherwise it is "".
+	// stopReason returns "", or the reason why the last solve ended above its goal if another solve
+	// would end above it for the same reason.
 	stopReason() string
-	// switchToCG is called after a solve that reduced the residual by less than a digit: it
-	// changes to conjugate gradients and returns true, or returns false.
+	// switchToCG is called after a solve that reduced the residual by less than a digit. It
+	// switches to conjugate gradients and returns true, or returns false if it cannot switch.
 	switchToCG() bool
-	// gaveUp reports whether the last solve showed that Dual takes less time than the rest.
+	// gaveUp reports whether the last solve stopped because Dual takes less time than the remaining
+	// iterations.
 	gaveUp() bool
 	// product returns K if it is stored in float64 and no factor has overwritten it, otherwise
 	// nil.
@@ -54,21 +55,20 @@ type inner interface {
 	release()
 }
 
-// A fallback is an inner solver that is made if the preceding ones failed.
+// A fallback is an inner solver that is used after the preceding inner solvers have failed.
 type fallback struct {
 	method Method
 	text   string // description for Result.Fallback
-	// gain is the factor by which each round must reduce the residual; 0 means 2, after the first
-	// round.
+	// gain is the factor by which each round after the first must reduce the residual; 0 means 2.
 	gain float64
 	make func() (inner, error)
 }
 
-// accuracyError is an error of making or using an inner solver that the next fallback may avoid:
-// rounding errors of float32, or a failed pivot.
+// accuracyError is an error, caused by rounding in float32 or by a failed pivot, that the next
+// fallback may avoid.
 type accuracyError struct{ err error }
 
-// giveUpError is an accuracyError after which the last fallback, Dual, is the next.
+// giveUpError is an accuracyError after which the last fallback, Dual, is tried next.
 type giveUpError struct{ error }
 
 // stagnationError is an accuracyError after which no fallback is tried.
@@ -84,12 +84,12 @@ type refinement struct {
 	rhs, fit backend.Matrix[float64]       // n×columns, n×t
 	coef     backend.Matrix[float64]       // d×t, Xᵀα of a linear kernel; nil for other kernels
 	alpha    backend.Host[float64]         // n×t
-	z        backend.Host[float64]         // n×1: A⁻¹1 for an intercept, empty until it is known
+	z        backend.Host[float64]         // n×1: A⁻¹1 with an intercept; empty until it has been computed
 	b        []float64                     // intercepts of the centered targets
 	r        backend.Host[float64]         // n×columns: y − Aα − b·1, then 1
 	size     []float64                     // norms of the outputs, centered with an intercept
-	left     []float64                     // norms of the residuals
-	residual float64                       // the largest residual relative to size
+	left     []float64                     // norms of the residuals of the outputs
+	residual float64                       // the largest residual divided by its size
 	product  numeric.Product               // nil if the residual is computed from the data
 	multiply func(v backend.Host[float64]) // v ← Kv in Go memory, or nil
 
@@ -103,7 +103,8 @@ type iterate struct {
 	residual float64
 }
 
-// refinedBytes is the memory of a refinement on the device besides X and the inner solver.
+// refinedBytes is the memory that a refinement takes on the device in addition to X and the inner
+// solver.
 func (z *sizes) refinedBytes(n int) int64 {
 	e := numeric.Total(numeric.Elements(n, z.columns), numeric.Elements(n, z.t))
 	if isLinear(z.kernel) {
@@ -112,7 +113,8 @@ func (z *sizes) refinedBytes(n int) int64 {
 	return numeric.Bytes(e)
 }
 
-// refineRounds suffices for halving from 1 to far below the rounding error of float64.
+// refineRounds is a limit on the rounds: halving the residual that often reduces it from 1 to far
+// below the rounding error of float64.
 const refineRounds = 40
 
 // refine solves the system by the first fallback that reaches the tolerance and sets the result.
@@ -146,7 +148,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			}
 		}
 	}
-	var before *ConvergenceError // from the preceding fallback
+	var before *ConvergenceError // the error of the preceding fallback
 	for i := first; i < len(fallbacks); i++ {
 		g, last := fallbacks[i], i == len(fallbacks)-1
 		if w.checkpointer != nil {
@@ -172,7 +174,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			}
 			errors.As(spent.error, &before)
 			w.res.Fallback = fmt.Sprintf("%s; went on with %s", before, fallbacks[direct].text)
-			i = direct - 1 // no iterations are left for the fallbacks before it
+			i = direct - 1 // skip the fallbacks before it, because no iterations remain for them
 		case errors.As(err, &slow):
 			errors.As(slow.error, &before)
 			w.res.Fallback = fmt.Sprintf("%s: %s; went on with %s", g.method, before.Reason, fallbacks[len(fallbacks)-1].text)
@@ -221,7 +223,7 @@ func (f *refinement) restore(st *state) error {
 	return nil
 }
 
-// begin sets the first residual, y, and the right-hand side for the border.
+// begin sets the first residual, which is y, and the right-hand side 1 of the border.
 func (f *refinement) begin(columns int) {
 	s := f.w.s
 	f.alpha = backend.NewHost[float64](s.n, s.t)
@@ -240,8 +242,8 @@ func (f *refinement) begin(columns int) {
 	}
 	f.best.residual = math.Inf(1)
 	if s.Intercept && !s.bordered() {
-		// For centered samples XᵀW1 = 0, so that A W1 = (XXᵀ + λW⁻¹) W1 = λ1. A residual r alone
-		// changes 1ᵀα by −1ᵀWr/λ.
+		// For centered samples XᵀW1 = 0, so that A W1 = (XXᵀ + λW⁻¹) W1 = λ1. A residual r changes
+		// 1ᵀα by −1ᵀWr/λ.
 		z, total := backend.NewHost[float64](s.n, 1), 0.0
 		for i := range s.n {
 			z.Data[i] = s.weightOf(i) / s.Lambda
@@ -253,8 +255,8 @@ func (f *refinement) begin(columns int) {
 	}
 }
 
-// tryNext makes an inner solver and refines until the tolerance is met or a round no longer
-// helps.
+// tryNext makes an inner solver and refines until the residual is at most the tolerance, or a round
+// no longer reduces it enough.
 func (f *refinement) tryNext(g fallback) error {
 	w := f.w
 	in, err := g.make()
@@ -329,7 +331,7 @@ func (f *refinement) correct(in inner) error {
 	w, s := f.w, f.w.s
 	_, columns := f.rhs.Dims()
 	if f.z.Data != nil {
-		columns = s.t // z is known: the border needs no right-hand side
+		columns = s.t // z is known, and the border needs no right-hand side
 	}
 	norms := slices.Clone(f.left)
 	if columns > s.t {
@@ -342,11 +344,11 @@ func (f *refinement) correct(in inner) error {
 			_, exponent := math.Frexp(v)
 			scale[j] = math.Ldexp(1, min(max(exponent, -1000), 1000))
 		}
-		size := v // for the border: the effect of an error of z on b·z, where |b| is at most about ‖y‖/√n
+		size := v // for the border, the effect of an error of z on b·z, where |b| is at most about ‖y‖/√n
 		if j < s.t {
 			size = f.size[j]
 		}
-		// The factor 1/4 leaves room for the errors of the border.
+		// The factor 1/4 is a margin for the errors of the border.
 		goal[j] = w.par.tol() / 4 * size / scale[j]
 	}
 	for i := range s.n {
@@ -386,8 +388,8 @@ func (f *refinement) correct(in inner) error {
 	return nil
 }
 
-// add sets α ← α + D − δb·z and b ← b + δb, after which 1ᵀα = 0 if there is a z. measure sets the
-// b of the border.
+// add sets α ← α + D − δb·z and b ← b + δb, which makes 1ᵀα = 0 if z is not empty. The intercept b
+// of the border is set by measure.
 func (f *refinement) add(d backend.Host[float64]) {
 	s := f.w.s
 	delta := make([]float64, s.t)
@@ -416,8 +418,8 @@ func (f *refinement) add(d backend.Host[float64]) {
 	}
 }
 
-// measure computes the residual and the b of the border, and saves the solution if it is the
-// best.
+// measure computes the residual and the intercept b of the border, and saves the solution if its
+// residual is the smallest so far.
 func (f *refinement) measure() error {
 	w, s := f.w, f.w.s
 	alpha := f.rhs.View(0, 0, s.n, s.t)
@@ -425,7 +427,7 @@ func (f *refinement) measure() error {
 		return err
 	}
 	fit := f.r.View(0, 0, s.n, s.t)
-	shift := s.shift() // K α lacks the diagonal
+	shift := s.shift() // the diagonal λW⁻¹, which is not part of K
 	switch {
 	case f.multiply != nil:
 		for i := range s.n {
@@ -487,7 +489,7 @@ func (f *refinement) measure() error {
 	return nil
 }
 
-// reset discards a solution that is not finite.
+// reset replaces a solution that is not finite by α = 0.
 func (f *refinement) reset() {
 	if f.best.alpha.Data != nil {
 		f.revert()
@@ -498,13 +500,13 @@ func (f *refinement) reset() {
 	f.begin(f.r.Cols)
 }
 
-// revert returns to the best solution.
+// revert returns to the solution with the smallest residual.
 func (f *refinement) revert() {
 	f.alpha, f.r = numeric.Clone(f.best.alpha), numeric.Clone(f.best.r)
 	f.b, f.left, f.residual = slices.Clone(f.best.b), slices.Clone(f.best.left), f.best.residual
 }
 
-// finish sets the result from the best solution.
+// finish sets the result from the solution with the smallest residual.
 func (f *refinement) finish() error {
 	w, s := f.w, f.w.s
 	best := f.best
@@ -534,8 +536,8 @@ func (f *refinement) finish() error {
 	return w.finishIntercept()
 }
 
-// short adds the best solution, if there is one, to the error of a refinement that ended above
-// the tolerance.
+// short adds the best solution, if a solution was found, to the error of a refinement that ended
+// above the tolerance.
 func (f *refinement) short(err error) error {
 	var e *ConvergenceError
 	if !errors.As(err, &e) || f.best.alpha.Data == nil {
@@ -562,8 +564,8 @@ func (f *refinement) short(err error) error {
 	return e
 }
 
-// finishIntercept converts the intercept for centered data to the intercept for the given data,
-// and refuses a solution that is not finite.
+// finishIntercept converts the intercept for centered data to the intercept for the given data, and
+// returns an error if the solution is not finite.
 func (w *work) finishIntercept() error {
 	s := w.s
 	for j := range w.res.Intercept {
@@ -586,23 +588,23 @@ func (w *work) finishIntercept() error {
 }
 
 // ConvergenceError says that a Solve did not reach the requested residual. Result is the best
-// solution that it found and is otherwise complete. If no finite solution was found, Result has only a
-// Method, a Residual and Iters.
+// solution that it found and is otherwise complete. If no finite solution was found, only the
+// fields Method, Residual and Iters of Result are set.
 type ConvergenceError struct {
 	Result *Result
 	Tol    float64 // the requested residual
-	// Attainable bounds the residual of the exact solution after rounding to float64; 0 means
-	// that there is no bound.
+	// Attainable is an upper bound of the residual of the exact solution after rounding to float64;
+	// 0 means that no bound is known.
 	Attainable float64
-	Reason     string // why the attempts ended
+	Reason     string // why the last method stopped
 
 	mayBeIndefinite bool   // K may be indefinite
-	before          Method // the method that fell back to the method of Result; may be ""
+	before          Method // the method that Result.Method replaced; "" if there was none
 }
 
 func (e *ConvergenceError) Error() string { return e.Message(message.Plain) }
 
-// Message is the text with a front end's parameter names.
+// Message returns the text of the error with the parameter names of a front end.
 func (e *ConvergenceError) Message(name func(parameter string) string) string {
 	after, res := "", cmp.Or(e.Result, &Result{})
 	if res.Iters > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestReviewComparesWithThePlan checks that a solve is given up only if it takes more than twice the
-// planned iterations and more time than the factor in float64.
+// TestReviewComparesWithThePlan checks that a solve is stopped only if it takes more than twice the
+// planned iterations and the rest would take more time than the factor in float64.
 func TestReviewComparesWithThePlan(t *testing.T) {
 	w := &work{plan: Plan{its: 40, step: 2}}
 	if w.review(1) != nil {
@@ -40,8 +40,8 @@ func TestReviewComparesWithThePlan(t *testing.T) {
 	}
 }
 
-// TestGivesUpForDual checks that Dual is the next after a solve that is given up, whatever comes in between,
-// and that the result says why.
+// TestGivesUpForDual checks that after a solve that is stopped, Dual is the next fallback, even if
+// the list has others before it, and that the result says why.
 func TestGivesUpForDual(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 80

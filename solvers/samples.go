@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// samples holds the rows of a Problem that take part in the solution: the rows of weight > 0,
-// centered if centering does not change the solution.
+// samples holds the rows of a Problem that have a weight > 0, centered if centering does not change
+// the solution.
 //
 // With an intercept any constant may be subtracted from y, since b absorbs it. The constant is
 // the weighted mean, so that an offset of y costs no digits. A linear kernel with an intercept
@@ -25,9 +25,9 @@ import (
 type samples struct {
 	Problem
 	x            numeric.Points // X
-	n, d, t      int            // number of rows that take part, of features, and of outputs
-	rows         []int          // the numbers of the rows in X; nil means all rows
-	weight       []float64      // the weights of those rows; nil means all 1
+	n, d, t      int            // number of rows of weight > 0, of features, and of outputs
+	rows         []int          // the indices in X of the rows of weight > 0; nil means all rows
+	weight       []float64      // the weights of these rows; nil means that all are 1
 	meanX, meanY numeric.Center // subtracted from X and Y; empty without centering
 }
 
@@ -66,12 +66,12 @@ func (s *samples) columns() int {
 	return s.t
 }
 
-// row returns the number in X of the i-th row that takes part.
+// row returns the index in X of the i-th row of weight > 0.
 func (s *samples) row(i int) int { return s.part().Row(i) }
 
 func (s *samples) weightOf(i int) float64 { return s.part().WeightOf(i) }
 
-// shift returns λ/w_i, the diagonal that is added to K.
+// shift returns the diagonal elements λ/w_i of λW⁻¹.
 func (s *samples) shift() []float64 {
 	if s.weight == nil {
 		return []float64{s.Lambda}
@@ -83,7 +83,7 @@ func (s *samples) shift() []float64 {
 	return d
 }
 
-// line returns the samples, points of one feature, in order.
+// line returns the samples, which have one feature, sorted by it.
 func (s *samples) line(ctx context.Context, m markov.Model) (*markov.Line, error) {
 	x := backend.NewHost[float64](s.n, 1)
 	s.fill(x, s.X, nil, 0, false)
@@ -101,13 +101,14 @@ func (s *samples) taken() numeric.Points {
 // part returns the part of X that holds the rows that take part.
 func (s *samples) part() numeric.Part { return numeric.Part{N: s.n, Rows: s.rows, Weight: s.weight} }
 
-// mean returns the weighted means of h's columns.
+// mean returns the weighted means of the columns of h.
 func (s *samples) mean(h backend.Host[float64]) numeric.Center {
-	mean, _ := s.part().Mean(context.Background(), h) // which never ends early
+	mean, _ := s.part().Mean(context.Background(), h) // the background context never ends the computation early
 	return mean
 }
 
-// plain reports whether X takes part unchanged.
+// plain reports whether X is used unchanged: without centering, rows of weight 0 or, if scaled is
+// set, weights.
 func (s *samples) plain(scaled bool) bool {
 	return s.rows == nil && s.meanX == nil && !(scaled && s.weight != nil)
 }
@@ -129,8 +130,8 @@ func (s *samples) nearlyCentered() bool {
 	return !slices.ContainsFunc(excess, func(v float64) bool { return !(v <= 0) })
 }
 
-// fill sets dst to rows from, from+1, … of h minus mean, each multiplied by √w_i if scaled is
-// set.
+// fill sets dst to the rows of weight > 0 of h, beginning with number from, minus mean, and
+// multiplied by √w_i if scaled is set.
 func (s *samples) fill(dst, h backend.Host[float64], mean numeric.Center, from int, scaled bool) {
 	s.part().Fill(dst, h, mean, from, scaled)
 }
@@ -141,8 +142,8 @@ func blockRows(n, d int) int {
 	return min(n, max(256, 1<<18/d))
 }
 
-// placeX puts the samples that take part on the device: Problem.X itself if the device can use it
-// unchanged.
+// placeX copies the samples of weight > 0 to the device, or returns Problem.X itself if the device
+// can use it unchanged.
 func (w *call) placeX() (backend.Matrix[float64], error) {
 	s := w.s
 	if s.plain(false) || s.Sparse != nil {
@@ -169,7 +170,7 @@ func (w *call) placeX() (backend.Matrix[float64], error) {
 	return x, nil
 }
 
-// checkShapes checks the rules that do not depend on the samples' values.
+// checkShapes checks the rules that do not depend on the values of the samples.
 func (p Problem) checkShapes() error {
 	if p.Kernel == nil {
 		return errors.New("solvers: the kernel is missing")
@@ -215,8 +216,8 @@ func (p Problem) checkShapes() error {
 	return nil
 }
 
-// checkValues refuses NaN and Inf, and points outside the domain of the kernel, also in samples
-// of weight 0.
+// checkValues returns an error for NaN, Inf and points outside the domain of the kernel, even in
+// samples of weight 0.
 func (p Problem) checkValues() error {
 	x := p.points()
 	err := x.CheckFinite("x")

@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Problem is (K + λW⁻¹)α + b·1 = y; see the package's comment.
+// Problem is the system (K + λW⁻¹)α + b·1 = y; see the comment of the package.
 type Problem struct {
 	Kernel    kernels.Kernel
 	X, Y      backend.Host[float64] // n×d samples, n×t targets; only read
@@ -38,7 +38,8 @@ func (p Problem) points() numeric.Points {
 	return numeric.DensePoints(p.X)
 }
 
-// width is the number of features of a sample that take work.
+// width is the number of features of a sample that are computed with; for sparse samples this is
+// the mean number of stored elements.
 func (p Problem) width() int {
 	if p.Sparse != nil {
 		return p.Sparse.NNZ()/p.Sparse.Rows + 1
@@ -46,7 +47,7 @@ func (p Problem) width() int {
 	return p.X.Cols
 }
 
-// linear reports whether the solution has weights of the features whatever the method. For sparse
+// linear reports whether the solution of every method has weights of the features. For sparse
 // samples only Primal gives weights: centering would make the samples dense.
 func (p Problem) linear() bool { return isLinear(p.Kernel) && p.Sparse == nil }
 
@@ -59,15 +60,15 @@ const Auto Method = ""
 // Params are the choices of a caller; the zero value suits most problems.
 type Params struct {
 	Method     Method
-	NeedsAlpha bool           // Auto leaves Primal out, which gives no Alpha
+	NeedsAlpha bool           // excludes Primal, which computes no Alpha, from the choice of Auto
 	Memory     int64          // bytes that may be taken on the device; 0 means all its free memory
 	Progress   func(Progress) // nil, or reports the progress; called by one goroutine at a time
 
 	// Tol is the relative residual that every output must reach, computed in float64 from the
 	// data; 0 is 1e-8. A Solve that does not reach it fails with a *ConvergenceError.
 	Tol float64
-	// MaxIter is the maximum number of products with K in an iterative method, over all outputs
-	// and precisions; 0 is 10000.
+	// MaxIter is the maximum number of products with K in an iterative method, summed over all
+	// outputs and precisions; 0 means 10000.
 	MaxIter int
 	// Operator says how an iterative method stores K; OperatorAuto is the fastest that fits the
 	// memory.
@@ -79,20 +80,20 @@ type Params struct {
 	// Rank 0 the cheaper of the two. Preconditioners lists the names.
 	Preconditioner string
 	// Rank is the rank of the preconditioner; 0 chooses it by the estimated spectrum of K and the
-	// memory. With a rank or a preconditioner, Auto is the best of the methods that use it, and
-	// any other method refuses it.
+	// memory. If Rank or Preconditioner is set, Auto chooses among the methods that use it, and
+	// every other method returns an error.
 	Rank int
-	// Seed is the seed of all random choices; it changes how a solution is found, not which
-	// system is solved.
+	// Seed is the seed of all random choices; it does not change the system that is solved, only
+	// rounding errors and the number of iterations.
 	Seed uint64
-	// Checkpoint lets an iterative Solve resume an earlier one that was ended.
+	// Checkpoint lets an iterative Solve resume an earlier Solve that ended early.
 	Checkpoint Checkpoint
 }
 
-// Progress is how far a Solve has come.
+// Progress describes how much of a Solve is done.
 type Progress struct {
 	Stage    string  // "gram", "factor" or "solve"
-	Fraction float64 // fraction of the floating-point operations: never decreases, ends with 1
+	Fraction float64 // fraction of the floating-point operations done in all stages; it never decreases and ends with 1
 }
 
 // Seconds are wall-clock times. Total includes checks and transfers.
@@ -104,22 +105,23 @@ type Result struct {
 	// Alpha holds the n×t dual coefficients, 0 for samples of weight 0. It is
 	// empty after Primal.
 	Alpha backend.Host[float64]
-	// Coef holds the d×t weights w of a linear kernel, f(x) = wᵀx + b, after
-	// any method, but for sparse samples after Primal alone. It is empty for other kernels.
+	// Coef holds the d×t weights w of a linear kernel, f(x) = wᵀx + b, after any method; for sparse
+	// samples only Primal computes it. It is empty for other kernels.
 	Coef backend.Host[float64]
-	// Intercept is b, one entry for each output; zeros without intercept.
+	// Intercept is b, one number for each output; all are 0 without an intercept.
 	Intercept []float64
 	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, as computed in float64; 0 for samples of weight 0. It is
 	// empty after Primal, after Modes if its residuals are not those of the exact K, and for a linear kernel, whose residuals take O(nd) operations.
 	Residuals backend.Host[float64]
-	// Residual is the largest over the outputs of the relative residual in the 2-norm of the
-	// system that was solved, over the samples of weight > 0:
+	// Residual is the relative residual of the system that was solved, in the 2-norm over the
+	// samples of weight > 0, and the largest value over the outputs:
 	//
 	//	primal   ‖XᵀW(y − Xw) − λw‖ / ‖XᵀWy‖
 	//	others   ‖(K + λW⁻¹)α + b·1 − y‖ / ‖y‖
 	//
-	// With an intercept the second residual includes the equation 1ᵀα = 0, and in the norms y,
-	// and in primal also X, is centered by its weighted mean. 0/0 counts as 0.
+	// With an intercept the second residual includes the equation 1ᵀα = 0, and y, and in primal
+	// also X, is centered by its weighted mean in the norms. The residual is 0 if the numerator and
+	// the divisor are both 0.
 	//
 	// If y is orthogonal to every column of X, XᵀWy is only rounding error, and no residual is
 	// small relative to it. Therefore, if ‖XᵀWy‖ < S/1000 with S = ‖W^½X‖‖W^½y‖, the divisor is
@@ -130,24 +132,24 @@ type Result struct {
 	Bytes    int64 // measured peak memory of this Solve on the device
 	Seconds  Seconds
 
-	Iters    int      // products with K + λW⁻¹ in the iteration; 0 for a direct method
+	Iters    int      // number of products with K + λW⁻¹ in the iteration; 0 for a direct method
 	Rank     int      // rank of the preconditioner; 0 means none
 	Jitter   float64  // added to the diagonal of a factor that only preconditions; the solution does not contain it
 	Fallback string   // why the planned method failed, and what replaced it; "" if it did not fail
-	Notes    []string // remarks for a user, one line each
-	// Constant lists the targets, counted from 0, that are constant up to rounding; set by
-	// SolveNystrom and SolveFourier.
+	Notes    []string // remarks for the user, one line each
+	// Constant lists the columns of Y, counted from 0, that are constant up to rounding. Only
+	// SolveNystrom and SolveFourier set it.
 	Constant []int
 }
 
 // Solve solves p on dev.
 //
-// Before work starts it refuses a Problem that breaks a rule (the error names row and column,
-// counted from 1) and one that does not fit the memory (*BudgetError). If the matrix is not
-// positive definite to working precision, the error wraps *backend.PivotError and says how large
-// λ must be. If the residual exceeds Params.Tol, the error is a *ConvergenceError with the best
-// solution found. Once ctx is done, Solve returns within about 0.1 s an error that wraps
-// context.Cause(ctx). On every return the memory of the device has been freed.
+// Before work starts, Solve returns an error if the Problem is invalid (the error names row and
+// column, counted from 1) or does not fit the memory (*BudgetError). If the matrix is not positive
+// definite to working precision, the error wraps *backend.PivotError and says how large λ must be.
+// If the residual exceeds Params.Tol, the error is a *ConvergenceError with the best solution
+// found. Once ctx is done, Solve returns within about 0.1 s an error that wraps context.Cause(ctx).
+// On every return the memory of the device has been freed.
 func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Result, error) {
 	start := time.Now()
 	plan, err := makePlan(ctx, dev, p, par)
@@ -176,7 +178,7 @@ func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Res
 	return w.res, nil
 }
 
-// check checks the rules for the params that hold for every method.
+// check checks the rules for params that hold for every method.
 func (par Params) check() error {
 	switch {
 	case par.Memory < 0:
@@ -222,13 +224,13 @@ func (par Params) maxIter() int {
 	return par.MaxIter
 }
 
-// call is a call that uses the samples of one Problem.
+// call is the state of a call that uses the samples of one Problem.
 type call struct {
 	run.Frame
 	s *samples
 }
 
-// work is one Solve in progress.
+// work is the state of one Solve.
 type work struct {
 	call
 	par          Params
@@ -236,7 +238,7 @@ type work struct {
 	res          *Result
 	checkpointer *checkpointer // nil without checkpoints
 	onHost       bool          // factors are in the memory of the host
-	takeover     float64       // cost of Dual, which replaces an automatic choice that proves wrong; 0 if it cannot
+	takeover     float64       // cost of Dual, which replaces an automatically chosen method if its estimate proves wrong; 0 if Dual cannot replace it
 }
 
 func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, plan Plan) *work {
@@ -248,7 +250,7 @@ func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, pla
 	}
 }
 
-// notifier adapts report for run.NewProgress.
+// notifier converts report to the function that run.NewProgress takes.
 func notifier(report func(Progress)) func(stage string, fraction float64) {
 	if report == nil {
 		return nil
@@ -264,7 +266,7 @@ func newProgress(report func(Progress), plan Plan) *run.Progress {
 	return run.NewProgress(notifier(report), share, plan.Flops)
 }
 
-// fail adds the name of the method to an error of the backend.
+// fail adds the name of the planned method to err.
 func (w *work) fail(err error) error {
 	return fmt.Errorf("solvers: %s: %w", w.plan.Method, err)
 }
@@ -275,9 +277,10 @@ func (w *work) fail(err error) error {
 // Outputs with the same λ are solved together, so that there is one factorization for each
 // different λ.
 //
-// In the Result, Residual, Bytes, Rank and Jitter are the largest values over the parts, Iters
-// and Seconds are sums, and Plan has the sum of the work and the largest memory. Errors are those
-// of Solve; if there are several λ, the error names the one that failed.
+// In the Result, Residual, Bytes, Rank and Jitter are the largest values over the different λ,
+// Iters and Seconds are sums, and Plan has the sum of the operations and the largest memory.
+// SolveEach returns the same errors as Solve; if there are several λ, the error names the one that
+// failed.
 func SolveEach(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par Params) (*Result, error) {
 	if len(lambdas) != p.Y.Cols {
 		return nil, fmt.Errorf("solvers: y has %s, but lambda has %s: each column needs one value", count.Of(p.Y.Cols, "column"), count.Of(len(lambdas), "value"))
@@ -313,7 +316,7 @@ func SolveEach(ctx context.Context, dev backend.Device, p Problem, lambdas []flo
 	return e.res, nil
 }
 
-// each is one SolveEach in progress.
+// each is the state of one SolveEach.
 type each struct {
 	ctx                context.Context
 	dev                backend.Device
@@ -337,7 +340,7 @@ func (e *each) solve() error {
 	return nil
 }
 
-// one solves for the outputs of one λ. Its progress runs between the two fractions.
+// one solves for the outputs of one λ. Its progress goes from the fraction from to the fraction to.
 func (e *each) one(lambda, from, to float64) error {
 	var columns []int
 	for j, l := range e.lambdas {
@@ -378,7 +381,7 @@ func (e *each) one(lambda, from, to float64) error {
 	return nil
 }
 
-// put copies column from of a solution to output j.
+// put copies column from of the solution r to output j.
 func (e *each) put(j, from int, r *Result) {
 	for _, part := range []struct {
 		to *backend.Host[float64]
@@ -397,7 +400,7 @@ func (e *each) put(j, from int, r *Result) {
 	e.res.Intercept[j] = r.Intercept[from]
 }
 
-// add updates the plan and the residual.
+// add combines a plan and a residual with the totals in the result.
 func (e *each) add(plan Plan, residual float64) {
 	if plan.Bytes >= e.res.Plan.Bytes {
 		plan.Flops += e.res.Plan.Flops

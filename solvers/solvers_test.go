@@ -23,8 +23,8 @@ func TestDual(t *testing.T) {
 	solvertest.Run(t, solvertest.Suite{Method: solvers.Dual, Kernels: several})
 }
 
-// fine is a tolerance that lets an iterative solution meet the bounds of the suite, which are
-// those of a direct method.
+// fine is a tolerance with which an iterative solution meets the bounds of the suite, which are
+// made for direct methods.
 const fine = 4e-14
 
 func TestMixed(t *testing.T) {
@@ -57,7 +57,7 @@ func TestCG(t *testing.T) {
 	}
 }
 
-// TestSparse runs the suite with sparse samples, for every way to hold K.
+// TestSparse runs the suite with sparse samples, for every way to store K.
 func TestSparse(t *testing.T) {
 	for _, test := range []struct {
 		method   solvers.Method
@@ -84,7 +84,7 @@ func TestSparse(t *testing.T) {
 				par.Preconditioner = "none"
 			}
 			if test.method == solvers.CG && test.kernel == several[0] {
-				par.Tol = 8 * fine // rounding the exact solution of duplicates leaves up to 2.8e-13
+				par.Tol = 8 * fine // rounding the exact solution leaves a residual of up to 2.8e-13 if samples are repeated
 			}
 			solvertest.Run(t, solvertest.Suite{Method: test.method, Params: par, Kernels: []kernels.Kernel{test.kernel}, Sparse: true})
 		})

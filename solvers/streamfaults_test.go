@@ -45,7 +45,7 @@ func TestStreamFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inner := backendtest.Device(t, "ref")
 			failed := 0
-			for at := int64(1); ; at += 1 + at/60*4 { // test fewer and fewer of many calls
+			for at := int64(1); ; at += 1 + at/60*4 { // test a decreasing share of the many calls
 				dev := &faulty{Device: inner, at: at}
 				err := run(dev)
 				if now, _ := inner.InUse(); now != 0 {

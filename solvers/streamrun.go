@@ -22,7 +22,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// streamRun is a running SolveNystrom or SolveFourier: the state that both share.
+// streamRun is the state of a SolveNystrom or SolveFourier.
 type streamRun struct {
 	run.Frame
 	start     time.Time
@@ -53,7 +53,7 @@ func (p StreamParams) check() error {
 	return nil
 }
 
-// limits returns Tol and MaxIter, with their defaults for 0.
+// limits returns Tol and MaxIter, or their defaults if they are 0.
 func (p StreamParams) limits() (tol float64, maxIter int) {
 	tol, maxIter = p.Tol, p.MaxIter
 	if tol == 0 {
@@ -65,10 +65,10 @@ func (p StreamParams) limits() (tol float64, maxIter int) {
 	return tol, maxIter
 }
 
-// sample returns the number of samples for Falkon's preconditioner, for d features. Each sample
-// costs 2M² operations and saves passes over all n. With s samples per center, falkonPasses(s)
-// passes are needed, and the total is smallest for s^1.55 = 2500 n/M². The samples take less than
-// M² numbers on the host.
+// sample returns the number of samples from which Falkon's preconditioner is computed; d is the
+// number of features. Each sample costs 2M² operations, and more samples save passes over all n
+// samples. With s samples per center, falkonPasses(s) passes are needed, and the total is smallest
+// for s^1.55 = 2500 n/M². The samples take less than M² numbers on the host.
 func (p StreamParams) sample(n, m, d int) int {
 	if p.samples > 0 {
 		return min(n, p.samples)
@@ -119,7 +119,7 @@ func checkStream(dev backend.Device, k kernels.Kernel, data Rows, sparse *backen
 	return nil
 }
 
-// newStreamRun starts the run after planning it.
+// newStreamRun makes the plan and starts the run.
 func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, planOf func(backend.Device, StreamParams) (Plan, error)) (*streamRun, error) {
 	start := time.Now()
 	plan, err := planOf(dev, par)
@@ -139,7 +139,7 @@ func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, pla
 	}, nil
 }
 
-// fail adds the name of the method to an error that is not about the samples.
+// fail adds the name of the method to an error that does not concern the samples.
 func (r *streamRun) fail(err error) error {
 	var about stream.SampleError
 	if errors.As(err, &about) {
@@ -200,8 +200,8 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 	return s, err
 }
 
-// checkpointer returns the checkpointer, or nil if no checkpoints are asked for or the method is
-// direct. It reads the samples once, for their hash.
+// checkpointer returns the checkpointer, or nil if no checkpoints are requested or the method is
+// direct. It reads the samples once to compute their hash.
 func (r *streamRun) checkpointer(data Rows, sparse *backend.CSR[float64], phi stream.Basis, lambda float64, intercept bool) (*checkpointer, error) {
 	if r.par.Checkpoint.Dir == "" || r.plan.Method != Falkon {
 		return nil, nil
@@ -255,8 +255,8 @@ func (r *streamRun) finish(s *stream.Solution) error {
 	return nil
 }
 
-// Rows are samples that are read in passes, in blocks, so that they need not fit into memory.
-// They come from a file or, by InMemory, from matrices.
+// Rows are samples that are read in passes, block by block, so that they need not fit into memory.
+// InMemory makes Rows of matrices.
 type Rows interface {
 	// Dims returns the number of samples, of features and of outputs.
 	Dims() (n, d, t int)
@@ -277,14 +277,15 @@ type Block struct {
 	Keys []uint64
 }
 
-// InMemory returns the rows of matrices, which it only reads. Weights and keys may be nil, as in
-// Block.
+// InMemory returns the rows of x and y as Rows, which never change the matrices. Weights and keys
+// may be nil, as in Block.
 func InMemory(x, y backend.Host[float64], weights []float64, keys []uint64) Rows {
 	return inMemory{x, y, weights, keys}
 }
 
-// RowNumbers returns samples whose only feature is the number of a row of x, counted from 0, for a
-// problem with NystromProblem.Sparse = x. Nil keys mean keys computed from the elements of each row.
+// RowNumbers returns Rows whose only feature is the index of a row of x, counted from 0, for a
+// problem with NystromProblem.Sparse = x. If keys is nil, keys are computed from the elements of
+// each row.
 func RowNumbers(x backend.CSR[float64], y backend.Host[float64], weights []float64, keys []uint64) Rows {
 	numbers := backend.NewHost[float64](x.Rows, 1)
 	for i := range numbers.Data {
@@ -315,7 +316,7 @@ func (m inMemory) Pass(ctx context.Context, _ bool, use func(b Block) error) err
 	return use(Block{X: m.x, Y: m.y, Weights: m.weights, Keys: m.keys})
 }
 
-// sourceOf returns data as a source for the solvers.
+// sourceOf converts data to the interface of package stream.
 func sourceOf(data Rows) stream.Source {
 	n, d, t := data.Dims()
 	return stream.Source{N: n, D: d, T: t, Pass: func(ctx context.Context, keyed bool, use func(b stream.Piece) error) error {
@@ -323,7 +324,7 @@ func sourceOf(data Rows) stream.Source {
 	}}
 }
 
-// checkRows checks the rules of Rows that need no pass.
+// checkRows checks the rules of Rows that need no pass over the samples.
 func checkRows(data Rows) error {
 	if data == nil {
 		return errors.New("solvers: the samples are missing")
@@ -342,10 +343,11 @@ func checkRows(data Rows) error {
 
 var anyKernel kernels.Kernel = kernels.Linear{}
 
-// streamSizes holds the properties that a plan for samples read in passes depends on.
+// streamSizes holds the properties of a problem on which the plan for samples read in passes
+// depends.
 type streamSizes struct {
 	n, d, t, m int
-	basis      float64 // operations for one value of Φ, as the backend counts them
+	basis      float64 // operations for one value of Φ in units of the backend's count
 	stored     stream.Stored
 	whole      bool // Normal factors k(c, c), and T⁻ᵀHT⁻¹ instead of H
 	posterior  bool
@@ -353,13 +355,13 @@ type streamSizes struct {
 
 const (
 	// valueCost is the estimated time of one value of a basis in addition to the counted
-	// operations, in operations of a large product: for its transcendental function, and for
+	// operations, in operations of a large product: the time of its transcendental function, and of
 	// storing and loading Φ.
 	valueCost = 100
 )
 
-// falkonPasses is the expected number of products with H in Falkon, with s samples per center in
-// its preconditioner. It was measured on nycflights13 with n = 50,000, M = 1000, λ = 1, residual
+// falkonPasses is the expected number of products with H in Falkon, if its preconditioner uses s
+// samples per center. It was measured on nycflights13 with n = 50,000, M = 1000, λ = 1, residual
 // 1e-6: 62, 40, 24 and 18 products for s = 1, 2, 5 and 10.
 func falkonPasses(s float64) float64 { return 3 + 60*elementary.Pow(max(s, 0.1), -0.55) }
 
@@ -379,8 +381,7 @@ func (z streamSizes) pass() (flops, cost float64) {
 }
 
 // estimate returns the estimate for Normal or Falkon, with a preconditioner made from the given
-// number of samples. extra is the memory of the basis and of the choice of centers, for a number
-// of functions.
+// number of samples. extra is the memory of the basis and of the choice of centers.
 func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate {
 	flops, cost := z.pass()
 	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), flop.Syrk(z.m, z.n), flop.Potrf(z.m)
@@ -406,8 +407,8 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 	}
 }
 
-// plan chooses the method. before is the stage that chooses the basis. extra is the memory of
-// that stage by itself, and of the basis together with the method, for a number of functions.
+// plan chooses the method. before is the stage of choosing the basis. extra(m) returns, for m
+// functions, the memory of that stage alone and the memory of the basis while the method runs.
 func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, extra func(m int) (alone, basis int64)) (Plan, error) {
 	available := run.Available(dev, par.Memory)
 	if rated, ok := dev.(backend.Rated); z.stored == 0 && ok && rated.Rates().Bytes > 0 {

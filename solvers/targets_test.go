@@ -64,8 +64,9 @@ func TestSolveEach(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Both residuals are below 1e-11 of y. The eigenvalues of K + λW⁻¹ are above λ/2,
-				// and those of the linear kernel's matrix above 10 for any λ.
+				// The residuals of both solutions are below 1e-11·‖y‖. The eigenvalues of K + λW⁻¹
+				// are above λ/2, and the eigenvalues of the linear kernel's XᵀWX + λI are above 10
+				// for any λ.
 				tol := 1e-11 * math.Sqrt(float64(n)) * 4 / math.Max(lambda/2, 1e-2)
 				for _, part := range [][2]backend.Host[float64]{{got.Alpha, want.Alpha}, {got.Coef, want.Coef}} {
 					if part[1].Rows == 0 || part[0].Rows == 0 {

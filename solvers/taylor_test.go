@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestTaylorIterations checks, for rows that are far from each other, that the number of
-// iterations of conjugate gradients with the monomials up to the first and the second power is
-// within two thirds of the estimate that the rank is chosen by.
+// TestTaylorIterations checks, for rows that are far from each other, that the number of iterations
+// of conjugate gradients with the monomials up to the first and the second power differs by at most
+// two thirds from the estimate by which the rank is chosen.
 func TestTaylorIterations(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 15, 2000, 30
@@ -38,8 +38,8 @@ func TestTaylorIterations(t *testing.T) {
 	}
 }
 
-// TestTaylorFarRow checks that one row that is far from all others has its own eigenvalue and
-// takes one or two iterations.
+// TestTaylorFarRow checks that one row far from all other rows, which adds one eigenvalue to the
+// spectrum, adds one or two iterations.
 func TestTaylorFarRow(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 21, 1000, 30
@@ -61,9 +61,10 @@ func TestTaylorFarRow(t *testing.T) {
 	}
 }
 
-// TestTaylorPlan checks that Auto chooses the power series if rows are far from each other, but
-// not if some are near, where it takes many times as many iterations as columns of K, and not in
-// one dimension, where it has as many powers as there are rows.
+// TestTaylorPlan checks that Auto chooses the power series if the rows are far from each other. It
+// must not choose the power series if some rows are near each other, because it then takes many
+// times as many iterations as columns of K, nor for one feature, because the rank is then as large
+// as the number of rows.
 func TestTaylorPlan(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n = 17, 6000
@@ -107,8 +108,8 @@ func TestTaylorPlan(t *testing.T) {
 }
 
 // TestTaylorSolves checks that taylor, if requested, reaches the tolerance with weights, an
-// intercept, equal rows, one feature, a rank that has room only for the constant, and without a
-// rank, in both precisions.
+// intercept, equal rows, one feature, rank 1 (only the constant monomial), and no given rank, in
+// both precisions.
 func TestTaylorSolves(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 19, 300, 6
@@ -149,8 +150,9 @@ func TestTaylorSolves(t *testing.T) {
 	}
 }
 
-// TestTaylorOfExtremes uses kernels and λ near the ends of their range, where sums in float32 are
-// 0 or infinite. A solve ends with a residual within the tolerance, or with an error.
+// TestTaylorOfExtremes uses kernels and λ near the ends of their ranges, for which sums in float32
+// are 0 or infinite. It checks that a solve ends with a residual within the tolerance, or with an
+// error.
 func TestTaylorOfExtremes(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -189,7 +191,7 @@ func TestTaylorRefuses(t *testing.T) {
 			t.Errorf("got %v, want %s…", err, want)
 		}
 	}
-	// The error names a row whose monomials exceed the range of float32.
+	// The error must name a row whose monomials exceed the range of float32.
 	x := backendtest.Normal(1, 20, 2)
 	x.Row(7)[1] = 1e20
 	p := Problem{Kernel: kernels.Polynomial{Degree: 3, C: 1}, X: x, Y: backendtest.Normal(2, 20, 1), Lambda: 1}
@@ -199,9 +201,9 @@ func TestTaylorRefuses(t *testing.T) {
 	}
 }
 
-// TestIterations checks that the number of iterations of conjugate gradients is within a third of
-// the estimate, also without a preconditioner, where rounding errors make it much larger than the
-// condition number and the outlying eigenvalues suggest.
+// TestIterations checks that the number of iterations of conjugate gradients differs by at most a
+// third from the estimate, even without a preconditioner, in which case rounding errors make it
+// much larger than the condition number and the outlying eigenvalues suggest.
 func TestIterations(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 5, 1200, 5
