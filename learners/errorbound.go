@@ -267,12 +267,15 @@ func (b *errorBound) roundoffOn(dev backend.Device, m *kernelExpansion) *verifie
 // round sets the bound of m that follows from res.Residuals, which were computed on dev in float64,
 // one row for each entry of weights. p has only the samples of weight > 0; lambdas holds the λ of
 // each target, or is nil. m gets no bound if the kernel is not positive semidefinite, λ is 0, or
-// the rounding errors are not known.
+// the rounding errors or the residuals are not known.
 func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, weights, lambdas []float64) {
 	if !p.Kernel.IsPSD() || slices.ContainsFunc(each(p.Lambda, lambdas), func(v float64) bool { return !(v > 0) }) {
 		return
 	}
 	residuals := res.Residuals
+	if residuals.Rows == 0 && res.Method == solvers.Modes {
+		return
+	}
 	if residuals.Rows == 0 {
 		residuals = linearResiduals(m, p, lambdas)
 	} else {

@@ -31,10 +31,10 @@ func (l *KernelRidge) parameters() []Parameter {
 		medianKernel(&l.Kernel),
 		lambdaNumber(&l.Lambda).without("lambdas").refusedIf(l.singular), lambdaList(&l.Lambdas),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
-		oneOf("solver", &l.Solver, "auto", []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG, solvers.Kalman}, "way to solve the system"),
+		oneOf("solver", &l.Solver, "auto", []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG, solvers.Kalman, solvers.Modes}, "way to solve the system"),
 		number("tol", &l.Tol, "1e-8", fraction, "relative residual to reach; if it is not reached, the fit fails"),
 		number("accuracy", &l.Accuracy, "0", nonNegative, "bound on the errors of predictions to reach, instead of tol; if it is not reached, the fit fails; 0: tol decides"),
-		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "maximum number of products with K, for iterative solvers").with("solver", "auto", string(solvers.Mixed), string(solvers.CG)),
+		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "maximum number of products with K, for iterative solvers").with("solver", "auto", string(solvers.Mixed), string(solvers.CG), string(solvers.Modes)),
 		oneOf("operator", &l.Operator, "auto", []solvers.Operator{solvers.Stored64, solvers.Stored32, solvers.Fixed16, solvers.Unstored64, solvers.Unstored32},
 			"how an iterative solver keeps K: stored, or evaluated for every product"),
 		oneOf("preconditioner", &l.Preconditioner, "auto", solvers.Preconditioners(), "low-rank approximation of K that speeds up cg").with("solver", string(solvers.CG)),
@@ -72,7 +72,7 @@ type KernelRidge struct {
 	Bound bool
 
 	// How the system is solved: see solvers.Params.
-	Solver solvers.Method // solvers.Auto, Dual, Mixed, CG or Kalman
+	Solver solvers.Method // solvers.Auto, Dual, Mixed, CG, Kalman or Modes
 	Tol    float64        // largest relative residual; a fit that does not reach it fails; 0 is 1e-8
 	// Accuracy, if it is not 0, replaces Tol: iterative solvers stop when the errors of predictions are
 	// proven to be at most Accuracy at every x whose k(x, x) is at most the largest of the samples. A fit

@@ -57,7 +57,7 @@ class KernelRidgeParameters:
         The constant term of poly and sigmoid.
     fit_intercept : bool, default=False
         Fit an unpenalized intercept.
-    solver : {"auto", "dual", "mixed", "cg", "kalman"}, default="auto"
+    solver : {"auto", "dual", "mixed", "cg", "kalman", "modes"}, default="auto"
         How to solve the system: by a Cholesky factor in float64, by one in float32 with iterative
         refinement, by preconditioned conjugate gradients, or by the fastest method, by its
         estimated time, that fits the memory.
