@@ -234,6 +234,10 @@ planner: ## append the predicted and the measured times of all methods on 52 pro
 	mkdir -p '$(dir $(PLANNER))'
 	MERCER_PLANNER='$(abspath $(PLANNER))' $(GO) test -count=1 -timeout 2h -v -run '^TestPlanner$$' ./solvers
 
+.PHONY: trust
+trust: ## measure the costs of bounds and of --reproducible into bench/results/trust.md (minutes without other work)
+	MERCER_TRUST='$(abspath bench/results/trust.md)' $(GO) test -count=1 -timeout 2h -v -run '^TestTrustCost$$' ./learners
+
 .PHONY: agree
 agree: build ## compare kernel ridge with scikit-learn's (skips where that is absent)
 	/usr/bin/python3 bench/agree_sklearn.py

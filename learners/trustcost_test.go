@@ -1,0 +1,267 @@
+package learners
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/page"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// TestTrustCost measures what the bounds of package verified and reproducible devices cost, and replaces
+// the tables in the file that MERCER_TRUST names. It needs processors without other work: make trust
+// runs it. Each subtest writes one table and takes less than a minute.
+func TestTrustCost(t *testing.T) {
+	file := os.Getenv("MERCER_TRUST")
+	if file == "" {
+		t.Skip("takes minutes: make trust runs it")
+	}
+	dev := openCPU(t, backend.Config{})
+	ctx := t.Context()
+	write := func(t *testing.T, table, head string, rows []string) {
+		columns := strings.Count(head, "|") - 1
+		text := head + "\n|" + strings.Repeat("---|", columns) + "\n" + strings.Join(rows, "\n") + "\n"
+		t.Log("\n" + text)
+		if err := page.Replace(file, table, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("bound of every fit", func(t *testing.T) {
+		var rows []string
+		for _, p := range []costProblem{{n: 1000, d: 8}, {n: 4000, d: 8}, {n: 10_000, d: 8}, {n: 10_000, d: 50}} {
+			x, y := p.draw()
+			k := p.gaussian()
+			var m *KernelRidgeModel
+			fit := func() (err error) {
+				m, err = KernelRidge{Kernel: k, Lambda: 0.1}.Fit(ctx, dev, x, y, Options{})
+				return err
+			}
+			if err := fit(); err != nil {
+				t.Fatal(err)
+			}
+			problem := solvers.Problem{Kernel: k, X: dense(x), Y: dense(y), Lambda: 0.1, Intercept: true}
+			bound := func() error { // the same operations as in Fit, for any residuals
+				b := &errorBound{}
+				b.round(dev, &m.kernelExpansion, problem, &solvers.Result{Residuals: dense(y)}, nil, nil)
+				b.tell(&model{}, "alpha")
+				return nil
+			}
+			of, cost, _ := inTurns(t, 7, fit, bound)
+			rows = append(rows, fmt.Sprintf("| kernel-ridge | %d | %d | %s | %s | %.2f %% |", p.n, p.d, seconds(of), seconds(cost), 100*cost/(of-cost)))
+		}
+		write(t, "bound of every fit", "| learner | rows | features | fit | its bound | bound / rest of the fit |", rows)
+	})
+	t.Run("more precise bounds", func(t *testing.T) {
+		var rows []string
+		for _, c := range []struct {
+			fit, option string
+			p           costProblem
+			of          func(p costProblem, bound bool) Fitter
+			prove       bool
+		}{
+			{"kernel-ridge", "`Options.Prove`", costProblem{n: 100, d: 8}, fitKernelRidge, true},
+			{"kernel-ridge", "`Options.Prove`", costProblem{n: 400, d: 8}, fitKernelRidge, true},
+			{"kernel-ridge", "`Bound`", costProblem{n: 1000, d: 8}, fitKernelRidge, false},
+			{"ridge", "`Bound`", costProblem{n: 10_000, d: 10}, fitRidge, false},
+			{"nystrom-ridge", "`Bound`", costProblem{n: 2000, d: 10, functions: 200}, fitNystrom, false},
+			{"nystrom-ridge", "`Bound`", costProblem{n: 5000, d: 10, functions: 500}, fitNystrom, false},
+			{"fourier-ridge", "`Bound`", costProblem{n: 2000, d: 10, functions: 200}, fitFourier, false},
+			{"fourier-ridge", "`Bound`", costProblem{n: 5000, d: 10, functions: 500}, fitFourier, false},
+		} {
+			x, y := c.p.draw()
+			fit := func(bound bool) func() error {
+				l := c.of(c.p, bound && !c.prove)
+				return func() error {
+					_, err := l(ctx, dev, x, y, Options{Prove: bound && c.prove})
+					return err
+				}
+			}
+			with, without, ratio := inTurns(t, 3, fit(true), fit(false))
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %s | %.2f |", c.fit, c.option, c.p, seconds(without), seconds(with), ratio))
+		}
+		write(t, "more precise bounds", "| learner | option | problem | fit | fit with the bound | ratio |", rows)
+	})
+	t.Run("predictions with bounds", func(t *testing.T) {
+		var rows []string
+		for _, c := range []struct {
+			fit, option string
+			p           costProblem
+			points      int
+			of          func(p costProblem, bound bool) Fitter
+			prove       bool
+			bound       bool
+		}{
+			{"kernel-ridge", "", costProblem{n: 1000, d: 8}, 20_000, fitKernelRidge, false, false},
+			{"kernel-ridge", "", costProblem{n: 10_000, d: 8}, 5000, fitKernelRidge, false, false},
+			{"kernel-ridge", "`Options.Prove`", costProblem{n: 100, d: 8}, 20_000, fitKernelRidge, true, false},
+			{"kernel-ridge", "`Options.Prove`", costProblem{n: 400, d: 8}, 20_000, fitKernelRidge, true, false},
+			{"kernel-ridge", "`Bound`", costProblem{n: 1000, d: 8}, 1000, fitKernelRidge, false, true},
+			{"ridge", "`Bound`", costProblem{n: 10_000, d: 10}, 20_000, fitRidge, false, true},
+			{"nystrom-ridge", "`Bound`", costProblem{n: 2000, d: 10, functions: 200}, 2000, fitNystrom, false, true},
+			{"fourier-ridge", "`Bound`", costProblem{n: 2000, d: 10, functions: 200}, 2000, fitFourier, false, true},
+		} {
+			x, y := c.p.draw()
+			fitted, err := c.of(c.p, c.bound)(ctx, dev, x, y, Options{Prove: c.prove})
+			if err != nil {
+				t.Fatal(err)
+			}
+			points, _ := costProblem{n: c.points, d: c.p.d}.draw()
+			m := fitted.(interface {
+				Model
+				Bounded
+			})
+			with, without, ratio := inTurns(t, 5, func() error {
+				_, _, err := m.PredictBound(ctx, dev, points)
+				return err
+			}, func() error {
+				_, err := m.Predict(ctx, dev, points)
+				return err
+			})
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %d | %s | %s | %.2f |", c.fit, c.option, c.p, c.points, seconds(without), seconds(with), ratio))
+		}
+		write(t, "predictions with bounds", "| learner | option | problem of the fit | rows | Predict | PredictBound | ratio |", rows)
+	})
+	t.Run("reproducible", func(t *testing.T) {
+		same := openCPU(t, backend.Config{Reproducible: true})
+		var rows []string
+		add := func(what string, p costProblem, repeats int, run func(dev backend.Device) error) {
+			with, without, ratio := inTurns(t, repeats, func() error { return run(same) }, func() error { return run(dev) })
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %.2f |", what, p, seconds(without), seconds(with), ratio))
+		}
+		fits := func(name string, of func(p costProblem, bound bool) Fitter, problems ...costProblem) {
+			for _, p := range problems {
+				x, y := p.draw()
+				if name == "svc" {
+					y.Apply(func(_, _ int, v float64) float64 { return math.Copysign(1, v) }, y)
+				}
+				l := of(p, false)
+				add(name, p, 5, func(dev backend.Device) error {
+					_, err := l(ctx, dev, x, y, Options{})
+					return err
+				})
+			}
+		}
+		fits("kernel-ridge", fitKernelRidge, costProblem{n: 1000, d: 8}, costProblem{n: 4000, d: 8}, costProblem{n: 10_000, d: 8}, costProblem{n: 4000, d: 50}, costProblem{n: 4000, d: 400})
+		fits("svc", func(p costProblem, _ bool) Fitter {
+			return fitOf(SVC{Kernel: p.gaussian(), C: 1}.Fit)
+		}, costProblem{n: 2000, d: 8}, costProblem{n: 4000, d: 50})
+		fits("ridge", fitRidge, costProblem{n: 100_000, d: 20}, costProblem{n: 10_000, d: 500})
+		fits("nystrom-ridge", fitNystrom, costProblem{n: 20_000, d: 10, functions: 1000})
+		for _, p := range []costProblem{{n: 5000, d: 8}, {n: 5000, d: 50}} {
+			x, y := p.draw()
+			m, err := fitKernelRidge(p, false)(ctx, dev, x, y, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			points, _ := costProblem{n: 10_000, d: p.d}.draw()
+			add("Predict of kernel-ridge for 10,000 rows", p, 5, func(dev backend.Device) error {
+				_, err := m.Predict(ctx, dev, points)
+				return err
+			})
+		}
+		write(t, "reproducible", fmt.Sprintf("| fit or prediction | problem | %s | reproducible, %s | ratio |", dev.Info().Device, same.Info().Device), rows)
+	})
+}
+
+// openCPU opens the best processor for the test.
+func openCPU(t *testing.T, c backend.Config) backend.Device {
+	dev, err := backend.Open("cpu", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+// A costProblem has n standard normal samples with d features, and the targets sin Σ_j x_j plus normal
+// noise of deviation 0.1.
+type costProblem struct{ n, d, functions int }
+
+func (p costProblem) String() string {
+	if p.functions > 0 {
+		return fmt.Sprintf("%d × %d, %d functions", p.n, p.d, p.functions)
+	}
+	return fmt.Sprintf("%d × %d", p.n, p.d)
+}
+
+func (p costProblem) draw() (x, y *mat.Dense) {
+	random := rand.New(rand.NewPCG(uint64(p.n), uint64(p.d)))
+	x, y = mat.NewDense(p.n, p.d, nil), mat.NewDense(p.n, 1, nil)
+	for i := range p.n {
+		row := x.RawRowView(i)
+		sum := 0.0
+		for j := range row {
+			row[j] = random.NormFloat64()
+			sum += row[j]
+		}
+		y.Set(i, 0, math.Sin(sum)+0.1*random.NormFloat64())
+	}
+	return x, y
+}
+
+func (p costProblem) gaussian() kernels.Kernel {
+	return kernels.Gaussian{Sigma: math.Sqrt(float64(p.d))}
+}
+
+// fitOf returns the Fitter of a Fit.
+func fitOf[M Model](fit func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (M, error)) Fitter {
+	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
+		return fit(ctx, dev, x, y, o)
+	}
+}
+
+func fitKernelRidge(p costProblem, bound bool) Fitter {
+	return fitOf(KernelRidge{Kernel: p.gaussian(), Lambda: 0.1, Bound: bound}.Fit)
+}
+
+func fitRidge(_ costProblem, bound bool) Fitter {
+	return fitOf(Ridge{Lambda: 0.1, Bound: bound}.Fit)
+}
+
+func fitNystrom(p costProblem, bound bool) Fitter {
+	return fitOf(NystromRidge{Kernel: p.gaussian(), Lambda: 0.1, Centers: p.functions, Bound: bound}.Fit)
+}
+
+func fitFourier(p costProblem, bound bool) Fitter {
+	return fitOf(FourierRidge{Kernel: p.gaussian(), Lambda: 0.1, Features: p.functions, Bound: bound}.Fit)
+}
+
+// inTurns calls a and b in turn, each once without timing and then repeats times, and returns the medians
+// of their times and of the ratios a/b of the pairs.
+func inTurns(t *testing.T, repeats int, a, b func() error) (ta, tb, ratio float64) {
+	t.Helper()
+	var as, bs, ratios []float64
+	once := func(f func() error) float64 {
+		start := time.Now()
+		if err := f(); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(start).Seconds()
+	}
+	for i := range repeats + 1 {
+		sa, sb := once(a), once(b)
+		if i > 0 {
+			as, bs, ratios = append(as, sa), append(bs, sb), append(ratios, sa/sb)
+		}
+	}
+	middle := func(list []float64) float64 {
+		slices.Sort(list)
+		return list[len(list)/2]
+	}
+	return middle(as), middle(bs), middle(ratios)
+}
+
+// seconds formats a time in seconds with three digits.
+func seconds(v float64) string { return fmt.Sprintf("%.3g s", v) }
