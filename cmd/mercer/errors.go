@@ -120,7 +120,7 @@ func shellWord(name string) string {
 var plainWord = regexp.MustCompile(`^[\pL\pN_./:=+-]+$`)
 
 // packages matches the name of a package at the start of a library message; the command omits it.
-var packages = regexp.MustCompile(`(^|: )((backend|kernels|solvers|learners|dataset|modelfile|bench|tuning|validate): )+`)
+var packages = regexp.MustCompile(`(^|: )((mercer|backend|kernels|solvers|learners|dataset|modelfile|bench|tuning|validate): )+`)
 
 // oneLine returns the text of err on one line, without the names of packages.
 func oneLine(err error) string { return new(app).oneLine(err) }

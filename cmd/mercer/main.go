@@ -4,6 +4,7 @@
 //	mercer fit --kernel 'gaussian(sigma=2)' --lambda 0.1 --target y --model m.safetensors train.csv
 //	mercer predict --model m.safetensors test.csv > predictions.csv
 //	mercer evaluate --model m.safetensors --plot p.png test.csv
+//	mercer serve m.safetensors
 //	mercer cv --learner logistic --target class train.csv
 //	mercer bootstrap --learner svc --target class train.csv
 //	mercer gram --kernel 'gaussian(sigma=2)' --out k.csv train.csv
@@ -25,6 +26,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,7 +59,8 @@ type app struct {
 	command *cobra.Command // the command that is running or has failed
 	started bool           // the flags were valid and the work has started
 	writing sync.Mutex
-	notices []string // the notices printed so far
+	lasting atomic.Bool // an interrupt ends the command in its own time, as that of serve
+	notices []string    // the notices printed so far
 }
 
 // grace is the time that an interrupted subcommand has to stop by itself.
@@ -102,6 +105,9 @@ func (a *app) interruptible(ctx context.Context, f func() error) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
+	}
+	if a.lasting.Load() {
+		return <-done
 	}
 	select {
 	case err := <-done:
@@ -157,7 +163,7 @@ help tables.`,
 	flags.BoolVar(&a.reproducible, "reproducible", false, "compute results that have the same bits on every processor, as MERCER_REPRODUCIBLE=1 does (docs/trust.md says what it costs)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no notices")
-	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.updateCommand(), a.showCommand(), a.plotCommand(), a.gramCommand(), a.tuneCommand(), a.cvCommand(), a.compareCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(), tablesCommand())
+	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.serveCommand(), a.updateCommand(), a.showCommand(), a.plotCommand(), a.gramCommand(), a.tuneCommand(), a.cvCommand(), a.compareCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(), tablesCommand())
 	root.SetHelpCommand(a.helpCommand(root))
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", terminalWidth)))
 	fitTerminal(root)

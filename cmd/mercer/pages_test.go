@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 var (
@@ -69,6 +71,9 @@ func TestPages(t *testing.T) {
 					}
 					return string(out)
 				}
+				if filepath.Base(page) == "serving.md" {
+					shell = asking(t, folder, shell)
+				}
 				if filepath.Base(page) == "learners.md" {
 					for _, m := range inlineCommand.FindAllStringSubmatch(section(t, text, "Pictures"), -1) {
 						shell(m[1])
@@ -94,6 +99,23 @@ func TestPages(t *testing.T) {
 	slices.Sort(stored)
 	if d := cmp.Diff(slices.Compact(shown), stored); d != "" {
 		t.Errorf("pictures on the pages (-) and in docs/pictures (+):\n%s", d)
+	}
+}
+
+// asking returns a shell for the page about mercer serve. Before the first request it starts the server
+// as the page says, but on a free port.
+func asking(t *testing.T, folder string, shell func(command string) string) func(command string) string {
+	var c *serving
+	return func(command string) string {
+		const address = "http://127.0.0.1:8080/"
+		if strings.Contains(command, address) {
+			required.Program(t, "curl", "curl")
+			if c == nil {
+				c = startServing(t, filepath.Join(folder, "diabetes.safetensors"))
+			}
+			command = strings.ReplaceAll(command, address, c.url)
+		}
+		return shell(command)
 	}
 }
 

@@ -118,7 +118,7 @@ func (a *app) show(ctx context.Context, f showFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	s, err := newShown(b)
+	s, err := newShown(b, 0)
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,9 @@ func (a *app) show(ctx context.Context, f showFlags, file string) error {
 	return a.report(ctx, s, func() string { return s.text(f.rows) })
 }
 
-// newShown collects what mercer show prints about a model.
-func newShown(b modelfile.Bundle) (*shownModel, error) {
+// newShown collects what mercer show prints about a model, with at most the given number of points; 0
+// means all.
+func newShown(b modelfile.Bundle, most int) (*shownModel, error) {
 	d, err := learners.Find(b.Model.Learner())
 	if err != nil {
 		return nil, err
@@ -165,7 +166,7 @@ func newShown(b modelfile.Bundle) (*shownModel, error) {
 	}
 	switch {
 	case parts.Points != nil:
-		s.Points = weightedPoints(parts, columns, b)
+		s.Points = weightedPoints(parts, columns, b, most)
 		if x, ok := parts.Points.(backend.CSR[float64]); ok {
 			s.cells = []string{"nonzero features"}
 			_, linear := parts.Kernel.(kernels.Linear)
@@ -261,19 +262,28 @@ func largest(v []float64) float64 {
 }
 
 // weightedPoints returns the points of a kernel expansion in the units of the table, in the order
-// of decreasing coefficients. A sparse point has the features that are not 0.
-func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle) []weightedPoint {
+// of decreasing coefficients; most limits their number unless it is 0. A sparse point has the features that are not 0.
+func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, most int) []weightedPoint {
 	n, _ := parts.Points.Dims()
+	order, size := make([]int, n), make([]float64, n)
+	for i := range order {
+		order[i] = i
+		if parts.Coef != nil {
+			size[i] = largest(parts.Coef.RawRowView(i))
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(size[j], size[i]) })
+	order = firstOf(order, most)
 	sparse, isSparse := parts.Points.(backend.CSR[float64])
-	list := make([]weightedPoint, n)
-	for i := range list {
+	list := make([]weightedPoint, len(order))
+	for at, i := range order {
 		p := weightedPoint{Values: map[string]any{}}
 		if parts.Coef != nil {
 			p.Coef = slices.Clone(parts.Coef.RawRowView(i))
 		}
 		if isSparse {
 			p.cells = []string{sparseCell(p.Values, sparse, i, columns)}
-			list[i] = p
+			list[at] = p
 			continue
 		}
 		row := mat.Row(nil, i, parts.Points)
@@ -292,9 +302,8 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle) 
 				p.cells = append(p.cells, short(v))
 			}
 		}
-		list[i] = p
+		list[at] = p
 	}
-	slices.SortStableFunc(list, func(p, q weightedPoint) int { return cmp.Compare(largest(q.Coef), largest(p.Coef)) })
 	return list
 }
 

@@ -163,7 +163,7 @@ func TestManyWeightsAreNotListed(t *testing.T) {
 	}
 	for most, listed := range map[int]bool{18: true, 17: false} { // 3 machines, and 3 features and 3 samples
 		maxWeights = most
-		s, err := newShown(modelfile.Bundle{Model: m.Fitted})
+		s, err := newShown(modelfile.Bundle{Model: m.Fitted}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 		{"--help"}, {"kernels"}, {"learners"}, {"learners", "svc"}, {"learners", "gaussian-process"},
 		{"fit", "--learner", "svc", "--help"}, {"fit", "--learner", "gaussian-process", "--help"},
 	}
-	for _, name := range []string{"fit", "tables", "predict", "evaluate", "show", "gram", "tune", "cv", "compare", "bootstrap", "devices", "demo", "version"} {
+	for _, name := range []string{"fit", "tables", "predict", "evaluate", "show", "serve", "gram", "tune", "cv", "compare", "bootstrap", "devices", "demo", "version"} {
 		commands = append(commands, []string{name, "--help"})
 	}
 	for _, parent := range []string{"plot", "bench"} {
