@@ -48,6 +48,12 @@ func fit[M learners.Model](t testing.TB, l mercer.Learner[M], r dataset.Rules) *
 	if err != nil {
 		t.Fatal(err)
 	}
+	return fitTable(t, table, l, r)
+}
+
+// fitTable fits a learner, and writes and reads the model as by a file.
+func fitTable[M learners.Model](t testing.TB, table *dataset.Table, l mercer.Learner[M], r dataset.Rules) *mercer.Model[learners.Model] {
+	t.Helper()
 	m, err := mercer.FitTable(t.Context(), l, table, r, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
