@@ -17,11 +17,11 @@ import (
 // poll is the interval at which mercer_watch.cancel is read.
 const poll = 10 * time.Millisecond
 
-// callState is a mercer_watch during one call: a context that is canceled when cancel is
-// set, and a function that writes the progress.
+// callState is a mercer_watch during one call: a context that is canceled when cancel is set, and a
+// function that writes the progress to the mercer_watch.
 type callState struct {
 	ctx    context.Context
-	report func(solvers.Progress) // nil without a watch
+	report func(solvers.Progress) // nil if the call has no mercer_watch
 	close  func()                 // close ends all access to the mercer_watch
 }
 
@@ -32,7 +32,7 @@ func newCallState(w *C.mercer_watch) callState {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	flag := (*int32)(unsafe.Pointer(&w.cancel))
 	done := make(chan struct{})
-	var mu sync.Mutex // held while the watch is written
+	var mu sync.Mutex // held while the mercer_watch is written
 	closed := false
 	report := func(p solvers.Progress) {
 		mu.Lock()
@@ -66,7 +66,8 @@ func newCallState(w *C.mercer_watch) callState {
 	}}
 }
 
-// stageText returns a stage as a C text that is never freed; the number of stages is small.
+// stageText returns a stage as a C string. The string is never freed, because there are only about
+// ten stages.
 func stageText(stage string) unsafe.Pointer {
 	stages.Lock()
 	defer stages.Unlock()

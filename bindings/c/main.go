@@ -9,8 +9,8 @@ package main
 #include "mercer.h"
 #include "last_error.h"
 
-// The types of the header with const, which cgo cannot express: with them the compiler
-// checks the exported functions against the declarations of the header.
+// These types contain const, which cgo cannot express. They let the compiler check the exported
+// functions against the declarations of the header.
 typedef const char text;
 typedef const void bytes;
 typedef const mercer_matrix matrix;

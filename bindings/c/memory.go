@@ -52,7 +52,7 @@ func use[T any](a *arguments, get func() (T, error)) (t T) {
 	return t
 }
 
-// place records an error if there is no memory for a result.
+// place records an error if the caller has provided no memory for a result.
 func (a *arguments) place(what string, there bool) {
 	if a.err == nil && !there {
 		a.err = fmt.Errorf("libmercer: %s is NULL: there must be memory for the result", what)
@@ -74,7 +74,7 @@ func (a *arguments) factor(h C.mercer_handle) *handles.Factor {
 	return handleOf[*handles.Factor](a, h, "factor")
 }
 
-// handleOf returns the object of a handle if it is a T.
+// handleOf returns the object of a handle, and records an error if the object is not a T.
 func handleOf[T any](a *arguments, h C.mercer_handle, what string) T {
 	return use(a, func() (t T, err error) {
 		v, err := object(h)
@@ -94,7 +94,7 @@ func (a *arguments) numbers(name string, p *C.numbers, n int64) []float64 {
 	return use(a, func() ([]float64, error) { return handles.Shared[float64](name, unsafe.Pointer(p), n) })
 }
 
-// optional is numbers, but returns nil for NULL.
+// optional is like numbers, but returns nil for NULL.
 func (a *arguments) optional(name string, p *C.numbers, n int64) []float64 {
 	if p == nil {
 		return nil
@@ -110,7 +110,7 @@ func (a *arguments) matrix(name string, m *C.matrix) handles.Matrix {
 	return a.optionalMatrix(name, m)
 }
 
-// optionalMatrix is matrix, but returns an empty matrix for NULL.
+// optionalMatrix is like matrix, but returns an empty matrix for NULL.
 func (a *arguments) optionalMatrix(name string, m *C.matrix) handles.Matrix {
 	return use(a, func() (h handles.Matrix, err error) {
 		if m == nil {
@@ -134,7 +134,7 @@ func (a *arguments) optionalMatrix(name string, m *C.matrix) handles.Matrix {
 	})
 }
 
-// work runs f under a watch, unless an argument is invalid.
+// work runs f with the context and the progress of a mercer_watch, unless an argument is invalid.
 func (a *arguments) work(w *C.mercer_watch, f func(ctx context.Context, report func(solvers.Progress)) error) error {
 	if a.err != nil {
 		return a.err
@@ -144,8 +144,8 @@ func (a *arguments) work(w *C.mercer_watch, f func(ctx context.Context, report f
 	return f(callState.ctx, callState.report)
 }
 
-// create is work for calls that create an object: it writes the handle to the caller's
-// memory.
+// create is work for a call that creates an object: it also writes the handle of the object to the
+// caller's memory.
 func (a *arguments) create(w *C.mercer_watch, what string, to *C.mercer_handle, f func(ctx context.Context, report func(solvers.Progress)) (any, error)) error {
 	a.place(what, to != nil)
 	return a.work(w, func(ctx context.Context, report func(solvers.Progress)) error {

@@ -125,7 +125,7 @@ func mercer_path(dev C.mercer_handle, kernel *C.text, lambdas *C.numbers, count 
 			return a.err
 		}
 		n, t := my.Dims()
-		outputs, values := int64(count)*int64(t), int64(-1) // -1 means too many
+		outputs, values := int64(count)*int64(t), int64(-1) // -1 means that the product overflows
 		if each := int64(n) * int64(t); int64(count) <= math.MaxInt64/each {
 			values = int64(count) * each
 		}
@@ -160,7 +160,7 @@ func mercer_solve(dev C.mercer_handle, kernel *C.text, lambda C.double, x, y *C.
 	})
 }
 
-// stored writes a residual, unless the caller's pointer is NULL or there was an error.
+// stored writes residual to the caller's memory, unless the pointer to is NULL or err is not nil.
 func stored(to *C.double, residual float64, err error) error {
 	if err == nil && to != nil {
 		*to = C.double(residual)

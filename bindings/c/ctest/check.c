@@ -1,5 +1,5 @@
-/* The C interface as a C program sees it: results against closed forms, misuse,
- * canceling and threads. `make libmercer-test` builds and runs it. */
+/* A C program that tests the C interface: it compares results with closed forms and tests
+ * misuse, canceling and threads. `make libmercer-test` builds and runs it. */
 #include "../mercer.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static int failures;
 		}                                                        \
 	} while (0)
 
-/* OK requires that a call succeeds; the program ends where it does not. */
+/* OK requires that a call succeeds; otherwise it ends the program. */
 #define OK(call)                                                                   \
 	do {                                                                       \
 		int status = (call);                                               \
@@ -33,7 +33,7 @@ static int failures;
 		}                                                                  \
 	} while (0)
 
-/* FAILS requires that a call fails with a status and a text. */
+/* FAILS requires that a call fails with the status want and a text that contains part. */
 #define FAILS(want, part, call)                                                                           \
 	do {                                                                                              \
 		int status = (call);                                                                      \
@@ -61,8 +61,8 @@ static void smooth(double *x, double *y, int n, int d)
 	}
 }
 
-/* One sample x = 2, y = 4.5, the linear kernel: alpha = 4.5 / (4 + 5) = 1/2, f(5) =
- * 1/2 * 2 * 5 = 5. Every operation is exact. */
+/* closed_form fits the linear kernel to one sample x = 2, y = 4.5: alpha = 4.5 / (4 + 5) =
+ * 1/2 and f(5) = 1/2 * 2 * 5 = 5. Every operation is exact. */
 static void closed_form(void)
 {
 	double one = 2, target = 4.5, at = 5, f = 0, alpha = 0;
@@ -82,8 +82,8 @@ static void closed_form(void)
 	OK(mercer_free(model));
 }
 
-/* Samples 2e_1 and 2e_2 of 100 features, y = (4, 8), the linear kernel: K + 4I = 8I, so that
- * alpha = (1/2, 1), f(3e_1) = 3, f(e_1 - e_2) = -1 and f(e_100) = 0. */
+/* sparse fits the linear kernel to the samples 2e_1 and 2e_2 of 100 features with y = (4, 8).
+ * K + 4I = 8I, alpha = (1/2, 1), f(3e_1) = 3, f(e_1 - e_2) = -1 and f(e_100) = 0. */
 static void sparse(void)
 {
 	int64_t starts[] = {0, 1, 2}, others[] = {0, 1, 3, 4};
@@ -126,7 +126,7 @@ static void sparse(void)
 		CHECK(fabs(g[i] - want[i] + 1) <= 64 * epsilon && fabs(upper[i] - want[i] - 1) <= 64 * epsilon, "interval %d is [%g, %g]", i + 1, g[i], upper[i]);
 	OK(mercer_free(calibrated));
 
-	/* H = K(K + 4I)^-1 = I/2, so that the leave-one-out errors are those of f = 0: y. */
+	/* H = K(K + 4I)^-1 = I/2, so a model without sample i predicts 0 at x_i, with the error y_i. */
 	double lambda = 4, errors[2], alpha[2], residual;
 	mercer_scores scores = {.errors = errors};
 	OK(mercer_path(0, "linear()", &lambda, 1, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
@@ -168,8 +168,8 @@ static void sparse(void)
 	FAILS(MERCER_INVALID, "row 2, column 2 is +Inf", mercer_fit(0, &learner, &x, &y, NULL, &model));
 }
 
-/* A model through bytes and through a file predicts the same bits; so does one
- * fitted to floats that are exact. */
+/* models checks that a model restored from bytes or from a file, and a model fitted to the
+ * same numbers as floats, predict the same bits. */
 static void models(void)
 {
 	enum { n = 50, d = 3 };
@@ -223,7 +223,7 @@ static void models(void)
 	OK(mercer_free(model));
 }
 
-/* Classes by names; probabilities sum to 1. */
+/* classes checks that classes can be given by names and that probabilities sum to 1. */
 static void classes(void)
 {
 	enum { n = 60 };
@@ -247,18 +247,18 @@ static void classes(void)
 	}
 	CHECK(label[0] == 0 && label[n - 1] == 1, "%g %g", label[0], label[n - 1]);
 	OK(mercer_free(model));
-	learner.weights = y; /* those of the first class are 0 */
+	learner.weights = y; /* the weights of the first class are 0 */
 	FAILS(MERCER_INVALID, "one class only", mercer_fit(0, &learner, &mx, &my, NULL, &model));
 }
 
-/* K = [[2, 1], [1, 2]], lambda = 1: K + I = [[3, 1], [1, 3]], whose inverse is
- * [[3, -1], [-1, 3]] / 8. */
+/* systems solves with K = [[2, 1], [1, 2]] and lambda = 1: the inverse of K + I = [[3, 1],
+ * [1, 3]] is [[3, -1], [-1, 3]] / 8. */
 static void systems(void)
 {
 	double k[] = {2, 1, 1, 2}, y[] = {8, 0, 16, 8}, a[4], residual = -1;
 	double want[] = {8 * 3. / 8 - 16. / 8, -8. / 8, -8. / 8 + 16 * 3. / 8, 8 * 3. / 8};
 	mercer_matrix mk = doubles(k, 2, 2), my = doubles(y, 2, 2);
-	/* The condition is 2: a few roundings of numbers up to 16, twice. */
+	/* The condition number 2 doubles several rounding errors of numbers up to 16. */
 	double bound = 2 * 16 * 8 * epsilon;
 	OK(mercer_solve(0, NULL, 1, &mk, &my, a, 4, &residual, NULL));
 	for (int i = 0; i < 4; i++)
@@ -274,7 +274,7 @@ static void systems(void)
 		CHECK(fabs(a[i] - want[i]) <= bound, "factor: %d: %g, want %g", i, a[i], want[i]);
 	CHECK(residual >= 0 && residual <= 8 * epsilon, "residual %g", residual);
 	FAILS(MERCER_INVALID, "does not refer to a model", mercer_save(factor, "/tmp/none"));
-	/* Without sample 0 it is [[3]]; with another sample [[3, 1], [1, 3]] again. */
+	/* Without sample 0 the matrix is [[3]]; with a new sample it is [[3, 1], [1, 3]] again. */
 	double back[] = {1, 2}, three[] = {6};
 	mercer_matrix m3 = doubles(three, 1, 1);
 	OK(mercer_factor_remove(factor, 0));
@@ -303,8 +303,8 @@ static void systems(void)
 	FAILS(MERCER_INVALID, "", mercer_factor(0, "gaussian(", 1, &mk, NULL, &factor));
 }
 
-/* K = I: the other samples say nothing about one, so that it is predicted as 0 and
- * its error is y_i; H = I/(1 + lambda), so that GCV is the mean of y² too. */
+/* path scores K = I. A model without sample i predicts 0 at x_i, with the error y_i. H =
+ * I/(1 + lambda), so the value of GCV is also the mean of y². */
 static void path(void)
 {
 	enum { n = 7, t = 2, count = 3 };
@@ -323,7 +323,7 @@ static void path(void)
 	OK(mercer_path(0, "precomputed()", lambdas, count, &x, &y, NULL, 0, 0, &scores, &json, NULL));
 	CHECK(strstr(json, "\"failed\":[]") && strstr(json, "\"kernel\":\"precomputed()\""), "%s", json);
 	mercer_release(json);
-	/* Some roundings for each of n terms and of the n steps of a factorization. */
+	/* The bound allows several rounding errors in each of n terms and n steps of a factorization. */
 	double bound = 64 * n * epsilon;
 	for (int l = 0; l < count; l++) {
 		CHECK(fabs(freedom[l] - n / (1 + lambdas[l])) <= bound * n, "freedom %.17g", freedom[l]);
@@ -350,13 +350,13 @@ static void path(void)
 	FAILS(MERCER_INVALID, "lambda 2", mercer_path(0, NULL, lambdas, count, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
 	double zero = 0;
 	for (int i = 0; i < n * n; i++)
-		identity[i] = 1; /* every sample is the same */
+		identity[i] = 1; /* all samples are equal */
 	FAILS(MERCER_NOT_POSITIVE_DEFINITE, "raise lambda", mercer_path(0, "precomputed()", &zero, 1, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
 	FAILS(MERCER_MEMORY, "memory", mercer_path(0, "precomputed()", &zero, 1, &x, &y, NULL, 0, 100, &scores, NULL, NULL));
 }
 
-/* With K = I the coefficients are y/(1 + lambda), and so are the predictions at the samples:
- * here y/2, exactly. */
+/* bounds fits a model with K = I. The coefficients, and the predictions at the samples, are
+ * exactly y/(1 + lambda) = y/2. */
 static void bounds(void)
 {
 	double at[] = {0, 10, 20}, y[] = {1, -2, 3}, value[3], bound[3];
@@ -391,9 +391,9 @@ static void bounds(void)
 	OK(mercer_free(model));
 }
 
-/* Jackknife+ where the other samples say nothing: every f without a sample is 0, and
- * the interval from the 2nd smallest −|y| to the 4th of the 5 values |y|, for level
- * 0.6 = 3.6/6. */
+/* intervals checks jackknife+ intervals with K = I: every f without a sample is 0. For the
+ * level 0.6 = 3.6/6, the interval is from the 2nd smallest of the 5 values −|y| to the 4th
+ * smallest of the 5 values |y|. */
 static void intervals(void)
 {
 	enum { n = 5 };
@@ -420,7 +420,7 @@ static void intervals(void)
 	learner.name = "svr", learner.parameters = NULL;
 	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));
 	FAILS(MERCER_INVALID, "svr has none", mercer_intervals(0, model, 0.6, &z, &low, &high, 1, NULL));
-	/* Split-conformal: f ± the 4th smallest of the errors, 0.6 being 3.6 sixths. */
+	/* The split-conformal interval is f ± the 4th smallest error, because 0.6 = 3.6/6. */
 	double f, held[n] = {7, -7, 8, 7.5, 6};
 	mercer_matrix zx = doubles(identity, n, n), zy = doubles(held, n, 1);
 	mercer_handle calibrated;
@@ -436,7 +436,7 @@ static void intervals(void)
 		below += errors[i] < (high - low) / 2 - 1e-12, equal += fabs(errors[i] - (high - low) / 2) <= 1e-12;
 	CHECK(below <= 3 && below + equal >= 4, "%d errors are below half the width, %d are equal", below, equal);
 	CHECK(fabs((high + low) / 2 - f) <= 64 * n * epsilon, "%.17g to %.17g around %.17g", low, high, f);
-	FAILS(MERCER_INVALID, "svr has none", mercer_intervals(0, model, 0.6, &z, &low, &high, 1, NULL)); /* as it was */
+	FAILS(MERCER_INVALID, "svr has none", mercer_intervals(0, model, 0.6, &z, &low, &high, 1, NULL)); /* the model is unchanged */
 	FAILS(MERCER_INVALID, "numbers, not classes", mercer_sets(0, calibrated, 0.6, &z, &low, 1, NULL));
 	FAILS(MERCER_INVALID, "calibrated is NULL", mercer_calibrate(0, model, &zx, &zy, NULL, NULL));
 	zy.rows = 4;
@@ -496,7 +496,7 @@ static void misuse(void)
 	OK(mercer_free(0));
 	mercer_release(NULL);
 
-	/* A device with too little memory: refused before work starts. */
+	/* On a device with too little memory, a fit fails before work starts. */
 	enum { n = 400 };
 	static double points[n * 2], targets[n];
 	smooth(points, targets, n, 2);
@@ -512,8 +512,8 @@ static void misuse(void)
 	FAILS(MERCER_INVALID, "freed", mercer_fit(device, &big, &mp, &mt, NULL, &model));
 }
 
-/* Sizes that go beyond the memory of the process are refused before anything of it
- * is read, in whichever argument they stand. */
+/* too_large checks for each argument that a size beyond the memory of the process gives an
+ * error before any element is read. */
 static void too_large(void)
 {
 	double v[] = {1, 2, 3, 4}, out[2];

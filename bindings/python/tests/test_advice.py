@@ -19,7 +19,7 @@ from mercer._model import _text
 
 SOURCES = ["solvers", "learners", "kernels", "backend", "cpu", "cuda", "gonum", "internal"]
 
-# Values of the arguments that advice names.
+# Valid values of the arguments that occur in advice.
 VALID = {
     "alpha": 10.0, "tol": 0.1, "max_iter": 100000, "C": 0.5, "n_components": 5, "kernel": "gaussian(sigma=30)", "solver": "auto",
     "lambda": 10.0, "iterations": 100000, "centers": 5, "features": 4, "rate": 1e-5, "accuracy": 1e6,

@@ -73,7 +73,7 @@ class TestKernelRidge(unittest.TestCase):
                     self.assertEqual(f.shape, h.shape)
                     self.assertLessEqual(np.abs(f - h).max(), bound)
                     self.assertEqual(got.dual_coef_.shape, want.dual_coef_.shape)
-                    # The bound is meaningful: it is far below the predictions.
+                    # The bound can detect errors, because it is much smaller than the predictions.
                     self.assertLess(bound, 1e-5 * np.abs(h).max())
 
     def test_weights(self):
@@ -82,7 +82,8 @@ class TestKernelRidge(unittest.TestCase):
         want = KernelRidge(kernel="rbf", alpha=0.5).fit(X, y, sample_weight=w)
         got = mercer.MercerKernelRidge(kernel="rbf", alpha=0.5).fit(X, y, sample_weight=w)
         K = pairwise_kernels(X, metric="rbf", gamma=1 / 3)
-        # scikit-learn solves (W½KW½ + αI)b = W½y: W ≤ 2 at most doubles both norms.
+        # scikit-learn solves (W½KW½ + αI)b = W½y: W ≤ 2 at most doubles the norms of the matrix and
+        # of its inverse.
         bound = 4 * solution_bound(K, kernel_error("rbf", 1 / 3, 0, 0, X, X), 0.5 / 2, want.dual_coef_, np.linalg.norm(K, 2), len(X))
         self.assertLessEqual(np.abs(got.predict(X) - want.predict(X)).max(), bound)
 
@@ -101,7 +102,7 @@ class TestKernelRidge(unittest.TestCase):
                     got = mercer.MercerKernelRidge(kernel="rbf", alpha=alpha, solver=solver, tol=1e-12).fit(X, target)
                     least = np.min(alpha)
                     bound = solution_bound(K, kernel_error("rbf", 1 / 3, 0, 3, X, Z), least, want.dual_coef_, np.linalg.norm(cross, 2), len(Z))
-                    # The effect of a residual of 1e-12.
+                    # This term bounds the effect of a residual of 1e-12.
                     bound += np.linalg.norm(cross, 2) * 1e-12 * np.linalg.norm(target) / least
                     f, h = got.predict(Z), want.predict(Z)
                     self.assertEqual(f.shape, h.shape)
@@ -145,7 +146,7 @@ class TestOthers(unittest.TestCase):
         want, got = Ridge(alpha=2.0).fit(X, y), mercer.MercerRidge(alpha=2.0).fit(X, y)
         n, d = X.shape
         A = X.T @ X + 2 * np.eye(d)
-        # Both form XᵀX with an error of γ(n)‖X‖², and factor it.
+        # Both programs compute XᵀX with an error of γ(n)‖X‖², and factor it.
         condition = np.linalg.cond(A)
         bound = 4 * (n + 3 * d * d) * U * condition * np.linalg.norm(want.coef_)
         self.assertLessEqual(np.linalg.norm(got.coef_ - want.coef_), bound)
@@ -186,8 +187,8 @@ class TestOthers(unittest.TestCase):
         y = y[:300]
         tol = 1e-6
         want, got = SVC(tol=tol).fit(X, y), mercer.MercerClassifier("svc", tol=tol).fit(X, y)
-        # A violation of tol moves f by up to about √(n·C·tol) in the norm of the
-        # kernel (strong convexity: ½‖δf‖² ≤ the duality gap ≤ n·C·tol).
+        # A violation of tol changes f by up to about √(n·C·tol) in the norm of the kernel (strong
+        # convexity: ½‖δf‖² ≤ the duality gap ≤ n·C·tol).
         self.assertLessEqual(np.abs(got.decision_function(X) - want.decision_function(X)).max(), 2 * np.sqrt(2 * len(X) * tol) + tol)
         self.assertEqual(np.mean(got.predict(X) == want.predict(X)), 1)
         f = SVR(tol=tol, epsilon=0.05).fit(X, X[:, 0] + y).predict(X)
@@ -223,7 +224,7 @@ class TestOthers(unittest.TestCase):
 
     def test_one_class_boundary(self):
         X, _ = support.smooth(support.rng(self), 150, 3)
-        # At most nu·n training rows are outside (scikit-learn #4195: there all rows are).
+        # At most nu·n training rows are outside (in scikit-learn #4195, all rows are outside).
         for nu in (1e-6, 1e-3, 0.1, 0.5):
             self.assertLessEqual(np.sum(mercer.MercerOneClassSVM(nu=nu).fit(X).predict(X) == -1), nu * len(X))
         edge = mercer.MercerOneClassSVM().fit(X)

@@ -27,7 +27,7 @@ ESTIMATORS = [
     mercer.MercerClassifier(),
     mercer.MercerClassifier("ridge"),
     mercer.MercerClassifier("logistic"),
-    # One of the checks has weights of 1000 and 0.0001, which leave no more digits.
+    # One of the checks has weights of 1000 and 0.0001, whose rounding allows no smaller tol.
     mercer.MercerClassifier("kernel-logistic", tol=1e-9),
     mercer.MercerClassifier("svc"),
     mercer.MercerClassifier("svc", probability=True),

@@ -32,7 +32,8 @@ class TestOrthogonalTargets(unittest.TestCase):
                 with self.subTest(target=name, alpha=alpha):
                     got = mercer.MercerRidge(alpha=alpha).fit(X, y).predict(X)
                     want = Ridge(alpha=alpha, solver="svd").fit(X, y).predict(X)
-                    # In both, w is rounding of Xᵀy divided by the smallest σ² of X, and b = mean(y).
+                    # In both fits, w is the rounding error of Xᵀy divided by the smallest σ² of X,
+                    # and b = mean(y).
                     X0 = X - X.mean(axis=0)
                     s = np.linalg.svd(X0, compute_uv=False)
                     n, d = X.shape

@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 import mercer
 
-# What RidgeCV calls its results, by its version.
+# Names of the parameter and the attribute of RidgeCV's results, which depend on its version.
 STORE, RESULTS = ("store_cv_results", "cv_results_") if "store_cv_results" in RidgeCV().get_params() else ("store_cv_values", "cv_values_")
 
 KERNELS = [
@@ -102,7 +102,7 @@ class TestScores(unittest.TestCase):
             self.assertEqual(model.alpha_, self.alphas[np.argmax(want)])
             self.assertEqual(model.best_score_, model.scores_.max())
             self.assertLess(bounds.max(), 1e-6)  # it says something
-            # The fit is that with the alpha that was chosen.
+            # The model equals a fit with the chosen alpha.
             again = mercer.MercerKernelRidge(model.alpha_, **parameters, fit_intercept=intercept).fit(self.X, target, weights)
             np.testing.assert_array_equal(model.predict(self.X), again.predict(self.X))
 
@@ -114,7 +114,7 @@ class TestScores(unittest.TestCase):
                 H = hat(K, w, alpha, intercept)
                 left = 30 - np.trace(H)
                 want = -30 * (w[:, None] * (Y - H @ Y) ** 2).sum(axis=0).mean() / left**2
-                # The trace is divided by what is left of n, twice.
+                # GCV divides twice by n minus the trace of H.
                 self.assertLessEqual(abs(got - want), tolerance(K, w, alpha) * (30 / left) ** 3 * w.max() * np.abs(Y).max() ** 2)
 
     def test_scorers(self):
@@ -161,7 +161,7 @@ class TestChoice(unittest.TestCase):
         best = max(alone, key=lambda a: a.best_score_)
         self.assertEqual((model.kernel_, model.alpha_, model.best_score_), (best.kernel_, best.alpha_, best.best_score_))
         self.assertEqual(model.kernel_, model.kernels_[np.argmax(model.scores_.max(axis=1))])
-        # None is the Gaussian that MercerKernelRidge takes.
+        # None means the default Gaussian of MercerKernelRidge.
         self.assertEqual(mercer.MercerKernelRidgeCV(kernel=None).fit(self.X, self.y).kernel_, mercer.MercerKernelRidge(kernel=None).fit(self.X, self.y).kernel_)
 
     def test_given_kernels(self):

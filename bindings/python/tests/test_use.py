@@ -52,7 +52,7 @@ class TestTools(unittest.TestCase):
         alone = GridSearchCV(steps, grid, cv=3).fit(X, y)
         many = GridSearchCV(steps, grid, cv=3, n_jobs=2).fit(X, y)
         self.assertEqual(alone.best_params_, many.best_params_)
-        # The device is the same one: the same bits.
+        # Both searches use the same device, so the bits are equal.
         np.testing.assert_array_equal(alone.cv_results_["mean_test_score"], many.cv_results_["mean_test_score"])
         self.assertGreater(alone.best_score_, 0.4)
 
@@ -79,7 +79,7 @@ class TestTools(unittest.TestCase):
         np.testing.assert_allclose(whole.predict(K), f, rtol=0, atol=1e-8 * np.abs(f).max())
 
     def test_kernel_of_python(self):
-        # The values are those of the named kernel but for the order of a sum of ten terms.
+        # The values differ from those of the named kernel only by the order of a sum of ten terms.
         X, y = load_diabetes(return_X_y=True)
         X, labels = StandardScaler().fit_transform(X)[:90], y[:90] > np.median(y[:90])
         weights = np.arange(90) % 4
@@ -118,7 +118,7 @@ class TestTools(unittest.TestCase):
         self.assertFalse(hasattr(mercer.MercerClassifier(), "predict_proba"))
         self.assertFalse(hasattr(mercer.MercerClassifier("svc").fit(X, y), "predict_proba"))
         p = mercer.MercerClassifier("svc", probability=True).fit(X, y).predict_proba(X)
-        # Each row is divided by its sum: a few roundings.
+        # Each row is divided by its sum, with several rounding errors.
         self.assertLessEqual(np.abs(p.sum(axis=1) - 1).max(), 16 * support.U)
 
     def test_classes_of_texts_and_weights(self):
@@ -283,7 +283,7 @@ class TestSparse(unittest.TestCase):
             search = mercer.MercerKernelRidgeCV(kernel="linear", alphas=[0.5], fit_intercept=False, store_cv_results=True).fit(X, y)
             a = mercer.solve(X, y, alpha=0.5, kernel="linear()")
         self.assertTrue((np.abs(f - bounded) <= bound).all())
-        # Backward stable solves of the same system.
+        # The bound is that of two backward stable solutions of the same system.
         eigenvalues = np.linalg.eigvalsh(K)
         near = 40 * 64 * support.U * (eigenvalues[-1] + 0.5) / 0.5 * np.abs(y).max() / 0.5
         np.testing.assert_allclose(a, np.linalg.solve(K + 0.5 * np.eye(40), y), rtol=0, atol=near)

@@ -1,6 +1,6 @@
-// Command advice prints the advice of the library's errors in the parameter names of its
-// callers. A test of the Python package runs it: it reads callers and advice as JSON, and
-// writes, for each caller and each piece of advice, the text of an error that contains it.
+// Command advice prints error messages whose advice has the parameter names of a caller. A test of
+// the Python package runs it. The command reads callers and advice as JSON and writes, for each
+// caller and each advice, the text of an error with this advice.
 package main
 
 import (
@@ -57,7 +57,7 @@ func run() error {
 			return err
 		}
 		for _, advice := range in.Advice {
-			// A fit returns the cause of its context in the same way as an error of the
+			// The fit returns the cause of its canceled context, as it returns an error of the
 			// solver.
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(message.Errorf("fault: " + advice))

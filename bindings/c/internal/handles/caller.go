@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Shared returns the n elements at p in the caller's memory, which the slice shares. Shared reads
-// no element. It returns an error if n is not a possible number of elements, or if the elements
-// reach beyond the memory of the process.
+// Shared returns a slice of the n elements at p, without copying or reading them. It returns an
+// error if n is not a possible number of elements, or if the elements extend beyond the memory of
+// the process.
 func Shared[T any](name string, p unsafe.Pointer, n int64) ([]T, error) {
 	var zero T
 	size := int64(unsafe.Sizeof(zero))
@@ -31,9 +31,9 @@ func Shared[T any](name string, p unsafe.Pointer, n int64) ([]T, error) {
 	return unsafe.Slice((*T)(p), n), nil
 }
 
-// SharedMatrix returns the matrix with element (i, j) at p + i·stride + j, like Shared. A
-// matrix larger than the memory of the machine, such as a mapped file, is an error that
-// matches backend.ErrMemory, because the file would be read many times.
+// SharedMatrix returns the matrix with element (i, j) at p + i·stride + j without copying it, like
+// Shared. If the matrix, such as a mapped file, is larger than the memory of the machine, the error
+// matches backend.ErrMemory, because the file would be read from disk many times.
 func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, stride int64) (backend.Host[T], error) {
 	switch {
 	case rows <= 0 || cols <= 0:
@@ -45,7 +45,7 @@ func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, st
 	}
 	data, err := Shared[T](name, p, (rows-1)*stride+cols)
 	var zero T
-	if need := rows * cols * int64(unsafe.Sizeof(zero)); err == nil && need > machine() { // below MaxInt64 by Shared
+	if need := rows * cols * int64(unsafe.Sizeof(zero)); err == nil && need > machine() { // need does not overflow, because Shared checked it
 		err = fmt.Errorf("libmercer: %s: %w: %d×%d numbers take %d bytes, the machine has %d: pass fewer rows at a time", name, backend.ErrMemory, rows, cols, need, machine())
 	}
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestSizesBeyondTheMemoryAreRefused checks that sizes that exceed the caller's memory are refused,
-// and nothing is read or copied.
+// TestSizesBeyondTheMemoryAreRefused checks that sizes that exceed the caller's memory give an
+// error before any element is read or copied.
 func TestSizesBeyondTheMemoryAreRefused(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the test finds out from Linux which memory is mapped")
@@ -51,8 +51,8 @@ func TestSizesBeyondTheMemoryAreRefused(t *testing.T) {
 	}
 }
 
-// TestCopiesWithoutRoomAreRefused checks that matrices that the caller can have in a mapped file
-// are refused if the float64 copy that a call makes does not fit in memory.
+// TestCopiesWithoutRoomAreRefused checks that a call returns an error for a mapped file whose
+// float64 copy does not fit in memory.
 func TestCopiesWithoutRoomAreRefused(t *testing.T) {
 	if _, known := backend.HostMemory(); !known {
 		required.Lacking(t, "proc", "the test finds out the free memory from Linux")

@@ -15,8 +15,8 @@ import (
 // encoderOf returns the encoder of a model that was fitted to plain numbers, so that the command
 // can apply the model to tables. Unless l names the columns, they have the names that the command
 // gives to columns of NPY files: x1, x2, … and y (y1, y2, … for several targets). It returns nil if
-// the names are not valid for a table. The features of a sparse matrix without names are those of a
-// sparse table.
+// the names are not valid for a table. A sparse matrix without names gets the encoder of a sparse
+// table.
 func encoderOf(l Learner, m learners.Model, sparse bool) *dataset.Encoder {
 	d, t := m.Dims()
 	e := &dataset.Encoder{RefuseMissing: true}
@@ -46,7 +46,7 @@ func encoderOf(l Learner, m learners.Model, sparse bool) *dataset.Encoder {
 	}
 	if k, ok := m.(learners.Classifier); ok {
 		e.Labels = k.Classes().Names
-		if l.Classes != nil { // the numbers of classes are indices into this list
+		if l.Classes != nil { // the class numbers are indices into this list
 			e.Labels = l.Classes
 		}
 	}
@@ -61,8 +61,7 @@ func novelty(m learners.Model) bool {
 	return err == nil && d.Does(learners.Novelty)
 }
 
-// plain reports whether an encoder does not change numbers, so that a matrix need not be
-// encoded.
+// plain reports whether e leaves all numbers unchanged, so a matrix need not be encoded.
 func plain(e *dataset.Encoder) bool {
 	if !e.RefuseMissing {
 		return false
@@ -78,7 +77,7 @@ func plain(e *dataset.Encoder) bool {
 	return true
 }
 
-// rawColumns returns the names of the columns of numbers that encoded takes as x.
+// rawColumns returns the names of the numeric columns that the function encoded requires in x.
 func rawColumns(e *dataset.Encoder) []string {
 	if e.Sparse() {
 		return e.FeatureNames()
@@ -90,8 +89,8 @@ func rawColumns(e *dataset.Encoder) []string {
 	return names
 }
 
-// encoded returns the features of raw columns of numbers, in the order of the
-// encoder's inputs.
+// encoded returns the features that e computes from the numeric columns x, which are in the order
+// of the encoder's inputs.
 func encoded(e *dataset.Encoder, x backend.Host[float64]) (*mat.Dense, error) {
 	names := rawColumns(e)
 	if x.Cols != len(names) {

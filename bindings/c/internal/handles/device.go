@@ -13,7 +13,7 @@ type Device struct {
 	dev backend.Device
 }
 
-// Open opens the device of that name; "" means the best available one. For threads and
+// Open opens the device with the given name; "" means the best available device. For threads and
 // memory, 0 means the default of backend.Config.
 func Open(name string, threads int, memory int64) (*Device, error) {
 	dev, err := backend.Open(name, backend.Config{Threads: threads, Memory: memory})
@@ -23,8 +23,8 @@ func Open(name string, threads int, memory int64) (*Device, error) {
 	return &Device{newRefCount(func() { dev.Close() }), dev}, nil
 }
 
-// Default returns the device that is used if none is named: Open("", 0, 0), opened by the
-// first call that succeeds and never closed.
+// Default returns the device that is used for the handle 0, which is Open("", 0, 0). The first
+// successful call opens it; it is never closed.
 func Default() (*Device, error) {
 	standard.Lock()
 	defer standard.Unlock()
@@ -43,7 +43,7 @@ var standard struct {
 	device *Device
 }
 
-// Free closes the device when the last work on it is done. Factors made on it keep it open.
+// Free closes the device when no call uses it and all factors on it are freed.
 func (d *Device) Free() error { return d.free() }
 
 // use runs f on the device.

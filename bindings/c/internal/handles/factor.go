@@ -23,7 +23,7 @@ type Factor struct {
 	lambda float64
 	factor *solvers.Cholesky
 
-	mu   sync.RWMutex // for writing while factor and gram change
+	mu   sync.RWMutex // locked for writing while factor and gram change
 	gram given
 }
 
@@ -55,7 +55,7 @@ func NewFactor(ctx context.Context, d *Device, kernel string, lambda float64, x 
 	if err != nil {
 		return nil, err
 	}
-	if err := d.acquire(); err != nil { // until the factor is freed
+	if err := d.acquire(); err != nil { // the device stays open until the factor is freed
 		return nil, err
 	}
 	if f.kernel == nil {
@@ -74,12 +74,11 @@ func NewFactor(ctx context.Context, d *Device, kernel string, lambda float64, x 
 	return f, nil
 }
 
-// Free releases the memory when the last Solve is done.
+// Free releases the memory when no call uses the factor.
 func (f *Factor) Free() error { return f.free() }
 
-// Solve writes (K + λI)⁻¹y, n×t, to out: 2n²t operations. If residual is set, it also
-// returns the largest ‖(K + λI)α − y‖/‖y‖ over the columns, for which it evaluates the
-// kernel again.
+// Solve writes α = (K + λI)⁻¹y, n×t, to out with 2n²t operations. If residual is true, it also
+// evaluates the kernel again and returns the largest ‖(K + λI)α − y‖/‖y‖ over the columns.
 func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bool) (float64, error) {
 	if err := f.acquire(); err != nil {
 		return 0, err

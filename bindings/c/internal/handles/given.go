@@ -11,8 +11,9 @@ import (
 	"github.com/mercer-go/mercer/kernels/gram"
 )
 
-// points returns m in the form that a learner or a solver with the kernel k takes, and whether x is
-// the Gram matrix of a precomputed kernel. A sparse x stays sparse unless it is a Gram matrix.
+// points returns m in the form that a learner or a solver with the kernel k requires; precomputed
+// reports whether m is the Gram matrix of a precomputed kernel. A sparse m stays sparse unless it
+// is a Gram matrix.
 func (m Matrix) points(k kernels.Kernel) (points numeric.Points, precomputed bool, err error) {
 	if precomputed, err = kernels.IsPrecomputed(k); err != nil {
 		return points, false, err
@@ -27,8 +28,8 @@ func (m Matrix) points(k kernels.Kernel) (points numeric.Points, precomputed boo
 	return numeric.DensePoints(h), precomputed, err
 }
 
-// trainingPoints returns the points of the kernel precomputed() for a Gram matrix: a copy
-// of it, preceded by two columns.
+// trainingPoints returns the points of the kernel precomputed() for a Gram matrix: a copy of the
+// matrix, preceded by two columns.
 func trainingPoints(values backend.Host[float64]) (backend.Host[float64], error) {
 	if values.Rows != values.Cols {
 		return backend.Host[float64]{}, notSquare(values)
@@ -62,7 +63,7 @@ type given struct {
 	data []float64
 }
 
-// newGiven copies a symmetric matrix; both triangles get the values of the lower one.
+// newGiven copies a symmetric matrix; the lower triangle of values determines both triangles.
 func newGiven(values backend.Host[float64]) (given, error) {
 	if values.Rows != values.Cols {
 		return given{}, notSquare(values)

@@ -64,8 +64,8 @@ func gramOf(k kernels.Kernel, x, z backend.Host[float64]) backend.Host[float64] 
 
 func wide(h backend.Host[float64]) Matrix { return Matrix{F64: h} }
 
-// TestFactor checks that a factor solves on every device, for a kernel and for a given K, and
-// reports the right residual.
+// TestFactor checks the solutions and the residuals of a factor on every device, for a kernel and
+// for a given K.
 func TestFactor(t *testing.T) {
 	const n, outputs, lambda = 70, 3, 0.5
 	ctx := context.Background()
@@ -444,7 +444,7 @@ func TestColumns(t *testing.T) {
 		{Learner{Name: "kernel-ridge", Task: learners.Classification}, []string{"x1", "x2", "y"}, []string{"0", "1", "2"}},
 		{Learner{Name: "svc", Classes: []string{"p", "q", "r"}}, []string{"x1", "x2", "y"}, []string{"p", "q", "r"}},
 		{Learner{Name: "one-class-svm"}, []string{"x1", "x2"}, nil},
-		{Learner{Name: "kernel-ridge", Features: []string{"same", "same"}}, nil, nil}, // no table has these
+		{Learner{Name: "kernel-ridge", Features: []string{"same", "same"}}, nil, nil}, // a table cannot have two equal names
 	} {
 		m, err := Fit(ctx, d, test.l, wide(x), wide(y), nil)
 		if err != nil {
@@ -501,8 +501,8 @@ func TestFloats(t *testing.T) {
 	}
 }
 
-// TestTogether checks that several goroutines use a model and a factor while they are freed: each
-// call succeeds with the same numbers, or returns an error that says that they were freed.
+// TestTogether checks that several goroutines can use a model and a factor while these are freed:
+// each call succeeds with the same numbers, or returns the error that the handle was freed.
 func TestTogether(t *testing.T) {
 	ctx := context.Background()
 	d, err := Open("cpu/generic", 2, 0)

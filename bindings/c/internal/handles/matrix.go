@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Matrix is a matrix in the caller's memory: F32 or CSR if that field has rows, otherwise F64. The
-// elements are only read.
+// Matrix is a matrix in the caller's memory: F32 if F32 has rows, CSR if CSR has rows, and
+// otherwise F64. The elements are only read.
 type Matrix struct {
 	F64 backend.Host[float64]
 	F32 backend.Host[float32]

@@ -36,8 +36,8 @@ type Learner struct {
 type Model struct {
 	*refCount
 	bundle  modelfile.Bundle
-	gram    bool    // fitted to a precomputed kernel
-	encodes bool    // Predict applies the encoder
+	gram    bool    // whether the model was fitted to a precomputed kernel
+	encodes bool    // whether Predict applies the encoder
 	device  string  // device of the fit; "" for a loaded model
 	seconds float64 // duration of the fit
 	ready   ready
@@ -91,7 +91,7 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 		return nil, err
 	}
 	b := modelfile.Bundle{Model: fitted}
-	if !precomputed { // precomputed points do not come from a table
+	if !precomputed { // the points of a precomputed kernel have no columns of a table
 		b.Encoder = encoderOf(l, fitted, x.CSR.Rows > 0)
 	}
 	m := newModel(b)
@@ -121,15 +121,15 @@ func newModel(b modelfile.Bundle) *Model {
 	return m
 }
 
-// Free prevents further uses of the model. Devices on which it predicted a small number of
-// rows stay open until then.
+// Free prevents further uses of the model. A device on which it predicted a small number of rows
+// stays open until then.
 func (m *Model) Free() error { return m.free() }
 
 // Wanted selects the result of Predict.
 type Wanted int
 
 const (
-	Values        Wanted = iota // targets, or the numbers of the classes: n×t
+	Values        Wanted = iota // targets, or the numbers of the predicted classes: n×t
 	Decision                    // n×1 for two classes, n×K for more
 	Probabilities               // n×K
 	Deviations                  // standard deviations of new targets, including noise: n×t
@@ -187,8 +187,8 @@ func (m *Model) Calibrate(ctx context.Context, d *Device, x, y Matrix) (*Model, 
 	return calibrated, nil
 }
 
-// Sets writes 1 to out for each row of x and each class that is in the set of the level,
-// otherwise 0: n×K. The model must be a result of Calibrate.
+// Sets writes the prediction sets of the rows of x at the level to out, n×K: 1 if the class is in
+// the set of the row, otherwise 0. The model must be a result of Calibrate.
 func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, out []float64) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -240,8 +240,8 @@ func (m *Model) Intervals(ctx context.Context, d *Device, level float64, x Matri
 	})
 }
 
-// Bounds writes the predictions at the rows of x, and bounds on their distances from those of the
-// exact solution, n×t each.
+// Bounds writes the predictions at the rows of x, and upper bounds of their distances from the
+// predictions of the exact solution, n×t each.
 func (m *Model) Bounds(ctx context.Context, d *Device, x Matrix, values, bounds []float64) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -305,7 +305,7 @@ func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 	return denseOf(h), nil
 }
 
-// values returns the result of apply, computed by a Predictor if that is faster.
+// values returns the result that wanted selects, computed by a Predictor if that is faster.
 func (m *Model) values(ctx context.Context, d *Device, wanted Wanted, x mat.Matrix) (*mat.Dense, error) {
 	if rows, _ := x.Dims(); wanted == Values && rows <= fewRows {
 		if p := m.ready.predictor(d, m.bundle.Model); p != nil {

@@ -13,7 +13,7 @@ import (
 // means the library's own names.
 type Names map[string]string
 
-// ParseNames returns the names of a list of "parameter=name".
+// ParseNames returns the names in a list of texts of the form "parameter=name".
 func ParseNames(list []string) Names {
 	if list == nil {
 		return nil
@@ -44,8 +44,8 @@ func (n Names) Text(err error) string {
 	return message.Text(err, n.of)
 }
 
-// of returns the caller's name for a parameter in the library's advice, or the phrase that
-// contains it.
+// of returns the caller's name for a parameter in the library's advice, or the caller's phrase for
+// it.
 func (n Names) of(parameter string) string {
 	if n == nil {
 		return message.Plain(parameter)

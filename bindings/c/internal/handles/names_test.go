@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestNames checks that a caller's names replace the library's in advice, which omits alternatives
-// without a name, and in errors about a parameter.
+// TestNames checks that in advice and in errors about a parameter, the caller's names replace the
+// library's, and that advice about a parameter without a caller's name is omitted.
 func TestNames(t *testing.T) {
 	own := ParseNames([]string{"lambda=alpha", "iterations=max_iter", "solver=solver", "standardize=standardize X", "C=cost"})
 	for _, c := range []struct {

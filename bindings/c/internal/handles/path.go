@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// pathGroup is how many λ are solved before their results are stored: as many as
-// solvers.Path works on together.
+// pathGroup is the number of λ that are solved before their results are stored; solvers.Path solves
+// the same number of λ together.
 const pathGroup = 8
 
 // PathProblem is kernel ridge regression with one kernel and many λ.
@@ -23,7 +23,7 @@ type PathProblem struct {
 	Intercept bool
 	Lambdas   []float64 // ≥ 0
 	Memory    int64     // bytes that may be taken on the device; 0 means all its free memory
-	Names     Names     // in the reasons for which a λ has no score
+	Names     Names     // used in the reasons why a λ has no score
 	Progress  func(solvers.Progress)
 }
 
@@ -35,10 +35,10 @@ type PathScores struct {
 	Freedom  []float64 // len(Lambdas)
 }
 
-// Path scores each λ by generalized cross-validation and by leave-one-out errors, both
-// in closed form: see solvers.Path. With the kernel precomputed() x is the n×n matrix
-// of its values. It returns, in JSON, the kernel, the method and the λ without a
-// solution. If no λ has a solution, it returns the error of the last one.
+// Path scores each λ by generalized cross-validation and by leave-one-out errors, both in closed
+// form: see solvers.Path. With the kernel precomputed() x is the n×n matrix of its values. It
+// returns, in JSON, the kernel, the method and the λ without a solution. If no λ has a solution, it
+// returns the error of the last λ.
 func Path(ctx context.Context, d *Device, p PathProblem, x, y Matrix, to PathScores) (json string, err error) {
 	err = d.use(ctx, func(dev backend.Device) error {
 		problem, err := p.problem(ctx, x, y)
@@ -129,7 +129,7 @@ func (s PathScores) check(lambdas int, y backend.Host[float64]) error {
 	return nil
 }
 
-// store writes the results of λ number l.
+// store writes the results of the λ with index l.
 func (s PathScores) store(l int, y backend.Host[float64], at solvers.PathPoint) {
 	put := func(to, values []float64, count int) {
 		if to == nil {

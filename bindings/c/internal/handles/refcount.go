@@ -12,7 +12,7 @@ var ErrFreed = errors.New("libmercer: the handle has been freed")
 // it and the last use has ended. Its methods may be called by several goroutines at once.
 type refCount struct {
 	mu    sync.Mutex
-	uses  int  // number of uses, including the owner's
+	uses  int  // number of uses, including the use of the owner
 	over  bool // whether the owner has freed it
 	final func()
 }

@@ -32,7 +32,7 @@ func Solve(ctx context.Context, d *Device, p SolveProblem, out []float64) (resid
 		}
 		par := solvers.Params{Progress: p.Progress}
 		if _, linear := k.(kernels.Linear); linear {
-			par.Method = solvers.Dual // the primal one gives no α
+			par.Method = solvers.Dual // the primal method does not compute α
 		}
 		res, err := solvers.Solve(ctx, dev, solvers.Problem{Kernel: k, X: points.Dense, Sparse: points.Sparse, Y: right, Lambda: p.Lambda}, par)
 		if err != nil {
@@ -44,8 +44,8 @@ func Solve(ctx context.Context, d *Device, p SolveProblem, out []float64) (resid
 	return residual, err
 }
 
-// system returns the kernel of a text and the points that it takes. The points
-// are for the solvers to check.
+// system returns the kernel of a text and x in the form that the kernel requires. It does not check
+// the points, because the solvers do.
 func system(kernel string, x Matrix) (k kernels.Kernel, points numeric.Points, err error) {
 	k = kernels.Precomputed{}
 	if kernel != "" {

@@ -47,7 +47,8 @@ def exception(status, text):
     return _KINDS.get(status, MercerError)(_places(text))
 
 
-# Names of the library's packages at the beginning of a message, which mean nothing to the caller.
+# Names of the library's packages at the beginning of a message; they are removed, because they mean
+# nothing to the caller.
 _PARTS = re.compile(
     r"(?:learners: [\w-]+|learners|solvers|kernels|backend|cpu|cuda|modelfile|libmercer|dataset|calibration|"
     r"predict|intervals|variance|leave-one-out|factor|solve|append|remove|gram|precomputed|dual|primal|mixed|cg): ")

@@ -81,7 +81,7 @@ def penalties(alpha, targets):
     return {"lambdas": ",".join(repr(float(a)) for a in alpha)}
 
 
-# The names of the reported numbers of steps, by learner.
+# The facts in which different learners report their number of steps.
 _STEPS = ("iterations", "steps", "newton_steps", "passes", "epochs", "evaluations")
 
 
