@@ -24,11 +24,11 @@ import (
 // A and B are not read, and with beta = 0, C is not read. The results do not depend on the
 // number of workers.
 //
-// The zero value is ready to use, from several goroutines. It never reads the
-// environment: to choose another device, use package backend.
+// The zero value is ready to use, and several goroutines may use it at the same time. It never
+// reads the environment. To choose a device, use package backend.
 type BLAS struct {
 	gonum.Implementation
-	bound *device // nil: the best device
+	bound *device // nil means the best device
 }
 
 var (
@@ -53,7 +53,7 @@ var bestTier = func() *ukr.Tier {
 // bestDevice returns the device of the best tier.
 var bestDevice = sync.OnceValue(func() *device { return newDevice(bestTier, 0, cacheSizes{}) })
 
-// device returns the device that b is bound to.
+// device returns the device of b, which is the best device if b is not bound to a tier.
 func (b BLAS) device() *device {
 	if b.bound != nil {
 		return b.bound
@@ -61,7 +61,7 @@ func (b BLAS) device() *device {
 	return bestDevice()
 }
 
-// tier returns the tier of that device without creating the device.
+// tier returns the tier of device() without creating the device.
 func (b BLAS) tier() *ukr.Tier {
 	if b.bound != nil {
 		return b.bound.tier
@@ -74,7 +74,8 @@ func rowMajor[T backend.Float](data []T, rows, cols, ld int) view[T] {
 	return view[T]{data: data, rows: rows, cols: cols, rs: ld, cs: 1}
 }
 
-// Conversions of package blas's values, which have been checked, to package backend's.
+// The following functions convert values of package blas, which have been checked, to values of
+// package backend.
 
 func transposed(t blas.Transpose) backend.Trans {
 	if t == blas.NoTrans {

@@ -9,13 +9,13 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Levels 2 and 1. Contiguous vectors go to the micro-kernels and, above a size, are shared
-// by the workers. All other calls, including those with invalid arguments, go to gonum.
-// Small problems go directly to their kernel, because there the calls cost as much as the
-// work.
+// This file implements levels 2 and 1. Calls with contiguous vectors use the micro-kernels and,
+// above a minimum size, several workers. All other calls, including those with invalid arguments,
+// go to gonum. Small problems call their micro-kernel directly, because for them the function calls
+// take as long as the arithmetic.
 
-// Sizes of a matrix and of a vector, in elements, from which sharing the work among workers
-// pays, and the number of elements of a vector in one task.
+// Sizes of a matrix and of a vector, in elements, from which several workers are faster than one,
+// and the number of elements of a vector in one task.
 const (
 	sharedGemv = 512 * 512
 	sharedSymv = 1024 * 1024
@@ -24,7 +24,7 @@ const (
 	vectorPiece  = 1 << 15
 )
 
-// ranges reports whether x and y are contiguous and have at least nx and ny elements.
+// ranges reports whether x and y are contiguous and have at least nx and ny elements, respectively.
 func ranges(lenX, incX, nx, lenY, incY, ny int) bool {
 	return incX == 1 && incY == 1 && nx <= lenX && ny <= lenY
 }
@@ -171,7 +171,8 @@ func (impl BLAS) Saxpy(n int, alpha float32, x []float32, incX int, y []float32,
 
 func (impl BLAS) Dnrm2(n int, x []float64, incX int) float64 {
 	if n > 1 && incX == 1 && n <= len(x) {
-		// Away from the ends of the range, no square overflows or underflows.
+		// If the sum of squares is far from the ends of the range, no square has overflowed or
+		// underflowed.
 		if sq := impl.Ddot(n, x, 1, x, 1); sq > 0x1p-900 && sq < 0x1p1000 {
 			return math.Sqrt(sq)
 		}
@@ -188,8 +189,8 @@ func (impl BLAS) Snrm2(n int, x []float32, incX int) float32 {
 	return impl.Implementation.Snrm2(n, x, incX)
 }
 
-// blasGemv computes a product of any size and returns true, or returns false to leave it to
-// gonum.
+// blasGemv computes a product of any size and returns true, or returns false if gonum has to
+// compute it.
 func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int) bool {
 	if m <= 0 || n <= 0 || alpha == 0 || lda < n || len(a) < (m-1)*lda+n || tA != blas.NoTrans && tA != blas.Trans && tA != blas.ConjTrans {
 		return false
@@ -203,8 +204,8 @@ func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha 
 	return true
 }
 
-// blasGer computes an update of any size and returns true, or returns false to leave it to
-// gonum.
+// blasGer computes an update of any size and returns true, or returns false if gonum has to compute
+// it.
 func blasGer[T backend.Float](e *engine[T], m, n int, alpha T, x []T, incX int, y []T, incY int, a []T, lda int) bool {
 	if m <= 0 || n <= 0 || alpha == 0 || lda < n || len(a) < (m-1)*lda+n || !ranges(len(x), incX, m, len(y), incY, n) {
 		return false
@@ -226,8 +227,8 @@ func trsvFits(ul blas.Uplo, tA blas.Transpose, d blas.Diag, n, lenA, lda, lenX, 
 		(tA == blas.NoTrans || tA == blas.Trans || tA == blas.ConjTrans) && (d == blas.Unit || d == blas.NonUnit)
 }
 
-// blasTrsv solves forwards with a lower triangle, as stored or transposed, or backwards
-// with an upper one.
+// blasTrsv solves a triangular system by forward substitution if lower is set, by back substitution
+// otherwise.
 func blasTrsv[T backend.Float](e *engine[T], lower, trans, unit bool, n int, a []T, lda int, x []T) {
 	v := rowMajor(a, n, n, lda)
 	if trans {
@@ -250,8 +251,8 @@ func blasSymv[T backend.Float](e *engine[T], ul blas.Uplo, n int, alpha T, a []T
 	q.symv(triangle(ul), alpha, rowMajor(a, n, n, lda), rowMajor(x, n, 1, 1), beta, rowMajor(y, n, 1, 1))
 }
 
-// blasDot and blasAxpy are for vectors large enough for several workers. The pieces do not
-// depend on the number of workers.
+// blasDot and blasAxpy compute with several workers. The division of the vectors into tasks does
+// not depend on the number of workers.
 
 func blasDot[T backend.Float](e *engine[T], x, y []T) T {
 	q := &queue[T]{engine: e}

@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// TestLevel2 compares levels 2 and 1 with gonum's on small integers, where both
-// are exact: at sizes around the limits, with padding and increments, and with
-// y full of NaN where it must not be read.
+// TestLevel2 compares levels 2 and 1 with gonum's on small integers, for which both results are
+// exact. It uses sizes around the limits, padding and increments, and a y full of NaN where y must
+// not be read.
 func TestLevel2(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 23
@@ -75,7 +75,7 @@ func TestLevel2(t *testing.T) {
 			a, x, y := integers(m*lda), integers(m), integers(m)
 			a32, x32, y32 := narrow(a), narrow(x), narrow(y)
 			for _, ul := range []blas.Uplo{blas.Lower, blas.Upper} {
-				// The other triangle is not read.
+				// NaN in the other triangle checks that it is not read.
 				half, half32 := slices.Clone(a), slices.Clone(a32)
 				for i := range m {
 					for j := range m {
@@ -104,16 +104,16 @@ func TestLevel2(t *testing.T) {
 			want.Saxpy(m, 3, x32, 1, wantY32, 1)
 			same("axpy", m, m, gotY, wantY, gotY32, wantY32)
 			x[0], x32[0] = math.NaN(), float32(math.NaN())
-			impl.Daxpy(m, 0, x, 1, gotY, 1) // does not read x
+			impl.Daxpy(m, 0, x, 1, gotY, 1) // must not read x
 			impl.Saxpy(m, 0, x32, 1, gotY32, 1)
 			same("axpy with alpha = 0", m, m, gotY, wantY, gotY32, wantY32)
 		}
 	})
 }
 
-// TestSymvRows compares Symv with gonum's, exactly, around the numbers of rows that are
-// processed together, with rows that all begin in one set of the first-level cache, and
-// with rows long enough to be aligned to a cache line and shared.
+// TestSymvRows compares Symv exactly with gonum's, for orders around the number of rows that are
+// processed together, for rows that all map to one set of the first-level cache, and for rows so
+// long that they are aligned to cache lines and divided among workers.
 func TestSymvRows(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 37
@@ -147,9 +147,9 @@ func TestSymvRows(t *testing.T) {
 	})
 }
 
-// TestTrsv solves exactly: the right-hand side is the product of a known vector with a
-// triangle of small integers whose pivots are powers of two. The other triangle is not
-// read, nor is a unit diagonal.
+// TestTrsv checks Trsv exactly: the right-hand side is the product of a known vector with a
+// triangle of small integers whose diagonal elements are powers of two. It also checks that neither
+// the other triangle nor a unit diagonal is read.
 func TestTrsv(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 29
@@ -214,8 +214,8 @@ func checkTrsv(t *testing.T, impl BLAS, rng *rand.Rand, ul blas.Uplo, trans blas
 	}
 }
 
-// TestSharedVectors compares Dot, Axpy and Nrm2, of vectors that are shared among the
-// workers, exactly with gonum's.
+// TestSharedVectors compares Dot, Axpy and Nrm2 exactly with gonum's for vectors that are divided
+// among the workers.
 func TestSharedVectors(t *testing.T) {
 	const n = sharedVector + 3*vectorPiece + 5
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {

@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Level 3, written once for both precisions.
+// This file implements level 3 once for both precisions.
 
 func (impl BLAS) Dgemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
 	blasGemm(impl.device().f64, tA, tB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
@@ -187,7 +187,7 @@ func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n,
 	q.gemm(alpha, right, left.t(), 1, to, part)
 }
 
-// blasTriangular is Trsm, or Trmm.
+// blasTriangular is Trsm if solve is set, and Trmm otherwise.
 func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul blas.Uplo, t blas.Transpose, d blas.Diag, m, n int, alpha T, a []T, lda int, b []T, ldb int) {
 	mustSide(s)
 	mustUplo(ul)
@@ -216,7 +216,8 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 		if solve {
 			kernel = e.ukr.TrsmDirect
 		}
-		// If the triangle is on the right, or transposed, the opposite triangle applies.
+		// If the triangle is on the right or transposed, but not both, the opposite triangle
+		// applies.
 		other := (t != blas.NoTrans) != (s == blas.Right)
 		e.directTriangle(kernel, s == blas.Right, other, (ul == blas.Lower) != other, d == blas.Unit, m, n, k, alpha, a, lda, b, ldb)
 		return

@@ -28,8 +28,8 @@ type level3[T backend.Float] struct {
 	mr, nr, kc int
 }
 
-// forEachLevel3 runs f for every tier and precision, with the loops blocked as if there
-// were no caches, so that even small matrices span several blocks.
+// forEachLevel3 runs f for every tier and precision, with the blocks of the loops so small that
+// even small matrices span several blocks.
 func forEachLevel3(t *testing.T, f64 func(t *testing.T, l level3[float64]), f32 func(t *testing.T, l level3[float32])) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		impl := BLAS{bound: newDevice(tier, 0, cacheSizes{L2: 1, L3: 1})}
@@ -61,7 +61,7 @@ type stored[T backend.Float] struct {
 	data           []T
 }
 
-// padding is the number between rows, which no routine produces.
+// padding is the value of the elements between rows; no routine computes this value.
 const padding = -12345.5
 
 func newStored[T backend.Float](rows, cols, pad int) stored[T] {
@@ -135,7 +135,7 @@ func (s stored[T]) clone() stored[T] {
 	return s
 }
 
-// op returns a function of i and j: the element of op(S).
+// op returns the function that maps i and j to element (i, j) of op(S).
 func (s stored[T]) op(t blas.Transpose) func(i, j int) T {
 	if t == blas.NoTrans {
 		return s.at
@@ -143,8 +143,8 @@ func (s stored[T]) op(t blas.Transpose) func(i, j int) T {
 	return func(i, j int) T { return s.at(j, i) }
 }
 
-// full returns a function of i and j: the element of the symmetric matrix whose triangle ul
-// is stored in s.
+// full returns the function that maps i and j to element (i, j) of the symmetric matrix whose
+// triangle ul is stored in s.
 func (s stored[T]) full(ul blas.Uplo) func(i, j int) T {
 	return func(i, j int) T {
 		if (ul == blas.Lower) == (i > j) {
@@ -154,8 +154,8 @@ func (s stored[T]) full(ul blas.Uplo) func(i, j int) T {
 	}
 }
 
-// triangle returns a function of i and j: the element of op(S), for triangular S. ok is
-// false for a zero that is not stored.
+// triangle returns the function that maps i and j to element (i, j) of op(S), for triangular S. ok
+// is false for a zero that is not stored.
 func (s stored[T]) triangle(ul blas.Uplo, t blas.Transpose, d blas.Diag) func(i, j int) (v T, ok bool) {
 	return func(i, j int) (T, bool) {
 		if t != blas.NoTrans {
@@ -196,8 +196,8 @@ func inTriangle(ul blas.Uplo, i, j int) bool {
 	return ul == blas.All || i == j || (ul == blas.Lower) == (i > j)
 }
 
-// expect fails unless got equals want in the triangle, and before everywhere else, padding
-// included. NaN equals NaN.
+// expect fails unless got equals want in the triangle, and unless got equals before everywhere
+// else, padding included. NaN equals NaN.
 func expect[T backend.Float](t *testing.T, what string, got, before stored[T], ul blas.Uplo, want func(i, j int) T) {
 	t.Helper()
 	model := before.clone()

@@ -16,7 +16,7 @@ import (
 // strides, and the lengths of its slices.
 type call[T backend.Float] struct {
 	name  string
-	exact bool // the results must have the same bits
+	exact bool // whether the two results must have the same bits
 	good  []int
 	run   func(args []int, a, b, c []T) bool // slices of the lengths at the end of args
 }
@@ -53,7 +53,7 @@ func comparePanics[T backend.Float](t *testing.T, mine, theirs []call[T]) {
 			for i := range routine.good {
 				for j := range i + 1 {
 					if testing.Short() && j != i {
-						continue // one wrong argument at a time
+						continue // an invalid value is never combined with another one
 					}
 					for _, vi := range values(i) {
 						for _, vj := range values(j) {
@@ -112,7 +112,7 @@ func outcome[T backend.Float](routine call[T], args []int) (slices [3][]T, end s
 	return slices, fmt.Sprint(ok)
 }
 
-// calls lists level 3. m, n and k are 3, 4 and 5, and strides include padding.
+// calls lists the calls of level 3. m, n and k are 3, 4 and 5, and the strides include padding.
 func (l level3[T]) calls() []call[T] {
 	return []call[T]{
 		{"gemm", true, []int{'N', 'T', 3, 4, 5, 6, 6, 6, 17, 23, 16}, func(x []int, a, b, c []T) bool {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// TestLevel3NotFinite puts NaN and Inf among the integers: they reach exactly the elements
-// that depend on them by definition.
+// TestLevel3NotFinite puts NaN and Inf among the integers and checks that they change exactly the
+// elements that depend on them by definition.
 func TestLevel3NotFinite(t *testing.T) {
 	forEachLevel3(t, notFiniteLevel3[float64], notFiniteLevel3[float32])
 }
@@ -71,7 +71,7 @@ func solved[T backend.Float](s blas.Side, ul blas.Uplo, t blas.Transpose, a func
 	entry := a
 	others := b.cols
 	if s == blas.Right {
-		// X op(A) = B is op(A)ᵀXᵀ = Bᵀ.
+		// X op(A) = B is solved as op(A)ᵀXᵀ = Bᵀ.
 		n, others, isLower = b.cols, b.rows, !isLower
 		element = func(i, j int) *T { return &x.data[j*x.ld+i] }
 		entry = func(i, j int) (T, bool) { return a(j, i) }
@@ -95,7 +95,7 @@ func solved[T backend.Float](s blas.Side, ul blas.Uplo, t blas.Transpose, a func
 	return x
 }
 
-// TestLevel3Aliasing passes one slice as both A and B, which are only read.
+// TestLevel3Aliasing checks that one slice can be passed as both A and B, which are only read.
 func TestLevel3Aliasing(t *testing.T) {
 	forEachLevel3(t, aliasLevel3[float64], aliasLevel3[float32])
 }
@@ -120,8 +120,8 @@ func aliasLevel3[T backend.Float](t *testing.T, l level3[T]) {
 	}
 }
 
-// TestBLASFollowsGOMAXPROCS: the number of workers changes with GOMAXPROCS, and
-// the results do not.
+// TestBLASFollowsGOMAXPROCS checks that the number of workers changes with GOMAXPROCS and that the
+// results do not.
 func TestBLASFollowsGOMAXPROCS(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
@@ -165,7 +165,7 @@ func TestBLASFollowsGOMAXPROCS(t *testing.T) {
 	})
 }
 
-// TestBLASConcurrently uses one BLAS from several goroutines.
+// TestBLASConcurrently checks that several goroutines can use one BLAS at the same time.
 func TestBLASConcurrently(t *testing.T) {
 	const n = 90
 	r := newSeed(t, 8)

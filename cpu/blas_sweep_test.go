@@ -31,8 +31,8 @@ func sweepLevel3[T backend.Float](t *testing.T, l level3[T]) {
 	t.Run("triangular", l.sweepTriangular)
 }
 
-// shapes are m × n × k: every combination of the edges of a tile, with alternating depths;
-// then the edges of KC, each with one worker and with several.
+// shapes are m × n × k: every combination of sizes around the edges of a tile, with alternating k;
+// then k around KC, each with small m and n for one worker and large m and n for several.
 func (l level3[T]) shapes() [][3]int {
 	var list [][3]int
 	for _, m := range l.sizes(l.mr, 40) {
@@ -57,7 +57,7 @@ func (l level3[T]) shapes() [][3]int {
 	return some
 }
 
-// unread fills C with NaN if β = 0, because C must not be read then.
+// unread fills C with NaN if β = 0, in which case C must not be read.
 func unread[T backend.Float](c stored[T], beta T) stored[T] {
 	if beta == 0 {
 		c.fill(func(i, j int) T { return T(math.NaN()) })
@@ -169,7 +169,7 @@ func (l level3[T]) sweepTriangular(t *testing.T) {
 				continue
 			}
 
-			// trsm must recover B from the result of trmm: α is a power of two.
+			// Trsm must recover B exactly from the result of Trmm, since α is a power of two.
 			solution := product.clone()
 			l.trsm(s, ul, tr, d, m, n, 1/alpha, a.data, a.ld, solution.data, solution.ld)
 			expect(t, "trsm"+name, solution, product, blas.All, b.at)

@@ -11,7 +11,7 @@ import (
 // documentation. Zero means the size that the machine reports, or else the default.
 type cacheSizes struct {
 	L2 int // per core; default 1 MiB
-	L3 int // shared by the workers; default 32 MiB
+	L3 int // shared by the cores; default 32 MiB
 }
 
 // openWith is backend.Open for a tier of this package, such as "avx2", with cache sizes
@@ -28,7 +28,7 @@ func openWith(tier string, c backend.Config, caches cacheSizes) (backend.Device,
 // machineCaches returns the cache sizes that the machine reports.
 var machineCaches = sync.OnceValue(reportedCaches)
 
-// orReported replaces zeros by the reported sizes.
+// orReported replaces each size that is 0 by the reported size.
 func (c cacheSizes) orReported() cacheSizes {
 	fill := func(size *int, reported, otherwise int) {
 		if *size <= 0 {
@@ -50,20 +50,20 @@ type blocking struct {
 	kc int // depth of a packed panel
 	mc int // rows of a task, a multiple of MR
 	nc int // columns of packed B, a multiple of NR
-	mr int // MR
-	nr int // NR
+	mr int // rows of a register tile
+	nr int // columns of a register tile
 }
 
-// depth is KC, the same on every machine: sums are split there, so that it affects the last
-// bits of a result. It is the largest depth that leaves eight panels in a task. A smaller
-// depth is slower, not because of the first-level cache, but because C is read and written
-// once for each KC (512 against 192: 88 against 78 % of the ceiling; float64, AVX-512, n =
-// 1536, AMD EPYC of family 25, November 2026).
+// depth is KC. It is the same on every machine, because sums are split after each KC terms and the
+// split affects the last bits of a result. It is the largest depth for which a task has eight
+// panels. A smaller depth is slower, not because of the first-level cache, but because C is read
+// and written once for each KC (512 against 192: 88 against 78 % of the ceiling; float64, AVX-512,
+// n = 1536, AMD EPYC of family 25, November 2026).
 const depth = 512
 
-// blockingFor derives the sizes from a tile of mr × nr elements of size bytes: a task's
-// rows of A take half of the second-level cache, packed B a quarter of the third, so that C
-// and the workers' parts of A also fit.
+// blockingFor derives the sizes from a tile of mr × nr elements of size bytes: the packed rows of A
+// of a task take half of the second-level cache, and packed B takes a quarter of the third-level
+// cache, so that C and the workers' parts of A also fit.
 func blockingFor(mr, nr, size int, caches cacheSizes) blocking {
 	return blocking{
 		kc: depth,

@@ -46,7 +46,7 @@ func TestCachesDoNotChangeResults(t *testing.T) {
 	})
 }
 
-// TestBlocking tests the properties of the block sizes that the loops rely on.
+// TestBlocking checks the properties of the block sizes that the loops rely on.
 func TestBlocking(t *testing.T) {
 	for _, caches := range []cacheSizes{{}, {L2: 1, L3: 1}, {L2: 1 << 30, L3: math.MaxInt}} {
 		for _, tile := range [][3]int{{14, 16, 8}, {14, 32, 4}, {6, 8, 8}, {6, 16, 4}, {4, 4, 8}} {
@@ -58,9 +58,9 @@ func TestBlocking(t *testing.T) {
 	}
 }
 
-// TestBlockEdges multiplies at every combination of dimensions one below, equal to, and one
-// above MC, NC and KC, with caches so small that MC and NC are small too. The data are
-// small integers, so that results are exact; C is padded and initially NaN.
+// TestBlockEdges checks products for every combination of dimensions one below, equal to, and one
+// above MC, NC and KC, with caches so small that MC and NC are small too. The data are small
+// integers, so that results are exact; C is padded and initially NaN.
 func TestBlockEdges(t *testing.T) {
 	const seed, pad = 23, 3
 	t.Logf("seed %d", seed)

@@ -5,13 +5,12 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Ceiling performs at least the given number of fused multiply-adds in registers, on the
-// widest vectors of the tier, and returns the number performed. The rate is the peak of one
-// core without loads and stores, an upper bound for every product. Ceiling runs in the
+// Ceiling performs at least the given number of fused multiply-adds in registers, on the widest
+// vectors of the tier, and returns the number performed. Their rate is the peak rate of one core
+// without loads and stores, an upper bound of the rate of every product. Ceiling runs in the
 // caller's goroutine, in float32 if single is true and in float64 otherwise.
 //
-// It is found by asserting interface{ Ceiling(bool, float64) float64 } on a
-// device.
+// A caller obtains Ceiling by asserting interface{ Ceiling(bool, float64) float64 } on a device.
 func (d *device) Ceiling(single bool, flops float64) float64 {
 	if single {
 		return peak(&d.tier.F32, flops)
@@ -21,8 +20,8 @@ func (d *device) Ceiling(single bool, flops float64) float64 {
 
 func peak[T backend.Float](k *ukr.Kernels[T], flops float64) float64 {
 	tile := float64(2 * k.MR * k.NR)
-	// The factors have mixed bits: a multiplier that sees only zeros may run cooler, and so
-	// faster, than a multiplier under load.
+	// The factors have mixed bits: with zeros as factors the processor may take less power, and so
+	// run faster, than in a real product.
 	s := &ukr.Span[T]{N: int(flops/tile) + 1, A: 0.7, B: 1.1}
 	done := tile * float64(s.N)
 	k.Peak(s)

@@ -24,8 +24,8 @@ func forEachTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	}
 }
 
-// forEachAssembledTier is forEachTier without the portable tier under -short, because that
-// tier takes seconds.
+// forEachAssembledTier is forEachTier, except that -short leaves out the portable tier, which takes
+// seconds.
 func forEachAssembledTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	for _, tier := range ukr.Tiers() {
 		if tier.Missing() == "" && !(testing.Short() && tier.Name == "generic") {

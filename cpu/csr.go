@@ -12,28 +12,28 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// sparseMatrix is a sparse matrix, or rows of one.
+// sparseMatrix is a sparse matrix, or a range of rows of a sparse matrix.
 type sparseMatrix[T backend.Float] struct {
 	device *device
 	csr    backend.CSR[T]
-	first  int // the first row's number in the whole matrix
+	first  int // index of the first row in the whole matrix
 	all    *lists[T]
 	part   bool
 }
 
-// lists are the nonzeros of a sparse matrix by columns, in windows of rows: for each window and
-// each column the list of the rows that store an element in this column, with its values. A window
-// has as many rows as a tile of k(X, Z) has columns. Each row of the tile reads the lists of the
-// columns that it stores.
+// lists are the stored elements of a sparse matrix, ordered by windows of rows and then by columns:
+// for each window and each column, the list of the rows that store an element in this column, with
+// the values of these elements. A window has as many rows as a tile of k(X, Z) has columns. Each
+// row of the tile reads the lists of the columns that it stores.
 type lists[T backend.Float] struct {
 	csr        backend.CSR[T]
-	window     int // rows of a window, at most 2¹⁶
+	window     int // number of rows of a window, at most 2¹⁶
 	rows, cols int
-	starts     []int    // where the elements of a window begin
+	starts     []int    // for each window, the index of its first element
 	ends       []uint32 // cols+1 offsets for each window: element (w, c) is the start of the list of column c, relative to starts[w]
-	numbers    []uint16 // rows, from the window's first row on
+	numbers    []uint16 // row of each element, counted from the first row of its window
 	values     []T
-	mostly     []int32   // the columns that more than mostlyShare of the rows store
+	mostly     []int32   // columns that more than mostlyShare of the rows store
 	position   []int32   // position of each column in mostly, or −1
 	odd        []int32   // rows with an element that is not finite
 	negative   []int32   // rows with an element that is not finite or below 0
@@ -43,28 +43,30 @@ type lists[T backend.Float] struct {
 	freed      bool
 
 	mu     sync.Mutex
-	single []onePointValues[T] // the statistics computed most recently
+	single []onePointValues[T] // statistics of one point that were computed most recently
 }
 
-// onePointValues are a statistic of one point for all rows.
+// onePointValues are the values of one statistic of one point, for all rows.
 type onePointValues[T backend.Float] struct {
 	stat   kernels.Stat
 	values []T
 }
 
 const (
-	// leastWindow is the minimum number of rows of a window: the values of a tile's row stay in
-	// the first-level cache. It is a multiple of every NR and of the chunks of 16-bit storage.
+	// leastWindow is the minimum number of rows of a window; the values of one row of a tile then
+	// fit in the first-level cache. It is a multiple of every NR and of the chunks of 16-bit
+	// storage.
 	leastWindow = 512
 	mostWindow  = 1 << 15
-	// mostlyShare is the minimum share of stored elements of a column that is multiplied in
-	// dense form: n²/2 multiply-adds of the micro-kernel cost less than c²/2 of the lists,
-	// which take some 20 times as long each.
+	// mostlyShare is the fraction of stored elements above which a column is multiplied in dense
+	// form: for a column with c of n elements stored, n²/2 multiply-adds of the micro-kernel then
+	// take less time than c²/2 multiply-adds by the lists, each of which takes about 20 times as
+	// long.
 	mostlyShare = 0.2
 )
 
-// windowFor is how many rows a window has: so many that the bounds of the lists take no more
-// memory than the elements.
+// windowFor returns the number of rows of a window. It is so large that the bounds of the lists
+// take no more memory than the elements.
 func windowFor(rows, cols, nnz int) int {
 	each := math.MaxInt
 	if nnz > 0 {
@@ -142,7 +144,7 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 				negative[w] = append(negative[w], int32(i))
 			}
 		}
-		// The bounds have moved over their lists.
+		// Filling the lists has advanced each bound to the end of its list.
 		copy(ends[1:], ends)
 		ends[0] = 0
 	})
@@ -188,21 +190,22 @@ func (x *sparseMatrix[T]) same(z *sparseMatrix[T]) bool {
 	return x.all == z.all && x.first == z.first && x.csr.Rows == z.csr.Rows
 }
 
-// point is row i.
+// point returns row i.
 func (x *sparseMatrix[T]) point(i int) kernels.SparsePoint[T] {
 	columns, values := x.csr.Row(i)
 	return kernels.SparsePoint[T]{Columns: columns, Values: values}
 }
 
-// rowsWithin is the part of an ascending list of rows of the whole matrix that lies in rows
-// lo … hi−1.
+// rowsWithin returns the part of an ascending list of rows of the whole matrix that lies in rows lo
+// … hi−1.
 func rowsWithin(list []int32, lo, hi int) []int32 {
 	from, _ := slices.BinarySearch(list, int32(lo))
 	to, _ := slices.BinarySearch(list, int32(hi))
 	return list[from:to]
 }
 
-// sparse is x as a live sparse matrix of this device, and nil for other kinds of matrices.
+// sparse returns x as a sparse matrix of this device that has not been freed, or nil if x is
+// another kind of matrix.
 func (q *queue[T]) sparse(op string, x backend.Matrix[T]) *sparseMatrix[T] {
 	own, ok := x.(*sparseMatrix[T])
 	if !ok {
@@ -217,8 +220,8 @@ func (q *queue[T]) sparse(op string, x backend.Matrix[T]) *sparseMatrix[T] {
 	return own
 }
 
-// sparsePair is x and z as sparse matrices, and nil for two other matrices. A sparse one beside
-// another kind is misuse.
+// sparsePair returns x and z as sparse matrices, or nil if neither is sparse. It panics if only one
+// of them is sparse.
 func (q *queue[T]) sparsePair(op string, x, z backend.Matrix[T]) (sx, sz *sparseMatrix[T]) {
 	sx, sz = q.sparse(op, x), q.sparse(op, z)
 	if (sx == nil) != (sz == nil) {
@@ -228,8 +231,8 @@ func (q *queue[T]) sparsePair(op string, x, z backend.Matrix[T]) (sx, sz *sparse
 	return sx, sz
 }
 
-// onePoint evaluates a statistic of one point for all rows of x. The values for the newest
-// kernels are kept, because one row against all of them would otherwise cost more than its work.
+// onePoint evaluates a statistic of one point for all rows of x. The most recent values are cached,
+// because computing them again would take longer than evaluating one row of the Gram matrix.
 func (q *queue[T]) onePoint(stat kernels.Stat, x *sparseMatrix[T]) []T {
 	const kept = 4
 	l := x.all
@@ -252,7 +255,7 @@ func (q *queue[T]) onePoint(stat kernels.Stat, x *sparseMatrix[T]) []T {
 			}
 		})
 		if q.stopped() {
-			return values[x.first:] // incomplete, and of no use
+			return values[x.first:] // values is incomplete and not cached
 		}
 		at = min(len(l.single), kept-1)
 		l.single = append(l.single[:at:at], onePointValues[T]{})

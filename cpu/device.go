@@ -70,7 +70,7 @@ func open(t *ukr.Tier, c backend.Config, caches cacheSizes) (*device, error) {
 	return d, nil
 }
 
-// newDevice returns a device that counts memory, but whose budget is zero.
+// newDevice returns a device that counts the memory in use, with a budget of zero.
 func newDevice(t *ukr.Tier, threads int, caches cacheSizes) *device {
 	caches = caches.orReported()
 	d := &device{tier: t, threads: threads, caches: caches}
@@ -80,10 +80,10 @@ func newDevice(t *ukr.Tier, threads int, caches cacheSizes) *device {
 	return d
 }
 
-// device is a CPU at one tier.
+// device is a processor with the micro-kernels of one tier.
 type device struct {
 	tier         *ukr.Tier
-	threads      int // 0: GOMAXPROCS at the time of each call
+	threads      int // 0 means GOMAXPROCS at the time of each call
 	caches       cacheSizes
 	memory       memory
 	closed       atomic.Bool
@@ -145,7 +145,7 @@ func (d *device) NarrowPacked(dst backend.Packed[float32], src backend.Packed[fl
 	})
 }
 
-// convert computes to ← from, rounded.
+// convert sets to to from, rounded to the precision D.
 func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
 	each(d.workers(), from.rows, rowGrain(from.cols), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -154,7 +154,7 @@ func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
 	})
 }
 
-// rounded computes to ← from, rounded, for the elements of to.
+// rounded sets each element of to to the element of from, rounded to the precision D.
 func rounded[D, S backend.Float](to []D, from []S) {
 	for j, v := range from[:len(to)] {
 		to[j] = D(v)
@@ -163,10 +163,9 @@ func rounded[D, S backend.Float](to []D, from []S) {
 
 func (d *device) InUse() (now, peak int64) { return d.memory.inUse() }
 
-// Workspace returns the largest size of the packed operands, in bytes, in addition to the
-// matrices. It depends on the caches, not on the matrices (see blockingFor). InUse counts
-// neither this workspace nor the rounded rows of a factor of reduced precision, 576 bytes
-// per row.
+// Workspace returns the maximum size of the packed operands in bytes, which is memory in addition
+// to the matrices. It depends on the caches, not on the matrices (see blockingFor). InUse counts
+// neither this workspace nor the rounded rows of a factor of reduced precision, 576 bytes per row.
 func (d *device) Workspace() int64 {
 	b := d.f64.block
 	return 8 * int64(b.kc) * (int64(b.nc) + int64(d.workers()*b.mc))
@@ -185,7 +184,7 @@ func (d *device) Rates() backend.Rates {
 // Sync returns nil: every method completes its work before it returns.
 func (d *device) Sync() error { return nil }
 
-// Close makes New fail from now on; the collector frees the memory.
+// Close makes every later call of New fail; the garbage collector frees the memory.
 func (d *device) Close() error {
 	d.closed.Store(true)
 	return nil

@@ -25,7 +25,7 @@ func newEngine[T backend.Float](d *device, k *ukr.Kernels[T], caches cacheSizes)
 	return &engine[T]{device: d, ukr: k, block: blockingFor(k.MR, k.NR, int(unsafe.Sizeof(*new(T))), caches)}
 }
 
-// scratch is a worker's own memory.
+// scratch is memory that only one worker uses at a time.
 type scratch[T backend.Float] struct {
 	tile   ukr.Tile[T] // arguments of the micro-kernels, allocated once and not at each call
 	scaled ukr.Scaled[T]
@@ -36,12 +36,12 @@ type scratch[T backend.Float] struct {
 	direct ukr.Direct[T]
 	turned ukr.Direct[T]
 	sparse ukr.Sparse[T]
-	block  []T // a register tile, for tiles that are only partly stored, or the rows of strips
+	block  []T // a register tile of which only a part is stored, or the rows of strips
 	work   []T // grown on demand
 	more   []T // a second buffer, for routines that need two
 	third  []T
-	pairs  []T // likewise, for statistics taken pair by pair
-	total  []T // likewise, for the sums of a task
+	pairs  []T // allocated like more, for statistics that are computed pair by pair
+	total  []T // allocated like more, for the sums of a task
 }
 
 // take returns scratch memory for a worker; give returns it to the pool.
@@ -86,7 +86,8 @@ func (s *scratch[T]) last(n int) []T {
 // operation share. The second result is a function that returns the memory to the pool.
 func (e *engine[T]) shared(n int) ([]T, func()) { return borrow[T](&e.big, n) }
 
-// sharedSums is shared for sums; a request for a small buffer never takes a large one.
+// sharedSums is shared for sums; it has its own pool, so that a request for a small buffer never
+// takes a large buffer.
 func (e *engine[T]) sharedSums(n int) ([]T, func()) { return borrow[T](&e.sums, n) }
 
 func borrow[T backend.Float](pool *sync.Pool, n int) ([]T, func()) {

@@ -11,12 +11,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// expansion is x ↦ k(x, Z) V with packed Z and V in the layout for products.
+// expansion is the function x ↦ k(x, Z) V with Z and V packed for products.
 type expansion[T backend.Float] struct {
 	engine *engine[T]
-	gram   *gram[T] // of Z with itself, with kept set
+	gram   *gram[T] // of Z with itself; its field kept holds the packed points
 	kernel kernels.Kernel
-	filled bool // some statistic is computed from all points, so that it cannot be shared between calls
+	filled bool // some statistic is computed from all points, so that calls cannot share it
 	multipliers[T]
 	d, t  int
 	bytes int64

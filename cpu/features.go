@@ -9,16 +9,16 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Statistics that are inner products of derived features of the points: CosSum is the inner product
-// of cosines and sines.
+// This file has the statistics that are inner products of derived features of the points: CosSum is
+// the inner product of cosines and sines.
 
 // cosinesAndSines writes one row for each row of m from first on: cos(w(x−center)) and
 // sin(w(x−center)) for each feature and each frequency w.
 func (p packing[T]) cosinesAndSines(m *matrix[T], first, rows int, out []T) {
 	for i := range rows {
 		for c, v := range m.row(first + i) {
-			// For float32 the difference is exact in float64, and the center keeps the
-			// angles small, so that their rounding is that of the result.
+			// For float32 the difference is exact in float64, and the center keeps the angles
+			// small, so that the only significant rounding error is that of the result.
 			x := float64(v) - float64(p.center[c])
 			for _, w := range p.freqs {
 				sin, cos := math.Sincos(w * x)
@@ -101,7 +101,7 @@ const sineBatch = 1024
 // of the feature.
 func (g *gram[T]) sines(freqs []float64) filler[T] {
 	u, d := g.q.engine.ukr, g.x.cols
-	batch := max(1, sineBatch/max(d, 1)) // pairs
+	batch := max(1, sineBatch/max(d, 1)) // number of pairs
 	size := panels(batch*d, u.NR) * u.NR
 	return func(s *scratch[T], i, j int, out []T) {
 		if d == 0 {

@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestErrorOf16BitsIsLikeNoise: the errors of rounding to the nearest code have the
-// spectral norm of independent errors, 2s√n with s² = step²/12 (Wigner 1958), and not
-// n·step/2, the norm of errors of one sign.
+// TestErrorOf16BitsIsLikeNoise checks that the errors of rounding to the nearest code have the
+// spectral norm of independent errors, 2s√n with s² = step²/12 (Wigner 1958), and not n·step/2, the
+// norm of errors of one sign.
 func TestErrorOf16BitsIsLikeNoise(t *testing.T) {
 	const n, d, seed = 700, 6, 5
 	t.Logf("seed %d", seed)
