@@ -227,8 +227,8 @@ func trsvFits(ul blas.Uplo, tA blas.Transpose, d blas.Diag, n, lenA, lda, lenX, 
 		(tA == blas.NoTrans || tA == blas.Trans || tA == blas.ConjTrans) && (d == blas.Unit || d == blas.NonUnit)
 }
 
-// blasTrsv solves a triangular system by forward substitution if lower is set, by back substitution
-// otherwise.
+// blasTrsv solves with a triangle or its transpose: by forward substitution if lower != trans, by
+// back substitution otherwise.
 func blasTrsv[T backend.Float](e *engine[T], lower, trans, unit bool, n int, a []T, lda int, x []T) {
 	v := rowMajor(a, n, n, lda)
 	if trans {

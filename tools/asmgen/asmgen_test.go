@@ -27,7 +27,7 @@ func TestDrift(t *testing.T) {
 			t.Errorf("%s differs from asmgen's output: run 'make generate'\n%s", name, firstDifference(got, want))
 		}
 	}
-	// Every checked-in assembly file is made by the generator.
+	// Every assembly file in the repository must be an output of the generator.
 	checkedIn, err := filepath.Glob(filepath.Join(folder, "*.s"))
 	if err != nil {
 		t.Fatal(err)

@@ -14,12 +14,12 @@ func (e *emitter) potrfDirect() {
 	args := e.args()
 	ld := e.field(args, offDirectLdc)
 	e.scale(ld)
-	// Read the rows above as columns of Uᵀ.
+	// Address the rows above as columns of Uᵀ.
 	s := strides{e.GP64(), e.GP64(), ld}
 	e.MOVQ(operand.U32(e.size()), s.rs)
 	e.MOVQ(operand.U32(3*e.size()), s.rs3)
 	d, m := e.field(args, offDirectC), e.field(args, offDirectM)
-	top := e.GP64() // the first row's element above d
+	top := e.GP64() // the element of the first row in the column of d
 	e.MOVQ(d, top)
 	inverses := e.AllocLocal(8 * directRows)
 	fail := e.label("fail")
@@ -63,7 +63,7 @@ func (e *emitter) potrfDirect() {
 	e.VZEROUPPER()
 	e.RET()
 	e.Label(fail)
-	// m counts the rows from the pivot on.
+	// m counts the rows from the invalid pivot to the end.
 	order := e.field(args, offDirectM)
 	e.SUBQ(m, order)
 	e.INCQ(order)
@@ -72,7 +72,7 @@ func (e *emitter) potrfDirect() {
 	e.RET()
 }
 
-// atMost is n, but not more than limit.
+// atMost returns the smaller of n and limit.
 func (e *emitter) atMost(n reg.GPVirtual, limit int) reg.GPVirtual {
 	least, most := e.GP64(), e.GP64()
 	e.MOVQ(n, least)
@@ -82,8 +82,8 @@ func (e *emitter) atMost(n reg.GPVirtual, limit int) reg.GPVirtual {
 	return least
 }
 
-// reduced emits the rows of A from c on, minus the contribution of the rows above, which
-// end at b.
+// reduced emits the rows of A from c on, minus the contribution of the rows above them, which end
+// at b.
 func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c, m reg.GPVirtual, mask columnMask) [][]reg.VecVirtual {
 	acc := e.tileOf(rows, nv)
 	row := e.GP64()
@@ -104,12 +104,12 @@ func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c,
 	return acc
 }
 
-// factorPanel emits the panel that the diagonal crosses. Its first element is at d, which
-// equals c. If a pivot is invalid, it stores the pivot, sets m to the number of rows from
-// there on, and jumps to fail.
+// factorPanel emits the panel that the diagonal crosses. Its first element is at d, which equals c.
+// If a pivot is invalid, it stores the pivot, sets m to the number of rows from the pivot to the
+// end, and jumps to fail.
 //
-// From the rows below it subtracts multiples of a row, its elements divided by the pivot,
-// so that no square root is on the path from one pivot to the next.
+// It subtracts from each later row a multiple of the pivot's row divided by the pivot, so that the
+// next pivot does not have to wait for a square root.
 func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem, fail string) {
 	acc := e.reduced(args, rows, nv, s, top, b, c, m, mask)
 	row := e.GP64()
@@ -143,7 +143,7 @@ func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b
 		}
 		e.JMP(operand.LabelRef(join))
 
-		e.Label(special) // the inverse may be out of range
+		e.Label(special) // handles pivots whose inverse may be out of range
 		e.storeScalar(pivot.AsX().(reg.VecVirtual), at)
 		e.SUBQ(operand.U32(r), m)
 		from, to = e.finite()
@@ -208,7 +208,7 @@ func (e *emitter) finite() (from, to uint64) {
 	return 1, 0xff << 23
 }
 
-// Scalar operations use the first element of a register.
+// The following functions are scalar operations on the first element of a register.
 
 func (e *emitter) scalar() reg.VecVirtual { return e.XMM() }
 
@@ -304,5 +304,5 @@ func (e *emitter) lane(x reg.VecVirtual, i int) reg.VecVirtual {
 	return to
 }
 
-// lanes has the names of constants with lane numbers.
+// lanes has the names of the constants that select lanes.
 var lanes = [directRows]string{"lane0", "lane1", "lane2", "lane3"}

@@ -13,8 +13,8 @@ const (
 	offCodesY  = 16
 	offCodesA  = 24
 	offCodesB  = 32
-	offCodesN  = 40 // int: chunks
-	offCodesLd = 48 // int: elements from one column to the next
+	offCodesN  = 40 // int: number of chunks
+	offCodesLd = 48 // int: number of elements from one column to the next
 )
 
 // codeRows and codeSpan are ukr.CodeRows and ukr.CodeSpan.
@@ -32,9 +32,8 @@ const narrowCodes = "VNARROWCODES"
 // does not cross a page of 4 KiB.
 const codeAhead = 4 << 10
 
-// codes emits x_ic ← x_ic + Σ_r a_rc z_ri and the sums of the lanes of b_rc ← b_rc + Σ_i
-// z_ri y_ic, for cols columns c, with as many rows at a time as there are registers for
-// their sums.
+// codes emits x_ic ← x_ic + Σ_r a_rc z_ri and the sums of the lanes of b_rc ← b_rc + Σ_i z_ri y_ic,
+// for cols columns c, and processes as many rows at a time as there are registers for the sums.
 func (e *emitter) codes(cols int) {
 	rows := codeRows
 	if cols > 1 && !e.masks {
@@ -174,7 +173,7 @@ func (e *emitter) encode() {
 		} else {
 			limit := e.vec()
 			e.move(half, limit)
-			// Not half ≥ t.
+			// true if t > half or t is NaN
 			e.VCMPPS(operand.U8(notAtLeast), t, limit, limit)
 			e.VORPS(limit, found, found)
 		}

@@ -5,9 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The direct micro-kernels work on unpacked matrices, in tiles of four rows and one or two
-// vectors: four rows by two vectors hide the latency of the multiply-adds, and the edge
-// needs only code for tiles of three, two and one rows. Masks handle the columns.
+// The direct micro-kernels work on unpacked matrices, in tiles of four rows and one or two vectors:
+// the independent sums of four rows by two vectors hide the latency of the multiply-adds, and the
+// last rows need code only for tiles of three, two and one rows. Masks handle the last columns.
 
 // Offsets of the fields of ukr.Direct.
 const (
@@ -102,7 +102,7 @@ func (e *emitter) addProduct(add bool, a operand.Mem, b, acc []reg.VecVirtual) {
 func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), advance func()) {
 	panel, narrow, end := e.label("panel"), e.label("narrow"), e.label("end")
 	e.Label(panel)
-	if e.neon { // whole panels have their own loop
+	if e.neon { // the loop over whole panels needs no masks
 		partial := e.label("partial")
 		e.CMPQ(n, operand.U32(e.nr()))
 		e.JL(operand.LabelRef(partial))
@@ -177,7 +177,7 @@ func (e *emitter) direct(part bool) {
 	e.forColumns(n, func(mask columnMask, nv int) {
 		a, c, m := e.field(args, offDirectA), e.GP64(), e.field(args, offDirectM)
 		e.MOVQ(panelC, c)
-		var t reg.GPVirtual // the row index minus the panel's first column
+		var t reg.GPVirtual // the row index minus the index of the panel's first column
 		if part {
 			t = e.GP64()
 			e.triangleRows(args, s, ldc, n, a, c, m, t)
@@ -215,7 +215,7 @@ func (e *emitter) copyField(args reg.Register, offset int, to operand.Mem) {
 // triangleRows restricts a panel of columns to the rows with elements in the
 // triangle, and sets t.
 func (e *emitter) triangleRows(args reg.Register, s strides, ldc, n, a, c, m, t reg.GPVirtual) {
-	j := e.field(args, offDirectN) // the panel's first column
+	j := e.field(args, offDirectN) // index of the panel's first column
 	e.SUBQ(n, j)
 	isUpper, done := e.label("upper"), e.label("restricted")
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectPart}, operand.U8(partLower))
@@ -301,7 +301,8 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	if inBits {
 		e.MOVQ(operand.I32(-1), bits)
 	} else {
-		// NR zeros, NR times −1, NR zeros: the mask is read at the offset of the row.
+		// The constant has NR zeros, NR times −1 and NR zeros; the mask is loaded at an offset that
+		// depends on the row.
 		e.LEAQ(e.constant("window", 3*e.nr(), func(i int) uint64 {
 			if i >= e.nr() && i < 2*e.nr() {
 				return 1<<64 - 1

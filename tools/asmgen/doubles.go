@@ -9,8 +9,8 @@ import (
 )
 
 // doubles writes expressions on vectors of float64: each method returns its result in a new
-// register. The elementary functions use it in both precisions, because computing float32
-// in float64 needs no compensation for rounding and is no slower.
+// register. The elementary functions use doubles in both precisions, because computing float32 in
+// float64 needs no compensation for rounding and is no slower.
 //
 // An operand is a register or a constant made by num or word.
 type doubles struct{ *emitter }
@@ -89,7 +89,7 @@ func (d doubles) word(bits uint64) operand.Mem {
 	return d.constant(fmt.Sprintf("w%016x", bits), n, func(int) uint64 { return bits })
 }
 
-// value returns a register with a constant.
+// value returns a register that holds the constant v.
 func (d doubles) value(v float64) reg.VecVirtual { return d.register(d.num(v)) }
 
 // register returns a register with a copy of a.

@@ -17,7 +17,7 @@ type emitter struct {
 	tier
 	precision
 	labels    int
-	constants map[string]operand.Mem // data sections of the file, by name
+	constants map[string]operand.Mem // data sections of the file by name
 }
 
 func (e *emitter) double() bool { return e.precision.bytes == 8 }
@@ -135,8 +135,8 @@ func (e *emitter) absMask(n int) operand.Mem {
 	return e.constant("abs", n, func(int) uint64 { return 1<<63 - 1 })
 }
 
-// constant is an array of n elements in read-only memory, given by its bits in
-// float64; float32 takes the upper half. Equal names mean the same array.
+// constant is an array of n elements in read-only memory, given by its bits in float64; float32
+// takes the upper half. Calls with the same name return the same array.
 func (e *emitter) constant(name string, n int, bits func(i int) uint64) operand.Mem {
 	name += e.precision.name + e.tier.name
 	m, ok := e.constants[name]
@@ -215,7 +215,8 @@ func (e *emitter) columnMaskOf(n reg.Register, nv int) columnMask {
 		}
 		return m
 	}
-	// A row of NR times −1 and NR times 0, read at the offset at which n of the −1 remain.
+	// The constant has NR times −1 and NR times 0; the mask is loaded at the offset after which n
+	// of the −1 follow.
 	table := e.constant("columns", 2*e.nr(), func(i int) uint64 {
 		if i < e.nr() {
 			return 1<<64 - 1

@@ -8,9 +8,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// expCoefficients are the coefficients of q in exp(r) ≈ 1 + r + r²q(r) for |r| ≤ ½ ln 2, by
-// the Remez exchange, lowest first. The relative error of the result is 2^−61.9 in float64,
-// 2^−32.0 in float32. expTableCoefficients are those for |r| ≤ ln 2/32: 2^−56.2, float64.
+// expCoefficients are the coefficients of q in exp(r) ≈ 1 + r + r²q(r) for |r| ≤ ½ ln 2, by the
+// Remez exchange, lowest first. The relative error of the result is 2^−61.9 in float64, 2^−32.0 in
+// float32. expTableCoefficients are the coefficients for |r| ≤ ln 2/32 in float64, with a relative
+// error of 2^−56.2.
 var expCoefficients = map[int][]float64{
 	8: {
 		0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555558p-5, 0x1.11111111100dbp-7,
@@ -46,7 +47,7 @@ func expTable() (high, low [16]float64) {
 // An exponential holds the constants of exp in registers or memory.
 type exponential struct {
 	e                  *emitter
-	top, bottom        operand.Op // beyond these the result is Inf or 0
+	top, bottom        operand.Op // for arguments beyond these numbers the result is Inf or 0
 	log2e, hi, lo, one operand.Op
 	coefficients       []operand.Op
 	biased, half       operand.Op // used without mask registers
@@ -104,7 +105,8 @@ func (e *emitter) pair(name string, v [16]float64) (p [2]reg.VecVirtual) {
 	return p
 }
 
-// of returns exp(r) and overwrites r; anything tells that r may exceed the range.
+// of returns exp(r) and overwrites r; anything says that r may be outside the range of the
+// reduction.
 func (x *exponential) of(r reg.VecVirtual, anything bool) reg.VecVirtual {
 	e := x.e
 	// The order of the operands of min and max preserves a NaN in r.
@@ -195,7 +197,7 @@ func (e *emitter) maternExp() {
 	f := e.exponential()
 	zero := e.vec()
 	e.zero(zero)
-	// From here on the exponential, and so the product, is 0, even if t is Inf.
+	// For t from this number on, the exponential and the product are 0, even if t is Inf.
 	most := 800.0
 	if !e.double() {
 		most = 150

@@ -65,11 +65,11 @@ func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) re
 	return e.sideBySide(e.addProducts(acc, n, operands))
 }
 
-// addProducts adds the products of the tail of the rows, fewer elements than a vector as
-// counted by the lower bits of n, to sums, which has one vector per row. It uses vectors of
-// half the length, a quarter, and so on, and folds the sums accordingly. If the parameter n
-// is less than a vector, the sums need not be initialized. It loads no memory beyond the
-// rows, because a recent store there would stall the load.
+// addProducts adds the products of the tail of the rows, fewer elements than a vector whose number
+// is in the lower bits of n, to sums, which has one vector per row. It uses vectors of half the
+// length, a quarter, and so on, and folds the sums accordingly. If the parameter n is less than a
+// vector, the sums need not be initialized. It loads no memory beyond the rows, because a load that
+// overlaps a recent store would stall.
 func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands []rowOperand) []reg.VecVirtual {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		if bytes := part * e.size(); bytes >= 16 {
@@ -98,8 +98,8 @@ func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands [
 	return sums
 }
 
-// foldedUnlessFew returns the sums of the halves, or zeros if there are fewer than least
-// elements in total, so that no sum exists yet.
+// foldedUnlessFew returns the sums of the halves, or zeros if the rows have fewer than least
+// elements, in which case the sums are not initialized.
 func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, least int) []reg.VecVirtual {
 	few, end := e.label("few"), e.label("folded")
 	e.CMPQ(e.paramAt("n"), operand.U8(least))
@@ -182,8 +182,8 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	case e.neon:
 		e.loadMasked(columnMask{b: &columnBits{bits: operand.U32(1<<count - 1)}}, 0, to, old)
 	default:
-		// Four times −1 and four times 0, read at the offset at which count of the −1
-		// remain.
+		// The constant has four times −1 and four times 0; the mask is loaded at the offset after
+		// which count of the −1 follow.
 		table := e.constant("four", 2*directRows, func(i int) uint64 {
 			if i < directRows {
 				return 1<<64 - 1

@@ -41,7 +41,7 @@ func (e *emitter) gemvPanel(both bool) {
 	e.RET()
 }
 
-// gemvPanelOf is gemvPanel for some rows, the first of which is 0 or 4.
+// gemvPanelOf is gemvPanel for the given number of rows beginning with row first, which is 0 or 4.
 func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
 	width := e.tier.bytes
 	n, ld := e.field(args, offPanelN), e.field(args, offPanelL)

@@ -27,7 +27,7 @@ const (
 	// ⅔ in two parts.
 	twoThirdsHigh = 0x1.5555555555555p-1
 	twoThirdsLow  = 0x1.5555555555555p-55
-	// About √½: the significand lies between it and twice it.
+	// About √½; a significand lies between this number and twice this number.
 	rootHalf = 0x3fe6a09e00000000
 )
 
@@ -74,7 +74,7 @@ func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
 	tail = d.fma(sLow, d.num(2), tail)
 	tail = d.fma(k, d.num(ln2Low), tail)
 	if rest != nil {
-		// If x is Inf or 0 this is NaN, which min and max replace.
+		// If x is Inf or 0, the quotient is NaN, which min and max replace.
 		tail = d.add(tail, d.max(d.min(d.div(rest, x), d.num(0x1p-50)), d.num(-0x1p-50)))
 	}
 
@@ -130,9 +130,9 @@ func (e *emitter) log() {
 // and A times the logarithm are pairs of numbers, so that neither the "1 +" of a base near
 // 1 nor a large A loses digits.
 //
-// Unless it is 0, |A| is first limited to the range from 2^−1000 to 2⁷⁰: outside, every
-// power of a base other than 1, 0 and Inf is 1, 0 or Inf. With ±2¹⁰²³ as the logarithms of
-// Inf and 0, their powers are right too: A times the logarithm is 0 or outside the range of
+// Unless it is 0, |A| is first limited to the range from 2^−1000 to 2⁷⁰: outside, every power of a
+// base other than 1, 0 and Inf is 1, 0 or Inf. The logarithms of Inf and 0 are taken as ±2¹⁰²³, so
+// that the powers of Inf and 0 are correct too: A times the logarithm is 0 or outside the range of
 // exp.
 func (e *emitter) power() {
 	const end = 0x1p1023
@@ -168,9 +168,9 @@ func (d doubles) affine(x, a, b reg.VecVirtual) (sum, rest reg.VecVirtual) {
 	return sum, d.add(rest, pLow)
 }
 
-// exponential is exp(y + low), |low| ≤ 2^−40 if the result is neither 0 nor Inf: the
-// algorithm of exponential.of with one more step, so that the error is little more than
-// that of the last rounding.
+// exponential is exp(y + low), |low| ≤ 2^−40 if the result is neither 0 nor Inf: the algorithm of
+// exponential.of with one more step, so that the error is little more than the error of the last
+// rounding.
 func (d doubles) exponential(y, low reg.VecVirtual) reg.VecVirtual {
 	y = d.clamp(y, -746, 710)
 	low = d.clamp(low, -0x1p-40, 0x1p-40)

@@ -40,7 +40,7 @@ func (l *lowering) findFlags() {
 	for _, node := range l.fn.Nodes {
 		i, ok := node.(*ir.Instruction)
 		if !ok {
-			setter = nil // no block reads the flags of another
+			setter = nil // no block reads flags that another block sets
 			continue
 		}
 		switch {

@@ -35,8 +35,8 @@ func (f *neonForms) in(double bool) *neonOp {
 	return &op
 }
 
-// three returns an instruction on vectors whose encodings differ by the size bit; two is
-// the same with one source.
+// three returns an instruction on vectors whose encodings differ by the size bit; two is the same
+// for instructions with one source.
 func three(name string, single uint32) *neonForms {
 	return &neonForms{
 		single: neonOp{code: single, write: name + " v{d}.4s, v{n}.4s, v{m}.4s"},
@@ -70,7 +70,7 @@ func (f *neonForms) placed(single, double func(imm int) uint32) *neonForms {
 	return f
 }
 
-// element is three with one lane of the last vector as operand.
+// element returns an instruction like three's whose last operand is one lane of a vector.
 func element(name string, single uint32) *neonForms {
 	return (&neonForms{
 		single: neonOp{code: single, write: name + " v{d}.4s, v{n}.4s, v{m}.s[{i}]"},

@@ -49,7 +49,7 @@ func (i *neonInst) reads() []vreg {
 	return i.regs[i.defs:]
 }
 
-// successors returns the possible next instructions of each instruction.
+// successors returns, for each instruction, the indices of the instructions that may run after it.
 func (l *lowering) successors() [][]int {
 	labels := map[string]int{}
 	for n, i := range l.insts {
@@ -139,7 +139,7 @@ func (l *lowering) removeUnreachable() {
 	}
 }
 
-// follows reports whether a label follows an instruction.
+// follows reports whether the label comes directly after instruction n.
 func (l *lowering) follows(label string, n int) bool {
 	for _, i := range l.insts[n+1:] {
 		if i.label == "" {
@@ -188,7 +188,7 @@ func (l *lowering) allocate() ([]string, error) {
 			return names, nil
 		}
 		if joined {
-			joined = false // merging may have made the graph too hard to color
+			joined = false // merging may have prevented a coloring; try without it
 			continue
 		}
 		if spilled[failed] {
@@ -392,8 +392,8 @@ func (l *lowering) depths() []float64 {
 	return depth
 }
 
-// spill keeps a register in the frame: it is stored after each instruction that
-// writes it, and loaded before each that reads it.
+// spill keeps a register in the frame: it is stored after each instruction that writes it, and
+// loaded before each instruction that reads it.
 func (l *lowering) spill(v vreg, spilled map[vreg]bool) {
 	bytes := 8
 	if l.vector[v] {

@@ -37,8 +37,8 @@ func (l *lowering) source(op operand.Op, n int) [2]vreg {
 	return v
 }
 
-// halvesAt returns where the halves of a vector in memory are: at the same address for a
-// constant with equal halves.
+// halvesAt returns the function that gives the address of half h of a vector in memory. The halves
+// of a constant with equal halves have the same address.
 func (l *lowering) halvesAt(m operand.Mem) func(h int) address {
 	a, step := l.at(m), 16
 	if l.pool.repeats(m) {
@@ -220,7 +220,7 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 			l.move(chosen, to)
 		}, ops[0], ops[1], ops[2])
 	case "VMOVMSKPD", "VMOVMSKPS":
-		// Only whether any lane is set matters.
+		// The code that follows only tests whether any lane is set.
 		v := l.current(ops[0].(reg.Register))
 		any, other, flag := l.temp(), l.newRegister(false), l.reg(last)
 		l.vop("orr", 0, any, v.of(0), v.of(1))
@@ -428,7 +428,7 @@ func (l *lowering) multiplyAdd(name string, i *ir.Instruction) {
 	}
 	ops := i.Operands
 	if m, ok := ops[0].(operand.Mem); ok && strings.Contains(i.Opcode, "231S") {
-		// The remaining lanes of the register become zero, and so do their products.
+		// The other lanes of the register are zero, so that their products are zero too.
 		x := l.temp()
 		l.load(l.at(m), l.size(), x)
 		l.accumulate(ops[2], true, func(to vreg, from []vreg) { l.vop(name, 0, to, from[0], x) }, ops[1])

@@ -29,8 +29,8 @@ func (e *emitter) packCopy(w int) {
 	k, lda, ldc := e.field(args, offK), e.field(args, offLda), e.field(args, offLdc)
 	e.scale(lda)
 	e.scale(ldc)
-	// The widest vectors that fit in w; the last one overlaps its predecessor if w is not a
-	// multiple.
+	// Use the widest vectors that fit in w; the last vector overlaps its predecessor if w is not a
+	// multiple of their length.
 	lanes := min(e.lanes(), 1<<(bits.Len(uint(w))-1))
 	row, panel, end := e.label("row"), e.label("panel"), e.label("end")
 
@@ -125,7 +125,8 @@ func (e *emitter) unpackTranspose(w int) {
 	})
 }
 
-// eachEight emits a function's loop over k columns, a multiple of 8, eight at a time.
+// eachEight emits the loop of a function over k columns, eight columns at a time; k is a multiple
+// of 8.
 func (e *emitter) eachEight(k reg.GPVirtual, body func()) {
 	loop, end := e.label("loop"), e.label("end")
 	e.TESTQ(k, k)

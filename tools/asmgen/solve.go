@@ -22,8 +22,8 @@ func (e *emitter) forPanels(body func(args reg.Register, s strides, ldc reg.GPVi
 	})
 }
 
-// trsmDirect emits X ← α L⁻¹ X, from the first row on: for each four rows, it subtracts the
-// contribution of the rows above and then solves with the square on the diagonal.
+// trsmDirect emits X ← α L⁻¹ X, from the first row on: for each group of four rows, it subtracts
+// the contribution of the rows above and then solves with the 4 × 4 block on the diagonal.
 func (e *emitter) trsmDirect() {
 	e.forPanels(func(args reg.Register, s strides, ldc reg.GPVirtual, panel operand.Mem, mask columnMask, nv int) {
 		a, c, m := e.field(args, offDirectA), e.GP64(), e.field(args, offDirectM)
@@ -46,7 +46,7 @@ func (e *emitter) trsmDirect() {
 			pa, pb, k := e.GP64(), e.GP64(), e.field(args, offDirectM)
 			e.MOVQ(a, pa)
 			e.MOVQ(panel, pb)
-			e.SUBQ(m, k) // the rows above
+			e.SUBQ(m, k) // k is the number of rows above
 			e.sumDirect(false, acc, s, pa, pb, k, ldc, mask)
 			for r := range acc {
 				e.divideRow(args, s.row(pa, r), acc[r])
@@ -128,7 +128,7 @@ func (e *emitter) trmmDirect() {
 			e.MOVQ(m, k)
 			e.SUBQ(operand.U32(rows), k) // the rows above
 			e.sumDirect(true, acc, s, pa, pb, k, ldc, mask)
-			for p := range rows { // pb has reached the tile's own rows
+			for p := range rows { // pb has reached the rows of the tile itself
 				b := e.vecs(nv)
 				for v := range b {
 					e.loadMasked(mask, v, e.at(pb, v*e.lanes()), b[v])

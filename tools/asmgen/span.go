@@ -132,7 +132,7 @@ func (e *emitter) sqrt() {
 	e.forVectors(args, false, func(x, _ reg.Register, v int) {
 		r := e.vec()
 		e.load(e.at(x, v*e.lanes()), r)
-		// If an operand is NaN, r is returned.
+		// The instruction returns its second operand, r, if one operand is NaN.
 		e.minmax(false, r, zero, r)
 		e.squareRoot(r, r)
 		e.store(r, e.at(x, v*e.lanes()))
@@ -184,7 +184,7 @@ func (c *cancellation) distance(x, y operand.Mem) (r, bad reg.VecVirtual, badMas
 	return r, limit, nil
 }
 
-// flag stores whether any lane has too much cancellation.
+// flag stores in Flag whether any lane has too much cancellation.
 func (c *cancellation) flag(args reg.Register) {
 	e := c.e
 	flag := e.GP32()
@@ -211,8 +211,8 @@ func (e *emitter) distance() {
 	e.RET()
 }
 
-// distanceExp emits x ← exp(C·((A + y) − 2x)), and x ← −1 and Flag if the distance is not
-// at least B·(A + y). With stream the results go to Z by non-temporal stores.
+// distanceExp emits x ← exp(C·((A + y) − 2x)), but sets x to −1 and sets Flag if the distance is
+// not at least B·(A + y). With stream the results go to Z by non-temporal stores.
 func (e *emitter) distanceExp(stream bool) {
 	args := e.args()
 	a, b := e.scalars(args)
@@ -222,7 +222,7 @@ func (e *emitter) distanceExp(stream bool) {
 	f := e.exponential()
 	minus := e.number("minusOne", -1)
 	c := e.cancellation(a, least)
-	var ahead reg.GPVirtual // from X to Z
+	var ahead reg.GPVirtual // distance in bytes from X to Z
 	if stream {
 		ahead = e.field(args, offZ(e.size()))
 		e.SUBQ(operand.Mem{Base: args, Disp: offX}, ahead)
@@ -231,7 +231,8 @@ func (e *emitter) distanceExp(stream bool) {
 		at := e.at(x, v*e.lanes())
 		r, bad, badMask := c.distance(at, e.at(y, v*e.lanes()))
 		e.mul(r, factor, r)
-		// C ≤ 0: only a negative distance, which is marked bad, could exceed the range.
+		// C ≤ 0: only a negative distance, which is marked as bad, could make the exponential
+		// overflow.
 		k := f.of(r, false)
 		switch {
 		case e.masks:

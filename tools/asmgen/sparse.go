@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The fields of ukr.Sparse are those of ukr.Tile up to here, with N panels of B.
+// Up to here the fields of ukr.Sparse are the fields of ukr.Tile, and N counts panels of B.
 const (
 	offSparseLdb = 56 // int: elements from one panel of B to the next
 	offSparseAt  = 64 // *int32
