@@ -119,7 +119,7 @@ func TestUploadsOverlapWork(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b.AddDiag([]float64{1}, on[0]) // the work that the upload must not wait for
+		b.AddDiag([]float64{1}, on[0]) // queued work, for which the upload must not wait
 		if err := dev.Sync(); err != nil {
 			t.Fatal(err)
 		}

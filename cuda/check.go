@@ -180,7 +180,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		return err
 	}
 	q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, square, out)
-	if bl := q.engine.device.libraries.Blas; bl != nil { // as for a large triangle
+	if bl := q.engine.device.libraries.Blas; bl != nil { // as potrf does for a large triangle
 		err := q.wait("trsv", func() error { return q.blasTrsv(bl, backend.Left, backend.Lower, backend.Transpose, square, out) })
 		if err != nil {
 			return err

@@ -105,7 +105,7 @@ func TestConformance(t *testing.T) {
 				SmallCuts(t)
 			} else {
 				before := cuts.read
-				cuts.read = 1 // so that every product with a small number of columns takes two launches
+				cuts.read = 1 // every product with a small number of columns then takes two launches
 				defer func() { cuts.read = before }()
 			}
 			leave := func(test string) bool {

@@ -91,9 +91,8 @@ func line(n int) driver.Grid {
 	return driver.Grid{Blocks: [3]int{ceil(n, threads), 1, 1}, Threads: [3]int{threads, 1, 1}}
 }
 
-// product computes C ← α A B + β C on a part of C with the device functions; sym tells
-// whether A is symmetric and which triangle is stored. The work is divided into steps along
-// the rows of C.
+// product computes C ← α A B + β C on a part of C with the device functions; sym specifies whether
+// A is symmetric and which triangle is stored. The work is divided into steps along the rows of C.
 func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym region) error {
 	m, n, k := c.rows, c.cols, b.rows
 	if m == 0 || n == 0 {
@@ -146,7 +145,8 @@ func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part regio
 }
 
 // symmetricRows computes product with a symmetric A that is too large for one step: each range of
-// rows of C needs the parts of A left of, on and right of its diagonal.
+// rows of C is the sum of products with the parts of A to the left of, on and to the right of the
+// diagonal of A.
 func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym region, rows int) error {
 	n := a.rows
 	for i := 0; i < n; i += rows {
@@ -280,7 +280,7 @@ func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error 
 	return err
 }
 
-// spare is the device memory that scratch reuses.
+// spare is device memory that the method scratch reuses.
 type spare struct {
 	memory driver.DevicePtr
 	bytes  int64
@@ -291,7 +291,8 @@ type spare struct {
 // separately.
 const mostSpare = 64 << 20
 
-// room returns the spare memory, after enlarging it to a power of two if it has fewer bytes.
+// room returns the spare memory. If it has fewer than the requested bytes, room first replaces it
+// by memory whose size is the next power of two.
 func (s *spare) room(d *device, bytes int64) (driver.DevicePtr, error) {
 	if bytes <= s.bytes {
 		return s.memory, nil

@@ -217,7 +217,7 @@ func (d *device) budget(c backend.Config) error {
 // failed handles a failed call of cuBLAS or cuSOLVER. If the driver reports an error, failed
 // returns that error as the cause, because a library that accesses an illegal address only reports
 // that it did not succeed. If there is pooled memory and the library may have lacked memory, failed
-// returns the pooled memory to the driver and asks for the call to be repeated.
+// returns the pooled memory to the driver and returns again = true, so that the call is repeated.
 func (d *device) failed(e *driver.Error) (again bool, err error) {
 	if err := d.api.Wait(d.stream); err != nil {
 		return false, fmt.Errorf("%w, after %w", err, e)
@@ -236,8 +236,9 @@ func (d *device) failed(e *driver.Error) (again bool, err error) {
 
 // leftFree is the memory, in bytes, that the budget of a large card leaves free: the workspace of
 // cuSOLVER for a triangle of order 4096 (which gets smaller triangles if there is less memory), the
-// copies of factors in FP16 or, later, the inverses of blocks of one factor, the sums of shares, and 256 MiB for the workspace of cuBLAS and the
-// code that the libraries load on first use.
+// copies of factors in FP16 or, after the factorization, the inverses of blocks of one factor, the
+// partial sums of products, and 256 MiB for the workspace of cuBLAS and the code that the libraries
+// load on first use.
 const leftFree = 1 << 30
 
 // stop releases everything that start has allocated, even if start has failed halfway.

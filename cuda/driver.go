@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// Devices of this package are preferred to the processor. Open first checks that a device computes
-// correctly (check.go).
+// Devices of this package are preferred to those of package cpu. Open first checks that a device
+// computes correctly (check.go).
 func init() { backend.Register(cudaDriver{}, preference) }
 
 const preference = 10

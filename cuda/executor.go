@@ -37,7 +37,7 @@ func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 }
 
 // queue schedules f. do also waits until f has run, and returns false if f will not run because the
-// thread has ended, as for a Free while the device is being closed.
+// thread has ended, for example for a Free while the device is being closed.
 func (e *executor) queue(f func()) {
 	select {
 	case e.work <- f:

@@ -142,7 +142,7 @@ func TestFaults(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
 	before := poolMost
-	poolMost.all = 0 // pooled memory would be used where an allocation is made to fail
+	poolMost.all = 0 // with pooled memory, an allocation that is made to fail would not be called
 	defer func() { poolMost = before }()
 	const lost = driver.IllegalAddress
 	works := []string{"Launch", "Memcpy", "Synchronize", "cublas", "cusolver"}
@@ -160,7 +160,7 @@ func TestFaults(t *testing.T) {
 		{"lost with packed matrices", packedWorkload, lost, works},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.code == driver.OutOfMemory { // without memory for inverses there are none
+			if c.code == driver.OutOfMemory { // without memory, no inverses are computed, which is not an error
 				defer func(most int64) { inverseMost = most }(inverseMost)
 				inverseMost = 0
 			}
@@ -192,9 +192,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// fail runs the work on a device whose n-th call of the given kinds returns the code. It
-// returns the name of that call, the number of objects that were not released, and the
-// error.
+// fail runs the work on a device whose n-th call of the functions in counts returns the code. It
+// returns the name of that call, the number of objects that were not released, and the error.
 func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n int, counts []string) (failed string, live int, err error) {
 	real, err := library()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkFits times fits, from arrays to α, by each method that the planner considers, and logs
-// the planner's estimates: the method that it chooses should be the fastest.
+// the planner's estimates. The method that the planner chooses should be the fastest.
 func BenchmarkFits(b *testing.B) {
 	cuda.Need(b)
 	dev := backendtest.Device(b, "cuda/0")

@@ -17,7 +17,7 @@ import (
 type fixedMatrix[T backend.Float] struct {
 	memory *matrix[T] // the memory of the whole matrix
 	diag   driver.DevicePtr
-	coding *backend.Coding // shared with leading blocks of the matrix
+	coding *backend.Coding // the same pointer as in leading blocks of the matrix
 	n      int
 	part   bool // whether this is a leading block of another matrix
 }
@@ -43,7 +43,7 @@ func (h *fixedMatrix[T]) Leading(n int) backend.Packed[T] {
 
 func (h *fixedMatrix[T]) diagonal() view[T] { return view[T]{h.diag, h.n, 1, 1, 0} }
 
-// args are the first arguments of decode and of the products.
+// args adds the first arguments of the device functions that decode the matrix or multiply by it.
 func (h *fixedMatrix[T]) args(a *driver.Args, coding backend.Coding) {
 	a.Ptr(h.memory.ptr).Ptr(h.diag)
 	scalarArg(a, T(coding.Low))
@@ -146,8 +146,8 @@ func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding b
 	return &backend.RangeError{I: i, J: j, Value: float64(value[0]), Low: coding.Low, High: coding.Value(math.MaxUint16)}
 }
 
-// symmFixed computes C ← α A B + β C, thinMost columns of B at a time. Each code is read once for
-// its row, its column and all of these columns.
+// symmFixed computes C ← α A B + β C, thinMost columns of B at a time. Each code is read once, and
+// is used for its row, its column and all of these columns of B.
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], coding backend.Coding, b view[T], beta T, c view[T]) error {
 	name, width := "fixed_symm", thinMost
 	if c.cols == 1 {

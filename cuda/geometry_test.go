@@ -75,7 +75,7 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 				if launched == "gram_symv" {
 					pairs /= 2
 				}
-				// All blocks of an operation evaluate about the same number of pairs.
+				// All blocks of an operation evaluate about the same number of pairs of points.
 				second := d.props.single() / 2 * 0.5 / ratio // instructions per second
 				slowest := float64(ceil(most, d.props.places())*d.props.places()) * pairs / float64(blocks) * (p.cost(features) + float64(op.columns)) / second
 				used := float64(blocks) / float64(rounds*d.props.places())
@@ -118,7 +118,7 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 // recordLaunches calls f, which queues work, without running any device function. It returns the
 // number of blocks of the function that does the work, without blocks that end at once; that
 // function's name without its variant; the number of rounds in which the card runs the blocks; and
-// the largest number of blocks of a launch. Functions that add up shares are not counted.
+// the largest number of blocks of a launch. Functions that add up partial sums are not counted.
 func recordLaunches[T backend.Float](t *testing.T, q *queue[T], f func() error) (blocks int, launched string, rounds, most int) {
 	t.Helper()
 	d := q.engine.device

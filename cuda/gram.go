@@ -25,13 +25,13 @@ func (p *program[T]) cost(d int) float64 {
 }
 
 // blockInstructions is the largest number of float64 instructions of a block of threads. They take
-// 34 ms on the slowest multiprocessors, which have two float64 units for two blocks. The limit is
-// part of the division of the sums of a kernel product, and so does not depend on the device.
+// 34 ms on the slowest multiprocessors, which have two float64 units for two blocks. The limit
+// determines how the sums of a kernel product are divided, so it must not depend on the device.
 const blockInstructions = 3.5e7
 
 // tilesOfBlock returns the number of tiles of a block of threads, given the number of instructions
-// per pair of points. In float32 every multiprocessor is so fast that only a large constant limits
-// the number.
+// per pair of points. In float32 every multiprocessor is so fast that the number is only limited by
+// a large constant.
 func tilesOfBlock[T backend.Float](instructions float64) int {
 	if sizeOf[T]() == 4 {
 		return 1 << 16
@@ -39,8 +39,8 @@ func tilesOfBlock[T backend.Float](instructions float64) int {
 	return max(int(blockInstructions/(tile*tile*instructions)), 1)
 }
 
-// places returns the number of blocks of threads that the device runs at a time. The functions of
-// Gram matrices use so many registers that a multiprocessor runs two blocks.
+// places returns the number of blocks of threads that the device runs concurrently. The functions
+// of Gram matrices use so many registers that a multiprocessor runs two blocks.
 func (p properties) places() int { return 2 * max(p.processors, 1) }
 
 // blocksOfStep returns the number of blocks of threads, each with the given number of instructions,
@@ -57,9 +57,9 @@ func (q *queue[T]) blocksOfStep(instructions float64) int {
 }
 
 // cut returns the numbers of rows and of columns of a step among rows × cols blocks: at most `high`
-// rows, and at most `most` blocks if that is a row or more. It tries every number of rows between
-// half of the largest possible and the largest (every number if the largest is at most 16), and
-// chooses the one for which the device runs all blocks in the fewest rounds.
+// rows, and at most `most` blocks, but at least one row. It tries every number of rows between half
+// of the largest possible and the largest (every number if the largest is at most 16), and chooses
+// the one for which the device runs all blocks in the fewest rounds.
 func (p properties) cut(rows, cols, high, most int) (r, c int) {
 	columns := func(r int) int { return min(cols, max(most/r, 1)) }
 	rounds := func(h, c int) int {
@@ -233,8 +233,8 @@ func (q *queue[T]) gramProduct(out *matrix[T], k kernels.Kernel, x, z, v *matrix
 }
 
 // The columns of K are divided into shares, one per block of threads. The number of shares is
-// chosen such that there are mostBlocks blocks, but a share has at most shareColumns columns, so
-// that a step has enough blocks to occupy a device. Shares depend only on the shapes, so that the
+// chosen such that there are mostBlocks blocks, but a share has at most shareColumns columns. A
+// step then has enough blocks to occupy a device. Shares depend only on the shapes, so that the
 // sums do not depend on the device.
 const (
 	shareColumns = 4096
@@ -244,8 +244,8 @@ const (
 // partialBytes is the approximate limit, in bytes, of the sums of the shares of a step.
 const partialBytes = 64 << 20
 
-// gramMul computes out ← k(X, Z) V for a small number of columns, in steps of some rows or, if a
-// row of blocks takes longer than a step, of some shares.
+// gramMul computes out ← k(X, Z) V for a small number of columns, in steps that each compute a
+// range of rows or, if a row of blocks takes longer than a step, a range of shares.
 func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	n, m, d, t := x.rows, z.rows, x.cols, v.cols
 	props, size := q.engine.device.props, sizeOf[T]()

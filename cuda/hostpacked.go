@@ -34,7 +34,7 @@ type hostStore[T backend.Float] struct {
 	n, width int
 	panels   [][]byte
 
-	target driver.DevicePtr // three buffers in one
+	target driver.DevicePtr // address of the three buffers
 	slots  [2]slot
 	stored driver.Event // signals that the last written panel is in the host's memory
 	freed  atomic.Bool
@@ -68,8 +68,8 @@ func (q *queue[T]) HostPackedBytes(n int) (device, hostBytes int64) {
 	return 3 * int64(n) * int64(w) * int64(size), hostBytes * int64(size)
 }
 
-// HostFree returns 80 % of the memory that the process may still take, or 2 GiB if the
-// system does not report it.
+// HostFree returns 80 % of the memory that the process may still take, in bytes, or 2 GiB if the
+// system does not report this memory.
 func (q *queue[T]) HostFree() int64 {
 	free, known := backend.HostMemory()
 	if !known {
@@ -207,7 +207,7 @@ func (p panel[T]) row(i int) []byte {
 	return p.memory[i*p.stride*size : (i*p.stride+min(i+1, p.cols))*size]
 }
 
-// on returns a buffer as a matrix of the panel's rows from row `from` on.
+// on returns the device buffer at address `at` as a matrix of the panel's rows from row `from` on.
 func (h *hostPacked[T]) on(at driver.DevicePtr, p panel[T], from int) *matrix[T] {
 	return &matrix[T]{device: h.store.device, ptr: at, rows: p.rows - from, cols: p.cols, stride: p.stride}
 }
@@ -228,8 +228,8 @@ func (h *hostPacked[T]) move(p panel[T], from int, at driver.DevicePtr, toHost b
 }
 
 // each copies panels to the device one after the other and calls use for each, with the rows from
-// row `first` on or from the panel's first row if that is later. The next panel is copied
-// meanwhile.
+// row `first` on or from the panel's first row if that is later. While use runs for one panel, the
+// next panel is copied.
 func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
 	s, api, stream, copies := h.store, h.store.device.api, h.store.device.stream, h.store.device.copies
 	from := func(p panel[T]) int { return max(first-p.first, 0) }

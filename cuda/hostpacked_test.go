@@ -160,7 +160,7 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 		all.Free()
 		rhs.Free()
 	}
-	// A matrix too large for the host is refused with an error that states the bytes.
+	// For a matrix too large for the host, the error states the bytes.
 	const much = 10_000_000
 	_, want := hb.HostPackedBytes(much)
 	var e *backend.MemoryError

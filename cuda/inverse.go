@@ -9,9 +9,10 @@ import (
 )
 
 // inverses holds the inverses of the diagonal blocks, of order cuts.thin, of a packed factor in
-// reduced precision. The factor is a preconditioner: every iteration solves with it for few columns.
-// A solve by cuBLAS is a chain of short steps; a product with an inverse is one launch, bound by
-// memory. Rounding errors of the inverses change only the preconditioner.
+// reduced precision. The factor is a preconditioner: every iteration solves with it for a small
+// number of columns. A solve by cuBLAS is a chain of short steps; a product with an inverse is one
+// launch, whose time is that of reading the inverse. Rounding errors of the inverses change only
+// the preconditioner.
 type inverses[T backend.Float] struct {
 	device *device
 	memory driver.DevicePtr // the blocks of A₁₁, then those of A₂₂ᵀ, row-major
@@ -19,8 +20,8 @@ type inverses[T backend.Float] struct {
 }
 
 // inverseMost is the largest number of bytes of the inverses of one factor, 4·cuts.thin for a row.
-// They are taken from the memory that the budget leaves free, as the copies in FP16 are, which are
-// freed before the inverses are made. Tests change it.
+// The inverses use the memory that the budget leaves free; the copies in FP16, which use the same
+// memory, are freed before. Tests change it.
 var inverseMost int64 = 512 << 20
 
 // invertedColumns is the largest number of columns that are solved for by inverses: the columns of a block
@@ -29,8 +30,9 @@ const invertedColumns = 64
 
 func (v *inverses[T]) close() error { return v.device.release(v.memory) }
 
-// invert computes the inverses of a factor. It makes none, without an error, for a leading part of a
-// matrix, if memory is short, or if they exceed inverseMost or a 32nd of the budget.
+// invert computes the inverses of a factor. It returns nil without computing them for a leading
+// part of a matrix, if there is too little memory, or if they exceed inverseMost or 1/32 of the
+// budget.
 func (q *queue[T]) invert(h *packedMatrix[T]) error {
 	a11, _, a22t := h.parts()
 	size, d := cuts.thin, q.engine.device
@@ -79,8 +81,8 @@ func (v *inverses[T]) block(i, m int) *matrix[T] {
 	return &matrix[T]{device: v.device, ptr: v.memory + driver.DevicePtr(i*v.order*v.order*sizeOf[T]()), rows: m, cols: m, stride: v.order}
 }
 
-// changed frees the inverses of a packed matrix, also of the matrix that it is a leading part of; it is
-// called when the elements change.
+// changed is called when elements of h change. It frees the inverses of h and of the matrix of
+// which h is a leading part.
 func (h *packedMatrix[T]) changed() error {
 	if h.whole != nil {
 		return h.whole.changed()
@@ -107,7 +109,7 @@ func (h *packedMatrix[T]) solvePart(q *queue[T], ul backend.Uplo, t backend.Tran
 	return q.scratch(int64(b.rows)*int64(b.cols)*int64(sizeOf[T]()), func(p driver.DevicePtr) error {
 		x := &matrix[T]{device: b.device, ptr: p, rows: b.rows, cols: b.cols, stride: b.cols}
 		return q.step(flop.Trsm(b.rows, b.cols), func() error {
-			q.nested = true // some hundred short launches count as one step
+			q.nested = true // several hundred short launches count as one step
 			defer func() { q.nested = false }()
 			return firstOf(
 				func() error { return q.solveInverted(v, first, ul, t, a, b, x) },

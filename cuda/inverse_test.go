@@ -20,7 +20,7 @@ func TestSolvesByInverses(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
 	before := poolMost
-	poolMost.all = 0 // pooled memory would replace memory that is refused
+	poolMost.all = 0 // with pooled memory, an allocation that is made to fail would not be called
 	defer func() { poolMost = before }()
 	dev := backendtest.Device(t, "cuda/0")
 	d := dev.(*device)

@@ -94,7 +94,7 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 }
 
 // TestSymmetricKernelProduct checks k(X, X) v, for which each value is evaluated once for both
-// triangles, against package kernels, in one step and in several, whose operations must add up.
+// triangles, against package kernels, in one step and in several steps, whose sums must be added.
 // Points with NaN and ∞ must give NaN exactly in the rows that depend on them.
 func TestSymmetricKernelProduct(t *testing.T) {
 	Need(t)

@@ -10,13 +10,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// packedMatrix is a symmetric matrix in rectangular full packed storage (Gustavson,
-// Waśniewski, Dongarra and Langou, ACM TOMS 37, 2010), as in package cpu, whose
-// documentation has a picture: the rows of A₁₁ and A₂₁ are stored in a rectangle from its
-// second row on, and A₂₂ᵀ in the upper triangle that A₁₁ does not use. All three are views,
-// so that every operation consists of two or three operations on full matrices. For
-// example, a factorization consists of two factorizations of half the order, a solve and a
-// product, and is as fast as in full storage.
+// packedMatrix is a symmetric matrix in rectangular full packed storage (Gustavson, Waśniewski,
+// Dongarra and Langou, ACM TOMS 37, 2010), as in package cpu, whose documentation has a picture:
+// the rows of A₁₁ and A₂₁ are stored in a rectangle from its second row on, and A₂₂ᵀ in the upper
+// triangle that A₁₁ does not use. All three parts are views of full matrices, so every operation
+// consists of two or three operations on full matrices. For example, a factorization consists of
+// two factorizations of half the order, a solve and a product, and is as fast as in full storage.
 type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × stride
 	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
@@ -29,7 +28,7 @@ func (h *packedMatrix[T]) Order() int { return h.n1 + h.n2 }
 
 func (h *packedMatrix[T]) Free() {
 	if h.whole != nil {
-		return // it owns no memory
+		return // a leading part owns no memory
 	}
 	h.rect.Free()
 	if d := h.rect.device; !d.closed.Load() {
@@ -213,7 +212,7 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 			}
 			return q.download(m, func(i, j int, from []T) {
 				to := dst.Row(at - first + i)
-				if end := at + i + 1; j < end { // without the elements right of the diagonal
+				if end := at + i + 1; j < end { // omit the elements to the right of the diagonal
 					copy(to[j:end], from)
 				}
 			})

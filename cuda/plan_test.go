@@ -70,8 +70,8 @@ func TestPlanOfLargeCard(t *testing.T) {
 	}
 }
 
-// TestPlanOutOfCore checks that a problem too large even for the host is refused with an error that
-// states the bytes and the size that would fit.
+// TestPlanOutOfCore checks that for a problem too large even for the host, the error states the
+// bytes and the size that would fit.
 func TestPlanOutOfCore(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")

@@ -27,7 +27,7 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 }
 
 // potrf factors by halving the triangle until cuSOLVER can factor it or, without cuSOLVER, until a
-// single block of threads can. So no step is long, and most of the operations are in products.
+// single block of threads can. No step is then long, and most operations are in products.
 //
 // It waits for the factorization, whose precision is r, and returns a *backend.PivotError at an
 // invalid pivot.
@@ -173,11 +173,12 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 
 // solve factors with cuSOLVER, and waits. After a pivot that is not positive, cuSOLVER continues
 // with NaN, and it does not report NaN or Inf in the matrix. So solve checks the diagonal of the
-// factor, and computes the pivot from a copy of the matrix's diagonal and the factor's row. The
-// contents of a failed factor are not documented. For a lower triangle, cuSOLVER therefore works on
-// a copy, and after a failure the device functions factor the triangle again, so that the pivot and
-// the leading factor are exact. An upper triangle is factored in place, and after a failure solve
-// returns the pivot and the leading factor that cuSOLVER has written.
+// factor, and computes the pivot from a copy of the matrix's diagonal and the factor's row.
+// cuSOLVER's documentation does not define the contents of a failed factor. For a lower triangle,
+// cuSOLVER therefore works on a copy, and after a failure the device functions factor the triangle
+// again, so that the pivot and the leading factor are exact. An upper triangle is factored in
+// place, and after a failure solve returns the pivot and the leading factor that cuSOLVER has
+// written.
 func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	q, n, on := f.q, a.rows, a
 	d := q.engine.device

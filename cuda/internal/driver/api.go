@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// The types of handles of the driver. A DevicePtr is an address in the memory of a device; the
+// These are the driver's types of handles. A DevicePtr is an address in the memory of a device; the
 // processor must not dereference it.
 type (
 	Device    int32

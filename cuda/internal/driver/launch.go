@@ -15,7 +15,7 @@ type Args struct {
 	extra [5]uintptr // not pointers: the values 1 and 2 are not addresses
 }
 
-// NewArgs returns an object on the heap, which does not move.
+// NewArgs returns Args on the heap, where the garbage collector does not move them.
 //
 //go:noinline
 func NewArgs() *Args {

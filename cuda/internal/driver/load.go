@@ -76,11 +76,12 @@ func (l loader) caller() func(s *Symbol, args ...uintptr) int32 {
 	return func(s *Symbol, args ...uintptr) int32 { return int32(l.call(s.addr, args...)) }
 }
 
-// first opens a file in the first of the places where this succeeds; the place "" is the system's
-// loader, and the folder of MERCER_CUDA_LIBDIR is tried before all places. Normally a library finds
-// its own dependencies, and a dependency opened by name could belong to another release; so first
-// opens the files in needs, from the same folder if possible, only if the library cannot be opened
-// without them. The error lists every path that was tried.
+// first opens a file in the first folder of places where the file can be opened. The folder ""
+// means the system's loader, and the folder of MERCER_CUDA_LIBDIR is tried before all places. If
+// the library cannot be opened alone, first also opens the files in needs, from the same folder if
+// possible. It does not open them earlier, because a library normally finds its own dependencies,
+// and a dependency opened by name could belong to another release. The error lists every path that
+// was tried.
 func (l loader) first(file string, needs, places []string) (handle uintptr, path string, err error) {
 	if dir := l.env(EnvLibraries); dir != "" {
 		places = append([]string{dir}, places...)

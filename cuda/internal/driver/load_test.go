@@ -127,8 +127,8 @@ func TestPythonOnPath(t *testing.T) {
 
 // TestLibrariesOfOneRelease puts two releases on the system's path, on which CUDA 12's cuSPARSE
 // comes first. cuSOLVER must be taken from the folder of the cuBLAS that was found, and must open
-// its own dependencies. Only if cuSOLVER cannot open them may they be opened before it, from the
-// same folder.
+// its own dependencies. The dependencies may be opened before cuSOLVER, from the same folder, only
+// if cuSOLVER cannot open them.
 func TestLibrariesOfOneRelease(t *testing.T) {
 	const old, new = "/usr/local/cuda-12/lib64/", "/usr/local/cuda-13/lib64/"
 	for _, ownPath := range []bool{true, false} { // whether cuSOLVER finds libraries in its own folder

@@ -9,7 +9,7 @@ import (
 // Result is a CUresult.
 type Result int32
 
-// The results that have their own treatment.
+// These results are handled separately.
 const (
 	Success        Result = 0
 	OutOfMemory    Result = 2
@@ -55,7 +55,7 @@ func (e *Error) OutOfMemory() bool {
 // not, the error to return.
 type Failed func(e *Error) (again bool, err error)
 
-// call calls f, and repeats the call as long as failed says so.
+// call calls f, and repeats the call as long as failed returns again = true.
 func call(f func() int32, op string, names map[int]string, failed Failed) error {
 	for {
 		r := f()

@@ -66,7 +66,7 @@ func registers(t *testing.T, ptxas string, target int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		few := 0 // in bytes; on the oldest target the tile product spills four registers
+		few := 0 // bytes of spilled registers; on the oldest target the tile product spills four registers
 		if target == 70 {
 			few = 16
 		}
