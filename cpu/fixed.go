@@ -26,8 +26,8 @@ type fixedMatrix[T backend.Float] struct {
 
 const codeChunk = ukr.CodeRows * ukr.CodeSpan
 
-// codesBefore returns the number of codes in the panels before panel p. Each group of four
-// panels has the same number of chunks per panel.
+// codesBefore returns the number of codes in the panels before panel p. The four panels of a group
+// have the same number of chunks.
 func codesBefore(p int) int {
 	const equal = ukr.CodeSpan / ukr.CodeRows
 	a, b := p/equal, p%equal
@@ -73,7 +73,8 @@ func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 	}, nil
 }
 
-// fixed returns a if it is a live matrix of 16 bits of this device, and nil otherwise.
+// fixed returns a as a matrix of 16 bits of this device that has not been freed, or nil if a is
+// another kind of matrix.
 func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	h, ok := a.(*fixedMatrix[T])
 	if !ok {
@@ -167,15 +168,15 @@ func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T
 	if rest := values[whole:]; len(rest) > 0 {
 		last := s.last(ukr.CodeSpan)
 		for c := copy(last, rest); c < len(last); c++ {
-			last[c] = T(h.coding.Low) // the code 0
+			last[c] = T(h.coding.Low) // the value of code 0
 		}
 		store(whole, last)
 	}
 }
 
-// fixedColumns is the number of columns for which a matrix of 16 bits is read once. With
-// more than two columns, fixedSpan columns of the matrix are processed at a time, so that
-// the codes come from the first-level cache for all but the first two columns.
+// fixedColumns is the number of columns of B that one pass over a matrix of 16 bits multiplies.
+// With more than two columns, fixedSpan columns of the matrix are processed at a time, so that the
+// codes come from the first-level cache for all but the first two columns.
 const (
 	fixedColumns = 16
 	fixedSpan    = 512
@@ -238,7 +239,8 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 			low := h.coding.Low
 			for i, s := range sum {
 				i += lo
-				// The diagonal has no codes: subtract low, which total includes for it.
+				// The diagonal has no codes, but total includes low for it, which is subtracted
+				// here.
 				w := low*total[j] + h.coding.Step*float64(s) + (float64(h.diag[i])-low)*float64(v[j*ld+i])
 				store(c.at(i, j), T(float64(alpha)*w), beta)
 			}

@@ -145,10 +145,10 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 	}
 }
 
-// packGrain is the number of columns of B that a worker packs at a time, if each worker
-// gets at least four such pieces; otherwise a worker packs a quarter of its share (Gemm at
-// n = 256, two workers, two runs: 87 and 91 GFLOP/s against 84 and 81 when one of them
-// packed all; float64, AMD EPYC of family 25, November 2026).
+// packGrain is the number of columns of B that a worker packs at a time, if each worker then has at
+// least four blocks of columns to pack; otherwise it packs a quarter of its columns at a time (Gemm
+// at n = 256, two workers, two runs: 87 and 91 GFLOP/s against 84 and 81 if one worker packed all
+// columns; float64, AMD EPYC of family 25, November 2026).
 const packGrain = 512
 
 // scale is C ← β C on a region.
@@ -184,8 +184,8 @@ func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T
 		n := min(nr, c.cols-j)
 		first, last := part.rows(c.rows, j, n, off)
 		from, to := part.full(c.rows, j, n, off)
-		// Whole panels are stored directly. Panels with rows outside the full range go
-		// through a register tile in scratch memory.
+		// Tiles of whole panels are stored directly to C. Tiles that the diagonal crosses are
+		// computed in scratch memory and then copied.
 		begin := first / mr * mr
 		inner := min(max(panels(from, mr)*mr, begin), last)
 		outer := max(to/mr*mr, inner)

@@ -71,7 +71,7 @@ func (g *gram[T]) into(a *matrix[T], part uplo) {
 // gram evaluates a kernel on tiles of pairs of points.
 type gram[T backend.Float] struct {
 	q     *queue[T]
-	x, z  *matrix[T] // of sparse points, only the features that are mostly stored: see sparsegram.go
+	x, z  *matrix[T] // for sparse points, only the columns that most rows store: see sparsegram.go
 	d     int        // features of a point
 	prog  *kernels.Program
 	stats []pairwise[T]
@@ -79,19 +79,20 @@ type gram[T backend.Float] struct {
 	size  int                 // number of points packed at a time
 	kept  [][]packedPoints[T] // nil, or the packed blocks of Z
 	ones  []T                 // factors of rows and columns for products of integers
-	// rows and cols are not 0 if tiles have another size than the tiles of dense points.
+	// rows and cols are 0, or the size of tiles that differs from the size for dense points.
 	rows, cols int
-	// inPlace says that the program has one statistic and leaves its result in the same
+	// inPlace reports whether the program has one statistic and leaves its result in the same
 	// memory.
 	inPlace bool
-	// gaussian says that the kernel is exp(a‖x−z‖²), a ≤ 0, computed from the norms.
+	// gaussian reports whether the kernel is exp(a‖x−z‖²), a ≤ 0, with ‖x−z‖² computed from the
+	// norms.
 	gaussian bool
 	// matern is not nil for a Matérn kernel: its three coefficients; see maternCoeffs.
 	matern *[3]T
 }
 
-// flops returns the operations that rows × cols values of the kernel count as, for the
-// decision whether to share the work: the statistics, and about twenty operations for the
+// flops returns the number of operations of rows × cols values of the kernel, from which the number
+// of workers is decided: the operations of the statistics, and about twenty operations for the
 // program.
 func (g *gram[T]) flops(rows, cols int) float64 {
 	return flop.Gemm(rows, cols, g.d*len(g.stats)+10)
@@ -114,9 +115,9 @@ func (g *gram[T]) tileSize() (rows, cols int) {
 	return max(112/u.MR, 1) * u.MR, max(256/u.NR, 1) * u.NR
 }
 
-// blocks packs X and Z block by block and calls f with each pair, whose first points are i0
-// and j0. For the lower triangle of a symmetric Gram matrix the blocks above the diagonal
-// are packed but not used; their share is small.
+// blocks packs X and Z block by block and calls f with each pair, whose first points are i0 and j0.
+// For the lower triangle of a symmetric Gram matrix the blocks above the diagonal are packed but
+// not used; they are a small part of all blocks.
 func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []packedPoints[T])) {
 	e := g.q.engine
 	for j0 := 0; j0 < g.z.rows && !g.q.stopped(); j0 += g.size {
@@ -138,8 +139,8 @@ func (g *gram[T]) packed(j0 int) ([]packedPoints[T], func()) {
 	return g.pack(g.z, j0, false, g.q.engine.shared)
 }
 
-// streams reports whether storing the results for m with non-temporal stores pays: m is
-// larger than the caches, and its rows are aligned to cache lines.
+// streams reports whether storing the results to m with non-temporal stores is faster: m is larger
+// than the caches, and its rows are aligned to cache lines.
 func (q *queue[T]) streams(m *matrix[T]) bool {
 	size := int(unsafe.Sizeof(*new(T)))
 	return m.stride*size%cacheLine == 0 && uintptr(unsafe.Pointer(&m.data[0]))%cacheLine == 0 &&
@@ -196,7 +197,7 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, ro
 	// Rows are padded to whole vectors; the padding is not used.
 	width := panels(cols, u.NR) * u.NR
 	size := rows * width
-	group := max(spanLength/width, 1) // rows that one run of the program evaluates
+	group := max(spanLength/width, 1) // number of rows that one run of the program evaluates
 	memory := s.grow(len(g.stats)*size + g.prog.Depth*group*width)
 	for n, st := range g.stats {
 		g.fill(s, st, bx[st.packing], bz[st.packing], i, j, rows, width, memory[n*size:][:size], width)
@@ -269,8 +270,8 @@ func (g *gram[T]) sum(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j,
 		return
 	}
 	if st.product && rows <= fewPoints {
-		// Columns of a panel are rows for the direct kernel, which computes only the
-		// existing rows of X.
+		// The columns of a panel of X are the rows of A for the direct micro-kernel, which computes
+		// only the existing rows of X.
 		s.direct = ukr.Direct[T]{A: &x.panels[i*d], M: rows, N: u.NR, K: d, Ars: 1, Acs: u.MR, Ldb: u.NR, Ldc: stride, Alpha: st.factor}
 		for c := 0; c < width; c += u.NR {
 			s.direct.B, s.direct.C = &z.panels[(j+c)*d], &out[c]
@@ -305,18 +306,18 @@ type pairwise[T backend.Float] struct {
 	// features is the number of features of a packed point: of the original or of the
 	// derived features.
 	features int
-	fill     filler[T] // instead of a micro-kernel
-	add      filler[T] // or nil: adds the contribution of the features that are not packed
+	fill     filler[T] // computes the statistic in place of a micro-kernel, or nil
+	add      filler[T] // adds the contribution of the features that are not packed, or nil
 	factor   T         // the multiplier of the micro-kernel's sums
 }
 
-// directDistance is the number of features up to which ‖x−z‖² is summed from the
-// differences. That takes two operations per feature instead of one, but has no
-// cancellation, and with a small number of features the other work dominates.
+// directDistance is the number of features up to which ‖x−z‖² is summed from the differences. That
+// takes two operations per feature instead of one, but without cancellation, and for a small number
+// of features other work takes most of the time.
 const directDistance = 16
 
-// canceled is the share of ‖x‖²+‖z‖² below which ‖x‖²+‖z‖²−2xᵀz has lost more
-// than ten bits to cancellation and ‖x−z‖² is summed from the differences.
+// canceled is the fraction of ‖x‖²+‖z‖² below which ‖x‖²+‖z‖²−2xᵀz has lost more than ten bits to
+// cancellation and ‖x−z‖² is summed from the differences.
 const canceled = 1.0 / 1024
 
 func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
@@ -366,7 +367,7 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 	return g.fuse(k)
 }
 
-// fuse finds the kernels that have faster ways than their programs.
+// fuse sets the fields of g for the kernels that have faster code than their programs.
 func (g *gram[T]) fuse(k kernels.Kernel) *gram[T] {
 	g.inPlace = len(g.stats) == 1 && inPlace(g.prog)
 	code := g.prog.Code
@@ -414,7 +415,7 @@ func only(scale []float64) (column int, ok bool) {
 	return column, ok
 }
 
-// inPlace reports whether the result of a program ends in the stack slot of its only load.
+// inPlace reports whether a program leaves its result in the stack slot of its only load.
 func inPlace(p *kernels.Program) bool {
 	loads := 0
 	for _, in := range p.Code {
@@ -435,8 +436,8 @@ func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 		return
 	}
 	for c, sq := range row[:cols] {
-		// The condition also holds for NaN: an infinite feature, or an overflow of the
-		// norms.
+		// The condition is also true for NaN, which an infinite feature or an overflow of the norms
+		// causes.
 		if !(sq >= (norm+norms[c])*canceled) {
 			row[c] = squaredDistance(g.x.row(i0+i), g.z.row(j0+j+c), st.scale)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// BenchmarkGram times the lower triangle of k(X, X) and K·V beside the product
-// XXᵀ alone (kernel=none), on all processors.
+// BenchmarkGram times the lower triangle of k(X, X), K·V and, for comparison, the product XXᵀ alone
+// (kernel=none), on all processors.
 func BenchmarkGram(b *testing.B) {
 	const d = 50
 	sigma := math.Sqrt(d)
@@ -45,7 +45,7 @@ func BenchmarkGram(b *testing.B) {
 	}
 }
 
-// benchmarkGram times K·V when there are columns, and otherwise K.
+// benchmarkGram times K·V if columns > 0, and otherwise K.
 func benchmarkGram[T backend.Float](b *testing.B, q backend.Backend[T], n, d, columns int, k kernels.Kernel) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	matrix := func(rows, cols int) backend.Matrix[T] {

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestGramBlocks has points with so many features that they are packed in several blocks.
-// It compares K·V computed by the lower triangle, by all of K, and by a stored K: they must
+// TestGramBlocks uses points with so many features that they are packed in several blocks. It
+// checks that the products K·V computed from the lower triangle, from all of K, and from a stored K
 // agree up to the rounding of the sums. It also bounds the memory that is allocated.
 func TestGramBlocks(t *testing.T) {
 	const seed, n, d, columns = 29, 600, 6000, 3
@@ -39,17 +39,17 @@ func TestGramBlocks(t *testing.T) {
 		wrap := b.(backend.Wrapper[float64]).Wrap
 		half, all, stored, gram := backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, n)
 		X, V := wrap(x), wrap(v)
-		// A sync.Pool drops its contents when garbage is collected, and holds some memory
-		// for each thread of Go. Neither may count here.
+		// A sync.Pool drops its contents when garbage is collected, and holds some memory for each
+		// thread of Go. Neither may add to the measured memory.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 		defer debug.SetGCPercent(debug.SetGCPercent(-1))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		b.GramMul(wrap(half), k, X, X, V)
 		runtime.ReadMemStats(&after)
-		// The bound: two packed blocks, their norms, huge pages, and the memory of tiles. X
-		// itself is 29 MB, and packing all of it twice would take 58 MB. Under the race
-		// detector a sync.Pool also drops some of its contents.
+		// The bound is the memory of two packed blocks, their norms, the rounding to huge pages,
+		// and the tiles. X itself is 29 MB, and packing all of it twice would take 58 MB. Under the
+		// race detector a sync.Pool also drops some of its contents.
 		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(48<<20); took > most && !underRace {
 			t.Errorf("K·V allocated %d bytes, expected at most %d", took, most)
 		}
@@ -76,9 +76,9 @@ func TestGramBlocks(t *testing.T) {
 	})
 }
 
-// TestGramPastCaches computes a Gram matrix with two settings of the third-level cache:
-// smaller than the matrix, so that non-temporal stores are used, and larger. Both must give
-// the same bits, including near and equal points.
+// TestGramPastCaches computes a Gram matrix with two settings of the third-level cache: smaller
+// than the matrix, so that non-temporal stores are used, and larger. Both results must have the
+// same bits, even for points that are equal or near each other.
 func TestGramPastCaches(t *testing.T) {
 	const seed, n, m, d = 31, 520, 512, directDistance + 4
 	t.Logf("seed %d", seed)

@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// GramMul evaluates tiles of k(X, Z) in scratch memory and multiplies each immediately.
-// With Z = X each tile below the diagonal also serves, transposed, for the block above:
-// only half of the kernel values are evaluated.
+// GramMul evaluates tiles of k(X, Z) in scratch memory and multiplies each tile immediately. If Z
+// is X, the transpose of each tile below the diagonal is used for the tile above the diagonal, so
+// that only half of the kernel values are evaluated.
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
 	n, m, _, t := check.GramMul(dst, k, x, z, v)
 	out, mv := q.own("GramMul", dst), q.own("GramMul", v)
@@ -31,7 +31,7 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.same(mz))
 }
 
-// times is out ← k(X, Z) V, none of them empty.
+// times is out ← k(X, Z) V; none of the matrices is empty.
 func (g *gram[T]) times(v, out *matrix[T], same bool) {
 	given, free := g.q.engine.multipliersOf(v.view(), g.q.engine.shared)
 	defer free()
@@ -43,7 +43,7 @@ func (g *gram[T]) times(v, out *matrix[T], same bool) {
 	}
 }
 
-// stripsPay is the number of columns from which strips are used.
+// stripsPay is the number of columns of V from which packed strips are faster than columns.
 const stripsPay = 3
 
 // symmetricColumns is the number of columns up to which the symmetry of k(X, X) is used:
@@ -59,8 +59,8 @@ type gramMul[T backend.Float] struct {
 
 // multipliers hold V in the layout for products.
 type multipliers[T backend.Float] struct {
-	columns [][]T     // for a small number of columns
-	strips  strips[T] // otherwise
+	columns [][]T     // V by columns, for a small number of columns
+	strips  strips[T] // V in packed strips, otherwise
 }
 
 func (e *engine[T]) multipliersOf(v view[T], lend allocator[T]) (multipliers[T], func()) {
@@ -72,7 +72,7 @@ func (e *engine[T]) multipliersOf(v view[T], lend allocator[T]) (multipliers[T],
 	return multipliers[T]{strips: strips}, free
 }
 
-// partial is a matrix of sums that accumulates products of tiles, in columns or in strips.
+// partial is a matrix of sums of products of tiles, stored by columns or in strips.
 type partial[T backend.Float] struct {
 	rows    int
 	columns []T // the columns, stored consecutively
@@ -144,9 +144,9 @@ func (g *gramMul[T]) general(out view[T]) {
 	})
 }
 
-// symmetric is out ← k(X, X) V by the lower triangle. Blocks of rows are assigned to groups
-// round-robin. Each group has its own sums and is one task, so that the order of additions
-// does not depend on the workers.
+// symmetric is out ← k(X, X) V from the lower triangle. Blocks of rows are assigned to groups
+// round-robin. Each group has its own sums and is one task, so that the order of additions does not
+// depend on the number of workers.
 func (g *gramMul[T]) symmetric(out view[T]) {
 	n := out.rows
 	_, tn := g.tileSize()
@@ -230,7 +230,7 @@ func (g *gramMul[T]) values(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, 
 	return tile.part(0, 0, rows, cols)
 }
 
-// multiply adds tile · V, with V from row j on, to rows i … of sum.
+// multiply adds tile · V_j to the rows of sum from row i on, where V_j is V from row j on.
 func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], i, j int, sum partial[T]) {
 	e := g.q.engine
 	if g.columns == nil {
@@ -247,7 +247,8 @@ func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], i, j int, sum partial
 	}
 }
 
-// both adds tile · V to rows i … of sum, and tileᵀ · V to rows j ….
+// both adds tile · V_j to the rows of sum from row i on, and tileᵀ · V_i to the rows from row j on,
+// where V_i is V from row i on.
 func (g *gramMul[T]) both(s *scratch[T], tile view[T], i, j int, sum partial[T]) {
 	e := g.q.engine
 	if g.columns == nil {

@@ -9,16 +9,17 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Points whose features are all integer multiples of one step, as for images, counts and
-// indicators. Products of such points use 16-bit integers with sums in 32 bits, which are
-// exact, at up to four times the rate of float64.
+// This file is for points whose features are all integer multiples of one step, such as the
+// features of images, counts and indicators. Products of such points are computed exactly in 16-bit
+// integers with sums in 32 bits, at up to four times the rate of float64.
 
-// manyPoints is the number of points from which searching for a common step pays.
+// manyPoints is the number of points from which integer products save more time than the search for
+// a common step takes.
 const manyPoints = 64
 
-// useIntegers makes g use integer products if the points allow it: for xᵀz, and for ‖x−z‖²
-// computed from the norms. It does not examine points that are packed once for later
-// points.
+// useIntegers makes g use integer products if the points allow it: for xᵀz, and for ‖x−z‖² computed
+// from the norms. It does not search for a step if the points are packed once and used by later
+// calls.
 func (g *gram[T]) useIntegers() *gram[T] {
 	if g.q.engine.device.tier.Pairs == 0 || g.x.cols <= directDistance || min(g.x.rows, g.z.rows) < manyPoints {
 		return g
@@ -36,7 +37,7 @@ func (g *gram[T]) useIntegers() *gram[T] {
 		}
 		if step != 0 {
 			*p = packing[T]{step: step, norms: p.norms}
-			if len(g.packs) == 1 { // integers take a quarter or half of the memory
+			if len(g.packs) == 1 { // packed integers take a quarter or half of the memory of T
 				g.size = gramBlock(g.x.cols, 2)
 			}
 			st.factor = step * step
@@ -49,9 +50,9 @@ func (g *gram[T]) useIntegers() *gram[T] {
 	return g
 }
 
-// commonStep returns a step such that every feature of x and z is, up to rounding, the step
-// times an integer of 16 bits, and such that sums of products of these integers fit in 32
-// bits. It returns 0 if there is none.
+// commonStep returns a step such that every feature of x and z is, up to rounding, the step times
+// an integer of 16 bits, and such that sums of products of these integers fit in 32 bits. It
+// returns 0 if there is no such step.
 func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 	step, smallest := stepOf(z), 0x1p-1022
 	if unsafe.Sizeof(step) == 4 {
@@ -63,7 +64,7 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 	}
 	largest := q.largestSquare(z, step)
 	if !x.same(z) {
-		// By the Cauchy–Schwarz inequality, which bounds partial sums too.
+		// By the Cauchy–Schwarz inequality, this also bounds all partial sums.
 		largest = math.Sqrt(largest) * math.Sqrt(q.largestSquare(x, step))
 	}
 	if !(largest < math.MaxInt32) {
@@ -72,10 +73,10 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 	return step
 }
 
-// stepOf returns the common divisor of some features of m, or 0 if it is not clear. For
-// multiples up to r, Euclid's algorithm amplifies rounding errors u of the features to
-// about 2ru of the largest feature, which must be less than half of the step, 1/r of the
-// largest.
+// stepOf returns the greatest common divisor of some features of m, or 0 if rounding errors do not
+// allow to determine it. For multiples up to r, Euclid's algorithm amplifies rounding errors u of
+// the features to about 2ru of the largest feature, which must be less than half of the step, 1/r
+// of the largest.
 func stepOf[T backend.Float](m *matrix[T]) T {
 	const samples = 16
 	multiple := float64(math.MaxInt16)
@@ -146,7 +147,7 @@ func (q *queue[T]) largestSquare(m *matrix[T], step T) float64 {
 // Adding toInteger to a number leaves the nearest integer in the last bits of the sum.
 const toInteger = 0x1.8p52
 
-// nearest returns the integer nearest to t, |t| < 2³¹.
+// nearest returns the integer nearest to t, for |t| < 2³¹.
 func nearest(t float64) int32 { return int32(math.Float64bits(t + toInteger)) }
 
 // packIntegers is pack for points that are integers times p.step. It packs panels of w
