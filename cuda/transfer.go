@@ -49,8 +49,8 @@ func (q *queue[T]) UploadAfter(slot int, dst backend.Matrix[T], src backend.Host
 	})
 }
 
-// fillers is the number of goroutines that copy to a staging buffer. One goroutine copies 17 GB
-// per second on an AMD Zen 4 (64 MiB, 2026-11), and 16 lanes of PCIe 5 transfer up to 63.
+// fillers is the number of goroutines that copy to a staging buffer. One goroutine copies 17 GB per
+// second on an AMD Zen 4 (64 MiB, 2026-11), and 16 lanes of PCIe 5 transfer up to 63 GB per second.
 const fillers = 4
 
 // upload queues copies of src in a stream. After it returns, src may change; data that are still in

@@ -42,11 +42,11 @@ func (l *BayesRidge) parameters() []Parameter {
 //
 // with the eigenvalues s_i of XᵀX, which are computed once on the host: O(nd² + d³) operations if n
 // ≥ d, otherwise O(n²d + n³). scikit-learn's BayesianRidge computes the same model if its four
-// Gamma parameters are 0; their defaults of 1e-6 change it little. Each output has its own
-// variances.
+// Gamma parameters are 0; with the defaults of 1e-6 the model is nearly the same. Each output has
+// its own variances.
 type BayesRidge struct {
-	Tol         float64 // change of the fitted values relative to ‖y − ȳ‖; 0 is 1e-8
-	MaxIter     int     // 0 is 1000
+	Tol         float64 // change of the fitted values relative to ‖y − ȳ‖ at which the steps end; 0 means 1e-8
+	MaxIter     int     // maximum number of steps; 0 means 1000
 	NoIntercept bool    // set b = 0; by default b has a flat prior
 }
 
@@ -54,7 +54,7 @@ type BayesRidge struct {
 // variance.
 type BayesRidgeModel struct {
 	linear
-	fitted    bool // fitted with an intercept
+	fitted    bool // whether the model was fitted with an intercept
 	posterior lsq.Posterior
 	evidence  []float64 // log p(y)
 }
@@ -117,7 +117,7 @@ func (m *BayesRidgeModel) fields() []field {
 		rowField("center", &p.Center, d, anyNumber), matrixField("vectors", &p.Vectors, nil, d), matrixField("spread", &p.Spread, t, rowsOf(&p.Vectors)), derived(m.checkSpread))
 }
 
-// checkSpread refuses variances that are negative.
+// checkSpread returns an error for a negative variance.
 func (m *BayesRidgeModel) checkSpread() error {
 	for j := range m.posterior.Spread.Rows {
 		if slices.ContainsFunc(m.posterior.Spread.Row(j), func(v float64) bool { return v < 0 }) {

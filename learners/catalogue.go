@@ -17,37 +17,37 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// Task says what a learner learns.
+// Task is a kind of learning problem.
 type Task string
 
 const (
 	Regression     Task = "regression"     // y are numbers
-	Classification Task = "classification" // y names classes: see Classes
-	Novelty        Task = "novelty"        // no y: which samples are like the training samples
+	Classification Task = "classification" // y has a class for each sample: see Classes
+	Novelty        Task = "novelty"        // there is no y; the model finds samples that are unlike the training samples
 )
 
 // Fitter fits a model to n×d samples x and targets y. The Fit of any learner whose parameters are
 // set can serve as a Fitter. For Novelty y is ignored and may be nil.
 type Fitter func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error)
 
-// Description describes a learner. The descriptions form one table, from which the command makes
-// its flags and lists, Make the learners, and Restore the models. The file of a learner registers
-// its entry.
+// Description describes a learner. The descriptions form one table. The command makes its flags and
+// lists from the table, Make uses it to make learners, and Restore to make models. The file of each
+// learner registers the entry of the learner.
 type Description struct {
 	Name       string      `json:"name"`
 	Tasks      []Task      `json:"tasks"`      // the first is the default for targets that suit several tasks
 	Formula    string      `json:"formula"`    // the objective that it minimizes, or its rule
 	Parameters []Parameter `json:"parameters"` // in the order in which they are listed
 	Source     string      `json:"source"`
-	Outputs    bool        `json:"outputs"`          // it accepts several targets at once
-	Sparse     bool        `json:"sparse,omitempty"` // it accepts a backend.CSR directly; for other learners a dense copy is made
+	Outputs    bool        `json:"outputs"`          // whether it accepts several targets
+	Sparse     bool        `json:"sparse,omitempty"` // whether it accepts a backend.CSR without a dense copy
 	// Grid is the default grid of mercer tune for one parameter, as NAME=V,W,…; V× means V times a
 	// scale that is computed from the data. "" means that there is no default grid, or that the
 	// scores of the learner have a closed form.
 	Grid string `json:"grid,omitempty"`
 
-	// fitter makes the learner from its values; its error is about values that contradict each
-	// other.
+	// fitter makes the learner from the values of its parameters; it returns an error for values
+	// that contradict each other.
 	fitter func(v parsed) (Fitter, *ParameterError)
 	// rows makes the learner for samples that are read in passes; nil if the learner needs all
 	// samples in memory.
@@ -69,7 +69,8 @@ type Description struct {
 // catalogue is filled by the init functions of the learners' files.
 var catalogue = map[string]*Description{}
 
-// register adds to the catalogue the learner with the struct L of parameters and the method fit.
+// register adds a learner to the catalogue. Its parameters are fields of the struct L, and its
+// method is fit.
 func register[L any, M Model](d Description, parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) {
 	if catalogue[d.Name] != nil {
 		panic("learners: two learners are called " + d.Name)
@@ -155,7 +156,8 @@ func (s *Settings) Effective(p Parameter) bool { return p.When.met(s.values) }
 
 // Make returns the learner. given maps the names of parameters to their texts; all other parameters
 // have their defaults. task is one of d.Tasks; a zero Task is the first. The error is a
-// *ParameterError, or about the task. Make calls Parse and Settings.Fitter.
+// *ParameterError, or states that the learner does not support the task. Make calls Parse and
+// Settings.Fitter.
 func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
 	if err := d.checkTask(task); err != nil {
 		return nil, err
@@ -175,7 +177,7 @@ func (d Description) checkTask(task Task) error {
 }
 
 // Fitter returns the learner for a task: one of its tasks, or zero for the first. The error is a
-// *ParameterError, or about the task.
+// *ParameterError, or states that the learner does not support the task.
 func (s *Settings) Fitter(task Task) (Fitter, error) {
 	if s == nil || s.d.fitter == nil {
 		return nil, errors.New("learners: the description of the learner was not made by Find or Catalogue")

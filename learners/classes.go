@@ -23,9 +23,9 @@ type Classifier interface {
 	// Classes returns the classes, in the order of the columns of Decision.
 	Classes() Classes
 	// Decision returns the decision values of the rows of x: n×1 for two classes, where a value > 0
-	// means the second class and any other the first; n×K for K > 2 classes, where the largest
-	// value is predicted, and of equal values the first. An SVCModel with probabilities predicts
-	// the most probable class instead.
+	// means the second class and any other value the first class; n×K for K > 2 classes, where the
+	// class with the largest value is predicted, and among equal values the first class. An
+	// SVCModel with probabilities predicts the most probable class instead.
 	Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }
 
@@ -139,8 +139,8 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 	return c, index, nil
 }
 
-// Signs returns the ±1 targets from which Classify learns the classes of y. names
-// is Options.Classes.
+// Signs returns the ±1 targets that Classify makes from the classes in y. names has the meaning of
+// Options.Classes.
 func Signs(y mat.Matrix, names []string) (*mat.Dense, error) {
 	h, err := gonum.Host("y", y)
 	if err != nil {
@@ -200,7 +200,7 @@ func (c Classes) Decide(values mat.Matrix) *mat.Dense {
 	return y
 }
 
-// decide returns Decide(values), or err if it is not nil.
+// decide returns Decide(values), or err if err is not nil.
 func (c Classes) decide(values *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 )
 
 // Calibration computes split-conformal intervals, or sets of classes, from the predictions of a
-// model for m rows that it was not fitted to. If a new row and these m rows are exchangeable, the
-// target of the new row is covered with a probability of at least level, and of at most level +
+// model for m rows that were not used in its fit. If a new row and these m rows are exchangeable,
+// the target of the new row is covered with a probability of at least level, and of at most level +
 // 1/(m+1) if no two scores are equal, for any learner and distribution.
 //
 // Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world; Lei, G'Sell,
@@ -31,8 +31,8 @@ type Calibration struct {
 	Scores backend.Host[float64]
 }
 
-// Calibrate applies m to the rows of x, which m was not fitted to, and compares the predictions
-// with the targets y. A class that m does not know has the score +∞.
+// Calibrate applies m to the rows of x, which must not be used in the fit of m, and compares the
+// predictions with the targets y. A class that m does not have gets the score +∞.
 func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix) (c *Calibration, err error) {
 	defer named("calibrate", nil, &c, &err)
 	if numeric.IsNil(m) {
@@ -134,8 +134,8 @@ func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Ma
 
 var errNoCalibration = errors.New("learners: calibration: it is missing, or has no scores: see Calibrate")
 
-// bound returns the score of output j that the score of a new row exceeds with a probability of at
-// most 1 − level.
+// bound returns a bound for output j: the score of a new row exceeds the bound with a probability
+// of at most 1 − level.
 func (c *Calibration) bound(j int, level float64) (float64, error) {
 	if c == nil || j >= c.Scores.Rows {
 		return 0, errNoCalibration

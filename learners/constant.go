@@ -30,7 +30,7 @@ func constantTargets(y backend.Host[float64], weights []float64) (list []int) {
 	return list
 }
 
-// constantWarning says which of the targets are constant, or "" if none is.
+// constantWarning returns a text that names the constant targets, or "" if no target is constant.
 func constantWarning(constant []int, targets int) string {
 	switch {
 	case len(constant) == 0:
@@ -47,8 +47,8 @@ func constantWarning(constant []int, targets int) string {
 	return fmt.Sprintf("targets %s are constant: no feature can explain them", strings.Join(names, ", "))
 }
 
-// remarkConstant is deferred by the Fit of a regression: it adds the fact "warning" to the model
-// if targets are constant.
+// remarkConstant is called with defer by the Fit of a regression. It adds the fact "warning" to the
+// model if targets are constant.
 func remarkConstant[M interface{ remark(text string) }](m *M, err *error, y mat.Matrix, o Options) {
 	if *err != nil {
 		return

@@ -94,10 +94,10 @@ func TestConstantTarget(t *testing.T) {
 	}
 }
 
-// TestConstantTargetOfGaussianProcess checks that the standard deviation is that of the prior
-// with s² = 1, s²(k(x, x) − kᵀ(K + λI)⁻¹k + λ). For one sample at 0, the Gaussian kernel and λ =
-// 0.1 it is √(1 − 1/1.1 + 0.1) there and √1.1 far away. Another target is fitted as it would be
-// alone.
+// TestConstantTargetOfGaussianProcess checks that the standard deviation is that of the prior with
+// s² = 1, s²(k(x, x) − kᵀ(K + λI)⁻¹k + λ). For one sample at 0, the Gaussian kernel and λ = 0.1 it
+// is √(1 − 1/1.1 + 0.1) there and √1.1 far away. A second target has the predictions of a separate
+// fit.
 func TestConstantTargetOfGaussianProcess(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	fit := func(name map[string]string, x, y *mat.Dense) learners.Model {
@@ -128,8 +128,8 @@ func TestConstantTargetOfGaussianProcess(t *testing.T) {
 }
 
 // TestConstantTargetWithoutIntercept checks that without an intercept a constant target is fitted
-// like any other: ridge of the target 1 on one feature is f(x) = x Σx/(Σx² + λ). The facts say
-// that it is constant.
+// like any other: ridge of the target 1 on one feature is f(x) = x Σx/(Σx² + λ). The facts state
+// that the target is constant.
 func TestConstantTargetWithoutIntercept(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(4, 1, []float64{1, 2, 3, 4}), mat.NewDense(4, 1, []float64{1, 1, 1, 1})

@@ -53,8 +53,8 @@ func FactsOf(m Model, name func(parameter string) string) []Fact {
 	return nil
 }
 
-// remark adds the fact "warning" unless text is empty; advice in it is marked as package message
-// describes.
+// remark adds the fact "warning" unless text is empty. Advice in the text has the marks that
+// package message defines.
 func (m *model) remark(text string) { m.facts = warned(m.facts, text) }
 
 func (m *model) setLearner(name string) { m.learner = name }
@@ -132,7 +132,7 @@ func (m *kernelExpansion) expansionFields(points, coef string, cols size) []fiel
 // solution is the common part of models from a solver of (K + λI)α = y.
 type solution struct {
 	lambda float64
-	fitted bool // fitted with an intercept
+	fitted bool // whether the model was fitted with an intercept
 	solved *solvers.Result
 }
 

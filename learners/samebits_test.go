@@ -51,7 +51,7 @@ func TestSameBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	var written strings.Builder
-	found := map[string]map[string]string{} // device and architecture to the hashes of the learners and tasks
+	found := map[string]map[string]string{} // for each device and architecture, a map from learner and task to hash
 	for i, dev := range reproducibleDevices(t) {
 		info := dev.Info()
 		column := info.Device + ", " + runtime.GOARCH

@@ -291,8 +291,8 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 			devices = shares
 		}
 	}
-	// The fits are ordered so that the folds that are used concurrently are as many as the devices,
-	// and each device encodes one fold.
+	// All settings are fitted to a group of folds, as many as there are devices, before the next
+	// group, so that each device encodes a fold only once.
 	var fits []*gridFit
 	for first := 0; first < folds; first += len(devices) {
 		for i := range settings {

@@ -71,9 +71,9 @@ func ScoreRegression(y, pred mat.Matrix, weights []float64) (s Score, err error)
 	return Score{N: hy.Rows, RMSE: &rmse, MAE: &mae, R2: &r2}, nil
 }
 
-// A sum has sums of numbers that were divided by 2^exponent, the smallest power of two above the
-// largest number. The sum of their squares does not overflow or underflow, and for numbers of
-// ordinary size the results have the same bits as without scaling.
+// A sum holds the sums of the absolute values and of the squares of numbers that were first divided
+// by 2^exponent, the smallest power of two above the largest number. The sums then do not overflow
+// or underflow. For numbers of ordinary size the results have the same bits as without scaling.
 type sum struct {
 	absolute, squares float64
 	exponent          int

@@ -93,8 +93,8 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, s := range scores {
-			// Rounding of sums of n terms of size ≤ 10 in another order, and of a solve for one
-			// unknown.
+			// The bound covers the rounding of sums of n terms of size ≤ 10, which are added in
+			// another order, and of the solution of one equation.
 			near(t, name+": RMSE", *s.RMSE, want[i], 100*n*0x1p-52)
 		}
 		m := validate.Measures(scores)

@@ -38,8 +38,9 @@ class TestIntervals(unittest.TestCase):
         self.Z = self.r.normal(size=(12, 2))
 
     def test_are_those_of_n_refits(self):
-        # ‖K‖ ≤ 39 and ‖XᵀX‖ < 1e3: systems of condition below 1e4, backward stable by
-        # n·γ(3n+1) (Higham 2002, theorem 10.4), and values below 10.
+        # The bound is that of values below 10 from systems with ‖K‖ ≤ 39 and ‖XᵀX‖ < 1e3, whose
+        # condition numbers are below 1e4, solved with a backward error of n·γ(3n+1) (Higham 2002,
+        # theorem 10.4).
         bound = 4 * 39 * (3 * 39 + 1) * support.U * 1e4 * 10
         for level in (0.5, 0.8, 0.9):
             for got, make in [

@@ -61,7 +61,8 @@ class TestTools(unittest.TestCase):
         X = StandardScaler().fit_transform(X)
         by_kernel = cross_val_score(mercer.MercerKernelRidge(kernel="rbf", gamma=0.05), X, y)
         by_values = cross_val_score(mercer.MercerKernelRidge(kernel="precomputed"), rbf_kernel(X, gamma=0.05), y)
-        # R² of predictions that agree to many more digits (test_agreement).
+        # The scores are R² of predictions whose relative difference is much smaller than 1e-9 (see
+        # test_agreement).
         np.testing.assert_allclose(by_kernel, by_values, rtol=1e-9)
         with self.assertRaisesRegex(ValueError, "square"):
             mercer.MercerKernelRidge(kernel="precomputed").fit(X, y)
