@@ -12,8 +12,8 @@
 //
 // Fit takes n×d samples and n×t targets as gonum matrices and never changes them. A learner that
 // calls package solvers does not copy a *mat.Dense or *mat.VecDense during the fit; other learners
-// may. What a model keeps of the samples is a copy, so that changing x after the fit does not
-// change a prediction. Fitting the same data twice on the same device gives the same bits.
+// may. A model stores copies of samples, so a change of x after the fit does not change its
+// predictions. Fitting the same data twice on the same device gives the same bits.
 //
 // A classifier (Classifier, Prober) is fitted to an n×1 y whose different values name
 // the classes: −1 and 1, 3 and 7, or with Options.Classes the indices 0, 1, … in a list

@@ -107,8 +107,8 @@ func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, poin
 // denseRows is the number of rows of a block of denseBlocks.
 const denseRows = 256
 
-// denseBlocks calls use with the points, and for sparse points with dense copies of blocks of them that start
-// at point i.
+// denseBlocks calls use once with dense points and i = 0. For sparse points it calls use for each
+// block of rows, with a dense copy of the block that starts at point i.
 func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64]) error) error {
 	if points.Sparse == nil {
 		return use(0, points.Dense)
@@ -219,7 +219,7 @@ func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (fl
 	return min(0.5, max(accuracy/2*math.Sqrt(p.Lambda/largest)/(factor*size), 1e-12)), nil
 }
 
-// noBound returns the error that says why p has no bound.
+// noBound returns an error with the reason why p has no bound.
 func noBound(p solvers.Problem) error {
 	if !p.Kernel.IsPSD() {
 		return fmt.Errorf("bound: no bound is known for %v, which is not positive semidefinite for all samples", p.Kernel)
@@ -308,7 +308,8 @@ func linearResiduals(m *kernelExpansion, p solvers.Problem, lambdas []float64) b
 	return r
 }
 
-// finiteBound returns the first target that has no finite bound, or −1.
+// finiteBound returns the index of the first target without a finite bound, or −1 if all bounds are
+// finite.
 func finiteBound(bound *verified.ErrorBound) int {
 	return slices.IndexFunc(bound.Targets, func(t verified.TargetBound) bool { return !finite(t.Alpha) || !finite(t.Norm*bound.Root) })
 }

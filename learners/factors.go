@@ -27,12 +27,12 @@ type Preparer interface {
 // ErrNotKept is the error of Preparer.Prepare if the factors are too large to be kept.
 var ErrNotKept = errors.New("the factor is not kept, so that each call computes it again: calibrate the model instead, or free memory")
 
-// factors are the factors of a model, one for each λ.
+// factors holds the factors of a model, one for each λ.
 type factors[F any] struct {
 	learner string
 	kept    *run.Kept[map[float64]F]
 	lambdas []float64
-	bytes   int64 // size of a factor that is kept; 0 if the model is not fitted
+	bytes   int64 // size of a stored factor; 0 if the model is not fitted
 	build   func(ctx context.Context, lambda float64) (F, error)
 }
 

@@ -98,7 +98,8 @@ func rowField(name string, to *[]float64, cols size, r rule) field {
 	}
 }
 
-// optional makes f, which reads the array name, a field that is omitted if the array is empty.
+// optional returns the field f, which reads the array name, as a field that is omitted if the array
+// is empty.
 func optional(name string, f field) field {
 	return field{
 		save: func(s State) {
