@@ -14,6 +14,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/objects"
+	"github.com/mercer-go/mercer/kernels/trees"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -205,6 +207,49 @@ func TestKernelRidgeBound(t *testing.T) {
 							t.Errorf("λ = %g, intercept %t: Predict and PredictBound differ by %g at point %d", lambda, intercept, d, i)
 						}
 					}
+				}
+			}
+		}
+	})
+}
+
+// TestBoundOfTrees checks the bound of a fit to the values of a tree kernel with the decay 1, which are
+// exact: k(a, b) = φ(a)ᵀφ(b), where φ counts the subtrees of a tree. The rows of x are the counts of
+// S→A, S→A(a), S→A(b), S→A B, S→A(a) B, S→A(b) B, S→A B(b), S→A(a) B(b), S→A(b) B(b), A→a, A→b and B→b.
+func TestBoundOfTrees(t *testing.T) {
+	texts := []string{"(S (A a))", "(S (A b))", "(S (A a) (B b))", "(S (A b) (B b))"}
+	x := mat.NewDense(4, 12, []float64{
+		1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
+		1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0,
+		0, 0, 0, 1, 1, 0, 1, 1, 0, 1, 0, 1,
+		0, 0, 0, 1, 0, 1, 1, 0, 1, 0, 1, 1,
+	})
+	k, err := trees.Subtree{Decay: 1, Raw: true}.Gram(t.Context(), texts, objects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counted mat.Dense
+	counted.Mul(x, x.T())
+	values := mat.NewDense(4, 4, k.Data)
+	if !mat.Equal(values, &counted) {
+		t.Fatalf("the kernel values are %v, the counts give %v", mat.Formatted(values), mat.Formatted(&counted))
+	}
+	y, weights := mat.NewDense(4, 1, []float64{1, -2, 0.3, 5}), []float64{1, 1, 1, 1}
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, lambda := range []float64{1e-9, 0.1, 10} {
+			m, err := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: lambda, Bound: true}.Fit(t.Context(), dev, values, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, bounds, err := m.PredictBound(t.Context(), dev, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, f := range rationalPolynomial(x, y, x, weights, lambda, true, 0, 1) {
+				f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))
+				// A bound of 1e-9 is small beside the targets; rounding errors are some 1e-16.
+				if off, _ := f.Float64(); !(math.Abs(off) <= bounds.At(i, 0)) || !(bounds.At(i, 0) <= 1e-9) {
+					t.Errorf("λ = %g: the error of tree %d is %g, the bound %g", lambda, i+1, off, bounds.At(i, 0))
 				}
 			}
 		}

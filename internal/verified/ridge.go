@@ -436,7 +436,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, values, 
 	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Pays(n, math.MaxInt) {
 		roundings *= markov.Roundings // the sums may be those of package markov
 	}
-	for i := range values.Rows {
+	row := func(i int) {
 		relative, root := r.at(x, i), r.root(squares[i], x, i)
 		reach := root
 		if b.Intercept {
@@ -455,6 +455,12 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, values, 
 			bounds.Row(i)[c] = finite(up(b.left(c, root, reach) + rounding + math.Abs(v-sum) + math.Abs(correction)))
 		}
 	}
+	const rows = 16 // of a task
+	parallel((values.Rows+rows-1)/rows, func(task int) {
+		for i := task * rows; i < min((task+1)*rows, values.Rows); i++ {
+			row(i)
+		}
+	})
 	return bounds
 }
 
