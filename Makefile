@@ -10,10 +10,10 @@ BENCHFLAGS  ?=
 TESTFLAGS   ?=
 PYTHON      ?= /usr/bin/python3
 
-# One Go for everything, and no C compiler: only the race detector needs one.
+# cgo is off, so that no C compiler is needed; targets that need cgo turn it on.
 export CGO_ENABLED := 0
 
-# -trimpath, as in releases and wheels, so that tests, checks and archives share what is compiled.
+# Tests and checks use -trimpath, as releases and wheels do, so that all share the build cache.
 export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath)
 
 .DEFAULT_GOAL := help
@@ -47,8 +47,8 @@ libmercer-test: libmercer ## run the C program that tests the C shared library
 
 WHEELS ?= dist
 
-# hatchling builds the wheel: the installed version if it is new enough, otherwise one that
-# pip fetches. This is checked before the library is compiled.
+# hatchling builds the wheel: the installed version if it is at least 1.12, otherwise a version that
+# pip fetches. The target wheel-needs checks this before the library is compiled.
 INSTALLED := $(PYTHON) -c 'from importlib.metadata import version; exit([int(n) for n in version("hatchling").split(".")[:2]] < [1, 12])' 2>/dev/null
 
 .PHONY: wheel-needs
@@ -82,7 +82,7 @@ demo: build ## build, then fit and check models on the bundled data (writes ./de
 test: ## run the short tests: minutes, with nothing but Go installed
 	$(GO) test -short -timeout 10m ./...
 
-# Many of the parts use one thread, so that JOBS parts run at a time, the longest first.
+# JOBS targets of test-all run at a time, the longest first, because many of them use one thread.
 # python-test includes libmercer-test.
 JOBS ?= 2
 
@@ -98,14 +98,15 @@ test-all: ## run everything: full suites, other tiers and builds, all modules, f
 	$(MAKE) --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) BENCHTIME=1x BENCHFLAGS=-short $$parts modules-test release-test tiers purego fuzz-smoke bench check-generated
 	$(GO) test $(TESTFLAGS) -timeout 30m ./...
 
-# Tests that open devices by name run on all tiers in the full tests; NAMED skips their subtests
-# here, whose names are devices or tiers. The other tests open the best device: tiers runs them with
-# AVX2 as the best tier, and purego with the portable code, which is also the tier of a processor
-# without AVX. MERCER_REQUIRE must not name a tier then. NAMED also skips three tests whose results
-# do not depend on the tier. The comparisons with other programs run on AVX2 too, because their
-# results depend on rounding. make vet has vetted each build.
+# Most tests open the best device. The target tiers runs these tests with AVX2 as the best tier, and
+# purego runs them with the portable code, which is also the tier of a processor without AVX;
+# MERCER_REQUIRE must not name a tier in these runs. Tests that open devices by name cover all tiers
+# in the full tests, so that NAMED skips their subtests, which are named after devices or tiers, and
+# three tests whose results do not depend on the tier. The comparisons with other programs also run
+# on AVX2, because their results depend on rounding. -vet=off: make vet has vetted each of these
+# builds.
 TIERED  := . ./backend ./gonum ./solvers/... ./learners/... $(addprefix ./internal/,adjoint evidence glm lsq neighbors online sparse svm)
-# -skip stops at the first alternative that fits the beginning of a name: whole names come first.
+# -skip uses the first alternative that matches the beginning of a name, so whole names come first.
 NAMED   := ^Test(DefaultsAgainstScikitLearn|ParametersHaveAnEffect|NystromMemory)$$|/^(ref|cpu|avx2|generic)$$|//^(ref|cpu)$$|///^(ref|cpu)$$
 PEERS   := 'Against(ScikitLearn|LIBSVM|Kernlab)'
 BELOW   := MERCER_REQUIRE="$$(echo "$$MERCER_REQUIRE" | tr , '\n' | grep -v '^avx' | paste -sd, -)"
@@ -125,11 +126,11 @@ modules-test: ## vet and test the modules with large dependencies: gorgonia, bea
 	cd gorgonia && $(GO) vet ./... && $(GO) test -vet=off ./...
 	cd beam && $(GO) vet ./... && $(GO) test -vet=off ./...
 
-# The race detector and the emulator are slow, so that only tests that can fail because of
-# them are run: tests in which goroutines share memory, and tests of arithmetic that is
-# compiled differently. The suites of solvers and learners run on the best tier, because package ref
-# starts no goroutine. The tests of this folder that start the go command, and the tests of
-# readers in dataset without goroutines, are skipped.
+# The race detector and the emulator of arm64 are slow. They run only the tests whose result they
+# can change: tests in which goroutines share memory, and tests of arithmetic that the compiler of
+# arm64 compiles differently. The suites of solvers and learners run on the best tier, because
+# package ref starts no goroutine. The tests of this folder that start the go command, and the tests
+# of readers in dataset without goroutines, are skipped.
 CONCURRENT := ^TestReducedFactor|^TestGramOfIntegers|Conformance/.*/.*/(Concurrent|Threads|Cancel|Progress|Expansion|Large|Packed)|Concurrently|GOMAXPROCS|Workers|Goroutines
 suites      = ^($(shell awk '/^func Test/ { name = $$2 } /$(1)[.]Run/ { print name }' $(2)/*_test.go | sed 's/[^A-Za-z0-9_].*//' | sort -u | paste -sd '|' -))$$
 within      = $(1)/cpu//$(2)$$|$(1)//cpu//$(2)$$
@@ -154,18 +155,16 @@ purego: ## run the short tests without any assembly
 	MERCER_REQUIRE= $(GO) test -vet=off -tags purego -short -timeout 30m -run '$(EDGES)' ./cpu
 	MERCER_REQUIRE= $(GO) test -vet=off -tags purego -short -timeout 30m -skip '$(NAMED)' $(TIERED)
 
-# EDGES are the tests of every routine at the edges of its blocks, and gonum's suite of
-# BLAS. The full tests also run on the portable tier, the only tier of a build without
-# assembly.
+# EDGES are the tests of every routine at the edges of its blocks, and gonum's BLAS test suite. The
+# full tests also cover the portable tier, which is the only tier of a build without assembly.
 EDGES := Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking|RequiredTiers|GonumBLAS
 ARM64 := $(EDGES)|^Test(Level2|Level3Exact|CholeskyExact|TriangleNotFinite|SymvRows|Trsv|BlockEdges|SmallCases)$$/neon
 
-# COUNTED are tests of limits on operations and bytes, which are the same on every
-# processor.
+# COUNTED are tests of the counts of operations and bytes, which do not depend on the processor.
 COUNTED := CannotEnd|CanBeStopped|BeyondMemory
 
-# Compilers for arm64 fuse multiplications with additions, unless this flag tells them not to.
-# With the flag they print a line for each such place.
+# Compilers for arm64 fuse multiplications with additions, unless this flag is set. With the flag
+# they print a line for each multiplication that they do not fuse.
 UNFUSED := -gcflags=all=-d=fmahash=n
 
 .PHONY: arm64
@@ -207,7 +206,7 @@ vet: ## gofmt, go vet and staticcheck, of Windows and macOS too; the packages co
 	$(GO) run $(STATICCHECK) -tags purego ./cpu/...
 	cd tools && $(GO) run $(STATICCHECK) ./...
 
-# having are the folders of this module whose tests have functions Fuzz… or Benchmark….
+# having lists the folders of this module with a test file that declares a function named $(1)….
 having = $(shell grep -rl --include='*_test.go' --exclude-dir=beam --exclude-dir=build --exclude-dir=gorgonia --exclude-dir=tools '^func $(1)' . | xargs -n 1 dirname | sort -u)
 
 .PHONY: bench
@@ -280,8 +279,8 @@ release: ## make DIST=dist anew: the archives of a release, their checksums, and
 	(cd '$(DIST)' && chmod 644 * && sha256sum * >SHA256SUMS) || exit; \
 	test -z "$$failed" || { echo 'release: $(DIST) has the archives and SHA256SUMS, and no wheel, for the reason above'; exit 1; }
 
-# In other folders, an archive of each form: that what was compiled before does not matter
-# is Go's own promise.
+# Two clones in different folders give one archive of each format. Go itself promises that the build
+# cache does not change the output.
 .PHONY: release-test
 release-test: ## make the archives for Linux and Windows on amd64 of two clones of the last commit, and fail unless they are equal byte for byte
 	rm -rf build/.release && mkdir -p build/.release/1 build/.release/2
@@ -293,9 +292,9 @@ release-test: ## make the archives for Linux and Windows on amd64 of two clones 
 
 MODULE := github.com/mercer-go/mercer
 
-# The tags of the modules beam and gorgonia name a commit outside the branch. In this
-# commit the modules require the version and have no replace directive, as go install
-# demands. go get reads Mercer from this repository, which already has the tag.
+# The tags of the modules beam and gorgonia name a commit outside the branch. In this commit the two
+# modules require Mercer VERSION and have no replace directive, as go install demands. go get reads
+# Mercer from this repository, which has the tag already.
 .PHONY: tag
 tag: ## tag the last commit VERSION=v1.2.3, with the modules beam and gorgonia
 	@grep -q '^## $(VERSION)$$' CHANGELOG.md || { echo 'tag: CHANGELOG.md has no heading "## $(VERSION)"'; exit 1; }

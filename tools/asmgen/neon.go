@@ -398,7 +398,7 @@ func (l *lowering) value(op operand.Op, bytes, n int) (string, []vreg) {
 	return fmt.Sprintf("{%d}", n), []vreg{r}
 }
 
-// integer is to ← to op from, where to may be memory.
+// integer lowers an integer instruction to ← to op from. The operand to may be memory.
 func (l *lowering) integer(i *ir.Instruction, op string, bytes int, from, to operand.Op) {
 	setsFlags := l.flags[i]
 	if setsFlags {

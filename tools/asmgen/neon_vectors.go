@@ -437,7 +437,7 @@ func (l *lowering) multiplyAdd(name string, i *ir.Instruction) {
 	l.accumulate(ops[2], true, func(to vreg, from []vreg) { l.vop(name, 0, to, from[0], from[1]) }, ops[0], ops[1])
 }
 
-// elsewhere is to ← c ± b·to, the sum in new registers.
+// elsewhere replaces ops[2] by ops[0] ± ops[1]·ops[2], computed in new registers.
 func (l *lowering) elsewhere(name string, i *ir.Instruction) {
 	ops := i.Operands
 	r := ops[2].(reg.Register)
@@ -474,7 +474,8 @@ func (l *lowering) extreme(i *ir.Instruction) error {
 		name += "nm"
 	case l.isConstant(ops[1]):
 	default:
-		// Select ops[1] where it is beyond ops[0], and ops[0] elsewhere.
+		// Take ops[1] where it is larger (fmin: smaller) than ops[0], and ops[0] in all other
+		// lanes.
 		l.lanewise(ops[2], func(to vreg, from []vreg) {
 			beyond := l.temp()
 			if name == "fmax" {
@@ -640,7 +641,7 @@ func (c columns) move(loads bool) {
 			next = l.newLabel()
 		}
 		switch {
-		case !c.later && lane == lanes-1: // this case is the whole register
+		case !c.later && lane == lanes-1: // loading or storing the whole register, above, covers this case
 		case c.unless(lane, next):
 			if !c.later {
 				l.branch("B", done)

@@ -17,23 +17,21 @@ import (
 
 // A tier is an instruction set with the shapes of its register tiles.
 type tier struct {
-	name  string // part of file and function names
+	name  string // part of the names of files and functions
 	bytes int    // size of a vector register
-	mr    int    // rows of a tile; its columns are nv vectors
+	mr    int    // rows of a tile; a row of a tile has nv vectors
 	nv    int
 	masks bool // has mask registers
-	neon  bool // for arm64; the instructions are translated, see neon.go
+	neon  bool // for arm64: neon.go translates the instructions
 }
 
-// The register tiles. AVX-512 has 32 registers: 14×2 accumulators, 2 vectors
-// of B, 2 temporaries. AVX2 has 16: 6×2 accumulators, 2 vectors of B, 2
-// temporaries.
+// The register tiles. AVX-512 has 32 registers: 14×2 accumulators, 2 for B, 2 temporaries. AVX2 has
+// 16 registers: 6×2 accumulators, 2 for B, 2 temporaries.
 //
-// NEON has 32 registers of 16 bytes, two of which form a vector: 24 accumulators, 4 for B
-// and 3 for A, whose elements multiply-adds take one at a time. In float64 there are 24
-// multiply-adds for 7 loads, as for a tile of 8×6; in float32, 24 for 5½ loads, where a
-// tile of 8×12 would need 5. With the same number of columns as AVX2, packing and all other
-// code is shared.
+// NEON has 32 registers of 16 bytes, two of which form a vector: 24 accumulators, 4 for B and 3 for
+// A; a multiply-add takes one element of A. This tile needs 7 loads for 24 multiply-adds in
+// float64, as a tile of 8×6 would, and 5½ in float32, where a tile of 8×12 would need 5. Its number
+// of columns is that of AVX2, so that packing and all other code is shared.
 var tiers = []tier{
 	{name: "AVX512", bytes: 64, mr: 14, nv: 2, masks: true},
 	{name: "AVX2", bytes: 32, mr: 6, nv: 2},
@@ -42,7 +40,7 @@ var tiers = []tier{
 
 // precision is the element type of a micro-kernel.
 type precision struct {
-	name  string // part of function names
+	name  string // part of the names of functions
 	typ   string // in Go
 	bytes int
 }
@@ -54,14 +52,14 @@ var precisions = []precision{
 
 // A routine is one exported assembly function of a tier and precision.
 type routine struct {
-	name string // F64 and the tier's name are appended
-	args string // the Go type that its only parameter points to, or its own type
+	name string // the full name ends in the precision and the tier, as in F64AVX2
+	args string // the Go type that the only parameter points to, or the Go type of the function
 	doc  string
 	emit func(e *emitter)
 }
 
-// has reports whether the tier has the routine in precision p. If not, the portable routine
-// is used, except for routines that are optional.
+// has reports whether the tier has the routine in precision p. If not, the table has the portable
+// routine, or nil for an optional routine.
 func (t tier) has(r routine, p precision) bool {
 	switch r.name {
 	case "codes1", "codes2", "encode":
@@ -74,8 +72,8 @@ func (t tier) has(r routine, p precision) bool {
 	return true
 }
 
-// signature is the routine's Go type. The assembly does not know the types that
-// parameters point to.
+// signature is the routine's Go type. If known is false, the type that the parameter points to is
+// replaced by a plain pointer, because the assembly does not know that type.
 func (r routine) signature(p precision, known bool) string {
 	switch {
 	case strings.HasPrefix(r.args, "func"):
@@ -141,8 +139,8 @@ var routines = []routine{
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 
-// table is the Go text of the tier's Kernels in precision p. Routines whose names are
-// fields come from routines; the others are written individually.
+// table is the Go text of the tier's Kernels in precision p. Fields named after a routine come from
+// the list routines; the others are written individually.
 func (t tier) table(p precision) string {
 	suffix := p.name + t.name
 	mr, nr := t.mr, t.nv*t.bytes/p.bytes
@@ -176,7 +174,7 @@ func (t tier) table(p precision) string {
 			fmt.Fprintf(&b, "\t%s: %s%s,\n", field, r.name, suffix)
 		}
 	}
-	// A panel is one vector wide; narrower panels use the routines of the smaller tiers.
+	// A panel is one vector wide. The routines of the smaller tiers apply narrower panels.
 	b.WriteString("\tGemvPanels: []GemvPanels[" + p.typ + "]{\n")
 	for _, s := range slices.Backward(tiers) {
 		if s.bytes <= t.bytes && s.neon == t.neon {

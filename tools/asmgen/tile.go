@@ -18,8 +18,8 @@ const (
 	offAlpha = 64 // T, and beta follows
 )
 
-// A step is acc_v ← acc_v + s(a, b_v) for one row of the tile: a is the
-// address of the element of A.
+// A step emits acc_v ← acc_v + s(a, b_v) for one row of the tile, where a is the address of the
+// row's element of A.
 type step func(e *emitter, a operand.Mem, b, acc []reg.VecVirtual)
 
 func dotStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
@@ -30,7 +30,7 @@ func dotStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	}
 }
 
-// pairStep is dotStep for pairs of 16-bit integers, with sums of 32 bits.
+// pairStep is dotStep for pairs of 16-bit integers, whose products are summed in 32 bits.
 func pairStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	if e.masks && len(acc) == 1 {
 		e.VPDPWSSD_BCST(a, b[0], acc[0])
@@ -77,8 +77,8 @@ func (e *emitter) field(args reg.Register, offset int) reg.GPVirtual {
 	return r
 }
 
-// chi2Step adds (a−b)²/(a+b), or 0 for 0/0: the denominator is replaced by the smallest
-// normal number if it is less. NaN is preserved by the difference.
+// chi2Step adds (a−b)²/(a+b), or 0 for 0/0: a denominator below the smallest normal number is
+// replaced by that number. A NaN is preserved by the difference in the numerator.
 func chi2Step(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	least := e.bits(pick(e, 0x1p-126, 0x1p-1022))
 	smallest := e.constant("smallest", e.lanes(), func(int) uint64 { return least })
@@ -98,7 +98,7 @@ func (e *emitter) scale(r reg.Register) {
 	e.SHLQ(operand.U8(pick(e, 2, 3)), r)
 }
 
-// accumulators returns MR rows of NV registers.
+// accumulators returns new registers for the tile: MR rows of NV registers.
 func (e *emitter) accumulators() [][]reg.VecVirtual {
 	acc := make([][]reg.VecVirtual, e.mr)
 	for i := range acc {
@@ -107,9 +107,9 @@ func (e *emitter) accumulators() [][]reg.VecVirtual {
 	return acc
 }
 
-// sum emits acc ← Σ_{p<k} step(A[:,p], B[p,:]) over packed panels. It advances pa and pb
-// past the k columns and rows, and overwrites k. If ahead is not nil, each round of the
-// unrolled loop prefetches a cache line at ahead and advances ahead.
+// sum emits acc ← Σ_{p<k} step(A[:,p], B[p,:]) over packed panels. It advances pa past the k
+// columns of A and pb past the k rows of B, and overwrites k. If ahead is not nil, each round of
+// the unrolled loop prefetches a cache line at ahead and advances ahead.
 func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, ahead reg.Register) {
 	const unroll = 4
 	for i := range acc {
@@ -153,9 +153,9 @@ func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, a
 	e.Label(done)
 }
 
-// tile emits the loop over the panels of A: for each, the sum over k and then C ← α·sum +
-// β·C on the existing rows and columns. Scaled sums are sums of integers; α is then
-// multiplied by a factor for the row and one for the column.
+// tile emits the loop over the panels of A: for each panel, the sum over k and then C ← α·sum + β·C
+// on the existing rows and columns. If scaled is set, the sums are integers, and α is multiplied by
+// the factors of the row and the column.
 func (e *emitter) tile(s step, scaled bool) {
 	args := e.args()
 	a, c, m := e.field(args, offA), e.field(args, offC), e.field(args, offM)
@@ -169,9 +169,8 @@ func (e *emitter) tile(s step, scaled bool) {
 	}
 	integers.scale(lda)
 
-	// The panel of B after this one comes from the third-level cache: a part of it is
-	// prefetched with each panel of A, so that the next pass does not wait for the whole
-	// panel.
+	// The next panel of B comes from the third-level cache. Each panel of A prefetches a part of
+	// it, so that the next pass does not wait for the whole panel of B.
 	ahead := e.field(args, offK)
 	integers.scale(ahead)
 	e.IMUL3Q(operand.U32(e.nr()), ahead, ahead)
@@ -222,8 +221,8 @@ func (e *emitter) tile(s step, scaled bool) {
 	e.RET()
 }
 
-// integers returns an emitter like e for the sums and pairs of ukr.Scaled, of 32 bits each,
-// with the same number of columns.
+// integers returns an emitter with e's number of columns for the 32-bit elements of ukr.Scaled:
+// pairs of integers and their sums.
 func (e *emitter) integers() *emitter {
 	i := *e
 	i.precision = precision{name: e.precision.name, bytes: 4}
@@ -276,7 +275,7 @@ func (e *emitter) fromIntegers(sums []reg.VecVirtual) (row []reg.VecVirtual) {
 	return row
 }
 
-// prefetchC prefetches the rows of C that the panel will update, while the sum is computed.
+// prefetchC prefetches the rows of C that the panel will update, before the sum is computed.
 func (e *emitter) prefetchC(c, ldc, m reg.GPVirtual) {
 	done := e.label("fetched")
 	row := e.GP64()
@@ -296,7 +295,7 @@ func (e *emitter) prefetchC(c, ldc, m reg.GPVirtual) {
 func (e *emitter) update(args reg.Register, acc [][]reg.VecVirtual, c, ldc, m reg.GPVirtual, next string, mask *columnMask) {
 	beta := e.vec()
 	e.broadcast(operand.Mem{Base: args, Disp: offAlpha + e.size()}, beta)
-	// β = 0, of either sign: all bits but the sign are zero.
+	// β is 0 or −0: all its bits except the sign are zero.
 	overwrite := e.label("overwrite")
 	e.jumpIfZero(operand.Mem{Base: args, Disp: offAlpha + e.size()}, overwrite)
 	for _, read := range []bool{true, false} {

@@ -7,21 +7,21 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The polynomials of sine and cosine, in z = r², by interpolation in Chebyshev's nodes of
-// [0, 0.786²] with 80 decimal digits, lowest first: the interval is slightly larger than
-// ¼π, because the multiple of ½π is chosen by rounded arithmetic.
+// Coefficients, lowest first, of the polynomials of sine and cosine in z = r², by interpolation at
+// the Chebyshev nodes of [0, 0.786²] with 80 decimal digits. 0.786 is slightly larger than ¼π,
+// because rounded arithmetic chooses the multiple of ½π.
 var (
-	// (sin r − r)/r³. Error relative to the sine 2^−57.1.
+	// (sin r − r)/r³; the error relative to the sine is 2^−57.1.
 	sinCoefficients = []float64{
 		-0x1.5555555555555p-3, 0x1.1111111111110p-7, -0x1.a01a01a01992ap-13, 0x1.71de3a545ef0dp-19,
 		-0x1.ae64540feaf6dp-26, 0x1.61217cc913f00p-33, -0x1.ab167f4fb1867p-41,
 	}
-	// (cos r − 1 + ½r²)/r⁴. Error relative to the cosine 2^−59.4.
+	// (cos r − 1 + ½r²)/r⁴; the error relative to the cosine is 2^−59.4.
 	cosCoefficients = []float64{
 		0x1.5555555555555p-5, -0x1.6c16c16c16962p-10, 0x1.a01a019f4d709p-16, -0x1.27e4fa163c142p-22,
 		0x1.1eeb673a2e0cap-29, -0x1.907c6d159beaap-37,
 	}
-	// The same for float32: 2^−35.6 and 2^−39.5.
+	// The same functions for float32, with relative errors 2^−35.6 and 2^−39.5.
 	sinCoefficientsShort = []float64{-0x1.555555545c866p-3, 0x1.11110deb7eef4p-7, -0x1.a013a29ae5232p-13, 0x1.6dbc6beea63eep-19}
 	cosCoefficientsShort = []float64{0x1.55555555024dap-5, -0x1.6c16bf52716b0p-10, 0x1.a015c12bb84c8p-16, -0x1.25233ada55c80p-22}
 )
@@ -33,19 +33,19 @@ const (
 	halfPi3 = -0x1.f1976b7ed8fbcp-110
 )
 
-// reduceLimit is the largest |y| that is reduced here.
+// reduceLimit is the largest |y| that the method reduced accepts.
 const reduceLimit = 0x1p30
 
 // reduced is y − n·½π for |y| ≤ reduceLimit as the sum of two numbers, and n, the nearest
 // whole number (or one of two almost equally near), in the low bits of a word.
 //
-// Cody and Waite's reduction in three parts of ½π. With fused multiply-adds the parts may
-// have full precision: y − n·halfPi1 is exact, because both are multiples of 2^−53 or of
-// y's last bit if that is less, and the result is below 1. The product with the second part
-// is computed as two numbers, and so is the difference, because near a multiple of ½π the
-// product is the larger one. The truncation error, n times 2^−163, is at most 2^−132, and
-// no float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al. 2018,
-// section 10.2).
+// Cody and Waite's reduction in three parts of ½π. With fused multiply-adds the parts may have full
+// precision: y − n·halfPi1 is exact, because both terms are multiples of 2^−53 or, if it is less,
+// of y's last bit, and the result is below 1. The product of n with the second part and the
+// difference are each computed as a sum of two numbers, because near a multiple of ½π the product
+// is larger than the difference. The truncation error, n times 2^−163, is at most 2^−132, and no
+// float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al. 2018, section
+// 10.2).
 func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.VecVirtual) {
 	const magic = 0x1.8p52
 	quadrant = d.fma(y, d.num(2/math.Pi), d.value(magic))
@@ -62,8 +62,8 @@ func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.Ve
 	return quadrant, r, d.fnma(n, d.num(halfPi3), d.sub(low, pLow))
 }
 
-// sine and cosine of r + low, |r| ≤ 0.786: Ng's k_sin and k_cos of fdlibm, with the
-// rounding of r² compensated in the cosine.
+// sine and cosine return sin and cos of r + low, |r| ≤ 0.786, as Ng's k_sin and k_cos of fdlibm do;
+// the cosine compensates the rounding of r².
 func (d doubles) sine(r, low, z reg.VecVirtual) reg.VecVirtual {
 	half := d.mul(z, d.num(0.5))
 	tail := d.fnma(half, low, low)
@@ -79,9 +79,9 @@ func (d doubles) cosine(r, low, z reg.VecVirtual) reg.VecVirtual {
 	return d.add(w, d.fma(d.mul(z, z), d.polynomial(z, cosCoefficients), tail))
 }
 
-// trigonometric emits x ← sin(A·x), or cos for a turn of 1, until it meets a step of NR
-// elements with an |A·x| beyond reduceLimit: then it sets Flag, and N to the number of
-// remaining elements, including that step.
+// trigonometric emits x ← sin(A·x), or cos(A·x) if turn is 1. At a step of NR elements of which one
+// has |A·x| > reduceLimit the code stops, sets Flag, and sets N to the number of remaining
+// elements, including this step.
 func (e *emitter) trigonometric(turn uint64) {
 	args := e.args()
 	d := e.doubles()
@@ -97,7 +97,7 @@ func (e *emitter) trigonometric(turn uint64) {
 	d.zero(largest)
 	for v := range e.nv {
 		e.eachDoubles(d, x, v, func(from operand.Mem) {
-			// A NaN does not become the largest.
+			// The maximum skips NaN.
 			d.VMAXPD(largest, d.abs(d.mul(d.fetch(e, from), a)), largest)
 		})
 	}
@@ -123,7 +123,7 @@ func (e *emitter) trigonometric(turn uint64) {
 
 // turned returns sin(y + turn·½π), for turn 0 or 1.
 func (d doubles) turned(y reg.VecVirtual, turn uint64, double bool) reg.VecVirtual {
-	// The sums would lose the sign of −0.
+	// The sums below would lose the sign of −0.
 	var sign reg.VecVirtual
 	if turn == 0 {
 		sign = d.sign(y)

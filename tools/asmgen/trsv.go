@@ -7,15 +7,15 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// trsv emits x ← L⁻¹ x for a small lower triangle in scalars, four rows at a time: the cost
-// of an unknown is the latency of a multiplication and an addition, which vectors would not
-// reduce. The inverses of the diagonal are computed in advance.
+// trsv emits x ← L⁻¹ x for a small lower triangle with scalar instructions, four rows at a time: an
+// unknown costs the latency of a multiplication and an addition, which vectors would not reduce.
+// The inverses of the diagonal are computed in advance.
 func (e *emitter) trsv() {
 	n, a, x := e.param("n"), e.param("a"), e.param("x")
 	rs, cs, inc := e.stride("ars"), e.stride("acs"), e.stride("incX")
 	rows := strides{rs: rs, rs3: e.GP64()}
 	e.LEAQ(operand.Mem{Base: rs, Index: rs, Scale: 2}, rows.rs3)
-	done, top := e.GP64(), e.GP64() // number of solved unknowns, and the address of the first
+	done, top := e.GP64(), e.GP64() // number of solved unknowns, and the address of the first unknown
 	e.XORQ(done, done)
 	e.MOVQ(x, top)
 	e.forRows(n, func(count int) {
@@ -41,7 +41,7 @@ func (e *emitter) trsv() {
 	e.RET()
 }
 
-// scalars4 is count registers for scalars.
+// scalars4 returns count new registers for scalars.
 func (e *emitter) scalars4(count int) []reg.VecVirtual {
 	v := make([]reg.VecVirtual, count)
 	for i := range v {

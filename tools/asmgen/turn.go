@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// transposeDirect emits C ← Aᵀ for an M × N matrix A with row stride Ars, in blocks of 4 ×
-// 4. With Part, only that triangle of C is written.
+// transposeDirect emits C ← Aᵀ for an M × N matrix A with row stride Ars, in blocks of 4 × 4. If
+// Part is set, only the triangle that it names is written.
 func (e *emitter) transposeDirect() {
 	args := e.args()
 	lda, ldc := e.field(args, offDirectArs), e.field(args, offDirectLdc)
@@ -35,11 +35,11 @@ func (e *emitter) transposeDirect() {
 	from, to, n := e.GP64(), e.GP64(), e.field(args, offDirectN)
 	e.MOVQ(src, from)
 	e.MOVQ(dst, to)
-	// Lower: the rows of C from this block on, which are columns of A.
+	// For the lower triangle: the rows of C from this block to the end, which are columns of A.
 	begin, upper := e.label("begin"), e.label("upper")
 	part := e.field(args, offDirectPart)
 	before := e.field(args, offDirectM)
-	e.SUBQ(m, before) // the rows above
+	e.SUBQ(m, before) // number of rows above this block
 	e.CMPQ(part, operand.U8(partLower))
 	e.JL(operand.LabelRef(begin))
 	e.JG(operand.LabelRef(upper))
@@ -58,7 +58,7 @@ func (e *emitter) transposeDirect() {
 	e.LEAQ(operand.Mem{Base: to, Index: ldc, Scale: 4}, to)
 	e.SUBQ(operand.U32(4), n)
 	e.JMP(operand.LabelRef(begin))
-	e.Label(upper) // the rows of C up to the end of this block
+	e.Label(upper) // for the upper triangle: the rows of C up to the end of this block
 	e.ADDQ(operand.U32(4), before)
 	e.CMPQ(before, n)
 	e.CMOVQLT(before, n)
@@ -170,7 +170,7 @@ func (e *emitter) firstOf4(n reg.GPVirtual) columnMask {
 	return columnMask{v: []reg.VecVirtual{x}}
 }
 
-// wide returns x as the register whose width fits the tier's masks.
+// wide returns the register x with the width that the tier's masks apply to.
 func (e *emitter) wide(x reg.VecVirtual) reg.VecVirtual {
 	if e.masks {
 		return x.AsZ().(reg.VecVirtual)

@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The micro-kernels of levels 1 and 2 take separate arguments: preparing an argument struct
-// in memory would take as long as a product of a matrix of order four with a vector.
+// The micro-kernels of BLAS levels 1 and 2 take separate arguments, because storing an argument
+// struct would take as long as a product of a 4×4 matrix with a vector.
 
 // Go types of the functions; T is the element type.
 const (
@@ -164,7 +164,7 @@ func (e *emitter) axpy() {
 	e.JMP(operand.LabelRef(single))
 }
 
-// below emits a loop over vectors that ends at the first with an element that is not less than the bound.
+// below emits a loop over vectors that ends at the first vector with an element ≥ the bound or NaN.
 func (e *emitter) below() {
 	n, x := e.param("n"), e.param("x")
 	bound, total := e.vec(), e.GP64()
@@ -214,8 +214,8 @@ func (e *emitter) below() {
 	e.RET()
 }
 
-// addRest is p_r ← p_r + a_r y for the tail of fewer elements than a vector, as counted by
-// the lower bits of n, in pieces of at most the given bytes. It advances y and p.
+// addRest emits p_r ← p_r + a_r y for the tail, which is shorter than a vector and counted by the
+// lower bits of n, in stores of at most the given number of bytes. It advances y and p.
 func (e *emitter) addRest(most int, n, y reg.GPVirtual, a []reg.VecVirtual, rows strides, p reg.GPVirtual) {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		skip := e.label("skip")
@@ -233,7 +233,7 @@ func (e *emitter) addRest(most int, n, y reg.GPVirtual, a []reg.VecVirtual, rows
 	}
 }
 
-// addParts emits p_r ← p_r + a_r y for count elements from index from on, at most a vector.
+// addParts emits p_r ← p_r + a_r y for the elements from … from+count−1, at most one vector.
 func (e *emitter) addParts(count, from int, y reg.Register, a []reg.VecVirtual, rows strides, p reg.Register) {
 	bytes := count * e.size()
 	other := e.short(max(bytes, 16))

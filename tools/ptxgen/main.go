@@ -1,12 +1,12 @@
-// Command ptxgen compiles the device functions of package cuda to PTX, and, for GPUs that
-// should start without compilation, to GPU code:
+// Command ptxgen compiles the device functions of package cuda to PTX and, for GPUs on which the
+// driver should not have to compile PTX, to GPU code:
 //
 //	go run ./ptxgen FOLDER     (in folder tools)
 //
-// FOLDER holds NVRTC 11.8: libnvrtc.so.11.2 and libnvrtc-builtins.so.11.8. NVRTC needs no
-// GPU and no driver. The files are checked in, so that building Mercer does not need this
-// program. ptxgen_test.go fails if they differ from the program's output or, without NVRTC,
-// if the hash of the sources has changed.
+// FOLDER holds NVRTC 11.8: libnvrtc.so.11.2 and libnvrtc-builtins.so.11.8. NVRTC needs no GPU and
+// no driver. The generated files are checked in, so that building Mercer does not need this
+// program. ptxgen_test.go fails if they differ from the program's output or, without NVRTC, if the
+// hash of the sources has changed.
 package main
 
 import (
@@ -23,13 +23,13 @@ import (
 const (
 	// folder is the folder of the sources and of the PTX.
 	folder = "../cuda/internal/ptx"
-	// mainFile includes the others.
+	// mainFile is the source that includes all other sources.
 	mainFile = "mercer.cu"
 	// hashFile holds the hash of the sources that the PTX was made from.
 	hashFile = "sources.sha256"
 )
 
-// targets and compiled equal the lists of package ptx.
+// targets and compiled are the lists of package ptx of the same names.
 var (
 	targets  = []int{70, 80, 90}
 	compiled = []int{90, 80}
@@ -131,7 +131,7 @@ func names(sources map[string]string) []string {
 	return list
 }
 
-// hash returns the hash of all sources and their names.
+// hash returns the hash of the names and the texts of all sources.
 func hash(sources map[string]string) string {
 	h := sha256.New()
 	for _, name := range names(sources) {

@@ -9,7 +9,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// compiler is NVRTC.
+// compiler holds the functions of NVRTC.
 type compiler struct {
 	version   func(major, minor *int32) int32
 	create    func(program *uintptr, source, name *byte, count int32, headers, names **byte) int32
@@ -23,7 +23,7 @@ type compiler struct {
 	destroy   func(program *uintptr) int32
 }
 
-// open opens NVRTC 11.8, after its builtins library, which NVRTC looks up by name.
+// open loads NVRTC 11.8. It first loads NVRTC's builtins library, which NVRTC finds by its name.
 func open(folder string) (*compiler, error) {
 	if _, err := purego.Dlopen(filepath.Join(folder, "libnvrtc-builtins.so.11.8"), purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
 		return nil, err
@@ -48,10 +48,10 @@ func open(folder string) (*compiler, error) {
 	return c, nil
 }
 
-// text returns a C string; it does not move as long as it is reachable.
+// text returns a copy of s as a C string, which the caller keeps reachable while C uses it.
 func text(s string) *byte { return unsafe.SliceData(append([]byte(s), 0)) }
 
-// compile returns the PTX of mainFile, or the GPU code if code is set.
+// compile returns the PTX of mainFile, or its GPU code if code is true.
 func (c *compiler) compile(sources map[string]string, code bool, options ...string) ([]byte, error) {
 	var pin runtime.Pinner
 	defer pin.Unpin()

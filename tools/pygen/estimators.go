@@ -1,20 +1,20 @@
 package main
 
 // An estimator lists its arguments in the order of its signature; arguments after * are
-// keyword-only. An argument is a parameter of the catalogue, by its name in Python, or one of
-// scikit-learn's usual arguments; = sets a default that differs from the catalogue's.
+// keyword-only. An argument is the Python name of a parameter of the catalogue, or a usual argument
+// of scikit-learn; name=value sets a default that differs from the catalogue's.
 type estimator struct {
 	name      string // without the prefix Mercer
-	learner   string // if empty, the argument method names the learner
+	learner   string // if empty, the Python argument method names the learner
 	task      string
 	arguments string
-	texts     map[string]argument // texts that differ from the catalogue
+	texts     map[string]argument // descriptions that differ from those in the catalogue
 }
 
 // everywhere lists the last arguments of every estimator.
 const everywhere = "device threads verbose"
 
-// shared lists arguments that the catalogue lacks, or describes only for the command.
+// shared describes arguments that the catalogue lacks or describes only for the command line.
 var shared = map[string]argument{
 	"method": {`"kernel-ridge"`, "str", ""},
 	"kernel": {"None", "str, callable or None", `"linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in scikit-learn; ` +
@@ -31,10 +31,10 @@ var shared = map[string]argument{
 	"verbose":      {"0", "int", "1 prints progress to stderr."},
 }
 
-// perTarget describes an alpha that may be an array.
+// perTarget describes the argument alpha of estimators that accept an array.
 var perTarget = argument{text: "The penalty λ, not scaled by the number of samples; an array has one for each target."}
 
-// supportVectors has the texts for support vector machines.
+// supportVectors has the descriptions of arguments of support vector machines.
 var supportVectors = map[string]argument{
 	"cache_size": {value: "200"},
 	"max_iter":   {"-1", "int", "The maximum number of steps; -1 means Mercer's default."},

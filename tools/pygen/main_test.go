@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestGenerated checks that the file is what the catalogue generates.
+// TestGenerated checks that _parameters.py is the output of pygen for the current catalogue.
 func TestGenerated(t *testing.T) {
 	root := filepath.Join("..", "..")
 	list, err := catalogue(root)

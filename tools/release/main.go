@@ -30,8 +30,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// A build builds the command for one platform. Linux also has a build that needs no system
-// loader, for containers.
+// A build describes the command's executable for one platform. Linux also has an executable that
+// needs no dynamic loader, for containers.
 type build struct {
 	goos, goarch string
 	static       bool
@@ -84,7 +84,7 @@ func release(folder string, platforms []string) error {
 	return nil
 }
 
-// environment leaves out all settings of this machine that change the build.
+// environment returns the environment of go build, without this machine's own build settings.
 func (b build) environment() []string {
 	env := append(os.Environ(), "CGO_ENABLED=0", "GOOS="+b.goos, "GOARCH="+b.goarch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOWORK=off", "GOFLAGS=")
 	if b.static {
@@ -93,11 +93,12 @@ func (b build) environment() []string {
 	return env
 }
 
-// unfused keeps the compiler for arm64 from fusing multiplications with additions, which --reproducible
-// requires. With it the compiler prints a line with the word DISABLED for each such place.
+// unfused keeps the compiler for arm64 from fusing multiplications with additions, which
+// --reproducible requires. With this flag the compiler prints a line with the word DISABLED for
+// each unfused multiplication.
 const unfused = "-gcflags=all=-d=fmahash=n"
 
-// archive builds the command in the folder work and writes its archive to folder.
+// archive builds the command in the folder work and writes the archive of it to folder.
 func (b build) archive(folder, work string) error {
 	program := filepath.Join(work, "mercer")
 	arguments := []string{"build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", program}
@@ -176,8 +177,8 @@ func (b build) archive(folder, work string) error {
 	return os.WriteFile(filepath.Join(folder, name+ending), packed.Bytes(), 0o644)
 }
 
-// manual returns the command's manual pages, which a test of the command writes into a folder.
-// The pages are the same for all platforms.
+// manual returns the command's manual pages, which TestManPages of cmd/mercer writes. The pages are
+// the same for all platforms.
 func manual(folder string, made time.Time) ([]file, error) {
 	if _, err := os.Stat(folder); err != nil {
 		if err := os.Mkdir(folder, 0o755); err != nil {
@@ -244,8 +245,8 @@ func zipped(w io.Writer, folder string, made time.Time, files []file) error {
 	return archive.Close()
 }
 
-// bill returns the bill of materials in CycloneDX format: the modules recorded in the program,
-// with the sums of go.sum, and Go's standard library.
+// bill returns the bill of materials in CycloneDX format: the modules that the executable records,
+// with their checksums of go.sum, and Go's standard library.
 func bill(info *buildinfo.BuildInfo, made time.Time) ([]byte, error) {
 	component := func(kind cyclonedx.ComponentType, path, version, sum string) cyclonedx.Component {
 		url := "pkg:golang/" + path + "@" + version
@@ -275,8 +276,8 @@ func bill(info *buildinfo.BuildInfo, made time.Time) ([]byte, error) {
 var licenseName = regexp.MustCompile(`(?i)^(third[-_]party[-_])?(licen[cs]es?|copying|copyright|notice|patents)([-_.].*)?$`)
 
 // licenses returns every license, notice and patent grant of the packages linked into a package:
-// the files are beside each linked package, or in a parent folder within its module. A package
-// without a license is an error.
+// the files are in the folder of a linked package or in a parent folder within its module. A
+// package without a license is an error.
 func licenses(path string, env []string) ([]byte, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Module", path)
 	cmd.Dir, cmd.Env, cmd.Stderr = "..", env, os.Stderr
