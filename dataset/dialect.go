@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // A Dialect describes how a CSV file is written. The zero value reads files as ReadCSV does.
@@ -60,6 +61,19 @@ func (d Dialect) delimiter() byte {
 		return '\t'
 	}
 	return firstByte(d.Delimiter)
+}
+
+// defaultPoints is pointReading of the zero Dialect, which FromRows would otherwise make for each row of a
+// request.
+var defaultPoints = sync.OnceValue(func() *reading { return newReading(DefaultNAValues(), points) })
+
+// pointReading returns the reading of tables made in Go, in which decimal marks are points. It is shared,
+// and must not be changed.
+func (d Dialect) pointReading() *reading {
+	if len(d.NAValues) == 0 && !d.NoDefaultNA {
+		return defaultPoints()
+	}
+	return newReading(d.reading().list, points)
 }
 
 // reading returns the reading that specifies how the cells are parsed.

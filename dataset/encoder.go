@@ -240,7 +240,7 @@ func (t *Table) learnInput(c *column, numbers, weights []float64, r Rules) (*Inp
 func (t *Table) newEncoder(r Rules) *Encoder {
 	cells := t.reading
 	if cells == nil {
-		cells = newReading(DefaultNAValues(), points)
+		cells = defaultPoints()
 	}
 	e := &Encoder{Outputs: slices.Clone(r.Targets), Dropped: slices.Clone(r.Drop), Weight: r.Weight, RefuseMissing: r.RefuseMissing, Gram: r.Gram, NAValues: cells.list}
 	if cells.given || cells.decimal != '.' || cells.thousands != 0 {

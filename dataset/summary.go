@@ -708,7 +708,7 @@ func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name st
 	if s == nil {
 		return nil, errNoSummary
 	}
-	t := &Table{Source: source, reading: newReading(d.reading().list, points)}
+	t := &Table{Source: source, reading: d.pointReading()}
 	if s.Rows == 0 {
 		return nil, t.noRows()
 	}

@@ -77,7 +77,7 @@ func NewTable(source string, columns ...Column) (*Table, error) {
 
 // NewTable is like the function NewTable, but treats texts as missing according to the flags in d.
 func (d Dialect) NewTable(source string, columns ...Column) (*Table, error) {
-	t := &Table{Source: source, reading: newReading(d.reading().list, points)}
+	t := &Table{Source: source, reading: d.pointReading()}
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.name

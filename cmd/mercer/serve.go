@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -144,6 +145,7 @@ func (a *app) serve(ctx context.Context, f serveFlags, path string) error {
 		return err
 	}
 	a.lasting.Store(true)
+	debug.SetGCPercent(100) // with garbagePercent, the collector would run after each hundred requests
 	return s.Serve(ctx, l, t)
 }
 
