@@ -31,7 +31,7 @@ type Matrix[T Float] interface {
 	Free()
 }
 
-// Trans says whether a matrix operand is used as it is or transposed.
+// Trans says whether an operation uses a matrix operand as it is stored or transposed.
 type Trans uint8
 
 const (
@@ -39,8 +39,8 @@ const (
 	Transpose
 )
 
-// Uplo names the triangle of a square matrix that is read and written. The other triangle
-// is neither read nor written.
+// Uplo names the triangle of a square matrix that an operation reads and writes. The operation
+// neither reads nor writes the other triangle.
 type Uplo uint8
 
 const (
@@ -58,15 +58,15 @@ const (
 
 // Info describes an open device.
 type Info struct {
-	Device      string // the name that opens it again, such as "cpu/avx512"
+	Device      string // the argument of Open for this device, such as "cpu/avx512"
 	Processor   string // the maker's name of the processor, or the part of the name that is known
 	Instruction string // instruction set or compute capability in use
-	Threads     int    // number of workers; 0 if the device has no workers, as a GPU
-	Memory      int64  // bytes that matrices may take in all
+	Threads     int    // number of workers; 0 for a GPU and other devices without workers
+	Memory      int64  // bytes that all matrices together may take
 	// Reproducible reports whether results have the same bits on every processor; see Config.
 	Reproducible bool
-	Libraries    string // libraries of other vendors in use; "" if none
-	Missing      string // libraries that were not found, what each would do, and where it was searched for; "" if none
+	Libraries    string // libraries of other vendors in use; "" if there are none
+	Missing      string // libraries not found, the use of each, and the places searched; "" if none is missing
 }
 
 // Device is one processor and its memory. Its methods may be called from
@@ -88,33 +88,31 @@ type Device interface {
 	Close() error
 }
 
-// Backend is an ordered queue of work in one precision. Methods that say that
-// they wait return an error; the others queue: their first failure sticks and
-// is returned, once, by the next method that waits.
+// Backend is an ordered queue of work in one precision. Methods that say that they wait return an
+// error. The other methods queue work; the next method that waits returns their first failure,
+// once.
 //
-// Outputs must not overlap inputs unless a method says otherwise. Elements outside the
-// named triangle, and memory between the rows of a view, are never written. NaN and Inf
-// follow IEEE arithmetic: 0·NaN is NaN, no term is skipped because a factor is zero. The
-// one exception: with beta = 0, C is not read. Matrices with a zero dimension are allowed
-// everywhere.
+// Outputs must not overlap inputs unless a method says otherwise. Elements outside the named
+// triangle, and memory between the rows of a view, are never written. NaN and Inf follow IEEE
+// arithmetic: 0·NaN is NaN, no term is skipped because a factor is zero. There is one exception: if
+// beta is 0, C is not read. Matrices with a zero dimension are allowed everywhere.
 //
 // The results do not depend on the number of workers.
 type Backend[T Float] interface {
-	// With returns the same queue under ctx, for one caller's work: once ctx
-	// is done, work queued through the result stops within about 0.1 s,
-	// leaves its outputs undefined, and the next method that waits returns an
-	// error that wraps context.Cause(ctx). If done is not nil it is called, by one goroutine at a
-	// time, with the number of floating-point operations finished since the last call, counted as
-	// in package internal/flop.
+	// With returns a Backend for one caller's work on the same queue. Once ctx is done, work queued
+	// through it stops within about 0.1 s, its outputs are undefined, and the next method that
+	// waits returns an error that wraps context.Cause(ctx). If done is not nil, one goroutine at a
+	// time calls it with the number of floating-point operations finished since its last call,
+	// counted as in package internal/flop.
 	With(ctx context.Context, done func(flops float64)) Backend[T]
 
 	// New returns a rows × cols matrix of zeros, or a *MemoryError.
 	New(rows, cols int) (Matrix[T], error)
-	// Upload waits: dst ← src.
+	// Upload copies src to dst and waits.
 	Upload(dst Matrix[T], src Host[T]) error
-	// Download waits: dst ← src.
+	// Download copies src to dst and waits.
 	Download(dst Host[T], src Matrix[T]) error
-	// Sync waits.
+	// Sync waits for the queued work.
 	Sync() error
 
 	// Gemm queues C ← α op(A) op(B) + β C with op(A) m × k, op(B) k × n.
@@ -127,9 +125,9 @@ type Backend[T Float] interface {
 	// Trsm queues B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right), A triangular
 	// with the triangle ul. A zero on the diagonal gives Inf or NaN.
 	Trsm(s Side, ul Uplo, t Trans, alpha T, a, b Matrix[T])
-	// Potrf waits: A = L Lᵀ (Lower) or UᵀU (Upper), the factor in place of
-	// the triangle ul of A. It returns a *PivotError when a pivot is not a
-	// positive finite number; the leading part of the factor is valid then.
+	// Potrf waits: it factors A = L Lᵀ (Lower) or UᵀU (Upper) and stores the factor in the triangle
+	// ul of A. If a pivot is not a positive finite number, it returns a *PivotError; the part of
+	// the factor before this pivot is then valid.
 	Potrf(ul Uplo, a Matrix[T]) error
 
 	// AddDiag queues A_ii ← A_ii + d_i for the square matrix A; a d of length
@@ -138,13 +136,12 @@ type Backend[T Float] interface {
 	// ColAxpy queues y_j ← y_j + α_j x_j for each column j. alpha may be
 	// changed once the call has returned.
 	ColAxpy(alpha []T, x, y Matrix[T])
-	// ColDot waits: dst_j ← x_jᵀ y_j for each column j; y may be x.
+	// ColDot waits: dst_j ← x_jᵀ y_j for each column j. y and x may be one matrix.
 	ColDot(dst []T, x, y Matrix[T]) error
 
-	// Gram queues dst_ij ← k(x_i, z_j) for the rows of X, n × d, and Z, m × d.
-	// When z is the same matrix as x (the same memory and shape), the strict
-	// upper triangle of dst is neither read nor written, and the diagonal is
-	// k(x_i, x_i) with distances of exactly 0.
+	// Gram queues dst_ij ← k(x_i, z_j) for the rows of X, n × d, and Z, m × d. If z and x have the
+	// same memory and shape, the strict upper triangle of dst is neither read nor written, and the
+	// diagonal is k(x_i, x_i) with distances of exactly 0.
 	Gram(dst Matrix[T], k kernels.Kernel, x, z Matrix[T])
 	// GramMul queues dst ← k(X, Z) V without storing k(X, Z): V is m × t.
 	GramMul(dst Matrix[T], k kernels.Kernel, x, z, v Matrix[T])
@@ -170,8 +167,8 @@ type Searcher[T Float] interface {
 	Below(x []T, bound T) int
 }
 
-// Place returns a matrix on b's device with the elements of h, for reading only: it shares
-// the memory of h if the backend can wrap it, and is a copy otherwise. The caller frees it.
+// Place returns a matrix on b's device with the elements of h, for reading only. The matrix shares
+// the memory of h if b is a Wrapper, and is a copy otherwise. The caller frees it.
 func Place[T Float](b Backend[T], h Host[T]) (Matrix[T], error) {
 	if w, ok := b.(Wrapper[T]); ok {
 		return w.Wrap(h), nil
@@ -216,10 +213,10 @@ type Packed[T Float] interface {
 	Free()
 }
 
-// PackedBackend is a Backend with an optional ability, found by assertion: symmetric
-// matrices in packed storage, factored in place at the speed of full storage. The Backend
-// that With returns has the ability too. The rules of Backend on queueing, waiting,
-// overlap, NaN and workers hold here as well.
+// PackedBackend is a Backend that also has symmetric matrices in packed storage, which it factors
+// in place at the speed of full storage. A type assertion finds this optional ability, which the
+// Backend that With returns has too. The rules of Backend on queueing, waiting, overlap, NaN and
+// workers hold here as well.
 type PackedBackend[T Float] interface {
 	Backend[T]
 	// PackedBytes returns the bytes of NewPacked(n): n(n+1)/2 elements and at most 64(n+1) more
@@ -227,12 +224,12 @@ type PackedBackend[T Float] interface {
 	PackedBytes(n int) int64
 	// NewPacked returns a matrix of zeros of order n, or a *MemoryError.
 	NewPacked(n int) (Packed[T], error)
-	// UploadPacked waits: rows first, first+1, … of dst ← the rows of src, from column 0 to
-	// the diagonal. src is r × (first + r); its elements right of the diagonal are not
-	// read.
+	// UploadPacked copies the rows of src, from column 0 to the diagonal, to the rows first,
+	// first+1, … of dst and waits. src is r × (first + r). Its elements right of the diagonal are
+	// not read.
 	UploadPacked(dst Packed[T], first int, src Host[T]) error
-	// DownloadPacked waits: dst ← rows first, first+1, … of src, from column 0 to the
-	// diagonal. dst is r × (first + r); its elements right of the diagonal are not written.
+	// DownloadPacked copies rows first, first+1, … of src, from column 0 to the diagonal, to dst
+	// and waits. dst is r × (first + r). Its elements right of the diagonal are not written.
 	DownloadPacked(dst Host[T], src Packed[T], first int) error
 	// GramPacked queues A ← k(X, X) for the rows of X, n × d. The diagonal is
 	// k(x_i, x_i) with distances of exactly 0.
@@ -244,9 +241,8 @@ type PackedBackend[T Float] interface {
 	DiagPacked(dst []T, a Packed[T]) error
 	// SymmPacked queues C ← α A B + β C.
 	SymmPacked(alpha T, a Packed[T], b Matrix[T], beta T, c Matrix[T])
-	// PotrfPacked waits: A = L Lᵀ, L in place of A. It returns a *PivotError
-	// when a pivot is not a positive finite number; the leading part of the
-	// factor is valid then.
+	// PotrfPacked waits: it factors A = L Lᵀ and stores L in A. If a pivot is not a positive finite
+	// number, it returns a *PivotError; the part of L before this pivot is then valid.
 	PotrfPacked(a Packed[T]) error
 	// TrsmPacked queues B ← op(L)⁻¹ B, L being the lower triangle of A. After
 	// PotrfPacked, NoTrans and then Transpose solve A X = B. A zero on the

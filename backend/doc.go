@@ -1,5 +1,4 @@
-// Package backend defines what a processor must be able to do for Mercer, and
-// chooses one.
+// Package backend defines the operations that Mercer needs of a processor, and chooses a processor.
 //
 // A Driver makes Devices; a Device is one processor with its memory: a CPU at
 // one instruction-set level, or one GPU. A Device offers a Backend in each
@@ -16,14 +15,13 @@
 //	b.AddDiag([]float64{lambda}, k)
 //	err = b.Potrf(backend.Lower, k)
 //
-// Misuse of this interface (shapes that do not fit, a matrix of another
-// device) is the caller's bug and panics with a text made in package check. Faults
-// of the data or of the world are errors, listed in errors.go.
+// Misuse of this interface, such as shapes that do not fit or a matrix of another device, panics
+// with a text made in package check. Faults of the data and of the environment are errors, listed
+// in errors.go.
 //
-// Some abilities are optional and found by assertion: Wrapper, Exponential, Searcher,
-// PackedBackend, Expander, SparseBackend. PlaceSparse works with every backend.
+// Some abilities of a Backend are optional and are found by type assertions: Wrapper, Exponential,
+// Searcher, PackedBackend, Expander, SparseBackend. PlaceSparse works with every backend.
 //
-// Package backend/ref is a whole backend in plain loops: the specification in
-// executable form. Package backend/backendtest is the suite every backend
-// passes.
+// Package backend/ref is a complete backend in plain loops: the specification in executable form.
+// Package backend/backendtest is the test suite that every backend must pass.
 package backend

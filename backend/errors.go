@@ -22,7 +22,7 @@ var (
 // positive finite number.
 type PivotError struct {
 	Index int     // index of the pivot's row, from 0
-	Value float64 // the computed square of the pivot
+	Value float64 // the computed square of the factor's diagonal element
 }
 
 func (e *PivotError) Error() string {

@@ -6,13 +6,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Expander is a Backend with an optional ability, found by assertion: precomputed
-// expansions, for predictions of a small number of points at a time. The Backend that With
-// returns has the ability too.
+// Expander is a Backend that also has precomputed expansions, for predictions of a small number of
+// points at a time. A type assertion finds this optional ability; the Backend that With returns has
+// it too.
 type Expander[T Float] interface {
 	Backend[T]
-	// NewExpansion waits: x ↦ k(x, Z) V for the rows of Z, m × d, and V, m × t. The
-	// expansion copies what it needs; z and v may be changed afterwards. NewExpansion
+	// NewExpansion waits: it returns x ↦ k(x, Z) V for the rows of Z, m × d, and V, m × t. The
+	// expansion has its own copy of the data; z and v may be changed afterwards. NewExpansion
 	// returns a *MemoryError if the expansion does not fit.
 	NewExpansion(k kernels.Kernel, z, v Host[T]) (Expansion[T], error)
 }
@@ -20,14 +20,12 @@ type Expander[T Float] interface {
 // Expansion is a sum of kernel functions f(x) = k(x, Z) V in the form in which
 // the device that made it evaluates it fastest.
 type Expansion[T Float] interface {
-	// Dims returns d, the number of features of a point, and t, the number of outputs of a
-	// value.
+	// Dims returns d, the number of features of a point, and t, the number of elements of f(x).
 	Dims() (features, outputs int)
-	// Apply waits: dst ← k(X, Z) V for the rows of X, n × d; dst is n × t. The result
-	// equals that of GramMul up to rounding. Several goroutines may call it at once. Once
-	// ctx is done it returns within about 0.1 s an error that wraps context.Cause(ctx); dst
-	// is undefined then.
+	// Apply waits: dst ← k(X, Z) V for the rows of X, n × d; dst is n × t. The result equals that
+	// of GramMul up to rounding. Several goroutines may call it at once. Once ctx is done, Apply
+	// returns within about 0.1 s an error that wraps context.Cause(ctx), and dst is undefined.
 	Apply(ctx context.Context, dst, x Host[T]) error
-	// Free releases the memory. It must not be called during a call of Apply, or before one.
+	// Free releases the memory. Apply must not be running then, nor be called afterwards.
 	Free()
 }

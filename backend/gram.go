@@ -10,8 +10,8 @@ import (
 // Points are the rows of a Host or a CSR of float64.
 type Points interface{ Dims() (rows, cols int) }
 
-// GramMatrix returns K_ij = k(x_i, x_j), both triangles, computed on dev. A CSR stays sparse if the
-// device has sparse matrices.
+// GramMatrix returns both triangles of K_ij = k(x_i, x_j), computed on dev. A CSR is not expanded
+// to a dense matrix if the device has sparse matrices.
 func GramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x Points) (Host[float64], error) {
 	out, err := gramMatrix(ctx, dev, k, x, nil)
 	for i := range out.Rows {
@@ -73,7 +73,7 @@ func gramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) 
 	return out, nil
 }
 
-// placePoints returns the points on b's device after a check against the rule of the kernel.
+// placePoints checks the points by kernels.PointRule and returns a matrix of them on b's device.
 func placePoints(b Backend[float64], k kernels.Kernel, name string, points Points) (Matrix[float64], error) {
 	switch x := points.(type) {
 	case Host[float64]:

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// panicText returns what f panics with, or "".
+// panicText returns the text with which f panics, or "" if it does not panic.
 func panicText(f func()) (text string) {
 	defer func() {
 		if v := recover(); v != nil {

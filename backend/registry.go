@@ -15,14 +15,14 @@ import (
 type Config struct {
 	Threads int   // number of workers; 0 means GOMAXPROCS
 	Memory  int64 // bytes that matrices may take; 0 means 80 % of the memory available to the process
-	// Reproducible asks for results that have the same bits on every processor, for the same
-	// version of Mercer, the same input and the same options. Only devices that promise this are
-	// opened; docs/trust.md says which, and what else is needed. Open also sets it if
+	// Reproducible requests results that have the same bits on every processor, for the same
+	// version of Mercer, the same input and the same options. Open then opens only devices that
+	// guarantee this; docs/trust.md lists them and further conditions. Open also sets it if
 	// MERCER_REPRODUCIBLE is true.
 	Reproducible bool
-	// Fallback, if not nil, is called with the reason when an automatically chosen device has
-	// passed its probe but cannot be opened; the next device is then tried. If Fallback is nil, or
-	// the device was named, the failure is an error.
+	// Fallback, if not nil, is called with the reason if an automatically chosen device has passed
+	// its probe but cannot be opened; Open then tries the next device. If Fallback is nil, or the
+	// device was named, Open returns the failure.
 	Fallback func(device string, err error)
 }
 
@@ -30,8 +30,8 @@ type Config struct {
 type Candidate struct {
 	Device       string // such as "cpu/avx512"
 	Info         Info   // the result of the probe; incomplete if Err is not nil
-	Err          error  // nil, or why this machine cannot run it
-	Reproducible bool   // whether it can be opened with Config.Reproducible
+	Err          error  // why this machine cannot run the device; nil if it can
+	Reproducible bool   // whether the device can be opened with Config.Reproducible
 }
 
 // Driver makes devices of one kind. Packages cpu and cuda register one each.
@@ -80,8 +80,7 @@ func registered() []registration {
 	return slices.Clone(drivers)
 }
 
-// EnvDevice is the environment variable that Open reads when it is given no
-// device name.
+// EnvDevice is the environment variable with the name of the device that Open("") opens.
 const EnvDevice = "MERCER_DEVICE"
 
 // EnvReproducible is the environment variable that sets Config.Reproducible if it is 1 or true.
@@ -89,13 +88,13 @@ const EnvReproducible = "MERCER_REPRODUCIBLE"
 
 // Open opens a device.
 //
-//	""           the best usable device (or what MERCER_DEVICE names)
+//	""           the best usable device (or the device that MERCER_DEVICE names)
 //	"auto"       the best usable device
 //	"cpu"        the best usable device of the driver "cpu"
 //	"cpu/avx2"   that device and no other
 //
-// It fails with an error that matches ErrUnavailable and holds the reason of every device
-// that was considered; it never falls back to a device that was not requested.
+// If Open fails, its error matches ErrUnavailable and holds the reason for every device that was
+// considered. Open never falls back to a device that was not requested.
 func Open(name string, c Config) (Device, error) {
 	if c.Threads < 0 || c.Memory < 0 {
 		return nil, fmt.Errorf("backend: open: threads and memory must be ≥ 0, got %d and %d", c.Threads, c.Memory)
@@ -163,10 +162,10 @@ func openDevice(candidate string, c Config) (Device, error) {
 	return nil, fmt.Errorf("%w: %s: no driver has that name", ErrUnavailable, candidate)
 }
 
-// Status is a line of Report.
+// Status is the entry of Report for one device.
 type Status struct {
 	Candidate
-	Chosen bool // whether Open("auto") would choose it
+	Chosen bool // whether Open("auto") would choose the device
 }
 
 // Report lists every device of every driver, in the order in which Open("auto")
@@ -208,7 +207,7 @@ func statuses(name string) []Status {
 	return all
 }
 
-// names lists the drivers and devices that Open understands.
+// names lists the names of drivers and devices that Open accepts.
 func names() []string {
 	list := []string{"auto"}
 	for _, r := range registered() {

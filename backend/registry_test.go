@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fakeDriver has candidates but no devices: Open only records the name.
+// fakeDriver has candidates but no real devices: its Open only records the name.
 type fakeDriver struct {
 	name       string
 	candidates []Candidate
@@ -16,7 +16,7 @@ type fakeDriver struct {
 	probed     *[]string
 }
 
-// fakeDevice implements only its name.
+// fakeDevice implements only the method Info, which returns its name.
 type fakeDevice struct {
 	Device
 	name string
@@ -76,8 +76,8 @@ func usual() {
 func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		name, env string
-		want      string   // the device that is opened
-		fails     []string // or the parts of the error
+		want      string   // name of the device that Open opens
+		fails     []string // texts that the error must contain, if Open must fail
 	}{
 		{name: "", want: "cpu/avx2"},
 		{name: "auto", want: "cpu/avx2"},
@@ -179,7 +179,7 @@ func TestOpenReproducible(t *testing.T) {
 	for _, c := range []struct {
 		name, env string
 		asked     bool
-		want      string // the device that is opened, or ""
+		want      string // name of the device that Open opens, or "" if it fails
 		fails     string // part of the error
 	}{
 		{name: "", want: "cuda/0"},
@@ -234,8 +234,8 @@ func TestOpenWithoutDrivers(t *testing.T) {
 	}
 }
 
-// A device that passes its probe and fails to open is an error; Open does not try the next
-// device.
+// TestOpenFails checks that Open returns an error if a device passes its probe but cannot be
+// opened, and does not try the next device.
 func TestOpenFails(t *testing.T) {
 	var opened []string
 	withDrivers(t, func() {
@@ -249,8 +249,8 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// With a Fallback, the automatic choice goes on to the next device that can be opened. A
-// device that was named is never replaced.
+// TestOpenFallsBack checks that with a Fallback the automatic choice tries the next device, and
+// that a device that was named is never replaced.
 func TestOpenFallsBack(t *testing.T) {
 	var opened []string
 	withDrivers(t, func() {
@@ -284,7 +284,7 @@ func TestOpenConfig(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	withDrivers(t, usual)
-	// The report describes the choice of "auto", whatever the environment says.
+	// The report shows the choice of "auto", regardless of MERCER_DEVICE.
 	t.Setenv(EnvDevice, "cpu/generic")
 	var lines []string
 	for _, s := range Report() {
@@ -319,7 +319,7 @@ func TestRegisterTwice(t *testing.T) {
 	Register(fakeDriver{name: "cpu"}, 3)
 }
 
-// Drivers of equal preference are considered in the order of registration.
+// TestPreferenceTies checks that drivers of equal preference are tried in registration order.
 func TestPreferenceTies(t *testing.T) {
 	withDrivers(t, func() {
 		for _, name := range []string{"b", "a", "c"} {

@@ -11,26 +11,25 @@ import (
 // CSR is a sparse matrix in Go memory, in compressed sparse rows.
 type CSR[T Float] = host.CSR[T]
 
-// SparseBackend is a Backend with an optional ability, found by assertion: matrices of which only
-// the elements that a CSR stores take memory and work. The Backend that With returns has the
-// ability too. PlaceSparse gives every Backend the matrix of a CSR.
+// SparseBackend is a Backend that also has sparse matrices, of which only the elements that a CSR
+// stores take memory and work. A type assertion finds this optional ability; the Backend that With
+// returns has it too. PlaceSparse places the matrix of a CSR on every Backend.
 //
-// A sparse matrix is an argument of Gram and GramMul, as X and Z together, of GramPacked, as X, and
-// of Gemm, as A, where B and C are dense and op(B) is B. Its View has all columns. Anything else is
-// misuse.
+// Sparse matrices may be X and Z of Gram and GramMul, both of them, X of GramPacked, and A of Gemm
+// if B and C are dense and op(B) is B. A View must have all columns. Any other use is misuse.
 //
-// The results are those of the dense matrix within rounding: an element that is not stored is a 0
-// in every respect, and 0·NaN is NaN. The work of a product xᵀz is the number of columns that
-// both rows store. Distances are computed from norms and the columns in common, and again from the
-// differences where more than ten bits cancel: their error is at most 2¹²γ‖x−z‖² and equal rows
-// have distance 0, with γ that of a sum over the elements of both rows.
+// The results equal those of the dense matrix up to rounding: an element that is not stored acts as
+// 0, and 0·NaN is NaN. The work of a product xᵀz is the number of columns that both rows store.
+// Distances are computed from norms and the columns in common, or from the differences if more than
+// ten bits cancel. Their error is at most 2¹²γ‖x−z‖², with γ for a sum over the elements of both
+// rows, and equal rows have distance 0.
 type SparseBackend[T Float] interface {
 	Backend[T]
 	// SparseBytes returns the bytes that NewSparse takes, in addition to the CSR itself, for a
 	// rows × cols matrix that stores nnz elements.
 	SparseBytes(rows, cols, nnz int) int64
-	// NewSparse returns the matrix x, or a *MemoryError. x is checked, and a fault of it is
-	// misuse. The result, a SparseMatrix, may share the memory of x, which must not change before Free.
+	// NewSparse returns the matrix x, or a *MemoryError. An invalid x is misuse. The result, a
+	// SparseMatrix, may share the memory of x, which must not change before Free.
 	NewSparse(x CSR[T]) (Matrix[T], error)
 }
 

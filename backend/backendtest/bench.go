@@ -10,9 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Bench times the device that open opens, in both precisions, and reports
-// GFLOP/s as counted in internal/flop. Names are of the form
-// Gemm/float64/n=1024.
+// Bench times the device that open opens, in both precisions, and reports GFLOP/s as counted in
+// internal/flop. The names of the benchmarks have the form Gemm/float64/n=1024.
 func Bench(b *testing.B, open Open) { Suite{Open: open}.Bench(b) }
 
 // Bench times the device that s.Open opens, at sizes up to LargeN. The default of LargeN is

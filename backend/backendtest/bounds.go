@@ -14,7 +14,7 @@ import (
 
 func short() bool { return testing.Short() }
 
-// unit is u, half the distance from 1 to the next number.
+// unit returns the unit roundoff u of T, half the distance from 1 to the next larger number.
 func unit[T backend.Float]() float64 {
 	var t T
 	if _, ok := any(t).(float32); ok {
@@ -33,39 +33,39 @@ func smallest[T backend.Float]() float64 {
 	return 0x1p-1022
 }
 
-// gamma is γ_n = nu / (1 − nu): n roundings one after another. The error of a
-// sum of n products is at most γ_n Σ|a||b| in whatever order it is summed,
-// with or without fused multiply-add (Higham, equation 3.5).
+// gamma returns γ_n = nu / (1 − nu), the bound of the relative error of n successive roundings. The
+// error of a sum of n products is at most γ_n Σ|a||b| in any order of summation, with or without
+// fused multiply-add (Higham, equation 3.5).
 func gamma[T backend.Float](n int) float64 {
 	nu := float64(n) * unit[T]()
 	return nu / (1 - nu)
 }
 
-// product is the bound, relative to |α||A||B| + |β||C|, for the difference of two computed
-// αAB + βC with sums of k products, one in T and one by the oracle. Beside the k roundings
-// of the sum, T rounds the product with α, the product with β, and their sum. The oracle
-// rounds in float64, and once in T when it stores the element.
+// product returns the bound, relative to |α||A||B| + |β||C|, for the difference of two computed αAB
+// + βC with sums of k products, one in T and one by the oracle. In addition to the k roundings of
+// the sum, the arithmetic in T rounds the product with α, the product with β, and their sum. The
+// oracle rounds in float64, and once in T when it stores the element.
 func product[T backend.Float](k int) float64 {
 	return gamma[T](k+3) + gamma[float64](k+3) + unit[T]()
 }
 
-// kernelBounds returns, for every pair of rows, how far k(x_i, z_j) in T may be
-// from the oracle's.
+// kernelBounds returns, for every pair of rows, the largest permitted difference of k(x_i, z_j) in
+// T from the oracle's value.
 //
-// A direct sum of distances has the relative error γ_{d+3}: difference, scale, square or
-// absolute value, and the sum. The L1 distance must meet it, because it has no other
-// formula.
+// A distance computed as the sum over the features has the relative error γ_{d+3}: difference,
+// scale, square or absolute value, and sum. The L1 distance must meet this bound, because it has no
+// other formula.
 //
-// ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from points x′ that were moved to a
-// center among them and scaled. Its error is at most γ_{d+6}(‖x′‖+‖z′‖)², and neither norm
-// is more than the diameter of the set of points, 2r with r the largest distance from one
-// of them: 16γ_{d+6}r². If the terms cancel, this bound is too weak for the square root in
-// Matérn kernels. So the error must also be small relative to the distance itself: a
-// backend may keep the formula while the result is ≥ 2⁻¹⁰ of ‖x′‖² + ‖z′‖², where the error
-// is ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; one more factor of 2 allows for the decision, which compares
-// rounded numbers. Duplicate rows have distance 0, exactly.
+// ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from points x′ that were shifted by a
+// center in their midst, and scaled. Its error is at most γ_{d+6}(‖x′‖+‖z′‖)², which is ≤
+// 16γ_{d+6}r²: neither norm exceeds the diameter of the set of points, at most 2r if r is the
+// largest distance from one of the points. If the terms cancel, this bound is too weak for the
+// square root in Matérn kernels. So the error must also be small relative to the distance itself: a
+// backend may use the formula if the result is ≥ 2⁻¹⁰(‖x′‖² + ‖z′‖²), where the error is ≤
+// 2·2¹⁰γ_{d+6}‖x−z‖²; one more factor of 2 allows for the rounding of both sides of this
+// comparison. Duplicate rows have distance 0, exactly.
 //
-// If there is no bound, it is NaN, and every comparison with it fails.
+// NaN stands for no bound: every comparison with NaN fails.
 //
 // The total is doubled, because a fused path may evaluate the kernel by another formula
 // with as many roundings.
@@ -73,11 +73,11 @@ func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, false).at)
 }
 
-// sparseBounds is kernelBounds for sparse points. They are not moved to a center, so that r is
-// their largest norm. ‖x−z‖₁ and χ² may be computed from n_x + n_z, the statistics of x and of z
-// with 0, and a correction for each column that both rows store. The corrections sum to at most n_x
-// + n_z in absolute value, and their terms to twice that, so that the error is at most 4γ_{d+6}(n_x
-// + n_z). As for ‖x−z‖², it must be small relative to the value too.
+// sparseBounds is kernelBounds for sparse points. These are not shifted, so that r is their largest
+// norm. ‖x−z‖₁ and χ² may be computed from n_x + n_z, the statistics of x and of z with 0, and a
+// correction for each column that both rows store. The corrections sum to at most n_x + n_z in
+// absolute value, and their terms to twice that, so that the error is at most 4γ_{d+6}(n_x + n_z).
+// As for ‖x−z‖², the error must also be small relative to the value.
 func sparseBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, true).at)
 }
@@ -86,7 +86,7 @@ func sparseBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 type kernelBound[T backend.Float] struct {
 	program *kernels.Program
 	x, z    host
-	radius2 []float64 // r² of each statistic
+	radius2 []float64 // r² of kernelBounds, for each statistic
 	reach   []float64 // for each feature, a bound for |x−center| of all points
 	single  []kernelBound[T]
 	sparse  bool
@@ -135,15 +135,15 @@ func (b kernelBound[T]) at(i, j int) float64 {
 	return 2*kerneltest.Propagate(b.program, mine, unit[T]()).Error + o.Error + unit[T]()*math.Abs(o.Value) + smallest[T]()
 }
 
-// statistic is statistic s of the pair, with the error bounds of the backend under test and
-// of the oracle.
+// statistic returns statistic s of the points i and j twice: with the error bound of the backend
+// under test, and with the error bound of the oracle.
 func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx) {
 	d, stat := b.x.Cols, b.program.Stats[s]
 	x, z := b.x.Row(i), b.z.Row(j)
 	switch stat.Kind {
 	case kernels.SelfX, kernels.SelfZ, kernels.RootX, kernels.RootZ:
-		// The composed statistic has the error of any kernel value, passed through the
-		// function of it.
+		// A statistic that is a function of a kernel value has the error of that value, propagated
+		// through the function.
 		at := i
 		if stat.Kind == kernels.SelfZ || stat.Kind == kernels.RootZ {
 			at = j
@@ -178,11 +178,10 @@ func (b kernelBound[T]) fromZeros(stat kernels.Stat, v float64, x, z []float64) 
 	return min(4*gamma[T](len(x)+6)*(stat.Eval(x, zeros)+stat.Eval(zeros, z)), 0x1p12*gamma[T](len(x)+6)*v)
 }
 
-// featureError bounds the error of a sum over the features in arithmetic of unit u, to
-// first order in it. Cosines and sines may be taken of the features themselves, without a
-// shift to a center among the points, so that the angles can be as large as the largest
-// feature. Each angle is rounded three times, and each function value may be off by
-// kerneltest.FunctionUlps.
+// featureError bounds the error of a sum over the features in arithmetic of unit roundoff u, to
+// first order in u. Backends may take cosines and sines of the features themselves, without a shift
+// to a center of the points, so that the angles can be as large as the largest feature. Each angle
+// is rounded three times, and each function value may be off by kerneltest.FunctionUlps.
 func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float64) float64 {
 	terms := float64(2*len(x)*max(1, len(stat.Freqs))) + 4
 	sum := 0.0
@@ -197,7 +196,7 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 			for _, w := range stat.Freqs {
 				sum += math.Abs(w) * diff * (terms + 3*math.Abs(w)*diff + 2*kerneltest.FunctionUlps)
 			}
-		case kernels.Sinc: // |sin 2πΔ/Δ| ≤ 2π, and three roundings of the angle add at most 3·2π
+		case kernels.Sinc: // |sin(2πΔ)/Δ| ≤ 2π; three roundings of the angle add at most 3·2π
 			sum += 2 * math.Pi * (terms + 3 + 2*kerneltest.FunctionUlps)
 		case kernels.Chi2:
 			if x[p]+z[p] > 0 {
@@ -208,8 +207,8 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 	return sum * u
 }
 
-// direct is a statistic by its definition; size is the sum of the absolute values of
-// its terms.
+// direct returns a statistic v by its definition, and the sum of the absolute values of its terms,
+// size.
 func direct(stat kernels.Stat, x, z []float64) (v, size float64) {
 	for p := range x {
 		scale := 1.0

@@ -6,8 +6,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// testAddDiag compares by ==, because one addition has only one correctly rounded result. The
-// slice is overwritten after the call, as the interface allows.
+// testAddDiag compares by ==, because one addition has only one correctly rounded result. It
+// overwrites the slice d after the call, as the interface allows.
 func testAddDiag[T backend.Float](r *rig[T]) {
 	for _, n := range []int{0, 1, 2, 3, 17, 64, 129} {
 		for _, length := range []int{1, n} {
@@ -68,7 +68,7 @@ func testColAxpy[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// colDot runs ColDot as a call whose output is a row.
+// colDot runs ColDot on framed operands and returns the dot products as a row.
 func (r *rig[T]) colDot(what string, x, y host, same bool) host {
 	r.Helper()
 	fx, fy := r.place(x), r.place(y)

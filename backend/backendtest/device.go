@@ -43,15 +43,15 @@ func testDevice(t *testing.T, s Suite) {
 	})
 }
 
-// testConvert requires the result of Go's conversion, the only correct one.
+// testConvert requires Narrow and Widen to agree with Go's conversions, which round correctly.
 func testConvert(t *testing.T, s Suite) {
 	t.Logf("seed %d", s.Seed)
 	rng := rand.New(rand.NewPCG(s.Seed, 0))
 	dev := s.Open(t, backend.Config{})
 	special := []float64{
 		0, math.Copysign(0, -1), 1, math.Inf(1), math.Inf(-1), math.NaN(),
-		1 + 0x1p-24, 1 + 0x3p-24, // ties, to even: down and up
-		1 + 0x1p-24 + 0x1p-50,                   // just past a tie
+		1 + 0x1p-24, 1 + 0x3p-24, // ties: the first rounds down to even, the second up
+		1 + 0x1p-24 + 0x1p-50,                   // slightly above a tie
 		math.MaxFloat32, math.MaxFloat64, 1e-50, // finite, overflows to Inf, underflows to 0
 		0x1p-140, math.SmallestNonzeroFloat32 * 0.75, // subnormal
 	}
@@ -95,7 +95,7 @@ func testConvert(t *testing.T, s Suite) {
 	}
 }
 
-// testNarrowPacked rounds the elements of packed matrices as Go does.
+// testNarrowPacked checks that NarrowPacked rounds elements as Go's conversion does.
 func testNarrowPacked(t *testing.T, s Suite) {
 	t.Logf("seed %d", s.Seed)
 	rng := rand.New(rand.NewPCG(s.Seed, 1))

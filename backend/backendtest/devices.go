@@ -35,8 +35,8 @@ func Devices(t testing.TB) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name != best && name != "ref" })
 }
 
-// Device opens a device and closes it at the end of the test. Without c it uses
-// backend.Config{}.
+// Device opens a device with the settings c, by default backend.Config{}, and closes it at the end
+// of the test.
 func Device(t testing.TB, name string, c ...backend.Config) backend.Device {
 	t.Helper()
 	dev, err := backend.Open(name, append(c, backend.Config{})[0])
@@ -58,8 +58,8 @@ func Closed(t testing.TB, dev backend.Device, err error) backend.Device {
 	return dev
 }
 
-// Far is a device that acts as if its memory were not Go memory: it hides the ability to
-// wrap memory.
+// Far wraps a device and hides the optional abilities of its queues, such as Wrapper, so that its
+// memory appears not to be Go memory.
 type Far struct{ backend.Device }
 
 type farQueue struct{ backend.Backend[float64] }
@@ -71,8 +71,8 @@ func (q farQueue) With(ctx context.Context, done func(float64)) backend.Backend[
 	return farQueue{q.Backend.With(ctx, done)}
 }
 
-// OnDevices runs a test on the reference, on the processor, and on the processor as if its
-// memory were not Go memory. It fails if the test does not free all memory.
+// OnDevices runs a test on the devices "ref" and "cpu", and on "cpu" as Far. It fails if the test
+// does not free all memory.
 func OnDevices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	for name, device := range map[string]string{"ref": "ref", "best": "cpu", "far": "cpu"} {
 		t.Run(name, func(t *testing.T) {

@@ -37,8 +37,8 @@ func (r *rig[T]) padded(h host) backend.Host[T] {
 	return out
 }
 
-// testExpansion holds an expansion to the requirements of testGramMul, for a small and a
-// large number of points, from several goroutines, after Z and V have changed.
+// testExpansion requires of an expansion what testGramMul requires of GramMul, for small and large
+// numbers of points, from several goroutines, after Z and V have been overwritten.
 func testExpansion[T backend.Float](r *rig[T]) {
 	b := r.expander()
 	try := func(k kernels.Kernel, m, d, t int, counts ...int) {
@@ -105,7 +105,7 @@ func testExpansion[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testExpansionFaults tests a context that is done, a device without free memory, and misuse.
+// testExpansionFaults tests a context that is done, a device with too little memory, and misuse.
 func testExpansionFaults[T backend.Float](r *rig[T]) {
 	b := r.expander()
 	z, v := r.padded(r.normals(30, 4)), r.padded(r.normals(30, 2))

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Gram matrices of 16 bits. These tests are skipped if the backend does not support them.
+// Tests of Gram matrices with 16 bits per element, skipped if the backend does not support them.
 
 func (r *rig[T]) fixed(b backend.Backend[T], n int) (backend.FixedBackend[T], backend.Packed[T]) {
 	r.Helper()
@@ -26,7 +26,7 @@ func (r *rig[T]) fixed(b backend.Backend[T], n int) (backend.FixedBackend[T], ba
 	return q, a
 }
 
-// lowerOf is the lower triangle of a packed matrix.
+// lowerOf returns the lower triangle of a packed matrix.
 func (r *rig[T]) lowerOf(b backend.PackedBackend[T], a backend.Packed[T]) host {
 	r.Helper()
 	low := backend.NewHost[T](a.Order(), a.Order())
@@ -36,7 +36,7 @@ func (r *rig[T]) lowerOf(b backend.PackedBackend[T], a backend.Packed[T]) host {
 	return widen(low)
 }
 
-// boundedKernels are the kernels with bounds.
+// boundedKernels returns kernels that have Bounds.
 func boundedKernels(d int) []kernels.Kernel {
 	var list []kernels.Kernel
 	for _, k := range everyKernel(d) {
@@ -47,16 +47,16 @@ func boundedKernels(d int) []kernels.Kernel {
 	return list
 }
 
-// testFixedGram checks that each element is within half a step, plus rounding, of the oracle's
-// value, that the diagonal has rounding errors only, and that equal points have the code of
-// the diagonal.
+// testFixedGram checks that each element differs from the oracle's value by at most half a step of
+// the codes plus rounding, that the diagonal has rounding errors only, and that k of equal points
+// has the code of the diagonal.
 func testFixedGram[T backend.Float](r *rig[T]) {
 	gram := func(k kernels.Kernel, x host) {
 		n, d := x.Rows, x.Cols
 		what := fmt.Sprintf("16 bits %v n=%d d=%d", k, n, d)
 		b, a := r.fixed(r.b, n)
 		defer a.Free()
-		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, k} { // the second overwrites the first
+		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, k} { // the second overwrites the first's matrix
 			m := Upload(r, b, round[T](x))
 			b.GramPacked(a, k, m)
 			if err := b.Sync(); err != nil {
@@ -93,7 +93,7 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 			if !r.some() {
 				continue
 			}
-			// Kernels of histograms want features ≥ 0.
+			// Kernels of histograms require features ≥ 0.
 			x := abs(r.normals(1+r.rng.IntN(70), d))
 			for range x.Rows / 4 {
 				copy(x.Row(r.rng.IntN(x.Rows)), x.Row(r.rng.IntN(x.Rows)))
@@ -108,8 +108,8 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testFixedSymm bounds the product with the matrix as it is downloaded: the codes are
-// exact, so that only the sums are rounded.
+// testFixedSymm compares SymmPacked with the product of the downloaded matrix, which holds the
+// exact values of the codes, so that only the sums are rounded.
 func testFixedSymm[T backend.Float](r *rig[T]) {
 	for _, n := range append(r.packedOrders(), min(600, r.LargeN)) {
 		d := 1 + r.rng.IntN(6)
@@ -122,8 +122,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 		for _, part := range []int{n, n / 2, max(n-3, 0)} {
 			lead := a.Leading(part)
 			whole := mirror(backend.Lower, r.lowerOf(b, lead))
-			// The sum over the codes and the sum of the offset may each be larger than their
-			// total.
+			// The terms of the codes and the terms of the offset may be summed separately and
+			// cancel.
 			size := each(part, part, func(i, j int) float64 { return math.Abs(whole.Row(i)[j]-low) + math.Abs(low) })
 			for _, cols := range []int{0, 1, 2, 3, 4, 5, 10, 16, 17, 35}[:3+r.rng.IntN(8)] {
 				alpha, beta := float64(T(r.rng.NormFloat64())), pick(r, []float64{0, 1, -0.5})
@@ -150,8 +150,9 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testFixedFaults checks that a value without a code is an error that names the points, that an
-// operation without support of 16 bits panics, and that the queue remains usable after both.
+// testFixedFaults checks that a value without a code is an error that names the points, that
+// operations without support of 16 bits panic, and that the queue remains usable after errors and
+// panics.
 func testFixedFaults[T backend.Float](r *rig[T]) {
 	b, a := r.fixed(r.b, 40)
 	for _, at := range []int{0, 17, 39} {

@@ -24,9 +24,9 @@ func gemmCall[T backend.Float](g gemmCase) call[T] {
 	}
 }
 
-// gemmExact makes op(A), op(B) and C of whole numbers ≤ 8: with k ≤ 4100 the sums
-// are < 2¹⁹ and the result, with the factors above, < 2²⁴, so that float32
-// holds every intermediate result. C is NaN when it must not be read.
+// gemmExact fills op(A), op(B) and C with whole numbers of absolute value ≤ 8. With k ≤ 4100 the
+// sums are < 2¹⁹ and the result, with the factors in alphas, < 2²⁴, so that float32 holds every
+// intermediate result. C is NaN when it must not be read.
 func (r *rig[T]) gemmExact(g gemmCase) {
 	r.Helper()
 	a, b, c := r.integers(g.m, g.k, 8), r.integers(g.k, g.n, 8), r.integers(g.m, g.n, 8)
@@ -37,9 +37,9 @@ func (r *rig[T]) gemmExact(g gemmCase) {
 	r.equal(g.String(), got, combine(g.alpha, mul(a, b), g.beta, c))
 }
 
-// testGemmExact sweeps every small m and n over several k, which reaches every edge of a
-// micro-kernel of up to 33 rows or columns. Then it tests sizes around the block sizes, and
-// then one long dimension at a time, beyond the block sizes of large caches.
+// testGemmExact tests all small m and n with several k, which covers every edge of a micro-kernel
+// of up to 33 rows or columns. Then it tests sizes around the block sizes, and finally one long
+// dimension at a time, beyond the block sizes of large caches.
 func testGemmExact[T backend.Float](r *rig[T]) {
 	edge := 33
 	if short() {

@@ -16,7 +16,7 @@ func gramCall[T backend.Float](k kernels.Kernel) call[T] {
 	}
 }
 
-// symmetricCall returns a call of Gram where z is x itself or another view of x.
+// symmetricCall returns a call of Gram with z = x, or with another view of x if anotherView is set.
 func symmetricCall[T backend.Float](k kernels.Kernel, anotherView bool) call[T] {
 	return func(b backend.Backend[T], m []backend.Matrix[T]) error {
 		z := m[0]
@@ -29,8 +29,8 @@ func symmetricCall[T backend.Float](k kernels.Kernel, anotherView bool) call[T] 
 	}
 }
 
-// distanceKernels have one statistic, a distance of points whose differences
-// are about 1/spread per feature.
+// distanceKernels returns kernels with one statistic, a distance, with length scales for points
+// that differ by about 1/spread in each feature.
 func distanceKernels(d int, spread float64) []kernels.Kernel {
 	length := math.Sqrt(float64(max(d, 1))) / spread
 	sigmas := make([]float64, d)
@@ -54,17 +54,16 @@ func distanceKernels(d int, spread float64) []kernels.Kernel {
 	}
 }
 
-// everyKernel is a kernel of every type for d features of size about 1, the examples
-// of the catalogue among them, and compositions that share statistics or need a deep
-// stack.
+// everyKernel returns kernels of every type for d features of size about 1, including the examples
+// of the catalogue, and compositions that share statistics or need a deep stack.
 func everyKernel(d int) []kernels.Kernel {
 	length := math.Sqrt(float64(max(d, 1)))
 	distances := distanceKernels(d, 1)
 	gaussian, ard, laplacian, matern := distances[0], distances[1], distances[2], distances[5]
-	// exp and powers of xᵀz need a scale to stay in range.
+	// A small weight keeps exp and powers of xᵀz in range.
 	small := kernels.Scaled{Weight: 0.25 / length, Kernel: kernels.Linear{}}
-	// Kernels whose derivatives need their own statistic, operation, statistics of one
-	// point, or deep stack.
+	// Kernels whose derivatives need an additional statistic or operation, statistics of one point,
+	// or a deep stack.
 	for _, k := range []kernels.Kernel{
 		ard, matern, distances[7],
 		kernels.Cosine{Theta: 0.7},
@@ -72,8 +71,8 @@ func everyKernel(d int) []kernels.Kernel {
 	} {
 		distances = append(distances, kernels.Gradient(k)[0])
 	}
-	// Kernels with derivatives by a statistic, from which the gradients by the points are
-	// computed.
+	// Kernels whose derivatives with respect to a statistic give the gradients with respect to
+	// points.
 	for _, k := range []kernels.Kernel{
 		matern, distances[7],
 		kernels.Normalized{Kernel: kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}}},
@@ -85,7 +84,7 @@ func everyKernel(d int) []kernels.Kernel {
 		if err != nil || k.Check(d) != nil {
 			continue
 		}
-		// Kernels whose points have no negative coordinates have tests of their own.
+		// testGramPoints tests the kernels that reject negative coordinates.
 		if rule := kernels.PointRule(k); rule == nil || rule(slices.Repeat([]float64{-0.5}, d)) == nil {
 			distances = append(distances, k)
 		}
@@ -117,8 +116,7 @@ func everyKernel(d int) []kernels.Kernel {
 	)
 }
 
-// gram requires k(X, Z) of the device to be near the oracle's and the scalar
-// definition.
+// gram requires k(X, Z) of the device to be near the oracle's result and the scalar definition.
 func (r *rig[T]) gram(what string, k kernels.Kernel, x, z host) {
 	r.Helper()
 	dst := filled(x.Rows, z.Rows, sentinel)
@@ -128,7 +126,7 @@ func (r *rig[T]) gram(what string, k kernels.Kernel, x, z host) {
 		return
 	}
 	bound := kernelBounds[T](k, x, z)
-	// One element of the oracle is compared with the scalar definition.
+	// One random element of the oracle is compared with the scalar definition.
 	i, j := r.rng.IntN(x.Rows), r.rng.IntN(z.Rows)
 	if e := math.Abs(want.Row(i)[j] - kernels.Eval(k, x.Row(i), z.Row(j))); !(e <= bound.Row(i)[j]) {
 		r.Fatalf("%s: the oracle is %g off the definition at (%d, %d), bound %g", what, e, i, j, bound.Row(i)[j])
@@ -136,8 +134,8 @@ func (r *rig[T]) gram(what string, k kernels.Kernel, x, z host) {
 	r.within(what, r.do(what, gramCall[T](k), x, z, dst), want, bound)
 }
 
-// featureCounts are the numbers of features; 17, 50 and 100 are past the unroll
-// of most loops over features.
+// featureCounts are the tested numbers of features; 17, 50 and 100 exceed the unrolling of most
+// loops over features.
 var featureCounts = []int{1, 2, 3, 5, 17, 50, 100}
 
 func testGramKernels[T backend.Float](r *rig[T]) {
@@ -161,8 +159,8 @@ func testGramKernels[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramSymmetric tests z == x: the strict upper triangle is not touched, and distances on
-// the diagonal and of duplicate rows are exactly 0.
+// testGramSymmetric checks for z == x that the strict upper triangle is not written, and that
+// distances on the diagonal and of duplicate rows are exactly 0.
 func testGramSymmetric[T backend.Float](r *rig[T]) {
 	for _, d := range featureCounts {
 		singles := len(distanceKernels(d, 1))
@@ -204,7 +202,7 @@ func testGramSymmetric[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramDuplicates copies points of X into another matrix Z: the distance of equal points is
+// testGramDuplicates checks that points of X that are copied to another matrix Z have a distance of
 // exactly 0, with and without an offset of all points.
 func testGramDuplicates[T backend.Float](r *rig[T]) {
 	for _, d := range featureCounts {
@@ -241,7 +239,7 @@ func sameRow(x host, i, j int) bool {
 	return true
 }
 
-// testGramPoints has kernels that restrict their points: features ≥ 0, some of them 0, and
+// testGramPoints tests kernels that restrict their points: to features ≥ 0, some of them 0, and to
 // rows of a Gram matrix.
 func testGramPoints[T backend.Float](r *rig[T]) {
 	check := func(k kernels.Kernel, x, z host) {
@@ -267,7 +265,7 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 		} {
 			check(k, histogram(1+r.rng.IntN(40)), histogram(1+r.rng.IntN(40)))
 		}
-		// d training objects; some rows are points among them, and the remaining rows are
+		// There are d training objects. Some rows are training objects; the remaining rows are
 		// other objects.
 		values := r.normals(d, d)
 		training := each(d, d+2, func(i, j int) float64 {
@@ -313,9 +311,9 @@ func testGramOffset[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramNearDuplicates has pairs of rows that differ by 2⁻³⁰ of their size in float64,
-// 2⁻¹³ in float32, and length scales as small as those differences: ‖x‖² + ‖z‖² − 2xᵀz
-// computes no correct digit of such a distance.
+// testGramNearDuplicates tests pairs of rows that differ by 2⁻³⁰ of their size (2⁻¹³ in float32),
+// with length scales equal to these differences. The formula ‖x‖² + ‖z‖² − 2xᵀz gives no correct
+// digit of such a distance.
 func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 	tiny := 0x1p-30
 	if unit[T]() == unit[float32]() {
@@ -345,14 +343,14 @@ func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// gramMulBound bounds the error of Σ_j k_ij v_j by the sum of the bounds of k_ij times |v_j| and
-// a factor γ_{m+1} for the summation, which includes one rounding of k_ij.
+// gramMulBound bounds the error of Σ_j k_ij v_j: the sum over j of the bound of k_ij times |v_j|,
+// plus γ_{m+1} Σ_j |k_ij||v_j| for the summation and one rounding of k_ij.
 func (r *rig[T]) gramMulBound(what string, k kernels.Kernel, x, z, v host) host {
 	r.Helper()
 	return r.productBound(what, k, x, z, v, kernelBounds[T](k, x, z))
 }
 
-// productBound computes gramMulBound from given bounds of k_ij.
+// productBound is gramMulBound with bounds of the errors of k_ij that are given.
 func (r *rig[T]) productBound(what string, k kernels.Kernel, x, z, v, bound host) host {
 	r.Helper()
 	n, m := x.Rows, z.Rows
@@ -365,8 +363,8 @@ func (r *rig[T]) productBound(what string, k kernels.Kernel, x, z, v, bound host
 	return mul(size, abs(v))
 }
 
-// testGramMul compares with the oracle within gramMulBound. Every second call is with z == x, one
-// in four on points far from the origin.
+// testGramMul compares GramMul with the oracle within gramMulBound. Every second call has z == x,
+// and every fourth has points far from the origin.
 func testGramMul[T backend.Float](r *rig[T]) {
 	calls := 0
 	compare := func(d int, k kernels.Kernel, n, m, t int, same bool) {
@@ -416,7 +414,7 @@ func testGramMul[T backend.Float](r *rig[T]) {
 		d := pick(r, featureCounts)
 		multiply(d, pick(r, everyKernel(d)), r.block(), r.block(), pick(r, []int{1, 2, 3, 7, 16, 33}))
 	}
-	for _, t := range []int{2, 5, 16} { // several groups of rows, strips of several vectors
+	for _, t := range []int{2, 5, 16} { // several groups of rows, and strips of several vectors
 		compare(3, kernels.Gaussian{Sigma: 2}, min(r.LargeN, 601), 0, t, true)
 	}
 	for _, long := range []int{1025, 2049} {

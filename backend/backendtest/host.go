@@ -47,12 +47,12 @@ func filled(rows, cols int, v float64) host {
 	return each(rows, cols, func(int, int) float64 { return v })
 }
 
-// integers returns whole numbers in −largest…largest.
+// integers returns a matrix of random whole numbers from −largest to largest.
 func (r *rig[T]) integers(rows, cols, largest int) host {
 	return each(rows, cols, func(int, int) float64 { return float64(r.rng.IntN(2*largest+1) - largest) })
 }
 
-// normals returns standard normal numbers in the precision under test.
+// normals returns a matrix of standard normal numbers, rounded to the precision under test.
 func (r *rig[T]) normals(rows, cols int) host {
 	return each(rows, cols, func(int, int) float64 { return float64(T(r.rng.NormFloat64())) })
 }
@@ -61,8 +61,8 @@ func transpose(h host) host {
 	return each(h.Cols, h.Rows, func(i, j int) float64 { return h.Data[j*h.Stride+i] })
 }
 
-// op returns op(h). Since op is its own inverse, it also returns the matrix to store such
-// that op of it is h.
+// op returns op(h). Since op is its own inverse, op(h) is also the matrix to store as the operand A
+// if op(A) has to be h.
 func op(t backend.Trans, h host) host {
 	if t == backend.Transpose {
 		return transpose(h)
@@ -94,7 +94,7 @@ func mul(a, b host) host {
 	return c
 }
 
-// mulSparse returns AB and is fast if A has many zeros; all numbers must be finite.
+// mulSparse returns AB. It skips the zeros of A, so all elements of B must be finite.
 func mulSparse(a, b host) host {
 	c := backend.NewHost[float64](a.Rows, b.Cols)
 	for i := range a.Rows {
@@ -153,12 +153,11 @@ func mirror(ul backend.Uplo, h host) host {
 // exactTriangle returns a lower triangular matrix of small whole numbers, with
 // zeros above, that can be inverted without rounding.
 //
-// Its diagonal holds powers of two. The rows fall at random into three classes, and an
-// element below the diagonal is not zero only where the class of its row is higher than
-// that of its column: then N³ = 0 for the strict triangle N, the inverse D⁻¹ − D⁻¹ND⁻¹ +
-// D⁻¹ND⁻¹ND⁻¹ is as small as N² is, and a backend that multiplies by inverted diagonal
-// blocks is as exact as one that substitutes. perRow is the approximate number of nonzero
-// elements in a row.
+// Its diagonal holds powers of two. The rows fall at random into three classes, and an element
+// below the diagonal is zero unless the class of its row is higher than the class of its column.
+// Therefore, with the diagonal D and the strict triangle N, N³ = 0, the inverse D⁻¹ − D⁻¹ND⁻¹ +
+// D⁻¹ND⁻¹ND⁻¹ has small elements, and both substitution and multiplication by inverted diagonal
+// blocks are exact. perRow is the approximate number of nonzero elements in a row.
 func (r *rig[T]) exactTriangle(n, perRow int, positive bool) host {
 	class := make([]int, n)
 	for i := range class {
@@ -186,14 +185,14 @@ var (
 	bothUplos = []backend.Uplo{backend.Lower, backend.Upper}
 	bothSides = []backend.Side{backend.Left, backend.Right}
 
-	// Powers of two and their small sums: products with them are exact.
+	// Multiplication by these powers of two and sums of powers of two is exact.
 	alphas = []float64{1, -1, 2, 0, 0.5, -3}
 	betas  = []float64{0, 1, -1, 2, 0.5, -3}
 )
 
 func pick[E any, T backend.Float](r *rig[T], list []E) E { return list[r.rng.IntN(len(list))] }
 
-// blockSizes are the sizes around those of registers, panels and blocks.
+// blockSizes are sizes around the sizes of register tiles, panels and blocks.
 var blockSizes = []int{15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 95, 96, 97, 127, 128, 129, 191, 192, 193, 255, 256, 257}
 
 // block returns a random element of blockSizes, at most LargeN, or at most 129 with -short.
@@ -204,8 +203,8 @@ func (r *rig[T]) block() int {
 	return pick(r, r.upToLarge(blockSizes...))
 }
 
-// upToLarge returns the sizes up to LargeN. A backend that sets a lower LargeN has smaller
-// blocks.
+// upToLarge returns the sizes that are at most LargeN. A backend that sets a lower LargeN has
+// smaller blocks.
 func (r *rig[T]) upToLarge(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > r.LargeN })
 }
@@ -213,7 +212,7 @@ func (r *rig[T]) upToLarge(sizes ...int) []int {
 // some returns true; with Fewer or -short it returns true for one call in four, at random.
 func (r *rig[T]) some() bool { return !r.Fewer && !short() || r.rng.IntN(4) == 0 }
 
-// fewer returns n, or a quarter of it with Fewer or -short.
+// fewer returns n, or n/4 with Fewer or -short.
 func (r *rig[T]) fewer(n int) int {
 	if r.Fewer || short() {
 		return (n + 3) / 4

@@ -8,13 +8,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Tests at a size where every loop over blocks runs several times and all workers have
-// something to do. A product is checked by multiplying both sides by a vector (Freivalds,
-// 1977), in n² steps. With whole numbers both sides are exact: one wrong element shows,
-// because the vector has no zeros.
+// Tests at a size at which every loop over blocks runs several times and all workers are busy. A
+// product is checked by multiplying both sides by a vector, in n² operations (Freivalds, 1977).
+// With whole numbers both sides are exact, so that a single wrong element is detected, because the
+// vector has no zeros.
 
-// vector returns n whole numbers, none of them 0. Their products with sums
-// below 2²⁴ are added exactly in float64 for n < 2¹⁹.
+// vector returns n nonzero whole numbers. A sum of n products of these numbers with whole numbers
+// below 2²⁴ is exact in float64 for n < 2¹⁹.
 func (r *rig[T]) vector(n int) host {
 	return each(n, 1, func(int, int) float64 {
 		v := float64(1 + r.rng.IntN(512))
@@ -73,15 +73,14 @@ func testLargeSolves[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testLargePotrf factors an exact matrix, and a dense random one whose
-// residual is bounded after multiplication by a vector of ±1:
-// |LLᵀv − Av| ≤ γ_{n+2}|L||Lᵀ||v|, and 3n roundings in float64 for the three
-// products.
+// testLargePotrf factors a matrix whose factor is exact, and a dense random matrix. For the latter
+// it bounds the residual times a vector v of ±1: |LLᵀv − Av| ≤ γ_{n+2}|L||Lᵀ||v|, plus 3n roundings
+// in float64 for the three products.
 func testLargePotrf[T backend.Float](r *rig[T]) {
 	n := r.LargeN - 1
 	low := r.exactTriangle(n, 12, true)
 	exact := mulSparse(low, transpose(low))
-	// GGᵀ + nI with a thin G is cheap to compute.
+	// GGᵀ + nI is cheap to compute if G has a small number of columns.
 	g := r.normals(n, 8)
 	dense := mul(g, transpose(g))
 	for i := range n {
@@ -112,7 +111,7 @@ func testLargePotrf[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testLargeGram compares a sample of the elements with the definition.
+// testLargeGram compares a sample of the elements with the scalar definition of the kernel.
 func testLargeGram[T backend.Float](r *rig[T]) {
 	n, m := r.LargeN+1, r.LargeN-1
 	for _, d := range []int{3, 33} {
@@ -129,7 +128,7 @@ func testLargeGram[T backend.Float](r *rig[T]) {
 	}
 }
 
-// sample compares 2000 of the elements that written selects with the scalar
+// sample compares 2000 random elements (i, j) for which written(i, j) is true with the scalar
 // definition.
 func (r *rig[T]) sample(what string, k kernels.Kernel, got, x, z host, written func(i, j int) bool) {
 	r.Helper()

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// bytesOf returns the least number of bytes of a matrix; backends may pad it.
+// bytesOf returns the smallest number of bytes that a matrix can take; backends may pad rows.
 func bytesOf[T backend.Float](rows, cols int) int64 {
 	size := int64(8)
 	if unit[T]() == unit[float32]() {
@@ -30,13 +30,13 @@ func (r *rig[T]) alloc(b backend.Backend[T], rows, cols int) backend.Matrix[T] {
 	return m
 }
 
-// testMemory checks that new matrices are zero, also in reused memory, that Free releases exactly
-// the bytes of New, once, and that views neither take nor free memory.
+// testMemory checks that new matrices are zero, also in reused memory, that Free releases the bytes
+// that New took, only once, and that views neither take nor free memory.
 func testMemory[T backend.Float](r *rig[T]) {
 	top := int64(0)
 	for _, s := range [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {7, 3}, {33, 65}, {300, 200}} {
 		rows, cols := s[0], s[1]
-		for range 3 { // the second and third reuse memory that the first has written
+		for range 3 { // later iterations reuse memory that the first has written
 			m := r.alloc(r.b, rows, cols)
 			if gr, gc := m.Dims(); gr != rows || gc != cols {
 				r.Fatalf("New(%d, %d).Dims() = %d, %d", rows, cols, gr, gc)
@@ -78,8 +78,8 @@ func testMemory[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testTransfer checks that copies between strided host matrices and views write the elements and
-// nothing between the rows.
+// testTransfer checks that copies between strided host matrices and views write the elements, and
+// no memory between the rows.
 func testTransfer[T backend.Float](r *rig[T]) {
 	for _, s := range [][2]int{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {1, 9}, {9, 1}, {17, 31}, {64, 64}, {129, 257}} {
 		rows, cols := s[0], s[1]
@@ -111,7 +111,7 @@ func testTransfer[T backend.Float](r *rig[T]) {
 		}
 		m.Free()
 	}
-	// The host matrix belongs to the caller again when Upload has returned.
+	// The caller may overwrite the host matrix as soon as Upload has returned.
 	h := round[T](r.normals(200, 200))
 	held := widen(h)
 	m := r.alloc(r.b, 200, 200)
@@ -123,7 +123,7 @@ func testTransfer[T backend.Float](r *rig[T]) {
 	m.Free()
 }
 
-// testBudget opens a device of 1 MiB and fills it.
+// testBudget checks that a device with 1 MiB of memory refuses matrices that do not fit.
 func testBudget[T backend.Float](r *rig[T]) {
 	const limit = 1 << 20
 	dev := r.Open(r, backend.Config{Memory: limit})
@@ -218,8 +218,8 @@ func testWrap[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testBelow compares Below with its definition, for several numbers of elements and each index of
-// the first element that is not less than the bound.
+// testBelow compares Below with its definition for several lengths of x and every index of the
+// first element that is not less than the bound.
 func testBelow[T backend.Float](r *rig[T]) {
 	s, ok := r.b.With(r.Context(), nil).(backend.Searcher[T])
 	if _, base := r.b.(backend.Searcher[T]); base != ok {
@@ -254,9 +254,8 @@ func testBelow[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testExp compares e^x with package math, for any number of elements. Package math may be
-// off by 1.5 units in the last place, where 1 is allowed. Memory after the elements must
-// not change.
+// testExp compares e^x with package math for many lengths of x. Exp may have an error of 1 ulp, and
+// package math has an error of up to 1.5 ulp. Memory after the elements must not change.
 func testExp[T backend.Float](r *rig[T]) {
 	e, ok := r.b.With(r.Context(), nil).(backend.Exponential[T])
 	if _, base := r.b.(backend.Exponential[T]); base != ok {

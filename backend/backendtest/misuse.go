@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// requirePanic requires f to panic with a text of package internal/check for that operation.
+// requirePanic requires f to panic with a text of package check for operation op, and returns it.
 func requirePanic(t testing.TB, op string, f func()) string {
 	t.Helper()
 	text := func() (text string) {
@@ -36,7 +36,8 @@ func (r *rig[T]) panics(op string, f func()) string {
 	return requirePanic(r, op, f)
 }
 
-// testMisuse makes every kind of invalid call, each with one fault, and then a valid one.
+// testMisuse checks that each call with one invalid argument panics, and that valid calls still
+// work.
 func testMisuse[T backend.Float](r *rig[T]) {
 	b := r.b
 	m := map[[2]int]backend.Matrix[T]{}
@@ -124,8 +125,8 @@ func testMisuse[T backend.Float](r *rig[T]) {
 	r.gemmExact(gemmCase{m: 5, n: 6, k: 7, alpha: 1, beta: 1})
 }
 
-// testForeign replaces each operand of each method in turn by a matrix of another device of
-// the same kind, and by a matrix of the oracle.
+// testForeign checks that each method panics if any one of its operands is a matrix of another
+// device of the same kind, or a matrix of the oracle.
 func testForeign[T backend.Float](r *rig[T]) {
 	other := r.queue(r.Open(r, backend.Config{}))
 	const n = 3

@@ -8,10 +8,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// An infinity or NaN reaches every element that depends on it, also through a factor of
-// zero, and no other element.
+// These tests check that an infinity or NaN in an input reaches every element of the output that
+// depends on it, even multiplied by zero, and no other element.
 
-// alike checks the bounds as within does, and requires a NaN wherever want has a NaN.
+// alike checks the bounds as within does, but where want is NaN it accepts a NaN with any bits.
 func (r *rig[T]) alike(what string, got, want, bound host) {
 	r.Helper()
 	for i := range want.Rows {
@@ -36,8 +36,8 @@ func (r *rig[T]) poison(h host, v float64) (row, col int) {
 	return row, col
 }
 
-// testNaNGemm compares with the plain sums in IEEE arithmetic. There is only one infinity,
-// so that the order of summation does not matter.
+// testNaNGemm compares Gemm with the sums in IEEE arithmetic. The operands contain only one
+// infinity, so that the order of summation does not matter.
 func testNaNGemm[T backend.Float](r *rig[T]) {
 	for range r.fewer(200) {
 		g := gemmCase{
@@ -95,9 +95,9 @@ func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testNaNTrsm checks that a NaN in B makes the later elements of its right-hand side NaN, in the
-// order of substitution, and no other right-hand side. Earlier elements may become NaN if a
-// backend inverts blocks. A zero pivot makes every number of its row infinite or NaN.
+// testNaNTrsm checks that a NaN in B makes all later elements of its right-hand side, in the order
+// of substitution, NaN and affects no other right-hand side. If a backend inverts blocks, earlier
+// elements may become NaN. A zero pivot makes its whole row of the solution infinite or NaN.
 func testNaNTrsm[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for range r.fewer(12) {
@@ -116,8 +116,8 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 			}
 			what := fmt.Sprintf("%v, NaN in B at (%d, %d)", c, i, j)
 			got := r.do(what, trsmCall[T](c), triangle(c.ul, c.stored(low)), b)
-			// Pivots go down for a lower op(A) on the left and an upper one on
-			// the right.
+			// Substitution runs from the first pivot to the last for a lower op(A) on the left or
+			// an upper op(A) on the right.
 			down := (c.ul == backend.Lower) == (c.t == backend.NoTrans) == (c.s == backend.Left)
 			for i := range m {
 				for j := range n {
@@ -195,10 +195,10 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testNaNGramMul checks that a NaN in V makes its column of the result NaN, also where k is 0, a
-// NaN in X its row, and a NaN in Z the whole result.
+// testNaNGramMul checks that a NaN in V makes its column of the result NaN, even where k is 0, that
+// a NaN in X makes its row NaN, and that a NaN in Z makes the whole result NaN.
 func testNaNGramMul[T backend.Float](r *rig[T]) {
-	far := len(distanceKernels(3, 1)) // these kernels are 0 at points far apart
+	far := len(distanceKernels(3, 1)) // the kernels before this index are 0 at points far apart
 	for ki, k := range everyKernel(3) {
 		if len(kernels.Compile(k).Stats) == 0 {
 			continue

@@ -9,9 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Packed storage is held to the same tests as full storage, with the same cases. If a
-// backend has no packed storage these tests are skipped, or fail if Suite.RequirePacked is
-// set.
+// Packed storage has to pass the tests of full storage with the same cases. If a backend has no
+// packed storage, these tests are skipped, or fail if Suite.RequirePacked is set.
 
 // packed returns the queue as a PackedBackend.
 func (r *rig[T]) packed() backend.PackedBackend[T] {
@@ -26,9 +25,9 @@ func (r *rig[T]) packed() backend.PackedBackend[T] {
 	return b
 }
 
-// pieces splits 0…n−1 at random and calls f with the first row of each piece, the number of
-// its rows, and a host matrix for it, filled with sentinels. It stops at the first error of
-// f.
+// pieces splits the rows 0 … n−1 at random into blocks and calls f with the first row of each
+// block, its number of rows, and a host matrix of its shape, filled with sentinels. It stops at the
+// first error of f.
 func (r *rig[T]) pieces(n int, f func(first, rows int, h backend.Host[T]) error) error {
 	for first := 0; first < n; {
 		rows := n - first
@@ -48,7 +47,7 @@ func (r *rig[T]) pieces(n int, f func(first, rows int, h backend.Host[T]) error)
 	return nil
 }
 
-// load returns a packed matrix with the elements of low's lower triangle.
+// load returns a packed matrix with the elements of the lower triangle of low.
 func (r *rig[T]) load(b backend.PackedBackend[T], low backend.Host[T]) (backend.Packed[T], error) {
 	a, err := b.NewPacked(low.Rows)
 	if err != nil {
@@ -62,8 +61,8 @@ func (r *rig[T]) load(b backend.PackedBackend[T], low backend.Host[T]) (backend.
 	})
 }
 
-// save writes the lower triangle into low, and returns an error if DownloadPacked wrote
-// anything else.
+// save copies the packed matrix to the lower triangle of low. It returns an error if DownloadPacked
+// wrote elements above the diagonal.
 func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend.Packed[T]) error {
 	return r.pieces(low.Rows, func(first, rows int, h backend.Host[T]) error {
 		if err := b.DownloadPacked(h, a, first); err != nil {
@@ -183,7 +182,7 @@ func testPackedExact[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedDiagonal adds to the diagonal and reads it.
+// testPackedDiagonal checks AddDiagPacked and DiagPacked.
 func testPackedDiagonal[T backend.Float](r *rig[T]) {
 	r.packed()
 	for _, n := range r.packedOrders() {
@@ -256,9 +255,9 @@ func testPackedRounding[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPackedFailure replaces one element of an exact matrix by an invalid value: in each of
-// the two triangles of a packed matrix that is split in the middle, and in the square
-// between them.
+// testPackedFailure replaces one element of a matrix with an exact factor by an invalid value and
+// checks the PivotError, for an element in each of the three blocks of a packed matrix that is
+// split in the middle: two triangles and the square between them.
 func testPackedFailure[T backend.Float](r *rig[T]) {
 	r.packed()
 	for _, n := range r.upToLarge(1, 2, 3, 9, 34, 65, 130, 259) {
@@ -292,7 +291,7 @@ func testPackedFailure[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedGram compares with the oracle as testGramSymmetric does. The packed matrix
+// testPackedGram compares GramPacked with the oracle as testGramSymmetric does. The packed matrix
 // contains NaN before the call.
 func testPackedGram[T backend.Float](r *rig[T]) {
 	r.packed()
@@ -343,8 +342,8 @@ func testPackedGram[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPackedLarge checks what testLargePotrf, testLargeSolves, testLargeProducts and
-// testLargeGram check, in packed storage.
+// testPackedLarge makes the checks of testLargePotrf, testLargeSolves, testLargeProducts and
+// testLargeGram in packed storage.
 func testPackedLarge[T backend.Float](r *rig[T]) {
 	r.packed()
 	n := r.LargeN + 1

@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// testPackedMemory checks that PackedBytes and InUse of the device agree on the bytes of a packed
-// matrix.
+// testPackedMemory checks that a packed matrix increases InUse of the device by PackedBytes.
 func testPackedMemory[T backend.Float](r *rig[T]) {
 	b := r.packed()
 	size := bytesOf[T](1, 1)
@@ -32,7 +31,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 		}
 	}
 	for _, n := range []int{0, 1, 2, 7, 64, 301, 1000} {
-		for range 2 { // the second reuses memory that the first has written
+		for range 2 { // the second iteration reuses memory that the first has written
 			a, err := b.NewPacked(n)
 			if err != nil {
 				r.Fatal(err)
@@ -90,9 +89,8 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 	a.Free()
 }
 
-// testPackedLeading works on the leading part of a packed matrix and requires that the
-// rows below stay as they are, and that the factor of a leading part is the
-// leading part of the factor.
+// testPackedLeading checks that operations on the leading part of a packed matrix do not change the
+// rows below it, and that the factor of the leading part is the leading part of the factor.
 func testPackedLeading[T backend.Float](r *rig[T]) {
 	r.packed()
 	for _, n := range []int{1, 2, 5, 16, 33, 66, 130, 257} {
@@ -124,7 +122,7 @@ func testPackedLeading[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedMisuse checks what testMisuse and testForeign check, in packed storage.
+// testPackedMisuse makes the checks of testMisuse and testForeign in packed storage.
 func testPackedMisuse[T backend.Float](r *rig[T]) {
 	b := r.packed()
 	packed := func(b backend.PackedBackend[T], n int) backend.Packed[T] {

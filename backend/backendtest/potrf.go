@@ -12,8 +12,8 @@ func potrfCall[T backend.Float](ul backend.Uplo) call[T] {
 	return func(b backend.Backend[T], m []backend.Matrix[T]) error { return b.Potrf(ul, m[0]) }
 }
 
-// as returns the lower triangular or symmetric matrix h as Potrf reads it for ul, with
-// sentinels in the other triangle.
+// as returns the lower triangular or symmetric matrix h as the operand of Potrf for ul, transposed
+// if ul is Upper, with sentinels in the other triangle.
 func as(ul backend.Uplo, h host) host {
 	if ul == backend.Upper {
 		h = transpose(h)
@@ -47,9 +47,9 @@ func testPotrfExact[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPotrfResidual bounds the residual of random matrices of condition about 10 and about
-// 10⁴: |LLᵀ − A| ≤ γ_{n+1}|L||Lᵀ| (Higham, theorem 10.3), and the same bound in float64 for
-// the computation of LLᵀ. One more rounding allows for a reciprocal of the pivot.
+// testPotrfResidual bounds the residual of random matrices of condition about 10 and about 10⁴:
+// |LLᵀ − A| ≤ γ_{n+1}|L||Lᵀ| (Higham, theorem 10.3), plus the bound for computing LLᵀ in float64.
+// One more rounding allows for a reciprocal of the pivot.
 func testPotrfResidual[T backend.Float](r *rig[T]) {
 	for trial := range r.fewer(40) {
 		n := 1 + r.rng.IntN(200)
@@ -57,7 +57,7 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 		a := mul(g, transpose(g))
 		shift := float64(n) / 2
 		if trial%2 == 1 {
-			shift = float64(n) * 4e-4 // ‖GGᵀ‖ is about 4n
+			shift = float64(n) * 4e-4 // ‖GGᵀ‖ is about 4n, so that the condition is about 10⁴
 		}
 		a = each(n, n, func(i, j int) float64 {
 			v := a.Row(i)[j]
@@ -86,9 +86,9 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPotrfFailure replaces one element of an exact matrix by an invalid value. It requires
-// the index and the value of the first pivot that depends on the element, the leading part
-// of the factor, and an unchanged other triangle.
+// testPotrfFailure replaces one element of a matrix with an exact factor by an invalid value. It
+// checks the PivotError, which has the index and value of the first pivot that depends on the
+// element, the part of the factor before this pivot, and that the other triangle is unchanged.
 func testPotrfFailure[T backend.Float](r *rig[T]) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, n := range r.upToLarge(1, 2, 9, 34, 130, 258) {
@@ -101,7 +101,7 @@ func testPotrfFailure[T backend.Float](r *rig[T]) {
 			if p >= n || p > 8 && !r.some() {
 				continue
 			}
-			q := r.rng.IntN(p + 1) // a column of row p
+			q := r.rng.IntN(p + 1) // a random column of row p
 			square := low.Row(p)[p] * low.Row(p)[p]
 			for _, fault := range []struct {
 				name  string

@@ -13,15 +13,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// job is one operation with its operands and the number of flops it counts.
+// job is one operation with its operands and the number of flops that it reports.
 type job[T backend.Float] struct {
 	name  string
 	flops float64
-	run   func(b backend.Backend[T]) error // returns the error of a waiting method
+	run   func(b backend.Backend[T]) error // returns the error if the operation waits
 }
 
-// jobs prepares one operation of each kind that counts flops, of order n, on numbers that
-// remain finite under every operation; release frees the operands.
+// jobs returns one operation of order n of each kind that reports flops. The elements remain finite
+// under every operation. release frees the operands.
 func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 	r.Helper()
 	place := func(h host) backend.Matrix[T] { return Upload(r, r.b, round[T](h)) }
@@ -98,7 +98,7 @@ func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 	}
 }
 
-// packedJobs are the operations on packed storage, if the backend has it.
+// packedJobs returns the operations on packed storage, if the backend has packed storage.
 func (r *rig[T]) packedJobs(n int, eye, points, v, result backend.Matrix[T], k kernels.Kernel) (list []job[T], release func()) {
 	r.Helper()
 	b, ok := r.b.(backend.PackedBackend[T])
@@ -169,9 +169,9 @@ func testProgress[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testCancel cancels each operation before it starts, and at its first report of progress. The
-// queue's next waiting method then returns the cause, however much work was done. The device
-// itself and other queues remain usable.
+// testCancel cancels each operation before it starts, and at its first report of progress. It
+// requires the queue's next waiting method to return the cause, regardless of how much work was
+// done, and the device and other queues to remain usable.
 func testCancel[T backend.Float](r *rig[T]) {
 	cause := errors.New("the reason of the test")
 	n := min(r.LargeN, 700)
@@ -180,8 +180,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 	small := r.alloc(r.b, 2, 2)
 	for i, job := range list {
 		for _, before := range []bool{true, false} {
-			// Canceled work leaves its outputs undefined, so the matrices are made anew
-			// each time.
+			// The outputs of canceled work are undefined, so each job gets new matrices.
 			list, release := r.jobs(n)
 			job = list[i]
 			what := fmt.Sprintf("%s, canceled before it starts: %v", job.name, before)
@@ -214,7 +213,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 			cancel(nil)
 			release()
 		}
-		// No waiting method collects this error; it must stay with its caller.
+		// No waiting method collects the error of this work. Other callers must not get this error.
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
 		r.b.With(ctx, nil).AddDiag([]T{1}, small)
@@ -238,8 +237,8 @@ func testDeadline[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testConcurrent lets several callers work at once, each with its own queue and matrices; one
-// of them is canceled again and again. Every result is exact.
+// testConcurrent checks that the results of several concurrent callers are exact. Each caller has
+// its own queue and matrices; the work of one of them is canceled again and again.
 func testConcurrent[T backend.Float](r *rig[T]) {
 	const callers = 4
 	var group sync.WaitGroup
@@ -281,7 +280,7 @@ func testConcurrent[T backend.Float](r *rig[T]) {
 	}
 }
 
-// works multiplies and factors matrices, and returns an error if a result is wrong.
+// works multiplies and factors matrices on b, and returns an error if a result is wrong.
 func works[T backend.Float](b backend.Backend[T], a, x, want, spd, low host) error {
 	n := a.Rows
 	var m [3]backend.Matrix[T]

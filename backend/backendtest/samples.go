@@ -21,7 +21,7 @@ func EachDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	}
 }
 
-// Normal returns n×d standard normal numbers.
+// Normal returns an n×d matrix of standard normal numbers.
 func Normal(seed uint64, n, d int) backend.Host[float64] {
 	r := rand.New(rand.NewPCG(seed, 0))
 	h := backend.NewHost[float64](n, d)

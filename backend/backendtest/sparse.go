@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Sparse matrices: those of backend.SparseBackend, or the dense copies of backend.PlaceSparse.
+// Tests of sparse matrices of a backend.SparseBackend, or of the dense copies of PlaceSparse.
 
 // rowsOf returns a view of rows i … k−1 of m.
 func rowsOf[T backend.Float](m backend.Matrix[T], i, k int) backend.Matrix[T] {
@@ -21,14 +21,14 @@ func rowsOf[T backend.Float](m backend.Matrix[T], i, k int) backend.Matrix[T] {
 var densities = []float64{0, 0.05, 0.3, 1}
 
 // thinned returns an n×d matrix of normal numbers and zeros. The fraction of nonzeros is about
-// density and differs much between columns; some rows are zero and some are equal.
+// density, with large differences between columns. Some rows are zero and some are equal.
 func (r *rig[T]) thinned(n, d int, density float64) host {
 	h := r.normals(n, d)
 	for i := range n {
 		row := h.Row(i)
 		for j := range row {
 			share := density
-			if density > 0 && density < 1 { // some columns are mostly stored, others hardly
+			if density > 0 && density < 1 { // some columns are nearly dense, others nearly empty
 				share = math.Pow(density, 2*float64(j%5)/4)
 			}
 			if !(r.rng.Float64() < share) {
@@ -45,8 +45,8 @@ func (r *rig[T]) thinned(n, d int, density float64) host {
 	return h
 }
 
-// stored returns h in compressed sparse rows, with some zeros stored. It consists of the rows from
-// first on of the matrix whole, whose other rows are sentinels.
+// stored returns h in compressed sparse rows, with some zeros stored explicitly, as the rows from
+// first on of the matrix whole. The other rows of whole hold sentinels.
 func (r *rig[T]) stored(h host) (whole backend.CSR[T], first int) {
 	before, behind := r.rng.IntN(3), r.rng.IntN(3)
 	whole = backend.CSR[T]{Rows: before + h.Rows + behind, Cols: h.Cols, Indptr: []int{0}}
@@ -65,7 +65,7 @@ func (r *rig[T]) stored(h host) (whole backend.CSR[T], first int) {
 	return whole, before
 }
 
-// placeSparse puts h on the device under test, and slices it before or afterwards.
+// placeSparse copies h to the device, as rows of a larger matrix, sliced before or after the copy.
 func (r *rig[T]) placeSparse(h host) (x backend.Matrix[T], free func()) {
 	r.Helper()
 	whole, first := r.stored(h)
@@ -165,7 +165,7 @@ func testSparseGram[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseGramPoints has features without a sign for χ², and rows of a Gram matrix.
+// testSparseGramPoints tests nonnegative features, for χ², and rows of a Gram matrix.
 func testSparseGramPoints[T backend.Float](r *rig[T]) {
 	for _, d := range []int{1, 5, 40} {
 		chi2 := kernels.ChiSquared{Gamma: 1 / float64(d)}
@@ -197,8 +197,8 @@ func testSparseGramPoints[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseDuplicates checks that equal rows have distance 0 exactly, and that the distance of
-// rows that differ by 2⁻³⁰ of their size, 2⁻¹³ in float32, is correct.
+// testSparseDuplicates checks that equal rows have distance exactly 0, and that the distance of
+// rows that differ by 2⁻³⁰ of their size (2⁻¹³ in float32) is within its bound.
 func testSparseDuplicates[T backend.Float](r *rig[T]) {
 	tiny := 0x1p-30
 	if unit[T]() == unit[float32]() {
@@ -233,8 +233,8 @@ func testSparseDuplicates[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseNaN checks that features that are not finite have the same effect as in dense points,
-// also with zeros that are not stored, and no effect on other pairs.
+// testSparseNaN checks that NaN and infinite features have the same effect as in dense points,
+// including pairs with zeros that are not stored, and no effect on other pairs.
 func testSparseNaN[T backend.Float](r *rig[T]) {
 	const d = 20
 	for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}, kernels.Matern{Nu: 0.5, Sigma: 3}, kernels.ChiSquared{Gamma: 0.1}, kernels.CosineSimilarity{}} {
@@ -315,8 +315,8 @@ func testSparseGramMul[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseGemm works on small integers, so that every order of summation gives the same result,
-// with and without an element in any operand that is not finite.
+// testSparseGemm multiplies matrices of small integers, for which every order of summation gives
+// the same result, with and without a NaN or infinite element in one of the operands.
 func testSparseGemm[T backend.Float](r *rig[T]) {
 	for range r.fewer(200) {
 		t, m, k, n := pick(r, bothTrans), r.rng.IntN(40), r.rng.IntN(40), pick(r, []int{0, 1, 2, 7, 8, 9, 33})
@@ -350,7 +350,7 @@ func testSparseGemm[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testSparseThreads requires the same bits from 1, 2, 3 and 8 workers.
+// testSparseThreads checks that 1, 2, 3 and 8 workers give results with the same bits.
 func testSparseThreads[T backend.Float](r *rig[T]) {
 	const n, d, t = 700, 60, 3
 	x, z := r.thinned(n, d, 0.1), r.thinned(65, d, 0.1)
@@ -393,7 +393,7 @@ func testSparseThreads[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testSparseMemory checks that NewSparse takes the number of bytes of SparseBytes, or fails.
+// testSparseMemory checks that NewSparse takes SparseBytes, and fails if the memory is too small.
 func testSparseMemory[T backend.Float](r *rig[T]) {
 	b, ok := r.b.(backend.SparseBackend[T])
 	if !ok {
@@ -420,7 +420,7 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testSparseFaults tests misuse and a context that is done.
+// testSparseFaults tests misuse, and calls with a context that is done.
 func testSparseFaults[T backend.Float](r *rig[T]) {
 	x, freeX := r.placeSparse(r.thinned(6, 4, 1))
 	defer freeX()
@@ -519,7 +519,7 @@ func testLargeSparse[T backend.Float](r *rig[T]) {
 			free()
 		}
 	}
-	// The transposed product of rows within windows.
+	// The transposed product with a view of rows that begins and ends within windows.
 	a := r.integers(n, d, 1)
 	sa, free := r.placeSparse(a)
 	defer free()

@@ -1,5 +1,5 @@
-// Package backendtest is the suite that every backend passes. The whole test
-// of a backend is
+// Package backendtest is the test suite that every backend must pass. The whole test of a backend
+// is
 //
 //	func TestConformance(t *testing.T) {
 //		backendtest.Run(t, func(t testing.TB, c backend.Config) backend.Device {
@@ -21,10 +21,10 @@
 //   - differential: random numbers against package ref, with a bound derived
 //     from the number of roundings (bounds.go).
 //
-// Every operand is a view into a larger matrix whose other elements are NaN with a known
-// bit pattern: reading one makes the result NaN, and writing one is detected. The seed,
-// which every test logs, determines the sizes. -short runs part of the cases and omits the
-// large sizes.
+// Every operand is a view into a larger matrix whose other elements are NaN with a known bit
+// pattern: reading one makes the result NaN, and writing one is detected. The seed, which every
+// test logs, determines all random choices. -short runs part of the cases and omits the large
+// sizes.
 package backendtest
 
 import (
@@ -46,8 +46,7 @@ type Open func(t testing.TB, c backend.Config) backend.Device
 // Run tests the device that open opens, in both precisions.
 func Run(t *testing.T, open Open) { Suite{Open: open}.Run(t) }
 
-// Suite configures the suite. The zero values of all fields other than Open are right for a
-// fast backend.
+// Suite configures the suite. For a fast backend all fields except Open may be zero.
 type Suite struct {
 	Open Open
 	// LargeN is the size of the large tests; 0 means 1100. A slow backend may set a lower size
@@ -56,11 +55,11 @@ type Suite struct {
 	// Leave reports whether to omit a test by name, for example because an earlier run with
 	// another Open covers it. If nil, no test is omitted.
 	Leave func(test string) bool
-	// Fewer runs the quarter of the combinations and random cases that -short runs, but
-	// with the edges of tiles and the large sizes of the full suite. It suits a backend
-	// that shares most of its code with another backend, or that consists of plain loops.
+	// Fewer runs only a quarter of the combinations and random cases, as -short does, but all edges
+	// of tiles and the large sizes. It suits a backend that shares most of its code with another
+	// backend, or that consists of plain loops.
 	Fewer bool
-	// RequirePacked makes the lack of packed storage a failure.
+	// RequirePacked makes the suite fail if the backend has no packed storage.
 	RequirePacked bool
 	// Seed is the seed of every random choice; 0 means 1.
 	Seed uint64
@@ -177,7 +176,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 	}
 }
 
-// leaves reports whether to omit a test for this backend or with -short.
+// leaves reports whether the named test is omitted, for this backend or because of -short.
 func (s Suite) leaves(test string, packed, expands bool) bool {
 	switch {
 	case strings.HasPrefix(test, "Packed") && !packed && !s.RequirePacked, strings.HasPrefix(test, "Expansion") && !expands:
@@ -217,8 +216,8 @@ func newRig[T backend.Float](t *testing.T, s Suite, queue func(backend.Device) b
 	}
 }
 
-// host is a matrix as the tests see it: its elements have been rounded to the precision
-// under test and are stored in float64, which represents them exactly.
+// host is a matrix of the tests, in float64. Its elements have been rounded to the precision under
+// test, so that they are exact in both types.
 type host = backend.Host[float64]
 
 // call is a call of one method. m holds the matrices; the last one is the output.
@@ -228,15 +227,15 @@ type call[T backend.Float] func(b backend.Backend[T], m []backend.Matrix[T]) err
 // pattern survives conversion between the precisions.
 var sentinel = float64(math.Float32frombits(0x7fc0beef))
 
-// frame is an operand: a view with sentinels around it.
+// frame is an operand: a view into a larger matrix whose other elements are sentinels.
 type frame[T backend.Float] struct {
 	whole, view backend.Matrix[T]
 	before      backend.Host[T] // the elements of whole before the call
 	top, left   int
 }
 
-// place puts h into a frame on the device under test. The width of the frame varies: one
-// operand in four has no frame, and some have a stride of thousands.
+// place copies h into a frame on the device under test. The frame has a random width: one operand
+// in four has no sentinels around it, and some have a stride of thousands.
 func (r *rig[T]) place(h host) frame[T] {
 	r.Helper()
 	var top, bottom, left, right int
@@ -267,7 +266,7 @@ func (r *rig[T]) place(h host) frame[T] {
 	return f
 }
 
-// read returns the elements of the view, and an error if memory around it was written.
+// read returns the elements of the view, and an error if a sentinel was overwritten.
 func (f frame[T]) read(b backend.Backend[T]) (host, error) {
 	after := backend.NewHost[T](f.before.Rows, f.before.Cols)
 	if err := b.Download(after, f.whole); err != nil {
@@ -289,7 +288,7 @@ func (f frame[T]) read(b backend.Backend[T]) (host, error) {
 	return h, nil
 }
 
-// unchanged returns an error when an input was written.
+// unchanged returns an error if the view or a sentinel of an input was written.
 func (f frame[T]) unchanged(b backend.Backend[T]) error {
 	after := backend.NewHost[T](f.before.Rows, f.before.Cols)
 	if err := b.Download(after, f.whole); err != nil {
@@ -331,7 +330,7 @@ func (r *rig[T]) try(what string, f call[T], in ...host) (host, error) {
 	return out, failure
 }
 
-// do performs the call as try does and fails the test if the call returns an error.
+// do is try, but fails the test if the call returns an error.
 func (r *rig[T]) do(what string, f call[T], in ...host) host {
 	r.Helper()
 	out, err := r.try(what, f, in...)
@@ -341,7 +340,7 @@ func (r *rig[T]) do(what string, f call[T], in ...host) host {
 	return out
 }
 
-// ask performs the call on the oracle.
+// ask returns the output of the call on the oracle.
 func (r *rig[T]) ask(what string, f call[T], in ...host) host {
 	r.Helper()
 	m := make([]backend.Matrix[T], len(in))
@@ -368,8 +367,8 @@ func (r *rig[T]) equal(what string, got, want host) {
 	}
 }
 
-// within requires |got − want| ≤ bound for each element, and wherever want is NaN, the same
-// bits in got.
+// within requires |got − want| ≤ bound for each element, or, where want is NaN, a NaN with the same
+// bits.
 func (r *rig[T]) within(what string, got, want, bound host) {
 	r.Helper()
 	for i := range want.Rows {
@@ -387,8 +386,8 @@ func (r *rig[T]) within(what string, got, want, bound host) {
 	}
 }
 
-// near requires got to be within the bound of the oracle's result, and the oracle's result
-// to be within the bound of the suite's own product in float64.
+// near requires got to be within bound of the oracle's result, and the oracle's result to be within
+// bound of own, which the suite computes itself in float64.
 func (r *rig[T]) near(what string, got, oracles, own, bound host) {
 	r.Helper()
 	r.within(what+", the oracle's result", oracles, own, bound)

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// testThreads requires the same bits from 1, 2, 3 and 8 workers, and from the
-// same device twice, for every method whose work can be shared.
+// testThreads checks for every method that may use several workers that 1, 2, 3 and 8 workers, and
+// two runs on the same device, give results with the same bits.
 func testThreads[T backend.Float](r *rig[T]) {
 	sizes := []int{65, min(r.LargeN, 601)}
 	if short() {
@@ -95,7 +95,7 @@ func testThreads[T backend.Float](r *rig[T]) {
 	}
 }
 
-// threadsPacked does everything that packed storage can do and keeps the results.
+// threadsPacked runs every operation on packed storage and passes the results to keep.
 func threadsPacked[T backend.Float](r *rig[T], b backend.PackedBackend[T], spd backend.Host[T], x, v backend.Matrix[T], keep func(name string, h backend.Host[T])) {
 	n, t := v.Dims()
 	half, err := r.load(b, spd)

@@ -27,7 +27,7 @@ func trsmCall[T backend.Float](c trsmCase) call[T] {
 	}
 }
 
-// stored returns the operand A made from the lower triangular matrix low: low or its transpose.
+// stored returns the operand A of the case for the lower triangle low: low or its transpose.
 func (c trsmCase) stored(low host) host {
 	if c.ul == backend.Upper {
 		return transpose(low)
@@ -50,8 +50,8 @@ func (c trsmCase) dims() (m, n int) {
 	return c.rhs, c.order
 }
 
-// trsmExact chooses X and solves for it from B = op(A) X / α. alpha is a power
-// of two, or 0: then the solution is 0.
+// trsmExact chooses X, computes B = op(A) X / α, and requires Trsm to return X exactly. α is a
+// power of two, or 0, for which the solution is 0.
 func (r *rig[T]) trsmExact(c trsmCase) {
 	r.Helper()
 	a := c.stored(r.exactTriangle(c.order, 12, false))
@@ -66,7 +66,7 @@ func (r *rig[T]) trsmExact(c trsmCase) {
 	r.equal(c.String(), r.do(c.String(), trsmCall[T](c), triangle(c.ul, a), b), x)
 }
 
-// everyTrsm calls f for the eight kinds of triangular solves.
+// everyTrsm calls f for the eight combinations of side, triangle and transposition.
 func everyTrsm(f func(trsmCase)) {
 	for _, s := range bothSides {
 		for _, ul := range bothUplos {
@@ -105,9 +105,9 @@ func testTrsmExact[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testTrsmResidual bounds the residual: the computed X solves (op(A) + ΔA) X = αB with |ΔA|
-// ≤ γ_n|A| (Higham, theorem 8.5). One more rounding allows for a reciprocal of the
-// diagonal, and one for αB. The residual itself is computed in float64.
+// testTrsmResidual bounds the residual: the computed X solves (op(A) + ΔA) X = αB with |ΔA| ≤
+// γ_n|A| (Higham, theorem 8.5). Two more roundings allow for a reciprocal of the diagonal and for
+// αB. The test computes the residual in float64.
 func testTrsmResidual[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for range r.fewer(8) {

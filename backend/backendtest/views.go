@@ -63,7 +63,7 @@ func testSharedInputs[T backend.Float](r *rig[T]) {
 		}, a, filled(n, n, sentinel))
 		r.equal(what, got, mul(mirror(backend.Upper, part), part))
 
-		// Overlapping sets of points are not the same matrix.
+		// Overlapping sets of points must not be taken for the same matrix.
 		what = fmt.Sprintf("Gram of overlapping sets, n=%d", n)
 		x := r.normals(n+1, 3)
 		k := distanceKernels(3, 1)[n%7]

@@ -8,7 +8,7 @@ import (
 	_ "github.com/mercer-go/mercer/backend/ref"
 )
 
-// Importing the package registers the device "ref", whose results serve for comparison.
+// Importing the package registers the device "ref", the reference for results of other devices.
 func Example() {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {

@@ -74,8 +74,8 @@ func (q *queue[T]) symm(ul backend.Uplo, alpha T, A, B grid[T], beta T, C grid[T
 	}
 }
 
-// Trsm solves op(A) X = αB by substitution. From the right, X op(A) = αB is
-// op(A)ᵀ Xᵀ = αBᵀ: the same loops over transposed grids.
+// Trsm solves op(A) X = αB by substitution. For Right, X op(A) = αB is solved as op(A)ᵀ Xᵀ = αBᵀ by
+// the same loops over transposed grids.
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
 	check.Trsm(s, ul, t, a, b)
 	A, B := own(q.dev, "Trsm", a).op(t), own(q.dev, "Trsm", b)

@@ -10,11 +10,11 @@ import (
 // allocation is the memory that a matrix and its views share.
 type allocation struct {
 	dev   *device
-	bytes int64 // 0 for memory that Wrap borrowed
+	bytes int64 // 0 for memory passed to Wrap
 	freed atomic.Bool
 }
 
-// matrix is the Matrix: row-major elements in Go memory.
+// matrix implements backend.Matrix by row-major elements in Go memory.
 type matrix[T backend.Float] struct {
 	host   backend.Host[T]
 	memory *allocation
@@ -47,7 +47,7 @@ func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 	return &matrix[T]{host: backend.NewHost[T](rows, cols), memory: &allocation{dev: q.dev, bytes: bytes}}, nil
 }
 
-// Wrap returns a matrix over h.Data itself. It counts no bytes.
+// Wrap returns a matrix that shares h.Data. InUse does not count its bytes.
 func (q *queue[T]) Wrap(h backend.Host[T]) backend.Matrix[T] {
 	check.Host("Wrap", h)
 	return &matrix[T]{host: h, memory: &allocation{dev: q.dev}}
@@ -81,14 +81,14 @@ func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 	return nil
 }
 
-// grid is a matrix as the loops read it: element (i, j) is data[i*rs+j*cs], so that
-// swapping the strides transposes it.
+// grid is a matrix in the form that the loops use: element (i, j) is data[i*rs+j*cs], so that
+// swapping the strides transposes the matrix.
 type grid[T backend.Float] struct {
 	rows, cols, rs, cs int
 	data               []T
 }
 
-// own returns the elements of m, which must be a live matrix of d.
+// own returns the elements of m, and panics unless m is a matrix of d that has not been freed.
 func own[T backend.Float](d *device, op string, m backend.Matrix[T]) grid[T] {
 	r, ok := m.(*matrix[T])
 	if !ok || r.memory.dev != d {
@@ -108,7 +108,7 @@ func (g grid[T]) transpose() grid[T] {
 	return g
 }
 
-// op is op(g): g or its transpose.
+// op returns op(g): g or its transpose.
 func (g grid[T]) op(t backend.Trans) grid[T] {
 	if t == backend.Transpose {
 		return g.transpose()

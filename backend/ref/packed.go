@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// packedMatrix is the Packed: the rows of the lower triangle, stored consecutively.
+// packedMatrix implements backend.Packed by the rows of the lower triangle, stored consecutively.
 type packedMatrix[T backend.Float] struct {
 	n      int
 	data   []T
@@ -49,7 +49,7 @@ func ownFloat[T backend.Float](d *device, op string, h backend.Packed[T]) *packe
 	return r
 }
 
-// ownPacked returns h, which must be a live packed matrix of d.
+// ownPacked returns h, and panics unless h is a packed matrix of d that has not been freed.
 func ownPacked[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
 	r, ok := h.(*packedMatrix[T])
 	if !ok || r.memory.dev != d {
@@ -88,7 +88,7 @@ func (h *packedMatrix[T]) set(i, j int, v float64) { *h.address(i, j) = T(v) }
 
 func (q *queue[T]) PackedBytes(n int) int64 {
 	check.NewPacked(n)
-	// One of n and n+1 is even; a float64 reports whether the product fits.
+	// n(n+1)/2 is an integer, as one of n and n+1 is even; the test in float64 avoids overflow.
 	if float64(n)*(float64(n)+1)/2*float64(sizeof[T]()) >= math.MaxInt64 {
 		return math.MaxInt64
 	}
@@ -177,8 +177,8 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 	}
 }
 
-// encode is set, or stores the code if the elements have 16 bits. It returns an error if v
-// has no code.
+// encode stores v as element (i, j), or its code if the elements have 16 bits. It returns an error
+// if v has no code.
 func (h *packedMatrix[T]) encode(i, j int, v float64) error {
 	if h.coding == nil {
 		h.set(i, j, v)
@@ -208,8 +208,8 @@ func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
 	return q.wait()
 }
 
-// full returns a copy of the lower triangle in full storage, for the loops of Symm, Potrf
-// and Trsm.
+// full returns a copy of the lower triangle in full storage, on which the loops of Symm, Potrf and
+// Trsm work.
 func (h *packedMatrix[T]) full() grid[T] {
 	g := grid[T]{rows: h.n, cols: h.n, rs: h.n, cs: 1, data: make([]T, h.n*h.n)}
 	for i := range h.n {

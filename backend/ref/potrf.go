@@ -13,8 +13,8 @@ import (
 //	L_ij = (A_ij − Σ_{p<j} L_ip L_jp) / L_jj          j < i
 //	L_ii = √(A_ii − Σ_{p<i} L_ip²)
 //
-// UᵀU is the same on the transposed grid. When pivot i fails, rows 0…i−1 of L
-// are the factor of the leading i × i part of A.
+// UᵀU is computed by the same loops on the transposed grid. If pivot i is invalid, rows 0 … i−1 of
+// L are the factor of the leading i × i part of A.
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	check.Potrf(ul, a)
 	L := own(q.dev, "Potrf", a)
@@ -24,7 +24,7 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	return q.potrf(L)
 }
 
-// potrf computes Potrf for a lower triangle.
+// potrf is Potrf for a lower triangle.
 func (q *queue[T]) potrf(L grid[T]) error {
 	progress := q.meter(flop.Potrf(L.rows), L.rows)
 	for i := range L.rows {

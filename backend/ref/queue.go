@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// queue is the Backend in one precision, for one caller's work.
+// queue implements backend.Backend in one precision, for one caller's work.
 type queue[T backend.Float] struct {
 	dev *device
 	*work
@@ -32,8 +32,7 @@ type work struct {
 	err  error // the first failure, until wait returns it
 }
 
-// stopped reports whether work must stop because ctx is done, or was done during earlier
-// work.
+// stopped reports whether work must stop because ctx is done now or was done during earlier work.
 func (w *work) stopped() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +51,7 @@ func (w *work) fail(err error) {
 	}
 }
 
-// wait returns the first failure and deletes the record of it.
+// wait returns the first failure and deletes it from the record.
 func (w *work) wait() error {
 	w.stopped()
 	w.mu.Lock()
@@ -73,8 +72,8 @@ func (w *work) meter(total float64, steps int) *meter {
 	return &meter{w: w, total: total, steps: steps}
 }
 
-// step reports the next part. All parts except the last are whole numbers, whose sums are
-// exact, so that the parts add up to the total without rounding.
+// step reports the flops of the next step. All steps except the last are whole numbers of flops,
+// whose sums are exact, so that the steps add up to the total without rounding.
 func (m *meter) step() {
 	m.taken++
 	upTo := m.total

@@ -1,8 +1,8 @@
-// Package ref is a whole backend in plain loops: the specification of
-// backend.Backend in executable form, the oracle that other backends are
-// compared with, and the template for a new one.
+// Package ref is a complete backend in plain loops: the specification of backend.Backend in
+// executable form, the oracle with which other backends are compared, and the template for a new
+// backend.
 //
-// It is slow and obvious. Three choices make it an oracle:
+// It is slow and simple. Three choices make it an oracle:
 //
 //   - sums are accumulated in float64 whatever the precision, so that a
 //     float32 element is rounded once, when it is stored;
@@ -10,10 +10,9 @@
 //     feature, and never ‖x‖² + ‖z‖² − 2xᵀz, so that nothing cancels;
 //   - every loop runs in the order of the formula in the interface's comment.
 //
-// Importing it registers the driver "ref", with the one device "ref", which is opened by
-// that name only. All work is done in the caller's goroutine before a method returns: the
-// queue of ref is always empty, and the only failure it can record is a context that is
-// done.
+// Importing it registers the driver "ref" with one device, "ref", which is opened only by its name.
+// All work is done in the caller's goroutine before a method returns: the queue of ref is always
+// empty, and the only failure that it can record is a context that is done.
 package ref
 
 import (
@@ -69,8 +68,8 @@ func info(limit int64) backend.Info {
 	}
 }
 
-// device is the Device. Its mutex guards the counts of memory; the work itself shares
-// nothing.
+// device implements backend.Device. Its mutex guards the counts of memory, which are all that
+// concurrent work shares.
 type device struct {
 	limit    int64
 	f32      *queue[float32]
@@ -108,8 +107,7 @@ func (d *device) InUse() (now, peak int64) {
 	return d.now, d.top
 }
 
-// Sync returns nil: there is no work left, and a context that is done concerns only its
-// caller.
+// Sync returns nil: all work is finished, and a context that is done concerns only its caller.
 func (d *device) Sync() error { return nil }
 
 func (d *device) Close() error {

@@ -34,7 +34,7 @@ func equal(t *testing.T, what string, got, want []float64) {
 	}
 }
 
-// φ(x) = (1, x, x², x³) at −1, 0, 1.
+// cubic has the rows φ(x) = (1, x, x², x³) for x = −1, 0, 1.
 var cubic = [][]float64{{1, -1, 1, -1}, {1, 0, 0, 0}, {1, 1, 1, 1}}
 
 func TestGramOfCubicMap(t *testing.T) {
@@ -58,8 +58,8 @@ func TestGramOfCubicMap(t *testing.T) {
 	equal(t, "linear kernel of two sets", download(t, b, k), want)
 }
 
-// (xᵀz)² on (±1, ±1): the table of the XOR example, and its kernel of order 2
-// by the explicit map (x₁², √2x₁x₂, x₂²), whose √2 enters squared.
+// TestGramOfXOR checks the Gram matrix of (xᵀz)² on the points (±1, ±1) of the XOR example against
+// the feature map (x₁², √2x₁x₂, x₂²); only the exact square of √2 occurs.
 func TestGramOfXOR(t *testing.T) {
 	b := open(t, backend.Config{}).F64()
 	rows := [][]float64{{1, 1}, {-1, 1}, {-1, -1}, {1, -1}}
@@ -72,8 +72,8 @@ func TestGramOfXOR(t *testing.T) {
 	equal(t, "(xᵀz)²", download(t, b, k), []float64{4, 0, 4, 0, 0, 4, 0, 4, 4, 0, 4, 0, 0, 4, 0, 4})
 }
 
-// L = [[2 0 0] [6 1 0] [−8 5 3]] is the classical worked Cholesky example:
-// A = LLᵀ = [[4 12 −16] [12 37 −43] [−16 −43 98]].
+// TestPotrfWorked checks the common textbook example L = [[2 0 0] [6 1 0] [−8 5 3]], A = LLᵀ = [[4
+// 12 −16] [12 37 −43] [−16 −43 98]].
 func TestPotrfWorked(t *testing.T) {
 	b := open(t, backend.Config{}).F64()
 	a := upload(t, b, []float64{4, 9, 9}, []float64{12, 37, 9}, []float64{-16, -43, 98})
@@ -95,8 +95,8 @@ func TestPotrfWorked(t *testing.T) {
 	}
 }
 
-// The plain loops have no block sizes at which the behavior changes, so the large tests
-// gain nothing from n in the thousands. There are no workers for Threads to count.
+// The plain loops have no block sizes, so that large tests find no more than small ones, and no
+// workers, so that Threads has no effect.
 func TestConformance(t *testing.T) {
 	leave := func(test string) bool { return test == "Threads" }
 	backendtest.Suite{Open: open, LargeN: 200, Fewer: true, RequirePacked: true, Leave: leave}.Run(t)
