@@ -16,7 +16,7 @@
 //	cg.go       preconditioned block conjugate gradients, K stored or not (operator.go)
 //	kalman.go   Cholesky of K + λW⁻¹ in O(n) operations, for one feature and a Markov kernel
 //	modes.go    refinement by equispaced Fourier modes, for one to three features and a Gaussian or
-//	            Matérn kernel (density.go)
+//	            Matérn kernel (internal/spectrum)
 //	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
 //	refine.go   the loop around every method for K + λW⁻¹: residual in float64, correction
 //	plan.go     the list of methods, and the choice of the cheapest one: it knows the memory and

@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/nufft"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/internal/spectrum"
 )
 
 // Modes is iterative refinement with a kernel of equispaced Fourier modes (Greengard, Rachh and Barnett
@@ -29,7 +30,7 @@ const Modes Method = "modes"
 
 // modesChoice is the plan of Modes.
 type modesChoice struct {
-	density
+	spectrum.Density
 	middle, period [3]float64 // of the features, on the last axes
 	inner, outer   nufft.Axes // largest indices of modes
 	exact          bool       // residuals are those of the exact K, and there are no outer modes
@@ -62,8 +63,8 @@ const (
 var modesSeconds = [2]float64{6e-8, 8e-9}
 
 func modesEstimate(z *sizes, par Params) (estimate, error) {
-	s, ok := densityOf(z.kernel, z.d)
-	if z.d > 3 || z.p.Sparse != nil || !ok || len(s.terms) == 0 {
+	s, ok := spectrum.Of(z.kernel, z.d)
+	if z.d > 3 || z.p.Sparse != nil || !ok || len(s.Terms) == 0 {
 		return estimate{}, message.Errorf("solvers: modes: needs one to three features and a kernel such as gaussian, matern32 or matern52 with one sigma, or a sum of them, got %s and %v: {use $solver=cg}", features(z.d), z.kernel)
 	}
 	if z.p.Lambda == 0 {
@@ -91,8 +92,8 @@ func (c modesChoice) exactly() modesChoice {
 }
 
 // modes chooses the periods and numbers of modes.
-func (z *sizes) modes(s density, par Params) (c modesChoice, err error) {
-	c.density = s
+func (z *sizes) modes(s spectrum.Density, par Params) (c modesChoice, err error) {
+	c.Density = s
 	var side [3]float64
 	smallest := z.p.Lambda
 	for i := range z.p.X.Rows {
@@ -110,9 +111,9 @@ func (z *sizes) modes(s density, par Params) (c modesChoice, err error) {
 		}
 		side[3-z.d+a], c.middle[3-z.d+a] = high-low, low/2+high/2
 	}
-	n, top := float64(z.n), s.kernel(0)
+	n, top := float64(z.n), s.Kernel(0)
 	even := min(0.02*innerContraction*smallest/n, par.tol()*smallest/math.Sqrt(n)/8)
-	reach := solveDecreasing(func(r float64) bool { return s.kernel(r) <= even }, s.terms[0].sigma)
+	reach := solveDecreasing(func(r float64) bool { return s.Kernel(r) <= even }, s.Terms[0].Sigma)
 	for a := 3 - z.d; a < 3; a++ {
 		c.period[a] = side[a] + reach
 	}
@@ -134,32 +135,32 @@ func (z *sizes) modes(s density, par Params) (c modesChoice, err error) {
 		}
 		return v
 	}
-	start := 1 / s.terms[0].sigma
-	rigorous := solveDecreasing(func(w float64) bool { return n*s.tail(w, 1) <= innerContraction*smallest }, start)
+	start := 1 / s.Terms[0].Sigma
+	rigorous := solveDecreasing(func(w float64) bool { return n*s.Tail(w, 1) <= innerContraction*smallest }, start)
 	inner := rigorous
 	if m, ok := modes(rigorous); !ok || float64(m.Half()[0])*float64(m.Half()[1])*float64(m.Half()[2]) > rigorousModes {
 		inner = solveDecreasing(func(w float64) bool {
-			return max(s.tail(w, 1), spread(w)*s.at(w)) <= innerContraction*smallest
+			return max(s.Tail(w, 1), spread(w)*s.At(w)) <= innerContraction*smallest
 		}, start)
 	}
 	outer := solveDecreasing(func(w float64) bool {
-		one := s.tail(w, 1)
-		return math.Sqrt(one*one+spread(w)*s.tail(w, 2)) <= par.tol()*smallest/4
+		one := s.Tail(w, 1)
+		return math.Sqrt(one*one+spread(w)*s.Tail(w, 2)) <= par.tol()*smallest/4
 	}, start)
 	outer = max(outer, inner)
 	var ok bool
 	if c.inner, ok = modes(inner); !ok {
 		return c, message.Errorf("solvers: modes: more than %d Fourier modes are needed for a feature of range %.3g and %v: {use $solver=cg|raise $lambda}", modesPerAxis, max(side[0], side[1], side[2]), z.kernel)
 	}
-	c.bound = s.tail(outer, 1) + 2*float64(z.d)*s.kernel(reach)
+	c.bound = s.Tail(outer, 1) + 2*float64(z.d)*s.Kernel(reach)
 	if c.outer, ok = modes(outer); !ok {
 		c = c.exactly()
 	}
-	c.largest = min(n*top, spread(start)*s.at(0)) + n*s.constant
+	c.largest = min(n*top, spread(start)*s.At(0)) + n*s.Constant
 	ratio := c.largest / smallest
 	c.tol = max(0.01/max(ratio, 1), 1e-14)
-	c.outerTol = max(min(c.tol, 0.1*par.tol()*smallest/math.Sqrt(n)/(top+s.constant)), 1e-14)
-	rest := func(w float64) float64 { return spread(w) * s.at(w) / smallest }
+	c.outerTol = max(min(c.tol, 0.1*par.tol()*smallest/math.Sqrt(n)/(top+s.Constant)), 1e-14)
+	rest := func(w float64) float64 { return spread(w) * s.At(w) / smallest }
 	c.low = min(inner, solveDecreasing(func(w float64) bool { return rest(w) <= 1 }, start))
 	for c.order = lowUnknowns + 1; c.order > lowUnknowns; c.low *= 0.97 {
 		c.order = c.lowOrder(c.low)
@@ -351,15 +352,15 @@ func (c modesChoice) spectrum(m nufft.Axes) []float64 {
 	h := m.Half()
 	s := make([]float64, h.Len())
 	volume := 1.0
-	for a := 3 - c.d; a < 3; a++ {
+	for a := 3 - c.D; a < 3; a++ {
 		volume *= c.period[a]
 	}
 	run.Parallel(len(s), func(first, last int) {
 		for at := first; at < last; at++ {
 			k := [3]int{at/(h[1]*h[2]) - m[0], at/h[2]%h[1] - m[1], at % h[2]}
-			s[at] = c.density.at(c.frequency(k)) / volume
+			s[at] = c.At(c.frequency(k)) / volume
 			if k == [3]int{} {
-				s[at] += c.constant
+				s[at] += c.Constant
 			}
 		}
 	})
@@ -585,8 +586,8 @@ type lowMode struct {
 
 // lowOrder returns the number of real unknowns of the modes with ‖ω‖ ≤ omega.
 func (c modesChoice) lowOrder(omega float64) int {
-	volume := math.Pow(omega, float64(c.d)) * [...]float64{2, math.Pi, 4 * math.Pi / 3}[c.d-1]
-	for a := 3 - c.d; a < 3; a++ {
+	volume := math.Pow(omega, float64(c.D)) * [...]float64{2, math.Pi, 4 * math.Pi / 3}[c.D-1]
+	for a := 3 - c.D; a < 3; a++ {
 		volume *= c.period[a] / (2 * math.Pi)
 	}
 	if volume > 4*lowUnknowns {
@@ -599,7 +600,7 @@ func (c modesChoice) lowOrder(omega float64) int {
 func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	h := c.inner.Half()
 	var limit nufft.Axes
-	for a := 3 - c.d; a < 3; a++ {
+	for a := 3 - c.D; a < 3; a++ {
 		limit[a] = min(c.inner[a], int(omega*c.period[a]/(2*math.Pi)))
 	}
 	list := []lowMode{{}}
@@ -635,7 +636,7 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 
 // frequency returns ‖ω‖ of a mode.
 func (c modesChoice) frequency(k [3]int) (omega float64) {
-	for a := 3 - c.d; a < 3; a++ {
+	for a := 3 - c.D; a < 3; a++ {
 		omega = math.Hypot(omega, 2*math.Pi*float64(k[a])/c.period[a])
 	}
 	return omega
