@@ -21,7 +21,7 @@ type Plan struct {
 	width  Axes         // cells of the kernel: w, or 1 on an axis without modes other than 0
 	padded Axes         // size of the grid with margins for the kernel
 	margin Axes         // cells before the grid
-	beta   float64      // exponent of the kernel
+	pieces [][2]float64 // polynomials of the kernel, by pieces
 	order  []int32      // the points, sorted by their cells
 	x      []float64    // three coordinates of each point of order, in cells
 	strip  int          // the axis by whose cells the points are sorted first
@@ -64,7 +64,7 @@ func fine(m Axes, width int) Axes {
 // transforms, or 1e-14 times this sum if tol is smaller.
 func New(x host.Matrix[float64], m Axes, tol float64) *Plan {
 	w := Width(tol)
-	p := &Plan{grid: NewGrid(m, fine(m, w)), beta: 2.3 * float64(w), strip: 2}
+	p := &Plan{grid: NewGrid(m, fine(m, w)), pieces: pieces(w), strip: 2}
 	for a := 2; a >= 0; a-- {
 		p.width[a], p.margin[a], p.padded[a] = 1, 0, 1
 		p.factor[a] = []float64{1}
@@ -72,7 +72,7 @@ func New(x host.Matrix[float64], m Axes, tol float64) *Plan {
 			p.strip = a
 			p.width[a], p.margin[a] = w, (w+1)/2
 			p.padded[a] = p.grid.Size[a] + 2*p.margin[a]
-			p.factor[a] = factors(m[a], p.grid.Size[a], w, p.beta)
+			p.factor[a] = factors(m[a], p.grid.Size[a], w)
 		}
 	}
 	p.sort(x)
@@ -83,11 +83,11 @@ func New(x host.Matrix[float64], m Axes, tol float64) *Plan {
 
 // factors returns the reciprocals of ∫ φ(2t/w) exp(−2πi kt/size) dt for k = 0, …, m. The integrand is
 // smooth between ±w/2 except at the ends, where it is exp(−β).
-func factors(m, size, w int, beta float64) []float64 {
+func factors(m, size, w int) []float64 {
 	z, weight := make([]float64, 8*w+32), make([]float64, 8*w+32)
 	quad.Legendre{}.FixedLocations(z, weight, -1, 1)
 	for i, v := range z {
-		weight[i] *= kernel(v, beta) * float64(w) / 2
+		weight[i] *= kernel(v, w) * float64(w) / 2
 	}
 	f := make([]float64, m+1)
 	for k := range f {
@@ -100,9 +100,56 @@ func factors(m, size, w int, beta float64) []float64 {
 	return f
 }
 
-// kernel is φ(z) = exp(β(√(1−z²) − 1)) for |z| ≤ 1.
-func kernel(z, beta float64) float64 {
-	return elementary.Exp(beta * (math.Sqrt(max(1-z*z, 0)) - 1))
+// kernel is φ(z) = exp(β(√(1−z²) − 1)) for |z| ≤ 1, with β = 2.3w.
+func kernel(z float64, w int) float64 {
+	return elementary.Exp(2.3 * float64(w) * (math.Sqrt(max(1-z*z, 0)) - 1))
+}
+
+// terms returns the number of even and of odd powers in the polynomials of pieces. With this number their
+// error is below that of the kernel, 10¹⁻ʷ, or the roundoff.
+func terms(w int) int { return w/2 + 3 }
+
+// pieces returns polynomials in u, −1 ≤ u ≤ 1, that interpolate φ((2i + 1 − w + u)/w) at Chebyshev nodes,
+// for the cells i of the left half: of each cell the pairs of coefficients of u²ᵏ and u²ᵏ⁺¹, from the
+// highest k to 0. As φ is even, the polynomial of the cell w−1−i is that of i at −u.
+func pieces(w int) [][2]float64 {
+	n := 2 * terms(w)
+	var list [][2]float64
+	for i := range (w + 1) / 2 {
+		// With the Chebyshev coefficients c of the interpolant, the powers are summed by the recurrence
+		// T_{k+1} = 2uT_k − T_{k−1}.
+		sum := make([]float64, n)
+		last, now := make([]float64, n), make([]float64, n)
+		now[0] = 1
+		for k := range n {
+			c := 0.0
+			for j := range n {
+				angle := math.Pi * (float64(j) + 0.5) / float64(n)
+				c += 2 / float64(n) * kernel((float64(2*i+1-w)+math.Cos(angle))/float64(w), w) * math.Cos(float64(k)*angle)
+			}
+			if k == 0 {
+				c /= 2
+			}
+			for j, v := range now {
+				sum[j] += c * v
+			}
+			next := make([]float64, n)
+			for j, v := range now[:n-1] {
+				next[j+1] = 2 * v
+				if k == 0 {
+					next[j+1] = v
+				}
+			}
+			for j, v := range last {
+				next[j] -= v
+			}
+			last, now = now, next
+		}
+		for k := n - 2; k >= 0; k -= 2 {
+			list = append(list, [2]float64{sum[k], sum[k+1]})
+		}
+	}
+	return list
 }
 
 // sort sets the order of the points and their coordinates.
@@ -161,9 +208,13 @@ func (p *Plan) place(s *stencil, j int) {
 		t := p.x[3*j+a]
 		s.at[a] = p.start(t, a)
 		w := p.width[a]
-		z, step := 2*(float64(s.at[a]-p.margin[a])-t)/float64(w), 2/float64(w)
-		for i := range w {
-			s.values[a][i] = kernel(z+float64(i)*step, p.beta)
+		u, n := 2*(float64(s.at[a]-p.margin[a])-t)+float64(w-1), terms(w)
+		for i := range (w + 1) / 2 {
+			even, odd := 0.0, 0.0
+			for _, c := range p.pieces[i*n:][:n] {
+				even, odd = even*(u*u)+c[0], odd*(u*u)+c[1]
+			}
+			s.values[a][i], s.values[a][w-1-i] = even+u*odd, even-u*odd
 		}
 	}
 }
