@@ -410,7 +410,7 @@ func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 // with probability level: whatever their distribution, from Calibrate, at the cost of a prediction,
 // or, if Calibrate was not called, from the jackknife+ of models that support it
 // (learners.Jackknife). For other models with a Std they are those of a normal distribution with
-// this standard deviation (learners.NormalIntervals). Without Calibrate the first call may take as
+// this standard deviation. Without Calibrate the first call may take as
 // long as a fit, also after Load: see Prepare.
 func (m *Model[M]) Intervals(ctx context.Context, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	if err := m.begin("intervals"); err != nil {

@@ -36,7 +36,7 @@ type lists[T backend.Float] struct {
 	mostly     []int32   // columns that more than mostlyShare of the rows store
 	position   []int32   // position of each column in mostly, or −1
 	odd        []int32   // rows with an element that is not finite
-	negative   []int32   // rows with an element that is not finite or below 0
+	negative   []int32   // rows with an element that is negative or not finite
 	squares    []float64 // ‖x‖² of each row
 	sums       []float64 // ‖x‖₁ of each row
 	bytes      int64

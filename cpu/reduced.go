@@ -87,8 +87,8 @@ type reducedFactor[T backend.Float] struct {
 	mean float64 // mean absolute value of A's diagonal
 }
 
-// factor factors a lower trapezoid, a, like potrf. It also subtracts the products of the last
-// rows of the factor from the triangle to the right of the trapezoid, behind.
+// factor factors the lower trapezoid a like potrf. It also updates the triangle to the right of the
+// trapezoid, behind −= LLᵀ, where L holds the last rows of the factor.
 func (r *reducedFactor[T]) factor(a, behind view[T]) error {
 	// The first block column often has to be multiplied in float32, so it is narrower.
 	w := min(reducedBlock/2, a.cols)

@@ -67,7 +67,7 @@ func readCSV(in *input) (*Table, error) {
 	}, func(d decoded) error {
 		next := d.part.(*csvPart)
 		for j, c := range t.columns {
-			if c.texts && d.t.columns[j].plain { // the plain column must keep the text of odd cells
+			if c.texts && d.t.columns[j].plain { // the part has only numbers, but the column keeps the texts of its cells: read the part again as texts
 				var err error
 				if d.t, err = next.read(func(j int) column { return column{plain: t.columns[j].plain, texts: t.columns[j].texts} }); err != nil {
 					return err

@@ -210,7 +210,7 @@ func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err e
 	return y, f.labels, err
 }
 
-// indices implements targets for a target that names classes. f maps a cell to its class.
+// indices is Encoder.targets for a target whose cells are names of classes. f maps a cell to its class.
 func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 	c := t.find(e.Outputs[0])
 	if c == nil {

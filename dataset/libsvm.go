@@ -337,8 +337,8 @@ func (t *Table) absent(name string) *column {
 // An indexBase records two properties of a sparse table, or of a part of one, that show whether its
 // indices start at the same number as in the encoder's training table.
 type indexBase struct {
-	zero bool // the index 0 occurs
-	past bool // the index after the encoder's last index occurs
+	zero bool // the table has the index 0
+	past bool // the table has the index that follows the encoder's last index
 }
 
 func (e *Encoder) indexBase(t *Table) (b indexBase) {

@@ -67,7 +67,7 @@ func (p *pieces) next() (piece, error) {
 			end = len(buf)
 		case end == 0 && p.quotes && len(buf) >= longestQuoted && bytes.IndexByte(buf, '"') >= 0:
 			end = len(buf) // the piece ends in an unclosed quotation, which the parser refuses
-		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // the buffer and the next buffer of twice its size
+		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // 3 times: this buffer and the next one, which is twice as large
 			e := p.in.t.fault("", fmt.Sprintf("the line is longer than %d MiB: the file is not a text table, or its line ends are missing", len(buf)>>20))
 			e.Line = p.line
 			return piece{}, e

@@ -92,8 +92,8 @@ func TestRemarksOnMissing(t *testing.T) {
 		"kind":   func(i int) string { return map[bool]string{true: "None", false: "b"}[i%3 == 0] },
 		"y":      func(i int) string { return fmt.Sprint(i * i % 7) },
 	}
-	// The missing fraction is one of rows, not of weights: the column half lacks 50 % of the rows,
-	// which have 91 % of the weight.
+	// The fraction of missing cells counts rows, not weights: the column "half" has no value in 50 % of the
+	// rows, which carry 91 % of the weight.
 	columns["w"] = func(i int) string { return map[bool]string{true: "10", false: "1"}[i%2 == 1] }
 	names := []string{"x", "half", "most", "real", "veneer", "blank", "kind", "y", "w"}
 	want := []string{

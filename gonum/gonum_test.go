@@ -105,7 +105,7 @@ func TestHost(t *testing.T) {
 		}
 	}
 	for _, h := range []backend.Host[float64]{{}, {Rows: 2, Cols: 3, Stride: 3, Data: data[:5]}, {Rows: 2, Cols: 3, Stride: 2, Data: data}} {
-		if _, err := gonum.Dense(h); err == nil || !strings.HasPrefix(err.Error(), "gonum: dense of a matrix: ") {
+		if _, err := gonum.Dense(h); err == nil || !strings.HasPrefix(err.Error(), "gonum: Dense: ") {
 			t.Errorf("%+v: %v", h, err)
 		}
 	}

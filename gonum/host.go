@@ -111,11 +111,11 @@ func transpose(dst, src backend.Host[float64]) {
 // fails when h is empty or does not fit in its memory.
 func Dense(h backend.Host[float64]) (*mat.Dense, error) {
 	if h.Rows < 1 || h.Cols < 1 {
-		return nil, fmt.Errorf("gonum: dense of a matrix: it is empty: %s, %s", count.Of(h.Rows, "row"), count.Of(h.Cols, "column"))
+		return nil, fmt.Errorf("gonum: Dense: the matrix is empty: %s, %s", count.Of(h.Rows, "row"), count.Of(h.Cols, "column"))
 	}
 	needs := (h.Rows-1)*h.Stride + h.Cols
 	if h.Stride < h.Cols || len(h.Data) < needs {
-		return nil, fmt.Errorf("gonum: dense of a matrix: %d×%d with stride %d does not fit in %s", h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
+		return nil, fmt.Errorf("gonum: Dense: %d×%d with stride %d does not fit in %s", h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
 	}
 	if h.Stride == h.Cols {
 		return mat.NewDense(h.Rows, h.Cols, h.Data[:needs]), nil

@@ -37,7 +37,7 @@ const (
 	OneNumber   = "number"
 	Integer     = "integer"
 	OneOrEach   = "number, or [list] with one for each feature"
-	InnerKernel = "kernel" // written without a name
+	innerKernel = "kernel" // written without a name
 )
 
 // arguments holds the values of the parameters, in the order of the Description, without the
@@ -188,14 +188,14 @@ var catalogue = []Description{
 	},
 	{
 		Name: "exp", Formula: "exp(k(x, z)) of a kernel k",
-		Parameters: []Parameter{{Name: "k", Type: InnerKernel, Rule: "any kernel"}},
+		Parameters: []Parameter{{Name: "k", Type: innerKernel, Rule: "any kernel"}},
 		Example:    "exp(0.5*linear())",
 		Source:     "Shawe-Taylor and Cristianini (2004), Kernel Methods for Pattern Analysis, proposition 3.24",
 		wrap:       func(k Kernel) Kernel { return ExpOf{k} },
 	},
 	{
 		Name: "normalize", Aliases: []string{"normalize"}, Formula: "k(x, z) / √(k(x, x) k(z, z)) of a kernel k, 0 where k(x, x) is 0",
-		Parameters: []Parameter{{Name: "k", Type: InnerKernel, Rule: "any kernel"}},
+		Parameters: []Parameter{{Name: "k", Type: innerKernel, Rule: "any kernel"}},
 		Example:    "normalize(polynomial(degree=2,c=1))",
 		Source:     "Shawe-Taylor and Cristianini (2004), Kernel Methods for Pattern Analysis, section 5.1",
 		wrap:       func(k Kernel) Kernel { return Normalized{k} },

@@ -88,7 +88,7 @@ func TestPrecomputed(t *testing.T) {
 	says(t, "fraction", rule([]float64{0.5, 0, 0}), "kernels: precomputed: feature 1 is 0.5: it must be -1 or the number of one of 1 training objects, from 0; the rows of a Gram matrix become points by TrainingPoints")
 	// A row of a Gram matrix whose first value is a small integer, like the index of an
 	// object.
-	says(t, "diagonal", rule([]float64{1, 2, 3, 4, 5}), "kernels: precomputed: the value of training object 2 with itself is 2 in feature 2 and 4 in feature 4; the rows of a Gram matrix become points by TrainingPoints")
+	says(t, "diagonal", rule([]float64{1, 2, 3, 4, 5}), "kernels: precomputed: k(a, a) of training object 2 must be equal in features 2 and 4, got 2 and 4; the rows of a Gram matrix become points by TrainingPoints")
 
 	_, err = kernels.TrainingPoints(2, []float64{1, 2, 3})
 	says(t, "shape", err, "kernels: precomputed: a Gram matrix of 2 objects has 2² values, got 3")

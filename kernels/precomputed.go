@@ -105,7 +105,7 @@ func precomputedPoint(x []float64) error {
 		return &PointError{kernel: "precomputed", Feature: 1, Value: x[0], rule: fmt.Sprintf("it must be -1 or the number of one of %d training objects, from 0%s", len(x)-2, notGram)}
 	}
 	if i := PrecomputedIndex(x[0], len(x)); i >= 0 && x[1] != x[2+i] {
-		return fmt.Errorf("kernels: precomputed: the value of training object %d with itself is %v in feature 2 and %v in feature %d%s", i+1, x[1], x[2+i], i+3, notGram)
+		return fmt.Errorf("kernels: precomputed: k(a, a) of training object %d must be equal in features 2 and %d, got %v and %v%s", i+1, i+3, x[1], x[2+i], notGram)
 	}
 	return nil
 }

@@ -40,9 +40,8 @@ func (l *Logistic) parameters() []Parameter {
 // LogisticSolver names a method to minimize the objective of Logistic.
 type LogisticSolver = glm.Solver
 
-// The solvers of Logistic: see package glm.
+// The solvers of Logistic, which are described in package glm; "" chooses one.
 const (
-	LogisticAuto    = glm.Auto
 	LogisticNewton  = glm.Newton
 	LogisticLBFGS   = glm.LBFGS
 	LogisticDescent = glm.Descent

@@ -26,28 +26,6 @@ func AsUncertain(m Model) (Uncertain, bool) {
 	return u, ok
 }
 
-// NormalIntervals returns the bounds f(x) ± q σ(x), n×outputs, between which new targets at the rows
-// of x lie with the probability level if the assumptions of the model hold: σ² is Uncertain.Variance,
-// and the noise is normal; q is the quantile (1 + level)/2 of the normal distribution.
-func NormalIntervals(ctx context.Context, dev backend.Device, m Uncertain, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
-	if !(level > 0 && level < 1) {
-		return nil, nil, fmt.Errorf("learners: intervals: level must be > 0 and < 1, got %v", level)
-	}
-	f, err := m.Predict(ctx, dev, x)
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := m.Variance(ctx, dev, x)
-	if err != nil {
-		return nil, nil, err
-	}
-	q := math.Round(math.Sqrt2*math.Erfinv(level)*0x1p40) / 0x1p40 // processors that fuse products differ in the last bits of Erfinv
-	lower, upper = mat.DenseCopyOf(f), f
-	lower.Apply(func(i, j int, f float64) float64 { return f - q*math.Sqrt(v.At(i, j)) }, lower)
-	upper.Apply(func(i, j int, f float64) float64 { return f + q*math.Sqrt(v.At(i, j)) }, upper)
-	return lower, upper, nil
-}
-
 // posteriorParameters are the parameters of a posterior.
 func posteriorParameters(std, unit *bool) []Parameter {
 	return []Parameter{
@@ -184,7 +162,7 @@ func (p *process) processFields(size, outputs size, above int, lambda *float64) 
 			}
 			for i := range size() {
 				if !(q.Factors.Row(i + above)[i] > 0) || above > 0 && !(q.Factors.Row(i)[i] > 0) {
-					return fmt.Errorf("array %q: the diagonal of a factor is not positive at function %d", "posterior", i+1)
+					return fmt.Errorf("array %q: the diagonal of a factor is not positive at basis function %d", "posterior", i+1)
 				}
 			}
 			return nil

@@ -328,9 +328,9 @@ func TestNystromPosteriorIsExact(t *testing.T) {
 }
 
 // TestPosteriorSamples compares the moments of draws with those of the posterior: the means with Predict,
-// the variances with Variance without the noise, and for nystrom-ridge with every sample a center the
-// covariances with k(z, z′) − k_zᵀ(K + λI)⁻¹k_z′ (Rasmussen and Williams 2006, equation 2.24). Five standard
-// errors of a moment of normal numbers are allowed.
+// the variances with Variance without the noise, and, for nystrom-ridge where every sample is a center, the
+// covariances with k(z, z′) − k_zᵀ(K + λI)⁻¹k_z′ (Rasmussen and Williams 2006, equation 2.24). Deviations of
+// five standard errors of a moment of normal numbers are allowed.
 func TestPosteriorSamples(t *testing.T) {
 	const n, draws, lambda = 40, 4000, 0.3
 	x, y := wave(11, n, 2)

@@ -585,7 +585,7 @@ func TestLogisticOfSparseSamples(t *testing.T) {
 		if c.weighted {
 			o.Weights = weights
 		}
-		for _, solver := range []learners.LogisticSolver{learners.LogisticAuto, learners.LogisticNewton, learners.LogisticLBFGS, learners.LogisticDescent, learners.LogisticSGD} {
+		for _, solver := range []learners.LogisticSolver{"", learners.LogisticNewton, learners.LogisticLBFGS, learners.LogisticDescent, learners.LogisticSGD} {
 			l := learners.Logistic{Lambda: c.lambda, Solver: solver}
 			loss := func(x mat.Matrix) float64 {
 				t.Helper()

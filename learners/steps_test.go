@@ -84,7 +84,7 @@ func TestGivenIterations(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(4, 2, []float64{0, 0, 0, 1, 1, 0, 1, 1}), mat.NewDense(4, 1, []float64{0, 0, 0, 1})
 	three := mat.NewDense(4, 1, []float64{0, 1, 2, 2})
-	for _, solver := range []learners.LogisticSolver{learners.LogisticAuto, learners.LogisticNewton, learners.LogisticLBFGS, learners.LogisticDescent} {
+	for _, solver := range []learners.LogisticSolver{"", learners.LogisticNewton, learners.LogisticLBFGS, learners.LogisticDescent} {
 		for _, labels := range []*mat.Dense{y, three} {
 			for _, steps := range []int{1, 2, 100, 3000} {
 				m, err := learners.Logistic{Solver: solver, MaxIter: steps}.Fit(t.Context(), dev, x, labels, learners.Options{})

@@ -171,7 +171,7 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		if p.Sparse != nil {
 			for i, row := range stream.RowNumbers(c) {
 				if row < 0 || row >= n {
-					return Plan{}, fmt.Errorf("solvers: centers: row %d: there is no row %d of %d", i+1, row, n)
+					return Plan{}, fmt.Errorf("solvers: centers: center %d is row %d, but x has the rows 0 to %d", i+1, row, n-1)
 				}
 			}
 		} else if err := backend.CheckPoints(p.Kernel, "centers", c); err != nil {

@@ -20,10 +20,10 @@ type Operator string
 const (
 	OperatorAuto Operator = ""        // the fastest operator that fits the memory and is precise enough
 	Stored64     Operator = "float64" // stored, in packed storage where the backend has it
-	Stored32     Operator = "float32" // as Stored64 in float32, inside refinement in float64
-	Fixed16      Operator = "fixed16" // stored with 16 bits per element, products in float32, inside refinement in float64; only for a kernel whose values have bounds
+	Stored32     Operator = "float32" // like Stored64, but in float32; iterative refinement in float64 restores the precision
+	Fixed16      Operator = "fixed16" // stored with 16 bits per element, products in float32, refined like Stored32; only for a kernel whose values have bounds
 	Unstored64   Operator = "never64" // evaluated again for every product; for a·xᵀz + c, products with X and Xᵀ
-	Unstored32   Operator = "never32" // as Unstored64 in float32, inside refinement in float64
+	Unstored32   Operator = "never32" // like Unstored64, but in float32, refined like Stored32
 )
 
 var operators = []Operator{Stored64, Stored32, Fixed16, Unstored64, Unstored32}

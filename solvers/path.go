@@ -44,11 +44,10 @@ type Path struct {
 	planned  int64
 }
 
-// PathMethod names a method for a path.
+// PathMethod names a method for a path; "" is the method with the lowest estimated cost.
 type PathMethod string
 
 const (
-	PathAuto     PathMethod = ""         // the method with the lowest estimated cost
 	PathBand     PathMethod = "band"     // O(n³) once, O(n²) for each λ
 	PathPrimal   PathMethod = "primal"   // O(nd²) once, O(nd) for each λ; kernels.Linear only
 	PathCholesky PathMethod = "cholesky" // O(n³) for each λ
@@ -383,7 +382,7 @@ func choosePath(p Problem, n int, par PathParams) (PathMethod, string, error) {
 		return "", "", fmt.Errorf("solvers: path: primal needs the kernel linear(), got %v: use the method band", p.Kernel)
 	case m == PathBand || m == PathPrimal || m == PathCholesky:
 		return m, "asked for", nil
-	case m != PathAuto:
+	case m != "":
 		return "", "", fmt.Errorf("solvers: path: no method is called %q; the methods are %q, %q and %q", m, PathBand, PathPrimal, PathCholesky)
 	case linear && d < n:
 		return PathPrimal, fmt.Sprintf("%d features are fewer than %s", d, count.Of(n, "sample")), nil

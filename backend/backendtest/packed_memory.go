@@ -191,7 +191,7 @@ func testPackedMisuse[T backend.Float](r *rig[T]) {
 		{"TrsmPacked", func() { b.TrsmPacked(backend.NoTrans, a, strange) }},
 	} {
 		if text := r.panics(c.op+": ", c.f); !strings.Contains(text, "another device") {
-			r.Errorf("%s: a packed matrix or a matrix of another device: panic was %q", c.op, text)
+			r.Errorf("%s: with a matrix of another device: the panic was %q, want one that names another device", c.op, text)
 		}
 	}
 	if err := b.Sync(); err != nil {

@@ -93,8 +93,7 @@ func asLIBSVM(rows [][]float64) []byte {
 	return b.Bytes()
 }
 
-// asNPY returns the columns of rows, beginning with column from, as an NPY array; a single
-// column is a vector.
+// asNPY returns the columns rows[:][from:to] as an NPY array; a single column becomes a vector.
 func asNPY(rows [][]float64, from, to int) []byte {
 	shape := fmt.Sprintf("(%d,)", len(rows))
 	if to-from > 1 {

@@ -21,9 +21,9 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// planSlack is the deviation allowed to a plan in addition to a tenth: pages of the program that
-// are not resident before it works, garbage, and memory of learners that does not grow with the
-// data.
+// planSlack is the deviation of a plan from the peak that is allowed in addition to 10 % of the plan. It
+// covers pages of the program that become resident only during the work, garbage, and memory of
+// learners that does not grow with the data.
 const planSlack = 32 << 20
 
 // planRows are the rows of the large table for learners that would take minutes with the usual
@@ -387,7 +387,7 @@ func checkPlan(t *testing.T, d learners.Description, args []string) int64 {
 	// The plan of a row cache is its maximum size: the rows that will be requested are not known
 	// beforehand.
 	if _, cache := d.Parameter("cache"); !cache && planned > peak+planSlack+planned/10 {
-		t.Errorf("the process took %d bytes only, planned were %d", peak, planned)
+		t.Errorf("the process took only %d bytes, but %d were planned", peak, planned)
 	}
 	return planned
 }

@@ -130,8 +130,8 @@ func section(t *testing.T, page, heading string) string {
 	return text
 }
 
-// commandFolder returns the search path for programs with a folder before it in which mercer
-// is this test binary, which asCommand makes the command.
+// commandFolder returns PATH with a folder in front in which mercer is a link to this test binary. With
+// asCommand set, the binary behaves as the command.
 func commandFolder(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -269,8 +269,8 @@ func sameNumber(shown, value string) bool {
 	return math.Abs(a-b) <= min(unitA, unitB)*(1+1e-9) // a and b themselves are rounded to float64
 }
 
-// samePictures compares the pictures that the commands of a page drew into folder with those
-// of stored; with -update it writes them there.
+// samePictures compares the pictures that the commands of a page drew into folder with the files of
+// the same names in stored; with -update it replaces the files in stored.
 func samePictures(t *testing.T, folder, stored string, names []string) {
 	t.Helper()
 	for _, name := range names {

@@ -37,8 +37,8 @@ type Differences struct {
 	List    []Difference
 	OnlyOld int // number of timings whose case or implementation the other measurement lacks
 	OnlyNew int
-	// Drift is the geometric mean of the ratios of ceilings and other libraries. Their code has not
-	// changed, so Drift is the effect of the machine. It is 0 if there are no such timings.
+	// Drift is the geometric mean of Ratio over the timings of code that has not changed: other libraries,
+	// and the loops that measure the peak of the processor. It is 0 if there are no such timings.
 	Drift float64
 	Notes []string // how the conditions of the two measurements differ
 }

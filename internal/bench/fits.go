@@ -292,7 +292,7 @@ func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
 		}
 	}
 	if next != support.RawMatrix().Rows {
-		return function{}, fmt.Errorf("bench: fit: svr: %d of %d support vectors are samples", next, support.RawMatrix().Rows)
+		return function{}, fmt.Errorf("bench: fit: svr: only %d of the %d support vectors were found among the samples", next, support.RawMatrix().Rows)
 	}
 	return function{points: s.x, coef: beta, intercept: m.Intercept()}, nil
 }

@@ -277,7 +277,7 @@ func (c *fitBench) logistic(n int) (contest, judge, error) {
 		return contest{}, p.judge, err
 	}
 	k := c.linearContest(p, func(d backend.Device, tol float64) (backend.Host[float64], error) {
-		return solve(d, learners.LogisticAuto, tol)
+		return solve(d, "", tol)
 	})
 	k.task, k.peers = "logistic", []string{sklearn, "glmnet", "liblinear"}
 	return k, p.judge, nil

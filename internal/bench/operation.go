@@ -117,7 +117,7 @@ func (o *operand[T]) productDifference(out backend.Matrix[T]) (float64, error) {
 	return floats.Distance(converted[float64](got.Data), want, 2) / floats.Norm(want, 2), nil
 }
 
-// residualOf returns the judge's residual of α.
+// residualOf returns the residual of α, computed in float64 and without storing K.
 func (o *operand[T]) residualOf(alpha backend.Host[T]) (float64, error) {
 	return o.residual(function{points: o.synthetic.x, coef: converted[float64](alpha.Data)})
 }

@@ -266,7 +266,7 @@ func (p *sparseProblem) beta(m *learners.SVCModel) ([]float64, error) {
 		}
 	}
 	if next != len(coef) {
-		return nil, fmt.Errorf("bench: fit: svc: %d of %d support vectors are samples", next, len(coef))
+		return nil, fmt.Errorf("bench: fit: svc: only %d of the %d support vectors were found among the samples", next, len(coef))
 	}
 	return beta, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -27,7 +28,7 @@ func (b Bundle) HasIntervals() bool {
 
 // Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie with the
 // probability level. It uses the calibration, or if there is none the jackknife+, or if the model has
-// none its variances: see learners.NormalIntervals. Without a calibration, a model of texts or trees
+// none its variances: see normalIntervals. Without a calibration, a model of texts or trees
 // that was read from a file must be completed by Complete first.
 func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	switch {
@@ -39,11 +40,33 @@ func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix,
 		if j, ok := b.Model.(learners.Jackknife); ok {
 			return j.Intervals(ctx, dev, x, level)
 		}
-		return learners.NormalIntervals(ctx, dev, b.Model.(learners.Uncertain), x, level)
+		return normalIntervals(ctx, dev, b.Model.(learners.Uncertain), x, level)
 	}
 	f, err := b.Model.Predict(ctx, dev, x)
 	if err != nil {
 		return nil, nil, err
 	}
 	return b.Calibration.Intervals(f, level)
+}
+
+// normalIntervals returns the bounds f(x) ± q σ(x), n×outputs, between which new targets at the rows
+// of x lie with the probability level if the assumptions of the model hold: σ² is learners.Uncertain.Variance,
+// and the noise is normal; q is the quantile (1 + level)/2 of the normal distribution.
+func normalIntervals(ctx context.Context, dev backend.Device, m learners.Uncertain, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
+	if !(level > 0 && level < 1) {
+		return nil, nil, fmt.Errorf("modelfile: intervals: level must be > 0 and < 1, got %v", level)
+	}
+	f, err := m.Predict(ctx, dev, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := m.Variance(ctx, dev, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	q := math.Round(math.Sqrt2*math.Erfinv(level)*0x1p40) / 0x1p40 // processors that fuse products differ in the last bits of Erfinv
+	lower, upper = mat.DenseCopyOf(f), f
+	lower.Apply(func(i, j int, f float64) float64 { return f - q*math.Sqrt(v.At(i, j)) }, lower)
+	upper.Apply(func(i, j int, f float64) float64 { return f + q*math.Sqrt(v.At(i, j)) }, upper)
+	return lower, upper, nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// UpdateBytes returns the device memory of Update for n samples without that of the samples and of the
-// basis, in bytes.
+// UpdateBytes returns the device memory, in bytes, that Update takes for n samples in addition to the
+// samples and the basis.
 func (p *Posterior) UpdateBytes(n, t int) int64 {
 	m, rows := p.Factors.Cols, min(n, updateRows)
 	return numeric.Bytes(numeric.Total(numeric.Elements(p.Factors.Rows+2*m+rows, m), numeric.Elements(3*m+2*rows+2, t), numeric.Elements(2*rows+4*m, 1)))

@@ -66,10 +66,11 @@ func (p Params) WithDefaults(n int) (Params, error) {
 	return p, nil
 }
 
-// Bytes returns the memory of Solve, in bytes, for n rows with the shape of those of x. SMO needs
+// Bytes returns the memory of Solve, in bytes, for n rows like those of x. SMO needs
 // the cache, and two sets of points with one column each, for computing F at the start and after
 // shrinking. Coordinate descent, if it costs less, needs a copy of the points, w and some vectors.
-// If SMO continues after coordinate descent, Solve reports the plan of SMO.
+// If coordinate descent ends early and SMO takes over, Bytes does not include the memory of SMO; Solve
+// then reports it by run.ReportPlan.
 func Bytes(dev backend.Device, k kernels.Kernel, x numeric.Points, n int, cache int64) int64 {
 	if descentWork(k, x) > 0 {
 		return x.CopyBytes(n) + 12*int64(x.Cols) + 64*int64(n)
@@ -490,8 +491,8 @@ func (s *smo) workOn(set []int, gap float64) error {
 	return nil
 }
 
-// shrinkRows is the minimum number of rows for which shrinking saves time, and shrinkAfter is the
-// number of consecutive sets after which a removable row is removed.
+// shrinkRows is the minimum number of rows for which shrinking saves time. A row is removed after it
+// could have been removed in shrinkAfter consecutive working sets.
 const (
 	shrinkRows  = 2000
 	shrinkAfter = 3

@@ -37,7 +37,7 @@ type Params struct {
 	MinN        int      `json:"min_n,omitempty"`        // the smallest n of the n-grams; 0 means 1
 	MaxN        int      `json:"max_n,omitempty"`        // the largest n; 0 means MinN
 	MinDF       float64  `json:"min_df,omitempty"`       // n-grams in fewer texts are ignored; a number of texts, or if below 1 a fraction of the texts
-	MaxFeatures int      `json:"max_features,omitempty"` // maximum number of n-grams, those with the most occurrences in all texts, or of equally frequent ones the first in order; 0 means no limit
+	MaxFeatures int      `json:"max_features,omitempty"` // maximum number of n-grams: the most frequent in all texts, and among equally frequent n-grams the first in sort order; 0 means no limit
 	Sublinear   bool     `json:"sublinear,omitempty"`    // 1 + log(tf) replaces the term frequency tf
 	KeepCase    bool     `json:"keep_case,omitempty"`    // texts are not converted to lower case
 }

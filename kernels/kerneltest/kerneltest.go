@@ -157,7 +157,7 @@ func checkProgram(t *testing.T, k kernels.Kernel) {
 		deepest = max(deepest, depth)
 	}
 	if depth != 1 {
-		t.Errorf("the code leaves %d values", depth)
+		t.Errorf("the code leaves %d values on the stack, want 1", depth)
 	}
 	if deepest != p.Depth {
 		t.Errorf("Depth is %d, the code needs %d", p.Depth, deepest)

@@ -285,8 +285,8 @@ func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	}
 }
 
-// solved returns a bound of the difference between the predictions of two solutions of the same
-// system: the bound of rounding times the condition number.
+// solved returns a bound on the difference between the predictions of two solutions of the same
+// system: the bound on rounding errors times the condition number.
 func (c *cell) solved(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	bound := c.rounding(m, x)
 	return func(i, j int) float64 { return c.Condition * bound(i, j) }

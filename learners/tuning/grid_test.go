@@ -113,7 +113,8 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 			if !c.classes {
 				want = math.Sqrt(want)
 			}
-			// Both fits have equal bits, but the sums of 24 terms are computed in another order.
+			// The models here and in the grid search are equal bit for bit, but this loop adds the 24 errors in
+			// a different order.
 			if math.Abs(s.Score-want) > 24*0x1p-52*want {
 				t.Errorf("%s: setting %d: %v, want %v", c.learner, i+1, s.Score, want)
 			}

@@ -91,8 +91,8 @@ func (c *cell) condition(p solvers.Problem) {
 		for i := range p.X.Rows {
 			largest = max(largest, kernels.Diag(p.Kernel, p.X.Row(i)))
 		}
-		if p.Lambda > o.unit()*float64(p.X.Rows)*largest {
-			c.Errorf("λ %g is larger than the rounding error of the diagonal, at most %g: %v", p.Lambda, largest, err)
+		if bound := o.unit() * float64(p.X.Rows) * largest; p.Lambda > bound {
+			c.Errorf("the factorization failed although λ = %g exceeds %g, the bound on the rounding error of the diagonal: %v", p.Lambda, bound, err)
 		}
 		return
 	}

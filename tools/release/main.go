@@ -126,7 +126,7 @@ func (b build) archive(folder, work string) error {
 	}
 	made, err := time.Parse(time.RFC3339, settings["vcs.time"])
 	if err != nil {
-		return fmt.Errorf("go build knows no commit: use a clone of the repository, which a linked worktree is not: %w", err)
+		return fmt.Errorf("go build did not record a commit: build in a clone of the repository, not in a linked worktree: %w", err)
 	}
 	if settings["vcs.modified"] == "true" {
 		return errors.New("the checkout differs from its commit: commit or stash the changes (git status lists them)")

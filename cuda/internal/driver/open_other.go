@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-var errSystem = fmt.Errorf("this build for %s/%s cannot open shared libraries; builds for linux/amd64 and linux/arm64 without the tag static can", runtime.GOOS, runtime.GOARCH)
+var errSystem = fmt.Errorf("this build for %s/%s cannot open shared libraries: use a build for linux/amd64 or linux/arm64 without the tag static", runtime.GOOS, runtime.GOARCH)
 
 func openLibrary(string) (uintptr, error)         { return 0, errSystem }
 func findSymbol(uintptr, string) (uintptr, error) { return 0, errSystem }

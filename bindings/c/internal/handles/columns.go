@@ -77,7 +77,7 @@ func plain(e *dataset.Encoder) bool {
 	return true
 }
 
-// rawColumns returns the names of the numeric columns that the function encoded requires in x.
+// rawColumns returns the names of the numeric columns that x must have in a call of encoded.
 func rawColumns(e *dataset.Encoder) []string {
 	if e.Sparse() {
 		return e.FeatureNames()
