@@ -16,7 +16,7 @@ type fakeDriver struct {
 	probed     *[]string
 }
 
-// fakeDevice implements only the method Info, which returns its name.
+// fakeDevice records its name and settings; its methods must not be called.
 type fakeDevice struct {
 	Device
 	name string

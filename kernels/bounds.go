@@ -4,7 +4,7 @@ import "math"
 
 // Bounds returns bounds on k(x, z) over all finite points of d features. They come from interval
 // arithmetic on the program and, if k is positive semi-definite and depends only on x − z, from
-// |k(x, z)| ≤ k(x, x). ok is false if a bound is not known to be finite.
+// |k(x, z)| ≤ k(x, x). ok is false unless both bounds are finite.
 func Bounds(k Kernel, d int) (low, high float64, ok bool) {
 	p := Compile(k)
 	stationary := true
@@ -47,14 +47,14 @@ func Bounds(k Kernel, d int) (low, high float64, ok bool) {
 	return r.low, r.high, ok
 }
 
-// An interval of numbers; infinite endpoints do not belong to it.
+// An interval is the set of the finite numbers from low to high.
 type interval struct{ low, high float64 }
 
 func (a interval) times(b interval) interval {
 	r := interval{math.Inf(1), math.Inf(-1)}
 	for _, x := range []float64{a.low, a.high} {
 		for _, y := range []float64{b.low, b.high} {
-			v := 0.0 // also for 0 times an infinite endpoint
+			v := 0.0 // also the product of 0 and an infinite endpoint
 			if x != 0 && y != 0 {
 				v = x * y
 			}
@@ -64,7 +64,7 @@ func (a interval) times(b interval) interval {
 	return r
 }
 
-// bounds returns the interval of a statistic for d features.
+// bounds returns an interval that contains the statistic of all pairs of points of d features.
 func (s Stat) bounds(d int) interval {
 	switch s.Kind {
 	case SqDist, L1, Chi2, RootX, RootZ:
@@ -79,7 +79,7 @@ func (s Stat) bounds(d int) interval {
 	return interval{math.Inf(-1), math.Inf(1)}
 }
 
-// bounds returns the interval of an operation's result for an operand in t.
+// bounds returns an interval that contains the operation's result for all operands in t.
 func (in Instr) bounds(t interval) interval {
 	ends := func(f func(float64) float64) interval { // for an increasing function
 		return interval{f(t.low), f(t.high)}

@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestBounds checks the ranges of common kernels, and that an unbounded kernel has no bounds.
+// TestBounds checks the bounds of common kernels, and that Bounds is not ok for unbounded kernels.
 func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		k         kernels.Kernel
@@ -38,8 +38,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestValuesAreWithinBounds tests every kernel of the catalogue with points near each other
-// and far apart.
+// TestValuesAreWithinBounds checks the values of every kernel of the catalogue at points near each
+// other and far apart.
 func TestValuesAreWithinBounds(t *testing.T) {
 	const seed, d = 7, 3
 	t.Logf("seed %d", seed)
@@ -65,7 +65,7 @@ func TestValuesAreWithinBounds(t *testing.T) {
 				x[p] = math.Abs(rng.NormFloat64())
 				z[p] = math.Abs(x[p] + far*rng.NormFloat64())
 			}
-			// A small number of roundings of each of d terms and of the program.
+			// This allows for up to 64 roundings of each of the d terms and of the program.
 			slack := 64 * (d + 1) * 0x1p-53 * max(math.Abs(low), math.Abs(high))
 			if v := kernels.Eval(k, x, z); !(v >= low-slack && v <= high+slack) {
 				t.Fatalf("%v of %v and %v is %v, not from %v to %v", k, x, z, v, low, high)

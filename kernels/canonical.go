@@ -2,9 +2,9 @@ package kernels
 
 // Canonical returns the form of k that Parse produces for all equivalent kernels: no Sum in a Sum,
 // no Product or Scaled in a Product or Scaled, no Sum or Product of one kernel, at most one
-// Constant in a Sum and none in a Product. Numeric factors are multiplied, from left to right, into
-// the weight of a Scaled around the product of the others, and constant terms are added, from left
-// to right, into one Constant. Nothing else is reordered, and a weight of 1 is kept.
+// Constant in a Sum and none in a Product. Numeric factors are multiplied, from left to right, and
+// become the weight of a Scaled around the product of the other factors. Constant terms are added,
+// from left to right, into one Constant. Nothing else is reordered, and a weight of 1 is preserved.
 //
 //	Product{Linear{}, Constant{2}, Scaled{3, Gaussian{1}}}  →  Scaled{6, Product{Linear{}, Gaussian{1}}}
 //
@@ -29,7 +29,7 @@ func Canonical(k Kernel) Kernel {
 	return k
 }
 
-// addTerms appends k to the terms of a sum, or its terms if k is a Sum.
+// addTerms appends k to the terms of a sum, or the terms of k if k is itself a Sum.
 func addTerms(terms Sum, k Kernel) Sum {
 	switch k := k.(type) {
 	case Sum:
@@ -57,7 +57,7 @@ func addTerms(terms Sum, k Kernel) Sum {
 // factors collects the factors of a product.
 type factors struct {
 	weight   float64
-	weighted bool // some factor was a number
+	weighted bool // at least one factor was a number
 	kernels  Product
 }
 

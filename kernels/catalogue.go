@@ -15,21 +15,21 @@ type Description struct {
 	Example    string      `json:"example"`
 	Source     string      `json:"source"`
 
-	build func(a arguments) Kernel // requires complete arguments of the right types
-	wrap  func(k Kernel) Kernel    // replaces build if the argument is a kernel
+	build func(a arguments) Kernel // takes arguments that are complete and of the right types
+	wrap  func(k Kernel) Kernel    // used instead of build if the argument is a kernel
 }
 
 // A Parameter is a named parameter of a kernel.
 type Parameter struct {
 	Name    string `json:"name"`
-	Type    string `json:"type"`    // the type of the value after the =
+	Type    string `json:"type"`    // the type of the value, one of the types below
 	Default string `json:"default"` // empty if the parameter is required
 	Rule    string `json:"rule"`
 	// InsteadOf names the parameter for which this parameter is an alternative parameterization,
 	// such as gamma for sigma.
 	InsteadOf string `json:"instead_of,omitempty"`
 
-	convert func(v float64) float64 // to the parameter InsteadOf
+	convert func(v float64) float64 // converts a value to the value of the parameter InsteadOf
 }
 
 // The types of parameters.
@@ -37,16 +37,16 @@ const (
 	OneNumber   = "number"
 	Integer     = "integer"
 	OneOrEach   = "number, or [list] with one for each feature"
-	innerKernel = "kernel" // written without a name
+	innerKernel = "kernel" // the argument has no name= before it
 )
 
-// arguments holds the values of the parameters, in the order of the Description, without the
-// parameters whose InsteadOf is set.
+// arguments holds the values of the parameters whose InsteadOf is empty, in the order of the
+// Description.
 type arguments []argument
 
 // argument is the value of a parameter: one number unless list is set.
 type argument struct {
-	name   string // name of the parameter that gave the value
+	name   string // name of the parameter in the text, such as gamma for sigma
 	values []float64
 	list   bool
 }
@@ -206,7 +206,7 @@ var catalogue = []Description{
 // combine them.
 func Catalogue() []Description { return slices.Clone(catalogue) }
 
-// find returns the description of a name or an alias, or nil.
+// find returns the description of the kernel with this name or alias, or nil.
 func find(name string) *Description {
 	for i, d := range catalogue {
 		if d.Name == name || slices.Contains(d.Aliases, name) {
@@ -234,7 +234,7 @@ func aliases() []string {
 	return list
 }
 
-// parameter returns the description of a parameter of d, or nil.
+// parameter returns d's parameter with this name, or nil.
 func (d *Description) parameter(name string) *Parameter {
 	for i := range d.Parameters {
 		if d.Parameters[i].Name == name {

@@ -18,7 +18,7 @@ func (k Sum) String() string {
 	return strings.Join(texts, " + ")
 }
 
-// Check requires at least one term and that every term passes.
+// Check requires at least one term, and valid terms.
 func (k Sum) Check(d int) error { return checkAll("sum", k, d) }
 
 func (k Sum) IsPSD() bool { return allPSD(k) }
@@ -47,7 +47,7 @@ func (k Product) String() string {
 	return strings.Join(texts, "*")
 }
 
-// Check requires at least one factor and that every factor passes.
+// Check requires at least one factor, and valid factors.
 func (k Product) Check(d int) error { return checkAll("product", k, d) }
 
 func (k Product) IsPSD() bool { return allPSD(k) }
@@ -71,7 +71,7 @@ func (k Scaled) String() string {
 	return Product{Constant{k.Weight}, k.Kernel}.String()
 }
 
-// Check requires a finite Weight ≥ 0 and that the kernel passes.
+// Check requires a finite Weight ≥ 0 and a valid kernel.
 func (k Scaled) Check(d int) error {
 	if k.Kernel == nil {
 		return errors.New("kernels: scaled: no kernel to scale")
@@ -89,7 +89,7 @@ func (k Scaled) compile(c *compiler) {
 	c.unary(Instr{Op: Affine, A: k.Weight})
 }
 
-// Constant is k(x, z) = Value ≥ 0; as a term of a Sum it adds a bias.
+// Constant is k(x, z) = Value with Value ≥ 0. As a term of a Sum it adds a bias.
 type Constant struct{ Value float64 }
 
 func (k Constant) String() string      { return number(k.Value) }
@@ -97,12 +97,12 @@ func (k Constant) Check(int) error     { return checkParams("constant", k) }
 func (k Constant) IsPSD() bool         { return k.Check(-1) == nil }
 func (k Constant) compile(c *compiler) { c.push(Instr{Op: Const, A: k.Value}) }
 
-// ExpOf is exp(k(x, z)), positive semi-definite when k is.
+// ExpOf is exp(k(x, z)). It is positive semi-definite if k is.
 type ExpOf struct{ Kernel Kernel }
 
 func (k ExpOf) String() string { return "exp(" + text(k.Kernel) + ")" }
 
-// Check requires that the kernel passes.
+// Check requires a valid kernel.
 func (k ExpOf) Check(d int) error {
 	if k.Kernel == nil {
 		return errors.New("kernels: exp: no kernel inside")
@@ -117,7 +117,7 @@ func (k ExpOf) compile(c *compiler) {
 	c.unary(Instr{Op: Exp})
 }
 
-// text returns the text of k. It accepts a nil k, which only Check rejects.
+// text returns the text of k. It accepts a nil k, because String must not panic before Check.
 func text(k Kernel) string {
 	if k == nil {
 		return "nil"

@@ -9,7 +9,7 @@ type CosOf struct{ Kernel Kernel }
 
 func (k CosOf) String() string { return "cos(" + text(k.Kernel) + ")" }
 
-// Check requires that the kernel passes.
+// Check requires a valid kernel.
 func (k CosOf) Check(d int) error {
 	if k.Kernel == nil {
 		return errors.New("kernels: cos: no kernel inside")
@@ -17,7 +17,7 @@ func (k CosOf) Check(d int) error {
 	return k.Kernel.Check(d)
 }
 
-// IsPSD is false: −1 ≤ cos(k(x, x)) may be negative.
+// IsPSD is false, because cos(k(x, x)) may be negative.
 func (CosOf) IsPSD() bool { return false }
 
 func (k CosOf) compile(c *compiler) {
@@ -28,7 +28,7 @@ func (k CosOf) compile(c *compiler) {
 func (k CosOf) params() []Param              { return k.Kernel.params() }
 func (k CosOf) with(values []float64) Kernel { return CosOf{k.Kernel.with(values)} }
 
-// derive appends −sin(k) k′.
+// derive appends the code of −sin(k) k′.
 func (k CosOf) derive(c *compiler, i int) {
 	k.Kernel.compile(c)
 	c.unary(Instr{Op: Sin})
@@ -37,7 +37,7 @@ func (k CosOf) derive(c *compiler, i int) {
 	c.unary(Instr{Op: Affine, A: -1})
 }
 
-// deriveStat appends −sin(k) ∂k/∂s.
+// deriveStat appends the code of −sin(k) ∂k/∂s.
 func (k CosOf) deriveStat(c *compiler, s Stat) {
 	k.Kernel.compile(c)
 	c.unary(Instr{Op: Sin})

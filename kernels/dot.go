@@ -20,8 +20,8 @@ func (Linear) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 func (Linear) deriveStat(c *compiler, _ Stat) { c.one() }
 func (Linear) bounded() bool                  { return true }
 
-// Polynomial is k(x, z) = (xᵀz + C)^Degree with C ≥ 0 and Degree ≥ 1. The
-// homogeneous kernel (xᵀz)^p is C = 0; scikit-learn's gamma is 1 here.
+// Polynomial is k(x, z) = (xᵀz + C)^Degree with C ≥ 0 and Degree ≥ 1. The homogeneous kernel
+// (xᵀz)^Degree has C = 0. In scikit-learn's terms gamma is 1.
 type Polynomial struct {
 	Degree int
 	C      float64
@@ -59,7 +59,7 @@ func (k Polynomial) with(values []float64) Kernel {
 	return Polynomial{Degree: k.Degree, C: values[0]}
 }
 
-// derive appends c·p·(xᵀz + c)^(p−1).
+// derive appends the code of c·p·(xᵀz + c)^(p−1).
 func (k Polynomial) derive(c *compiler, _ int) {
 	if k.Degree == 1 || k.C == 0 {
 		c.push(Instr{Op: Const, A: k.C})
@@ -69,7 +69,7 @@ func (k Polynomial) derive(c *compiler, _ int) {
 	c.unary(Instr{Op: Affine, A: k.C * float64(k.Degree)})
 }
 
-// deriveStat appends p (xᵀz + c)^(p−1).
+// deriveStat appends the code of p (xᵀz + c)^(p−1).
 func (k Polynomial) deriveStat(c *compiler, _ Stat) {
 	if k.Degree == 1 {
 		c.one()
@@ -109,7 +109,7 @@ func (k Sigmoid) params() []Param {
 
 func (k Sigmoid) with(values []float64) Kernel { return Sigmoid{A: values[0], C: values[1]} }
 
-// derive appends 1 − tanh² for parameter C, and (1 − tanh²) xᵀz for parameter A.
+// derive appends the code of 1 − tanh² for parameter C, or of (1 − tanh²) xᵀz for parameter A.
 func (k Sigmoid) derive(c *compiler, i int) {
 	k.compile(c)
 	c.unary(Instr{Op: PowInt, Arg: 2})
@@ -120,7 +120,7 @@ func (k Sigmoid) derive(c *compiler, i int) {
 	}
 }
 
-// deriveStat appends a (1 − tanh²).
+// deriveStat appends the code of a (1 − tanh²).
 func (k Sigmoid) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	c.unary(Instr{Op: PowInt, Arg: 2})

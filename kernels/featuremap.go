@@ -28,9 +28,8 @@ type FeatureMap struct {
 // maxFeatures bounds the memory of one φ(x).
 const maxFeatures = 1 << 24
 
-// NewFeatureMap returns the feature map of k for points of d features. It fails
-// when k breaks a rule, when its feature space is not finite, and when it has
-// more than 2²⁴ dimensions.
+// NewFeatureMap returns the feature map of k for points of d features. It returns an error if k is
+// invalid, or if its feature space has infinite dimension or more than 2²⁴ dimensions.
 func NewFeatureMap(k Kernel, d int) (*FeatureMap, error) {
 	if k == nil {
 		return nil, fmt.Errorf("kernels: feature map: the kernel is nil")
@@ -68,7 +67,7 @@ func (f *FeatureMap) Apply(dst, x []float64) {
 	f.m.apply(dst, x)
 }
 
-// mapping is one of the feature maps below.
+// mapping is a feature map of one of the types below.
 type mapping interface {
 	dim() int
 	apply(dst, x []float64)
@@ -83,7 +82,7 @@ func mapOf(k Kernel, d int) (mapping, error) {
 		if n := monomials(k, d); n > maxFeatures {
 			return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %s", k, maxFeatures, count.Of(d, "feature"))
 		}
-		// The squares of all coefficients sum up to (d+c)^p.
+		// The sum of the squares of all coefficients is (d+c)^p.
 		if float64(k.Degree)*elementary.Log(float64(d)+max(k.C, 1)) > elementary.Log(math.MaxFloat64) {
 			return nil, fmt.Errorf("kernels: feature map: the coefficients of %v for %d features are outside the range of float64", k, d)
 		}
@@ -140,23 +139,23 @@ func mapsOf(ks []Kernel, d int) ([]mapping, error) {
 	return parts, nil
 }
 
-// powers lists the monomials of a polynomial map, lowest degree first. Each monomial except the
-// first, which is 1, is an earlier monomial times a feature.
+// powers lists the monomials of a polynomial map in ascending order of degree. Each monomial except
+// the first, which is 1, is an earlier monomial times a feature.
 type powers struct {
 	list []power
-	from int // earlier monomials are only intermediate results, not part of the map
+	from int // index of the first monomial of the map; earlier ones are intermediate results
 }
 
 type power struct {
 	coefficient     float64
 	parent, feature int
-	degree, run     int     // run is the exponent of feature
+	degree, run     int     // degree of the monomial, and exponent of feature in it
 	orders          float64 // degree!/(e_1! … e_d!)
 }
 
-// monomials returns the number of dimensions, or a number above maxFeatures.
+// monomials returns the number of dimensions, or any number above maxFeatures if it is larger.
 func monomials(k Polynomial, d int) float64 {
-	top := d + k.Degree // C(top, Degree)
+	top := d + k.Degree // the result is C(top, Degree)
 	if k.C == 0 {
 		top--
 	}
@@ -250,7 +249,7 @@ func (s scaled) apply(dst, x []float64) {
 	}
 }
 
-// unit is a map scaled to norm 1, or 0 where the norm is 0.
+// unit is a map divided by its norm, or 0 where the norm is 0.
 type unit struct{ mapping }
 
 func (u unit) apply(dst, x []float64) {

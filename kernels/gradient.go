@@ -8,24 +8,24 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Param is a continuous parameter of a kernel that may be fitted, within Min and Max of its Rule.
+// A Param is a continuous parameter of a kernel that can be fitted, from Min to Max of its Rule.
 //
-// If Log is set, the rule makes the parameter ≥ 0, and derivatives are taken with respect to ln
-// Value. The derivative at 0 is 0, so such a parameter stays 0.
+// If Log is set, the parameter must be ≥ 0, and derivatives are taken with respect to ln Value. The
+// derivative at 0 is 0, so such a parameter stays 0.
 type Param struct {
-	// Name is the parser's name: "sigma", "sigma[2]" for the length scale of the second feature,
-	// "2.sigma" for the sigma of the second term or factor.
+	// Name is the name in the kernel's text: "sigma", "sigma[2]" for the length scale of the second
+	// feature, "2.sigma" for the sigma of the second term or factor.
 	Name  string
 	Value float64
 	Log   bool
 	Rule
 }
 
-// Nearest is the value nearest to v that obeys the rule.
+// Nearest returns the value nearest to v that obeys the rule.
 func (p Param) Nearest(v float64) float64 { return min(max(v, p.Min), p.Max) }
 
-// Params lists the continuous parameters of k, which exclude degrees and the ν of a Matérn kernel.
-// The list is empty if k breaks a rule.
+// Params lists the continuous parameters of k; degrees and the ν of a Matérn kernel are not
+// continuous. The list is empty if k is invalid.
 func Params(k Kernel) []Param {
 	if k == nil || k.Check(-1) != nil {
 		return nil
@@ -62,9 +62,9 @@ func Gradient(k Kernel) []Kernel {
 	return g
 }
 
-// Derivative is ∂k(x, z)/∂θ of the kernel k = Of, where θ is number Param of
-// Params(k), or its logarithm where Log is set. It is symmetric like k, but not positive
-// semi-definite. Parse does not accept its text, and it has no parameters.
+// Derivative is ∂k(x, z)/∂θ of the kernel k = Of, where θ is Params(k)[Param], or its logarithm if
+// Log is set. It is symmetric like k, but not positive semi-definite. Parse does not accept its
+// text, and it has no parameters.
 type Derivative struct {
 	Of    Kernel
 	Param int
@@ -82,7 +82,7 @@ func (k Derivative) String() string {
 	return fmt.Sprintf("∂(%v)/∂%s", k.Of, p.Name)
 }
 
-// Check requires that the kernel passes and has the parameter.
+// Check requires a valid kernel that has the parameter.
 func (k Derivative) Check(d int) error {
 	if k.Of == nil {
 		return fmt.Errorf("kernels: derivative: no kernel inside")
@@ -109,8 +109,7 @@ func (Derivative) deriveStat(*compiler, Stat) {
 }
 func (k Derivative) bounded() bool { return k.Of.bounded() }
 
-// The parameters of a sum or product are the parameters of its parts, in order. Each belongs to one
-// part.
+// The parameters of a sum or product are the parameters of its terms or factors (parts), in order.
 
 // join lists the parameters of the parts, numbered from 1.
 func join(parts []Kernel) []Param {
@@ -124,7 +123,7 @@ func join(parts []Kernel) []Param {
 	return all
 }
 
-// assignParams gives each part its values.
+// assignParams returns the parts with the given parameter values.
 func assignParams(parts []Kernel, values []float64) []Kernel {
 	changed := make([]Kernel, len(parts))
 	for i, k := range parts {
@@ -149,7 +148,7 @@ func owner(parts []Kernel, i int) (part, own int) {
 func (k Sum) params() []Param              { return join(k) }
 func (k Sum) with(values []float64) Kernel { return Sum(assignParams(k, values)) }
 
-// derive differentiates the one term of the sum that depends on the parameter.
+// derive appends the derivative of the only term that depends on the parameter.
 func (k Sum) derive(c *compiler, i int) {
 	part, own := owner(k, i)
 	k[part].derive(c, own)
@@ -216,7 +215,7 @@ func (k Scaled) with(values []float64) Kernel {
 	return Scaled{Weight: values[0], Kernel: k.Kernel.with(values[1:])}
 }
 
-// derive uses that the derivative with respect to the logarithm of the weight is k itself.
+// derive uses that the derivative with respect to the logarithm of Weight is Weight·k itself.
 func (k Scaled) derive(c *compiler, i int) {
 	if i == 0 {
 		k.compile(c)
@@ -243,14 +242,14 @@ func (Constant) bounded() bool                  { return true }
 func (k ExpOf) params() []Param              { return k.Kernel.params() }
 func (k ExpOf) with(values []float64) Kernel { return ExpOf{k.Kernel.with(values)} }
 
-// derive appends exp(k) k′.
+// derive appends the code of exp(k) k′.
 func (k ExpOf) derive(c *compiler, i int) {
 	k.compile(c)
 	k.Kernel.derive(c, i)
 	c.binary(Mul)
 }
 
-// deriveStat appends exp(k) ∂k/∂s.
+// deriveStat appends the code of exp(k) ∂k/∂s.
 func (k ExpOf) deriveStat(c *compiler, s Stat) {
 	k.compile(c)
 	deriveStat(c, k.Kernel, s)

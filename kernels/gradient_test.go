@@ -51,8 +51,8 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// TestParamsOfBrokenKernels checks that Params, derivatives and PointRule of kernels that break a
-// rule are empty and do not panic.
+// TestParamsOfBrokenKernels checks that Params, derivatives and PointRule of invalid kernels are
+// empty and do not panic.
 func TestParamsOfBrokenKernels(t *testing.T) {
 	for _, k := range []kernels.Kernel{nil, kernels.ExpOf{}, kernels.Sum{}, kernels.Product{nil}, kernels.Normalized{}, kernels.Scaled{Weight: 1}, kernels.Gaussian{}, kernels.Derivative{}, kernels.CosOf{}} {
 		if kernels.Params(k) != nil || len(kernels.Gradient(k)) != 0 || kernels.PointRule(k) != nil {

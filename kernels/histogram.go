@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// ChiSquared is k(x, z) = exp(−γ Σ_p (x_p−z_p)²/(x_p+z_p)) with γ = Gamma > 0
-// for points without negative features, such as histograms; 0/0 is taken as 0. It is scikit-learn's
-// chi2_kernel (Zhang, Marszałek, Lazebnik and Schmid 2007, Local features and kernels for
-// classification of texture and object categories, IJCV 73). k(x, z) is NaN when a feature is
-// negative: see PointRule.
+// ChiSquared is k(x, z) = exp(−γ Σ_p (x_p−z_p)²/(x_p+z_p)) with γ = Gamma > 0 for points without
+// negative features, such as histograms; a term 0/0 is taken as 0. It is scikit-learn's chi2_kernel
+// (Zhang, Marszałek, Lazebnik and Schmid 2007, Local features and kernels for classification of
+// texture and object categories, IJCV 73). k(x, z) is NaN when a feature is negative: see
+// PointRule.
 type ChiSquared struct{ Gamma float64 }
 
 func (k ChiSquared) String() string  { return "chi2(gamma=" + number(k.Gamma) + ")" }
@@ -26,7 +26,7 @@ func (k ChiSquared) compile(c *compiler) {
 func (k ChiSquared) params() []Param            { return []Param{positive.param("gamma", k.Gamma)} }
 func (ChiSquared) with(values []float64) Kernel { return ChiSquared{values[0]} }
 
-// derive appends −γχ² exp(−γχ²).
+// derive appends the code of −γχ² exp(−γχ²).
 func (k ChiSquared) derive(c *compiler, _ int) {
 	k.compile(c)
 	c.load(Stat{Kind: Chi2})
@@ -34,7 +34,7 @@ func (k ChiSquared) derive(c *compiler, _ int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends −γk.
+// deriveStat appends the code of −γk.
 func (k ChiSquared) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	c.unary(Instr{Op: Affine, A: -k.Gamma})
@@ -42,11 +42,10 @@ func (k ChiSquared) deriveStat(c *compiler, _ Stat) {
 
 func (ChiSquared) bounded() bool { return true }
 
-// PointRule returns a function that checks a point against the requirements of k, in addition to
-// finite features, or nil if k has no such requirements or breaks a rule itself. The function
-// returns an error that names the feature, counted from 1, its value and the rule. A kernel of
-// distances rejects points whose distances may overflow, because its values would be the values at
-// an infinite distance.
+// PointRule returns a function that checks the requirements of k on a point, beyond finite
+// features. It returns nil if k has no such requirements or is invalid. The error of the function
+// names the feature, counted from 1, its value and the rule. Kernels of distances reject points
+// whose distances may overflow, because k would have its value at an infinite distance.
 func PointRule(k Kernel) func(x []float64) error {
 	rules := pointRules(k)
 	if rules == nil {
@@ -73,11 +72,11 @@ func obey(rules []pointRule, d int, x SparsePoint[float64]) error {
 	return nil
 }
 
-// A pointRule checks a point of d features. Without Columns, Values are all of them. No rule is
-// broken by a 0 that is not stored.
+// A pointRule checks a point of d features. If Columns is nil, Values has all features; otherwise
+// the features that are not stored are 0, which obeys every rule.
 type pointRule func(d int, x SparsePoint[float64]) error
 
-// feature returns the index, from 0, of the feature that Values[p] belongs to.
+// feature returns the index, from 0, of the feature whose value is Values[p].
 func (x SparsePoint[T]) feature(p int) int {
 	if x.Columns == nil {
 		return p
@@ -135,8 +134,8 @@ func (e overflow) Unwrap() error { return e.error }
 
 func (overflow) Is(target error) bool { return target == ErrOverflow }
 
-// inRange rejects a point x if the bound ‖x−z‖² ≤ 2‖x‖² + 2‖z‖², or ‖x−z‖₁ ≤ ‖x‖₁ + ‖z‖₁, may
-// overflow for some accepted z.
+// inRange rejects a point x if the bound of ‖x−z‖² ≤ 2‖x‖² + 2‖z‖², or of ‖x−z‖₁ ≤ ‖x‖₁ + ‖z‖₁,
+// could overflow for an accepted point z.
 func (s Stat) inRange(_ int, x SparsePoint[float64]) error {
 	sum, most := 0.0, math.MaxFloat64/4
 	if s.Kind == L1 {

@@ -5,28 +5,27 @@ import (
 	"strconv"
 )
 
-// A Kernel is a function k(x, z) of two points of ℝᵈ, as data. The types of
-// this package are the only ones that implement it; they are used as values,
-// not as pointers.
+// A Kernel describes a function k(x, z) of two points of ℝᵈ. Only types of this package implement
+// it. They are used as values, not as pointers.
 type Kernel interface {
 	// String returns the text of the kernel with numbers at full precision. Parse(k.String())
 	// equals Canonical(k), and equals k if k came from Parse.
 	String() string
 
 	// Check returns nil if every parameter obeys its rule for points of d features, otherwise an
-	// error that names the first parameter that does not. d < 0 means that the number of features
-	// is not known yet; it is then not checked.
+	// error that names the first parameter that breaks its rule. If the number of features is not
+	// known yet, d < 0, rules that depend on it are not checked.
 	Check(d int) error
 
 	// IsPSD reports whether the parameters guarantee a positive semi-definite
 	// Gram matrix for every set of points.
 	IsPSD() bool
 
-	// compile appends the code that leaves k(x, z) on top of the stack.
+	// compile appends the code that pushes k(x, z) on the stack.
 	compile(c *compiler)
 
-	// params returns the parameters, with a copy of the kernel with other values, and derive the
-	// code of the derivative with respect to parameter i: see gradient.go.
+	// params returns the parameters. with returns the kernel with other values of the parameters.
+	// derive appends the code of the derivative with respect to parameter i: see gradient.go.
 	params() []Param
 	with(values []float64) Kernel
 	derive(c *compiler, i int)
@@ -40,11 +39,10 @@ type Kernel interface {
 // number returns the shortest text that parses to v.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// Equal reports whether a and b are the same kernel with the same parameters.
+// Equal reports whether a and b are equal kernels with equal parameters.
 func Equal(a, b Kernel) bool { return reflect.DeepEqual(a, b) }
 
-// Eval returns k(x, z) in float64, straight from the definition. It panics
-// when len(x) ≠ len(z).
+// Eval returns k(x, z), computed from the definition in float64. It panics if len(x) ≠ len(z).
 func Eval(k Kernel, x, z []float64) float64 {
 	p := Compile(k)
 	stats := make([]float64, len(p.Stats))

@@ -73,7 +73,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// pairs returns n pairs of points of d features, two of which coincide.
+// pairs returns n pairs of points of d features, in two of which the points coincide.
 func pairs(t *testing.T, n, d int) [][2][]float64 {
 	t.Helper()
 	const seed = 3
@@ -93,7 +93,7 @@ func pairs(t *testing.T, n, d int) [][2][]float64 {
 	return list
 }
 
-// TestClosedForms compares each kernel with its formula, written again in a different way.
+// TestClosedForms compares each kernel with a second implementation of its formula.
 func TestClosedForms(t *testing.T) {
 	dot := func(x, z []float64) float64 {
 		return mat.Dot(mat.NewVecDense(len(x), x), mat.NewVecDense(len(z), z))
@@ -173,7 +173,7 @@ func TestClosedForms(t *testing.T) {
 		}},
 		{kernels.CosineSimilarity{}, func(x, z []float64) float64 { return dot(x, z) / math.Sqrt(dot(x, x)*dot(z, z)) }},
 		{kernels.Normalized{Kernel: kernels.ExpOf{Kernel: kernels.Linear{}}}, func(x, z []float64) float64 {
-			return math.Exp(-l2(x, z) * l2(x, z) / 2) // a Gaussian
+			return math.Exp(-l2(x, z) * l2(x, z) / 2) // the formula of a Gaussian
 		}},
 		{kernels.Scaled{Weight: 0.25, Kernel: kernels.Linear{}}, func(x, z []float64) float64 { return dot(x, z) / 4 }},
 		{kernels.Constant{Value: 3}, func(x, z []float64) float64 { return 3 }},
@@ -188,7 +188,7 @@ func TestClosedForms(t *testing.T) {
 		for _, pair := range pairs(t, 50, len(sigmas)) {
 			x, z := pair[0], pair[1]
 			got, want := kernels.Eval(c.k, x, z), c.f(x, z)
-			// Both formulas have about the same number of roundings.
+			// The second implementation has about as many roundings as the kernel.
 			if tol := 2 * kerneltest.Rounding(c.k, x, z); !(math.Abs(got-want) <= tol) {
 				t.Errorf("%v at %v, %v is %v, want %v: off by %g, allowed %g", c.k, x, z, got, want, got-want, tol)
 			}
@@ -196,7 +196,7 @@ func TestClosedForms(t *testing.T) {
 	}
 }
 
-// TestCoherence compares kernels that are mathematically equal.
+// TestCoherence checks that kernels that are mathematically equal have equal values.
 func TestCoherence(t *testing.T) {
 	same := func(sigma float64) []float64 { return []float64{sigma, sigma, sigma} }
 	for _, c := range []struct {
@@ -214,7 +214,7 @@ func TestCoherence(t *testing.T) {
 		for _, pair := range pairs(t, 50, 3) {
 			x, z := pair[0], pair[1]
 			a, b := kernels.Eval(c.a, x, z), kernels.Eval(c.b, x, z)
-			// Both sides have rounding errors.
+			// Both kernels have rounding errors.
 			tol := kerneltest.Rounding(c.a, x, z) + kerneltest.Rounding(c.b, x, z)
 			if !(math.Abs(a-b) <= tol) {
 				t.Errorf("%s: %v and %v differ by %g, allowed %g", c.name, c.a, c.b, a-b, tol)
@@ -231,9 +231,9 @@ func TestCoherence(t *testing.T) {
 	}
 }
 
-// A rational quadratic kernel is at least its limit for a → ∞, a Gaussian. With g =
-// ‖x−z‖²/2σ², a ln(1 + g/a) is between g − g²/2a and g, so that the quotient of the two is
-// at most exp(g²/2a).
+// TestRationalQuadraticLimit bounds the quotient of the rational quadratic kernel and its limit for
+// a → ∞, a Gaussian. With g = ‖x−z‖²/2σ², a ln(1 + g/a) is between g − g²/2a and g, so that the
+// quotient is between 1 and exp(g²/2a).
 func TestRationalQuadraticLimit(t *testing.T) {
 	const sigma = 1.3
 	gaussian := kernels.Gaussian{Sigma: sigma}
@@ -251,8 +251,8 @@ func TestRationalQuadraticLimit(t *testing.T) {
 	}
 }
 
-// A sigmoid kernel can have Gram matrices with negative eigenvalues: for tanh(xz) and the
-// points 1 and 2 one eigenvalue is negative, because tanh(2)² > tanh(1) tanh(4).
+// TestSigmoidIndefinite checks that a Gram matrix of a sigmoid kernel has a negative eigenvalue:
+// for tanh(xz) at the points 1 and 2, because tanh(2)² > tanh(1) tanh(4).
 func TestSigmoidIndefinite(t *testing.T) {
 	k := kernels.Sigmoid{A: 1}
 	at := func(x, z float64) float64 { return kernels.Eval(k, []float64{x}, []float64{z}) }
@@ -261,7 +261,7 @@ func TestSigmoidIndefinite(t *testing.T) {
 	}
 }
 
-// TestProgramFunctions tests operations that no kernel uses, and Pow outside its domain.
+// TestProgramFunctions checks operations that no kernel uses, and Pow outside its domain.
 func TestProgramFunctions(t *testing.T) {
 	for _, c := range []struct {
 		in      kernels.Instr
@@ -284,8 +284,8 @@ func TestProgramFunctions(t *testing.T) {
 	}
 }
 
-// Radial kernels are exactly 1 at distance 0, decrease with the distance, are 0 far away,
-// and tend to 1 for large σ. A smoother Matérn kernel is flatter near distance 0.
+// TestLimits checks that radial kernels are exactly 1 at distance 0, decrease with the distance,
+// are 0 far away, and tend to 1 for large σ. A smoother Matérn kernel is flatter near 0.
 func TestLimits(t *testing.T) {
 	const far = 1e5
 	for _, k := range []kernels.Kernel{
@@ -313,8 +313,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%v at distance 4 is %v, want 1", k, v)
 		}
 	}
-	// 1 − k is r, 3r²/2 and 5r²/6 to leading order; the remaining terms are less than 4r
-	// times the leading one, and 1 − k has the rounding error of k.
+	// The leading term of 1 − k is r, 3r²/2 or 5r²/6 for Nu = 1/2, 3/2 or 5/2. The sum of the other
+	// terms is less than 4r times the leading term, and 1 − k has the rounding error of k.
 	const r = 1e-4
 	for _, c := range []struct{ nu, want float64 }{{0.5, r}, {1.5, 1.5 * r * r}, {2.5, 5 * r * r / 6}} {
 		k := kernels.Matern{Nu: c.nu, Sigma: 1}
@@ -377,8 +377,8 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v: IsPSD is true where Check fails", c.k)
 		}
 	}
-	// The number of features is checked only once it is known, and reaches
-	// every part of a kernel.
+	// Check of a composed kernel passes the number of features to every part. A negative number is
+	// not checked.
 	deep := kernels.ExpOf{Kernel: kernels.Sum{lin, kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigmas: []float64{1, 2}}}}}
 	if deep.Check(-1) != nil || deep.Check(2) != nil || deep.Check(3) == nil {
 		t.Errorf("Check of %v: %v, %v, %v", deep, deep.Check(-1), deep.Check(2), deep.Check(3))

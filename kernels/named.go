@@ -6,8 +6,8 @@ import (
 )
 
 // ParseNamed parses a kernel defined in another package, written as name( parameter = value, … ).
-// list describes the known kernels. It returns the matching description and the values of all its
-// parameters, which are single numbers, by name. An error is a *ParseError.
+// list describes the known kernels, whose parameters must be single numbers. The results are the
+// kernel's description and the values of its parameters by name. An error is a *ParseError.
 func ParseNamed(text string, list []Description) (d Description, values map[string]float64, err error) {
 	p := &parser{text: text}
 	err = p.run(func() {
@@ -44,8 +44,8 @@ func ParseNamed(text string, list []Description) (d Description, values map[stri
 	return d, values, err
 }
 
-// LeadingName returns the name at the beginning of a kernel's text, in lower case, or "" if the
-// text does not begin with a name.
+// LeadingName returns the name at the beginning of a kernel's text in lower case, or "" if there is
+// no name.
 func LeadingName(text string) string {
 	p := &parser{text: text}
 	p.advance()

@@ -2,14 +2,13 @@ package kernels
 
 import "errors"
 
-// Normalized is k(x, z)/√(k(x, x) k(z, z)), the cosine of the angle between x
-// and z in feature space: 1 where they coincide, and 0 where k(x, x) or k(z, z) is 0, as in
-// scikit-learn.
+// Normalized is k(x, z)/√(k(x, x) k(z, z)), the cosine of the angle between x and z in feature
+// space: It is 1 if x = z, and 0 if k(x, x) or k(z, z) is 0, as in scikit-learn.
 type Normalized struct{ Kernel Kernel }
 
 func (k Normalized) String() string { return "normalize(" + text(k.Kernel) + ")" }
 
-// Check requires that the kernel passes.
+// Check requires a valid kernel.
 func (k Normalized) Check(d int) error {
 	if k.Kernel == nil {
 		return errors.New("kernels: normalize: no kernel inside")
@@ -35,8 +34,8 @@ func (k Normalized) roots(c *compiler) {
 func (k Normalized) params() []Param              { return k.Kernel.params() }
 func (k Normalized) with(values []float64) Kernel { return Normalized{k.Kernel.with(values)} }
 
-// derive appends, with r_x = 1/√k(x,x), r_z = 1/√k(z,z) and the normalized kernel n,
-// k′ r_x r_z − ½ n (r_x² k′(x,x) + r_z² k′(z,z)).
+// derive appends the code of k′ r_x r_z − ½ n (r_x² k′(x,x) + r_z² k′(z,z)), with r_x = 1/√k(x,x),
+// r_z = 1/√k(z,z) and the normalized kernel n.
 func (k Normalized) derive(c *compiler, i int) {
 	k.Kernel.derive(c, i)
 	k.roots(c)
@@ -56,7 +55,7 @@ func (k Normalized) derive(c *compiler, i int) {
 	c.binary(Add)
 }
 
-// deriveStat appends the derivative of k r_x r_z with respect to r_x, r_z or a statistic of k.
+// deriveStat appends the code of the derivative of k r_x r_z by r_x, r_z or a statistic of k.
 func (k Normalized) deriveStat(c *compiler, s Stat) {
 	terms := 0
 	add := func() {
@@ -82,8 +81,7 @@ func (k Normalized) deriveStat(c *compiler, s Stat) {
 
 func (k Normalized) bounded() bool { return k.Kernel.bounded() }
 
-// CosineSimilarity is k(x, z) = xᵀz/(‖x‖‖z‖), and 0 where a norm is 0: the
-// normalized linear kernel.
+// CosineSimilarity is k(x, z) = xᵀz/(‖x‖‖z‖), or 0 if a norm is 0: the normalized linear kernel.
 type CosineSimilarity struct{}
 
 func (CosineSimilarity) String() string            { return "cosinesimilarity()" }

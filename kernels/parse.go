@@ -8,12 +8,12 @@ import (
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 
-// Limits of Parse, so that no text can exhaust the stack or the processor. They admit a list of
-// 10,000 length scales.
+// Limits of Parse, so that no text can exhaust the stack or the processor. A list of 10,000 length
+// scales is within the limits.
 const (
 	maxLength  = 1 << 18 // bytes
-	maxNesting = 64      // nested parentheses; a program's Depth is at most twice that plus a small constant
-	maxKernels = 1000    // kernels and numbers in one text
+	maxNesting = 64      // nested parentheses; a program's Depth is at most about twice this number
+	maxKernels = 1000    // kernels, weights and constants in one text
 )
 
 // Parse reads a kernel from its text. Catalogue lists the names and their
@@ -36,8 +36,8 @@ const (
 //	0.5*polynomial(degree=3, c=1) + linear()
 //	exp(0.1*linear) * matern52(sigma=3) + 1
 //
-// gamma, as other libraries write it, is accepted for sigma: it is 1/(2σ²) for
-// gaussian and 1/σ for laplacian.
+// Instead of sigma, gamma of other libraries is accepted: it is 1/(2σ²) for gaussian and 1/σ for
+// laplacian.
 //
 // The result is in canonical form (see Canonical) and passes Check(-1). An error is a *ParseError.
 func Parse(text string) (Kernel, error) {
@@ -46,7 +46,7 @@ func Parse(text string) (Kernel, error) {
 
 // ParseError is an error in a kernel's text, with its position.
 type ParseError struct {
-	Text   string // what was parsed
+	Text   string // the kernel's text
 	Column int    // position in characters, from 1
 	detail string
 }
@@ -60,12 +60,12 @@ func (e *ParseError) Error() string {
 type parser struct {
 	text    string
 	next    token
-	end     int // byte after the token next
+	end     int // offset of the byte after the token next
 	nesting int
 	kernels int
 }
 
-// run calls f and returns the error that fail was called with.
+// run calls f and returns the error that fail raised, or nil.
 func (p *parser) run(f func()) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -90,7 +90,7 @@ func (p *parser) parse() (k Kernel, err error) {
 	return k, nil
 }
 
-// whole reads all of the text as a kernel.
+// whole parses the whole text as one kernel.
 func (p *parser) whole() Kernel {
 	p.advance()
 	if p.next.kind == endToken {
@@ -102,23 +102,23 @@ func (p *parser) whole() Kernel {
 	}
 	k = Canonical(k)
 	p.check(0, k)
-	if len(k.String()) > maxLength { // otherwise the kernel's own text could not be parsed
+	if len(k.String()) > maxLength { // Parse must accept the result of String
 		p.fail(0, "the text with all numbers in full is longer than %d bytes", maxLength)
 	}
 	return k
 }
 
-// fail stops parsing with an error at the given byte of the text.
+// fail stops parsing with an error at the given byte offset of the text.
 func (p *parser) fail(at int, format string, args ...any) {
 	panic(&ParseError{Text: p.text, Column: len([]rune(p.text[:at])) + 1, detail: fmt.Sprintf(format, args...)})
 }
 
-// unexpected fails at the next token.
+// unexpected fails at the next token and says what is needed instead.
 func (p *parser) unexpected(needed string) {
 	p.fail(p.next.at, "%s is needed, not %s", needed, p.next)
 }
 
-// check fails at a byte of the text if k breaks a rule.
+// check fails at the given byte offset of the text if k is invalid.
 func (p *parser) check(at int, k Kernel) {
 	if err := k.Check(-1); err != nil {
 		p.fail(at, "%s", strings.TrimPrefix(err.Error(), "kernels: "))
@@ -209,7 +209,7 @@ func (p *parser) named() Kernel {
 	return k
 }
 
-// arguments parses the parenthesized parameters of d, whose name is at the given byte of the text.
+// arguments parses the parameters of d in parentheses. d's name is at the given byte offset.
 func (p *parser) arguments(d *Description, at int) arguments {
 	given := map[string]argument{}
 	if p.take("(") && !p.take(")") {
@@ -240,7 +240,7 @@ func (p *parser) arguments(d *Description, at int) arguments {
 	return all
 }
 
-// parameter parses name=value into given, under the name of the parameter that it sets.
+// parameter parses name=value and adds the value to given, for gamma under the key sigma.
 func (p *parser) parameter(d *Description, given map[string]argument) {
 	at := p.next.at
 	if p.next.kind != nameToken {
@@ -273,7 +273,7 @@ func (p *parser) parameter(d *Description, given map[string]argument) {
 	given[target] = a
 }
 
-// unknownParameter fails at the next token, which is not a parameter of d.
+// unknownParameter fails with the message that the next token is not a parameter of d.
 func (p *parser) unknownParameter(d *Description) {
 	var known []string
 	for _, q := range d.Parameters {
@@ -335,7 +335,7 @@ func (p *parser) number() float64 {
 	return sign * v
 }
 
-// nearest returns ", did you mean …?" if a known name is similar, otherwise "".
+// nearest returns the text `, did you mean "…"?` if one of names is similar to typed, otherwise "".
 func nearest(typed string, names []string) string {
 	if best := suggest.Nearest(typed, names); best != "" {
 		return fmt.Sprintf(", did you mean %q?", best)

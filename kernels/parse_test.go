@@ -167,9 +167,9 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestCatalogue checks that the parser agrees with the catalogue: every example parses to a valid
-// kernel, the error about an omitted required parameter names it, and every alias is equivalent
-// to its name.
+// TestCatalogue checks that every example of the catalogue parses to a valid kernel, that the error
+// for an omitted required parameter names the parameter, and that every alias gives the kernel of
+// its name.
 func TestCatalogue(t *testing.T) {
 	for _, d := range kernels.Catalogue() {
 		k, err := kernels.Parse(d.Example)
@@ -239,8 +239,8 @@ func random(r *rand.Rand, depth int) kernels.Kernel {
 	return kernels.ExpOf{Kernel: kernels.Scaled{Weight: 0.01, Kernel: random(r, depth-1)}}
 }
 
-// TestCanonical checks, for random kernels, that the text parses exactly to the canonical form,
-// that Canonical does not change canonical forms, and that the values agree.
+// TestCanonical checks for random kernels that the text parses to exactly the canonical form, that
+// Canonical does not change a canonical form, and that both forms have equal values.
 func TestCanonical(t *testing.T) {
 	const seed = 5
 	t.Log("seed", seed)

@@ -27,7 +27,7 @@ func (Cosine) bounded() bool                  { return true }
 // product of the 2d(L+1) features cos and sin of (2πl/L)x_p.
 type CosineSeries struct{ L int }
 
-// harmonics limits L, to bound the memory of a program.
+// harmonics is the rule of L. Its maximum bounds the memory of a program.
 var harmonics = Rule{Min: 1, Max: 1 << 16, Integer: true}
 
 func (k CosineSeries) String() string { return fmt.Sprintf("cosineseries(l=%d)", k.L) }
@@ -55,10 +55,10 @@ func (k CosineSeries) frequencies() []float64 {
 	return f
 }
 
-// SincLimit is k(x, z) = Σ_p sin(2πΔ_p)/Δ_p with Δ = x − z, and 2π where Δ_p is
-// 0: the limit of CosineSeries for L → ∞, divided by L/2π. Up to a factor it is the Fourier
-// transform of the indicator function of [−2π, 2π], and therefore positive semi-definite by
-// Bochner's theorem.
+// SincLimit is k(x, z) = Σ_p sin(2πΔ_p)/Δ_p with Δ = x − z, with the term 2π where Δ_p is 0. It is
+// the limit of CosineSeries divided by L/2π for L → ∞. Up to a factor it is the Fourier transform
+// of the indicator function of [−2π, 2π], and therefore positive semi-definite by Bochner's
+// theorem.
 type SincLimit struct{}
 
 func (SincLimit) String() string            { return "sinc()" }

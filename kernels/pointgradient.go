@@ -7,8 +7,8 @@ import (
 
 // TermGradient returns the derivatives, with respect to x and z, of the term of feature p in a
 // statistic that is a sum over the features; x and z are the values of that feature. At the corner
-// of |x − z| it returns the subgradient 0, and likewise for Chi2 where both values are 0. It panics
-// for the statistics of one point, and for Entry, which is not a function of coordinates.
+// of |x − z|, and for Chi2 if both values are 0, it returns the subgradient 0. It panics for the
+// statistics of one point, and for Entry, which is not a function of coordinates.
 func (s Stat) TermGradient(p int, x, z float64) (dx, dz float64) {
 	scale := 1.0
 	if s.Scale != nil {
@@ -52,7 +52,7 @@ func (s Stat) TermGradient(p int, x, z float64) (dx, dz float64) {
 	return dx, -dx
 }
 
-// sincDerivative is the derivative of sin(2πΔ)/Δ: (2πΔ cos 2πΔ − sin 2πΔ)/Δ², whose numerator
+// sincDerivative returns the derivative of sin(2πΔ)/Δ: (2πΔ cos 2πΔ − sin 2πΔ)/Δ², whose numerator
 // cancels for small Δ. For 2πΔ < 1/64 it uses the series (2π)³ (−Δ/3 + (2π)²Δ³/30 − (2π)⁴Δ⁵/840),
 // whose relative truncation error is below 2⁻⁵⁰.
 func sincDerivative(diff float64) float64 {
@@ -65,10 +65,10 @@ func sincDerivative(diff float64) float64 {
 	return (a*cos - sin) / diff / diff
 }
 
-// EvalGrad sets dx and dz to ∂k/∂x and ∂k/∂z of k(x, z) in float64, from the definitions; either
-// may be nil. At a corner of the kernel, such as x = z for the exponential kernel, it returns the
-// subgradient 0. It fails for kernels of precomputed values and kernels that StatDerivative.Check
-// refuses, and panics if lengths differ.
+// EvalGrad sets dx and dz, either of which may be nil, to ∂k/∂x and ∂k/∂z of k(x, z), computed from
+// the definitions in float64. At a corner of the kernel, such as x = z for the exponential kernel,
+// it sets the subgradient 0. It returns an error for invalid kernels, derivatives of kernels and
+// kernels of precomputed values, and panics if lengths differ.
 func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 	for _, d := range [][]float64{dx, dz} {
 		if d != nil && len(d) != len(x) {
@@ -113,8 +113,8 @@ func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 	return nil
 }
 
-// CheckGrad returns nil if k(x, z), as far as its type determines, is differentiable with respect
-// to points of d features; otherwise it returns the reason.
+// CheckGrad returns nil if kernels of k's type have derivatives with respect to points of d
+// features; otherwise it returns the reason.
 func CheckGrad(k Kernel, d int) error {
 	if k == nil {
 		return fmt.Errorf("kernels: the kernel is nil")
@@ -138,9 +138,9 @@ func CheckGrad(k Kernel, d int) error {
 	return nil
 }
 
-// PointGradient returns the derivative, with respect to the point, of a statistic of one point: of
-// k(x, x), or of 1/√k(x, x), which is the former times −½ k(x, x)^−3/2. If k(x, x) is 0, the
-// inverse root is defined as 0, and so is its derivative.
+// PointGradient returns the derivative of a statistic of one point with respect to the point: of
+// k(x, x), or of 1/√k(x, x), which is −½ k(x, x)^−3/2 times the derivative of k(x, x). If k(x, x)
+// is 0, the inverse root and its derivative are defined as 0.
 func (s Stat) PointGradient(x []float64) ([]float64, error) {
 	if !s.Kind.OnePoint() {
 		panic(fmt.Sprintf("kernels: Stat.PointGradient: statistic %v is not of one point", s.Kind))

@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// says compares the text of an error, "" for nil, with want.
+// says requires the error to have the text want, or to be nil if want is "".
 func says(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if err == nil && want != "" || err != nil && err.Error() != want {
@@ -105,7 +105,7 @@ func TestPrecomputed(t *testing.T) {
 }
 
 // TestDistancesInRange checks that rows with elements of about 1e154, for which ‖x−z‖² overflows,
-// are an error. Otherwise exp(−∞) = 0 would make K the identity, with a residual of 1e-17.
+// are an error. Without this error K would be the identity, because exp(−∞) = 0.
 func TestDistancesInRange(t *testing.T) {
 	for _, k := range []kernels.Kernel{
 		kernels.Gaussian{Sigma: 1}, kernels.Matern{Nu: 2.5, Sigma: 1}, kernels.RationalQuadratic{A: 1, Sigma: 1},

@@ -8,17 +8,17 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Precomputed is a kernel whose values were computed elsewhere: over strings or
-// trees, by a function of the user's, by another program. With it every learner works on objects
-// that are not vectors. A point is the object's row of kernel values, preceded by two numbers:
+// Precomputed is a kernel whose values were computed elsewhere: by a kernel over strings or trees,
+// by a function of the user, or by another program. With it every learner works on objects that are
+// not vectors. A point is the object's row of kernel values, preceded by two numbers:
 //
 //	training object i    (i, k(c_i, c_i), k(c_i, c_0), …, k(c_i, c_m−1))
 //	any other object a   (−1, k(a, a),    k(a, c_0),   …, k(a, c_m−1))
 //
-// where c_0 … c_m−1 are all training objects. k of two points is looked up by the number of either
-// point, so that rows may be selected, split into folds and permuted freely. For two points with
-// the number −1 the value is k(a, a) if the points are equal, otherwise NaN. Numbers are exact in
-// float32 up to 2²⁴.
+// where c_0 … c_m−1 are all training objects. k of two points is looked up in the row of one of
+// them by the number of the other, so that rows may be selected, split into folds and permuted
+// freely. For two points with the number −1 the value is k(a, a) if the points are equal, otherwise
+// NaN. Numbers up to 2²⁴ are exact in float32.
 //
 // TrainingPoints and OtherPoints construct the points.
 type Precomputed struct{}
@@ -33,7 +33,7 @@ func (Precomputed) Check(d int) error {
 	return nil
 }
 
-// IsPSD is false: it depends on the values, which the kernel does not know.
+// IsPSD is false, because the kernel does not know the values on which it depends.
 func (Precomputed) IsPSD() bool               { return false }
 func (Precomputed) compile(c *compiler)       { c.load(Stat{Kind: Entry}) }
 func (Precomputed) params() []Param           { return nil }
@@ -43,10 +43,9 @@ func (Precomputed) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 func (Precomputed) deriveStat(c *compiler, _ Stat) { c.one() }
 func (Precomputed) bounded() bool                  { return true }
 
-// IsPrecomputed reports whether k takes values that were computed elsewhere: it is Precomputed, or
-// sums, products, scalings and functions of Precomputed alone. It fails if k also depends on
-// features, or on the value of an object with itself: an n×n Gram matrix and the m×n values of m
-// other objects contain neither.
+// IsPrecomputed reports whether k takes values that were computed elsewhere: k is Precomputed, or
+// composed of Precomputed and constants only. It returns an error if k also depends on features or
+// on k(a, a): an n×n Gram matrix and the m×n values of m other objects do not contain them.
 func IsPrecomputed(k Kernel) (bool, error) {
 	if k == nil || k.Check(-1) != nil {
 		return false, nil
@@ -66,8 +65,8 @@ func IsPrecomputed(k Kernel) (bool, error) {
 	return values, nil
 }
 
-// PrecomputedIndex returns the number of a point's training object, or −1 if it has none. It is
-// meant for backends.
+// PrecomputedIndex returns the number of the training object of a point of d features that begins
+// with first, or −1 if the point is no training object. Backends use it.
 func PrecomputedIndex(first float64, d int) int {
 	if i := int(first); first >= 0 && first < float64(d-2) && float64(i) == first {
 		return i
@@ -95,8 +94,8 @@ func entry(x, z []float64) float64 {
 // notGram is the advice for a Gram matrix passed instead of points.
 const notGram = "; the rows of a Gram matrix become points by TrainingPoints"
 
-// precomputedPoint checks a point: it begins with a valid number, and a training object has the
-// same value k(a, a) in both positions.
+// precomputedPoint checks that a point begins with a valid number, and that a training object has
+// the same value k(a, a) in both positions.
 func precomputedPoint(x []float64) error {
 	if err := (Precomputed{}).Check(len(x)); err != nil {
 		return err
@@ -110,11 +109,11 @@ func precomputedPoint(x []float64) error {
 	return nil
 }
 
-// TrainingPoints returns the points of a Gram matrix K of n training objects,
-// row-major, as an n × (n+2) matrix.
+// TrainingPoints returns the points of n training objects with the Gram matrix K as an n × (n+2)
+// matrix. Both matrices are row-major.
 //
-// It fails if n is 0, if a value is not finite, or if K_ij and K_ji differ by more than 2⁻⁴⁰
-// relative to the largest value. The points use the lower triangle for both triangles.
+// It returns an error if n is 0, if a value is not finite, or if K_ij and K_ji differ by more than
+// 2⁻⁴⁰ of the largest value. Both triangles of the points have the values of K's lower triangle.
 func TrainingPoints(n int, gram []float64) ([]float64, error) {
 	if n == 0 || len(gram) != n*n {
 		return nil, fmt.Errorf("kernels: precomputed: a Gram matrix of %s has %d² values, got %d", count.Of(n, "object"), n, len(gram))
@@ -134,7 +133,7 @@ func TrainingPoints(n int, gram []float64) ([]float64, error) {
 }
 
 // OtherPoints returns the points of other objects as a matrix with m+2 columns, from their kernel
-// values with the m training objects, one row per object, and with themselves.
+// values with the m training objects, cross, one row per object, and k(a, a), diag.
 func OtherPoints(m int, cross, diag []float64) ([]float64, error) {
 	n := len(diag)
 	if m == 0 || len(cross) != n*m {

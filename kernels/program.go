@@ -21,16 +21,16 @@ const (
 	PowInt           // t ← t^Arg, Arg ≥ 1
 	Sqrt             // t ← √max(t, 0); NaN stays NaN
 	Exp              // t ← exp(t)
-	Pow              // t ← t^A, for t ≥ 0; NaN for other t
+	Pow              // t ← t^A for t ≥ 0; NaN for t < 0 and for NaN
 	Tanh             // t ← tanh(t)
 	Cos              // t ← cos(t)
 	Sin              // t ← sin(t)
 	Log              // t ← ln(t); −Inf for 0, NaN for t < 0
 )
 
-// LogShift regularizes v·ln v where v may be 0: write v·ln(v + LogShift). At v = 0 it is 0 in both
-// precisions, whereas v·ln v is NaN. Elsewhere its error is at most LogShift, because ln(1 + δ/v) ≤
-// δ/v. It is the smallest normal number of float32.
+// LogShift is the smallest normal number of float32. Programs compute v·ln(v + LogShift) instead of
+// v·ln v if v may be 0: at v = 0 it is 0 in both precisions, whereas v·ln v is NaN. For v > 0 its
+// error is at most LogShift, because ln(1 + δ/v) ≤ δ/v.
 const LogShift = 0x1p-126
 
 // An Instr is one operation with its operands; unused operands are zero.
@@ -40,11 +40,11 @@ type Instr struct {
 	A, B float64
 }
 
-// A Program computes k(x, z) from statistics of the pair. Programs are made by
-// Compile and are not changed afterwards.
+// A Program computes k(x, z) from statistics of the pair. Compile makes Programs, which are not
+// changed afterwards.
 type Program struct {
 	Stats []Stat  // the operands of Load, all different
-	Code  []Instr // ends with exactly one value on the stack
+	Code  []Instr // postfix code that ends with exactly one value on the stack
 	Depth int     // maximum stack depth of Code
 }
 
@@ -56,7 +56,7 @@ func Compile(k Kernel) *Program {
 	return &Program{Stats: c.stats, Code: c.code, Depth: c.max}
 }
 
-// Run returns k(x, z) from the statistics of the pair, in float64; NaN for a program without code.
+// Run returns k(x, z) in float64 from the pair's statistics, or NaN for a program without code.
 func (p *Program) Run(stats []float64) float64 {
 	if p == nil || len(p.Code) == 0 {
 		return math.NaN()
@@ -116,8 +116,8 @@ func powInt(x float64, n int) float64 {
 	return r * x
 }
 
-// pow returns x^a for x ≥ 0. The error of math.Pow, which multiplies, grows with a; the error of
-// pow grows with the logarithm of the result.
+// pow returns x^a for x ≥ 0. Its error grows with the logarithm of the result, whereas the error of
+// math.Pow, which multiplies repeatedly, grows with a.
 func pow(x, a float64) float64 {
 	switch {
 	case !(x >= 0):
@@ -135,7 +135,7 @@ type compiler struct {
 	depth, max int
 }
 
-// load pushes a statistic; equal statistics share a slot.
+// load pushes a statistic. Equal statistics are stored once in the list of statistics.
 func (c *compiler) load(s Stat) {
 	i := slices.IndexFunc(c.stats, s.Equal)
 	if i < 0 {
@@ -151,10 +151,10 @@ func (c *compiler) push(in Instr) {
 	c.max = max(c.max, c.depth)
 }
 
-// unary replaces the top of the stack.
+// unary appends an instruction that replaces the top of the stack.
 func (c *compiler) unary(in Instr) { c.code = append(c.code, in) }
 
-// binary replaces the two top values by one.
+// binary appends an operation that replaces the two top values by one.
 func (c *compiler) binary(op Op) {
 	c.code = append(c.code, Instr{Op: op})
 	c.depth--

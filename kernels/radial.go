@@ -11,9 +11,8 @@ import (
 
 // Gaussian is k(x, z) = exp(−‖x−z‖² / 2σ²) with σ = Sigma > 0.
 //
-// With Sigmas, one length scale per feature (automatic relevance
-// determination), it is exp(−½ Σ_p (x_p−z_p)²/σ_p²), and Sigma must be 0.
-// scikit-learn's gamma is 1/2σ².
+// With Sigmas, one length scale per feature (automatic relevance determination), it is exp(−½ Σ_p
+// (x_p−z_p)²/σ_p²), and Sigma must be 0. scikit-learn's gamma is 1/(2σ²).
 type Gaussian struct {
 	Sigma  float64
 	Sigmas []float64
@@ -83,8 +82,8 @@ func (k Gaussian) with(values []float64) Kernel {
 	return Gaussian{Sigmas: slices.Clone(values)}
 }
 
-// derive appends k ‖x−z‖²/σ², or, for the length scale of feature p, k (x_p−z_p)²/σ_p², which
-// is k times a statistic whose Scale is 0 for all other features.
+// derive appends the code of k ‖x−z‖²/σ², or of k (x_p−z_p)²/σ_p² for the length scale of feature
+// p. The factor of k is then a statistic whose Scale is 0 for all other features.
 func (k Gaussian) derive(c *compiler, i int) {
 	k.compile(c)
 	if k.Sigmas == nil {
@@ -98,7 +97,7 @@ func (k Gaussian) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends −k/2σ², or −k/2 if Sigmas are set, because the statistic is then scaled.
+// deriveStat appends the code of −k/(2σ²), or of −k/2 with Sigmas, which scale the statistic.
 func (k Gaussian) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	factor := -0.5
@@ -127,7 +126,7 @@ func (k Laplacian) compile(c *compiler) {
 func (k Laplacian) params() []Param              { return []Param{lengthScale.param("sigma", k.Sigma)} }
 func (k Laplacian) with(values []float64) Kernel { return Laplacian{Sigma: values[0]} }
 
-// derive appends k ‖x−z‖₁/σ.
+// derive appends the code of k ‖x−z‖₁/σ.
 func (k Laplacian) derive(c *compiler, _ int) {
 	k.compile(c)
 	c.load(Stat{Kind: L1})
@@ -135,7 +134,7 @@ func (k Laplacian) derive(c *compiler, _ int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends −k/σ.
+// deriveStat appends the code of −k/σ.
 func (k Laplacian) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	c.unary(Instr{Op: Affine, A: -1 / k.Sigma})
@@ -143,18 +142,17 @@ func (k Laplacian) deriveStat(c *compiler, _ Stat) {
 
 func (Laplacian) bounded() bool { return true }
 
-// RationalQuadratic is k(x, z) = (1 + ‖x−z‖² / 2aσ²)^−a with a = A > 0 and
-// σ = Sigma > 0: a mixture of Gaussians of all length scales (Rasmussen and
-// Williams 2006, equation 4.19). For a → ∞ it becomes Gaussian{Sigma}; if the sum is rounded to
-// float64, as in Eval, its relative error is about a·2⁻⁵³, so a Gaussian is preferable for a above
-// about 10⁸.
+// RationalQuadratic is k(x, z) = (1 + ‖x−z‖² / 2aσ²)^−a with a = A > 0 and σ = Sigma > 0: a mixture
+// of Gaussians of all length scales (Rasmussen and Williams 2006, equation 4.19). For a → ∞ it
+// becomes Gaussian{Sigma}. Rounding the sum in parentheses to float64, as Eval does, causes a
+// relative error of about a·2⁻⁵³, so that a Gaussian is preferable for a above about 10⁸.
 type RationalQuadratic struct{ A, Sigma float64 }
 
 func (k RationalQuadratic) String() string {
 	return "rationalquadratic(a=" + number(k.A) + ",sigma=" + number(k.Sigma) + ")"
 }
 
-// mixtureShape keeps 1/2aσ² in the range of float64 for the shortest σ.
+// mixtureShape is the rule of A, which keeps 1/(2aσ²) in the range of float64 for the smallest σ.
 var mixtureShape = Rule{Min: 1e-6, Max: math.MaxFloat64}
 
 // Check requires A ≥ 10⁻⁶, finite, and Sigma > 0.
@@ -184,8 +182,8 @@ func (k RationalQuadratic) with(values []float64) Kernel {
 	return RationalQuadratic{A: values[0], Sigma: values[1]}
 }
 
-// derive appends a t^−a (1 − 1/t − ln t), the derivative with respect to ln a, or
-// t^(−a−1) ‖x−z‖²/σ², the derivative with respect to ln σ.
+// derive appends the code of the derivative with respect to ln a, a t^−a (1 − 1/t − ln t), or with
+// respect to ln σ, t^(−a−1) ‖x−z‖²/σ².
 func (k RationalQuadratic) derive(c *compiler, i int) {
 	if i == 1 {
 		k.power(c, -k.A-1)
@@ -203,7 +201,7 @@ func (k RationalQuadratic) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends −t^(−a−1)/2σ².
+// deriveStat appends the code of −t^(−a−1)/(2σ²).
 func (k RationalQuadratic) deriveStat(c *compiler, _ Stat) {
 	k.power(c, -k.A-1)
 	c.unary(Instr{Op: Affine, A: -0.5 / k.Sigma / k.Sigma})
@@ -246,7 +244,7 @@ func (k Matern) Check(int) error {
 func (k Matern) IsPSD() bool { return k.Check(-1) == nil }
 
 func (k Matern) compile(c *compiler) {
-	// The polynomial in s follows exp(−s). 5r²/3 is s²/3.
+	// The code multiplies exp(−s) by a polynomial in s. 5r²/3 is s²/3.
 	k.distance(c)
 	c.unary(Instr{Op: Affine, A: -1})
 	c.unary(Instr{Op: Exp})
@@ -275,7 +273,7 @@ func (k Matern) distance(c *compiler) {
 func (k Matern) params() []Param              { return []Param{lengthScale.param("sigma", k.Sigma)} }
 func (k Matern) with(values []float64) Kernel { return Matern{Nu: k.Nu, Sigma: values[0]} }
 
-// derive appends −s dk/ds = exp(−s) p(s), with p = s, s² and s²(1+s)/3 for Nu = 1/2, 3/2 and 5/2.
+// derive appends −s dk/ds = exp(−s) p(s) with p = s, s² or s²(1+s)/3 for Nu = 1/2, 3/2 or 5/2.
 func (k Matern) derive(c *compiler, _ int) {
 	k.distance(c)
 	c.unary(Instr{Op: Affine, A: -1})
@@ -294,7 +292,7 @@ func (k Matern) derive(c *compiler, _ int) {
 	}
 }
 
-// deriveStat appends the derivative with respect to ‖x−z‖², dk/ds · ν/(σ²s) with s = √(2ν) r:
+// deriveStat appends the derivative by ‖x−z‖², dk/ds · ν/(σ²s) with s = √(2ν) r, for each Nu:
 //
 //	−exp(−s)/2σ²s   −3 exp(−s)/2σ²   −5 (1+s) exp(−s)/6σ²
 func (k Matern) deriveStat(c *compiler, _ Stat) {

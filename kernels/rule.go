@@ -6,10 +6,10 @@ import (
 )
 
 // A Rule is the set of valid values of a parameter: finite numbers from Min to Max, or integers if
-// Integer is set. Check, the texts of the catalogue and every search over parameters use the same
-// Rule.
+// Integer is set. Check, the texts of the catalogue and every search over parameters use the
+// parameter's Rule.
 type Rule struct {
-	Min, Max float64 // no bound: ∓math.MaxFloat64; > 0: the smallest positive float64
+	Min, Max float64 // ∓math.MaxFloat64 means no bound; a Min of the smallest positive float64 means > 0
 	Integer  bool
 
 	tooLarge string // advice for a value above Max
@@ -20,8 +20,8 @@ var (
 	anyNumber   = Rule{Min: -math.MaxFloat64, Max: math.MaxFloat64}
 	nonNegative = Rule{Min: 0, Max: math.MaxFloat64}
 	positive    = Rule{Min: math.SmallestNonzeroFloat64, Max: math.MaxFloat64}
-	// lengthScale bounds σ so that 1/σ² neither overflows, because k(x, x) = exp(−0·Inf) would be
-	// NaN, nor becomes subnormal. Distances that do not overflow may be as large as Max.
+	// lengthScale is the rule of σ. 1/σ² must not overflow, because k(x, x) = exp(−0·Inf) would be
+	// NaN, nor become subnormal. Distances that do not overflow may be as large as Max.
 	lengthScale = Rule{Min: 1e-150, Max: 1e153, tooLarge: ": scale the features down"}
 )
 
@@ -61,7 +61,7 @@ func (r Rule) Check(name string, v float64) error {
 		switch {
 		case r.Min >= 0 && r.Max == math.MaxFloat64:
 			kind += " " + r.lower()
-		case r.Min > 0: // a positive value outside the bounds has a separate error
+		case r.Min > 0: // a positive value outside the bounds gets another message
 			kind += " > 0"
 		}
 		return fmt.Errorf("%s must be %s, got %v", name, kind, v)
@@ -78,7 +78,7 @@ func (r Rule) param(name string, v float64) Param {
 	return Param{Name: name, Value: v, Log: r.Min >= 0, Rule: r}
 }
 
-// checkParams checks the parameters of a kernel without further rules.
+// checkParams checks each parameter of k against its Rule.
 func checkParams(kernel string, k Kernel) error {
 	for _, p := range k.params() {
 		if err := p.Check("kernels: "+kernel+": "+p.Name, p.Value); err != nil {

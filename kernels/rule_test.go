@@ -7,9 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestRulesAreThoseOfTheCatalogue sets the parameters of every example to the ends of their
-// rule, which the kernel must accept, and to the next numbers outside, which it must
-// refuse.
+// TestRulesAreThoseOfTheCatalogue sets the parameters of every example to the bounds of their rule,
+// which the kernel must accept, and to the next numbers outside the bounds, which it must refuse.
 func TestRulesAreThoseOfTheCatalogue(t *testing.T) {
 	for _, d := range kernels.Catalogue() {
 		k, err := kernels.Parse(d.Example)

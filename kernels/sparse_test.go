@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestEvalSparseIsEval compares a statistic of points without their zeros with that of the points.
+// TestEvalSparseIsEval checks that statistics of sparse points equal those of the dense points.
 func TestEvalSparseIsEval(t *testing.T) {
 	const d = 30
 	seed := rand.Uint64()
@@ -47,8 +47,8 @@ func TestEvalSparseIsEval(t *testing.T) {
 				}
 			}
 			got, want := kernels.EvalSparse(s, d, sx, sz), s.Eval(x, z)
-			// The terms of two zeros are counted and not added: at most d more roundings of
-			// numbers up to the sum of the sizes, 2π each, or one for each frequency.
+			// EvalSparse adds the terms of two zeros, each 2π or the number of frequencies, as one
+			// product. The difference is at most d roundings of numbers up to the sum of all sizes.
 			limit := 0.0
 			if s.Kind == kernels.CosSum || s.Kind == kernels.Sinc {
 				limit = d * 0x1p-53 * d * 2 * math.Pi

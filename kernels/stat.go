@@ -12,7 +12,7 @@ type StatKind uint8
 
 const (
 	Dot    StatKind = iota // xᵀz
-	SqDist                 // ‖x−z‖² = Σ (x_p−z_p)²; on every device ≥ 0, and 0 for equal points
+	SqDist                 // ‖x−z‖² = Σ (x_p−z_p)²; every device returns numbers ≥ 0, and 0 for equal points
 	L1                     // ‖x−z‖₁ = Σ |x_p−z_p|
 	// CosSum is Σ_p Σ_w cos(w(x_p−z_p)) over the frequencies w of the Stat. It is the inner product
 	// of the features (cos wx_p, sin wx_p), over all p and w, of x and of z, and can therefore be
@@ -20,11 +20,11 @@ const (
 	CosSum
 	SinSum // Σ_p Σ_w w(x_p−z_p) sin(w(x_p−z_p))
 	Sinc   // Σ_p sin(2πΔ)/Δ with Δ = x_p−z_p, and 2π where Δ is 0
-	Chi2   // Σ_p (x_p−z_p)²/(x_p+z_p), 0/0 taken as 0; NaN when a feature is < 0
+	Chi2   // Σ_p (x_p−z_p)²/(x_p+z_p), with 0/0 taken as 0; NaN if a feature is < 0
 	Entry  // an entry of a precomputed Gram matrix: see Precomputed
-	// The statistics of one point, which a backend evaluates once per point rather than once per
-	// pair. With the kernel k = Of of the Stat, SelfX is k(x, x), and RootX is 1/√k(x, x), or 0 if
-	// k(x, x) is 0. SelfZ and RootZ are the same for z.
+	// The statistics of one point, which a backend evaluates once per point instead of once per
+	// pair. With the kernel k in the field Of of the Stat, SelfX is k(x, x), and RootX is 1/√k(x,
+	// x), or 0 if k(x, x) is 0. SelfZ and RootZ are the same functions of z.
 	SelfX
 	SelfZ
 	RootX
@@ -40,8 +40,8 @@ func (k StatKind) String() string {
 	return fmt.Sprintf("StatKind(%d)", uint8(k))
 }
 
-// TranslationInvariant reports whether the statistic is unchanged when a vector is added to both
-// points, so that data may be centered first.
+// TranslationInvariant reports whether adding a vector to both points does not change the
+// statistic, so that a backend may center the points.
 func (k StatKind) TranslationInvariant() bool {
 	switch k {
 	case SqDist, L1, CosSum, SinSum, Sinc:
@@ -56,15 +56,15 @@ func (k StatKind) OnePoint() bool { return k >= SelfX }
 // A Stat is one statistic of a pair of points.
 type Stat struct {
 	Kind StatKind
-	// Scale applies to Dot, SqDist and L1: feature p of both points is multiplied by Scale[p]
-	// first. Nil means all ones.
+	// Scale applies to Dot, SqDist and L1, for which feature p of both points is first multiplied
+	// by Scale[p]. Nil means all ones.
 	Scale []float64
 	Freqs []float64 // the frequencies of CosSum and SinSum
 	Of    Kernel    // the kernel k of SelfX, SelfZ, RootX and RootZ
 }
 
-// Eval returns the statistic of (x, z) in float64 by the defining sum. It
-// panics when the lengths of x, z and a non-nil Scale differ.
+// Eval returns the statistic of (x, z), computed from the definition in float64. It panics if the
+// lengths of x, z and a non-nil Scale differ.
 func (s Stat) Eval(x, z []float64) float64 {
 	if len(x) != len(z) || s.Scale != nil && len(s.Scale) != len(x) {
 		panic(fmt.Sprintf("kernels: Stat.Eval: lengths differ: x %d, z %d, scale %d", len(x), len(z), len(s.Scale)))
@@ -83,7 +83,7 @@ func (s Stat) Eval(x, z []float64) float64 {
 	}
 	var sum float64
 	if s.Scale == nil {
-		// The common statistics, without a switch at every feature.
+		// The common statistics have loops without a switch.
 		switch s.Kind {
 		case Dot:
 			for p, v := range x {
@@ -109,8 +109,8 @@ func (s Stat) term(p int, x, z float64) float64 {
 	if s.Scale != nil {
 		scale = s.Scale[p]
 	}
-	// Scale the difference, not its two terms: far from the origin their rounding errors could
-	// exceed the difference.
+	// Multiply the difference by the scale: far from the origin rounding errors of the two scaled
+	// features could exceed the difference.
 	switch diff := x - z; s.Kind {
 	case Dot:
 		return (x * scale) * (z * scale)
@@ -156,21 +156,21 @@ func inverseRoot(v float64) float64 {
 	return 1 / math.Sqrt(v)
 }
 
-// Equal reports whether two statistics are the same.
+// Equal reports whether s and t are equal statistics.
 func (s Stat) Equal(t Stat) bool {
 	return s.Kind == t.Kind && slices.Equal(s.Scale, t.Scale) && slices.Equal(s.Freqs, t.Freqs) && reflect.DeepEqual(s.Of, t.Of)
 }
 
-// A SparsePoint is a point given by its columns, which increase, and the features there; the other
-// features are 0.
+// A SparsePoint is a point given by a list of columns in ascending order and the features in these
+// columns. All other features are 0.
 type SparsePoint[T float32 | float64] struct {
 	Columns []int32
 	Values  []T
 }
 
-// EvalSparse is like Eval, for two points of d features of which only some are stored. A sum over the
-// features costs a merge of both lists of columns: the term of two zeros is the same for every
-// feature, and 0 except for CosSum and Sinc. Entry is not such a sum and costs d operations.
+// EvalSparse is Eval for two sparse points of d features. A sum over the features takes one merge
+// of both lists of columns, because the term of two zeros is the same for every feature, and is 0
+// except for CosSum and Sinc. Entry is not a sum and takes d operations.
 func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64 {
 	switch s.Kind {
 	case Entry:
@@ -216,7 +216,7 @@ func (x SparsePoint[T]) dense(d int) []float64 {
 	return features
 }
 
-// DiagSparse is Diag for a point of d features of which only some are stored.
+// DiagSparse is Diag for a sparse point of d features.
 func DiagSparse[T float32 | float64](k Kernel, d int, x SparsePoint[T]) float64 {
 	p := Compile(k)
 	stats := make([]float64, len(p.Stats))

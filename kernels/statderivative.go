@@ -24,11 +24,10 @@ func StatDerivatives(k Kernel) []StatDerivative {
 }
 
 // StatDerivative is ∂k/∂s for the kernel k = Of, where s is Compile(Of).Stats[Stat] and the other
-// statistics are held fixed. It is not positive semi-definite, and symmetric only if s is. Parse
-// does not accept its text, and it has no parameters.
+// statistics are held fixed. It is not positive semi-definite, and is symmetric only if s is
+// symmetric in x and z. Parse does not accept its text, and it has no parameters.
 //
-// For the exponential kernel it is unbounded where points coincide, and +Inf or −Inf there: see
-// Bounded.
+// For the exponential kernel it is unbounded near x = z, and +Inf or −Inf at x = z: see Bounded.
 type StatDerivative struct {
 	Of   Kernel
 	Stat int
@@ -38,8 +37,7 @@ func (k StatDerivative) String() string {
 	return fmt.Sprintf("∂(%s)/∂s%d", text(k.Of), k.Stat)
 }
 
-// Check requires that the kernel passes, is not itself a derivative, and has
-// the statistic.
+// Check requires a valid kernel that contains no derivative and has the statistic.
 func (k StatDerivative) Check(d int) error {
 	if k.Of == nil {
 		return fmt.Errorf("kernels: derivative with respect to a statistic: no kernel inside")
@@ -56,9 +54,9 @@ func (k StatDerivative) Check(d int) error {
 	return nil
 }
 
-// Bounded reports whether the values stay finite where points coincide. If they do not, the
-// derivative of k with respect to a point is taken as 0 there: by symmetry it is 0 if it exists,
-// and otherwise, as for the exponential kernel, 0 is used. It is false where Of is nil.
+// Bounded reports whether the values are finite where points coincide. If not, 0 is used there as
+// the derivative of k with respect to a point: if this derivative exists, it is 0 by symmetry; for
+// the exponential kernel it does not exist. Bounded is false if Of is nil.
 func (k StatDerivative) Bounded() bool { return k.Of != nil && k.Of.bounded() }
 
 func (StatDerivative) IsPSD() bool             { return false }
@@ -84,7 +82,7 @@ func deriveStat(c *compiler, k Kernel, s Stat) {
 	k.deriveStat(c, s)
 }
 
-// one appends 1, the derivative of a kernel that equals its statistic.
+// one appends the constant 1, the derivative of a kernel that equals its statistic.
 func (c *compiler) one() { c.push(Instr{Op: Const, A: 1}) }
 
 // depends reports whether k's program loads s.

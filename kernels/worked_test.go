@@ -11,7 +11,7 @@ import (
 // Worked examples from the literature, in numbers small enough to be exact,
 // and one pair of points computed by another library.
 
-// φ(x) = (1, x, x², x³) at −1, 0, 1.
+// TestWorkedCubicMap checks the Gram matrix of φ(x) = (1, x, x², x³) at −1, 0, 1.
 func TestWorkedCubicMap(t *testing.T) {
 	k := kernels.Sum{
 		kernels.Constant{Value: 1}, kernels.Linear{},
@@ -27,7 +27,7 @@ func TestWorkedCubicMap(t *testing.T) {
 	}
 }
 
-// The quadratic kernels are inner products of explicit maps of (x1, x2).
+// TestWorkedQuadraticMaps checks quadratic kernels against feature maps of (x1, x2).
 func TestWorkedQuadraticMaps(t *testing.T) {
 	root := math.Sqrt2
 	for _, c := range []struct {
@@ -46,8 +46,8 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 			a, b := c.phi(x), c.phi(z)
 			want := kernels.Eval(kernels.Linear{}, a, b)
 			got := kernels.Eval(c.k, x, z)
-			// The entries of the map have at most three roundings each, including the root,
-			// so a product has six, in addition to the roundings of the sum.
+			// The coordinates of φ have at most three roundings each, including the root, so that a
+			// product has six. The sum adds further roundings.
 			size := make([]float64, len(a))
 			for p := range a {
 				size[p] = math.Abs(a[p] * b[p])
@@ -64,8 +64,8 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 	}
 }
 
-// TestWorkedQuadraticCost counts that 1,000 inputs have 500,500 products x_i x_j, i ≤ j; the kernel of
-// this feature map takes 1,001 multiplications: 1,000 for xᵀz, and one for the square.
+// TestWorkedQuadraticCost checks that 1,000 features have 500,500 products x_i x_j, i ≤ j, but the
+// kernel takes 1,001 multiplications: 1,000 for xᵀz, and one for the square.
 func TestWorkedQuadraticCost(t *testing.T) {
 	const d = 1000
 	features := 0
@@ -92,7 +92,7 @@ func TestWorkedQuadraticCost(t *testing.T) {
 	}
 }
 
-// TestWorkedXOR tests the kernel (xᵀz)² at the points (1,1), (−1,1), (−1,−1), (1,−1) of XOR.
+// TestWorkedXOR checks the kernel (xᵀz)² at the points (1,1), (−1,1), (−1,−1), (1,−1) of XOR.
 func TestWorkedXOR(t *testing.T) {
 	points := [][]float64{{1, 1}, {-1, 1}, {-1, -1}, {1, -1}}
 	for i, x := range points {
@@ -108,11 +108,10 @@ func TestWorkedXOR(t *testing.T) {
 	}
 }
 
-// The values were computed with scikit-learn 1.2.1: sklearn.metrics.pairwise
-// (linear, polynomial with gamma=1, rbf with gamma=1/8, laplacian with
-// gamma=1/2, sigmoid) and sklearn.gaussian_process.kernels (Matern, RBF with a
-// list of length scales, RationalQuadratic); chi2_kernel takes the points
-// without their signs.
+// TestScikitLearn compares with values of scikit-learn 1.2.1: sklearn.metrics.pairwise (linear,
+// polynomial with gamma=1, rbf with gamma=1/8, laplacian with gamma=1/2, sigmoid) and
+// sklearn.gaussian_process.kernels (Matern, RBF with a list of length scales, RationalQuadratic);
+// chi2_kernel takes the points without their signs.
 func TestScikitLearn(t *testing.T) {
 	x, z := []float64{1, -2, 0.5}, []float64{0.25, 1, 3}
 	for _, c := range []struct {
@@ -144,7 +143,7 @@ func TestScikitLearn(t *testing.T) {
 		if rule := kernels.PointRule(k); rule != nil && rule(x) != nil {
 			x, z = []float64{1, 2, 0.5}, []float64{0.25, 1, 3}
 		}
-		// Both libraries round about equally often.
+		// Both libraries have about the same number of roundings.
 		if got, tol := kernels.Eval(k, x, z), 2*kerneltest.Rounding(k, x, z); !(math.Abs(got-c.want) <= tol) {
 			t.Errorf("%s is %v, scikit-learn has %v: off by %g, allowed %g", c.text, got, c.want, got-c.want, tol)
 		}

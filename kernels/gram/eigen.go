@@ -31,7 +31,7 @@ func Decompose(ctx context.Context, gram mat.Matrix) (*Eigen, error) {
 		return nil, err
 	}
 	done := make(chan *Eigen, 1)
-	var fault any // a panic of gonum, passed on to the caller
+	var fault any // value of a panic of gonum, repeated in the caller's goroutine
 	go func() {
 		var e *Eigen
 		defer func() {
@@ -102,8 +102,8 @@ func (e *Eigen) EffectiveDim(lambda float64) float64 {
 	return sum
 }
 
-// Negative returns the number of eigenvalues below −Tolerance, which the caller may change. K is
-// positive semi-definite to that tolerance, as Mercer's condition demands, if the number is 0.
+// Negative returns the number of eigenvalues below −Tolerance. If it is 0, K meets Mercer's
+// condition within Tolerance, which the caller may change.
 func (e *Eigen) Negative() int {
 	n := 0
 	for n < len(e.Values) && e.Values[len(e.Values)-1-n] < -e.Tolerance {
@@ -112,9 +112,9 @@ func (e *Eigen) Negative() int {
 	return n
 }
 
-// Features returns the coordinates of the sample along its principal axes in feature space: UΛ^½
-// without the columns whose λ is not above the tolerance, n × Rank. The inner products of its rows
-// are K.
+// Features returns the coordinates of the sample along its principal axes in feature space: UΛ^½, n
+// × Rank, without the columns with λ ≤ Tolerance. The inner products of its rows are the elements
+// of K.
 func (e *Eigen) Features() host.Matrix[float64] {
 	n, r := len(e.Values), e.Rank()
 	out := host.New[float64](n, r)
@@ -126,9 +126,9 @@ func (e *Eigen) Features() host.Matrix[float64] {
 	return out
 }
 
-// Extend returns the coordinates of other points along the same axes, m × Rank, from their kernel
-// values with the sample, one row per point: φ(x) = Λ^−½Uᵀk_x. This is the projection of φ(x) on
-// the span of the sample.
+// Extend returns the coordinates of m other points along the axes of Features, m × Rank, from their
+// kernel values with the sample, one row per point. The coordinates Λ^−½Uᵀk_x are those of the
+// projection of φ(x) on the span of the sample.
 func (e *Eigen) Extend(k mat.Matrix) (host.Matrix[float64], error) {
 	if e == nil {
 		return host.Matrix[float64]{}, errors.New("gram: extend: there is no decomposition")

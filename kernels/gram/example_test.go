@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// The Gram matrix of a user function, and a test whether the function is a kernel on the
-// sample.
+// Compute the Gram matrix of a user function and test whether it is positive semi-definite.
 func Example() {
 	ctx := context.Background()
 	points := []float64{0, 1, 3}

@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// OfFunction returns f(i, j) for all pairs of n objects, evaluated in parallel. It calls both f(i,
-// j) and f(j, i), and fails if they differ by more than rounding or a value is not finite. f must
-// be safe for concurrent use.
+// OfFunction returns f(i, j) for all pairs of n objects, evaluated in parallel. It evaluates both
+// f(i, j) and f(j, i), and returns an error if they differ by more than rounding or a value is not
+// finite. f must be safe for concurrent use.
 func OfFunction(ctx context.Context, n int, f func(i, j int) float64, o objects.Options) (host.Matrix[float64], error) {
 	k, err := CrossFunction(ctx, n, n, f, o)
 	if err == nil {
@@ -54,8 +54,8 @@ func TrainingPoints(gram mat.Matrix) (host.Matrix[float64], error) {
 }
 
 // OtherPoints returns the points of kernels.Precomputed that represent other objects, from their
-// kernel values with the sample, one row per object, and with themselves, diag. If diag is nil, 0
-// is used: predictions f(x) = Σ α_j k(x, x_j) do not depend on diag, but variances do.
+// kernel values with the sample, k, one row per object, and their values k(x, x), diag. If diag is
+// nil, 0 is used: predictions f(x) = Σ α_j k(x, x_j) do not depend on diag, but variances do.
 func OtherPoints(k mat.Matrix, diag []float64) (host.Matrix[float64], error) {
 	cross, err := hostOf("precomputed", k)
 	if err != nil {

@@ -30,8 +30,8 @@ func hostOf(what string, k mat.Matrix) (host.Matrix[float64], error) {
 	return h, nil
 }
 
-// check requires a square, finite, symmetric matrix. It returns the matrix, and its elements
-// without padding.
+// check returns an error unless m is square, finite and symmetric. It returns the matrix, and its
+// elements without padding.
 func check(what string, m mat.Matrix) (k host.Matrix[float64], data []float64, err error) {
 	if k, err = hostOf(what, m); err != nil {
 		return k, nil, err
@@ -86,14 +86,14 @@ func SquaredDistances(gram mat.Matrix) (host.Matrix[float64], error) {
 
 // Centering holds the means of a Gram matrix that are needed to center other points.
 type Centering struct {
-	rows []float64 // mean of each row of K, which equals the mean of the column
+	rows []float64 // mean of each row of K, which is also the mean of the column
 	all  float64   // mean of all of K
 }
 
-// Center moves the origin of feature space to the mean of the sample, in place, of a
-// *mat.Dense or a host.Matrix: K_ij − K̄_i − K̄_j + K̄, the Gram matrix of φ(x) − mean φ (Schölkopf, Smola and
-// Müller 1998, Nonlinear component analysis as a kernel eigenvalue problem,
-// appendix A). The result is used to center other points.
+// Center replaces K, a *mat.Dense or a host.Matrix, by the Gram matrix of φ(x) − mean φ, in which
+// the mean of the sample is the origin: K_ij − K̄_i − K̄_j + K̄ (Schölkopf, Smola and Müller 1998,
+// Nonlinear component analysis as a kernel eigenvalue problem, appendix A). The result centers
+// other points.
 func Center(gram mat.Matrix) (Centering, error) {
 	k, err := writable(gram)
 	if err == nil {
@@ -119,7 +119,7 @@ func Center(gram mat.Matrix) (Centering, error) {
 	return c, nil
 }
 
-// writable returns the elements of k in place.
+// writable returns a matrix that shares the elements of k, or an error if k cannot be changed.
 func writable(k mat.Matrix) (host.Matrix[float64], error) {
 	_, dense := k.(mat.RawMatrixer)
 	if _, ok := k.(host.Matrix[float64]); !ok && !dense {
@@ -128,8 +128,8 @@ func writable(k mat.Matrix) (host.Matrix[float64], error) {
 	return hostOf("center", k)
 }
 
-// Cross centers, in place, a *mat.Dense or host.Matrix of the kernel values of other points with
-// the sample, one row per point.
+// Cross centers, in place, the kernel values of other points with the sample: a *mat.Dense or a
+// host.Matrix with one row per point.
 func (c Centering) Cross(cross mat.Matrix) error {
 	k, err := writable(cross)
 	if err != nil {
@@ -150,10 +150,10 @@ func (c Centering) Cross(cross mat.Matrix) error {
 	return nil
 }
 
-// unit is half the distance from 1 to the next number.
+// unit is the unit roundoff, half the distance from 1 to the next larger float64.
 const unit = 0x1p-53
 
 // tolerance bounds the amount by which rounding can move an eigenvalue below zero: the errors of
-// the entries of K and of the symmetric QR algorithm are small multiples of nu‖K‖ (Golub and Van
-// Loan 2013, Matrix Computations, section 8.3.5).
+// the entries of K and of the symmetric QR algorithm are small multiples of nu‖K‖, u the unit
+// roundoff (Golub and Van Loan 2013, Matrix Computations, section 8.3.5).
 func tolerance(n int, largest float64) float64 { return 16 * float64(n) * unit * math.Abs(largest) }

@@ -45,8 +45,8 @@ func near(t *testing.T, what string, got, want, tol float64) {
 	}
 }
 
-// φ(x) = (1, x, x², x³) at −1, 0, 1 has K = [[4,1,0],[1,1,1],[0,1,4]], whose
-// eigenvalues are the roots of (λ−4)(λ²−5λ+2).
+// TestWorkedCubicMap checks the Gram matrix of φ(x) = (1, x, x², x³) at −1, 0, 1, K =
+// [[4,1,0],[1,1,1],[0,1,4]], whose eigenvalues are the roots of (λ−4)(λ²−5λ+2).
 func TestWorkedCubicMap(t *testing.T) {
 	ctx := context.Background()
 	phi := host([]float64{1, -1, 1, -1}, []float64{1, 0, 0, 0}, []float64{1, 1, 1, 1})
@@ -86,7 +86,7 @@ func TestWorkedCubicMap(t *testing.T) {
 	if e.Negative() != 0 || e.Rank() != 3 {
 		t.Errorf("%d negative eigenvalues, rank %d", e.Negative(), e.Rank())
 	}
-	// d² of −1 and 1 is (2² + 2²) = 8, of 0 and ±1 it is 3.
+	// d² is 2² + 2² = 8 for the points −1 and 1, and 3 for 0 and ±1.
 	d, err := gram.SquaredDistances(want)
 	if err != nil {
 		t.Fatal(err)
@@ -104,8 +104,8 @@ func TestWorkedCubicMap(t *testing.T) {
 	for i, v := range []float64{19. / 9, -2. / 9, -17. / 9, -2. / 9, 4. / 9, -2. / 9, -17. / 9, -2. / 9, 19. / 9} {
 		near(t, "a centered value", want.Data[i], v, 16*u)
 	}
-	// φ(2) − mean = (0, 2, 10/3, 8), against (0, −1, 1/3, −1), (0, 0, −2/3, 0)
-	// and (0, 1, 1/3, 1).
+	// φ(2) − mean is (0, 2, 10/3, 8), and φ − mean of the sample is (0, −1, 1/3, −1), (0, 0, −2/3,
+	// 0) and (0, 1, 1/3, 1).
 	other := host([]float64{-5, 1, 15})
 	if err := c.Cross(other); err != nil {
 		t.Fatal(err)
@@ -115,8 +115,8 @@ func TestWorkedCubicMap(t *testing.T) {
 	}
 }
 
-// The rows of UΛ^½ have the inner products K, and Extend maps points of the sample to their
-// own features.
+// TestFeatures checks that the inner products of the rows of UΛ^½ are K, and that Extend maps
+// points of the sample to their rows of UΛ^½.
 func TestFeatures(t *testing.T) {
 	ctx := context.Background()
 	dev := backendtest.Device(t, "cpu", backend.Config{})
@@ -141,8 +141,7 @@ func TestFeatures(t *testing.T) {
 		if f.Cols != c.rank {
 			t.Errorf("%v: %d columns, want %d", c.k, f.Cols, c.rank)
 		}
-		// The features reproduce K up to the eigenvalues below the tolerance, at most n of
-		// them.
+		// The features omit at most n eigenvalues, each at most the tolerance.
 		tol := float64(n) * e.Tolerance
 		for i := range n {
 			for j := range n {
@@ -157,7 +156,7 @@ func TestFeatures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The error of k_x is the tolerance in each direction, divided by √λ.
+		// The error of k_x is at most the tolerance along each eigenvector, and is divided by √λ.
 		for i := range again.Data {
 			near(t, "an extended value", again.Data[i], f.Data[i], tol/math.Sqrt(e.Values[e.Rank()-1]))
 		}
@@ -166,7 +165,7 @@ func TestFeatures(t *testing.T) {
 
 func TestNotPSD(t *testing.T) {
 	ctx := context.Background()
-	k := host([]float64{1, 2}, []float64{2, 1}) // 3 and −1
+	k := host([]float64{1, 2}, []float64{2, 1}) // eigenvalues 3 and −1
 	e, err := gram.Decompose(ctx, k)
 	if err != nil || e.Negative() != 1 {
 		t.Fatalf("%+v, %v", e, err)
@@ -237,7 +236,7 @@ func TestGonumMatrices(t *testing.T) {
 	}
 	near(t, "the trace", e.Values[0]+e.Values[1], 5, 2*e.Tolerance)
 	dense := mat.DenseCopyOf(sym)
-	dense.Set(0, 1, 1+1e-15) // rounding
+	dense.Set(0, 1, 1+1e-15) // a rounding error
 	if _, err := gram.Decompose(ctx, dense); err != nil || dense.At(0, 1) == 1 {
 		t.Errorf("the matrix was changed to %v: %v", dense.At(0, 1), err)
 	}

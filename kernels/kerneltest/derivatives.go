@@ -36,8 +36,8 @@ func checkPointGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	}
 }
 
-// checkBounded compares the kernel's bounded method with the values of its derivatives with respect
-// to the statistics where points coincide.
+// checkBounded checks that StatDerivative.Bounded is true exactly if the derivatives with respect
+// to the statistics are finite where points coincide.
 func checkBounded(t *testing.T, k kernels.Kernel, points [][]float64) {
 	finite, bounded := true, true
 	for _, s := range kernels.StatDerivatives(k) {
@@ -67,15 +67,15 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 	for _, s := range kernels.Compile(k).Stats {
 		switch s.Kind {
 		case kernels.L1:
-			if apart < 4*step { // the differences cross the corner
+			if apart < 4*step { // the differences would cross the corner of |x − z|
 				return
 			}
 		case kernels.SqDist:
 			if slices.ContainsFunc(kernels.StatDerivatives(k), func(s kernels.StatDerivative) bool { return !s.Bounded() }) && distance(x, z) < 64*step {
-				return // so near the corner the differences do not converge
+				return // the differences do not converge this close to the corner
 			}
 		case kernels.Chi2:
-			if [][]float64{x, z}[which][p] < 8*step { // no neighbors below 0
+			if [][]float64{x, z}[which][p] < 8*step { // the features of the differences must be ≥ 0
 				return
 			}
 		}
@@ -90,9 +90,9 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 	}
 	fine := (8*(at(step)-at(-step)) - (at(2*step) - at(-2*step))) / (12 * step)
 	coarse := (8*(at(2*step)-at(-2*step)) - (at(4*step) - at(-4*step))) / (24 * step)
-	// As in checkGradient, the change when the step is doubled bounds the truncation error of the
-	// differences. The values are rounded, and the derivative itself is a sum of products whose
-	// rounding errors are those of values.
+	// As in checkGradient, the change from a doubled step bounds the truncation error of the
+	// differences. The kernel values have rounding errors, and the derivative is a sum of products
+	// of rounded values.
 	own := 0.0
 	for i, s := range kernels.StatDerivatives(k) {
 		v, stat := kernels.Eval(s, x, z), kernels.Compile(k).Stats[i]
@@ -106,7 +106,7 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 	}
 }
 
-// reach bounds the derivative of a statistic with respect to feature p.
+// reach bounds the absolute value of the derivative of a statistic with respect to feature p.
 func reach(s kernels.Stat, x, z []float64, p int) float64 {
 	if s.Kind.OnePoint() {
 		sum := 0.0
@@ -130,8 +130,7 @@ func reach(s kernels.Stat, x, z []float64, p int) float64 {
 	return bound
 }
 
-// smooth reports whether the statistics are differentiable at the point: the root of k(x, x) is not
-// where k(x, x) = 0.
+// smooth reports whether the statistics are differentiable at x: 1/√k(x, x) is not if k(x, x) = 0.
 func smooth(k kernels.Kernel, x []float64) bool {
 	return !slices.ContainsFunc(kernels.Compile(k).Stats, func(s kernels.Stat) bool {
 		return s.Of != nil && (!smooth(s.Of, x) || kernels.Diag(s.Of, x) < 0x1p-10)

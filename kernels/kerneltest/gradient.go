@@ -21,8 +21,8 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	}
 	for i, p := range params {
 		const h = 0x1p-9
-		// moved returns k with the coordinate, θ or ln θ, moved by h from start. start is the value
-		// nearest to k's at which all points of the difference formula obey the rule.
+		// moved returns k with θ, or ln θ if Log is set, moved by h from start. start is the value
+		// nearest to the value in k for which all values in the difference formula obey the rule.
 		start := min(max(p.Value, p.Min+5*h), p.Max-5*h)
 		if p.Log {
 			start = min(max(p.Value, p.Min*(1+5*h)), p.Max*(1-5*h))
@@ -54,9 +54,9 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 				fine := (8*(at(m3)-at(m2)) - (at(m4) - at(m1))) / (12 * h)
 				coarse := (8*(at(c3)-at(c2)) - (at(c4) - at(c1))) / (24 * h)
 				// The truncation error of the five-point formula is h⁴k⁽⁵⁾/30, about 1/15 of the
-				// change when the step is doubled, so that change is a safe bound. Rounding of the
-				// values contributes 1.5/h times their error, the sum of the absolute coefficients
-				// over 12h. Below the normal numbers errors are absolute.
+				// change from a doubled step, which is therefore a safe bound. The rounding errors
+				// of the values contribute at most 1.5/h times the largest of them: the absolute
+				// coefficients sum up to 18/12h. Subnormal numbers have absolute errors.
 				rounding := 1.5 / h * max(Rounding(m1, x, z), Rounding(m4, x, z), Rounding(k, x, z))
 				tol := math.Abs(fine-coarse) + 2*rounding + Rounding(g, x, z) + 0x1p-1022
 				if !(math.Abs(got-fine) <= tol) {

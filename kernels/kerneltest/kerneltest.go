@@ -12,13 +12,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-const seed = 20 // of all random points; logged with each failure
+const seed = 20 // seed of all random points, printed with each failure
 
-// Run checks that k obeys the contract of kernels.Kernel, on random points of every small number of
-// features that k.Check accepts (it must accept at least one). It checks the rules, the text, the
-// program, the derivatives, the feature map if k has one, symmetry, the diagonal, and translation
-// invariance if the statistics have it. If k.IsPSD, it checks the Cauchy–Schwarz inequality and
-// that Gram matrices are positive semi-definite, also for coincident points.
+// Run checks that k obeys the contract of kernels.Kernel, on random points of each number of
+// features up to 12 that k.Check accepts; at least one must be accepted. It checks the rules, the
+// text, the program, the derivatives, the feature map if k has one, symmetry, the diagonal, and
+// translation invariance if the statistics have it. If k.IsPSD, it checks the Cauchy–Schwarz
+// inequality and that Gram matrices are positive semi-definite, also for coincident points.
 func Run(t *testing.T, k kernels.Kernel) {
 	t.Run(k.String(), func(t *testing.T) {
 		if err := k.Check(-1); err != nil {
@@ -55,8 +55,8 @@ func Run(t *testing.T, k kernels.Kernel) {
 }
 
 // samplePoints returns points of d features: the origin, random points near and far, and
-// duplicates. If k rejects negative features, they are made nonnegative; for precomputed kernels
-// they are rows of a Gram matrix.
+// duplicates. If k rejects negative features, all features are ≥ 0; for precomputed kernels the
+// points are rows of a Gram matrix.
 func samplePoints(k kernels.Kernel, d int) [][]float64 {
 	r := rand.New(rand.NewPCG(seed, uint64(d)))
 	points := [][]float64{make([]float64, d)}
@@ -86,7 +86,7 @@ func usesEntry(k kernels.Kernel) bool {
 	return slices.ContainsFunc(kernels.Compile(k).Stats, func(s kernels.Stat) bool { return s.Kind == kernels.Entry })
 }
 
-// precomputedPoints returns the points of d−2 objects, with the first object twice.
+// precomputedPoints returns the points of d−2 training objects, the first of them twice.
 func precomputedPoints(r *rand.Rand, d int) [][]float64 {
 	n := d - 2
 	gram := make([]float64, n*n)
@@ -123,8 +123,8 @@ func checkText(t *testing.T, k kernels.Kernel) {
 	}
 }
 
-// checkProgram traverses the code: every operation finds its operands, Depth is the maximum stack
-// depth, the stack ends with one value, and every statistic is used.
+// checkProgram checks that every operation of the code has its operands on the stack, that Depth is
+// the maximum stack depth, that one value remains on the stack, and that every statistic is used.
 func checkProgram(t *testing.T, k kernels.Kernel) {
 	p := kernels.Compile(k)
 	depth, deepest := 0, 0
@@ -190,9 +190,9 @@ func checkValues(t *testing.T, k kernels.Kernel, points [][]float64) {
 	}
 }
 
-// checkTranslation checks that a kernel of differences does not change when integer points are
-// shifted by an integer, which is exact, and that k(x, x) is constant. Statistics with a scale are
-// excluded, because they round before they subtract.
+// checkTranslation checks for kernels of x − z that k(x, z) of integer points does not change if
+// both are shifted by an integer, which is exact, and that k(x, x) is constant. Statistics with a
+// Scale are excluded, because they are rounded before the subtraction.
 func checkTranslation(t *testing.T, k kernels.Kernel, d int) {
 	for _, s := range kernels.Compile(k).Stats {
 		if !s.Kind.TranslationInvariant() || s.Scale != nil {
@@ -241,8 +241,8 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 	for i := range n {
 		for j := range i {
 			bound := math.Sqrt(gram.At(i, i)) * math.Sqrt(gram.At(j, j))
-			// Each of the three entries has at most the error of one; the roots and their product
-			// are each rounded once more.
+			// The error of each of the three entries is at most rounding; the two roots and their
+			// product are rounded once each.
 			if !(math.Abs(gram.At(i, j)) <= bound+2*rounding+3*unit*bound) {
 				t.Errorf("seed %d: |k| of points %d and %d is %v, more than √(k(x, x) k(z, z)) = %v", seed, i, j, gram.At(i, j), bound)
 			}

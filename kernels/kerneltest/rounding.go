@@ -7,22 +7,22 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// FunctionUlps is the permitted error of exp and other elementary functions in ulp. Vector versions
-// have errors of about 1 ulp, so 4 leaves a margin. An ulp is at most 2u.
+// FunctionUlps is the permitted error of exp and other elementary functions in ulp. Vectorized
+// versions have errors of about 1 ulp, so that 4 has a margin. An ulp is at most 2u.
 const FunctionUlps = 4
 
 // Approx is a value with a bound on its error.
 type Approx struct{ Value, Error float64 }
 
-// Rounded adds the error of n more roundings with unit roundoff u, relative to the largest possible
-// computed value.
+// Rounded adds the error of n roundings with unit roundoff u of the largest possible computed
+// value.
 func (a Approx) Rounded(n int, u float64) Approx {
 	a.Error += float64(n) * u * (math.Abs(a.Value) + a.Error)
 	return a
 }
 
-// smallest returns the smallest normal number of the arithmetic with unit roundoff u. Below it
-// errors are absolute, not relative.
+// smallest returns the smallest normal number of the arithmetic with unit roundoff u. Smaller
+// results have absolute, not relative, errors.
 func smallest(u float64) float64 {
 	if u == 0x1p-53 {
 		return 0x1p-1022
@@ -30,11 +30,10 @@ func smallest(u float64) float64 {
 	return 0x1p-126
 }
 
-// Propagate runs the program on statistics with errors, in arithmetic of unit
-// roundoff u, 2⁻⁵³ in float64 or 2⁻²⁴: a running error analysis (Higham, Accuracy
-// and Stability of Numerical Algorithms, 2nd edition, 2002, section 3.3), exact in
-// the propagated part and with every rounding counted. The error is NaN if there is no bound, so
-// that every comparison with it is false.
+// Propagate runs the program on statistics with errors, in arithmetic of unit roundoff u, 2⁻⁵³ in
+// float64 or 2⁻²⁴ in float32. It is a running error analysis (Higham, Accuracy and Stability of
+// Numerical Algorithms, 2nd edition, 2002, section 3.3) that counts every rounding. If there is no
+// bound, the error is NaN, so that every comparison with it is false.
 func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 	var stack []Approx
 	for _, in := range p.Code {
@@ -50,14 +49,14 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 		t := stack[last]
 		v, e := t.Value, t.Error
 		switch in.Op {
-		case kernels.Affine: // A and the product, B, the sum
+		case kernels.Affine: // roundings of A, A·t, B and the sum
 			at := Approx{in.A * v, math.Abs(in.A) * e}.Rounded(2, u)
 			t = Approx{at.Value + in.B, at.Error + u*math.Abs(in.B)}.Rounded(1, u)
-		case kernels.PowInt: // mean value theorem; one rounding per factor
+		case kernels.PowInt: // by the mean value theorem, and one rounding per factor
 			n := float64(in.Arg)
 			t = Approx{math.Pow(v, n), n * e * math.Pow(math.Abs(v)+e, n-1)}.Rounded(in.Arg, u)
 		case kernels.Sqrt:
-			// |√(t±e) − √t| ≤ e/√t and ≤ √e.
+			// |√(t±e) − √t| is at most e/√t, and at most √e.
 			root, move := math.Sqrt(max(v, 0)), math.Sqrt(e)
 			if root > 0 {
 				move = min(move, e/root)
@@ -72,9 +71,9 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 			t = Approx{exp, move}.Rounded(2*FunctionUlps, u)
 			t.Error += smallest(u)
 		case kernels.Pow:
-			// A, the logarithm and their product are rounded, 2 + FunctionUlps units.
+			// The roundings of A, the logarithm and their product are 2 + FunctionUlps units.
 			power := math.Pow(max(v, 0), in.A)
-			move := math.Pow(v+e, in.A) // from 0, where the logarithm is unbounded
+			move := math.Pow(v+e, in.A) // bound for v near 0, where the logarithm is unbounded
 			if e < v {
 				log := math.Abs(in.A * math.Log(v))
 				move = power * math.Expm1(math.Abs(in.A)*logMove(v, e)+(2+2*FunctionUlps)*u*log)
@@ -88,7 +87,7 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 		case kernels.Tanh: // the slope is 1 − tanh² where the argument is smallest
 			tanh, low := math.Tanh(v), math.Tanh(max(math.Abs(v)-e, 0))
 			t = Approx{tanh, (1 - low*low) * e}.Rounded(2*FunctionUlps, u)
-		case kernels.Cos: // Taylor's theorem
+		case kernels.Cos: // by Taylor's theorem
 			t = Approx{math.Cos(v), min(e, math.Abs(math.Sin(v))*e+e*e/2)}.Rounded(2*FunctionUlps, u)
 		case kernels.Sin:
 			t = Approx{math.Sin(v), min(e, math.Abs(math.Cos(v))*e+e*e/2)}.Rounded(2*FunctionUlps, u)
@@ -117,8 +116,8 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 func logMove(v, e float64) float64 { return -math.Log1p(-min(e/v, 1)) }
 
 // Rounding bounds the difference between kernels.Eval(k, x, z) and the exact value. It propagates
-// the errors of the statistics, where a sum of n terms of total size s has an error of nu·s. The
-// bound does not apply to statistics computed in another way, such as ‖x−z‖² from xᵀz.
+// the errors of the statistics, where a sum of n terms has an error of nu times Σ|term|. The bound
+// does not apply to statistics computed in another way, such as ‖x−z‖² from xᵀz.
 func Rounding(k kernels.Kernel, x, z []float64) float64 {
 	p := kernels.Compile(k)
 	stats := make([]Approx, len(p.Stats))
@@ -160,7 +159,7 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 			size += math.Abs(a * b)
 		case kernels.SqDist:
 			size += diff * diff
-			if s.Scale != nil { // rounding the products changes the difference
+			if s.Scale != nil { // rounding the scaled coordinates changes the difference
 				extra += 2 * diff * 2 * (math.Abs(a) + math.Abs(b))
 			}
 		case kernels.L1:
@@ -191,8 +190,8 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 			extra += 4 * diff
 		}
 	}
-	// At most three roundings per term and one per addition; four more for the two products with a
-	// scale, which is itself rounded.
+	// There are at most three roundings per term and one per addition, and four more for the two
+	// products with a scale, because the scale is itself rounded.
 	n := float64(len(x)*max(1, len(s.Freqs))) + 3
 	if s.Scale != nil {
 		n += 4
@@ -200,8 +199,8 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 	return Approx{v, unit * (n*size + extra)}
 }
 
-// InverseRoot returns v = 1/√s with its error bound, given the error e of s: |1/√(s±e) − 1/√s| ≤ ½e
-// (s−e)^−3/2, a root and a quotient. It is 0 if s is 0.
+// InverseRoot returns 1/√s, or 0 if s is 0, with its error bound: if e is the error of s, |1/√(s±e)
+// − 1/√s| ≤ ½e (s−e)^−3/2, and the roundings of a root and a quotient.
 func (a Approx) InverseRoot(u float64) Approx {
 	v := a.Value
 	a.Error = a.Error / 2 * math.Pow(max(1/(v*v)-a.Error, 0), -1.5)

@@ -7,9 +7,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestErrorsAtZero tests operations whose derivative is infinite at 0. For two points that
-// coincide, √v and v^0.3 are exact, v·ln v is 0 in the form that LogShift recommends, and
-// ln v has no bound: its error is NaN, with which every comparison fails.
+// TestErrorsAtZero checks the error bounds of operations whose derivative is infinite at v = 0, for
+// points that coincide: √v and v^0.3 are exact, v·ln(v + LogShift) is 0, and ln v has no bound, so
+// that its error is NaN.
 func TestErrorsAtZero(t *testing.T) {
 	load := kernels.Instr{Op: kernels.Load}
 	entropy := []kernels.Instr{load, load, {Op: kernels.Affine, A: 1, B: kernels.LogShift}, {Op: kernels.Log}, {Op: kernels.Mul}}
@@ -17,7 +17,7 @@ func TestErrorsAtZero(t *testing.T) {
 		name        string
 		code        []kernels.Instr
 		at          Approx
-		want, error float64 // error is exact up to rounding
+		want, error float64 // error is the exact bound before rounding
 	}{
 		{"root of 0", []kernels.Instr{load, {Op: kernels.Sqrt}}, Approx{0, 0}, 0, 0},
 		{"power of 0", []kernels.Instr{load, {Op: kernels.Pow, A: 0.3}}, Approx{0, 0}, 0, 0},
@@ -33,7 +33,7 @@ func TestErrorsAtZero(t *testing.T) {
 		if got.Value != c.want && !(math.Abs(got.Value-c.want) <= 8*unit*math.Abs(c.want)) {
 			t.Errorf("%s: the value is %v, want %v", c.name, got.Value, c.want)
 		}
-		// At most about 40 roundings of a value of this size.
+		// This allows for about 40 roundings of a value of this size.
 		switch {
 		case math.IsNaN(c.error) != math.IsNaN(got.Error):
 			t.Errorf("%s: the error is %v, want %v", c.name, got.Error, c.error)

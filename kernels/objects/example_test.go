@@ -9,7 +9,7 @@ import (
 	_ "github.com/mercer-go/mercer/kernels/strings"
 )
 
-// A kernel over texts, parsed from its name. mercer.Fit accepts such points with the kernel
+// Parse a kernel over texts and compute the points that mercer.Fit accepts with the kernel
 // kernels.Precomputed.
 func Example() {
 	k, err := objects.Parse("spectrum(length=2) + 0.5*spectrum(length=3)")

@@ -7,24 +7,24 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Kernel is k(a, b) over objects that are given as text. The value for given texts depends neither
-// on the other objects nor on the number of workers.
+// Kernel is a function k(a, b) of objects that are given as text. The value k(a, b) depends neither
+// on other objects nor on the number of workers.
 //
 // The methods that take objects return within about 0.1 s after ctx is done, with an error that
-// wraps context.Cause(ctx). An object that cannot be parsed gives an error that names its number,
-// counted from 1.
+// wraps context.Cause(ctx). The error for an object that cannot be parsed gives the object's
+// number, counted from 1.
 type Kernel interface {
-	// String is the text of the kernel: Parse(k.String()) equals k.
+	// String returns the text of the kernel: Parse(k.String()) equals k.
 	String() string
-	// Check returns nil when every parameter obeys its rule.
+	// Check returns nil if every parameter obeys its rule.
 	Check() error
 	// Input returns the kind of the objects.
 	Input() Input
-	// Gram returns k for all pairs of objects, n × n, both triangles.
+	// Gram returns both triangles of the n × n matrix of k for all pairs of objects.
 	Gram(ctx context.Context, objects []string, o Options) (host.Matrix[float64], error)
-	// Cross returns k(a_i, b_j), one row for each a.
+	// Cross returns the matrix of k(a_i, b_j), one row for each element of a.
 	Cross(ctx context.Context, a, b []string, o Options) (host.Matrix[float64], error)
-	// Diag returns k(a, a) of each object.
+	// Diag returns k(a, a) for each object a.
 	Diag(ctx context.Context, objects []string, o Options) ([]float64, error)
 }
 
@@ -33,14 +33,14 @@ type Input string
 
 const (
 	Text Input = "text" // any text
-	Tree Input = "tree" // a tree in brackets, (S (NP we) (VP sleep))
+	Tree Input = "tree" // a tree in brackets, such as (S (NP we) (VP sleep))
 )
 
 // Options controls long computations. The zero value is a useful default.
 type Options struct {
 	Threads  int                    // number of workers; 0 means GOMAXPROCS
-	Progress func(fraction float64) // if not nil, called with the fraction done, by one goroutine at a time; the last call has 1
-	Memory   int64                  // maximum size of the matrices in bytes; 0 selects 80 % of the memory available to the process
+	Progress func(fraction float64) // if not nil, one goroutine at a time calls it with the completed fraction, finally 1
+	Memory   int64                  // limit of the matrices in bytes; 0 means 80 % of the memory available to the process
 }
 
 // TrainingPoints returns the points of objects for kernels.Precomputed, n ×
@@ -58,7 +58,8 @@ func TrainingPoints(ctx context.Context, k Kernel, objects []string, o Options) 
 	if err := kernels.CheckGram(n, gram.Data); err != nil {
 		return host.Matrix[float64]{}, err
 	}
-	// The points take the place of the matrix, which package pairwise allocated with room for them: the last row first.
+	// Package pairwise allocates capacity for the points, which overwrite the matrix from its last
+	// row.
 	data := gram.Data[:n*(n+2)]
 	for i := n - 1; i >= 0; i-- {
 		row := data[i*(n+2) : (i+1)*(n+2)]

@@ -36,8 +36,8 @@ var (
 
 func dense(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }
 
-// TestLearnerOnTexts checks that kernel ridge regression on texts, on every device, has the
-// predictions of gonum's solution of (K + λI)α = y.
+// TestLearnerOnTexts checks on every device that the predictions of kernel ridge regression on
+// texts agree with gonum's solution of (K + λI)α = y.
 func TestLearnerOnTexts(t *testing.T) {
 	ctx := context.Background()
 	const lambda = 0.25
@@ -86,8 +86,8 @@ func TestLearnerOnTexts(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range others {
-				// ‖K‖ ≤ n and λ give a condition of n/λ; the error of each solution is a
-				// small multiple of n units times that condition.
+				// The condition is at most n/λ, because ‖K‖ ≤ n. The relative error of each
+				// solution is a small multiple of n unit roundoffs times the condition.
 				tol := 10 * float64(n) * 0x1p-53 * float64(n) / lambda * mat.Max(length)
 				if a, b := got.At(i, 0), want.At(i, 0); math.Abs(a-b) > tol {
 					t.Errorf("%s, %s: %q is predicted as %v, want %v", device, k, others[i], a, b)
@@ -142,9 +142,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestGramBeyondMemoryIsRefused checks that a Gram matrix that does not fit in memory is an error
-// before any value is computed, and that the error names the size that fits. The Gram matrix of
-// a million texts never fits.
+// TestGramBeyondMemoryIsRefused checks that a Gram matrix that does not fit in memory is refused
+// before any value is computed, with an error that gives the number of objects that would fit.
 func TestGramBeyondMemoryIsRefused(t *testing.T) {
 	ctx := context.Background()
 	many := make([]string, 1<<20)
@@ -163,7 +162,7 @@ func TestGramBeyondMemoryIsRefused(t *testing.T) {
 		for _, o := range []objects.Options{{Memory: room - 1}, {Memory: 1 << 30}, {}} {
 			list := words
 			if o.Memory != room-1 {
-				list = many // 17 TB
+				list = many // the points would take 17 TB
 			}
 			want := fmt.Sprintf("need %d bytes", 16*int64(len(list))*int64(len(list)))
 			if _, err := k.Gram(ctx, list, o); !errors.Is(err, backend.ErrMemory) || !strings.Contains(err.Error(), want) {

@@ -14,8 +14,8 @@ var (
 	builds = map[string]func(map[string]float64) (Kernel, error){}
 )
 
-// Register adds a kernel to Parse and Catalogue; build returns the kernel with the given parameter
-// values, or an error. It panics if the name is already registered.
+// Register adds a kernel to Parse and Catalogue. build returns the kernel with the given parameter
+// values, or an error. Register panics if the name is already registered.
 func Register(d kernels.Description, build func(values map[string]float64) (Kernel, error)) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -49,8 +49,8 @@ func IsObjectKernel(text string) bool {
 	})
 }
 
-// Parse reads a kernel from its text, such as subsequence(length=3,decay=0.5), or
-// a Sum of several, such as spectrum(length=2) + 0.5*spectrum(length=3). An error in the text is a
+// Parse reads a kernel from its text, such as subsequence(length=3,decay=0.5), or a Sum of kernels,
+// such as spectrum(length=2) + 0.5*spectrum(length=3). An error in the text is a
 // *kernels.ParseError.
 func Parse(text string) (Kernel, error) { return parseSum(text) }
 

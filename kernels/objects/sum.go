@@ -24,7 +24,7 @@ type Term struct {
 // texts of the terms by +, with a weight before a *, as in spectrum(length=2) +
 // 0.5*spectrum(length=3).
 //
-// The terms are evaluated one after the other, in the memory of two matrices.
+// The terms are evaluated one after another; two matrices are in memory at a time.
 type Sum []Term
 
 func (k Sum) String() string {
@@ -39,7 +39,7 @@ func (k Sum) String() string {
 	return strings.Join(texts, " + ")
 }
 
-// Input returns the kind of objects of the terms.
+// Input returns the kind of the terms' objects.
 func (k Sum) Input() Input {
 	if len(k) == 0 {
 		return Text
@@ -86,7 +86,7 @@ func (k Sum) Diag(ctx context.Context, objects []string, o Options) ([]float64, 
 	return h.Data, err
 }
 
-// add sums the matrices of the terms.
+// add returns the weighted sum of the terms' matrices, each computed by of.
 func (k Sum) add(o Options, of func(Kernel, Options) (host.Matrix[float64], error)) (sum host.Matrix[float64], err error) {
 	if err := k.Check(); err != nil {
 		return sum, err
@@ -128,14 +128,14 @@ func terms(text string) []string {
 	return append(list, text[from:])
 }
 
-// exponent reports whether text ends in a number and an e.
+// exponent reports whether text ends with a number and the letter e.
 func exponent(text string) bool {
 	n := len(text)
 	return n > 1 && (text[n-1] == 'e' || text[n-1] == 'E') && (text[n-2] == '.' || text[n-2] >= '0' && text[n-2] <= '9')
 }
 
-// weight parses an optional number and * at the beginning of a term, and returns the position where
-// the kernel's text begins.
+// weight parses an optional number and * at the beginning of a term. It returns the weight and the
+// byte offset of the kernel's text.
 func weight(term string) (w float64, at int) {
 	before, _, ok := strings.Cut(term, "*")
 	if !ok {
@@ -151,7 +151,7 @@ func weight(term string) (w float64, at int) {
 // parseSum parses the terms of a text. A single term of weight 1 is returned without a Sum.
 func parseSum(text string) (Kernel, error) {
 	var sum Sum
-	at := 0 // of the term, in bytes
+	at := 0 // byte offset of the term in text
 	for _, term := range terms(text) {
 		w, from := weight(term)
 		k, err := parseOne(term[from:])

@@ -23,8 +23,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/strings"
 )
 
-// labeled returns the texts and the targets of a file of the shared data, or
-// skips.
+// labeled returns the texts and the targets of a file of the shared data, or skips the test.
 func labeled(t testing.TB, name string) (texts, targets []string) {
 	for _, row := range required.Rows(t, name) {
 		texts, targets = append(texts, row[0]), append(targets, row[1])
@@ -41,7 +40,7 @@ func choose[T any](list []T, numbers []int) []T {
 	return out
 }
 
-// signs returns a column of 1 for the texts of one class and −1 for the others.
+// signs returns a column with 1 for each text of the given class and −1 for each other text.
 func signs(targets []string, class string) backend.Host[float64] {
 	y := backend.NewHost[float64](len(targets), 1)
 	for i, c := range targets {
@@ -102,8 +101,8 @@ func part(gram backend.Host[float64], rows, cols []int) backend.Host[float64] {
 	return out
 }
 
-// TestAccuracySpam classifies spam by kernel ridge regression with the spectrum kernel, in
-// five-fold cross-validation.
+// TestAccuracySpam checks the accuracy of kernel ridge regression with the spectrum kernel on spam,
+// in five-fold cross-validation.
 func TestAccuracySpam(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: five times 4,459 messages")
@@ -135,9 +134,9 @@ func TestAccuracySpam(t *testing.T) {
 	}
 }
 
-// TestAccuracyPromoters classifies 106 sequences of DNA by kernel ridge regression with the
-// spectrum kernel, leaving one out: f_i = y_i − α_i / [(K+λI)⁻¹]_ii with α of the fit to
-// all sequences.
+// TestAccuracyPromoters checks the leave-one-out accuracy of kernel ridge regression with the
+// spectrum kernel on 106 sequences of DNA. The predictions are f_i = y_i − α_i / [(K+λI)⁻¹]_ii with
+// α of the fit to all sequences.
 func TestAccuracyPromoters(t *testing.T) {
 	texts, targets := labeled(t, "promoters_dna.csv")
 	n := len(texts)
@@ -146,7 +145,7 @@ func TestAccuracyPromoters(t *testing.T) {
 		t.Fatal(err)
 	}
 	y := signs(targets, "promoter")
-	both := backend.NewHost[float64](n, n+1) // y and I
+	both := backend.NewHost[float64](n, n+1) // right-hand sides y and I
 	for i := range n {
 		both.Row(i)[0], both.Row(i)[1+i] = y.Data[i], 1
 	}
@@ -164,8 +163,8 @@ func TestAccuracyPromoters(t *testing.T) {
 	}
 }
 
-// surnameRows is the number of training names. MERCER_SURNAMES=14410 uses all names except
-// the last fifth, with a matrix of 1.7 GB.
+// surnameRows is the number of training names. MERCER_SURNAMES=14410 trains on all names except the
+// last fifth, with a Gram matrix of 1.7 GB.
 const surnameRows = 3000
 
 // TestAccuracySurnames checks that kernel ridge regression with spectrum kernels of lengths 1 to 4
@@ -225,9 +224,9 @@ func TestAccuracySurnames(t *testing.T) {
 	}
 }
 
-// trigramBaseline returns the accuracy of scikit-learn's LogisticRegression on trigram
-// counts, for the best of four penalties on the test data, which favors the baseline.
-// Without scikit-learn the test is skipped.
+// trigramBaseline returns the accuracy of scikit-learn's LogisticRegression on trigram counts. The
+// best of four penalties is chosen on the test data, which favors the baseline. It skips the test
+// if scikit-learn is missing.
 func trigramBaseline(t *testing.T, texts, targets []string, train, test []int) float64 {
 	cmd := exec.Command(required.SKLearn(t), "-W", "ignore", "-c", `
 import json, sys

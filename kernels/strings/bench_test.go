@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/strings"
 )
 
-// messages returns the first n texts of the SMS collection, or skips.
+// messages returns the first n texts of the SMS collection, or skips the test.
 func messages(t testing.TB, n int) (texts []string) {
 	for _, row := range required.Rows(t, "sms_spam.csv")[:n] {
 		texts = append(texts, row[0])
@@ -17,8 +17,8 @@ func messages(t testing.TB, n int) (texts []string) {
 	return texts
 }
 
-// BenchmarkSubsequence uses 500 messages, whose Gram matrix has a sixteenth of the pairs of
-// 2,000 messages.
+// BenchmarkSubsequence times the Gram matrix of 500 messages, which has 1/16 of the pairs of 2,000
+// messages.
 func BenchmarkSubsequence(b *testing.B) {
 	texts := messages(b, 500)
 	for b.Loop() {

@@ -7,11 +7,11 @@ import (
 	"github.com/mercer-go/mercer/internal/pairwise"
 )
 
-// dynamic is the dynamic program of the subsequence kernel for one string t against any number of
-// strings s.
+// dynamic evaluates the subsequence kernel k(s, t) by dynamic programming, for one string t and any
+// number of strings s.
 //
-// Let M_l(i, j) be the sum over the common subsequences of l characters that
-// end at s_i = t_j, weighted by λ^(spans in both). Then M_1 = λ², and with
+// Let M_l(i, j) be the sum over the common subsequences of l characters that end at s_i = t_j,
+// weighted by λ to the power of the sum of their spans in s and t. Then M_1 = λ², and with
 //
 //	Q_l(i, j) = Σ_{i'<i, j'<j} M_l(i', j') λ^(i−i' + j−j')
 //
@@ -21,23 +21,23 @@ import (
 //
 //	R_l(j) ← R_l(j) + Σ_{j'<j, t_j'=s_i} R_l−1(j') λ^(j−j')
 //
-// where the increment, between two positions of the character s_i in t, is a constant multiple of
-// the powers of λ. All terms are positive, so there is no cancellation. Moving base keeps the
-// factors 1/λ^(i−base) of R_1 in range.
+// where the increment, between two positions of the character s_i in t, is a constant times powers
+// of λ. All terms are positive, so that nothing cancels. base is moved so that the factors
+// 1/λ^(i−base) of R_1 do not overflow.
 type dynamic struct {
 	length int
 	decay  float64
 	powers []float64 // λ^d
-	window int       // rows after which base moves
+	window int       // number of rows after which base is moved
 	r      [][]float64
 
 	t      []int32
-	start  []int32 // index in places of the first position of each character
+	start  []int32 // index in places of each character's first position in t
 	places []int32
-	heads  []float64 // R_l at the positions of a row's character, level by level
-	sums   []float64 // sum of each level
+	heads  []float64 // R_l at the positions of the row's character, for all l at each position
+	sums   []float64 // the sum in the update of R_l, for each l
 
-	operations int // operations on elements of R, over all values so far
+	operations int // number of operations on elements of R, in all calls of value so far
 }
 
 func newDynamic(k Subsequence, powers []float64, characters, longest int) *dynamic {
@@ -56,7 +56,7 @@ func newDynamic(k Subsequence, powers []float64, characters, longest int) *dynam
 	return d
 }
 
-// window returns the number of rows for which the factors 1/λ^(i−base) stay in range.
+// window returns the number of rows for which the factors 1/λ^(i−base) do not overflow.
 func window(decay float64) int {
 	if decay == 1 {
 		return math.MaxInt
@@ -64,7 +64,7 @@ func window(decay float64) int {
 	return max(1, int(elementary.Log(1e-100)/elementary.Log(decay)))
 }
 
-// load sets t and sorts its positions by character.
+// load sets t and sorts its positions by their characters.
 func (d *dynamic) load(t []int32) {
 	d.t = t
 	clear(d.start)
@@ -83,7 +83,7 @@ func (d *dynamic) load(t []int32) {
 	}
 }
 
-// value returns k(s, t), not normalized. It reports finished rows to stop.
+// value returns k(s, t) without normalization. It reports the finished fraction of rows to stop.
 func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 	n := len(d.t)
 	if len(s) < d.length || n < d.length {
@@ -101,7 +101,7 @@ func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 		clear(r[:n])
 	}
 	base, front := 0, 1.0 // λ^(i−base)
-	from, since := 0, 0   // the row and the operations after the last call of stop
+	from, since := 0, 0   // first row, and number of operations, since the last call of stop
 	for i, c := range s {
 		if i-base == d.window {
 			for _, r := range d.r {
@@ -139,10 +139,10 @@ func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 	return sum
 }
 
-// update adds row i to every R_l; first is M_1 over λ^(i−base).
+// update adds the terms of row i to every R_l. first is M_1/λ^(i−base).
 func (d *dynamic) update(places []int32, first float64) {
 	levels, n := d.length-1, len(d.t)
-	// The values that are read must precede this row's updates.
+	// Read the old values before this row's updates.
 	heads := d.heads[:levels*len(places)]
 	for m, j := range places {
 		heads[m*levels] = first
@@ -181,7 +181,7 @@ func add(x, y []float64, f float64) {
 	}
 }
 
-// add2 is add on two rows with one pass over y.
+// add2 is add for two rows x0 and x1 in one pass over y.
 func add2(x0, x1, y []float64, f0, f1 float64) {
 	x1, y = x1[:len(x0)], y[:len(x0)]
 	for i := range x0 {

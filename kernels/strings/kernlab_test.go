@@ -15,9 +15,9 @@ import (
 	"github.com/mercer-go/mercer/kernels/strings"
 )
 
-// TestKernlab compares the spectrum kernel with stringdot of R's kernlab, on sequences of
-// DNA. kernlab's kernel "string" counts substrings without gaps, so there is no counterpart
-// of the subsequence kernel to compare with.
+// TestKernlab compares the spectrum kernel with stringdot of R's kernlab on sequences of DNA.
+// kernlab has no counterpart of the subsequence kernel: its kernel "string" counts substrings
+// without gaps.
 func TestKernlab(t *testing.T) {
 	required.Slow(t, "kernlab", "starts R")
 	rscript := required.Kernlab(t)
@@ -60,8 +60,8 @@ for (n in 1:6) for (norm in c(FALSE, TRUE)) {
 				if _, err := fmt.Sscan(string(values[i]), &want); err != nil {
 					t.Fatal(err)
 				}
-				// The values are whole numbers or quotients by two roots, which both sides
-				// round.
+				// The values are whole numbers, or whole numbers divided by two roots, which both
+				// programs round.
 				if !near(got, want, 10) {
 					t.Fatalf("length %d, raw %v: value %d is %v, kernlab has %v", length, raw, i, got, want)
 				}

@@ -9,13 +9,13 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// counted returns the operations that dynamic counts for all values.
+// counted returns the sum of the operations that dynamic counts for all pairs of texts.
 func counted(k Subsequence, c *coder, a, b [][]int32, lower bool) float64 {
 	longest, sum := 0, 0
 	for _, s := range a {
 		longest = max(longest, len(s))
 	}
-	powers := make([]float64, longest+1) // the values do not matter here
+	powers := make([]float64, longest+1) // zeros: only the counts matter here
 	for i, t := range a {
 		d := newDynamic(k, powers, c.size(), longest)
 		d.load(t)
@@ -67,7 +67,7 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 }
 
 // TestOneValueCanBeStopped checks that the evaluation of one pair calls stop after every Poll
-// operations, and reports which fraction of the pair is done.
+// operations, with the fraction of the pair that is finished since the last call.
 func TestOneValueCanBeStopped(t *testing.T) {
 	const n, calls = 10000, 5
 	k, c := Subsequence{Length: 4, Decay: 0.5}, newCoder()
@@ -80,12 +80,11 @@ func TestOneValueCanBeStopped(t *testing.T) {
 		part += values
 		return asked == calls
 	})
-	const row = (3 + 1) * n // operations and positions per row
+	const row = (3 + 1) * n // number of operations and positions per row
 	if most := calls * (pairwise.Poll + row); asked != calls || d.operations > most {
 		t.Errorf("%d operations with %d calls, more than %d", d.operations, asked, most)
 	}
-	// All rows have the same length here, and 3 of 4 counted operations are operations on
-	// R.
+	// All rows take the same number of operations here, and 3 of 4 are operations on R.
 	if share := float64(d.operations) / (3 * n * n); part < 0.99*share || part > 1.01*share {
 		t.Errorf("%v of the value is reported as done, but %v is", part, share)
 	}
@@ -101,7 +100,7 @@ func TestOneValueCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestWorkThatCannotEndIsRefused needs (Length − 1)·|s|² = 8·2⁴⁸ = 2.3·10¹⁵ operations.
+// TestWorkThatCannotEndIsRefused checks that (Length − 1)·|s|² = 8·2⁴⁸ operations are refused.
 func TestWorkThatCannotEndIsRefused(t *testing.T) {
 	text := strings.Repeat("a", 1<<24)
 	k := Subsequence{Length: 9, Decay: 0.5}

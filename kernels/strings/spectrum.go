@@ -11,14 +11,14 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// Spectrum is the p-spectrum kernel (Leslie, Eskin and Noble 2002, The spectrum
-// kernel: a string kernel for SVM protein classification): the inner product of
-// how often each substring of Length characters occurs in s and in t, divided
-// by √(k(s,s) k(t,t)) unless Raw. A string shorter than Length has k = 0.
+// Spectrum is the p-spectrum kernel (Leslie, Eskin and Noble 2002, The spectrum kernel: a string
+// kernel for SVM protein classification): the inner product of the numbers of occurrences in s and
+// in t of all substrings of Length characters, divided by √(k(s,s) k(t,t)) unless Raw is set. For a
+// string shorter than Length, k is 0.
 //
-// The substrings of all strings are numbered once, in O(Length·|s|) for each
-// string; a value then takes O(|s|+|t|), and the cost of a row of a matrix is proportional to the
-// number of substrings that the string shares with the others.
+// The substrings of all strings are numbered once, in O(Length·|s|) for each string s. A value then
+// takes O(|s|+|t|), and a row of a Gram matrix a time proportional to the number of substrings that
+// the row's string has in common with the other strings.
 type Spectrum struct {
 	Length int  // ≥ 1
 	Raw    bool // not normalized
@@ -92,7 +92,7 @@ func (k Spectrum) Diag(ctx context.Context, texts []string, o objects.Options) (
 	return diag, nil
 }
 
-// count holds the number of a substring and how often it occurs.
+// count holds the number that identifies a substring, and how often the substring occurs.
 type count struct {
 	substring int32
 	times     float64
@@ -102,10 +102,10 @@ type count struct {
 func (k Spectrum) counts(numbers map[string]int32, texts []string) [][]count {
 	all := make([][]count, len(texts))
 	for i, s := range texts {
-		s = string([]rune(s)) // valid
-		var ends []int        // bytes where characters end
+		s = string([]rune(s)) // invalid UTF-8 becomes U+FFFD
+		var ends []int        // byte offsets of the ends of characters
 		var found []int32
-		begin := 0 // of the substring, in characters
+		begin := 0 // index of the substring's first character
 		for at, r := range s + "\x00" {
 			_ = r
 			if at == 0 {
@@ -150,9 +150,9 @@ func squares(all [][]count) []float64 {
 	return sums
 }
 
-// products returns the inner products of all counts a with all counts b. For each substring of a_i,
-// a list gives the elements of b that contain it. The sums are over integers, hence exact up to 2⁵³
-// in any order.
+// products returns the inner products of all elements of a with all elements of b. For each
+// substring, a list gives the elements of b that contain the substring. The sums are sums of
+// integers and therefore exact up to 2⁵³.
 func products(ctx context.Context, a, b [][]count, lower bool, o objects.Options) (host.Matrix[float64], error) {
 	type holder struct {
 		who   int32

@@ -15,7 +15,7 @@ import (
 
 const seed = 8
 
-// bruteSubsequence enumerates every choice of positions.
+// bruteSubsequence evaluates the kernel by enumeration of all index tuples i and j.
 func bruteSubsequence(s, t string, length int, decay float64) float64 {
 	weights := func(s string) map[string]float64 {
 		w, r := map[string]float64{}, []rune(s)
@@ -83,8 +83,8 @@ func near(a, b float64, roundings int) bool {
 	return math.Abs(a-b) <= float64(roundings)*0x1p-53*math.Max(math.Abs(a), math.Abs(b))
 }
 
-// Lodhi et al. (2002), section 3: cat and car have the common subsequence "ca", so k = λ⁴,
-// and λ⁴/(2λ⁴+λ⁶) = 1/(2+λ²) when normalized.
+// TestWorkedCatCar checks the example of Lodhi et al. (2002), section 3: cat and car have the
+// common subsequence "ca", so that k = λ⁴, or λ⁴/(2λ⁴+λ⁶) = 1/(2+λ²) if normalized.
 func TestWorkedCatCar(t *testing.T) {
 	for _, decay := range []float64{0.1, 0.5, 0.9, 1} {
 		raw := strings.Subsequence{Length: 2, Decay: decay, Raw: true}
@@ -100,8 +100,8 @@ func TestWorkedCatCar(t *testing.T) {
 	}
 }
 
-// All terms are positive, and each step of the dynamic program rounds a term a small number
-// of times, so the error is relative.
+// TestSubsequenceBruteForce compares with bruteSubsequence. The bound is relative, because all
+// terms are positive and each step of the dynamic program rounds a term a small number of times.
 func TestSubsequenceBruteForce(t *testing.T) {
 	texts := randomTexts(t, 24, 11)
 	if testing.Short() {
@@ -126,9 +126,8 @@ func TestSubsequenceBruteForce(t *testing.T) {
 	}
 }
 
-// TestSubsequenceLong tests long strings of one character, with C(n, p) choices of positions.
-// With decay 1, k is the square of a binomial coefficient; with a smaller decay, 1/λ^n
-// would overflow.
+// TestSubsequenceLong checks closed forms for long strings of one repeated character, which have
+// C(n, p) subsequences: with decay 1, k is C(n, p)²; with a smaller decay, 1/λ^n would overflow.
 func TestSubsequenceLong(t *testing.T) {
 	n := 2500
 	if testing.Short() {
@@ -173,7 +172,7 @@ func TestSpectrumBruteForce(t *testing.T) {
 	}
 }
 
-// TestProperties tests the contract of objects.Kernel.
+// TestProperties checks the contract of objects.Kernel for both kernels.
 func TestProperties(t *testing.T) {
 	ctx := context.Background()
 	texts := append(randomTexts(t, 70, 40), "", "a")

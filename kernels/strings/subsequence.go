@@ -13,19 +13,18 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// Subsequence is the string subsequence kernel (Lodhi, Saunders,
-// Shawe-Taylor, Cristianini and Watkins 2002, Text classification using string
-// kernels, JMLR 2): all subsequences of Length characters that s and t have in
-// common, with gaps or without, each weighted by Decay to the power of the
-// length of the span that it covers, in s and in t:
+// Subsequence is the string subsequence kernel (Lodhi, Saunders, Shawe-Taylor, Cristianini and
+// Watkins 2002, Text classification using string kernels, JMLR 2): the sum over all subsequences of
+// Length characters that s and t have in common, with gaps or without, each weighted by Decay to
+// the power of the lengths of its spans in s and in t:
 //
 //	k(s, t) = Σ_u Σ_{i: u=s[i]} Σ_{j: u=t[j]} Decay^(l(i) + l(j))
 //
 // where l(i) is the last index minus the first, plus 1. It is divided by √(k(s,s) k(t,t)) unless
-// Raw; a string shorter than Length has k = 0.
+// Raw is set. For a string shorter than Length, k is 0.
 //
-// A value takes at most O(Length·|s|·|t|) operations, and fewer if fewer characters are equal,
-// because only pairs of equal characters contribute.
+// A value takes O(Length·|s|·|t|) operations or, if s and t have a small number of equal
+// characters, fewer, because only pairs of equal characters contribute.
 type Subsequence struct {
 	Length int     // ≥ 1
 	Decay  float64 // 0 < Decay ≤ 1
@@ -68,7 +67,7 @@ func (k Subsequence) String() string {
 
 func (k Subsequence) Input() objects.Input { return objects.Text }
 
-// least is the minimum weight of a subsequence without gaps: smaller terms of a sum underflow.
+// least is the smallest permitted weight of a subsequence without gaps, to avoid underflow.
 const least = 1e-280
 
 // Check requires Length ≥ 1, 0 < Decay ≤ 1 and Decay^(2 Length) ≥ 10⁻²⁸⁰.
@@ -85,7 +84,7 @@ func (k Subsequence) Check() error {
 	return nil
 }
 
-// evaluator returns an error for texts whose number of subsequences overflows float64.
+// evaluator returns the Evaluator; its Infinite is the error for a value that overflows float64.
 func (k Subsequence) evaluator() pairwise.Evaluator {
 	return pairwise.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
 		return fmt.Errorf("strings: subsequence: text %d has more subsequences than a float64 can count: lower decay, now %v", i+1, k.Decay)
@@ -128,9 +127,8 @@ func (k Subsequence) Diag(ctx context.Context, texts []string, o objects.Options
 	return k.evaluator().Diag(ctx, len(texts), o, k.worker(c, coded, coded))
 }
 
-// feasible returns an error if the values of texts a with texts b (or, for the lower triangle, with
-// the preceding texts), together with the values k(s, s), need too many operations or too much
-// memory.
+// feasible returns an error if the values of texts a with texts b (or, if lower is set, with the
+// preceding texts of a) and the values k(s, s) need too many operations or too much memory.
 func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Options) error {
 	operations, longest := k.operations(c, a, b, lower), 0
 	for _, list := range [][][]int32{a, b} {
@@ -150,9 +148,9 @@ func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Op
 }
 
 // operations returns the number of operations that dynamic will count for the values of texts a
-// with texts b (or, for the lower triangle, with the preceding texts), including the last row of
-// each value. A row of s updates every R_l after the first position of its character in t, so the
-// sum over all pairs reduces to a sum over characters.
+// with texts b (or, if lower is set, with the preceding texts of a), including the last row of each
+// value. A row of s updates every R_l after the first position of its character in t, so the sum
+// over all pairs reduces to a sum over characters.
 func (k Subsequence) operations(c *coder, a, b [][]int32, lower bool) float64 {
 	count, rescaled := make([]float64, c.size()), 0.0
 	add := func(s []int32) {
@@ -194,7 +192,7 @@ func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop pairwise.Stop) f
 	for _, s := range a {
 		longest = max(longest, len(s))
 	}
-	if k.Length > longest { // no common subsequence; the levels could exhaust memory
+	if k.Length > longest { // all values are 0; memory for Length levels could be too large
 		return func(pairwise.Stop) func(i, lo, hi int, out []float64) {
 			return func(_, _, _ int, out []float64) { clear(out) }
 		}

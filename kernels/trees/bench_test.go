@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/trees"
 )
 
-// sentences returns the first n trees of the English Web Treebank, or skips.
+// sentences returns the first n trees of the English Web Treebank, or skips the test.
 func sentences(t testing.TB, n int) (texts []string) {
 	for _, row := range required.Rows(t, "ewt_genre_trees.csv.gz")[:n] {
 		texts = append(texts, row[4])
@@ -17,7 +17,7 @@ func sentences(t testing.TB, n int) (texts []string) {
 	return texts
 }
 
-// TestTreebank checks that the text of every parsed sentence of the treebank is unchanged.
+// TestTreebank checks that parsing and printing a sentence of the treebank does not change it.
 func TestTreebank(t *testing.T) {
 	for i, text := range sentences(t, 4078) {
 		tree, err := trees.Parse(text)

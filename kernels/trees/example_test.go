@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/trees"
 )
 
-// The normalized number of common subtrees of two phrases.
+// Compute the normalized number of common subtrees of two phrases.
 func Example() {
 	k, err := trees.Subtree{Decay: 1}.Gram(context.Background(), []string{
 		"(NP (DT the) (NN cat))",

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/trees"
 )
 
-// TestPairsOfDifferentProductionsTakeNoMemory evaluates two trees with different roots above the
-// same 4000 leaves: k(a, b) is 4000·Decay, the sum over the leaves.
+// TestPairsOfDifferentProductionsTakeNoMemory evaluates k for two trees with different roots above
+// the same 4000 leaves, whose productions all differ: k(a, b) is 4000·Decay.
 func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 	const n = 4000
 	tree := func(root string) string {
@@ -23,7 +23,7 @@ func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 		}
 		return b.String() + ")"
 	}
-	// k(a, a) is about (1 + Decay)ⁿ, which must be in the range of float64.
+	// Decay is small so that k(a, a), about (1 + Decay)ⁿ, does not overflow.
 	k := trees.Subtree{Decay: 0.1, Raw: true}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -32,7 +32,7 @@ func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// n additions, each of which rounds by at most 2⁻⁵³ of a sum that only grows.
+	// The error of each of the n additions is at most 2⁻⁵³ of the final sum.
 	if v, want := cross.Row(0)[0], n*k.Decay; math.Abs(v-want) > n*0x1p-53*want {
 		t.Errorf("k(a, b) is %v, not %v", v, want)
 	}

@@ -21,7 +21,7 @@ func flat(n, k int) string {
 	return b.String() + ")"
 }
 
-// TestEstimatedOperationsAreCounted compares the estimate with the count of the evaluation.
+// TestEstimatedOperationsAreCounted checks that operations returns the count of the evaluation.
 func TestEstimatedOperationsAreCounted(t *testing.T) {
 	k, g := Subtree{Decay: 0.1}, grammar{}
 	all, err := k.read(g, []string{flat(7, 2), flat(30, 3), "(S (A (L w0) x) (L w1))", flat(30, 3)})
@@ -68,9 +68,9 @@ func TestOneValueCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestWorkThatCannotEndIsRefused checks two cases: 50,000 trees with the same 3,000 leaves have
-// 3000²·50000²/2 = 1.1·10¹⁶ pairs; the 9·10⁶ pairs of nodes of one pair of trees take 72 MB
-// per thread.
+// TestWorkThatCannotEndIsRefused checks that too many operations and too much memory are refused:
+// 50,000 trees with the same 3,000 leaves have 3000²·50000²/2 = 1.1·10¹⁶ pairs of leaves; the 9·10⁶
+// pairs of nodes of two trees take 72 MB per thread.
 func TestWorkThatCannotEndIsRefused(t *testing.T) {
 	tree := flat(3000, 1)
 	k := Subtree{Decay: 0.1}

@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// tree is a tree as parse returns it. Its nodes are in postorder: children precede their parent, and
-// the root is last.
+// tree is the tree of a text. Its nodes are in postorder: children precede their parent, and the
+// root is last.
 type tree struct{ nodes []node }
 
 type node struct {
@@ -16,7 +16,7 @@ type node struct {
 	children []child
 }
 
-// child is either the number of a node or a word.
+// child is either the index of a node or a word.
 type child struct {
 	node int32 // −1 for a word
 	word string
@@ -26,10 +26,10 @@ type child struct {
 // traversal.
 const maxDepth = 10_000
 
-// parseError is an error in a tree's text, with its position.
+// parseError is an error in a tree's text, with the position of the error.
 type parseError struct {
 	tree   int // number of the tree, from 1; 0 if there is only one
-	column int // in characters from 1
+	column int // position in characters, from 1
 	detail string
 }
 
@@ -47,7 +47,7 @@ func parse(text string) (*tree, *parseError) {
 	}
 	type open struct {
 		node
-		at int // where its bracket is
+		at int // byte offset of the node's bracket
 	}
 	var stack []open
 	t := &tree{}

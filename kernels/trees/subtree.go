@@ -13,20 +13,20 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// Subtree is the tree kernel of Collins and Duffy (2001, Convolution kernels
-// for natural language, NIPS 14): the number of subtrees that two trees have in
-// common, where a subtree has more than one node and contains, for each of its nodes, either all
-// children or none. A production is a label with the labels and words of its children. Then
+// Subtree is the tree kernel of Collins and Duffy (2001, Convolution kernels for natural language,
+// NIPS 14): the number of subtrees that two trees have in common, where a subtree has more than one
+// node and contains, for each of its nodes, either all or none of the node's children. A production
+// is a node's label with the labels and words of its children. Then
 //
 //	k(a, b) = Σ_{m of a} Σ_{n of b} C(m, n)
 //	C(m, n) = 0                                     productions differ
 //	        = Decay Π_i (1 + C(child_i m, child_i n))   otherwise
 //
 // over the children that are nodes. Decay in (0, 1] downweights large subtrees: a subtree of p
-// productions has the weight Decay^p. It is divided by √(k(a,a) k(b,b)) unless Raw.
+// productions has the weight Decay^p. k is divided by √(k(a,a) k(b,b)) unless Raw is set.
 //
 // Only pairs of nodes with the same production are visited (Moschitti 2006, Making tree kernels
-// practical for natural language learning). The cost is O(|a|·|b|) at worst, and close to |a|+|b|
+// practical for natural language learning). The cost is at most O(|a|·|b|), and close to |a|+|b|
 // for parse trees of natural language.
 type Subtree struct {
 	Decay float64
@@ -106,9 +106,9 @@ func (k Subtree) Diag(ctx context.Context, texts []string, o objects.Options) ([
 	return k.evaluator().Diag(ctx, len(trees), o, k.worker(g, trees, trees))
 }
 
-// feasible returns an error if the values of trees a with trees b (or, for the lower triangle, with
-// the preceding trees), together with the values k(a, a), need too many operations or too much
-// memory.
+// feasible returns an error if the values of trees a with trees b (or, if lower is set, with the
+// preceding trees of a) and the values of each tree with itself need too many operations or too
+// much memory.
 func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Options) error {
 	operations, pairs := operations(g, a, b, lower), 0.0
 	for _, list := range [][]indexed{a, b} {
@@ -131,13 +131,13 @@ func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Optio
 	if err := pairwise.Feasible(what, operations, "make productions more distinct, with finer labels"); err != nil {
 		return err
 	}
-	// By the Cauchy–Schwarz inequality two trees have at most as many pairs as the larger of the
-	// counts of each tree with itself.
+	// By the Cauchy–Schwarz inequality, the number of pairs of two trees is at most the larger of
+	// the numbers of pairs of each tree with itself.
 	return pairwise.Room(o, what, pairs)
 }
 
 // operations returns the number of operations that matcher will count for the values of trees a
-// with trees b (or, for the lower triangle, with the preceding trees). The sum over all pairs of
+// with trees b (or, if lower is set, with the preceding trees of a). The sum over all pairs of
 // trees reduces to a sum over productions.
 func operations(g grammar, a, b []indexed, lower bool) float64 {
 	work, sum := make([]float64, len(g)), 0.0
@@ -162,23 +162,23 @@ func operations(g grammar, a, b []indexed, lower bool) float64 {
 	return sum
 }
 
-// evaluator returns an error for trees whose number of subtrees overflows float64.
+// evaluator returns the Evaluator; its Infinite is the error for a value that overflows float64.
 func (k Subtree) evaluator() pairwise.Evaluator {
 	return pairwise.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
 		return fmt.Errorf("trees: subtree: tree %d has more subtrees than a float64 can count: lower decay, now %v", i+1, k.Decay)
 	}}
 }
 
-// grammar numbers productions.
+// grammar maps the text of each production to its number.
 type grammar map[string]int32
 
-// indexed is a tree prepared for the kernel.
+// indexed is a tree with numbered productions.
 type indexed struct {
 	production []int32
-	children   [][]int32 // the children that are nodes
+	children   [][]int32 // indices of each node's children that are nodes
 }
 
-// read parses trees and numbers their productions.
+// read parses the texts and numbers the productions of the trees.
 func (k Subtree) read(g grammar, texts []string) ([]indexed, error) {
 	if err := k.Check(); err != nil {
 		return nil, err
@@ -199,8 +199,8 @@ func (g grammar) index(t *tree) indexed {
 	x := indexed{make([]int32, len(t.nodes)), make([][]int32, len(t.nodes))}
 	var b strings.Builder
 	for i, n := range t.nodes {
-		// Labels and words contain no brackets or spaces, so the text of a production is
-		// unambiguous.
+		// Labels and words contain no brackets or spaces, so that the text identifies the
+		// production.
 		b.Reset()
 		b.WriteString(n.label)
 		for _, c := range n.children {
@@ -234,7 +234,7 @@ func (k Subtree) worker(g grammar, a, b []indexed) func(stop pairwise.Stop) func
 	}
 }
 
-// matcher evaluates one tree against any number of others.
+// matcher evaluates the kernel of one tree with any number of other trees.
 type matcher struct {
 	decay  float64
 	tree   indexed
@@ -244,7 +244,7 @@ type matcher struct {
 	common []float64 // C(m, n): for each n, the values for all m with the same production
 	first  []int     // index in common of the first value of n
 
-	operations int // operations on pairs of nodes and of their children, over all values so far
+	operations int // number of operations on pairs of nodes and of children, in all calls of value so far
 }
 
 // load sets the tree and sorts its nodes by production.
@@ -259,7 +259,7 @@ func (m *matcher) load(t indexed) {
 		sum += n
 		m.start[p] = sum
 	}
-	m.nodes = append(m.nodes[:0], t.production...) // for the length
+	m.nodes = append(m.nodes[:0], t.production...) // sets the length; the values are overwritten
 	m.rank = append(m.rank[:0], t.production...)
 	for i := len(t.production) - 1; i >= 0; i-- {
 		p := t.production[i]
@@ -271,9 +271,9 @@ func (m *matcher) load(t indexed) {
 	}
 }
 
-// value returns k of the loaded tree and b, not normalized. The nodes of b are in postorder, so
-// that pairs of children are evaluated before their parents. Pairs with different productions are
-// not stored.
+// value returns k of the loaded tree and b without normalization. The nodes of b are in postorder,
+// so that pairs of children are evaluated before pairs of their parents. Pairs with different
+// productions are not stored.
 func (m *matcher) value(b indexed, stop pairwise.Stop) float64 {
 	m.common, m.first = m.common[:0], m.first[:0]
 	sum, from, since := 0.0, 0, 0

@@ -73,7 +73,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// subtrees enumerates every subtree of a node, as text, with its productions.
+// subtrees maps the text of every subtree with this root to its number of productions.
 func subtrees(tree *bracket) map[string]int {
 	// Enumerate every combination of children, each of which is expanded or not.
 	options := []string{"(" + tree.label}
@@ -100,7 +100,7 @@ func subtrees(tree *bracket) map[string]int {
 	return all
 }
 
-// bracket is the test's own tree type; a node has a label and a word has none.
+// bracket is the tree type of the tests. A node has a label; a word has no label.
 type bracket struct {
 	label, word string
 	children    []*bracket
@@ -117,7 +117,7 @@ func (b *bracket) String() string {
 	return s + ")"
 }
 
-// walk counts all subtrees of all nodes, by text.
+// walk counts the subtrees of all nodes by their texts.
 func walk(b *bracket, counts map[string][2]int) {
 	if b.label == "" {
 		return
@@ -171,7 +171,7 @@ func TestSubtreeBruteForce(t *testing.T) {
 		for i := range list {
 			for j := range list {
 				got, want := gram.Row(i)[j], brute(list[i], list[j], decay)
-				// The terms are positive, with about ten roundings in each product.
+				// All terms are positive products with about ten roundings each.
 				if math.Abs(got-want) > 200*0x1p-53*want {
 					t.Fatalf("%s and %s: %v, want %v", texts[i], texts[j], got, want)
 				}
@@ -180,16 +180,16 @@ func TestSubtreeBruteForce(t *testing.T) {
 	}
 }
 
-// TestWorkedNounPhrase: a noun phrase like the example of Collins and Duffy (2001) has six
-// subtrees: the phrase with or without either word, and each word alone.
+// TestWorkedNounPhrase checks that a noun phrase like the example of Collins and Duffy (2001) has
+// six subtrees: the phrase with or without each of the two words, and each word alone.
 func TestWorkedNounPhrase(t *testing.T) {
 	ctx, k := context.Background(), trees.Subtree{Decay: 1, Raw: true}
 	gram, err := k.Gram(ctx, []string{"(NP (D the) (N apple))", "(NP (D an) (N apple))"}, objects.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// NP → D N with each child or without: 4; D → the and N → apple: 2. Common to both: NP
-	// → D N with or without N → apple, and N → apple.
+	// The first phrase has NP → D N with each child expanded or not, 4 subtrees, D → the and N →
+	// apple. Three subtrees are common to both: NP → D N, with or without N → apple, and N → apple.
 	for i, want := range []float64{6, 3, 3, 6} {
 		if gram.Data[i] != want {
 			t.Errorf("value %d is %v, want %v", i, gram.Data[i], want)
@@ -255,7 +255,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	// More than 2¹⁰²⁴ subtrees: each child of the root is expanded or not.
+	// The tree has more than 2¹⁰²⁴ subtrees: each child of the root is expanded or not.
 	wide := "(S" + strings.Repeat(" (A a)", 1100) + ")"
 	_, err = trees.Subtree{Decay: 1}.Gram(ctx, []string{"(A a)", wide}, objects.Options{})
 	if want := "trees: subtree: tree 2 has more subtrees than a float64 can count: lower decay, now 1"; err == nil || err.Error() != want {
