@@ -145,7 +145,7 @@ func (d *device) NarrowPacked(dst backend.Packed[float32], src backend.Packed[fl
 	})
 }
 
-// convert sets to to from, rounded to the precision D.
+// convert copies the elements of the matrix from, rounded to the type D, into the matrix to.
 func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
 	each(d.workers(), from.rows, rowGrain(from.cols), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -154,7 +154,7 @@ func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
 	})
 }
 
-// rounded sets each element of to to the element of from, rounded to the precision D.
+// rounded copies the elements of from, rounded to the type D, into the slice to.
 func rounded[D, S backend.Float](to []D, from []S) {
 	for j, v := range from[:len(to)] {
 		to[j] = D(v)

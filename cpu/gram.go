@@ -78,8 +78,8 @@ type gram[T backend.Float] struct {
 	packs []packing[T]
 	size  int                 // number of points packed at a time
 	kept  [][]packedPoints[T] // nil, or the packed blocks of Z
-	ones  []T                 // factors of rows and columns for products of integers
-	// rows and cols are 0, or the size of tiles that differs from the size for dense points.
+	ones  []T                 // vector of ones: scale factors of rows and columns for products of integers
+	// rows and cols are the size of a tile, or 0 for the size that dense points use.
 	rows, cols int
 	// inPlace reports whether the program has one statistic and leaves its result in the same
 	// memory.

@@ -33,8 +33,8 @@ func smooth(n, d, t int, lambda float64) solvers.Problem {
 	return p
 }
 
-// TestFactorInSinglePrecisionNeedsShift checks that if the factorization in float32 fails, a larger
-// diagonal is used, and that the solution does not depend on it.
+// TestFactorInSinglePrecisionNeedsShift checks that the solver adds a shift to the diagonal if the
+// factorization in float32 fails, and that the solution does not depend on the shift.
 func TestFactorInSinglePrecisionNeedsShift(t *testing.T) {
 	p := smooth(150, 2, 2, 1e-8)
 	res, err := solvers.Solve(t.Context(), backendtest.Device(t, "ref"), p, solvers.Params{Method: solvers.Mixed})

@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Kalman solves by a Kalman filter, which is the Cholesky factor of K + λW⁻¹ in O(n) time and
-// memory, for one feature and a kernel whose Gaussian process is Markov: exponential, laplacian,
-// matern32, matern52, constants, and their sums and multiples. It works in Go memory, in float64.
+// Kalman solves by a Kalman filter, which computes a Cholesky factorization of K + λW⁻¹ in O(n) time
+// and memory. It needs one feature and a kernel whose Gaussian process is Markov: exponential, laplacian,
+// matern32, matern52, constants, and their sums and multiples. It computes in float64 in Go memory.
 const Kalman Method = "kalman"
 
 // kalmanRow[0] + kalmanRow[1]·d² is the time in seconds for one sample and one right-hand side with

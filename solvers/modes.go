@@ -20,31 +20,31 @@ import (
 //
 //	k(x, z) ≈ Σ_j S(2πj/T)/∏T_a exp(2πi Σ_a j_a(x_a−z_a)/T_a),   |j_a| ≤ m_a,
 //
-// where S is the spectral density: K ≈ ΦΦᴴ. An inner solve for the residual r takes as many modes as make
-// ‖K − ΦΦᴴ‖ a small part of λ/max w, and solves (I + ΦᴴS⁻¹Φ)β = ΦᴴS⁻¹r, where S = λW⁻¹, by conjugate
-// gradients. ΦᴴS⁻¹Φ is a Toeplitz matrix between diagonal matrices, so that a product takes two Fourier
-// transforms. The correction is S⁻¹(r − Φβ). The residual is that of the exact K where a product with K
-// takes less time than one with enough modes for the tolerance. Otherwise it is that of these modes, and
-// is compared at the end with the exact residual of 1,000 rows.
+// where S is the spectral density, and K ≈ ΦΦᴴ. The inner solver uses enough modes to make ‖K − ΦΦᴴ‖ a
+// small fraction of λ/max w. For a residual r it solves (I + ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r with Λ = λW⁻¹ by conjugate
+// gradients, and returns the correction Λ⁻¹(r − Φβ). ΦᴴΛ⁻¹Φ is a Toeplitz matrix between two diagonal
+// matrices, so its product with a vector takes two Fourier transforms. Residuals are computed with the
+// exact K, or, where this takes less time, with the larger number of modes that the tolerance needs. In
+// that case the residuals of 1,000 rows are computed again with the exact K at the end.
 const Modes Method = "modes"
 
 // modesChoice is the plan of Modes.
 type modesChoice struct {
 	spectrum.Density
-	middle, period [3]float64 // of the features, on the last axes
-	inner, outer   nufft.Axes // largest indices of modes
-	exact          bool       // residuals are those of the exact K, and there are no outer modes
-	tol, outerTol  float64    // of the transforms
-	bound          float64    // of the errors of the kernel with the outer modes
+	middle, period [3]float64 // of the d features, in the last d elements
+	inner, outer   nufft.Axes // largest mode indices m_a of the inner solver and of the residuals
+	exact          bool       // compute residuals with the exact K, without outer modes
+	tol, outerTol  float64    // tolerances of the inner and outer Fourier transforms
+	bound          float64    // bound of the error of a kernel value computed from the outer modes
 	largest        float64    // estimate of the largest eigenvalue of K
-	low            float64    // the largest frequency of the modes of the preconditioner
-	order          int        // number of their unknowns
-	its            int        // estimated number of iterations
+	low            float64    // largest frequency ‖ω‖ of the modes in the preconditioner
+	order          int        // order of the preconditioner's Cholesky factor
+	its            int        // estimated number of iterations of conjugate gradients
 }
 
 const (
-	// innerContraction is the part of λ/max w that the error of the inner modes may have. A step of
-	// refinement reduces the residual to about this part.
+	// innerContraction is the largest allowed ratio of ‖K − ΦΦᴴ‖ to λ/max w. A step of refinement
+	// multiplies the residual by about this ratio.
 	innerContraction = 0.03
 	// checkedRows is the number of rows whose residuals are computed with the exact K.
 	checkedRows = 1000
@@ -52,14 +52,14 @@ const (
 	lowUnknowns = 3000
 	// modesPerAxis limits the index of a mode.
 	modesPerAxis = 1 << 20
-	// rigorousModes is the number of modes up to which the bound of the error of each kernel value is
-	// used for the norm of the error of K, instead of an estimate for evenly spread samples.
+	// rigorousModes is the number of modes up to which ‖K − ΦΦᴴ‖ is bounded by n times the largest error
+	// of a kernel value. With more modes, it is estimated as for evenly spread samples.
 	rigorousModes = 1 << 15
 )
 
-// modesSeconds[0] is the seconds for a value of a grid in a transform and its inverse, and modesSeconds[1]
-// that for a cell of the spreading kernel around a sample, in both directions, measured on two cores of a
-// Zen 4, 2026-11.
+// modesSeconds[0] is the time in seconds of a transform and its inverse per value of the grid.
+// modesSeconds[1] is the time in seconds per sample and grid point near it of spreading samples onto the
+// grid and interpolating back. Both are measured on two cores of a Zen 4, 2026-11.
 var modesSeconds = [2]float64{6e-8, 8e-9}
 
 func modesEstimate(z *sizes, par Params) (estimate, error) {
@@ -85,13 +85,13 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// exactly returns the choice with residuals of the exact K.
+// exactly returns c with residuals that are computed with the exact K.
 func (c modesChoice) exactly() modesChoice {
 	c.exact, c.outer, c.bound = true, nufft.Axes{}, 0
 	return c
 }
 
-// modes chooses the periods and numbers of modes.
+// modes chooses the periods, the numbers of modes, and the order of the preconditioner.
 func (z *sizes) modes(s spectrum.Density, par Params) (c modesChoice, err error) {
 	c.Density = s
 	var side [3]float64
@@ -170,8 +170,8 @@ func (z *sizes) modes(s spectrum.Density, par Params) (c modesChoice, err error)
 	return c, nil
 }
 
-// solveDecreasing returns a number near the smallest at which within holds, where within holds for all
-// larger numbers.
+// solveDecreasing returns a number v slightly above the smallest at which within(v) is true. within must
+// be true for all larger numbers too.
 func solveDecreasing(within func(v float64) bool, start float64) float64 {
 	high := start
 	for i := 0; i < 200 && !within(high); i++ {
@@ -191,7 +191,7 @@ func solveDecreasing(within func(v float64) bool, start float64) float64 {
 	return high
 }
 
-// toeplitz returns the modes of the Toeplitz matrix's entries and the size of its grid.
+// toeplitz returns the largest mode indices of the Toeplitz matrix's entries, and the size of its grid.
 func (c modesChoice) toeplitz() (m, size nufft.Axes) {
 	for a, v := range c.inner {
 		m[a] = 2 * v
@@ -203,7 +203,7 @@ func (c modesChoice) toeplitz() (m, size nufft.Axes) {
 // unknowns is the number of real unknowns of an inner solve.
 func (c modesChoice) unknowns() int { return 2 * c.inner.Half().Len() }
 
-// modesOf returns the estimate for a choice.
+// modesOf returns the estimated time and memory of Modes with the choice c.
 func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	m, size := c.toeplitz()
 	columns := float64(z.columns)
@@ -233,9 +233,9 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	}
 }
 
-// modesBytes is the memory of Modes: the matrices on the device; in Go memory the transforms, the entries of
-// the Toeplitz matrix, the diagonal, columns of unknowns and of samples, and the solution and the residual
-// of the last and the best iterate.
+// modesBytes returns the memory of Modes in bytes. On the device these are its matrices. In Go memory they
+// are the Fourier transforms, the entries of the Toeplitz matrix, the diagonal matrix, vectors of unknowns
+// and of samples, and the solutions and residuals of the last and the best iterate.
 func (z *sizes) modesBytes(c modesChoice, n int) int64 {
 	m, size := c.toeplitz()
 	unknowns := c.unknowns()
@@ -273,7 +273,7 @@ func (c modesChoice) run(w *work) error {
 	return w.checkRows(c, x)
 }
 
-// checkRows computes the residuals of some rows with the exact K.
+// checkRows computes the residuals of up to checkedRows rows with the exact K.
 func (w *work) checkRows(c modesChoice, x backend.Matrix[float64]) error {
 	s := w.s
 	n, res := min(checkedRows, s.n), w.res
@@ -330,24 +330,24 @@ type modal struct {
 	*krylov.Solver[float64]
 	w       *work
 	c       modesChoice
-	plan    *nufft.Plan // of the inner modes
+	plan    *nufft.Plan // transforms between the samples and the inner modes
 	grid    *nufft.Grid
 	symbol  []float64 // the Fourier series of the Toeplitz matrix on the grid
-	scale   []float64 // the diagonal D, with the factor √2 of conjugate pairs taken out
-	weights []float64 // S⁻¹
-	values  []float64 // on the grid
+	scale   []float64 // diagonal matrix D, without the factor √2 of pairs of conjugate modes
+	weights []float64 // diagonal of Λ⁻¹
+	values  []float64 // buffer for the values on the grid
 	modes   []complex128
 	rhs     backend.Matrix[float64]
 	low     *lowModes
 
-	wide    *nufft.Plan // of the outer modes; nil if residuals are exact
+	wide    *nufft.Plan // transforms for the outer modes; nil if residuals use the exact K
 	density []float64   // S/∏T at the outer modes
 }
 
-// widened is a modal with a product with K by the outer modes.
+// widened is a modal that also computes products with K from the outer modes.
 type widened struct{ *modal }
 
-// spectrum returns S(2πj/T)/∏T for the modes, and with the constant of the kernel for j = 0.
+// spectrum returns S(2πj/T)/∏T for each mode j, plus the kernel's constant term for j = 0.
 func (c modesChoice) spectrum(m nufft.Axes) []float64 {
 	h := m.Half()
 	s := make([]float64, h.Len())
@@ -444,15 +444,15 @@ func (w *work) newModes(c modesChoice) (inner, error) {
 	return widened{m}, nil
 }
 
-// load sets the modes from a vector of unknowns: the real and imaginary parts of the coefficients, of which
-// those that stand for a pair of conjugates are multiplied by √2, and D times them.
+// load computes m.modes as D times the coefficients in column j of v. v holds their real and imaginary
+// parts; a coefficient that represents a pair of conjugate modes is multiplied by √2 in v.
 func (m *modal) load(v backend.Host[float64], j int) {
 	for at, d := range m.scale {
 		m.modes[at] = complex(d*v.Row(2 * at)[j], d*v.Row(2*at + 1)[j])
 	}
 }
 
-// store sets a vector of unknowns to D times the modes.
+// store sets column j of v, in the format of load, to D times m.modes.
 func (m *modal) store(v backend.Host[float64], j int) {
 	h := m.c.inner.Half()
 	for at, d := range m.scale {
@@ -463,7 +463,7 @@ func (m *modal) store(v backend.Host[float64], j int) {
 	}
 }
 
-// Apply computes q = p + DTDp.
+// Apply computes q = (I + DTD)p, where T is the Toeplitz matrix.
 func (m *modal) Apply(q, p, _ backend.Matrix[float64]) error {
 	rows, columns := p.Dims()
 	h := backend.NewHost[float64](rows, columns)
@@ -498,7 +498,7 @@ func (m *modal) solve(r backend.Matrix[float64], goal []float64) error {
 	goals := make([]float64, columns)
 	column := make([]float64, rows)
 	for j := range columns {
-		// The residual of the samples is Φ times that of the unknowns.
+		// The residual of the n samples is Φ times the residual of the unknowns β.
 		size := numeric.Norm(rows, func(i int) float64 { return h.Row(i)[j] })
 		goals[j] = max(goal[j], innerContraction*size) / math.Sqrt(m.c.largest)
 		for i := range column {
@@ -542,7 +542,7 @@ func (m *modal) release() {
 	m.low.release()
 }
 
-// multiply is the product with K by the outer modes. If the context ends it early, v is unchanged.
+// multiply replaces v by Kv, computed from the outer modes. If the context ends, columns keep their values.
 func (m widened) multiply(v backend.Host[float64]) {
 	column := make([]float64, v.Rows)
 	modes := make([]complex128, len(m.density))
@@ -567,21 +567,21 @@ func (m widened) multiply(v backend.Host[float64]) {
 	}
 }
 
-// A lowModes is the preconditioner of Modes: the Cholesky factor of I + ΦᴴS⁻¹Φ for the modes of lowest
-// frequency, and I for the others. If the block of the other modes is at most (1+g)I, the condition number
-// is at most about 4(1+g), because the Schur complement is at least I.
+// A lowModes is the preconditioner of Modes: the block of I + ΦᴴΛ⁻¹Φ for the modes of lowest frequency,
+// as a Cholesky factor, and I for all other modes. If the block of the other modes is at most (1+g)I, the
+// condition number is at most about 4(1+g), because the Schur complement is at least I.
 type lowModes struct {
 	m      *modal
 	list   []lowMode
 	factor backend.Matrix[float64]
-	column backend.Matrix[float64] // unknowns of the factor × right-hand sides
+	column backend.Matrix[float64] // order of factor × number of right-hand sides
 }
 
-// A lowMode is one of a pair of conjugate modes, or the mode 0.
+// A lowMode represents a pair of conjugate modes, or is the mode 0.
 type lowMode struct {
 	k         [3]int
-	at, other int     // indices of the mode and, on the plane k₃ = 0, of its conjugate, or −1
-	scale     float64 // √2D, or D of the mode 0
+	at, other int     // indices of the mode and of its conjugate; other is −1 if k₃ ≠ 0 or k = 0
+	scale     float64 // √2 times the mode's element of D, or this element for the mode 0
 }
 
 // lowOrder returns the number of real unknowns of the modes with ‖ω‖ ≤ omega.
@@ -596,7 +596,7 @@ func (c modesChoice) lowOrder(omega float64) int {
 	return 2*len(c.lowModes(omega, nil)) - 1
 }
 
-// lowModes returns the modes with ‖ω‖ ≤ omega, the mode 0 first. scale holds √(S/∏T) of all modes, or is nil.
+// lowModes returns the modes with ‖ω‖ ≤ omega, mode 0 first. It needs √(S/∏T) of all modes to set scales.
 func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	h := c.inner.Half()
 	var limit nufft.Axes
@@ -634,7 +634,7 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	return list
 }
 
-// frequency returns ‖ω‖ of a mode.
+// frequency returns the frequency ‖ω‖ of mode k.
 func (c modesChoice) frequency(k [3]int) (omega float64) {
 	for a := 3 - c.D; a < 3; a++ {
 		omega = math.Hypot(omega, 2*math.Pi*float64(k[a])/c.period[a])
@@ -705,7 +705,7 @@ func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	if err := w.B.Download(h, r); err != nil {
 		return err
 	}
-	// A pair on the plane k₃ = 0 has its unknowns twice, each without the factor √2.
+	// If k₃ = 0, r holds both modes of a conjugate pair, each without the factor √2.
 	eachLow(p.list, func(mode lowMode, from, to int, sign float64) {
 		v, dst := h.Row(from), low.Row(to)
 		for j := range columns {
@@ -735,8 +735,8 @@ func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	return w.B.Upload(z, h)
 }
 
-// eachLow calls f for the real and the imaginary part of each mode: with their rows among all unknowns and
-// among those of the factor, and with the sign of the conjugate's part.
+// eachLow calls f for the real and the imaginary part of each mode. The arguments all and low are the row of
+// the part among all unknowns and among those of the factor, and sign is −1 for imaginary parts.
 func eachLow(list []lowMode, f func(mode lowMode, all, low int, sign float64)) {
 	for i, mode := range list {
 		f(mode, 2*mode.at, max(2*i-1, 0), 1)

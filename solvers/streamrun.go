@@ -260,10 +260,10 @@ func (r *streamRun) finish(s *stream.Solution) error {
 type Rows interface {
 	// Dims returns the number of samples, of features and of outputs.
 	Dims() (n, d, t int)
-	// Pass calls use with blocks of samples, in their order, until all samples have been read. It
-	// returns the first error of use or of reading, or the cause of ctx. Every pass gives the
-	// same samples; their division into blocks may differ. use must not change a block or keep
-	// it. keyed asks for the Keys of the blocks; rows without keys of their own ignore it.
+	// Pass reads all samples in order and calls use with one block of them at a time. It returns
+	// the first error of reading or of use, or the cause of ctx if ctx is done. Every pass reads the
+	// same samples, but may divide them into other blocks. use must not change a block, or store
+	// it for later. If keyed is true, the blocks must hold Keys, unless the samples have no keys.
 	Pass(ctx context.Context, keyed bool, use func(b Block) error) error
 }
 

@@ -175,7 +175,7 @@ func testProgress(c *cell) {
 	}
 }
 
-// testCanceled cancels before the work and in the middle of it.
+// testCanceled cancels the context of Solve before Solve starts and while Solve runs.
 func testCanceled(c *cell) {
 	p := c.large()
 	cause := errors.New("the reason")
@@ -183,7 +183,7 @@ func testCanceled(c *cell) {
 	if _, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.watched(func(s solvers.Progress) { reported = append(reported, s.Fraction) })); err != nil {
 		c.Fatal(err)
 	}
-	// The last report comes after the work.
+	// Solve sends its last report when the work is complete, so no later cancellation is tested.
 	all := len(reported) - 1
 	for _, at := range []float64{-1, 0, reported[all/5], reported[all/2], reported[all*4/5], reported[all-1]} {
 		ctx, cancel := context.WithCancelCause(c.Context())
