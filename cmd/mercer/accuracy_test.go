@@ -17,9 +17,9 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestAccuracy runs the command on data sets for which the accuracy of other programs is known,
-// and prints a row of bench/results/accuracy.md for each. Some take minutes and gigabytes:
-// MERCER_ACCURACY lists the data sets to run, or is "all".
+// TestAccuracy runs the command on data sets for which the accuracy of other programs is known, and
+// prints a row of bench/results/accuracy.md for each. Some of these runs take minutes and
+// gigabytes: the variable MERCER_ACCURACY lists the data sets to run, or is "all".
 //
 //	MERCER_ACCURACY=all go test -run TestAccuracy -v -timeout 2h ./cmd/mercer
 func TestAccuracy(t *testing.T) {
@@ -28,7 +28,7 @@ func TestAccuracy(t *testing.T) {
 		name   string
 		source string
 		least  float64
-		quick  bool // takes only seconds, and runs although MERCER_ACCURACY does not name it
+		quick  bool // takes seconds, and runs whatever the value of MERCER_ACCURACY is
 		run    func(l *accuracyLab) (commands string, accuracy float64)
 	}{
 		{"promoters", "106 sequences, leave-one-out", 0.97, true, promoters},
@@ -192,7 +192,8 @@ func mnistExact(l *accuracyLab) (string, float64) {
 }
 
 // mnistNystrom fits a Nyström model to all 60,000 digits with a small λ. The kernel is e⁴ times the
-// Gaussian kernel of images scaled to norm 1 with σ = ½, which is 1,200 at the mean norm.
+// Gaussian kernel of images scaled to norm 1 with σ = ½, which corresponds to σ = 1,200 for
+// unscaled images of the mean norm.
 func mnistNystrom(l *accuracyLab) (string, float64) {
 	centers := 11000
 	if v := os.Getenv("MERCER_CENTERS"); v != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// streamBytes is about the memory for the features of one block that is predicted at a time.
+// streamBytes is the approximate size of the features of one block of rows.
 const streamBytes = 16 << 20
 
 const streamHelp = "read the table in blocks of rows, for a table larger than the memory"
@@ -60,8 +60,8 @@ func (p *applied) add(q applied) {
 	}
 }
 
-// growing returns the bytes that the rows take while add enlarges their memory by a quarter: the
-// old memory is freed only after it was copied.
+// growing returns the peak size of p in bytes while add enlarges its arrays by a quarter: an old
+// array is freed only after its values have been copied.
 func (p *applied) growing() (bytes int64) {
 	for _, m := range p.matrices() {
 		if *m != nil {
@@ -73,7 +73,7 @@ func (p *applied) growing() (bytes int64) {
 
 // applyTo applies a model to encoded rows.
 func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, w wanted) (p applied, err error) {
-	if m, ok := b.Model.(learners.Bounded); w.bound && ok { // these models predict numbers
+	if m, ok := b.Model.(learners.Bounded); w.bound && ok { // models with bounds predict numbers
 		p.Values, p.bounds, err = m.PredictBound(ctx, dev, x)
 	} else {
 		p.Outcome, err = a.outcomes(ctx, dev, b.Model, x, w.proba)
@@ -90,8 +90,7 @@ func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundl
 	return p, err
 }
 
-// apply applies a model to a table, or if the table is nil to the table in a file, block by
-// block.
+// apply applies a model to the table t. If t is nil, it reads the table from the file in blocks.
 func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle, t *dataset.Table, file string, w wanted, memory *budget) (all applied, err error) {
 	if t == nil {
 		return a.applyToFile(ctx, dev, b, file, w, memory)
@@ -141,7 +140,7 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 	p := a.newProgress()
 	defer p.close()
 	p.report(solvers.Progress{Stage: "predict"})
-	quiet := &app{stderr: a.stderr, quiet: true} // for the blocks
+	quiet := &app{stderr: a.stderr, quiet: true} // the app that applies the model to one block
 	rows := max(1, streamBytes/(8*enc.Width()))
 	work := memory.fitting(ctx, &learners.Options{})
 	var outside []dataset.Outside
@@ -155,7 +154,7 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 			return err
 		}
 		part, err := quiet.applyTo(work, dev, b, points, w)
-		if y != nil { // the next block overwrites it
+		if y != nil { // the next block overwrites y
 			part.truth = mat.DenseCopyOf(y)
 		}
 		all.add(part)

@@ -108,7 +108,8 @@ func (a *app) printResult(ctx context.Context, r *bench.Result) error {
 	return a.print(ctx, b.String())
 }
 
-// benchRunCommand returns the command of a measurement. Its flags are the options of the kind.
+// benchRunCommand returns the command for a kind of measurement; its flags are the options of the
+// kind.
 func (a *app) benchRunCommand(t benchText) *cobra.Command {
 	k := bench.KindOf(t.kind)
 	b := bench.Benchmark{Kind: k.Name}
@@ -165,7 +166,7 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 	}
 	if d.Peers != nil {
 		flags.StringSliceVar(&b.Peers, "peers", d.Peers, "libraries to compare with; none turns the comparison off")
-		flags.Lookup("peers").DefValue = strings.Join(d.Peers, ", ") // the usage breaks this into lines
+		flags.Lookup("peers").DefValue = strings.Join(d.Peers, ", ") // the spaces allow the help to break the list into lines
 		if t.libraries {
 			flags.StringSliceVar(&b.Places, "peer-lib", nil, "`PATH` of a library, or of the folder it is in")
 		} else {
@@ -213,8 +214,8 @@ func (a *app) benchOptions(k *bench.Kind, b *bench.Benchmark, quick bool) error 
 	return err
 }
 
-// A sizesFlag is a list of sizes: values, and ranges LOW:HIGH:COUNT, whose COUNT
-// values are spaced equally in their logarithms.
+// A sizesFlag is a list of sizes. Each element is a number, or a range LOW:HIGH:COUNT that stands
+// for COUNT numbers with equal ratios.
 type sizesFlag []int
 
 func (g *sizesFlag) Type() string { return "sizes" }
@@ -304,7 +305,8 @@ func (a *app) readResult(name string) (*bench.Result, error) {
 	return r, nil
 }
 
-// writePage writes a page of measurements, which were read from files or have just been made.
+// writePage writes a page about measurements; files names the files that they were read from, if
+// any.
 func (a *app) writePage(ctx context.Context, out string, list []*bench.Result, files []string) error {
 	if filepath.Ext(out) == ".md" {
 		links := make([]string, len(list))
@@ -324,8 +326,8 @@ func (a *app) writePage(ctx context.Context, out string, list []*bench.Result, f
 	return a.writeFile(ctx, "--out", out, page.Bytes())
 }
 
-// relative returns the path of a file relative to a folder, or the path itself if there is no
-// such path.
+// relative returns the path of a file relative to a folder, or the name itself if no relative path
+// exists.
 func relative(folder, name string) string {
 	from, errFrom := filepath.Abs(folder)
 	to, errTo := filepath.Abs(name)

@@ -2,11 +2,11 @@ package main
 
 import "github.com/mercer-go/mercer/internal/bench"
 
-// A benchText is the help of a measurement, with the properties of its command.
+// A benchText describes the command of a kind of measurement: its help and its flags.
 type benchText struct {
 	kind, short, long string
 	quick             string // what --quick changes
-	n, m              string // what --n and --m mean; without an m there is no --m
+	n, m              string // what --n and --m mean; m is "" if the command has no --m
 	devices           string // examples of --device and its default
 	progress          string // the parameter that progress does not show
 	libraries         bool   // the libraries are shared libraries, and --peer-lib says where to look for them

@@ -75,7 +75,7 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 			name = value
 		}
 		if name == "lambda" && !has(name) {
-			name = "lambdas" // the flag of tune
+			name = "lambdas" // the name of this flag in tune
 		}
 		switch {
 		case !has(name):
@@ -106,7 +106,8 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 	}
 }
 
-// shellWord quotes the name of a column for a shell and for a flag with commas between names.
+// shellWord quotes a column name for a shell, as part of a flag whose value is names separated by
+// commas.
 func shellWord(name string) string {
 	if strings.ContainsAny(name, ",\"") {
 		name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
@@ -125,7 +126,8 @@ var packages = regexp.MustCompile(`(^|: )((mercer|backend|kernels|solvers|learne
 // oneLine returns the text of err on one line, without the names of packages.
 func oneLine(err error) string { return new(app).oneLine(err) }
 
-// oneLine is the function oneLine with the flags of the running command.
+// oneLine returns the text of err as the function oneLine does, and names parameters by the flags
+// of the running command.
 func (a *app) oneLine(err error) string {
 	return message.Fit(packages.ReplaceAllString(message.Text(err, flagOf(a.command)), "$1"))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// everyData returns 48 rows with two features, a number to learn and a class that a line mostly
-// separates. The order of the rows has no pattern.
+// everyData returns 48 rows with two features, a numeric target, and a class target that a line
+// separates except for some rows. The order of the rows has no pattern.
 func everyData() string {
 	var b strings.Builder
 	b.WriteString("a,b,number,class\n")

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestHelpExamples runs each example in the help of a command, those of one command in
-// their order, on a table of two columns and the target y of −1 and 1.
+// TestHelpExamples checks that the examples in the help of each command run, in their order, on a
+// table with two columns and a target y of −1 and 1.
 func TestHelpExamples(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("a,b,y\n")

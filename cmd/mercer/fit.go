@@ -176,9 +176,9 @@ type fitReport struct {
 	Dropped     []string          `json:"dropped,omitempty"`
 	Weight      string            `json:"weight,omitempty"`           // the column of the weights
 	Left        int               `json:"rows_of_weight_0,omitempty"` // number of rows of weight 0, which n does not count
-	ClassWeight []string          `json:"class_weight,omitempty"`     // the value of the flag
+	ClassWeight []string          `json:"class_weight,omitempty"`     // the value of --class-weight
 	Device      string            `json:"device"`
-	Planned     int64             `json:"planned_bytes,omitempty"` // memory planned for the whole process, beside peak_bytes
+	Planned     int64             `json:"planned_bytes,omitempty"` // planned memory of the whole process, to be compared with peak_bytes
 	process.Used
 	Seconds fitSeconds `json:"seconds"`
 	Test    *score     `json:"test,omitempty"`
@@ -197,7 +197,7 @@ type fitReport struct {
 type textColumn struct {
 	Column   string `json:"column"`
 	Features int    `json:"features"`
-	NGrams   string `json:"ngrams,omitempty"` // of --tfidf: words, or characters
+	NGrams   string `json:"ngrams,omitempty"` // kind of the n-grams of --tfidf: of words or of characters
 }
 
 const manyFeatures = 20
@@ -226,7 +226,8 @@ func textColumns(enc *dataset.Encoder) (list []textColumn) {
 	return list
 }
 
-// fitSeconds divides the wall time; the rest of the total is for encoding, saving and so on.
+// fitSeconds lists parts of the wall time in seconds; the rest of the total is the time for
+// encoding, saving and other work.
 type fitSeconds struct {
 	Read   float64 `json:"read"`
 	Gram   float64 `json:"gram"` // this and the next two fields are 0 for learners without a solver
@@ -295,8 +296,8 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	// This comes before the fit, so that a row that cannot be scored is an error before the fit
-	// starts.
+	// The rows to score are encoded before the fit, so that an error in one of them is reported
+	// before the fit starts.
 	var xTest, xHeld mat.Matrix
 	var yTest, yHeld *mat.Dense
 	var testClasses []string
@@ -450,8 +451,8 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	return nil
 }
 
-// heldOut adds advice to an error about a row of the test table: another split helps unless the
-// error is about the table as a whole.
+// heldOut adds advice to an error about a row of the test table: another split of the rows, unless
+// the error is about the whole table.
 func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task, flag string) error {
 	enc, err := dataset.Learn(all, f.objects.rules(f.rules(task)))
 	if err == nil && enc.Raw() != "" {
@@ -474,15 +475,16 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense,
 	return x, y, err
 }
 
-// trainingFeatures returns the form in which a learner takes the rows of a table, and the texts
-// or trees, whose kernel is k, that the model file keeps.
+// trainingFeatures returns the rows of a table in the form that a learner takes, and the texts or
+// trees that the model file stores; k is their kernel.
 func (a *app) trainingFeatures(ctx context.Context, enc *dataset.Encoder, train *dataset.Table, k objects.Kernel) (mat.Matrix, *modelfile.Objects, error) {
 	p := a.newProgress()
 	defer p.close()
 	return modelfile.TrainingFeatures(ctx, enc, train, k, a.objectOptions(p))
 }
 
-// encodeTraining is encode for the rows of a fit; for a Gram matrix it returns their points.
+// encodeTraining encodes the rows of a fit as encode does. If the table is a Gram matrix, x holds
+// the points of its rows.
 func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense, err error) {
 	if x, _, err = modelfile.TrainingFeatures(context.Background(), enc, t, nil, objects.Options{}); err == nil && len(enc.Outputs) > 0 {
 		y, err = enc.Targets(t)

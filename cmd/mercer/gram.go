@@ -28,8 +28,8 @@ func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 	return true, nil
 }
 
-// holdOut divides the rows of a table by --test-fraction; test is nil if that is 0. For a Gram
-// matrix the training rows keep only the columns of training rows.
+// holdOut divides the rows of a table by --test-fraction; test is nil if the fraction is 0. If the
+// table is a Gram matrix, train has only the columns of the training rows.
 func holdOut(flag, purpose string, all *dataset.Table, fraction float64, seed uint64, r dataset.Rules) (train, test *dataset.Table, err error) {
 	if fraction == 0 {
 		return all, nil, nil

@@ -101,16 +101,16 @@ func newGramLab(t *testing.T, n, m int) gramLab {
 	return l
 }
 
-// TestGramFileGivesTheResultsOfItsKernel checks that a file with the Gram matrix of a kernel
-// gives the results of that kernel on the features: for a model, held-out rows, folds and the
-// bootstrap, which draw the same rows from both.
+// TestGramFileGivesTheResultsOfItsKernel checks that a file with the Gram matrix of a kernel gives
+// the same results as that kernel on the features, for a fit, for held-out rows, in
+// cross-validation and in the bootstrap. The random choices of rows are the same for both.
 func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	const n, m, lambda = 40, 12, 0.5
 	l := newGramLab(t, n, m)
-	// The values of a Gaussian kernel that are computed in two ways differ by some
-	// roundings u, and the norm of the difference of the matrices is at most n times
-	// that. The condition number, at most n, multiplies the difference in α. A score is
-	// a mean of at most quadratic functions of the predictions, which are ≤ 10.
+	// Two computations of a value of the Gaussian kernel differ by some units of roundoff, and the
+	// norm of the difference of the matrices is at most n times as large. In α the condition
+	// number, at most n/λ + 1, multiplies this difference. A score is a mean of at most quadratic
+	// functions of the predictions, which are ≤ 10.
 	const tol = 100 * 64 * n * (n/lambda + 1) * 0x1p-53
 	same := func(what string, a, b float64) {
 		t.Helper()
@@ -172,8 +172,8 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 			same(command, a[i], b[i])
 		}
 	}
-	// A model fitted to some of the rows can be applied to the whole table, whose columns it finds
-	// by their names.
+	// A model fitted to some of the rows can be applied to the whole table, because it finds the
+	// columns of its training rows by their names.
 	run("fit", features, "x.csv", append(given, "--test-fraction", "0.3", "--model", l.path("x.st"))...)
 	run("fit", values, "gram.csv", append(given, "--test-fraction", "0.3", "--model", l.path("gram.st"))...)
 	a := l.numbers(l.mercer("predict", "--quiet", "--model", l.path("x.st"), l.path("x.csv")))
@@ -197,8 +197,9 @@ func TestModelOfPrecomputedPointsStillPredicts(t *testing.T) {
 	}
 }
 
-// TestGramFilesAgainstScikitLearn checks that files of a Gram matrix, n × n, and of kernel values
-// with other objects, m × n, in the layout of scikit-learn, give its results.
+// TestGramFilesAgainstScikitLearn compares with scikit-learn the results for a file with an n × n
+// Gram matrix and a file with the m × n kernel values of other rows, both in the layout of
+// scikit-learn.
 func TestGramFilesAgainstScikitLearn(t *testing.T) {
 	required.Slow(t, "sklearn", "starts Python")
 	l := gramLab{t, t.TempDir()}
@@ -236,12 +237,12 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 		fit    []string
 		add    []string
 	}{
-		// The condition of K + λI is at most n/λ + 1 = 601, |y| < 4.
+		// The condition number of K + λI is at most n/λ + 1 = 601, |y| < 4.
 		{"ridge", 0, 4 * 60 * 601 * 0x1p-52, []string{"--lambda", "0.1", "--no-intercept"}, nil},
-		// Both solutions violate the optimality conditions by less than 1e-9. If K is
-		// positive definite, f differs by a multiple of that. The factor depends on the
-		// active constraints and is some hundreds here, so that 1e-6 is enough. A wrong row
-		// or column changes f by 0.1.
+		// The solutions of both programs violate the optimality conditions by less than 1e-9. For a
+		// positive definite K the difference of f is bounded by a multiple of 1e-9. The factor
+		// depends on the active constraints and is some hundreds here, so that it is below 1000. A
+		// wrong row or column changes f by 0.1.
 		{"svc", 1, 1e-6, []string{"--learner", "svc", "--C", "2", "--tol", "1e-9"}, []string{"--decision"}},
 	} {
 		for _, form := range []string{".csv", ".npz"} {
@@ -300,10 +301,10 @@ func TestGramCommandAgainstScikitLearn(t *testing.T) {
 	if err := json.Unmarshal([]byte(report), &eigen); err != nil || len(eigen.Eigenvalues) != 442 || len(eigen.EffectiveDimensions) != 2 {
 		t.Fatalf("%v: %s", err, report)
 	}
-	// Values computed in float64 differ by n roundings of the largest value. For
-	// eigenvectors this difference is divided by the gap between the eigenvalues, and
-	// for square roots by the smallest distance. The mean of m/2 cosines has a standard
-	// deviation of at most √(1/m), and all of 442² such means are within 6 of them.
+	// Values computed in float64 differ by at most n roundings of the largest value. For
+	// eigenvectors this difference is divided by the gap between the eigenvalues, and for square
+	// roots by the smallest distance. The mean of m/2 cosines has a standard deviation of at most
+	// √(1/m), and all of 442² such means are within 6 of them.
 	cmd := exec.Command(required.SKLearn(t), "-c", `
 import json, numpy as np, pandas as pd
 from sklearn.metrics.pairwise import rbf_kernel

@@ -151,7 +151,8 @@ func (f *gramCommandFlags) check() error {
 	return nil
 }
 
-// gramRows are rows in the form that the kernel takes; for a Gram matrix they are its rows.
+// gramRows holds rows in the form that the kernel takes; if the table is a Gram matrix, x holds its
+// rows.
 type gramRows struct {
 	table *dataset.Table
 	x     numeric.Points
@@ -184,7 +185,7 @@ type gramWork struct {
 	free   int64 // bytes
 }
 
-// room returns an error if a matrix of features exceeds the memory.
+// room returns an error if an n×d matrix of features exceeds the free memory.
 func (w gramWork) room(rows gramRows, n, d int) error {
 	if need := numeric.Bytes(numeric.Elements(n, d)); need > w.free {
 		return fmt.Errorf("%s: %w: the features take %s, but only %s may be used", rows.table.Source, backend.ErrMemory, humanBytes(need), humanBytes(w.free))
@@ -234,7 +235,7 @@ func (w gramWork) diag(rows gramRows) ([]float64, error) {
 	return rows.x.Diagonal(w.kernel), nil
 }
 
-// distances replaces the values k of rows with train by ‖φ(x) − φ(z)‖.
+// distances replaces each kernel value k(x, z), with x in rows and z in train, by ‖φ(x) − φ(z)‖.
 func (w gramWork) distances(k backend.Host[float64], rows, train gramRows) (backend.Host[float64], error) {
 	if w.f.train == "" {
 		d, err := gram.SquaredDistances(k)
@@ -259,7 +260,7 @@ func (w gramWork) distances(k backend.Host[float64], rows, train gramRows) (back
 	return k, nil
 }
 
-// features returns the map of --features of the rows, learned from train.
+// features applies the feature map of --features, which is learned from train, to the rows.
 func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err error) {
 	count := w.f.count
 	if n := float64(train.len()); count == 0 && w.f.features != "principal" {
@@ -351,8 +352,8 @@ type gramReport struct {
 	Kernel      string          `json:"kernel"`
 	N           int             `json:"n"`
 	D           int             `json:"d"`
-	Eigenvalues []float64       `json:"eigenvalues,omitempty"` // the largest comes first
-	Tolerance   float64         `json:"tolerance,omitempty"`   // eigenvalues of this size or less may be rounding errors
+	Eigenvalues []float64       `json:"eigenvalues,omitempty"` // in decreasing order
+	Tolerance   float64         `json:"tolerance,omitempty"`   // eigenvalues of at most this absolute value may be rounding errors
 	Rank        *int            `json:"rank,omitempty"`
 	Negative    *int            `json:"negative,omitempty"` // number of eigenvalues below −tolerance
 	Dimensions  []gramDimension `json:"effective_dimensions,omitempty"`
@@ -443,8 +444,8 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 		return rows, train, nil, err
 	}
 	rules := f.objects.rules(f.rules(""))
-	// A matrix has no task: a target is excluded from the features, whatever its values are. A
-	// target that the table lacks stays in the list, and Learn refuses it.
+	// This command has no task: targets are only excluded from the features, whatever their values.
+	// A target that the table lacks stays in rules.Targets, and Learn returns an error for it.
 	rules.Targets = slices.DeleteFunc(slices.Clone(rules.Targets), func(name string) bool { return slices.Contains(train.table.Names(), name) })
 	for _, name := range f.targets {
 		if !slices.Contains(rules.Targets, name) {
@@ -540,7 +541,7 @@ func (a *app) writeMatrix(ctx context.Context, f *gramCommandFlags, t *dataset.T
 	}
 	write := func(to io.Writer) error {
 		if strings.EqualFold(filepath.Ext(f.out), ".npy") {
-			if m.Stride > m.Cols { // the gaps hold features that were left out
+			if m.Stride > m.Cols { // the memory between the rows holds omitted features
 				for i := range m.Rows {
 					copy(m.Data[i*m.Cols:], m.Row(i))
 				}

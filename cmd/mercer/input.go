@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// inputFlags are the flags of the subcommands that read a table. They describe what the files of
-// some formats do not say themselves.
+// inputFlags are the flags of the subcommands that read a table. They give properties of a table
+// that some file formats do not record.
 type inputFlags struct {
 	arrays []string
 	keep   []string // used by predict
@@ -67,8 +67,9 @@ func (a *app) notice(format string, args ...any) {
 	fmt.Fprintln(a.stderr, line)
 }
 
-// reportUnknown prints a line for each column with texts unseen in training, or without an n-gram
-// of training. row names what was counted.
+// reportUnknown prints a line for each column in which rows have a text that did not occur in
+// training, or a text without an n-gram of the training texts. row is the word for the counted
+// rows.
 func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	for _, u := range unknown {
 		what := "with texts unseen in training"

@@ -41,7 +41,7 @@ func start(t *testing.T, args ...string) *command {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// A guard against a test that hangs, not a measure of speed.
+	// The guard ends a test that hangs. It does not test the speed.
 	guard := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
 	t.Cleanup(func() {
 		guard.Stop()
@@ -64,8 +64,8 @@ func (c *command) interrupt(t *testing.T, s syscall.Signal) {
 	took := time.Since(sent)
 	_ = c.Wait()
 	t.Logf("ended %v after the signal", took.Round(time.Millisecond))
-	// The exit status is that of shells for a process ended by a signal: POSIX, Shell Command
-	// Language, 2.8.2.
+	// The exit status is the value that a shell reports for a process ended by a signal (POSIX,
+	// Shell Command Language, 2.8.2).
 	if code := c.ProcessState.ExitCode(); code != 128+int(s) {
 		t.Errorf("%v, want exit code %d", c.ProcessState, 128+int(s))
 	}
@@ -91,8 +91,8 @@ func TestInterruptWork(t *testing.T) {
 		device string
 		rows   int
 	}{
-		{"ref", 5000},   // a minute
-		{"auto", 12000}, // seconds, and 1.2 GB
+		{"ref", 5000},   // the fit takes a minute
+		{"auto", 12000}, // the fit takes seconds and 1.2 GB
 	} {
 		t.Run(test.device, func(t *testing.T) {
 			if testing.Short() && test.device != "ref" {
@@ -121,8 +121,8 @@ func TestInterruptReading(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) {
 			c := start(t, "fit", "--target", "y", "--model", "m.safetensors", "-")
-			// The table is larger than a pipe's buffer: once it is written, the command is
-			// reading.
+			// The table is larger than the buffer of a pipe, so that Write returns only after the
+			// command has begun to read.
 			if _, err := c.stdin.Write(table3(100_000)); err != nil {
 				t.Fatal(err)
 			}

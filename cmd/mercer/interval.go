@@ -16,7 +16,7 @@ func addInterval(flags *pflag.FlagSet, level *float64) {
 	flags.Float64Var(level, "interval", 0, "`LEVEL` of prediction intervals to add, such as 0.9")
 }
 
-// checkInterval refuses an invalid level, and a model without intervals.
+// checkInterval returns an error for an invalid level, and for a model without intervals.
 func checkInterval(level float64, b modelfile.Bundle) error {
 	if level == 0 || b.Calibration != nil && level > 0 && level < 1 {
 		return nil
@@ -47,8 +47,8 @@ type cover struct {
 	sets         *mat.Dense // prediction sets of classes: n×K, 1 for the classes in the set
 }
 
-// coverOf returns the intervals or sets of encoded rows; values are the predictions. Level 0 asks
-// for none.
+// coverOf returns the prediction intervals or sets of the encoded rows x, whose predictions are
+// values. If level is 0, c is empty.
 func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, values *mat.Dense, level float64) (c cover, err error) {
 	if level == 0 {
 		return c, nil
@@ -86,8 +86,8 @@ func (c cover) names(classes learners.Classes) [][]string {
 // coverage says how often intervals or sets contain the true values.
 type coverage struct {
 	Level    float64 `json:"level"`
-	Coverage float64 `json:"coverage"` // fraction of the targets that are contained
-	Mean     float64 `json:"mean"`     // mean width, or mean number of classes
+	Coverage float64 `json:"coverage"` // fraction of the targets in their interval or set
+	Mean     float64 `json:"mean"`     // mean width of the intervals, or mean number of classes in the sets
 	Classes  bool    `json:"-"`
 }
 

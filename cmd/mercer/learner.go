@@ -21,12 +21,12 @@ import (
 type learnerFlags struct {
 	tableFlags
 	learner  string
-	given    map[string]string  // the learner's parameters
+	given    map[string]string  // the given values of the learner's parameters
 	settings *learners.Settings // given, parsed by check
 	textbook bool               // noStandardize, and no shuffling
-	stream   bool               // only fit sets it
+	stream   bool               // the table is read in passes; only fit sets it
 
-	models  []string                         // set for pictures, instead of a learner
+	models  []string                         // model files that a picture shows instead of a learner
 	several bool                             // --learner takes names with commas between them
 	takes   func(learners.Description) error // refuses learners that the command does not accept; may be nil
 }
@@ -155,7 +155,7 @@ func (f *learnerFlags) add(c *cobra.Command) {
 // parameterFlag is the value of a flag for a parameter of the learner.
 type parameterFlag struct {
 	given      map[string]string
-	name, kind string // kind is "no" for the flag that negates another one
+	name, kind string // kind is "no" for a flag --no-NAME, which negates --NAME
 }
 
 func (p *parameterFlag) String() string { return "" }
@@ -258,7 +258,7 @@ var kernelHelp = wrapped("Kernels: "+kernelNames()+", and sums, products and sca
 	"\n\n" + wrapped("With --text or --tree one column is the whole input, and --kernel one on texts or trees, or a weighted sum of such.", terminalWidth) +
 	"\n\n" + gramHelp
 
-// decides reports whether a condition of another flag depends on the flag.
+// decides reports whether the flag of the parameter in the condition w was given.
 func (f *learnerFlags) decides(w *learners.When) bool {
 	if w == nil {
 		return false
@@ -296,7 +296,7 @@ func (f *learnerFlags) check(command string) error {
 	return f.flagged(err)
 }
 
-// twice returns a name that the list has more than once, or "".
+// twice returns a name that occurs more than once in the list, or "" if there is none.
 func twice(names []string) string {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
@@ -370,8 +370,9 @@ func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 	return d.Tasks[0]
 }
 
-// assumed returns the task with the flag that changes it, for the report, if --task is not given
-// and the target has only the numbers 0 and 1 or −1 and 1, which suits both tasks; otherwise "".
+// assumed returns a text for the report with the task and the flag that changes it, if --task is
+// not given and the target has only the numbers 0 and 1 or −1 and 1, which suit both tasks.
+// Otherwise it returns "".
 func (f *learnerFlags) assumed(t *dataset.Table, task learners.Task) string {
 	d := f.description()
 	if f.task != "" || !d.Does(learners.Regression) || !d.Does(learners.Classification) {
@@ -415,7 +416,7 @@ func (f *learnerFlags) options(enc *dataset.Encoder, p *progress) learners.Optio
 	return learners.Options{Classes: enc.Classes(), Progress: p.report, Prove: true}
 }
 
-// learnersThat lists the learners with an ability.
+// learnersThat lists the learners for which can is true.
 func learnersThat(can func(learners.Description) bool) (names []string) {
 	for _, d := range learners.Catalogue() {
 		if can(d) {
@@ -425,19 +426,20 @@ func learnersThat(can func(learners.Description) bool) (names []string) {
 	return names
 }
 
-// streamLearners lists the learners that read a table in passes.
+// streamLearners lists the learners that --stream supports, which read a table in passes.
 func streamLearners() []string { return learnersThat(learners.Description.ReadsRows) }
 
-// checkpointLearners lists the learners that write checkpoints.
+// checkpointLearners lists the learners that can save the state of an unfinished fit
+// (--checkpoint).
 func checkpointLearners() []string { return learnersThat(learners.Description.Checkpoints) }
 
-// epochTrace collects the epochs of a fit.
+// epochTrace records each epoch of a fit, for --trace.
 type epochTrace struct {
 	learner string
 	epochs  []learners.Epoch
 }
 
-// hasEpochs refuses learners without epochs.
+// hasEpochs returns an error for a learner without epochs.
 func hasEpochs(d learners.Description) error {
 	if d.Traces() {
 		return nil
@@ -447,7 +449,7 @@ func hasEpochs(d learners.Description) error {
 
 func (t *epochTrace) add(e learners.Epoch) { t.epochs = append(t.epochs, e) }
 
-// check refuses a fit by a solver without epochs.
+// check returns an error if the solver of the fit had no epochs.
 func (t *epochTrace) check() error {
 	if len(t.epochs) == 0 {
 		return usagef("this fit of %s has no epochs: another --method has", t.learner)

@@ -41,7 +41,7 @@ import (
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // app is one call of the command: its streams, the flags that all subcommands share, and the lock
-// that keeps an interrupt from breaking off a write.
+// that makes an interrupt wait for the end of a write.
 type app struct {
 	stdin  io.Reader
 	stdout standardOutput
@@ -76,7 +76,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := a.interruptible(ctx, func() error {
 		root := a.root()
 		if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-			a.offerNames(root) // only now, because cobra keeps registered completions for the life of the process
+			a.offerNames(root) // only for completion, because cobra never frees the registered functions
 		}
 		root.SetArgs(args)
 		command, err := root.ExecuteContextC(ctx)
@@ -84,7 +84,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			a.command = command
 			return err
 		}
-		a.started = true // a failure to write help is not wrong use
+		a.started = true // a failure to write the help is not a usage error
 		return a.stdout.close()
 	})
 	if err == nil {
@@ -170,7 +170,8 @@ help tables.`,
 	return root
 }
 
-// fitTerminal wraps the paragraphs of the descriptions of a command and of its subcommands.
+// fitTerminal wraps the descriptions of a command and of its subcommands to the width of a
+// terminal.
 func fitTerminal(c *cobra.Command) {
 	paragraphs := strings.Split(c.Long, "\n\n")
 	for i, p := range paragraphs {
@@ -184,7 +185,7 @@ func fitTerminal(c *cobra.Command) {
 	}
 }
 
-// work returns the RunE of a subcommand. An error before RunE is wrong use.
+// work returns the RunE of a subcommand. An error before RunE is a usage error.
 func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		if err := badValue(c); err != nil {
@@ -227,7 +228,7 @@ func (a *app) open() (backend.Device, error) {
 	return a.openNamed(a.device)
 }
 
-// oneDevice refuses several devices.
+// oneDevice returns an error if --device names several devices.
 func (a *app) oneDevice() error {
 	if strings.Contains(a.device, ",") {
 		return usagef("--device: one device does this work, %q names several", a.device)
@@ -247,8 +248,8 @@ func (a *app) openNamed(name string) (backend.Device, error) {
 	})
 }
 
-// openSeveral opens the devices named with commas between them, for work that several devices can
-// share. close closes them all.
+// openSeveral opens the devices in the list of --device, for work that devices can share. close
+// closes all of them.
 func (a *app) openSeveral() (list []backend.Device, close func(), err error) {
 	close = func() {
 		for _, dev := range list {

@@ -26,12 +26,12 @@ func calls(c *cobra.Command, path ...string) [][]string {
 	return list
 }
 
-// helped returns a command after the preparations for its help.
+// helped returns the command at path, prepared for printing its help.
 func helped(t *testing.T, path []string) *cobra.Command {
 	t.Helper()
 	root := new(app).root()
 	root.SetOut(io.Discard)
-	root.DisableAutoGenTag = true // a line about cobra
+	root.DisableAutoGenTag = true // omits the line that cobra adds
 	c, _, err := root.Find(path)
 	if err != nil {
 		t.Fatal(err)

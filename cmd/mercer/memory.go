@@ -16,10 +16,10 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// garbagePercent is the limit on garbage, in percent of live memory, at which the collector runs.
-// Go's default is 100, with which a fit would take twice its plan. Live data consist mostly of
-// arrays without pointers, which the collector does not scan, so that frequent collections cost
-// little.
+// garbagePercent is the amount of garbage, in percent of the live memory, at which a collection
+// starts. With Go's default of 100 a fit would take twice its planned memory. The live data are
+// mostly arrays without pointers, which the collector does not scan, so that frequent collections
+// cost little.
 const garbagePercent = 5
 
 // slack is the number of bytes of garbage up to which the collector does not run.
@@ -37,21 +37,22 @@ func limitGarbage() {
 	debug.SetGCPercent(garbagePercent)
 }
 
-// A budget is the memory that the data of one call and everything made from them may take,
-// --memory or 80 % of what the process may use, and the memory planned so far. The program itself
-// is not included.
+// A budget limits the memory of the data of one call and of everything computed from them, to
+// --memory or 80 % of what the process may use, and records the planned memory. The limit does not
+// include the program itself.
 type budget struct {
-	program  int64 // bytes of the process before any data, and of the device's workspace
-	heap     int64 // the live bytes in the heap before any data
+	program  int64 // bytes of the process before data are read, plus the device's workspace
+	heap     int64 // bytes of the heap before data are read
 	limit    int64
 	ofDevice bool // the device's matrices are in the memory of the host
 
 	mu      sync.Mutex
-	data    int64 // memory of the data without fits; 0 means that it is measured before the first fit
+	data    int64 // bytes of the data without fits; 0 until they are measured, before the first fit
 	planned int64
 }
 
-// newBudget must be called before data are read.
+// newBudget returns the budget of a call. It measures the program, and must be called before data
+// are read.
 func (a *app) newBudget(dev backend.Device) *budget {
 	debug.FreeOSMemory() // collects the garbage
 	b := &budget{heap: heapBytes(), limit: a.memoryLimit()}
@@ -89,9 +90,9 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// held returns the current memory of the data. Garbage is included where both are far below the limit,
-// because the slack of garbage may be in memory at any time: a collection would take a tenth of a small
-// fit.
+// held returns the current bytes of the data. If data and garbage together take at most slack
+// bytes, far below the limit, the result includes the garbage, because a collection would take a
+// tenth of the time of a small fit.
 func (b *budget) held() int64 {
 	bytes := heapBytes() - b.heap
 	if bytes > slack || b.limit < 16*slack {
@@ -107,8 +108,9 @@ func (b *budget) note(bytes int64) {
 	b.planned = max(b.planned, bytes)
 }
 
-// manyFits allows 64 MiB more garbage, if there is room, until the function that it returns is
-// called: fits of milliseconds would otherwise spend a third of their time on garbage collection.
+// manyFits allows up to 64 MiB more garbage, but no more than a tenth of the free memory, until end
+// is called: fits of milliseconds would otherwise spend a third of their time on garbage
+// collection.
 func (b *budget) manyFits() (end func()) {
 	held := b.held()
 	more := min(64<<20, max(b.limit-held, 0)/10)
@@ -117,8 +119,8 @@ func (b *budget) manyFits() (end func()) {
 	return limitGarbage
 }
 
-// encoding plans the matrices of a table that is in memory. instead says what to do if they
-// exceed the memory, or is "".
+// encoding plans the memory of the matrices of a table. instead is advice for the error if they
+// exceed the limit, or "".
 func (b *budget) encoding(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	if e.Sparse() {
 		return b.encodingSparse(t, e, instead)
@@ -172,9 +174,9 @@ func ofTexts(e *dataset.Encoder) string {
 	return fmt.Sprintf(", of which %d stand for texts, %d of them for those of column %.60q", numbers, widest, in)
 }
 
-// fitting limits a fit to the memory that the data leave, and records its plan. The data are
-// measured only once, because idle workers of the device keep the matrices of a completed fit
-// alive.
+// fitting limits a fit to the memory that the data do not take, and records its plan. The data are
+// measured only before the first fit, because idle workers of the device keep matrices of completed
+// fits alive.
 func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Context {
 	if b.data == 0 {
 		b.data = max(b.held(), 1)

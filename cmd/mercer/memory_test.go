@@ -26,15 +26,15 @@ import (
 // learners that does not grow with the data.
 const planSlack = 32 << 20
 
-// planRows are the rows of the large table for learners that would take minutes with the usual
-// number.
+// planRows is the number of rows of the large table for learners that would take minutes with the
+// default number.
 var planRows = map[string]int{"rvc": 500, "rvm": 1000, "gaussian-process": 2000, "lasso": 1000}
 
 // planParameters shorten a fit or its output without changing its peak memory, except for vectors
-// of the number of features.
+// with one element per feature.
 var planParameters = map[string][]string{"gaussian-process": {"--restarts", "0"}, "rvc": {"--kernel", "gaussian(sigma=3)"}, "voted-perceptron": {"--epochs", "1"}}
 
-// writePlanTable writes n rows of d features, a number and a class.
+// writePlanTable writes n rows with d features, a numeric target and a class.
 func writePlanTable(t *testing.T, path string, n, d int, target string) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(n), uint64(d))) // the seed is the size
@@ -153,7 +153,8 @@ func TestPlanOfOneFeature(t *testing.T) {
 	}
 }
 
-// TestPlanOfWideTable checks that reading columns of numbers takes no multiple of their size.
+// TestPlanOfWideTable checks that reading columns of numbers does not take a multiple of their size
+// in memory.
 func TestPlanOfWideTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -169,8 +170,8 @@ func TestPlanOfWideTable(t *testing.T) {
 	checkPlan(t, d, []string{"fit", "--model", filepath.Join(folder, "m.safetensors"), "--learner", "ridge", "--target", "number", table})
 }
 
-// TestPlanOfResamplingIsThePeak checks that cv and bootstrap plan the largest model together with
-// the whole table and the rows of the model, and refuse a plan that exceeds --memory.
+// TestPlanOfResamplingIsThePeak checks that cv and bootstrap plan the memory of the whole table
+// plus the rows and the fit of the largest model, and refuse a plan that exceeds --memory.
 func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -200,9 +201,9 @@ func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	}
 }
 
-// TestPlansOfTunePredictAndEvaluateAreThePeak checks that the other commands that read a table
-// also plan the whole process, at two sizes: tune by each criterion, and a model of each learner
-// applied to more rows than it was fitted to.
+// TestPlansOfTunePredictAndEvaluateAreThePeak checks that the other commands that read a table also
+// plan the memory of the whole process, at two sizes: tune by each criterion, and a model of each
+// learner applied to more rows than it was fitted to.
 func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -266,7 +267,8 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 			}
 		}
 	}
-	// The table and its matrix are refused before the matrix is made.
+	// If the table and its matrix exceed --memory, the call is refused before the matrix is
+	// allocated.
 	if _, err := output(t, []string{"fit", "--model", model, "--learner", "ridge", "--target", "number", table("number", 300)}); err != nil {
 		t.Fatal(err)
 	}
@@ -300,8 +302,8 @@ func TestPlanOfTexts(t *testing.T) {
 	checkPlan(t, learners.Description{}, []string{"fit", "--text", "word", "--kernel", "spectrum(length=3)", "--target", "y", "--model", filepath.Join(folder, "m.safetensors"), table})
 }
 
-// TestPlanOfCompressedTable checks that a compressed file a thousandth of the size of its table
-// has the plan of the table.
+// TestPlanOfCompressedTable checks that the plan for a compressed file, a thousandth of the size of
+// its table, is that for the table.
 func TestPlanOfCompressedTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -368,7 +370,8 @@ func TestTunePlansItsLastFit(t *testing.T) {
 	}
 }
 
-// output runs the command in a process of its own; the error has its standard error.
+// output runs the command in a new process; an error contains the standard error output of the
+// process.
 func output(t *testing.T, args []string) ([]byte, error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -380,7 +383,7 @@ func output(t *testing.T, args []string) ([]byte, error) {
 	return c.Output()
 }
 
-// checkPlan compares the plan of a command with its peak, and returns it.
+// checkPlan compares the plan of a command with its peak, and returns the plan.
 func checkPlan(t *testing.T, d learners.Description, args []string) int64 {
 	t.Helper()
 	planned, peak := planOf(t, args)
@@ -421,8 +424,9 @@ func planOf(t *testing.T, args []string) (planned, peak int64) {
 }
 
 // TestPlanOfSparseTableIsThePeak checks the plans of every learner that takes sparse samples, for a
-// table like one of texts: few columns are in many rows, most columns in one or two. A dense copy
-// would take 360 MB. A linear machine is fitted without rows of K, and must not plan their cache.
+// table like one made from texts: a few columns are nonzero in many rows, the others in one or two
+// rows. A dense copy would take 360 MB. A linear machine is fitted without rows of K, and its plan
+// must not include a cache of them.
 func TestPlanOfSparseTableIsThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -458,7 +462,7 @@ func TestPlanOfSparseTableIsThePeak(t *testing.T) {
 		if _, has := d.Parameter("kernel"); has {
 			cases = [][]string{{"--kernel", "gaussian(sigma=1)"}, {"--kernel", "linear()"}}
 		}
-		withRows := int64(0) // planned with a cache of the rows of K
+		withRows := int64(0) // plan of a fit with a cache of rows of K, in bytes
 		for _, args := range cases {
 			t.Run(strings.Join(append([]string{d.Name}, args...), " "), func(t *testing.T) {
 				fit := []string{"fit", "--json", "--quiet", "--no-standardize", "--learner", d.Name, "--task", string(d.Tasks[0]), "--model", filepath.Join(folder, "m.safetensors")}
@@ -471,7 +475,7 @@ func TestPlanOfSparseTableIsThePeak(t *testing.T) {
 					fit = append(fit, planParameters[d.Name]...)
 				}
 				fit = append(append(fit, needs[d.Name]...), args...)
-				if fit = append(fit, table); d.Name == "lasso" { // plans the columns that may become active
+				if fit = append(fit, table); d.Name == "lasso" { // the plan of lasso counts the columns that may become active
 					planOf(t, fit)
 					return
 				}

@@ -43,7 +43,8 @@ func nasty() []string {
 	}
 }
 
-// TestMessagesOfFlags gives each flag of the subcommands nasty values.
+// TestMessagesOfFlags checks the messages for each flag of the subcommands with the texts of nasty
+// as values.
 func TestMessagesOfFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("t.csv", []byte(everyData()), 0o666); err != nil {
@@ -96,7 +97,8 @@ func TestMessagesOfFlags(t *testing.T) {
 	}
 }
 
-// TestMessagesOfFiles reads tables and models with nasty names and contents.
+// TestMessagesOfFiles checks the messages for tables and models whose names and contents are texts
+// of nasty.
 func TestMessagesOfFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	contents := []string{"", "\n", "PAR1", "\x93NUMPY", "PK\x03\x04", "\x00\x00\x08\x01", "\x1f\x8b", "1 1:1 x:2\n", "{}", strings.Repeat("\x00", 5000)}
@@ -128,7 +130,7 @@ func TestMessagesOfFiles(t *testing.T) {
 	for _, value := range nasty() {
 		name := filepath.Base(value)
 		if len(name) > 250 {
-			name = name[:250] // as long as file systems take
+			name = name[:250] // within the limit of file systems on the length of names
 		}
 		if err := os.WriteFile(name, []byte("a,number\n1,2\n2,z\n"), 0o666); err != nil {
 			t.Logf("%.40q: %v", name, err)

@@ -26,7 +26,7 @@ type objectFlags struct {
 	text, tree string
 	kernel     objects.Kernel // nil if the input is features
 
-	// The fields for --tfidf, with which the n-grams of text are features besides the other
+	// The fields below are for --tfidf, which adds the n-grams of a text to the features from other
 	// columns.
 	analyzer  string
 	ngrams    []int
@@ -123,7 +123,7 @@ func (o *objectFlags) flag() string {
 	return ""
 }
 
-// kind returns what the column holds.
+// kind returns whether the column holds texts or trees.
 func (o *objectFlags) kind() objects.Input {
 	if o.tree != "" {
 		return objects.Tree
@@ -162,7 +162,7 @@ func (o *objectFlags) grams() dataset.NGrams {
 	return g
 }
 
-// unused returns an error for a flag about columns of features, which do not exist here.
+// unused returns an error for a flag about feature columns if the input is a column of objects.
 func (o *objectFlags) unused(f *tableFlags) error {
 	if o.flag() != "" && f.missing == "impute" {
 		return usagef("--missing: with %s no cell is imputed: an empty text is a value, an empty tree is an error; leave --missing out, or give refuse", o.flag())
@@ -260,9 +260,9 @@ func densePoints(source string, h backend.Host[float64], err error) (*mat.Dense,
 	return mat.NewDense(h.Rows, h.Cols, h.Data), nil
 }
 
-// encodeScored encodes rows whose predictions will be compared with their targets. names lists
-// the classes: first the classes of the model, then the classes that occur in the rows only. A
-// notice says how many rows have such a class, because every prediction is wrong there.
+// encodeScored encodes rows whose predictions will be compared with their targets. names lists the
+// classes: first the classes of the model, then the classes that occur only in the rows. A notice
+// gives the number of rows of these new classes, because all predictions for them are wrong.
 func (a *app) encodeScored(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (x mat.Matrix, y *mat.Dense, names []string, err error) {
 	if len(b.Encoder.Outputs) > 0 {
 		if y, names, err = b.Encoder.ScoredTargets(t); err != nil {
@@ -300,7 +300,7 @@ func (a *app) reportNewClasses(source string, names []string, known int, y *mat.
 	a.notice("%s: %s of a class that training did not have (%s%s): every prediction of %s counts as wrong", source, count(rows, "row"), strings.Join(quoted, ", "), more, these)
 }
 
-// encodeWith is encode for a model that may take objects.
+// encodeWith encodes a table as encode does, also for a model whose input is objects.
 func (a *app) encodeWith(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (x mat.Matrix, y *mat.Dense, err error) {
 	if len(b.Encoder.Outputs) > 0 {
 		if y, err = b.Encoder.Targets(t); err != nil {

@@ -119,7 +119,7 @@ func asking(t *testing.T, folder string, shell func(command string) string) func
 	}
 }
 
-// section returns the text under a heading of the second level, up to the next one.
+// section returns the text under a heading of the second level, up to the next such heading.
 func section(t *testing.T, page, heading string) string {
 	t.Helper()
 	_, text, _ := strings.Cut(page, "\n## "+heading+"\n")
@@ -208,14 +208,14 @@ var (
 	pageNumber = regexp.MustCompile(`[-−]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?`)
 )
 
-// sameOutput reports whether the output of a command equals the output on a page. A line … of
-// the page stands for any lines. Spaces and measured parts are not compared. Integers are
-// equal. Other numbers differ by at most one unit of the last digit shown, or, where more than
-// eight digits are shown, by 1e-4 of their size. Searches of Gaussian processes end where the
-// gradient of the log likelihood by ln σ and ln λ is below 1e-5·√n, on the pages 7.7e-5. The
-// least eigenvalue of its negative Hessian at their optima is 1.7, so each end is within
-// 7.7e-5/1.7 of the optimum, and those of two processors differ by at most 9e-5. Fits on the
-// pages whose solver ends at a tolerance (svc) ask for 1e-10.
+// sameOutput reports whether the output of a command equals the output on a page. A line … of the
+// page stands for any lines. Spaces and measured parts are not compared. Integers must be equal.
+// Other numbers may differ by at most one unit of the last digit shown, or, where more than eight
+// digits are shown, by 1e-4 of their size. Searches of Gaussian processes end where the gradient of
+// the log likelihood by ln σ and ln λ is below 1e-5·√n, on the pages 7.7e-5. The least eigenvalue
+// of its negative Hessian at their optima is 1.7, so each end is within 7.7e-5/1.7 of the optimum,
+// and the optima found on two processors differ by at most 9e-5. Fits on the pages whose solver
+// stops at a tolerance (svc) set it to 1e-10.
 func sameOutput(want, got string) bool {
 	split := func(text string) (lines []string) {
 		for line := range strings.SplitSeq(strings.TrimSpace(measured.ReplaceAllString(text, "@")), "\n") {

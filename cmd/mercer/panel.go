@@ -19,7 +19,7 @@ type panel struct {
 	// ratio is the length of one unit of the y axis divided by that of the x axis; 0 means that
 	// the axes fill the panel.
 	ratio float64
-	err   error // about the first series that cannot be drawn
+	err   error // the error of the first series that cannot be drawn
 }
 
 // newPanel returns an empty panel in the common style.
@@ -77,10 +77,10 @@ func (l *legend) layout(width vg.Length) (column vg.Length, columns, shown int) 
 	return column, columns, min(len(l.entries), columns*legendLines)
 }
 
-// line is the height of an entry.
+// line returns the height of an entry.
 func (l *legend) line() vg.Length { return 1.25 * l.style.Font.Size }
 
-// height is the height of the legend with the gap above it.
+// height returns the height of the legend with the gap above it.
 func (l *legend) height(width vg.Length) vg.Length {
 	_, columns, shown := l.layout(width)
 	if shown == 0 {
@@ -121,8 +121,8 @@ func fitted(style text.Style, s string, width vg.Length) string {
 	return s
 }
 
-// pageSize returns the size of a page of panels of the given size with legends below them. If the
-// only panel of a page is flatter than that, the page is lower.
+// pageSize returns the size of a page of panels of the given size with legends below them. If a
+// page has one panel, whose axes are flatter than this size, the height of the page is reduced.
 func pageSize(rows [][]*panel, width, height vg.Length) (w, h vg.Length) {
 	w = vg.Length(len(rows[0])) * width
 	legend := legendHeight(rows, tilesOf(rows, 0).width(w))
@@ -148,7 +148,7 @@ func legendHeight(rows [][]*panel, width vg.Length) (height vg.Length) {
 
 const (
 	titleHeight = 9 * vg.Millimeter  // height of the title above the axes
-	labelRoom   = 25 * vg.Millimeter // difference between the width of the panel and the room for the label of an axis
+	labelRoom   = 25 * vg.Millimeter // width of a panel minus the width available for the label of an axis
 )
 
 type tiles struct{ draw.Tiles }
@@ -167,8 +167,8 @@ func (t tiles) width(page vg.Length) vg.Length {
 	return (page - t.PadLeft - t.PadRight - vg.Length(t.Cols-1)*t.PadX) / vg.Length(t.Cols)
 }
 
-// drawPanels draws rows with equal numbers of panels on a page and aligns their axes. The place
-// of a nil panel stays blank.
+// drawPanels draws rows with equal numbers of panels on a page and aligns their axes. The area of a
+// nil panel stays blank.
 func drawPanels(rows [][]*panel, page draw.Canvas) {
 	page.SetColor(color.White)
 	page.Fill(page.Rectangle.Path())
@@ -233,7 +233,8 @@ func (p *panel) scaled(c draw.Canvas) draw.Canvas {
 	if p.ratio == 0 {
 		return c
 	}
-	// The room for axes and labels depends a little on the size of the area: the loop converges.
+	// The space for axes and labels depends slightly on the size of the area, so that the loop
+	// converges.
 	for range 100 {
 		area := p.area(c)
 		width, height := area.Max.X-area.Min.X, area.Max.Y-area.Min.Y

@@ -21,7 +21,7 @@ func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...strin
 		if to.IsDir() {
 			return usagef("%s: %s is a directory; give the name of a file", flag, path)
 		}
-		if !to.Mode().IsRegular() { // it would be replaced by a regular file
+		if !to.Mode().IsRegular() { // a regular file would replace the special file
 			return usagef("%s: %s is not a regular file", flag, path)
 		}
 	}
@@ -60,8 +60,8 @@ func makeFolder(flag, path string) error {
 	return err
 }
 
-// same reports whether the input name and the file at path are the same file, under whatever
-// names and links. to describes the file at path if it exists.
+// same reports whether the input file name and the file at path are the same file, also under
+// different names or through links. to describes the file at path if it exists.
 func (a *app) same(path string, to fs.FileInfo, name string) bool {
 	from, err := os.Stat(name)
 	if name == "-" {
@@ -86,7 +86,7 @@ func sameName(a, b string) bool {
 	return errA == nil && errB == nil && a == b
 }
 
-// isFile reports whether name is an existing file and not a folder.
+// isFile reports whether path names an existing file and not a folder.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()

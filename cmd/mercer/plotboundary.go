@@ -175,8 +175,8 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 	return picture{title: fmt.Sprintf("%s over %s and %s", title, xName, yName), rows: [][]*panel{{p}}}, nil
 }
 
-// titleOf returns the title of a picture of boundaries: the learner, and for a single model also
-// ", " and its kernel with shortened numbers, otherwise "".
+// titleOf returns the title of a picture of boundaries: the name of the learner. For a single
+// model, kernel is ", " and the kernel with shortened numbers; otherwise it is "".
 func titleOf(list []drawn, values string) (title, kernel string) {
 	m := list[0].b.Model
 	switch k, ok := m.(interface{ Kernel() kernels.Kernel }); {
@@ -184,14 +184,14 @@ func titleOf(list []drawn, values string) (title, kernel string) {
 		return "boundary of " + count(len(list), "model"), ""
 	case len(list) == 1 && ok && k.Kernel() != nil:
 		kernel = ", " + longNumber.ReplaceAllStringFunc(k.Kernel().String(), func(text string) string {
-			v, _ := strconv.ParseFloat(text, 64) // the pattern has numbers only
+			v, _ := strconv.ParseFloat(text, 64) // longNumber matches only valid numbers
 			return short(v)
 		})
 	}
 	return m.Learner(), kernel
 }
 
-// longNumber matches a number with more digits than a title has room for.
+// longNumber matches a number with too many digits for a title.
 var longNumber = regexp.MustCompile(`[0-9]+\.[0-9]{4,}(e[-+]?[0-9]+)?`)
 
 // across applies the model to n points that differ only in the given columns.

@@ -271,7 +271,7 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	p := newPanel("", "weight of "+names[0], "weight of "+names[1])
 	p.ratio = 1
 	p.grid()
-	// The contours pass through both solutions; others are added at equal steps of the distance
+	// The contours pass through both solutions; the other contours have equal steps of the distance
 	// from the optimum.
 	best := loss(least.X, least.Y)
 	touch := loss(lasso.X, lasso.Y) - best

@@ -41,7 +41,7 @@ from those at λ = 0 up to a λ at which they are 0 (lasso) or a hundredth (ridg
 	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotPath(ctx, &f, points, file) })
 }
 
-// hasPath refuses learners for which no path over λ is drawn.
+// hasPath returns an error for a learner whose path over λ cannot be drawn.
 func hasPath(d learners.Description) error {
 	if d.Name == "ridge" || d.Name == "lasso" {
 		return nil

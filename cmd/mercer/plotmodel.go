@@ -41,8 +41,8 @@ func numberInput(enc *dataset.Encoder, flag, name string, taken ...string) (stri
 	return name, nil
 }
 
-// rowsAcross returns a table of points that differ only in the given columns. The others have the
-// value that replaces empty cells, the median or the most frequent value.
+// rowsAcross returns a table of points that differ only in the given columns. In the other columns
+// all points have the value that replaces empty cells: the median or the most frequent value.
 func rowsAcross(enc *dataset.Encoder, n int, values map[string][]float64) (*dataset.Table, error) {
 	var columns []dataset.Column
 	for _, in := range enc.Inputs {
@@ -153,7 +153,7 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 			return pic, err
 		}
 	}
-	if low, high, err := span(y); noTruth == nil && err == nil { // a prediction far from the rows would compress them otherwise
+	if low, high, err := span(y); noTruth == nil && err == nil { // otherwise a prediction far from the targets would compress the picture
 		p.Y.Min, p.Y.Max = max(p.Y.Min, low-0.5*(high-low)), min(p.Y.Max, high+0.5*(high-low))
 	}
 	return picture{title: "Prediction over " + xName, rows: [][]*panel{{p}}}, nil

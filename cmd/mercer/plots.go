@@ -131,7 +131,7 @@ func confusionPanel(s *score, learner string) *panel {
 }
 
 // rocPanel draws one curve for two classes, otherwise a curve of each class against the rest. If
-// there are many, the legend names those with the smallest areas.
+// there are many classes, the legend names only the classes with the smallest areas.
 func rocPanel(s *score) *panel {
 	title := "ROC"
 	if s.AUC != nil {

@@ -278,7 +278,7 @@ func TestSize(t *testing.T) {
 			if !bytes.Contains(data, []byte(`<svg width="640" height="360" viewBox`)) {
 				t.Errorf("%.300s", data)
 			}
-			if err := xml.Unmarshal(data, new(struct{})); err != nil { // strict
+			if err := xml.Unmarshal(data, new(struct{})); err != nil { // fails unless the XML is well-formed
 				t.Error(err)
 			}
 		}

@@ -198,7 +198,7 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 	// Points on neighboring lines of the raster are joined if they are no more than a cell apart.
 	cell := 1.01 * (along[1] - along[0])
 	var open []plotter.XYs
-	var last []int // the raster line on which each one ends
+	var last []int // the raster line on which each curve ends
 	for _, b := range list {
 		if b.f > 1e-6*b.beside {
 			continue
@@ -227,8 +227,8 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 	return nil
 }
 
-// decide sets the values where f = 0, in place of rounding errors: on a line to the class of both
-// sides, and in an area to +Inf.
+// decide replaces the rounding errors in values where f = 0: on a line by the class of both sides,
+// and in an area by +Inf.
 func (l *zeroLevel) decide(values *mat.Dense, classes learners.Classes) {
 	for i, row := range l.sign {
 		for j, s := range row {

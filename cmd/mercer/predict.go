@@ -169,7 +169,7 @@ func (a *app) addModel(c *cobra.Command, model *string) {
 	})
 }
 
-// defined refuses values that the model does not have.
+// defined returns an error for requested values that the model does not provide.
 func (f predictFlags) defined(b modelfile.Bundle) error {
 	m := b.Model
 	if _, ok := m.(learners.Classifier); f.decision && !ok {
@@ -199,7 +199,8 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 	return nil
 }
 
-// fittedWith says which parameter of the learner provides what a model lacks, if one does.
+// fittedWith returns advice on the parameter of the learner that would make the model provide the
+// missing values, if there is one.
 func fittedWith(m learners.Model, parameter string) string {
 	if d, err := learners.Find(m.Learner()); err == nil {
 		if _, has := d.Parameter(parameter); has {
@@ -254,14 +255,14 @@ type predictions struct {
 	Upper       [][]float64         `json:"upper,omitempty"`
 	Sets        [][]string          `json:"sets,omitempty"`          // the classes in the set of each row
 	Kept        map[string][]string `json:"kept,omitempty"`          // the cells of kept columns of the table
-	Planned     int64               `json:"planned_bytes,omitempty"` // memory planned for the whole process, beside peak_bytes
+	Planned     int64               `json:"planned_bytes,omitempty"` // planned memory of the whole process, to be compared with peak_bytes
 	process.Used
 
 	columns []predictedColumn
 }
 
-// textBytes is about the memory of the table while it is written: 20 characters per number, in a
-// buffer that grows to twice its length, and in a copy.
+// textBytes estimates the memory for writing the table: 20 bytes per number, twice in the buffer,
+// which doubles when it grows, and once in a copy.
 func (p *predictions) textBytes() int64 { return 3 * 20 * int64(p.N) * int64(len(p.columns)) }
 
 // add adds a column.
@@ -318,7 +319,7 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions,
 	return p, nil
 }
 
-// addNumbers adds the columns of m; names distinguish several columns.
+// addNumbers adds the columns of m; if m has several columns, names are part of their titles.
 func addNumbers(add func(predictedColumn), what string, names []string, m *mat.Dense) {
 	_, cols := m.Dims()
 	for j := range cols {
@@ -340,8 +341,7 @@ func rowsOf(m *mat.Dense) [][]float64 {
 	return rows
 }
 
-// kept returns the cells of columns of t, or, if t is nil, of the table that it reads from the
-// file.
+// kept returns the cells of the named columns of t. If t is nil, it reads the table from the file.
 func (a *app) kept(ctx context.Context, names []string, t *dataset.Table, file string) ([][]string, error) {
 	if len(names) == 0 {
 		return nil, nil

@@ -37,7 +37,7 @@ type predictedColumn struct {
 	kept   bool
 }
 
-// jsonNumber matches the numbers of JSON; 007 is not one.
+// jsonNumber matches the numbers of JSON, which have no leading zeros.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
 // literal reports whether every cell of a column is a number of JSON or empty.
@@ -226,7 +226,7 @@ func (c predictedColumn) elements(n int) any {
 	return texts
 }
 
-// keep puts columns of the table before the columns of predictions.
+// keep inserts columns of the table before the columns of predictions.
 func (p *predictions) keep(names []string, cells [][]string) error {
 	var kept []predictedColumn
 	for j, name := range names {

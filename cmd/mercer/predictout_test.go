@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestPredictionsInEveryFormat checks that the files contain the same as standard output, and
-// that keys of more than 1000 rows keep their digits.
+// TestPredictionsInEveryFormat checks that the files of all formats have the values of standard
+// output, and that the keys of more than 1000 rows are written without rounding.
 func TestPredictionsInEveryFormat(t *testing.T) {
 	folder := t.TempDir()
 	mercer := commandIn(t, folder)
@@ -115,7 +115,7 @@ func TestNumbersOfKeptColumns(t *testing.T) {
 	for _, c := range []struct {
 		cells   []string
 		literal bool
-		float   []float64 // nil means refused
+		float   []float64 // nil if the conversion must fail
 	}{
 		{[]string{"1", "-2.5e3", ""}, true, []float64{1, -2500, math.NaN()}},
 		{[]string{"007"}, false, nil},

@@ -100,7 +100,7 @@ type resampling struct {
 	task learners.Task
 	fit  learners.Fitter
 	all  *dataset.Table   // the rows of weight > 0
-	full *dataset.Encoder // learned from all rows: for classes and categories
+	full *dataset.Encoder // learned from all rows; it gives the classes and categories
 	data validate.Data
 	p    *progress
 
@@ -215,7 +215,7 @@ func (r *resampling) runner(ctx context.Context) (context.Context, validate.Runn
 	return within, validate.Runner{Data: r.data, Devices: r.devices, Options: o}
 }
 
-// checkFolds refuses more folds than rows.
+// checkFolds returns an error if there are more folds than rows.
 func checkFolds(t *dataset.Table, folds int) error {
 	if n := t.Rows(); n == 1 {
 		return fmt.Errorf("%s: has only one row, so that no row is left to learn from when it is held out", t.Source)
@@ -250,7 +250,7 @@ func (r *resampling) scores(ctx context.Context, n int, splits validate.Splits, 
 	return scores, explained(err, explain)
 }
 
-// explained adds to an error which of several fits failed.
+// explained adds to an error the fit in which it occurred.
 func explained(err error, explain func(i int, err error) error) error {
 	if failed := (*validate.FitError)(nil); errors.As(err, &failed) {
 		return explain(failed.Fit, failed.Err)
@@ -258,21 +258,21 @@ func explained(err error, explain func(i int, err error) error) error {
 	return err
 }
 
-// ofFolds names the fold that a failed fit left out.
+// ofFolds returns a function that adds to an error the fold that was held out in the failed fit.
 func ofFolds(folds int) func(i int, err error) error {
 	return func(i int, err error) error {
 		return fmt.Errorf("%w; in the fit without fold %d of %d", err, i%folds+1, folds)
 	}
 }
 
-// reportUnknown prints which texts of held-out rows were unseen in training.
+// reportUnknown prints which texts of held-out rows did not occur in training.
 func (r *resampling) reportUnknown() {
 	if t, ok := r.data.(classWeighted).Data.(*validate.Table); ok {
 		r.a.reportUnknown(r.all.Source, "held-out row", t.Unknown())
 	}
 }
 
-// reportEmpty prints which columns the models of some divisions lack.
+// reportEmpty prints which columns are missing in the models of some divisions.
 func (r *resampling) reportEmpty() {
 	d, _ := r.data.(classWeighted)
 	if t, ok := d.Data.(*validate.Table); ok {
@@ -351,8 +351,8 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	return part
 }
 
-// title returns the measure's display name. If the measure exists for only some of the models,
-// their number follows.
+// title returns the measure's display name. If only some of the models have the measure, the number
+// of these models follows.
 func title(m validate.Measure, models string) string {
 	if n := len(m.Defined()); n < len(m.Scores) {
 		return fmt.Sprintf("%s (%d of %s)", titles[m.Name], n, count(len(m.Scores), models))
@@ -382,7 +382,7 @@ type resampleReport struct {
 	Bias     *float64 `json:"bias2_and_noise,omitempty"`
 	Variance *float64 `json:"variance,omitempty"`
 
-	Planned int64 `json:"planned_bytes,omitempty"` // memory planned for the whole process, beside peak_bytes
+	Planned int64 `json:"planned_bytes,omitempty"` // planned memory of the whole process, to be compared with peak_bytes
 	process.Used
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// rareClasses returns rows of three classes; the last class has rare rows.
+// rareClasses returns rows of three classes; rare is the number of rows of the last class.
 func rareClasses(rare int) (x [][]float64, class []int, csv string) {
 	random := rand.New(rand.NewPCG(7, uint64(rare)))
 	var b strings.Builder
@@ -36,10 +36,10 @@ func rareClasses(rare int) (x [][]float64, class []int, csv string) {
 	return x, class, b.String()
 }
 
-// rankAUC is the mean over the classes of the probability that a row of the class is
-// ranked above another by the class's own score, ties counted half (Mann and Whitney
-// 1947; sklearn.metrics.roc_auc_score with multi_class="ovr"), or NaN if a class is in
-// no row, or if the model has no score for it.
+// rankAUC returns the mean over the classes of the probability that the score of a class is higher
+// for a row of the class than for another row, with ties counted as one half (Mann and Whitney
+// 1947; sklearn.metrics.roc_auc_score with multi_class="ovr"), or NaN if a class has no rows or the
+// model has no score for it.
 func rankAUC(proba *mat.Dense, truth []int, classes int) float64 {
 	_, known := proba.Dims()
 	if known < classes {
@@ -82,7 +82,7 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 		if err := os.WriteFile("rare.csv", []byte(csv), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		// want is the AUC of a model of some rows on others.
+		// want returns the AUC on the rows of test of a model fitted to the rows of train.
 		want := func(train, test []int) float64 {
 			part := func(rows []int) (*mat.Dense, *mat.Dense, []int) {
 				px, py, list := mat.NewDense(len(rows), 2, nil), mat.NewDense(len(rows), 1, nil), []int{}

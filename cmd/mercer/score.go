@@ -22,7 +22,7 @@ type score struct {
 	Interval *coverage `json:"interval,omitempty"`
 }
 
-// outcomes applies a model to encoded rows; proba also asks for probabilities.
+// outcomes applies a model to encoded rows; proba requests probabilities in addition.
 func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matrix, proba bool) (validate.Outcome, error) {
 	p := a.newProgress()
 	defer p.close()

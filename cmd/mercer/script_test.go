@@ -45,9 +45,9 @@ func TestMain(m *testing.M) {
 
 var namedFlag = regexp.MustCompile(`(?:mercer ((?:[a-z]+ )+))?--([a-z][a-z-]*|C\b)`)
 
-// missingFlag returns the first flag in the message of a call that is not a flag of the command
-// with the given learner, nor of another command that the message names before it, and that the
-// caller did not type.
+// missingFlag returns the first flag in the message of a call that does not exist for the reader:
+// the caller did not type it, and neither the command with the given learner nor a command that the
+// message names before the flag has it.
 func missingFlag(args []string, text string) string {
 	root := new(app).root()
 	if len(args) > 0 && args[0] == "help" {

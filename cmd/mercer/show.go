@@ -79,7 +79,7 @@ type shownModel struct {
 	Calibration  int                  `json:"calibration_rows,omitempty"`
 	Importance   []importance         `json:"importance,omitempty"`
 
-	Unlisted string `json:"unlisted,omitempty"` // what is too large to be listed
+	Unlisted string `json:"unlisted,omitempty"` // the part of the model that is too large to be listed
 
 	cells []string // the names of the columns whose cells a point has
 }
@@ -476,7 +476,7 @@ func (s *shownModel) outputs(n int) []string {
 	const widest = 6
 	names := s.Targets
 	switch {
-	case s.Learner.Name == "svc" && len(s.Classes) > 2: // a positive value means the second class of a pair
+	case s.Learner.Name == "svc" && len(s.Classes) > 2: // a positive decision value predicts the second class of a pair
 		names = nil
 		for a, first := range s.Classes {
 			for _, second := range s.Classes[a+1:] {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/testdata"
 )
 
-// TestStaticBuildNeedsNoSystem fits and predicts in a root folder that contains only the command
-// and a table: no loader, no C library, no /proc, no /tmp.
+// TestStaticBuildNeedsNoSystem checks that the static command can fit and predict in a root folder
+// that contains only itself and a table: no loader, no C library, no /proc, no /tmp.
 func TestStaticBuildNeedsNoSystem(t *testing.T) {
 	required.Slow(t, "chroot", "builds the command again")
 	root := t.TempDir()
@@ -30,7 +30,7 @@ func TestStaticBuildNeedsNoSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	attributes := syscall.SysProcAttr{Chroot: root}
-	if os.Geteuid() != 0 { // other users than root may do it in a user namespace, if the system has them
+	if os.Geteuid() != 0 { // users other than root can change the root folder only in a user namespace
 		attributes.Cloneflags = syscall.CLONE_NEWUSER
 		attributes.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
 		attributes.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}

@@ -44,7 +44,7 @@ func surfacePicture(res *tuning.Result) picture {
 	}
 	cells := boxes{over: vg.Points(0.4)}
 	for i, t := range trials {
-		points := slices.DeleteFunc(slices.Clone(t.Points), func(at tuning.Point) bool { return at.Lambda == 0 }) // it cannot be shown on the axis
+		points := slices.DeleteFunc(slices.Clone(t.Points), func(at tuning.Point) bool { return at.Lambda == 0 }) // a logarithmic axis has no 0
 		var xs []float64
 		for _, at := range points {
 			xs = append(xs, math.Log10(at.Lambda))

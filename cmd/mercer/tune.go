@@ -139,7 +139,7 @@ func (f *tuneFlags) refusals() []refusal {
 		return yes
 	}
 	varies := true
-	if list, err := f.parseKernels(); err == nil { // check reports the error otherwise
+	if list, err := f.parseKernels(); err == nil { // if the kernels are invalid, check reports the error
 		varies = slices.ContainsFunc(list, candidate.varies) && !(f.given("vary") && len(f.vary) == 0)
 	}
 	// check reports a learner that is unknown or not supported.

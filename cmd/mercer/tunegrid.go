@@ -266,7 +266,7 @@ func newGridReport(f *tuneFlags, task learners.Task, points []gridPoint, dev bac
 	return r
 }
 
-// showGrid makes a setting the one that the report says is fitted.
+// showGrid makes the report show the given setting as the fitted one.
 func (r *tuneReport) showGrid(at int) {
 	best := r.Grid[at]
 	r.best, r.Parameters, r.Score, r.Kernel = at, best.Parameters, *best.Score, best.Parameters["kernel"]
@@ -290,8 +290,8 @@ func (r tuneReport) gridText() string {
 	return texttable.Format("l"+strings.Repeat("l", len(r.Vary))+"rrr", lines)
 }
 
-// gridPicture draws the scores over the number with the most values, with a line for each setting
-// of the other parameters, at most the eight best.
+// gridPicture draws the scores over the numeric parameter with the most values, with a line for
+// each setting of the other parameters, or for the eight best of these settings.
 func (r tuneReport) gridPicture() (pic picture, err error) {
 	number := func(t gridTrial, name string) (float64, bool) {
 		text := t.Parameters[name]

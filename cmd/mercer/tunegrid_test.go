@@ -15,8 +15,8 @@ import (
 )
 
 // TestGridScoresDoNotDependOnThreads checks that the scores of a grid have the same bits for any
-// number of threads that share the fits, also if a fit exceeds its share of the memory but not
-// the whole memory.
+// number of threads that share the fits, also if a fit exceeds the memory per thread but not the
+// whole memory.
 func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	if err := os.CopyFS(l.folder, testdata.FS); err != nil {
@@ -136,10 +136,10 @@ print(json.dumps({"svc": svc, "lasso": lasso}))
 	if err := json.Unmarshal(out, &want); err != nil {
 		t.Fatal(err)
 	}
-	// Decision values differ by some 1e-7, and no row is as near to a boundary: the counts
-	// are equal. The duality gap of lasso, at most 1e-12‖y‖² on both sides, bounds the
-	// squared difference of the fitted values. Their difference is at most 2e-6 of the
-	// root mean square of the target, 170, and at most ten times that for held-out rows.
+	// Decision values differ by some 1e-7, and no row is that close to a boundary, so that the
+	// counts are equal. The duality gap of lasso, at most 1e-12‖y‖² on both sides, bounds the
+	// squared difference of the fitted values. Their difference is at most 2e-6 of the root mean
+	// square of the target, 170, and at most ten times that for held-out rows.
 	for name, c := range map[string]struct {
 		got []float64
 		tol float64

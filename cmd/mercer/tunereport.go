@@ -33,7 +33,7 @@ type tuneReport struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 	Grid       []gridTrial       `json:"grid,omitempty"`
 	Seconds    float64           `json:"seconds"`
-	Planned    int64             `json:"planned_bytes,omitempty"` // memory planned for the whole process, beside peak_bytes
+	Planned    int64             `json:"planned_bytes,omitempty"` // planned memory of the whole process, to be compared with peak_bytes
 	process.Used
 	Test    *score `json:"test,omitempty"`
 	Plot    string `json:"plot,omitempty"`
@@ -94,7 +94,7 @@ func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneR
 	return r
 }
 
-// showTrial makes a λ of a trial the one that the report says is fitted.
+// showTrial makes the report show a λ of a trial as the fitted one.
 func (r *tuneReport) showTrial(at int, lambda, score float64) {
 	r.best, r.Kernel, r.Lambda, r.Score = at, r.Trials[at].Kernel, &lambda, score
 	r.Trials[at].Lambda, r.Trials[at].Score = lambda, score

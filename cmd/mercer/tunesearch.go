@@ -39,7 +39,7 @@ type tuneData struct {
 	signs  *mat.Dense // the targets of the search: y, or ±1 for classes
 
 	weights []float64 // of the rows; nil means all 1
-	product []float64 // the products with the class weights, used to fit models
+	product []float64 // the weights times the class weights, used to fit models
 }
 
 func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {

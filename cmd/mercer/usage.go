@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 
-// usageError is wrong use: exit code 2.
+// usageError is an error in the command line, with exit code 2.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -26,7 +26,7 @@ type refusal struct {
 	holds bool
 	flags string // with spaces between them
 	why   string
-	by    string // the flag that the reason depends on: help shows the refused flags unless it is given; "" if there is none
+	by    string // the flag that the reason depends on, or "" for none: help hides the refused flags only if it is given
 }
 
 // refusing makes a command refuse flags for these reasons, and hides the flags from its help. It
@@ -131,7 +131,8 @@ func flagError(c *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// rootFlagError is flagError, but if the word before the flags is not a command, it reports that.
+// rootFlagError returns an error for a word before the flags that is not a command, and otherwise
+// flagError.
 func (a *app) rootFlagError(c *cobra.Command, err error) error {
 	if at := strings.Count(c.CommandPath(), " "); c.HasSubCommands() && len(a.args) > at && !strings.HasPrefix(a.args[at], "-") {
 		return a.subcommand(c, a.args[at:])
@@ -139,7 +140,7 @@ func (a *app) rootFlagError(c *cobra.Command, err error) error {
 	return flagError(c, err)
 }
 
-// helpCommand is cobra's, but refuses an unknown command.
+// helpCommand returns cobra's help command, changed to report an unknown command as an error.
 func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:                "help [command] [flags]",

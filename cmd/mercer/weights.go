@@ -118,13 +118,15 @@ func (f *weightFlags) times(weights []float64, names []string, y *mat.Dense) ([]
 	return product, nil
 }
 
-// weighted are samples, read in passes, with their weights multiplied by those of their classes.
+// weighted holds samples that are read in passes. Their weights are multiplied by the weights of
+// their classes.
 type weighted struct {
 	solvers.Rows
 	factors []float64
 }
 
-// timesRows is times for samples that are read in passes; balanced needs an extra pass.
+// timesRows does what times does, for samples that are read in passes; balanced needs an extra
+// pass.
 func (f *weightFlags) timesRows(ctx context.Context, data solvers.Rows, names []string) (solvers.Rows, error) {
 	if len(f.classes) == 0 {
 		return data, nil

@@ -186,7 +186,8 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 		{"2", "logistic", "rare=5", "decision", []float64{-9.066456027, -4.515957879, 1.632307464, 4.41349009}, logistic},
 		{"3", "logistic", "balanced", "probability_mid", []float64{0.5996102942, 0.3442042493, 0.2594995089, 0.009722499118}, logistic},
 		{"3", "logistic", "balanced", "probability_rare", []float64{3.430952879e-05, 0.006428092165, 0.5621355182, 0.9743527721}, logistic},
-		// 16 of often, 9 of mid, 5 of rare: 30/(3·16), 30/(3·9), 30/(3·5).
+		// The classes have 16, 9 and 5 rows, so that the balanced weights are 30/(3·16), 30/(3·9)
+		// and 30/(3·5).
 		{"3", "logistic", "often=0.625,mid=1.1111111111111112,rare=2", "probability_rare", []float64{3.430952879e-05, 0.006428092165, 0.5621355182, 0.9743527721}, logistic},
 	} {
 		flags := map[string][]string{"svc": {"--C", "2", "--kernel", "gaussian(sigma=1.5)", "--tol", "1e-10"}, "logistic": {"--lambda", "0.5"}}[c.learner]
@@ -223,7 +224,8 @@ func TestWeightsFollowTheirRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	mercer := commandIn(t, folder)
-	// An outlier's squared error, about 1e6 and below 2e7 for all, counts 1e-12: 5e-3.
+	// The squared errors of the outliers, about 1e6 each, sum to less than 2e7. With the weight
+	// 1e-12 they change the root mean square by less than √2e-5 < 5e-3.
 	const bound = 5e-3
 	small := func(what string, v any) {
 		t.Helper()
