@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/flop"
@@ -352,7 +350,9 @@ func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 		s.fill(hy, s.Y, s.meanY, i, true)
 		if b.addY != nil {
 			for k := range r {
-				floats.Add(hy.Row(k), b.addY)
+				for c, v := range b.addY {
+					hy.Row(k)[c] += v
+				}
 			}
 		}
 		if err := b.w.B.Upload(y, hy); err != nil {
