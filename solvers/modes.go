@@ -57,10 +57,10 @@ const (
 	rigorousModes = 1 << 15
 )
 
-// modesSeconds[0] is the time in seconds of a transform and its inverse per value of the grid.
-// modesSeconds[1] is the time in seconds per sample and grid point near it of spreading samples onto the
-// grid and interpolating back. Both are measured on two cores of a Zen 4, 2026-11.
-var modesSeconds = [2]float64{6e-8, 8e-9}
+// modesSeconds[0] is the time in seconds of a transform and its inverse per value of the grid. The time of
+// spreading samples onto the grid and interpolating back is modesSeconds[1] per sample and modesSeconds[2]
+// per sample and grid point near it. All are measured on two cores of a Zen 4, 2026-11.
+var modesSeconds = [3]float64{6e-8, 8e-8, 8e-10}
 
 func modesEstimate(z *sizes, par Params) (estimate, error) {
 	s, ok := spectrum.Of(z.kernel, z.d)
@@ -207,16 +207,17 @@ func (c modesChoice) unknowns() int { return 2 * c.inner.Half().Len() }
 func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	m, size := c.toeplitz()
 	columns := float64(z.columns)
-	per := math.Pow(float64(nufft.Width(c.tol)), float64(z.d))
+	spread := func(tol float64) float64 {
+		return float64(z.n) * (modesSeconds[1] + modesSeconds[2]*math.Pow(float64(nufft.Width(tol)), float64(z.d)))
+	}
 	values := func(m nufft.Axes) float64 { return math.Pow(2, float64(z.d)) * 2 * float64(m.Half().Len()) }
 	step := modesSeconds[0] * float64(size.Len()) * columns
-	setup := modesSeconds[0]*values(m) + modesSeconds[1]*float64(z.n)*per
-	pass := columns * (modesSeconds[0]*values(c.inner) + modesSeconds[1]*float64(z.n)*per)
+	setup := modesSeconds[0]*values(m) + spread(c.tol)
+	pass := columns * (modesSeconds[0]*values(c.inner) + spread(c.tol))
 	product := z.gramMulCost(z.t, false) / z.costs().rate
 	note := fmt.Sprintf("%s modes, residuals by the exact K", axesText(c.inner, z.d))
 	if !c.exact {
-		outer := math.Pow(float64(nufft.Width(c.outerTol)), float64(z.d))
-		product = float64(z.t) * (modesSeconds[0]*values(c.outer) + modesSeconds[1]*float64(z.n)*outer)
+		product = float64(z.t) * (modesSeconds[0]*values(c.outer) + spread(c.outerTol))
 		note = fmt.Sprintf("%s modes, residuals by %s modes with errors of at most %.2g in the kernel, checked on %d rows", axesText(c.inner, z.d), axesText(c.outer, z.d), c.bound, min(checkedRows, z.n))
 	}
 	rounds := math.Ceil(math.Log(par.tol())/math.Log(2*innerContraction)) + 1
