@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Axes holds one number for each of three axes. Problems of fewer dimensions use the last axes.
+// Axes holds one number for each of three axes. Problems of lower dimension use the last axes.
 type Axes [3]int
 
 // Len returns the product of the three numbers.
@@ -34,8 +34,8 @@ func Elements(m, size Axes) int64 {
 	return 2 * (int64(size[0])*int64(h[1])*int64(h[2]) + int64(size[0])*int64(size[1])*int64(h[2]))
 }
 
-// NewGrid returns the transform for the modes |k_a| ≤ m_a on a grid with at least least[a] > 2m_a values
-// on each axis that has modes other than 0.
+// NewGrid returns the transform for the modes |k_a| ≤ m_a on a grid with at least least[a] values,
+// least[a] > 2m_a, on each axis with m_a > 0.
 func NewGrid(m, least Axes) *Grid {
 	g := &Grid{modes: m, half: m.Half(), Size: SizeOf(m, least)}
 	for a := range g.complex {
@@ -47,8 +47,8 @@ func NewGrid(m, least Axes) *Grid {
 	return g
 }
 
-// SizeOf returns the size of the grid of NewGrid: the smallest products of powers of 2, 3 and 5 that are
-// even and at least least, or 1 on an axis without modes other than 0.
+// SizeOf returns the size of the grid of NewGrid: the smallest products of powers of 2, 3 and 5
+// that are even and ≥ least[a], or 1 on an axis with m_a = 0.
 func SizeOf(m, least Axes) (size Axes) {
 	for a, v := range least {
 		size[a] = 1
@@ -108,9 +108,9 @@ func (g *Grid) Modes(f []complex128, values []float64) {
 	g.axis(0, f, g.work[0], 1, h[1]*h[2], false)
 }
 
-// axis transforms axis a, 0 or 1, from its modes to its grid or back. The axes before it have outer
-// entries, the axes after it inner entries. It copies eight lines at a time: neighbors in memory, which
-// share cache lines.
+// axis transforms axis a, 0 or 1, from its modes to its grid or back. The axes before a have outer
+// entries, the axes after a inner entries. It copies eight lines at a time that are neighbors in
+// memory and share cache lines.
 func (g *Grid) axis(a int, dst, src []complex128, outer, inner int, toGrid bool) {
 	m, k, p := g.modes[a], g.half[a], g.Size[a]
 	if p == 1 {
@@ -126,7 +126,7 @@ func (g *Grid) axis(a int, dst, src []complex128, outer, inner int, toGrid bool)
 		for b := first; b < last; b++ {
 			o, from := b/blocks, b%blocks*width
 			n := min(width, inner-from)
-			rows, columns := p, k // of src and dst
+			rows, columns := p, k // lengths of a line of src and of dst
 			if toGrid {
 				rows, columns = k, p
 			}

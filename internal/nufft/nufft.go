@@ -18,20 +18,21 @@ const maxWidth = 16
 // Plan holds the points x_j and the modes of a pair of transforms. It must not be used concurrently.
 type Plan struct {
 	grid   *Grid
-	width  Axes         // cells of the kernel: w, or 1 on an axis without modes other than 0
+	width  Axes         // cells of the kernel: w, or 1 on an axis with m_a = 0
 	padded Axes         // size of the grid with margins for the kernel
-	margin Axes         // cells before the grid
+	margin Axes         // number of cells of padded before the grid
 	pieces [][2]float64 // polynomials of the kernel, by pieces
 	order  []int32      // the points, sorted by their cells
 	x      []float64    // three coordinates of each point of order, in cells
-	strip  int          // the axis by whose cells the points are sorted first
+	strip  int          // the axis whose cells are the first sorting key of the points
 	factor [3][]float64 // reciprocals of the kernel's transform for k = 0, …, m
 	cells  []float64    // the grid with its margins
 	values []float64    // the grid
 }
 
-// Width returns the number of cells of the kernel for an error of tol: ⌈log₁₀(1/tol)⌉ + 1 in one dimension
-// (Barnett, Magland and af Klinteberg 2019, §4.2), and one more for the errors of three.
+// Width returns the number of cells of the kernel for an error of tol: ⌈log₁₀(1/tol)⌉ + 1 in one
+// dimension (Barnett, Magland and af Klinteberg 2019, §4.2), plus 1 for the errors of three
+// dimensions.
 func Width(tol float64) int {
 	return min(max(int(math.Ceil(-math.Log10(tol)))+2, 3), maxWidth)
 }
@@ -49,7 +50,8 @@ func PlanElements(n int, m Axes, tol float64) int64 {
 	return Elements(m, size) + cells + int64(size[0])*int64(size[1])*int64(size[2]) + 4*int64(n)
 }
 
-// fine returns the size of the grid for modes m: twice their number, and more than the kernel's width.
+// fine returns the size of the grid: at least twice the number of modes and twice the kernel's
+// width.
 func fine(m Axes, width int) Axes {
 	var least Axes
 	for a := range m {
@@ -100,7 +102,7 @@ func factors(m, size, w int) []float64 {
 	return f
 }
 
-// kernel is φ(z) = exp(β(√(1−z²) − 1)) for |z| ≤ 1, with β = 2.3w.
+// kernel returns φ(z) = exp(β(√(1−z²) − 1)) for |z| ≤ 1, with β = 2.3w.
 func kernel(z float64, w int) float64 {
 	return elementary.Exp(2.3 * float64(w) * (math.Sqrt(max(1-z*z, 0)) - 1))
 }
@@ -152,7 +154,7 @@ func pieces(w int) [][2]float64 {
 	return list
 }
 
-// sort sets the order of the points and their coordinates.
+// sort sorts the points by their cells and sets order and x.
 func (p *Plan) sort(x host.Matrix[float64]) {
 	n, first := x.Rows, 3-x.Cols
 	cell := func(i, a int) float64 {
@@ -167,7 +169,7 @@ func (p *Plan) sort(x host.Matrix[float64]) {
 	run.Parallel(n, func(from, to int) {
 		for i := from; i < to; i++ {
 			key := uint64(p.start(cell(i, p.strip), p.strip))
-			if p.strip < 2 { // blocks of cells of the next axis share cache lines
+			if p.strip < 2 { // second key: points near each other on the next axis share cache lines
 				key = key<<10 | uint64(cell(i, p.strip+1)/float64(p.grid.Size[p.strip+1])*1023)
 			}
 			keys[i] = key<<32 | uint64(i)
@@ -184,7 +186,7 @@ func (p *Plan) sort(x host.Matrix[float64]) {
 	}
 }
 
-// start returns the first cell of the padded grid under the kernel of a point at t.
+// start returns the first cell, on axis a of the padded grid, of the kernel around a point at t.
 func (p *Plan) start(t float64, a int) int {
 	if p.width[a] == 1 {
 		return 0
@@ -198,7 +200,7 @@ type stencil struct {
 	values [3][maxWidth]float64
 }
 
-// place sets the stencil of the j-th point of the order.
+// place sets s to the stencil of the point order[j].
 func (p *Plan) place(s *stencil, j int) {
 	for a := range 3 {
 		if p.width[a] == 1 {
@@ -239,7 +241,7 @@ func (p *Plan) Modes(dst []complex128, c []float64) {
 	p.correct(dst)
 }
 
-// spread adds v times the kernel to the cells that are from first to last on the axis strip.
+// spread adds v times the kernel to the cells whose index on the axis strip is in [first, last).
 func (p *Plan) spread(s *stencil, v float64, first, last int) {
 	var from, to Axes
 	for a := range 3 {
@@ -266,7 +268,7 @@ func (p *Plan) wrapped(i, a int) int {
 	return (i - p.margin[a] + size) % size
 }
 
-// fold adds the margins to the grid of which they are periodic images.
+// fold adds the cells of the margins to the cells of the grid of which they are periodic images.
 func (p *Plan) fold() {
 	clear(p.values)
 	size := p.grid.Size
@@ -314,7 +316,7 @@ func (p *Plan) Values(dst []float64, f []complex128) {
 	})
 }
 
-// interpolate returns the sum of the cells times the kernel.
+// interpolate returns the sum of the cells of the stencil, each times the kernel's value.
 func (p *Plan) interpolate(s *stencil) (sum float64) {
 	line := s.values[2][:p.width[2]]
 	for i := range p.width[0] {
@@ -330,7 +332,7 @@ func (p *Plan) interpolate(s *stencil) (sum float64) {
 	return sum
 }
 
-// correct divides coefficients by the kernel's transform.
+// correct divides the coefficients f by the kernel's transform.
 func (p *Plan) correct(f []complex128) {
 	m, h := p.grid.modes, p.grid.half
 	for i := range h[0] {

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// outputs returns the keys of the values of a prediction: the targets, or f of a model of novelty.
+// outputs returns the names of a prediction's values: the targets, or f for a novelty detector.
 func (m *served) outputs() []string {
 	if names := m.Model.Encoder().TargetNames(); len(names) > 0 {
 		return names
@@ -19,7 +19,7 @@ func (m *served) outputs() []string {
 	return []string{"f"}
 }
 
-// novelty reports whether the model is one of novelty, which predicts inlier, f ≥ 0, or outlier.
+// novelty reports whether the model is a novelty detector: it predicts inlier (f ≥ 0) or outlier.
 func (m *served) novelty() bool {
 	d, err := learners.Find(m.Model.Model().Learner())
 	return err == nil && d.Does(learners.Novelty)
@@ -99,7 +99,7 @@ func (m *served) csv(list []mercer.Prediction) ([]byte, error) {
 	}
 	var buf bytes.Buffer
 	w := csv.NewWriter(&buf)
-	_ = w.Write(names) // a buffer cannot fail
+	_ = w.Write(names) // writing to a buffer cannot fail
 	row := make([]string, len(cells))
 	for i := range list {
 		for j, cell := range cells {

@@ -17,9 +17,9 @@ import (
 // maxBatch is the largest number of rows that are predicted together.
 const maxBatch = 256
 
-// batcher predicts rows that arrive one by one. A row that arrives while no prediction is running is
-// predicted at once. Rows that arrive during a prediction wait for its end and are then predicted
-// together, which takes little longer than one row: no row waits for a timer.
+// batcher predicts rows that arrive one by one. A row that arrives while no prediction is running
+// is predicted at once. Rows that arrive during a prediction wait for its end and are then
+// predicted together, which takes little longer than one row. No row waits for a timer.
 type batcher struct {
 	model   *mercer.Model[learners.Model]
 	timeout time.Duration
@@ -28,7 +28,7 @@ type batcher struct {
 	mu      sync.Mutex
 	busy    bool // a prediction is running
 	waiting []*waiter
-	idle    sync.WaitGroup // the goroutine of work
+	idle    sync.WaitGroup // waits for the goroutine that runs work
 }
 
 // waiter is a row that waits for its prediction.
@@ -63,7 +63,7 @@ func (b *batcher) predict(ctx context.Context, x mat.Matrix, want mercer.Wanted)
 	}
 }
 
-// next starts work if rows are waiting, so that the caller can send its own answer.
+// next starts work in a goroutine if rows are waiting, so that the caller can send its answer.
 func (b *batcher) next() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,10 +81,10 @@ func (b *batcher) work() {
 			b.mu.Unlock()
 			return
 		}
-		var now, later []*waiter // rows with the same wishes as the first row, and others
+		var now, later []*waiter // rows with the options of the first row, and all others
 		for _, w := range b.waiting {
 			switch {
-			case w.ctx.Err() != nil: // nobody waits for it any more
+			case w.ctx.Err() != nil: // the client no longer waits for this row
 			case len(now) < maxBatch && (len(now) == 0 || w.want == now[0].want):
 				now = append(now, w)
 			default:
@@ -102,8 +102,8 @@ func (b *batcher) work() {
 	}
 }
 
-// run predicts rows with the same wishes together. If that fails, it predicts each alone, so that a
-// row that has no prediction does not harm the others.
+// run predicts rows with the same options together. If that fails, it predicts each row alone, so
+// that a row without a prediction does not affect the others.
 func (b *batcher) run(list ...*waiter) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(list[0].ctx), b.timeout)
 	if len(list) == 1 {
@@ -133,8 +133,8 @@ func (b *batcher) run(list ...*waiter) {
 	}
 }
 
-// predictRows is mercer.Model.PredictRows with an error instead of a panic, which would end the server if it
-// happened outside the goroutine of a request.
+// predictRows is mercer.Model.PredictRows, but turns a panic into an error: a panic outside the
+// goroutine of a request would end the server.
 func predictRows(ctx context.Context, m *mercer.Model[learners.Model], rows any, want mercer.Wanted) (list []mercer.Prediction, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -144,7 +144,7 @@ func predictRows(ctx context.Context, m *mercer.Model[learners.Model], rows any,
 	return m.PredictRows(ctx, rows, want)
 }
 
-// stacked returns the matrix with the rows of a list, all dense or all sparse.
+// stacked returns the matrix of the rows in list, which are all dense or all sparse.
 func stacked(list []*waiter) (mat.Matrix, error) {
 	if len(list) == 1 {
 		return list[0].x, nil
@@ -169,5 +169,5 @@ func stacked(list []*waiter) (mat.Matrix, error) {
 	return nil, fmt.Errorf("serve: rows of type %T cannot be predicted together", list[0].x)
 }
 
-// outOfMemory reports whether a prediction failed because memory was short.
+// outOfMemory reports whether a prediction failed for lack of memory.
 func outOfMemory(err error) bool { return errors.Is(err, backend.ErrMemory) }

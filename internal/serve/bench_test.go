@@ -21,10 +21,10 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// BenchmarkOneRow sends requests of one row over 1 and 8 connections and reports the requests per second and the
-// time that 99 of 100 requests do not exceed. The server is the one at MERCER_SERVE_URL, such as
-// that of bench/serve_fastapi.py, or one in this process with the same model. The client writes and
-// reads the bytes of HTTP itself, so that it takes little of the processor time that is measured.
+// BenchmarkOneRow sends requests of one row over 1 and 8 connections and reports the requests per
+// second and the 99th percentile of their times. The server is at MERCER_SERVE_URL, such as the
+// server of bench/serve_fastapi.py, or in this process with the same model. The client writes and
+// reads the bytes of HTTP itself, so that it takes little processor time.
 func BenchmarkOneRow(b *testing.B) {
 	target := os.Getenv("MERCER_SERVE_URL")
 	if target == "" {

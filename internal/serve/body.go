@@ -29,11 +29,11 @@ const (
 	table              // CSV with a header line
 )
 
-// forms maps the content types to the formats. The bodies of application/json are told apart by
-// their first character.
+// forms maps content types to formats. For application/json the first character of the body decides
+// between object and array.
 var forms = map[string]form{"application/json": array, "application/x-ndjson": lines, "application/ndjson": lines, "application/jsonl": lines, "text/csv": table}
 
-// kinds has the content type of the answer in each format.
+// kinds lists the content type of the answer in each format.
 var kinds = []string{object: "application/json", array: "application/json", lines: "application/x-ndjson", table: "text/csv; charset=utf-8"}
 
 const wantedTypes = "application/json, application/x-ndjson or text/csv"
@@ -115,7 +115,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	return nil, failf(http.StatusBadRequest, "the body cannot be read: %.200v", err)
 }
 
-// rowsOf returns the rows in a body as a table; columns are the columns of the model in their order.
+// rowsOf returns the rows in a body as a table. columns are the model's columns in their order.
 func rowsOf(f *form, body []byte, e *dataset.Encoder, columns []string) (t *dataset.Table, err error) {
 	switch *f {
 	case table:
@@ -140,7 +140,7 @@ func rowsOf(f *form, body []byte, e *dataset.Encoder, columns []string) (t *data
 	return t, err
 }
 
-// joinLines makes one array of the JSON values in the lines of a body. Empty lines are skipped.
+// joinLines returns a JSON array of the JSON values in the lines of a body. It skips empty lines.
 func joinLines(body []byte) ([]byte, error) {
 	joined := make([]byte, 1, len(body)+2)
 	joined[0] = '['
@@ -196,7 +196,7 @@ func fromJSON(body []byte, columns []string) (*dataset.Table, error) {
 	return dataset.FromRows("body", json.RawMessage(append(objects, ']')))
 }
 
-// listed names at most 20 columns.
+// listed returns the names of at most 20 columns as text.
 func listed(columns []string) string {
 	if more := len(columns) - 20; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(columns[:20], ", "), more)
@@ -224,7 +224,7 @@ func columnsOf(e *dataset.Encoder) (names []string) {
 	return slices.Clip(names)
 }
 
-// largeBody is the size of a body from which a request is one of many rows.
+// largeBody is the size in bytes from which on a body counts as a request of many rows.
 const largeBody = 16 << 10
 
 // predict answers a request for predictions.

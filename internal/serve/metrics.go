@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// metrics has the counters of /metrics.
+// metrics holds the counters that /metrics reports.
 type metrics struct {
 	started                           time.Time
 	running, rows, loads, failedLoads atomic.Int64
-	seconds                           histogram // of requests to /predict
-	batches                           histogram // rows of one-row requests that were predicted together
+	seconds                           histogram // durations of requests to /predict
+	batches                           histogram // numbers of one-row requests that were predicted together
 
 	mu       sync.Mutex
 	answered map[answered]int64
 }
 
-// answered is a kind of answer.
+// answered is the key of the counter of answers: path and status.
 type answered struct {
 	path   string
 	status int
@@ -32,7 +32,7 @@ type answered struct {
 // histogram counts observations by their size.
 type histogram struct {
 	mu     sync.Mutex
-	counts [13]int64 // one for each bound, and one for larger observations
+	counts [13]int64 // one count for each bound, and one for larger observations
 	sum    float64
 }
 
@@ -42,7 +42,7 @@ var (
 	batchBounds  = []float64{1, 2, 3, 4, 6, 8, 16, 32, 64, 128, 192, maxBatch}
 )
 
-// observe counts a batch.
+// observe counts a batch of rows.
 func (h *histogram) observe(rows float64) { h.add(batchBounds, rows) }
 
 func (h *histogram) add(bounds []float64, v float64) {
@@ -53,7 +53,7 @@ func (h *histogram) add(bounds []float64, v float64) {
 	h.mu.Unlock()
 }
 
-// begin counts a request to /predict that begins, and returns the time.
+// begin counts the start of a request to /predict and returns the current time.
 func (m *metrics) begin() time.Time {
 	m.running.Add(1)
 	return time.Now()

@@ -16,10 +16,10 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// maxFields is the largest number of columns for which the page has a field for each.
+// maxFields is the largest number of columns for which the page has one input field per column.
 const maxFields = 200
 
-// field is a column of the model on the page.
+// field is the page's input field for a column of the model.
 type field struct {
 	Name    string   `json:"name"`
 	Number  bool     `json:"number"`
@@ -27,10 +27,10 @@ type field struct {
 	Choices []string `json:"-"` // categories
 }
 
-// option is an optional result on the page.
+// option is the page's check box for an optional result.
 type option struct{ Query, Label string }
 
-// wishes are the optional results, in the order of the page.
+// wishes lists the optional results in the order of the page.
 var wishes = []struct {
 	option
 	want Want
@@ -41,7 +41,7 @@ var wishes = []struct {
 	{option{"proba", "probabilities"}, Want{Proba: true}},
 }
 
-// options returns the optional results that the model has.
+// options returns the optional results that the model can compute.
 func (m *served) options() (list []option) {
 	for _, w := range wishes {
 		if m.Check(w.want) == nil {
@@ -51,7 +51,7 @@ func (m *served) options() (list []option) {
 	return list
 }
 
-// fields returns the columns that the model takes.
+// fields returns the input fields for the columns that the model takes.
 func (m *served) fields() []field {
 	kinds := map[string]dataset.Input{}
 	for _, in := range m.Model.Encoder().Inputs {
@@ -84,7 +84,7 @@ func example(fields []field) []byte {
 			row[f.Name] = json.RawMessage(f.Example)
 		}
 	}
-	text, _ := json.Marshal(row) // texts and numbers
+	text, _ := json.Marshal(row) // text and numbers cannot fail
 	return text
 }
 
@@ -93,7 +93,7 @@ func makePage(path string, m *served) ([]byte, error) {
 	fields := m.fields()
 	data := struct {
 		Name, Learner string
-		Fields        []field // empty if there are too many
+		Fields        []field // empty if there are more than maxFields columns
 		Columns       int
 		Options       []option
 		Example       string

@@ -1,15 +1,15 @@
 // Package serve answers HTTP requests with the predictions of a model file.
 //
 //	POST /predict       the predictions for the rows in the body: see docs/guide/serving.md
-//	GET  /model         what the model consists of
+//	GET  /model         the description of the model
 //	GET  /health        whether requests are accepted
 //	GET  /metrics       counters in the text format of Prometheus
 //	GET  /openapi.json  the description of these paths for programs
 //	GET  /              a page with a form for one row
 //
 // Rows of requests that arrive while another row is being predicted are predicted together. A
-// changed model file replaces the model: running requests end with the old model, later requests
-// begin with the new one.
+// changed model file replaces the model: running requests use the old model to their end, later
+// requests use the new model.
 package serve
 
 import (
@@ -34,9 +34,9 @@ import (
 
 // Loaded is a model that was read from its file.
 type Loaded struct {
-	Model *mercer.Model[learners.Model] // has an Encoder
+	Model *mercer.Model[learners.Model] // its Encoder is not nil
 	Shown json.RawMessage               // the answer of /model
-	// Check returns an error if the model lacks what a request wants. nil means that it lacks nothing.
+	// Check returns an error if the model lacks a requested result. If nil, it lacks none.
 	Check func(Want) error
 }
 
@@ -48,14 +48,14 @@ type Want struct {
 
 // Config specifies a Server. All fields except Text are required.
 type Config struct {
-	Path        string // of the model file
+	Path        string // path of the model file
 	Load        func(context.Context) (*Loaded, error)
-	MaxBody     int64         // bytes of the body of a request
-	MaxRows     int           // rows of a request
-	MaxRequests int           // predictions at the same time; more requests are refused
-	Timeout     time.Duration // for reading a request, and for its prediction
+	MaxBody     int64         // largest body of a request, in bytes
+	MaxRows     int           // largest number of rows of a request
+	MaxRequests int           // largest number of simultaneous predictions; further requests are refused
+	Timeout     time.Duration // limit for reading a request, and for its prediction
 	Log         func(text string)
-	Text        func(error) string // the text of an error on one line; nil means Error
+	Text        func(error) string // returns the text of an error on one line; nil means err.Error()
 }
 
 // Server is an http.Handler for one model file.
@@ -80,7 +80,7 @@ type served struct {
 	page    []byte
 	openAPI []byte
 	since   time.Time
-	users   sync.WaitGroup // running requests
+	users   sync.WaitGroup // counts the running requests
 }
 
 // New reads the model file.
@@ -96,7 +96,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 // Close releases the model. Requests must have ended.
 func (s *Server) Close() { s.swap(nil) }
 
-// Reload reads the model file again. If that fails, the previous model is kept.
+// Reload reads the model file again. If that fails, the previous model remains in use.
 func (s *Server) Reload(ctx context.Context) {
 	if err := s.read(ctx); err != nil {
 		s.metrics.failedLoads.Add(1)
@@ -106,8 +106,8 @@ func (s *Server) Reload(ctx context.Context) {
 	s.Log(s.Path + " was read again")
 }
 
-// Watch reads the model file again when it is replaced or changed, which is checked at intervals,
-// and at each signal, until ctx is done. An interval of 0 means signals only.
+// Watch reads the model file again at each signal, and when it was replaced or changed, which Watch
+// checks at the given interval, until ctx is done. If every is 0, it reacts to signals only.
 func (s *Server) Watch(ctx context.Context, every time.Duration, signals <-chan os.Signal) {
 	var ticks <-chan time.Time
 	if every > 0 {
@@ -129,8 +129,8 @@ func (s *Server) Watch(ctx context.Context, every time.Duration, signals <-chan 
 	}
 }
 
-// changed reports whether the model file differs from the file that was read last. While the file
-// is missing, it has not changed.
+// changed reports whether the model file differs from the file that was read last. A missing file
+// counts as unchanged.
 func (s *Server) changed() bool {
 	now, err := os.Stat(s.Path)
 	if err != nil {
@@ -207,7 +207,7 @@ func (l logWriter) Write(p []byte) (int, error) {
 }
 
 // Serve accepts connections, with TLS unless t is nil, until ctx is done. Then it waits for running
-// requests, but no longer than they may take.
+// requests, at most 3 times Timeout.
 func (s *Server) Serve(ctx context.Context, l net.Listener, t *tls.Config) error {
 	h := &http.Server{
 		Handler: s, TLSConfig: t, ErrorLog: s.errorLog(),
@@ -237,7 +237,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, t *tls.Config) error
 	return nil
 }
 
-// failure is an error with the status of the answer.
+// failure is an error with the HTTP status of its answer.
 type failure struct {
 	status int
 	text   string
@@ -249,11 +249,11 @@ func failf(status int, format string, args ...any) error {
 	return &failure{status, fmt.Sprintf(format, args...)}
 }
 
-// statusGone is the status in the metrics of a request whose client has gone, as in nginx. No answer is
-// sent.
+// statusGone is the status in the metrics of a request whose client has disconnected, as in nginx.
+// Such a request gets no answer.
 const statusGone = 499
 
-// statusOf returns the status and the text of the answer for an error.
+// statusOf returns the HTTP status and the text of the answer for an error.
 func (s *Server) statusOf(r *http.Request, err error) (int, string) {
 	f := (*failure)(nil)
 	switch {
@@ -299,7 +299,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send(w, "application/json", status, append(body, '\n'))
 }
 
-// recovering turns a panic into an error, so that a mistake in the program costs one request and not the server.
+// recovering turns a panic into an error, so that a bug affects one request, not the server.
 func (s *Server) recovering(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -310,7 +310,7 @@ func (s *Server) recovering(f func() error) (err error) {
 	return f()
 }
 
-// A route is how a path is answered.
+// A route is the method of a path and the function that answers its requests.
 type route struct {
 	method string
 	answer func(s *Server, w http.ResponseWriter, r *http.Request) error
@@ -330,7 +330,7 @@ var routes = map[string]route{
 	"/":             stored("text/html; charset=utf-8", func(m *served) []byte { return m.page }),
 }
 
-// stored is a route to a text that is made when the model is read.
+// stored returns a route to a text that was made when the model was read.
 func stored(kind string, text func(m *served) []byte) route {
 	return route{http.MethodGet, func(s *Server, w http.ResponseWriter, _ *http.Request) error {
 		m := s.use()
@@ -361,5 +361,5 @@ func send(w http.ResponseWriter, kind string, status int, body []byte) {
 	h["X-Content-Type-Options"] = []string{"nosniff"}
 	h["Cache-Control"] = []string{"no-store"}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may have gone
+	_, _ = w.Write(body) // the client may have disconnected
 }

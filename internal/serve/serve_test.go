@@ -51,7 +51,7 @@ func fit[M learners.Model](t testing.TB, l mercer.Learner[M], r dataset.Rules) *
 	return fitTable(t, table, l, r)
 }
 
-// fitTable fits a learner, and writes and reads the model as by a file.
+// fitTable fits a learner and returns the model after writing and reading it.
 func fitTable[M learners.Model](t testing.TB, table *dataset.Table, l mercer.Learner[M], r dataset.Rules) *mercer.Model[learners.Model] {
 	t.Helper()
 	m, err := mercer.FitTable(t.Context(), l, table, r, mercer.Options{})
@@ -78,7 +78,7 @@ var (
 	defaults = Config{Path: "houses.safetensors", MaxBody: 1 << 20, MaxRows: 1000, MaxRequests: 64, Timeout: 10 * time.Second}
 )
 
-// server serves a model; change may set other limits.
+// server returns a Server for the model. change may change its limits.
 func server(t testing.TB, m *mercer.Model[learners.Model], change func(*Config)) *Server {
 	t.Helper()
 	c := defaults
@@ -96,7 +96,7 @@ func server(t testing.TB, m *mercer.Model[learners.Model], change func(*Config))
 	return s
 }
 
-// call sends one request without a network.
+// call passes one request to the handler without a network.
 func call(h http.Handler, method, target, kind, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	if kind != "" {
@@ -159,10 +159,10 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// near allows the rounding of sums of a few products in another order.
+// near reports whether a and b agree up to the rounding of short sums in another order.
 func near(a, b float64) bool { return math.Abs(a-b) <= 64*0x1p-52*max(math.Abs(a), math.Abs(b)) }
 
-// TestColumnsOfTables compares the columns of CSV answers for models of each kind.
+// TestColumnsOfTables checks the columns of CSV answers for each kind of model.
 func TestColumnsOfTables(t *testing.T) {
 	kind := dataset.Rules{Targets: []string{"kind"}, Labels: true, Drop: []string{"rent"}, Standardize: true}
 	gp := learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}
@@ -273,7 +273,7 @@ func (neverEnding) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWantsAreChecked checks that the answer has the error of Loaded.Check.
+// TestWantsAreChecked checks that an error of Loaded.Check is the answer.
 func TestWantsAreChecked(t *testing.T) {
 	m := fit(t, ridge, price)
 	s := server(t, m, func(c *Config) {
@@ -294,9 +294,9 @@ func TestWantsAreChecked(t *testing.T) {
 	}
 }
 
-// TestBatches checks that rows that arrive during a prediction are predicted together, that each gets
-// its own prediction, and that a row without a prediction does not harm the others. The first
-// prediction is replaced by the test, so that the other rows surely wait.
+// TestBatches checks that rows that arrive during a prediction are predicted together, that each
+// gets its own prediction, and that a row without a prediction does not affect the others. The test
+// itself stands in for the first prediction, so that all other rows wait.
 func TestBatches(t *testing.T) {
 	m := fit(t, learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 3, C: 1}, Lambda: 0.5}, price)
 	s := server(t, m, nil)
@@ -377,7 +377,7 @@ func TestSparseBatches(t *testing.T) {
 	}
 }
 
-// swapper is a Config.Load that reads the file at a path.
+// swapper returns a Config.Load that reads the file at the path.
 func swapper(path string) func(context.Context) (*Loaded, error) {
 	return func(context.Context) (*Loaded, error) {
 		m, err := mercer.Load(path, mercer.Options{})
@@ -388,8 +388,8 @@ func swapper(path string) func(context.Context) (*Loaded, error) {
 	}
 }
 
-// TestReloadLosesNoRequest replaces the model file again and again while clients send requests: every
-// answer is that of one of the two models, and broken files change nothing.
+// TestReloadLosesNoRequest replaces the model file repeatedly while clients send requests. It
+// checks that every answer comes from one of the two models, and that broken files change nothing.
 func TestReloadLosesNoRequest(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "m.safetensors")
@@ -504,7 +504,7 @@ func TestReloadLosesNoRequest(t *testing.T) {
 	}
 }
 
-// settled waits until there are no more goroutines than before.
+// settled waits until the number of goroutines is at most before.
 func settled(t *testing.T, before int) {
 	t.Helper()
 	for begin := time.Now(); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
@@ -515,8 +515,8 @@ func settled(t *testing.T, before int) {
 	}
 }
 
-// TestSlowAndCancelled checks that clients that are slow, that send half a request or that go away get
-// no more than their share, and leave nothing behind.
+// TestSlowAndCancelled checks that slow clients and clients that disconnect do not block other
+// requests, and that no goroutine remains after them.
 func TestSlowAndCancelled(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s := server(t, fit(t, ridge, price), func(c *Config) { c.Timeout, c.MaxRequests = 300*time.Millisecond, 2 })
@@ -563,7 +563,7 @@ func TestSlowAndCancelled(t *testing.T) {
 		}
 	}
 	for range 20 {
-		open(head).Close()           // a client that goes during the body
+		open(head).Close()           // a client that disconnects during the body
 		open(head[:40]).Close()      // or during the header
 		open(whole).Close()          // or before the answer
 		open("\x16\x03\x01").Close() // or speaks TLS
@@ -663,7 +663,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestPanicsCostOneRequest checks that a mistake of the program is an answer and a line of the log.
+// TestPanicsCostOneRequest checks that a panic leads to an answer and a line of the log.
 func TestPanicsCostOneRequest(t *testing.T) {
 	var logged string
 	m := fit(t, ridge, price)
@@ -685,7 +685,7 @@ func TestPanicsCostOneRequest(t *testing.T) {
 
 var metricLine = regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? -?[0-9.e+-]+)$`)
 
-// TestDescriptions checks the texts that the server makes of the model.
+// TestDescriptions checks the page and the descriptions that the server makes of the model.
 func TestDescriptions(t *testing.T) {
 	s := server(t, fit(t, ridge, price), nil)
 	if w := call(s, "GET", "/model", "", ""); w.Body.String() != `{"program":"show"}` {
@@ -748,7 +748,7 @@ func TestDescriptions(t *testing.T) {
 	}
 }
 
-// FuzzPredict sends any body with any query: the answer is the rows, or one line that says what is wrong.
+// FuzzPredict checks for any body and query that the answer has the rows or one line with an error.
 func FuzzPredict(f *testing.F) {
 	f.Add(uint8(0), "", flat)
 	f.Add(uint8(0), "std&interval=0.5", `[[1,"york",null]]`)
