@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// This file is for points whose features are all integer multiples of one step, such as the
-// features of images, counts and indicators. Products of such points are computed exactly in 16-bit
+// This file is for points whose features are all integer multiples of one number, the step, as in
+// images, counts and indicators. Products of such points are computed exactly in 16-bit
 // integers with sums in 32 bits, at up to four times the rate of float64.
 
 // manyPoints is the number of points from which integer products save more time than the search for
@@ -74,7 +74,7 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 }
 
 // stepOf returns the greatest common divisor of some features of m, or 0 if rounding errors do not
-// allow to determine it. For multiples up to r, Euclid's algorithm amplifies rounding errors u of
+// allow determining it. For multiples up to r, Euclid's algorithm amplifies rounding errors u of
 // the features to about 2ru of the largest feature, which must be less than half of the step, 1/r
 // of the largest.
 func stepOf[T backend.Float](m *matrix[T]) T {
@@ -184,7 +184,7 @@ func (g *gram[T]) packIntegers(p packing[T], m *matrix[T], first, rows, w int, l
 	return b, free
 }
 
-// fillIntegers is fill for xᵀz of integers.
+// fillIntegers is fill for the statistic xᵀz of points packed by packIntegers.
 func (g *gram[T]) fillIntegers(s *scratch[T], factor T, x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	u, depth, kc := g.q.engine.ukr, panels(g.x.cols, 2), g.q.engine.block.kc
 	at := func(pairs []uint32, place int) *T { return (*T)(unsafe.Pointer(&pairs[place])) }

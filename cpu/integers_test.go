@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestCommonStep: features with a common step, and features without one.
+// TestCommonStep checks commonStep for features with a common step and for features without one.
 func TestCommonStep(t *testing.T) {
 	t.Run("float64", func(t *testing.T) { testCommonStep(t, bestDevice().F64().(*queue[float64])) })
 	t.Run("float32", func(t *testing.T) { testCommonStep(t, bestDevice().F32().(*queue[float32])) })
@@ -71,8 +71,8 @@ func testCommonStep[T backend.Float](t *testing.T, q *queue[T]) {
 	}
 }
 
-// TestGramOfIntegers: products of integers times a step are summed exactly in parts of KC
-// pairs; only the results are rounded. Gaussians have the errors that follow from this rounding.
+// TestGramOfIntegers checks that products of integers are summed exactly over KC pairs and rounded
+// after that, and that Gaussian kernels have only the errors that follow from this rounding.
 func TestGramOfIntegers(t *testing.T) {
 	for _, tier := range ukr.Tiers() {
 		if tier.Missing() != "" || tier.Pairs == 0 {
@@ -183,8 +183,8 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 	}
 }
 
-// TestIntegersAreUsed: a Gram matrix of integers uses integer products, unless it has so
-// many zeros that omitting them is faster.
+// TestIntegersAreUsed checks that a Gram matrix of integer points uses integer products, unless the
+// points have so many zeros that omitting the zeros is faster.
 func TestIntegersAreUsed(t *testing.T) {
 	q := bestDevice().F64().(*queue[float64])
 	if bestDevice().tier.Pairs == 0 {

@@ -23,7 +23,7 @@ import (
 // The zero value is ready to use, from several goroutines.
 type LAPACK struct {
 	gonum.Implementation
-	bound *device // nil: the best device
+	bound *device // device that computes, or nil for the best one
 }
 
 var _ lapack.Float64 = LAPACK{}
@@ -66,8 +66,8 @@ func (impl LAPACK) Spotrs(ul blas.Uplo, n, nrhs int, a []float32, lda int, b []f
 	lapackPotrs(impl.device().f32, ul, n, nrhs, a, lda, b, ldb)
 }
 
-// Dpotri replaces A's factor from Dpotrf by the triangle of A⁻¹. If the factor is singular
-// it returns false and does not change it.
+// Dpotri replaces A's factor from Dpotrf by the triangle of A⁻¹. If the factor is singular,
+// Dpotri returns false and leaves the factor unchanged.
 func (impl LAPACK) Dpotri(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
 	lapackTriangle(ul, n, len(a), lda)
 	if !impl.Dtrtri(ul, blas.NonUnit, n, a, lda) {
@@ -84,8 +84,8 @@ func (impl LAPACK) Spotri(ul blas.Uplo, n int, a []float32, lda int) (ok bool) {
 	return q.potri(triangle(ul), rowMajor(a, n, n, lda))
 }
 
-// Dtrtri is A ← A⁻¹ for a triangle, in place. If an element of the diagonal is zero it
-// returns false and does not change A.
+// Dtrtri computes A ← A⁻¹ in place for a triangular A. If an element of the diagonal is zero,
+// Dtrtri returns false and leaves A unchanged.
 func (impl LAPACK) Dtrtri(ul blas.Uplo, d blas.Diag, n int, a []float64, lda int) (ok bool) {
 	must(ul == blas.Upper || ul == blas.Lower, lapackUplo)
 	must(d == blas.NonUnit || d == blas.Unit, lapackDiag)
@@ -116,8 +116,8 @@ func (impl LAPACK) Dlauum(ul blas.Uplo, n int, a []float64, lda int) {
 	q.lauum(triangle(ul), rowMajor(a, n, n, lda))
 }
 
-// Dtrtrs is B ← op(A)⁻¹ B, with A triangular and B n × nrhs. If an element of A's diagonal
-// is zero it returns false and does not change B.
+// Dtrtrs computes B ← op(A)⁻¹ B for a triangular A and an n × nrhs matrix B. If an element of
+// A's diagonal is zero, Dtrtrs returns false and leaves B unchanged.
 func (impl LAPACK) Dtrtrs(ul blas.Uplo, t blas.Transpose, d blas.Diag, n, nrhs int, a []float64, lda int, b []float64, ldb int) (ok bool) {
 	must(ul == blas.Upper || ul == blas.Lower, lapackUplo)
 	must(t == blas.NoTrans || t == blas.Trans || t == blas.ConjTrans, lapackTrans)

@@ -137,7 +137,7 @@ func integerFactor[T backend.Float](r *rand.Rand, ul blas.Uplo, n int) stored[T]
 
 func (s stored[T]) view() view[T] { return rowMajor(s.data, s.rows, s.cols, s.ld) }
 
-// TestCholeskyRefuses: matrices without a factor or an inverse.
+// TestCholeskyRefuses checks that matrices without a Cholesky factor or an inverse are reported.
 func TestCholeskyRefuses(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		impl := newLAPACK(tier)
@@ -177,8 +177,8 @@ func TestCholeskyRefuses(t *testing.T) {
 	})
 }
 
-// TestTriangleNotFinite: a NaN or an Inf in a triangle reaches exactly the elements of its
-// inverse and of its square that depend on it by definition.
+// TestTriangleNotFinite checks that a NaN or an Inf in a triangle changes exactly the elements of
+// the triangle's inverse and square that depend on this element by definition.
 func TestTriangleNotFinite(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		r := newSeed(t, 11)
@@ -193,7 +193,7 @@ func TestTriangleNotFinite(t *testing.T) {
 				factor.data[i*factor.ld+j] = math.NaN()
 				entry := factor.triangle(ul, blas.NoTrans, blas.NonUnit)
 
-				// It reaches the rows of the inverse from i on and the columns up to j.
+				// Element (i, j) affects the rows of the inverse from i on and the columns up to j.
 				inverse := factor.clone()
 				q.trtri(triangle(ul), false, inverse.view())
 				first, last := max(i, j), min(i, j)

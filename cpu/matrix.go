@@ -15,7 +15,7 @@ type matrix[T backend.Float] struct {
 	device             *device
 	rows, cols, stride int
 	data               []T
-	bytes              int64 // counted as in use; 0 for views and wrapped memory
+	bytes              int64 // size counted in the device's memory; 0 for views and wrapped memory
 }
 
 func (m *matrix[T]) Dims() (rows, cols int) { return m.rows, m.cols }
@@ -36,8 +36,8 @@ func (m *matrix[T]) Free() {
 	}
 }
 
-// discarded is the smallest size in bytes of a matrix whose memory Free returns to the
-// system immediately: for less memory a system call is not worth its cost.
+// discarded is the size in bytes from which Free returns a matrix's memory to the system
+// immediately. For a smaller matrix, the system call costs more than it saves.
 const discarded = 1 << 20
 
 func (m *matrix[T]) host() backend.Host[T] {
@@ -91,7 +91,7 @@ func (v view[T]) part(i, j, rows, cols int) view[T] {
 	return v
 }
 
-// reversed returns v with the order of its rows, and if both also of its columns, reversed.
+// reversed returns v with its rows in reverse order and, if both is true, its columns too.
 func (v view[T]) reversed(both bool) view[T] {
 	if v.rows > 0 {
 		v.off += (v.rows - 1) * v.rs

@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/process"
 )
 
-// TestFreeReturnsMemoryToTheSystem: a freed matrix is no longer resident, although the
-// garbage collector has not run.
+// TestFreeReturnsMemoryToTheSystem checks that a freed matrix is not resident, even before the
+// garbage collector runs.
 func TestFreeReturnsMemoryToTheSystem(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	dev := backendtest.Device(t, "cpu")

@@ -128,7 +128,7 @@ type packing[T backend.Float] struct {
 	scale  []float64 // nil means ones
 	norms  bool      // compute squared norms too
 	sparse bool      // omit features of X that are 0; see sparse.go
-	kept   float64   // if sparse: the approximate share of the remaining features
+	kept   float64   // if sparse: approximate fraction of features that are not omitted
 	freqs  []float64 // pack cosines and sines of these frequencies instead of the features
 	none   bool      // pack nothing
 	step   T         // if not 0, the features are integers times step; see integers.go
@@ -154,7 +154,7 @@ type packedPoints[T backend.Float] struct {
 	panels []T
 	norms  []T      // squared norms of the points
 	first  int      // index of the first point in its matrix
-	places []int32  // positions of the remaining features if sparse; see sparse.go
+	places []int32  // if sparse: positions of the features not omitted; see sparse.go
 	pairs  []uint32 // pairs of integers, instead of panels; see integers.go
 }
 
@@ -266,7 +266,7 @@ func (p packing[T]) finish(dst, norms []T, d, rows, w int) {
 	if !p.norms {
 		return
 	}
-	// Four points at a time, so that their sums are independent. The sums of the padding
+	// Process four points at a time, so that the sums are independent. The sums of the padding
 	// remain 0.
 	r := 0
 	for ; r+4 <= w; r += 4 {

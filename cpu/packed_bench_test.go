@@ -61,11 +61,11 @@ func benchPacked[T backend.Float](b *testing.B, queue func(backend.Device) backe
 				hq.GramPacked(half, kernel, x)
 				hq.AddDiagPacked([]T{1}, half)
 			}
-			fill() // also if no benchmark needs it: memory that was never written is fast to read
+			fill() // even if no benchmark reads it, because memory never written is faster to read
 			for _, op := range []struct {
 				name       string
 				flops      float64
-				refill     bool // before each call, untimed
+				refill     bool // restore the matrix before each call, outside the measured time
 				full, half func() error
 			}{
 				{"Gram", flop.Gram(n, n, d, true), false,

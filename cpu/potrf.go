@@ -69,8 +69,8 @@ func potrfBlock(n, kc int) int {
 // triangle, AMD EPYC of family 25, November 2026).
 const potrfBase = 256
 
-// factorBlock factors a lower triangle in place; first is the index of its first row. It
-// halves the matrix until a block is small, so that most work is in products (Andersen,
+// factorBlock factors a lower triangle in place; first is the index of its first row. It halves
+// the matrix recursively until blocks are small, so most of the work is in matrix products (Andersen,
 // Gustavson and others, recursive Cholesky, 2000).
 func (q *queue[T]) factorBlock(a view[T], first int) error {
 	n := a.rows
@@ -122,7 +122,7 @@ func (e *engine[T]) factorDirect(a *view[T], first int) error {
 		e.ukr.TransposeDirect(t)
 		d.C, d.Ldc = &work[0], ld
 		e.ukr.PotrfDirect(d)
-		// Copy back in strips of rows, so that rows that map to the same set are completely
+		// Copy back in strips of rows, so that rows that map to the same cache set are completely
 		// written before the next ones.
 		t.Ars, t.Ldc = ld, a.rs
 		for i := 0; i < n; i += transposeStrip {

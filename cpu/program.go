@@ -107,7 +107,7 @@ func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 	return top[0]
 }
 
-// after returns the instruction at pc, or a Load if the program ends there.
+// after returns the instruction at pc, or a Load if pc is the end of the program.
 func (g *gram[T]) after(pc int) kernels.Instr {
 	if pc < len(g.prog.Code) {
 		return g.prog.Code[pc]
@@ -115,8 +115,8 @@ func (g *gram[T]) after(pc int) kernels.Instr {
 	return kernels.Instr{Op: kernels.Load}
 }
 
-// onlyLoad reports whether the instruction is the last that loads its statistic, which may
-// then be overwritten.
+// onlyLoad reports whether no later instruction loads the statistic that the instruction at pc
+// loads. If so, the statistic may be overwritten.
 func (g *gram[T]) onlyLoad(pc int) bool {
 	for _, in := range g.prog.Code[pc+1:] {
 		if in.Op == kernels.Load && in.Arg == g.prog.Code[pc].Arg {

@@ -10,13 +10,13 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// queue is the backend.Backend of one precision, for one caller's work. A method completes
-// its work before it returns; the name comes from the interface.
+// queue is the backend.Backend of one precision for one caller. Despite its name, which comes from
+// the interface, it queues nothing: a method completes its work before it returns.
 type queue[T backend.Float] struct {
 	engine *engine[T]
-	ctx    context.Context // nil: never done
+	ctx    context.Context // context of the caller, or nil if the work cannot be canceled
 	done   func(flops float64)
-	alone  bool // one worker only
+	alone  bool // use only one worker
 
 	mu  sync.Mutex // guards done's calls and err
 	err error      // the failure that the next waiting method returns
@@ -107,10 +107,10 @@ func (q *queue[T]) threads(flops float64) int {
 	return q.engine.device.workers()
 }
 
-// worthSharing is the work that takes about as long as waking another worker, about 20 µs.
+// worthSharing is the number of operations that take as long as waking a worker, about 20 µs.
 const worthSharing = 1 << 20
 
-// moved returns the operations that moving n elements counts as.
+// moved returns the number of operations that take as long as moving n elements.
 func moved(n int) float64 { return 32 * float64(n) }
 
 // parallel runs tasks 0 … n−1, with flops operations in total, on the workers, until the
@@ -128,7 +128,7 @@ func (q *queue[T]) parallel(n int, flops float64, run func(s *scratch[T], task i
 	})
 }
 
-// chunks is parallel for 0 … n−1 divided into chunks of grain.
+// chunks is parallel with the range 0 … n−1 divided into tasks of grain indices.
 func (q *queue[T]) chunks(n, grain int, flops float64, f func(s *scratch[T], first, count int)) {
 	q.parallel(panels(n, grain), flops, func(s *scratch[T], i int) { f(s, i*grain, min(grain, n-i*grain)) })
 }

@@ -203,7 +203,7 @@ func (e *engine[T]) transpose(s *scratch[T], a, c view[T]) {
 func (e *engine[T]) round16(s *scratch[T], x []T, step T, z []T) {
 	inverse := 1 / step
 	if math.IsInf(float64(inverse), 0) {
-		inverse = 0 // the row is 0, or negligible
+		inverse = 0 // the row is 0 or negligibly small
 	}
 	run := func(x, z []T) {
 		s.span = ukr.Span[T]{X: &x[0], Z: &z[0], N: len(x), A: inverse, B: step}

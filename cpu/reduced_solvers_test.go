@@ -27,8 +27,8 @@ func TestMixedReduced(t *testing.T) {
 	})
 }
 
-// TestReducedHopeless: if a factor in float32 is not precise enough, the solver does not
-// first try one of reduced precision, which is even less precise.
+// TestReducedHopeless checks that if a factor in float32 is not precise enough, the solver does
+// not compute a factor of reduced precision first, which is even less precise.
 func TestReducedHopeless(t *testing.T) {
 	cpu.NeedReduced(t)
 	dev, err := backend.Open("cpu", backend.Config{})

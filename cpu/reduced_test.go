@@ -49,7 +49,7 @@ func eachReduced(t *testing.T, f func(t *testing.T, q *queue[float32])) {
 	}
 }
 
-// TestReducedFactor: LLᵀ equals A up to rounding. In a block column of width nb, row i of L
+// TestReducedFactor checks that LLᵀ equals A up to rounding. In a block column of width nb, row i of L
 // has an error D with |D_ik| ≤ ‖l_i‖/2¹⁶, and element (i, j) of LLᵀ the error Σ_k D_ik
 // L_jk, which is at most √nb·2⁻¹⁶‖l_i‖‖l_j‖. Because these errors are uniform and
 // independent, their root mean square is at most 2⁻¹⁵‖l_i‖‖l_j‖/√12. The rounding errors of
@@ -200,8 +200,8 @@ func testReducedFactor(t *testing.T, q *queue[float32], a backend.Host[float32],
 	}
 }
 
-// TestReducedFactorFaults: the pivot that fails is the same as in PotrfPacked, unless it
-// depends on rounding, and NaN and Inf are detected.
+// TestReducedFactorFaults checks that the same pivot fails as in PotrfPacked, unless the pivot
+// depends on rounding, and that NaN and Inf are detected.
 func TestReducedFactorFaults(t *testing.T) {
 	SmallReducedBlocks(t)
 	const n = 150
@@ -211,7 +211,7 @@ func TestReducedFactorFaults(t *testing.T) {
 			for _, i := range []int{0, 7, 8, 9, 60, 74, 75, 76, 149} {
 				for _, j := range []int{i, i / 2} {
 					if j < i && v <= 0 && v >= -1 {
-						continue // nothing wrong
+						continue // a valid matrix
 					}
 					a := whole.View(0, 0, n, n)
 					a.Data = slices.Clone(a.Data)

@@ -14,8 +14,8 @@ import (
 
 // Limits on an AMD EPYC of family 25 (Zen 4), November 2026.
 const (
-	// aloneOps is the number of multiplications from which distributing tasks pays: a
-	// product of order 64.
+	// aloneOps is the number of multiplications from which several workers are faster than
+	// one: that of a product of order 64.
 	aloneOps = 1 << 18
 	// directOrder is the order of the largest triangle that is not packed.
 	directOrder = 128
@@ -148,7 +148,7 @@ func plainPotrf[T backend.Float](lower bool, n int, a []T, lda int) bool {
 	return true
 }
 
-// turn writes the transpose of an m × n matrix with row stride lda to a matrix with row
+// turn writes the transpose of the m × n matrix a, with row stride lda, to the matrix c, with row
 // stride ldc.
 func (e *engine[T]) turn(s *scratch[T], a *T, m, n, lda int, c *T, ldc int) {
 	t := &s.turned
@@ -243,7 +243,7 @@ func completed[T backend.Float](full []T, part ukr.Part, a []T, n, lda int) {
 	}
 }
 
-// store is c ← v + β c.
+// store computes c ← v + β c.
 func store[T backend.Float](c *T, v, beta T) {
 	if beta != 0 {
 		v += beta * *c

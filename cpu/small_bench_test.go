@@ -52,7 +52,7 @@ func BenchmarkSmall(b *testing.B) {
 
 // BenchmarkSmallInTurns alternates between both libraries every few microseconds, so that
 // disturbances of the machine affect both, and reports the median ratio of gonum's time to
-// Mercer's. An operation is one turn of each:
+// Mercer's. One operation of the benchmark runs each library once:
 //
 //	go test -run '^$' -bench SmallInTurns -benchtime 2000x -cpu 1 ./cpu
 func BenchmarkSmallInTurns(b *testing.B) {

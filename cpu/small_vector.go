@@ -5,7 +5,7 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Products of vectors and of small matrices and a vector, on the caller's goroutine.
+// The functions of this file multiply small matrices by a vector on the caller's goroutine.
 
 // smallSymv computes y ← α A x + β y for a symmetric A, of which it reads one triangle.
 func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, beta T, y []T) {

@@ -14,12 +14,12 @@ import (
 // only for ‖x−z‖² computed from the norms, because there a NaN or an infinite feature is
 // also visible in the norm.
 
-// sparseShare is the largest share of remaining features for which omitting the other
-// features pays.
+// sparseShare is the largest fraction of features not omitted for which omitting the zeros
+// saves time.
 const sparseShare = 0.6
 
-// keptShare estimates the share of features that remain for points like the rows of m, from an
-// evenly spaced sample of groups. If omitting features pays, it sets center to 0 for the features
+// keptShare estimates the fraction of features not omitted for points like the rows of m, from an
+// evenly spaced sample of groups. If omitting features saves time, it sets center to 0 for the features
 // that are 0 in half of the sample; otherwise it returns 1.
 func keptShare[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	const samples, few = 16, ukr.SparseRows

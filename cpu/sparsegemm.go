@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// leastAxpy is from how many columns of B on its rows are added by the micro-kernel.
+// leastAxpy is the number of columns of B from which the micro-kernel adds the rows of B.
 const leastAxpy = 8
 
 // gemmSparse is C ← α op(A) B + β C. Row i of C is a linear combination of rows of B, with the
@@ -24,7 +24,7 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 		q.transposedVector(alpha, x.csr, mb, beta, mc)
 		return
 	}
-	// About as many rows as are worth passing to another worker.
+	// The number of rows whose products are worth passing to another worker.
 	grain := max(1, 1<<16/(1+x.csr.NNZ()/m*n))
 	q.chunks(m, grain, 16*float64(x.csr.NNZ())*float64(n), func(s *scratch[T], first, count int) {
 		sum, met := s.grow(n), make([]int, len(bad.total))
@@ -84,7 +84,7 @@ func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], be
 	})
 }
 
-// addRows adds rows from + number of b times their values.
+// addRows adds the rows from + numbers[i] of b, times values[i], to sum.
 func addRows[T backend.Float, N int32 | uint16](e *engine[T], sum []T, numbers []N, values []T, from int, b *matrix[T]) {
 	values = values[:len(numbers)]
 	switch {
@@ -108,7 +108,7 @@ func addRows[T backend.Float, N int32 | uint16](e *engine[T], sum []T, numbers [
 	}
 }
 
-// windows yields the windows that rows of x lie in.
+// windows yields the indices of the windows that contain rows of x.
 func (x *sparseMatrix[T]) windows() func(yield func(w int) bool) {
 	return func(yield func(w int) bool) {
 		for w := x.first / x.all.window; w*x.all.window < x.first+x.csr.Rows; w++ {
@@ -119,7 +119,7 @@ func (x *sparseMatrix[T]) windows() func(yield func(w int) bool) {
 	}
 }
 
-// list is the rows of x in a window that store a column: their numbers in x are from + rows.
+// list returns the rows of x in a window that store a column. Their indices in x are from + rows.
 func (x *sparseMatrix[T]) list(w, column int) (rows []uint16, values []T, from int) {
 	l := x.all
 	ends, start, first := l.ends[w*(l.cols+1)+column:][:2], l.starts[w], w*l.window
@@ -131,7 +131,7 @@ func (x *sparseMatrix[T]) list(w, column int) (rows []uint16, values []T, from i
 	return rows, values, first - x.first
 }
 
-// bounds is the range of an ascending list of numbers that lies in lo … hi−1.
+// bounds returns the range of an ascending list whose elements lie in lo … hi−1.
 func bounds(list []uint16, lo, hi int) (from, to int) {
 	find := func(v int) int {
 		at, _ := slices.BinarySearchFunc(list, v, func(a uint16, b int) int { return int(a) - b })
@@ -144,7 +144,7 @@ func bounds(list []uint16, lo, hi int) (from, to int) {
 // element and a 0 of A, which is not stored, is NaN.
 type notFinite struct {
 	columns map[int][]int // columns of the elements of each row
-	total   []int         // number of the elements in each column; nil: there are no such elements
+	total   []int         // number of such elements in each column; nil if B is finite
 }
 
 func findNotFinite[T backend.Float](b *matrix[T]) notFinite {

@@ -36,8 +36,8 @@ import (
 // the error is at most 2¹²γ of the value itself, and 0 stays 0. Points whose features are not
 // finite, or negative for χ², are always summed by the definition.
 
-// leastDense is from how many rows of X on the dense form of columns pays: it is made for each
-// call.
+// leastDense is the number of rows of X from which the dense form of columns, which is made for
+// each call, saves time.
 const leastDense = 16
 
 // newSparseGram is newGram for sparse points.
@@ -86,7 +86,7 @@ func (q *queue[T]) newSparseGram(k kernels.Kernel, x, z *sparseMatrix[T]) *gram[
 	return g.fuse(k)
 }
 
-// denseColumns has some columns of x; position is where they go, or −1.
+// denseColumns returns columns of x as a dense matrix. position[j] is the index of column j in it, or −1.
 func (q *queue[T]) denseColumns(x backend.CSR[T], columns, position []int32) *matrix[T] {
 	d := len(columns)
 	m := &matrix[T]{device: q.engine.device, rows: x.Rows, cols: d, stride: d}
@@ -108,7 +108,7 @@ func (q *queue[T]) denseColumns(x backend.CSR[T], columns, position []int32) *ma
 	return m
 }
 
-// otherColumns is x without the columns whose position is ≥ 0, with scaled values.
+// otherColumns returns x without the columns whose position is ≥ 0, with scaled values.
 func otherColumns[T backend.Float](x backend.CSR[T], position []int32, scale []float64) backend.CSR[T] {
 	if position == nil && scale == nil {
 		return x
@@ -161,15 +161,15 @@ func (q *queue[T]) sparseFiller(stat kernels.Stat, x, z *sparseMatrix[T]) filler
 	}
 }
 
-// common adds to a statistic what its pairs have in common in the columns that are not in dense
-// form.
+// common adds to a statistic the terms of the columns that both points of a pair store and that
+// are not in dense form.
 type common[T backend.Float] struct {
 	stat               kernels.Stat
 	x, z               *sparseMatrix[T]
 	points             backend.CSR[T] // X, scaled, in these columns
 	values             []T            // of the lists of Z, scaled
 	product            bool           // the statistic is xᵀz
-	factor             T              // what the tile's values are multiplied by in the end
+	factor             T              // factor by which the tile's values are multiplied at the end
 	sizesX, sizesZ     []T            // n_x and n_z
 	definedX, definedZ []int32        // rows of X and of Z, by their numbers in the whole matrices, that are summed by the definition
 }
@@ -200,7 +200,7 @@ func (q *queue[T]) newCommon(stat kernels.Stat, x, z *sparseMatrix[T], position 
 	return o
 }
 
-// scaled is the values of the lists times the scale of their columns.
+// scaled returns the values of the lists, times the scale of their columns.
 func (l *lists[T]) scaled(scale []float64) []T {
 	values := make([]T, len(l.values))
 	for w := range len(l.starts) - 1 {
@@ -214,7 +214,7 @@ func (l *lists[T]) scaled(scale []float64) []T {
 	return values
 }
 
-// sizes is Σ_p f(x_p, 0) over the columns whose position is not ≥ 0, for each row.
+// sizes returns Σ_p f(x_p, 0) for each row, over the columns whose position is < 0.
 func (o *common[T]) sizes(x *sparseMatrix[T], position []int32) []T {
 	sizes := make([]T, x.csr.Rows)
 	square, known := o.stat.Kind == kernels.SqDist, x.all.sums
@@ -248,12 +248,12 @@ func (o *common[T]) sizes(x *sparseMatrix[T], position []int32) []T {
 	return sizes
 }
 
-// defined is the statistic of a pair by its definition.
+// defined returns the statistic of a pair, computed by its definition.
 func (o *common[T]) defined(i, j int) T {
 	return T(kernels.EvalSparse(o.stat, o.x.csr.Cols, o.x.point(i), o.z.point(j)))
 }
 
-// add is a filler.
+// add is the filler for this statistic.
 func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
 	out = out[:min(len(out), o.z.csr.Rows-j)]
 	if _, ok := slices.BinarySearch(o.definedX, int32(o.x.first+i)); ok {
@@ -268,7 +268,7 @@ func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
 		for c, v := range out {
 			both := size + sizes[c]
 			v = o.factor*v + both
-			// Also true for NaN and Inf: an overflow.
+			// The condition is also true for NaN and Inf, which result from overflow.
 			if !(v >= both*canceled) || v-v != 0 {
 				v = o.defined(i, j+c)
 			}
@@ -281,7 +281,7 @@ func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
 	}
 }
 
-// gather adds what row i of X has in common with rows lo … of the whole Z.
+// gather adds to out the terms that row i of X has in common with the rows of Z from lo on.
 func (o *common[T]) gather(i, lo int, out []T) {
 	columns, values := o.points.Row(i)
 	l, hi := o.z.all, lo+len(out)
@@ -321,7 +321,7 @@ func addDot[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
 	}
 }
 
-// addL1 adds |x−z| − |x| − |z|.
+// addL1 adds |x−z| − |x| − |z| to out[at + row] for each row of a list.
 func addL1[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
 	z = z[:len(rows)]
 	size := T(math.Abs(float64(x)))
@@ -331,7 +331,7 @@ func addL1[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
 	}
 }
 
-// addChi2 adds −4xz/(x+z) for x, z ≥ 0.
+// addChi2 adds −4xz/(x+z), for x, z ≥ 0, to out[at + row] for each row of a list.
 func addChi2[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
 	z = z[:len(rows)]
 	for k, r := range rows {

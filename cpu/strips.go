@@ -34,7 +34,7 @@ func (e *engine[T]) stripElements(rows, cols int) int {
 	return rows * panels(cols, w) * w
 }
 
-// stripsIn returns strips in memory, without changing its contents.
+// stripsIn returns strips that use the given memory, whose contents do not change.
 func (e *engine[T]) stripsIn(memory []T, rows, cols int) strips[T] {
 	k := e.stripKernels(cols)
 	return strips[T]{memory, rows, cols, k.Width, k}

@@ -31,8 +31,8 @@ func symvColumns(n int) int {
 	return 12
 }
 
-// thinElements is the number of elements of the matrix from which this algorithm pays:
-// below it, copying the vectors costs more (AMD EPYC of family 25, November 2026).
+// thinElements is the number of elements of the matrix from which this algorithm saves time.
+// For smaller matrices, copying the vectors costs more (AMD EPYC of family 25, November 2026).
 const thinElements = 32 * 32
 
 // thinRows is the number of rows that a worker takes at a time: a multiple of both numbers
@@ -43,7 +43,7 @@ const thinRows = 48
 // workers, but so few that the sums are small compared with the matrix.
 func groups(n int) int { return max(1, min(n/256, 16)) }
 
-// dot is Σ x_i y_i.
+// dot returns Σ x_i y_i.
 func (e *engine[T]) dot(x, y []T) T {
 	if len(x) == 0 {
 		return 0
@@ -51,7 +51,7 @@ func (e *engine[T]) dot(x, y []T) T {
 	return e.ukr.Dot(len(x), &x[0], &y[0])
 }
 
-// axpy is y ← y + a·x.
+// axpy computes y ← y + a·x.
 func (e *engine[T]) axpy(a T, x, y []T) {
 	if len(x) > 0 {
 		e.ukr.Axpy(len(x), a, &x[0], &y[0])
@@ -79,7 +79,7 @@ func columnsOf[T backend.Float](v view[T], lend allocator[T]) ([][]T, func()) {
 type sums[T backend.Float] struct {
 	data             []T
 	rows, cols, size int // size is the number of groups
-	stride           int // distance of columns, each aligned to a cache line
+	stride           int // distance of columns in elements; each column is aligned to a cache line
 }
 
 // newSums returns sums with arbitrary contents: each group begins with clear. The memory

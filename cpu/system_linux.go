@@ -52,7 +52,7 @@ func reportedCaches() cacheSizes {
 	return c
 }
 
-// number reads a file that holds one number; "max" is not a number.
+// number reads the number in a file. It returns false if the file holds other text, such as "max".
 func number(path string) (int64, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -113,7 +113,7 @@ const trsmStrips = 4
 func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	n, steps := x.rows, panels(x.rows, mr)
-	size := steps * mr * nr // of a packed strip, padded to whole tiles
+	size := steps * mr * nr // elements of a packed strip, padded to whole tiles
 	strips := panels(x.cols, nr)
 	work := s.grow(strips * size)
 	for j := range strips {

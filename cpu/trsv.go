@@ -7,7 +7,7 @@ import "github.com/mercer-go/mercer/internal/flop"
 const trsvBlock = 256
 
 // trsv is trsm for one right-hand side: A is read once and not packed. It solves with a
-// block on the diagonal, then subtracts its contribution from the rest of b, in parallel.
+// block on the diagonal, then subtracts its contribution from the remaining rows of b, in parallel.
 func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	n := a.rows
 	s := q.engine.take()

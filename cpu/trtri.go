@@ -6,7 +6,7 @@ import "github.com/mercer-go/mercer/backend"
 // computes the block alone.
 const triangleBase = 64
 
-// plainInverse is the order up to which inverting by the definition is faster.
+// plainInverse is the order up to which invertPlain is faster than solving L X = I.
 const plainInverse = 24
 
 // trtri is A ← A⁻¹ for a triangle, in place; a unit diagonal is taken as ones and is

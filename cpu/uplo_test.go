@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestGrid: the blocks of a grid cover the matrix once, begin at whole register
-// tiles and are no larger than the loops allow.
+// TestGrid checks that the blocks of a grid cover each element of the matrix once, begin at whole
+// register tiles, and are no larger than the loops allow.
 func TestGrid(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)

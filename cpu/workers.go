@@ -39,7 +39,7 @@ func parallel(threads, n int, work func(mine iter.Seq[int])) {
 	j.idle = make(chan struct{})
 	j.places.Store(int64(helpers))
 	slot := post(j)
-	// Lingering helpers have seen the job, or are no longer counted.
+	// Helpers counted as lingering see the job on the board, so only the others are started.
 	for range helpers - int(lingering.Load()) {
 		go help(j)
 	}
@@ -65,7 +65,7 @@ type job struct {
 	// finds no further task.
 	helpers atomic.Int64
 	idle    chan struct{}          // closed when the last helper leaves a closed job
-	fault   atomic.Pointer[string] // of the first helper that panicked
+	fault   atomic.Pointer[string] // message of the first helper that panicked
 }
 
 const closed = 1 << 32
@@ -79,7 +79,7 @@ func (j *job) mine(yield func(int) bool) {
 	}
 }
 
-// join makes a helper work on the job, unless the job is full or closed.
+// join runs tasks of the job, unless the job is closed or has its maximum number of helpers.
 func (j *job) join() {
 	if j.places.Add(-1) < 0 {
 		return
@@ -147,7 +147,7 @@ func help(j *job) {
 		await(func() bool { j = posted(); return j != nil })
 		lingering.Add(-1)
 		if j == nil {
-			// A caller that posted a job before this moment counted on this helper.
+			// A caller that posted a job before this moment has counted this helper as lingering.
 			j = posted()
 		}
 	}
@@ -163,8 +163,8 @@ func posted() *job {
 	return nil
 }
 
-// await polls done until it returns true or some time has passed. It yields to other
-// goroutines that want the processor.
+// await polls done until done returns true or some time has passed. It yields the processor to
+// other goroutines.
 func await(done func() bool) bool {
 	const looks = 64 // polls before yielding to other goroutines
 	for end := time.Now().Add(linger); ; {

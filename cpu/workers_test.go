@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestWorkerPanics: if any worker panics, the caller panics after all other workers have
-// ended, and later jobs run normally.
+// TestWorkerPanics checks that if any worker panics, the caller panics after all other workers
+// have ended, and that later jobs run normally.
 func TestWorkerPanics(t *testing.T) {
 	for round := range 20 { // more than the board has slots
 		var started, working atomic.Int64
@@ -20,7 +20,7 @@ func TestWorkerPanics(t *testing.T) {
 				working.Add(1)
 				defer working.Add(-1)
 				for range mine {
-					// All four workers are active before the one whose turn it is panics.
+					// All four workers are active before one of them, which depends on round, panics.
 					first := started.Add(1) == int64(round%4)+1
 					for deadline := time.Now().Add(time.Second); started.Load() < 4 && time.Now().Before(deadline); {
 						time.Sleep(10 * time.Microsecond)
