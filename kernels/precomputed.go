@@ -65,8 +65,8 @@ func IsPrecomputed(k Kernel) (bool, error) {
 	return values, nil
 }
 
-// PrecomputedIndex returns the number of the training object of a point of d features that begins
-// with first, or −1 if the point is no training object. Backends use it.
+// PrecomputedIndex returns the number of the training object of a point of d features whose first
+// feature is first, or −1 if the point is no training object. Backends use it.
 func PrecomputedIndex(first float64, d int) int {
 	if i := int(first); first >= 0 && first < float64(d-2) && float64(i) == first {
 		return i

@@ -15,7 +15,7 @@ type Rule struct {
 	tooLarge string // advice for a value above Max
 }
 
-// The rules of most parameters.
+// Rules that several parameters have in common.
 var (
 	anyNumber   = Rule{Min: -math.MaxFloat64, Max: math.MaxFloat64}
 	nonNegative = Rule{Min: 0, Max: math.MaxFloat64}

@@ -345,8 +345,8 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 	return names, none
 }
 
-// victim returns the register to spill so that v finds one: the register with the fewest
-// uses per neighbor.
+// victim returns the register to spill to free one for v: the one with the fewest uses per
+// neighbor.
 func (l *lowering) victim(v vreg, g graph, uses []float64, spilled map[vreg]bool) vreg {
 	cost := func(w vreg) float64 {
 		degree := 0

@@ -330,7 +330,7 @@ func (l *lowering) moveVector(from, to operand.Op) error {
 	return nil
 }
 
-// broadcast lowers a broadcast: only to a load if its users take it by element.
+// broadcast lowers a broadcast to a plain load if all its users take their operand by element.
 func (l *lowering) broadcast(i *ir.Instruction) error {
 	to := i.Operands[1].(reg.Register)
 	l.double = i.Opcode != "VBROADCASTSS"

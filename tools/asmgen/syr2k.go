@@ -19,7 +19,7 @@ func (e *emitter) syr2k() {
 	e.Load(e.Param("lower"), flag)
 	e.TESTB(flag, flag)
 	e.JNZ(operand.LabelRef(lower))
-	// The next row begins a column later, and one row of A and B later.
+	// The next row begins one column further right in C, and one row further down in A and B.
 	e.MOVQ(rows, m)
 	e.MOVQ(operand.I32(-1), more)
 	e.ADDQ(operand.U8(e.size()), ldc)
