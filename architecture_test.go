@@ -33,12 +33,12 @@ type layer struct {
 	others []string
 }
 
-// layers is the import law, from the lowest layer on. A package belongs to the first layer
-// whose folder contains it. An import that is not listed here needs a reason in the commit that
-// adds it.
+// layers lists the allowed imports, beginning with the lowest layer. A package belongs to the first
+// layer whose folder contains it. An import that is not listed here needs a reason in the commit
+// that adds it.
 var layers = []layer{
 	{folder: "kernels/kerneltest", ours: []string{"kernels"}, others: []string{"gonum.org/v1/gonum"}},
-	// host has the matrices that all packages exchange, and accepts gonum's.
+	// host defines the matrices that all packages exchange, and converts those of gonum.
 	{folder: "host", others: []string{"gonum.org/v1/gonum/mat"}},
 	{folder: "kernels/objects", ours: []string{"kernels", "host"}},
 	{folder: "internal/pairwise", ours: []string{"kernels", "kernels/objects", "host", "internal/count"}},
@@ -46,9 +46,9 @@ var layers = []layer{
 	{folder: "kernels/trees", ours: []string{"kernels", "kernels/objects", "host", "internal/pairwise"}},
 	{folder: "kernels/gram", ours: []string{"kernels", "kernels/objects", "host", "gonum", "internal/count", "internal/pairwise"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "kernels", ours: []string{"internal/count", "internal/suggest", "internal/elementary"}},
-	// backendtest bounds the errors of kernel values as kerneltest does.
+	// backendtest uses the error bounds of kerneltest for kernel values.
 	{folder: "backend/backendtest", ours: []string{"backend", "kernels", "kernels/kerneltest", "internal/flop"}},
-	// check has the argument rules of every backend, and flop counts its operations.
+	// check validates the arguments of backend methods, and flop counts their operations.
 	{folder: "internal/check", ours: []string{"backend", "kernels", "host"}},
 	{folder: "internal/flop"},
 	{folder: "internal/pages"},
@@ -61,7 +61,8 @@ var layers = []layer{
 	{folder: "gonum", ours: []string{"backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/solvertest", ours: []string{"solvers", "backend", "backend/backendtest", "internal/markov", "kernels"}},
 	{folder: "internal/adjoint", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}},
-	// numeric has the small numerics of all solvers, on gonum's sums of slices, and takes its matrices.
+	// numeric has small numeric functions for all solvers. It uses gonum's sums of slices and
+	// accepts its matrices.
 	{folder: "internal/numeric", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum/floats", "gonum.org/v1/gonum/mat"}},
 	{folder: "internal/selection"},
 	{folder: "internal/lowrank", ours: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
@@ -83,7 +84,7 @@ var layers = []layer{
 	{folder: "internal/online", ours: []string{"backend", "kernels", "internal/count", "internal/numeric", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/sparse", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/selection", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
-	// run is the frame of a long call, which solvers and learners share.
+	// run handles cancellation and progress of long calls in solvers and learners.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned", "internal/elementary"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/flop", "internal/krylov", "internal/lowrank", "internal/markov", "internal/message", "internal/nufft", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/spectrum", "internal/stream", "internal/elementary"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files, go-json-experiment/json reads JSON.
@@ -95,23 +96,23 @@ var layers = []layer{
 	{folder: "learners", ours: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/markov", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	// x/sys locks temporary files, so that files of killed processes can be recognized.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
-	// fitreport is what the front ends write of a fit.
+	// fitreport makes the report of a fit that the front ends write.
 	{folder: "internal/fitreport", ours: []string{"learners"}},
 	// bindings/c is a program, the C shared library; it alone imports C.
 	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "kernels/gram", "learners", "internal/fitreport", "internal/modelfile", "solvers", "internal/count", "internal/message", "internal/numeric"}, others: []string{"gonum.org/v1/gonum"}},
-	// elementary has functions of one number with the same bits everywhere.
+	// elementary has functions of one number whose results have the same bits on all machines.
 	{folder: "internal/elementary"},
-	// count formats numbers with nouns for errors.
+	// count formats numbers with their nouns, such as "1 row", for messages.
 	{folder: "internal/count"},
 	{folder: "internal/spread"},
 	{folder: "internal/tfidf", ours: []string{"internal/elementary"}},
 	// pool divides work among devices.
 	{folder: "internal/pool", ours: []string{"backend"}},
-	// planned carries the plans of long calls to the caller of a fit.
+	// planned passes the planned memory of a fit to its caller.
 	{folder: "internal/planned"},
 	// message has errors with advice, and formats them as one line.
 	{folder: "internal/message"},
-	// rowkey draws the same rows for a seed from a table, a file and a cluster.
+	// rowkey makes the random choice of rows the same for a table, a file and a cluster.
 	{folder: "internal/rowkey"},
 	// safetensors is the container of model files.
 	{folder: "internal/safetensors", ours: []string{"host"}},
@@ -121,16 +122,16 @@ var layers = []layer{
 	{folder: "internal/texttable", ours: []string{"internal/message"}, others: []string{"github.com/rivo/uniseg"}},
 	// process reads the time and memory that the running process has used, for reports.
 	{folder: "internal/process"},
-	// precision lets tests choose a precision that otherwise the plan chooses.
+	// precision lets tests choose a precision, which otherwise the plan chooses.
 	{folder: "internal/precision"},
 	// page and required are imported only by tests.
 	{folder: "internal/page"},
 	{folder: "internal/required"},
-	// browser draws pages for tests.
+	// browser renders HTML pages for tests.
 	{folder: "internal/browser", ours: []string{"internal/required"}},
-	// serve is the handler of mercer serve, on the front door.
+	// serve is the HTTP handler of mercer serve, and uses package mercer.
 	{folder: "internal/serve", ours: []string{module, "backend", "dataset", "learners", "internal/count"}, others: []string{"gonum.org/v1/gonum/mat"}},
-	{folder: module, ours: []string{"*"}}, // the front door, package mercer
+	{folder: module, ours: []string{"*"}}, // package mercer, the entry point for Go programs
 	{folder: "testdata"},
 	{folder: "cmd", ours: []string{"*"}, others: []string{"*"}},
 	{folder: "internal/bench", ours: []string{"*"}, others: []string{"*"}},
@@ -168,7 +169,7 @@ func list(t *testing.T, env string, flags ...string) map[string]listed {
 	}
 }
 
-// inside reports whether path is the folder or below it.
+// inside reports whether path is the folder or is below the folder.
 func inside(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
 func TestImportArrows(t *testing.T) {
@@ -595,8 +596,8 @@ func countSurface(count map[string]int, fset *token.FileSet, file *ast.File) {
 	}
 }
 
-// isBLAS reports whether a function has the name and so the parameters of a routine of
-// BLAS or LAPACK, in gonum's interface or in that of backend.Backend.
+// isBLAS reports whether a function has the name, and therefore the parameters, of a routine of
+// BLAS or LAPACK in gonum's interface or in that of backend.Backend.
 func isBLAS(name string) bool {
 	return regexp.MustCompile(`^([SD](ge|sy|tr|po)[a-z0-9]+|Gemm)$`).MatchString(name)
 }

@@ -77,7 +77,7 @@ func ExampleModel_Model() {
 	// ridge
 }
 
-// The columns of the table that a model was fitted to.
+// This example prints the columns of the table that a model was fitted to.
 func ExampleModel_Encoder() {
 	table := must(dataset.NewTable("", dataset.Numbers("area", []float64{50, 80, 90}), dataset.Texts("town", []string{"york", "bath", "york"}), dataset.Numbers("price", []float64{90, 160, 170})))
 	m := must(mercer.FitTable(context.Background(), learners.Ridge{Lambda: 1}, table, dataset.Rules{Targets: []string{"price"}}, mercer.Options{}))
@@ -97,7 +97,7 @@ func ExampleModel_Save() {
 	// <nil>
 }
 
-// A model in memory instead of a file.
+// This example writes a model to memory instead of a file.
 func ExampleModel_Write() {
 	var file bytes.Buffer
 	fmt.Println(line().Write(&file), file.Len() > 0)
@@ -115,7 +115,7 @@ func ExampleModel_Close() {
 	// true
 }
 
-// A table of texts and numbers, one cell of which is missing.
+// This example fits a table of texts and numbers, one cell of which is missing.
 func ExampleFitTable() {
 	ctx := context.Background()
 	table := must(dataset.ReadCSV("-", strings.NewReader("area,town,price\n50,york,100\n60,,130\n80,bath,190\n90,bath,200\n")))
@@ -126,7 +126,7 @@ func ExampleFitTable() {
 	// 157
 }
 
-// The columns of the features are the numbers, and a 0 or 1 for each text.
+// The features are the numbers of the table, and a 0 or 1 for each text that a column can have.
 func ExampleModel_Encode() {
 	ctx := context.Background()
 	table := must(dataset.ReadCSV("-", strings.NewReader("area,town,price\n50,york,100\n60,york,130\n80,bath,190\n90,bath,200\n")))
@@ -159,7 +159,7 @@ func ExampleModel_Classes() {
 	// [low middle high]
 }
 
-// For two classes the decision value is > 0 for the second one.
+// For two classes the decision value is > 0 if the second class is predicted.
 func ExampleModel_Decision() {
 	x, y := mat.NewDense(2, 1, []float64{-1, 1}), mat.NewDense(2, 1, []float64{7, 9})
 	m := must(mercer.Fit(context.Background(), learners.SVC{Kernel: kernels.Linear{}, C: 10}, x, y, mercer.Options{}))
@@ -287,7 +287,7 @@ func ExampleModel_Sets() {
 	// [1 0] 1
 }
 
-// The coefficients of a path, from the largest penalty to the smallest.
+// This example prints the coefficients of a path, from the largest penalty to the smallest.
 func ExampleLassoPath() {
 	x := mat.NewDense(4, 2, []float64{1, 1, 1, -1, -1, 1, -1, -1})
 	y := mat.NewDense(4, 1, []float64{4, 2, -2, -4}) // 3x₁ + x₂
@@ -379,7 +379,7 @@ func (samplesOfLine) Pass(ctx context.Context, _ bool, use func(solvers.Block) e
 	return ctx.Err()
 }
 
-// Samples that are generated, or read, again in each pass.
+// This example fits samples that are generated, or read, again in each pass.
 func ExampleFitRows() {
 	ctx := context.Background()
 	m := must(mercer.FitRows(ctx, learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1e-4, Centers: 8, Seed: 1}, samplesOfLine{}, mercer.Options{}))
@@ -564,7 +564,7 @@ func ExampleFactor() {
 		log.Fatal(err)
 	}
 	defer f.Close()
-	for i := 50; i < 100; i++ { // O(n²) each
+	for i := 50; i < 100; i++ { // each step takes O(n²) operations
 		if err := f.AppendPoint(ctx, x.RawRowView(i)); err != nil {
 			log.Fatal(err)
 		}
@@ -585,7 +585,7 @@ func ExampleFactor() {
 	// true
 }
 
-// A device of your own: 4 threads and 1 GiB for matrices.
+// This example opens a device with 4 threads and 1 GiB for matrices.
 func ExampleOptions() {
 	dev, err := backend.Open("cpu", backend.Config{Threads: 4, Memory: 1 << 30})
 	if err != nil {

@@ -280,7 +280,7 @@ func Load(path string, o Options) (*Model[learners.Model], error) {
 	return load("load", o, func() (modelfile.Bundle, error) { return modelfile.Load(path) })
 }
 
-// Read is Load for the contents of a file in r, which has size bytes.
+// Read reads a model as Load does, from a reader of size bytes with the contents of a file.
 func Read(r io.ReaderAt, size int64, o Options) (*Model[learners.Model], error) {
 	return load("read", o, func() (modelfile.Bundle, error) { return modelfile.Read(r, size) })
 }

@@ -58,7 +58,8 @@ func normals(rng *rand.Rand, rows, cols int) *mat.Dense {
 	return m
 }
 
-// wrapped hides the type of a matrix.
+// wrapped hides the concrete type of a matrix, so that only the methods of mat.Symmetric are
+// available.
 type wrapped struct{ mat.Symmetric }
 
 func TestSolve(t *testing.T) {
@@ -161,8 +162,8 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkPredict is the latency of one prediction by 2,000 samples of 20
-// features, and the rate for 10,000 points at once.
+// BenchmarkPredict measures the time of one prediction by a model with 2,000 samples of 20
+// features, and the rate for 10,000 points in one call.
 func BenchmarkPredict(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x, y := normals(rng, 2000, 20), normals(rng, 2000, 1)
@@ -415,7 +416,7 @@ func TestGramMatrixEqualsItsPoints(t *testing.T) {
 		t.Errorf("tuned lambda %v and %v: %v, %v", a.Lambda, b.Lambda, err, err2)
 	}
 
-	// Predictions that need k(x, x) of a new object are refused without it.
+	// A prediction that needs k(x, x) of a new object returns an error if this value is missing.
 	process, err := mercer.Fit(t.Context(), learners.GaussianProcess{Kernel: pre, Lambda: 0.1, Fixed: true}, k, y, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -809,8 +810,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestCloseWaits checks that Close during predictions lets them end; each has its value or
-// ErrClosed.
+// TestCloseWaits checks that Close waits for running predictions, and that each prediction returns
+// its value or ErrClosed.
 func TestCloseWaits(t *testing.T) {
 	x, y := sine()
 	for range 20 {
@@ -874,8 +875,8 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// An option is used or refused: SolveKernel's weights change the equation to
-// (K + λW⁻¹)α = y, and a call refuses an option that it does not use.
+// TestOptionsAreUsedOrRefused checks that each option is used or refused: SolveKernel's weights
+// change the equation to (K + λW⁻¹)α = y, and a call refuses an option that it does not use.
 func TestOptionsAreUsedOrRefused(t *testing.T) {
 	ctx := t.Context()
 	k := mat.NewSymDense(2, []float64{2, 1, 1, 2})
@@ -977,7 +978,8 @@ func leftOut(t *testing.T, k kernels.Kernel, lambda float64, x *mat.Dense, y *ma
 	return e
 }
 
-// With a fold for each row the errors are those of the closed form.
+// TestCrossValidationLeavesRowsOut checks that with a fold for each row the errors are those of the
+// closed form.
 func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	const n, lambda = 40, 0.1
 	x, y := noisy(t, n)
@@ -1001,8 +1003,8 @@ func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	if math.Abs(last-1) > 1e-12 {
 		t.Errorf("progress ends at %v", last)
 	}
-	// Rounding of two backward stable solves, with a condition number of K + λI below (n +
-	// λ)/λ.
+	// The bound is for the rounding errors of two backward stable solves; the condition number of K
+	// + λI is below (n + λ)/λ.
 	bound := 4 * n * (3*n + 1) * 0x1p-53 * (n + lambda) / lambda * 10
 	for i, want := range leftOut(t, k, lambda, x, y).RawVector().Data {
 		if got := y.AtVec(i) - f.At(i, 0); math.Abs(got-want) > bound {
@@ -1011,7 +1013,8 @@ func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	}
 }
 
-// The returned learner has the λ with the smallest mean squared leave-one-out error.
+// TestTuneFindsTheBestLambda checks that the returned learner has the λ with the smallest mean
+// squared leave-one-out error.
 func TestTuneFindsTheBestLambda(t *testing.T) {
 	x, y := noisy(t, 40)
 	k := kernels.Gaussian{Sigma: 0.8}
@@ -1093,7 +1096,8 @@ func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 	}
 }
 
-// Samples in float32 give the same results as the same numbers in float64.
+// TestSamplesInFloat32 checks that samples in float32 give the same results as equal samples in
+// float64.
 func TestSamplesInFloat32(t *testing.T) {
 	x, y := noisy(t, 30)
 	small := host.Matrix[float32]{Rows: 30, Cols: 2, Stride: 3, Data: make([]float32, 90)}
@@ -1142,7 +1146,8 @@ func TestGramMatrixOfAKernel(t *testing.T) {
 	for i := range 5 {
 		for j := range 5 {
 			want := kernels.Eval(k, x.RawRowView(i), x.RawRowView(j))
-			// A sum of 2 terms, a root or an exponential: a few roundings of numbers up to 1.
+			// The values are sums of 2 terms, square roots or exponentials, with a few roundings of
+			// numbers up to 1.
 			if math.Abs(all.At(i, j)-want) > 0x1p-46 || j < 2 && (math.Abs(some.At(i, j)-want) > 0x1p-46 || math.Abs(stored.At(i, j)-want) > 0x1p-46) {
 				t.Errorf("(%d, %d) is %v, want %v", i+1, j+1, all.At(i, j), want)
 			}
@@ -1190,7 +1195,7 @@ func TestValidationRefuses(t *testing.T) {
 	}
 }
 
-// Choose C of a support vector machine by cross-validation.
+// This example chooses C of a support vector machine by cross-validation.
 func ExampleCrossValidate() {
 	ctx := context.Background()
 	x := mat.NewDense(12, 1, []float64{-3, -2.5, -2, -1.5, -1, 0.2, -0.2, 1, 1.5, 2, 2.5, 3})
@@ -1217,7 +1222,7 @@ func ExampleCrossValidate() {
 	// C = 1: 10 of 12 are right
 }
 
-// Find sigma and lambda of kernel ridge regression, and fit with them.
+// This example searches sigma and lambda of kernel ridge regression, and fits with the best values.
 func ExampleTune() {
 	ctx := context.Background()
 	x, y := sine()
@@ -1235,7 +1240,7 @@ func ExampleTune() {
 	// 15 kernels, leave-one-out error below 1e-6: true
 }
 
-// A learner by its name, with the parameters that `mercer learners` lists.
+// This example makes a learner from its name, with the parameters that `mercer learners` lists.
 func ExampleLearnerFunc() {
 	x, y := sine()
 	d, err := learners.Find("kernel-knn")
@@ -1278,7 +1283,7 @@ func ExampleFit_float32() {
 	// 21.0
 }
 
-// A kernel over texts returns samples that are used like any others.
+// A kernel over texts returns points, which are used like other samples.
 func ExampleFit_texts() {
 	ctx := context.Background()
 	k := stringkernels.Spectrum{Length: 2}
@@ -1306,7 +1311,7 @@ func ExampleFit_texts() {
 	// [1 0]
 }
 
-// Kernel values that were computed elsewhere: the n×n matrix of the samples, and for
+// This example uses kernel values from another program: the n×n matrix of the samples, and for
 // predictions the values of each new object with the samples.
 func ExampleFit_precomputed() {
 	ctx := context.Background()
@@ -1330,7 +1335,7 @@ func ExampleFit_precomputed() {
 	// 1.2857
 }
 
-// The Gram matrix of a kernel, a gonum matrix.
+// This example computes the Gram matrix of a kernel as a gonum matrix.
 func ExampleGram() {
 	k, err := mercer.Gram(context.Background(), kernels.Linear{}, mat.NewDense(2, 2, []float64{1, 2, 3, 4}), nil, mercer.Options{})
 	if err != nil {
@@ -1461,7 +1466,7 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 			}
 			call(fmt.Sprintf("the zero value of %s: %s", name, m.Name), zero.Method(i))
 			calls++
-			_, byValue := typ.MethodByName(m.Name) // Go itself panics for a nil pointer
+			_, byValue := typ.MethodByName(m.Name) // for a method with a value receiver, Go itself panics if the pointer is nil
 			outs := m.Type.NumOut()
 			fails := outs > 0 && m.Type.Out(outs-1) == reflect.TypeFor[error]()
 			is := zero.Type().Implements
@@ -1522,8 +1527,8 @@ func TestExportedTypesAreComplete(t *testing.T) {
 	}
 }
 
-// TestNilModels checks functions of a model with a nil interface and with a nil pointer to a model:
-// they return an error or, if they have no error result, the zero value.
+// TestNilModels checks that functions of a model, given a nil interface or a nil pointer to a
+// model, return an error or, if they have no error result, the zero value.
 func TestNilModels(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(2, 1, []float64{1, 2})

@@ -55,22 +55,22 @@ type Wanted struct {
 	// Level, such as 0.9, requests Lower and Upper for numbers, from Model.Intervals, and Set for
 	// classes, from Model.Sets; 0 requests neither.
 	Level float64
-	Std   bool // by Model.Std
-	Bound bool // by Model.PredictBound, which also computes the values
+	Std   bool // requests Std, from Model.Std
+	Bound bool // requests Bound, from Model.PredictBound, which then also computes Values
 }
 
 // Prediction is the prediction for one row of a table. The keys of Values, Lower, Upper, Std and Bound
 // are the names of the targets.
 type Prediction struct {
-	Class         string             `json:"class,omitempty"`         // of a classifier
+	Class         string             `json:"class,omitempty"`         // predicted class of a classifier
 	Probabilities map[string]float64 `json:"probabilities,omitempty"` // of the classes, if the model has them
-	Set           []string           `json:"set,omitempty"`           // classes, which include the observed class with probability Level
-	Values        map[string]float64 `json:"values,omitempty"`        // of other models
+	Set           []string           `json:"set,omitempty"`           // classes that include the observed class with probability Level
+	Values        map[string]float64 `json:"values,omitempty"`        // predicted numbers of other models
 	Lower         map[string]float64 `json:"lower,omitempty"`         // bounds of the intervals with probability Level
 	Upper         map[string]float64 `json:"upper,omitempty"`
 	Std           map[string]float64 `json:"std,omitempty"`
-	Bound         map[string]float64 `json:"bound,omitempty"` // on the distance between the value and that of the exact solution
-	dataset.Notes                    // on the cells that were replaced, converted or ignored
+	Bound         map[string]float64 `json:"bound,omitempty"` // bounds on the distance of Values from the predictions of the exact solution
+	dataset.Notes                    // notes on the cells that were replaced, converted or ignored
 }
 
 // Encoder returns the rules by which Encode makes features of the columns of a table, or nil if the
@@ -229,9 +229,9 @@ type factored struct {
 }
 
 // Prepare does the work of the first call of Intervals or Std in advance, in about the time of a
-// fit. After Calibrate, Intervals needs no such work. Concurrent calls share it. If ctx is done,
-// Prepare returns its error, but the work continues for later calls until Close. If the result
-// would take more than half of the free memory, it is not kept, and the error wraps
+// fit. After Calibrate, Intervals needs no such work. Concurrent calls share the work. If ctx is
+// done, Prepare returns its error, but the work continues for later calls until Close. If the
+// result would take more than half of the free memory, it is not kept, and the error wraps
 // learners.ErrNotKept.
 func (m *Model[M]) Prepare(ctx context.Context) error {
 	if err := m.begin("prepare"); err != nil {
@@ -274,8 +274,8 @@ func (m *Model[M]) lacks(what, remedy string) error {
 	return fmt.Errorf("mercer: this model of %s has no %s: %s", m.Fitted.Learner(), what, remedy)
 }
 
-// Classes returns the classes of a classifier, in the order of the columns of Decision
-// and Proba; zero for other models.
+// Classes returns the classes of a classifier, in the order of the columns of Decision and Proba;
+// for other models the zero value.
 func (m *Model[M]) Classes() learners.Classes {
 	if m == nil {
 		return learners.Classes{}
@@ -406,12 +406,11 @@ func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 	return err
 }
 
-// Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie
-// with probability level: whatever their distribution, from Calibrate, at the cost of a prediction,
-// or, if Calibrate was not called, from the jackknife+ of models that support it
-// (learners.Jackknife). For other models with a Std they are those of a normal distribution with
-// this standard deviation. Without Calibrate the first call may take as
-// long as a fit, also after Load: see Prepare.
+// Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie with
+// probability level. After Calibrate they hold for any distribution and cost no more than a
+// prediction. Without Calibrate, they come from the jackknife+ if the model supports it
+// (learners.Jackknife), and otherwise are the quantiles of a normal distribution with the standard
+// deviation Std; the first call may then take as long as a fit, also after Load: see Prepare.
 func (m *Model[M]) Intervals(ctx context.Context, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	if err := m.begin("intervals"); err != nil {
 		return nil, nil, err

@@ -370,8 +370,8 @@ func TestTaggedClone(t *testing.T) {
 	}
 	version := string(heading[1])
 	served := filepath.Join(here, "served")
-	// go get reads the go.mod of every module of the graph, and a build only those of the
-	// modules that it compiles: the cache may lack the others.
+	// go get reads the go.mod files of all modules of the graph, but a build reads only those of
+	// the modules that it compiles, so that the cache may lack the others.
 	for _, folder := range []string{"beam", "gorgonia"} {
 		run(filepath.Join(clone, folder), nil, "go", "mod", "graph")
 		run(filepath.Join(clone, folder), nil, "go", "list", "-deps", "./...")
@@ -390,7 +390,7 @@ func TestTaggedClone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := map[string][]string{} // by the command: install, get
+	lines := map[string][]string{} // the lines for each command: install, get
 	for _, m := range regexp.MustCompile(`(?m)^    go (install|get) ([^#\n]*)`).FindAllStringSubmatch(string(readme), -1) {
 		lines[m[1]] = append(lines[m[1]], m[2])
 	}
@@ -449,7 +449,7 @@ func TestReleaseWithoutWheel(t *testing.T) {
 		}
 		return file
 	}
-	// For `go run ./release DIST` it writes an archive, for `go build` a record.
+	// This go command writes an archive for `go run ./release DIST`, and a record for `go build`.
 	golang := script("go", `case "$1 $2" in "run ./release") echo archive >"$3/mercer.tar.gz";; build*) touch "`+here+`/compiled";; esac`)
 	for _, c := range []struct{ python, says string }{
 		{script("nopip", "exit 1"), "has no pip"},

@@ -211,7 +211,7 @@ func (f *Factor) SolveTo(ctx context.Context, dst *mat.Dense, b mat.Matrix) erro
 	return f.Solve(ctx, backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}, h)
 }
 
-// SolveVecTo is SolveTo for a vector.
+// SolveVecTo sets dst to (K + λI)⁻¹b for a vector b, as SolveTo does for a matrix.
 func (f *Factor) SolveVecTo(ctx context.Context, dst *mat.VecDense, b mat.Vector) error {
 	h, err := gonum.Host("b", b)
 	if err != nil {

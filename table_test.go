@@ -422,8 +422,9 @@ func TestRowsRefused(t *testing.T) {
 	}
 }
 
-// From a CSV file to an HTTP service that predicts: rows arrive as JSON, an answer has
-// intervals and lists the unknown cells of the row, and the answer to a bad row is the error.
+// This example goes from a CSV file to an HTTP service: rows arrive as JSON, an answer has
+// predictions with intervals and lists the unknown cells of the row, and the answer to a bad row is
+// the error.
 func ExampleModel_PredictRows_service() {
 	ctx := context.Background()
 	folder, err := os.MkdirTemp("", "mercer")
@@ -436,7 +437,7 @@ func ExampleModel_PredictRows_service() {
 		log.Fatal(err)
 	}
 
-	// Once: fit and save. The command does the same: mercer fit --target price ….
+	// The model is fitted and saved once, as the command does: mercer fit --target price ….
 	table, err := dataset.Read(data, nil)
 	if err != nil {
 		log.Fatal(err)
@@ -450,8 +451,8 @@ func ExampleModel_PredictRows_service() {
 		log.Fatal(err)
 	}
 
-	// In the service: load the model, prepare the intervals before the first request, whose
-	// timeout may be too short, and answer from any number of goroutines.
+	// The service loads the model, prepares the intervals before the first request, whose timeout
+	// may be too short, and answers from any number of goroutines.
 	m, err := mercer.Load(model, mercer.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -590,7 +591,7 @@ func TestFitTableOfAMillionFeaturesTakesMegabytes(t *testing.T) {
 	}
 }
 
-// A service passes unchanged texts to a model of their n-grams.
+// This example passes texts, as a service receives them, to a model of their n-grams.
 func ExampleFitTable_texts() {
 	ctx := context.Background()
 	table, err := dataset.ReadCSV("-", strings.NewReader("message,topic\n"+

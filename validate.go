@@ -21,8 +21,8 @@ import (
 )
 
 // LearnerFunc is a function that implements Learner: a method such as
-// learners.KernelKNN{}.FitClasses, or the result of Make of a learners.Description, which gives a
-// learner by its name.
+// learners.KernelKNN{}.FitClasses, or the result of Make of a learners.Description, which makes a
+// learner from its name.
 type LearnerFunc[M learners.Model] func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error)
 
 // Fit calls f.
@@ -70,7 +70,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 			return nil, fmt.Errorf("mercer: cross-validate: x has %s, %s %d", count.Of(points.Rows, "row"), given.name, given.rows)
 		}
 	}
-	if v := reflect.Indirect(reflect.ValueOf(l)); v.Kind() == reflect.Struct { // of a LearnerFunc the kernel is not known
+	if v := reflect.Indirect(reflect.ValueOf(l)); v.Kind() == reflect.Struct { // the kernel of a LearnerFunc is not known
 		if field := v.FieldByName("Kernel"); field.IsValid() {
 			k, _ := field.Interface().(kernels.Kernel)
 			if points, err = numeric.SamplePoints(k, points); err != nil {
@@ -121,8 +121,8 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 // error in closed form, and the list of all evaluated settings: see tuning.Search. The search
 // starts at l.Kernel or, if it is nil, at the Gaussian that Fit would use. Tune fits the result
 // once; where rounding leaves no solution, it returns the kernel and λ of the next best score that
-// can be fitted, and says so in Warning of the list. Only o.Device and
-// o.Weights are used; p holds the memory limit and the progress callback.
+// can be fitted, and reports this in Warning of the Result. Only o.Device and o.Weights are used; p
+// holds the memory limit and the progress callback.
 func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning.Params, o Options) (learners.KernelRidge, *tuning.Result, error) {
 	if err := o.only("tune", "Weights"); err != nil {
 		return l, nil, err

@@ -30,12 +30,12 @@ var errNoDevice = errors.New("gonum: cholesky: no device was given: set Cholesky
 // changes, until Close, or until c is garbage collected.
 type Cholesky struct {
 	mat.Cholesky
-	// Device does the work.
+	// Device executes the factorizations and solves.
 	Device backend.Device
 	// Context cancels the work; nil means no cancellation.
 	Context context.Context
 
-	cond float64 // condition number by the norm of the matrix; 0 means the embedded factor's
+	cond float64 // condition number; 0 means that of the embedded factor
 	far  *copied // the copy of the factor on a device whose memory is not Go memory
 	err  error
 }
@@ -75,7 +75,7 @@ func (c *Cholesky) Factorize(a mat.Symmetric) (ok bool) {
 	return true
 }
 
-// factor overwrites the triangle with its factor.
+// factor overwrites the upper triangle of a matrix with its Cholesky factor.
 func (c *Cholesky) factor(u *mat.TriDense) error {
 	h := hostOfUpper(u)
 	b := c.queue()
@@ -87,7 +87,7 @@ func (c *Cholesky) factor(u *mat.TriDense) error {
 		return fmt.Errorf("gonum: cholesky: %w", err)
 	}
 	if c.far != nil {
-		// The elements below the diagonal are the uploaded zeros.
+		// The elements below the diagonal are still the zeros that were uploaded.
 		if err := b.Download(h, m); err != nil {
 			return fmt.Errorf("gonum: cholesky: %w", err)
 		}
@@ -129,8 +129,8 @@ func copyUpper(u *mat.TriDense, a mat.Symmetric) float64 {
 	return norm
 }
 
-// place returns h on the device. If the device's memory is not Go memory, c.far refers to
-// the copy.
+// place returns h as a matrix of the device. If the device's memory is not Go memory, the matrix is
+// a copy, which c.far holds.
 func (c *Cholesky) place(b backend.Backend[float64], h backend.Host[float64]) (backend.Matrix[float64], error) {
 	if w, ok := b.(backend.Wrapper[float64]); ok {
 		return w.Wrap(h), nil
@@ -144,7 +144,7 @@ func (c *Cholesky) place(b backend.Backend[float64], h backend.Host[float64]) (b
 	return m, nil
 }
 
-// upper returns the embedded factor on the device.
+// upper returns the embedded factor as a matrix of the device.
 func (c *Cholesky) upper(b backend.Backend[float64]) (backend.Matrix[float64], error) {
 	if c.far != nil {
 		return c.far.m, nil
@@ -186,7 +186,7 @@ func (c *Cholesky) Cond() float64 {
 	return c.Cholesky.Cond()
 }
 
-// condition returns the error to return with a solution, or nil.
+// condition returns a mat.Condition error if A is nearly singular, and otherwise nil.
 func (c *Cholesky) condition() error {
 	if cond := c.Cond(); cond > mat.ConditionTolerance {
 		return mat.Condition(cond)
@@ -194,7 +194,8 @@ func (c *Cholesky) condition() error {
 	return nil
 }
 
-// work checks that there is a factor and a device.
+// work returns the backend of the device. It panics if c is empty, and returns an error if Device
+// is nil.
 func (c *Cholesky) work() (backend.Backend[float64], error) {
 	c.LogDet() // panics like mat.Cholesky if c is empty
 	if c.Device == nil {
@@ -230,7 +231,7 @@ func (c *Cholesky) SolveTo(dst *mat.Dense, b mat.Matrix) error {
 	return c.condition()
 }
 
-// SolveVecTo is SolveTo for a vector.
+// SolveVecTo sets dst to A⁻¹b for a vector b, as SolveTo does for a matrix.
 func (c *Cholesky) SolveVecTo(dst *mat.VecDense, b mat.Vector) error {
 	q, err := c.work()
 	if err != nil {
@@ -290,7 +291,8 @@ func (c *Cholesky) solve(q backend.Backend[float64], h backend.Host[float64]) er
 	})
 }
 
-// inPlace runs work on h in the device's memory, and waits.
+// inPlace runs work on h, or on a copy in the device's memory that it downloads to h, and waits for
+// the result.
 func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m backend.Matrix[float64])) error {
 	m, err := backend.Place(q, h)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/gonum"
 )
 
-// A program that uses mat.Cholesky changes the type and sets a device.
+// This example replaces mat.Cholesky by gonum.Cholesky and sets a device.
 func ExampleCholesky() {
 	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -19,7 +19,7 @@ func ExampleCholesky() {
 	defer dev.Close()
 
 	a := mat.NewSymDense(2, []float64{4, 2, 2, 3})
-	chol := gonum.Cholesky{Device: dev} // was: var chol mat.Cholesky
+	chol := gonum.Cholesky{Device: dev} // instead of var chol mat.Cholesky
 	if ok := chol.Factorize(a); !ok {
 		log.Fatal(chol.Err())
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-const seed = 9 // of all random numbers; logged with each failure
+const seed = 9 // seed of all random numbers; each failure logs it
 
 // own is a user-defined matrix type.
 type own struct{ rows, cols int }
@@ -159,8 +159,8 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 	if !mat.Equal(a, before) {
 		t.Error("the matrix has been changed")
 	}
-	// Both are backward stable: the error is of order n·u times the condition number, which
-	// is below 10³.
+	// Both factorizations are backward stable: the error of a solution is of order n·u times the
+	// condition number, which is below 10³.
 	tol := float64(n+10) * 1e3 * 0x1p-53
 	same := func(what string, got, want mat.Matrix) {
 		t.Helper()
@@ -259,7 +259,7 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 		t.Errorf("Det is %v, of mat.Cholesky %v", det, w)
 	}
 	c2.Close()
-	// Not positive definite, then positive definite again.
+	// After a failed Factorize, a Factorize of a positive definite matrix succeeds.
 	bad := mat.NewSymDense(n, nil)
 	bad.CopySym(a)
 	bad.SetSym(n/2, n/2, -1)
@@ -273,8 +273,8 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 	check()
 }
 
-// TestMethods checks that gonum.Cholesky has the methods of mat.Cholesky with the same types,
-// itself in place of mat.Cholesky.
+// TestMethods checks that gonum.Cholesky has the methods of mat.Cholesky with the same parameter
+// types, except that *gonum.Cholesky replaces *mat.Cholesky.
 func TestMethods(t *testing.T) {
 	ours, theirs := reflect.TypeFor[*gonum.Cholesky](), reflect.TypeFor[*mat.Cholesky]()
 	for i := range theirs.NumMethod() {
@@ -343,7 +343,8 @@ func refactored(dev backend.Device, a mat.Symmetric) *gonum.Cholesky {
 	return c
 }
 
-// TestCondition checks that a nearly singular matrix gives its solution with a mat.Condition.
+// TestCondition checks that a solve with a nearly singular matrix gives a solution and a
+// mat.Condition error.
 func TestCondition(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		a := mat.NewSymDense(3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1e-17})
@@ -357,7 +358,7 @@ func TestCondition(t *testing.T) {
 		if err := c.SolveVecTo(&x, mat.NewVecDense(3, []float64{1, 2, 3e-17})); !errors.As(err, &condition) {
 			t.Errorf("got %v, want a mat.Condition", err)
 		}
-		if want := mat.NewVecDense(3, []float64{1, 2, 3}); !mat.EqualApprox(&x, want, 16*0x1p-53) { // a root, squared, and a division
+		if want := mat.NewVecDense(3, []float64{1, 2, 3}); !mat.EqualApprox(&x, want, 16*0x1p-53) { // errors of a square root, its square, and a division
 			t.Errorf("the solution is %v", mat.Formatted(&x))
 		}
 	})
@@ -375,7 +376,7 @@ func TestInsideGonum(t *testing.T) {
 	if !ok {
 		t.Fatal("not positive definite")
 	}
-	if w := want.LogProb(x); math.Abs(got-w) > 1e3*16*0x1p-53*math.Abs(w) { // the condition, and six roundings
+	if w := want.LogProb(x); math.Abs(got-w) > 1e3*16*0x1p-53*math.Abs(w) { // the condition number times some roundings
 		t.Errorf("seed %d: the logarithm of the density is %v, want %v", seed, got, w)
 	}
 }

@@ -11,12 +11,11 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Host returns m as a row-major matrix for package solvers and the backends. A matrix that
-// is already row-major shares its memory with the result: a backend.Host, a *mat.Dense or a
-// part of one, a *mat.VecDense or a column of a matrix (n×1 with its increment as stride),
-// the transpose of a vector without gaps, and every type with the method RawMatrix or
-// RawVector. Any other matrix is copied. A nil or empty matrix is an error, which uses
-// name.
+// Host returns m as a row-major matrix for package solvers and the backends. A matrix that is
+// already row-major shares its memory with the result: a backend.Host, a *mat.Dense or a part of
+// one, a *mat.VecDense or a column of a matrix (n×1 with its increment as stride), the transpose of
+// a vector without gaps, and every type with the method RawMatrix or RawVector. Any other matrix is
+// copied. For a nil or empty matrix it returns an error that contains name.
 func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
 	none := backend.Host[float64]{}
 	if v := reflect.ValueOf(m); m == nil || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -74,7 +73,7 @@ func shared(m mat.Matrix) (backend.Host[float64], bool) {
 		}
 	}
 	if u, ok := untransposed(m); ok {
-		// One column without gaps is one row.
+		// A column without gaps has the memory of a row.
 		if v, ok := u.(mat.RawVectorer); ok {
 			if r := v.RawVector(); r.Inc == 1 {
 				return backend.Host[float64]{Rows: 1, Cols: r.N, Stride: r.N, Data: r.Data}, true
@@ -107,8 +106,8 @@ func transpose(dst, src backend.Host[float64]) {
 	}
 }
 
-// Dense returns h as a *mat.Dense that shares its memory, whatever its stride. It
-// fails when h is empty or does not fit in its memory.
+// Dense returns h as a *mat.Dense that shares its memory, whatever its stride. It returns an error
+// if h is empty or if h.Data is too short.
 func Dense(h backend.Host[float64]) (*mat.Dense, error) {
 	if h.Rows < 1 || h.Cols < 1 {
 		return nil, fmt.Errorf("gonum: Dense: the matrix is empty: %s, %s", count.Of(h.Rows, "row"), count.Of(h.Cols, "column"))

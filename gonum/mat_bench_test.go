@@ -8,14 +8,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// operation is one of package mat, on n × n matrices.
+// operation is an operation of package mat on n×n matrices.
 type operation struct {
 	name string
 	run  func(o *operands) error
 }
 
-// operands of every operation: general matrices a and b, and a positive definite spd with
-// its factor.
+// operands holds the operands of the operations: general matrices a and b, and the positive
+// definite matrix spd with its factor.
 type operands struct {
 	a, b, dst, columns, solution *mat.Dense
 	spd, inverse                 *mat.SymDense

@@ -35,8 +35,8 @@ func use(t testing.TB, library string) {
 	t.Cleanup(func() { register("gonum") })
 }
 
-// A program uses only gonum. prepare makes its data, and run does the work and returns the
-// results.
+// A program is a computation with gonum alone. prepare makes its data, and run does the work and
+// returns the results.
 type program struct {
 	name    string
 	prepare func(n, d int) func(t testing.TB) []float64
@@ -82,8 +82,8 @@ func TestPrograms(t *testing.T) {
 				found[i] = run(t)
 			}
 			for i, v := range found[0] {
-				// Searches end with a gradient of 1e-6, for a value of order 1 and curvature
-				// above 1e-3; all other errors are about 1e-12.
+				// Searches end with a gradient of 1e-6 at a function of order 1 with curvature
+				// above 1e-3; the errors of the other programs are about 1e-12.
 				if w := found[1][i]; !(math.Abs(v-w) <= 1e-5*(1+math.Abs(w))) {
 					t.Errorf("result %d is %v with mercer, %v with gonum", i, v, w)
 				}

@@ -2,8 +2,8 @@ package gonum
 
 import "gonum.org/v1/gonum/mat"
 
-// Changes of the factor are gonum's own, of O(n²), with a Cholesky of this package where
-// mat.Cholesky's methods take a mat.Cholesky. They do not change the device of the
+// The methods below change the factor in O(n²) operations of gonum. Where a method of mat.Cholesky
+// takes a mat.Cholesky, they take a Cholesky of this package. They do not change the device of the
 // receiver.
 
 // Reset empties c.
@@ -46,7 +46,8 @@ func (c *Cholesky) SymRankOne(orig *Cholesky, alpha float64, x mat.Vector) (ok b
 	return c.update(orig, c.Cholesky.SymRankOne(&orig.Cholesky, alpha, x))
 }
 
-// update is called after an update. A failed update of c itself has not changed c.
+// update is called after an update; ok tells whether it succeeded. A failed update of c itself
+// leaves c unchanged.
 func (c *Cholesky) update(orig *Cholesky, ok bool) bool {
 	if ok || c != orig {
 		c.changed()

@@ -36,7 +36,7 @@ func TestNoCUDA(t *testing.T) {
 		if path == "gorgonia.org/cu" || strings.HasPrefix(path, "gorgonia.org/cu/") {
 			t.Errorf("the default build loads %s", path)
 		}
-		// purego belongs to the tests' simulated driver, and uses only cgo's runtime.
+		// The simulated driver of the tests needs purego, which uses only the runtime of cgo.
 		if cgo != "0" && standard == "false" && !strings.HasPrefix(path, "github.com/ebitengine/purego/") {
 			t.Errorf("%s uses cgo", path)
 		}
@@ -263,7 +263,7 @@ func TestTheta(t *testing.T) {
 			t.Errorf("parameter %d is %v, want %v", i, theta[i], v)
 		}
 	}
-	theta[5] = 7 // a parameter of 0 remains 0
+	theta[5] = 7 // has no effect, because a parameter that is 0 remains 0
 	theta[3] = -2
 	changed, err := gorgonia.KernelAt(k, theta)
 	if err != nil || changed.String() != "0.5*gaussian(sigma=[1,2]) + sigmoid(a=-2,c=3) + polynomial(degree=2,c=0)" {

@@ -23,14 +23,14 @@ type function struct {
 	shape func(in []tensor.Shape) (tensor.Shape, error)
 	// forward computes the result, which is new memory without gaps.
 	forward func(in []value) (value, error)
-	// wrt tells for which inputs backward has gradients; nil means none.
+	// wrt tells for which inputs backward returns gradients; nil means for no input.
 	wrt []bool
 	// backward returns the gradients with respect to the inputs, given the result and
 	// the gradient with respect to the result. If only ≥ 0, it returns only the gradient
 	// with respect to that input.
 	backward func(in []value, out, grad value, only int) ([]value, error)
-	// apart tells that each gradient is computed in its own node, because the gradients
-	// share little work or are large.
+	// apart is true if each gradient is computed in a node of its own, because the gradients share
+	// little work or are large.
 	apart bool
 	// release frees the state kept between runs, if there is any.
 	release func()
@@ -111,8 +111,8 @@ func (f *function) Hashcode() uint32 {
 	return h.Sum32()
 }
 
-// DiffWRT implements G.SDOp. It is never empty: Gorgonia treats an operation with an empty
-// result as the end of the graph.
+// DiffWRT implements G.SDOp. The result is never empty, because Gorgonia treats an operation with
+// an empty result as the end of the graph.
 func (f *function) DiffWRT(inputs int) []bool {
 	if f.wrt == nil {
 		return make([]bool, inputs)

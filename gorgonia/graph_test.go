@@ -22,7 +22,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-const seed = 11 // of all random numbers; logged with each failure
+const seed = 11 // seed of all random numbers; each failure logs it
 
 func parse(t *testing.T, text string) kernels.Kernel {
 	t.Helper()
@@ -33,7 +33,7 @@ func parse(t *testing.T, text string) kernels.Kernel {
 	return k
 }
 
-// random returns numbers for a shape.
+// random returns a tensor of the given shape with random elements.
 func random(r *rand.Rand, shape ...int) *tensor.Dense {
 	data := make([]float64, tensor.Shape(shape).TotalSize())
 	for i := range data {
@@ -42,7 +42,7 @@ func random(r *rand.Rand, shape ...int) *tensor.Dense {
 	return tensor.New(tensor.WithShape(shape...), tensor.WithBacking(data))
 }
 
-// A model makes a node from its inputs, which are values by name.
+// A model makes a node from its named inputs.
 type model struct {
 	name   string
 	inputs map[string]*tensor.Dense // of shape () for scalars
@@ -202,7 +202,7 @@ func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 	}
 	rational := parse(t, "rationalquadratic(a=1.5,sigma=1.2) + 0.5*linear()")
 	ard := parse(t, "gaussian(sigma=[1,2,0.7])")
-	sigmoid := parse(t, "sigmoid(a=0.4,c=0.2)") // parameters that are not logarithms
+	sigmoid := parse(t, "sigmoid(a=0.4,c=0.2)") // parameters whose Log is not set
 	gaussian := kernels.Gaussian{Sigma: 1.3}
 	x, z, y, ys := random(r, 9, 3), random(r, 5, 3), random(r, 9), random(r, 9, 2)
 	symmetric := random(r, 9, 9)
@@ -273,8 +273,8 @@ func weights(t *testing.T, m model, r *rand.Rand) *tensor.Dense {
 	return random(r, f.Shape()...)
 }
 
-// simulated is nil if cuda/0 is a simulated or a real device, and otherwise the reason why
-// it is not. The first libraries that are opened remain loaded.
+// simulated is nil if cuda/0 is available, simulated or real, and otherwise the reason why it is
+// not available. The libraries are chosen only once, because they remain loaded.
 var simulated error
 
 func TestMain(m *testing.M) {
@@ -287,7 +287,7 @@ func TestMain(m *testing.M) {
 			defer os.RemoveAll(folder)
 			if simulated = cudatest.Build(folder, cudatest.WithSolver); simulated == nil {
 				os.Setenv("MERCER_CUDA_LIBDIR", folder)
-				// The simulation is slow, but would be chosen as the best device.
+				// Without this variable, the slow simulated device would be chosen as the best one.
 				os.Setenv(backend.EnvDevice, "cpu")
 			}
 		}
@@ -320,7 +320,7 @@ func TestGradients(t *testing.T) {
 func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
 	w := weights(t, m, r)
 	loss, gradients := m.run(t, w, G.Float64, lisp)
-	if v := m.value(t, w); math.Abs(v-loss) > 1e-13*float64(w.Shape().TotalSize())*(1+math.Abs(v)) { // additions in another order
+	if v := m.value(t, w); math.Abs(v-loss) > 1e-13*float64(w.Shape().TotalSize())*(1+math.Abs(v)) { // the order of the additions differs
 		t.Fatalf("seed %d: the loss is %v, and %v of the node's values", seed, loss, v)
 	}
 	for name, v := range m.inputs {
@@ -345,9 +345,8 @@ func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
 		m4, m2, m1, p1, p2, p4 := at(-4), at(-2), at(-1), at(1), at(2), at(4)
 		fine := (8*(p1-m1) - (p2 - m2)) / (12 * h)
 		coarse := (8*(p2-m2) - (p4 - m4)) / (24 * h)
-		// The change when the step is doubled bounds the truncation error of the
-		// differences; the rounding error of the losses is proportional to the condition
-		// number of the system.
+		// The difference between the results for the step h and for 2h bounds the truncation error;
+		// the rounding error of the losses is proportional to the condition number of the system.
 		tol := math.Abs(fine-coarse) + 64*(1+m.condition)*0x1p-53*(1+math.Abs(loss))/h
 		if !(math.Abs(got-fine) <= tol) || tol > 1e-4*(1+math.Abs(fine)) {
 			t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, name, got, fine, tol)
@@ -355,13 +354,13 @@ func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
 	}
 }
 
-// TestFloat32 checks that nodes of Float32 have the results of Float64, rounded.
+// TestFloat32 checks that the results of Float32 nodes are the rounded results of Float64 nodes.
 func TestFloat32(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	r := rand.New(rand.NewPCG(seed, 2))
 	for _, m := range models(t, dev, r) {
 		t.Run(m.name, func(t *testing.T) {
-			// Both start from the same numbers.
+			// The Float32 and Float64 nodes get the same numbers.
 			for _, v := range m.inputs {
 				if data, ok := v.Data().([]float64); ok {
 					for i, f := range data {
@@ -375,7 +374,8 @@ func TestFloat32(t *testing.T) {
 			}
 			wide, wideGradients := m.run(t, w, G.Float64, false)
 			narrow, gradients := m.run(t, w, G.Float32, false)
-			// A small number of roundings to 24 bits, amplified by the system.
+			// The bound is for a small number of roundings to 24 bits, multiplied by the condition
+			// number.
 			size := 64 * (1 + m.condition) * 0x1p-24
 			if !(math.Abs(narrow-wide) <= size*(10+math.Abs(wide))) {
 				t.Errorf("seed %d: the loss is %v, %v in float64", seed, narrow, wide)
@@ -391,7 +391,7 @@ func TestFloat32(t *testing.T) {
 	}
 }
 
-// TestTraining checks that a machine runs repeatedly while its inputs change in place, and the
+// TestTraining checks that a machine runs repeatedly while its inputs change in place, and that its
 // gradients equal those of a new graph.
 func TestTraining(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})

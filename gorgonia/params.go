@@ -14,10 +14,10 @@ import (
 
 // Params are the common parameters of the nodes of this package.
 type Params struct {
-	// Device does the work; backend.Open makes one. It must remain open as long as a
+	// Device executes the nodes; backend.Open returns a device. It must remain open as long as a
 	// machine may run the graph.
 	Device backend.Device
-	// Kernel is k.
+	// Kernel is the kernel function k.
 	Kernel kernels.Kernel
 	// Theta is a node with the kernel's parameters in the order of kernels.Params, a
 	// vector, or a scalar if there is only one parameter: ln θ for parameters with Log set
@@ -104,7 +104,7 @@ func (p Params) at(in []value) (kernels.Kernel, error) {
 	return KernelAt(p.Kernel, in[len(in)-1].column())
 }
 
-// want selects gradients in addition to the gradients that are always computed.
+// want selects the gradients to compute in addition to those that are always computed.
 func (p Params) want() adjoint.Want {
 	if p.Theta == nil {
 		return 0

@@ -65,8 +65,8 @@ func Release(n *G.Node) error {
 	return fmt.Errorf("gorgonia: release: %v is not a node of KernelRidge", n)
 }
 
-// ridge is the operation of one node. The stored fit is identified by the values of its
-// inputs, so that a gradient never uses the factor of another run.
+// ridge is the operation of one node. The stored fit is used only for inputs with the values of its
+// own inputs, so that a gradient never uses the factor of another run.
 type ridge struct {
 	params Params
 	own    bool

@@ -67,8 +67,8 @@ func (v value) equal(o value) bool {
 	return true
 }
 
-// valueOf converts the value of a node: row-major float64 is not copied, and anything else
-// is.
+// valueOf converts the value of a node: a row-major tensor of float64 is not copied, any other
+// value is.
 func valueOf(v G.Value) (value, error) {
 	switch v := v.(type) {
 	case *G.F64:

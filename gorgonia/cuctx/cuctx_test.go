@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// context returns a context as a program with gorgonia.org/cu has it: here the primary
-// context of device 0, with its thread.
+// context returns a context like that of a program with gorgonia.org/cu: the primary context of
+// device 0, with its own thread.
 func context(t *testing.T) *cu.Ctx {
 	t.Helper()
 	n, err := cu.NumDevices()
@@ -88,7 +88,7 @@ func TestSharedMemory(t *testing.T) {
 	for i := range n {
 		for j := range i + 1 {
 			want := kernels.Eval(gaussian, x[i*d:(i+1)*d], x[j*d:(j+1)*d])
-			// The statistic has d terms, and has cancellation if it is small; exp is
+			// The squared distance is a sum of d terms, with cancellation if it is small; exp is
 			// correct to some units in the last place.
 			if diff := k[i*n+j] - want; diff > 256*0x1p-53 || diff < -256*0x1p-53 {
 				t.Fatalf("seed 5, 6: element %d, %d is %v, want %v", i, j, k[i*n+j], want)

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/beam/pipeline"
 )
 
-// The flags about CSV files are those of mercer fit.
+// TestCSVFlags checks that the flags about CSV files work as those of mercer fit do.
 func TestCSVFlags(t *testing.T) {
 	for _, c := range []struct{ args, fault string }{
 		{"--delimiter tab --decimal , --thousands . --comment # --na-values -999,gone --na-values x --keep-default-na=false", ""},
@@ -38,8 +38,8 @@ func TestCSVFlags(t *testing.T) {
 	}
 }
 
-// The lists of names are those of mercer fit, in which quotation marks hold a name with a
-// comma together.
+// TestDropFlag checks lists of names as in mercer fit, in which a name that contains a comma is
+// quoted.
 func TestDropFlag(t *testing.T) {
 	for _, c := range []struct {
 		args  []string

@@ -35,17 +35,17 @@ func tables(t *testing.T, seed uint64) (dir string) {
 	return dir
 }
 
-// A watched is a run of the command whose processes and files can be found.
+// A watched is a run of the command with the data to find its processes and files.
 type watched struct {
 	*exec.Cmd
-	mark   string // in the environment of all of its processes
+	mark   string // value in the environment of all processes of the run
 	temp   string // its folder for temporary files
 	models string // the folder of the model
 	out    bytes.Buffer
 	ended  chan error
 }
 
-// watch starts the command; workers are processes of their own unless inProcess.
+// watch starts the command; workers are separate processes unless inProcess is set.
 func watch(t *testing.T, temp, models, input string, inProcess bool) *watched {
 	t.Helper()
 	self, err := os.Executable()
@@ -97,7 +97,7 @@ func names(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// nothing requires that the run has left no process, no temporary file whose name does not
+// nothing checks that no process of the run remains, no temporary file except those whose names
 // begin with except, and beside the model only the named files.
 func (w *watched) nothing(t *testing.T, except string, files ...string) {
 	t.Helper()
@@ -121,7 +121,7 @@ func (w *watched) nothing(t *testing.T, except string, files ...string) {
 	}
 }
 
-// until waits for a file, or for the end of the run.
+// until waits until a file exists or the run ends.
 func (w *watched) until(t *testing.T, path string) {
 	t.Helper()
 	for {
@@ -165,8 +165,8 @@ func TestNothingIsLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-w.ended
-			// Shells report a process that a signal ended in this way: POSIX, Shell Command
-			// Language, 2.8.2.
+			// The exit status is the value that a shell reports for a process ended by a signal
+			// (POSIX, Shell Command Language, 2.8.2).
 			if code := w.ProcessState.ExitCode(); code != 128+int(c.signal) || !strings.HasSuffix("\n"+w.out.String(), "\nmercer-beam: interrupted\n") {
 				t.Errorf("it has ended with %d:\n%s", code, w.out.String())
 			}
@@ -181,7 +181,7 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-w.ended
-		w.nothing(t, scratchName) // which the next run removes
+		w.nothing(t, scratchName) // the next run removes the folder scratchName
 		again := watch(t, temp, models, filepath.Join(dir, "*.csv"), true)
 		if err := <-again.ended; err != nil {
 			t.Fatalf("%v:\n%s", err, again.out.String())

@@ -4,9 +4,9 @@
 //	mercer-beam --target price --model price.safetensors 'data/train-*.csv'
 //	mercer predict --model price.safetensors data/new.csv
 //
-// It exits with 0 when the work is done, 1 when it failed, 2 when a flag is wrong, and 128
-// and the number of the signal when it was interrupted: 130 after SIGINT, which is Ctrl-C,
-// and 143 after SIGTERM.
+// It exits with 0 when the work is done, 1 when it failed, 2 when a flag is wrong, and 128 plus the
+// number of the signal when it was interrupted: 130 after SIGINT, which is Ctrl-C, and 143 after
+// SIGTERM.
 package main
 
 import (
@@ -213,8 +213,8 @@ func main() {
 	exit(err)
 }
 
-// exit ends the process: with 0, with 1 after an error, or with 128 and the number of the
-// signal that has interrupted it.
+// exit ends the process: with 0, with 1 after an error, or with 128 plus the number of the signal
+// that interrupted it.
 func exit(err error) {
 	if err == nil {
 		os.Exit(0)

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	if boot.asked() {
 		exit(boot.start())
 	}
-	beam.Init() // a worker does not come back from here
+	beam.Init() // in a worker, Init does not return
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
 	remove := scratch()
 	code := m.Run()
@@ -107,7 +107,7 @@ func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, erro
 	return r, nil
 }
 
-// dying kills the process once some of its bytes were read.
+// dying is a file that kills the process after some of its bytes have been read.
 type dying struct {
 	io.ReadCloser
 	mark string
@@ -172,7 +172,7 @@ func TestWorkerIsKilled(t *testing.T) {
 	}
 }
 
-// TestCommand fits with the command and reads the model as mercer does.
+// TestCommand checks that the command fits a model that mercer can read.
 func TestCommand(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

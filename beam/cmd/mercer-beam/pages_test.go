@@ -143,7 +143,7 @@ func TestProgram(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "main.go"), []byte(here.Replace(block[1])), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// The repository is here already.
+	// The shell function git replaces the clone, because the repository is already here.
 	out, err := shell(t, dir, "git() { [ \"$1\" = clone ]; }\nexport GOFLAGS=\n"+here.Replace(commands(t, "docs/beam.md", "go mod edit -replace")))
 	for _, offline := range []string{"dial tcp", "no such host", "module lookup disabled", "i/o timeout"} {
 		if err != nil && strings.Contains(out, offline) {

@@ -49,7 +49,7 @@ func FourierBasis(ctx context.Context, k kernels.Kernel, d, count int, seed uint
 	return Basis{Kind: Fourier, Features: d, Kernel: k, Points: omega, Scale: scale}, err
 }
 
-// Size is M.
+// Size returns the number M of functions.
 func (b Basis) Size() int {
 	switch b.Kind {
 	case Linear:
@@ -88,7 +88,7 @@ type header struct {
 	Features int
 	Kernel   string `json:",omitempty"`
 	Points   int
-	Scale    uint64 // its bits
+	Scale    uint64 // the bits of Basis.Scale
 	Shifted  bool
 }
 
@@ -167,7 +167,7 @@ type placed struct {
 	moved  backend.Host[float64]   // a panel minus the shift
 }
 
-// place puts b on the device with room for panels of rows rows.
+// place copies b to the device and allocates panels of the given number of rows.
 func (b Basis) place(q backend.Backend[float64], rows int) (*placed, error) {
 	p := &placed{Basis: b, b: q}
 	if b.Kind == Linear {
