@@ -138,7 +138,7 @@ func TestGramMatrixIsNoPoints(t *testing.T) {
 		"nystrom-ridge":     fitter(learners.NystromRidge{Kernel: kernels.Precomputed{}, Lambda: 1}.Fit),
 		"kernel-perceptron": fitter(learners.KernelPerceptron{Kernel: kernels.Precomputed{}, NoIntercept: true, NoShuffle: true}.Fit),
 	} {
-		if _, err := fit(t.Context(), dev, bare, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "row 1: kernels: precomputed: the value of training object 1 with itself is 1 in feature 2 and 2 in feature 3") {
+		if _, err := fit(t.Context(), dev, bare, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "row 1: kernels: precomputed: k(a, a) of training object 1 must be equal in features 2 and 3, got 1 and 2") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
