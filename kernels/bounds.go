@@ -54,7 +54,7 @@ func (a interval) times(b interval) interval {
 	r := interval{math.Inf(1), math.Inf(-1)}
 	for _, x := range []float64{a.low, a.high} {
 		for _, y := range []float64{b.low, b.high} {
-			v := 0.0 // also the product of 0 and an infinite endpoint
+			v := 0.0 // 0 also stands for the product of 0 and an infinite endpoint
 			if x != 0 && y != 0 {
 				v = x * y
 			}

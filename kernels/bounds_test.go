@@ -38,8 +38,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestValuesAreWithinBounds checks the values of every kernel of the catalogue at points near each
-// other and far apart.
+// TestValuesAreWithinBounds checks that the values of every kernel of the catalogue are within its
+// bounds, at points near each other and far apart.
 func TestValuesAreWithinBounds(t *testing.T) {
 	const seed, d = 7, 3
 	t.Logf("seed %d", seed)

@@ -11,15 +11,17 @@ import (
 // A FeatureMap is the map φ of a kernel with a finite-dimensional feature space, k(x, z) =
 // φ(x)ᵀφ(z):
 //
-//	linear                 x: d
-//	polynomial             √(p!/((p−q)! e_1! … e_d!) c^(p−q)) x_1^e_1 … x_d^e_d, the
-//	                       degrees q = Σe first, from 0 (p where c = 0) to p, the
-//	                       same degree in the order x_1 … x_1, x_1 … x_2, …:
-//	                       C(d+p, p), or C(d+p−1, p) where c = 0
-//	cosine, cosine series  cos wx_p and sin wx_p for each feature and frequency: 2d, 2d(L+1)
-//	constant               √value: 1
-//	normalized             φ/‖φ‖, or 0
-//	sum, product, scaled   the concatenation; all products of coordinates; √weight φ
+//	linear                 x: d dimensions
+//	polynomial             √(p!/((p−q)! e_1! … e_d!) c^(p−q)) x_1^e_1 … x_d^e_d for all e with
+//	                       q = Σe ≤ p, or q = p if c = 0, in ascending order of q and, for the
+//	                       same q, in the order x_1 … x_1, x_1 … x_2, …: C(d+p, p) dimensions,
+//	                       or C(d+p−1, p) if c = 0
+//	cosine, cosine series  cos wx_p and sin wx_p for each feature and frequency: 2d or 2d(L+1)
+//	constant               √value: one dimension
+//	normalized             φ/‖φ‖, or 0 if φ = 0
+//	sum                    the concatenation of the φ of the terms
+//	product                all products of one coordinate from the φ of each factor
+//	scaled                 √weight φ
 type FeatureMap struct {
 	features int
 	m        mapping

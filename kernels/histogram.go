@@ -45,7 +45,7 @@ func (ChiSquared) bounded() bool { return true }
 // PointRule returns a function that checks the requirements of k on a point, beyond finite
 // features. It returns nil if k has no such requirements or is invalid. The error of the function
 // names the feature, counted from 1, its value and the rule. Kernels of distances reject points
-// whose distances may overflow, because k would have its value at an infinite distance.
+// whose distances may overflow, because the computed k would be the value at an infinite distance.
 func PointRule(k Kernel) func(x []float64) error {
 	rules := pointRules(k)
 	if rules == nil {

@@ -66,7 +66,7 @@ func IsPrecomputed(k Kernel) (bool, error) {
 }
 
 // PrecomputedIndex returns the number of the training object of a point of d features whose first
-// feature is first, or −1 if the point is no training object. Backends use it.
+// feature is first, or −1 if the point is not a training object. Backends use it.
 func PrecomputedIndex(first float64, d int) int {
 	if i := int(first); first >= 0 && first < float64(d-2) && float64(i) == first {
 		return i
@@ -132,8 +132,8 @@ func TrainingPoints(n int, gram []float64) ([]float64, error) {
 	return points, nil
 }
 
-// OtherPoints returns the points of other objects as a matrix with m+2 columns, from their kernel
-// values with the m training objects, cross, one row per object, and k(a, a), diag.
+// OtherPoints returns the points of other objects as a matrix with m+2 columns. cross holds their
+// kernel values with the m training objects, one row per object, and diag the values k(a, a).
 func OtherPoints(m int, cross, diag []float64) ([]float64, error) {
 	n := len(diag)
 	if m == 0 || len(cross) != n*m {

@@ -108,8 +108,8 @@ func TestWorkedXOR(t *testing.T) {
 	}
 }
 
-// TestScikitLearn compares with values of scikit-learn 1.2.1: sklearn.metrics.pairwise (linear,
-// polynomial with gamma=1, rbf with gamma=1/8, laplacian with gamma=1/2, sigmoid) and
+// TestScikitLearn compares the kernels with values of scikit-learn 1.2.1: sklearn.metrics.pairwise
+// (linear, polynomial with gamma=1, rbf with gamma=1/8, laplacian with gamma=1/2, sigmoid) and
 // sklearn.gaussian_process.kernels (Matern, RBF with a list of length scales, RationalQuadratic);
 // chi2_kernel takes the points without their signs.
 func TestScikitLearn(t *testing.T) {

@@ -36,11 +36,11 @@ type Fitter func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 type Description struct {
 	Name       string      `json:"name"`
 	Tasks      []Task      `json:"tasks"`      // the first is the default for targets that suit several tasks
-	Formula    string      `json:"formula"`    // the objective that it minimizes, or its rule
+	Formula    string      `json:"formula"`    // the objective that the learner minimizes, or the rule by which it predicts
 	Parameters []Parameter `json:"parameters"` // in the order in which they are listed
 	Source     string      `json:"source"`
-	Outputs    bool        `json:"outputs"`          // whether it accepts several targets
-	Sparse     bool        `json:"sparse,omitempty"` // whether it accepts a backend.CSR without a dense copy
+	Outputs    bool        `json:"outputs"`          // whether the learner accepts several targets
+	Sparse     bool        `json:"sparse,omitempty"` // whether the learner accepts a backend.CSR without a dense copy
 	// Grid is the default grid of mercer tune for one parameter, as NAME=V,W,…; V× means V times a
 	// scale that is computed from the data. "" means that there is no default grid, or that the
 	// scores of the learner have a closed form.
@@ -52,11 +52,11 @@ type Description struct {
 	// rows makes the learner for samples that are read in passes; nil if the learner needs all
 	// samples in memory.
 	rows func(v parsed) (RowsFitter, *ParameterError)
-	// model returns an empty model of the type that a State was saved from; a nil function means
-	// the type that Fit returns.
+	// model returns an empty model of the type whose State is to be restored. If model is nil, the
+	// type is that of Fit's result.
 	model func(State) (fielded, error)
-	// classify is true if the learner classifies by Classify of its regression. Make and Restore
-	// then call Classify, and fitter and model handle only the regression.
+	// classify is true if Classify makes the classifier from the learner of regression. Make and
+	// Restore then call Classify, and fitter and model handle only the regression.
 	classify bool
 	// checkpoints is true if a fit may write checkpoints and resume from them.
 	checkpoints bool
@@ -69,8 +69,8 @@ type Description struct {
 // catalogue is filled by the init functions of the learners' files.
 var catalogue = map[string]*Description{}
 
-// register adds a learner to the catalogue. Its parameters are fields of the struct L, and its
-// method is fit.
+// register adds a learner to the catalogue. The parameters of the learner are fields of the struct
+// L, and fit is its method Fit.
 func register[L any, M Model](d Description, parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) {
 	if catalogue[d.Name] != nil {
 		panic("learners: two learners are called " + d.Name)
@@ -151,11 +151,12 @@ func (s *Settings) Number(name string) (v float64, has bool) {
 	return v, has
 }
 
-// Effective reports whether p has an effect: whether the other parameters meet its condition.
+// Effective reports whether p has an effect: whether the other parameters meet the condition
+// p.When.
 func (s *Settings) Effective(p Parameter) bool { return p.When.met(s.values) }
 
 // Make returns the learner. given maps the names of parameters to their texts; all other parameters
-// have their defaults. task is one of d.Tasks; a zero Task is the first. The error is a
+// have their defaults. task is one of d.Tasks; an empty Task means the first. The error is a
 // *ParameterError, or states that the learner does not support the task. Make calls Parse and
 // Settings.Fitter.
 func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
@@ -176,7 +177,7 @@ func (d Description) checkTask(task Task) error {
 	return nil
 }
 
-// Fitter returns the learner for a task: one of its tasks, or zero for the first. The error is a
+// Fitter returns the learner for one of its tasks; an empty task means the first. The error is a
 // *ParameterError, or states that the learner does not support the task.
 func (s *Settings) Fitter(task Task) (Fitter, error) {
 	if s == nil || s.d.fitter == nil {
@@ -213,7 +214,7 @@ func (s *Settings) Fitter(task Task) (Fitter, error) {
 	return fit, nil
 }
 
-// remarkCopy adds the fact "warning" to a model that was fitted to a dense copy of sparse samples.
+// remarkCopy adds the Fact "warning" to a model that was fitted to a dense copy of sparse samples.
 func remarkCopy(learner string, fit Fitter) Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
 		m, err := fit(ctx, dev, x, y, o)
@@ -284,7 +285,8 @@ func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, conte
 	})
 }
 
-// made returns the function that makes an F from the values of the parameters of an L.
+// made returns a function that sets the parameters of an L to given values and returns the F that
+// make returns for this L.
 func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(parsed) (F, *ParameterError) {
 	return func(v parsed) (F, *ParameterError) {
 		var l L
@@ -293,8 +295,8 @@ func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(pars
 	}
 }
 
-// asModel converts the result of a Fit: a nil *M must not become a Model that is not nil, and a
-// model with numbers that are not finite is an error.
+// asModel converts the result of a Fit. A nil *M becomes a nil Model, and a model with numbers that
+// are not finite is an error.
 func asModel[M Model](m M, err error) (Model, error) {
 	if err == nil {
 		err = diverged(m)

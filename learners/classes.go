@@ -74,7 +74,7 @@ func (c Classes) Columns() int {
 	return len(c.Labels)
 }
 
-// Index returns the index of a label, or −1.
+// Index returns the index of a label, or −1 if no class has it.
 func (c Classes) Index(label float64) int {
 	i, found := slices.BinarySearch(c.Labels, label)
 	if !found {
@@ -89,9 +89,9 @@ type classified struct{ classes Classes }
 // Classes implements Classifier.
 func (c *classified) Classes() Classes { return c.classes }
 
-// classesOf finds the classes of the n×1 matrix y: its different values, at least two. index[i]
-// is the class of row i, or −1 for a row of weight 0 whose class no other row has. If names is
-// not nil, the labels must be indices of names: 0, 1, … .
+// classesOf finds the classes of the n×1 matrix y: its different values, at least two. index[i] is
+// the class of row i, or −1 if this class occurs only in rows of weight 0. If names is not nil, the
+// labels must be indices of names: 0, 1, … .
 func classesOf(y backend.Host[float64], weights []float64, names []string) (c Classes, index []int, err error) {
 	if y.Rows == 0 {
 		return c, nil, errors.New("y is missing")
@@ -210,7 +210,7 @@ func (c Classes) decide(values *mat.Dense, err error) (*mat.Dense, error) {
 
 // save stores the classes in s for load.
 func (c *Classes) save(s State) {
-	text, _ := json.Marshal(c.Names) // strings cannot fail to encode
+	text, _ := json.Marshal(c.Names) // encoding strings cannot fail
 	s.Params["classes"] = string(text)
 	s.Arrays["labels"] = numeric.Row(c.Labels)
 	if c.ZeroIsPositive {

@@ -49,7 +49,7 @@ type ClassifyModel struct {
 // Learner returns the name of the learner of regression.
 func (m *ClassifyModel) Learner() string { return m.fitted().Learner() }
 
-// fitted returns the regression, or a model that is not fitted if there is none.
+// fitted returns the regression, or an unfitted model if m has no regression.
 func (m *ClassifyModel) fitted() Model {
 	if m.regression == nil {
 		return newLinearModel("classify", false, backend.Host[float64]{}, nil, nil, nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/learners/learnertest"
 )
 
-// TestClassify runs the suite on least-squares classification by both regression learners.
+// TestClassify runs the suite on least-squares classification by ridge and by kernel ridge.
 func TestClassify(t *testing.T) {
 	for name, fit := range map[string]learners.Fitter{
 		"ridge":        fitter(learners.Ridge{Lambda: 1}.Fit),
@@ -33,7 +33,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestCatalogue checks that every entry is complete and that its defaults make a learner.
+// TestCatalogue checks that every entry of the catalogue is complete, and that a learner can be
+// made from its defaults.
 func TestCatalogue(t *testing.T) {
 	for _, d := range learners.Catalogue() {
 		if d.Name == "" || len(d.Tasks) == 0 || d.Formula == "" || d.Source == "" {

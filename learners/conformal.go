@@ -90,8 +90,8 @@ func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix
 	return c, nil
 }
 
-// classScores returns the n×K scores of all classes as in Calibration.Scores: a larger score means
-// a class that is less likely for the row.
+// classScores returns the n×K scores of all classes as in Calibration.Scores: the larger the score,
+// the less likely the class is for the row.
 func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix) (*mat.Dense, error) {
 	if p, ok := AsProber(m); ok {
 		proba, err := p.Proba(ctx, dev, x)
@@ -132,7 +132,7 @@ func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Ma
 	return scores, nil
 }
 
-var errNoCalibration = errors.New("learners: calibration: it is missing, or has no scores: see Calibrate")
+var errNoCalibration = errors.New("learners: the calibration is missing or has no scores: make one by Calibrate")
 
 // bound returns a bound for output j: the score of a new row exceeds the bound with a probability
 // of at most 1 − level.

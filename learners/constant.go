@@ -47,7 +47,7 @@ func constantWarning(constant []int, targets int) string {
 	return fmt.Sprintf("targets %s are constant: no feature can explain them", strings.Join(names, ", "))
 }
 
-// remarkConstant is called with defer by the Fit of a regression. It adds the fact "warning" to the
+// remarkConstant is called with defer by the Fit of a regression. It adds the Fact "warning" to the
 // model if targets are constant.
 func remarkConstant[M interface{ remark(text string) }](m *M, err *error, y mat.Matrix, o Options) {
 	if *err != nil {

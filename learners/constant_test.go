@@ -94,10 +94,10 @@ func TestConstantTarget(t *testing.T) {
 	}
 }
 
-// TestConstantTargetOfGaussianProcess checks that the standard deviation is that of the prior with
-// s² = 1, s²(k(x, x) − kᵀ(K + λI)⁻¹k + λ). For one sample at 0, the Gaussian kernel and λ = 0.1 it
-// is √(1 − 1/1.1 + 0.1) there and √1.1 far away. A second target has the predictions of a separate
-// fit.
+// TestConstantTargetOfGaussianProcess checks that a constant target has s² = 1, so that its
+// variance is k(x, x) − kᵀ(K + λI)⁻¹k + λ. For one sample at 0, the Gaussian kernel and λ = 0.1,
+// the standard deviation is √(1 − 1/1.1 + 0.1) at 0 and √1.1 far away. A second target has the same
+// predictions as if it were fitted alone.
 func TestConstantTargetOfGaussianProcess(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	fit := func(name map[string]string, x, y *mat.Dense) learners.Model {
@@ -192,8 +192,8 @@ func TestConstantColumns(t *testing.T) {
 					if at := slices.Index(c.varying, column); at >= 0 {
 						v = want.Coef().At(at, 0)
 					}
-					// b is stored to half an ulp of 1e8, and the standard deviation is 2.6; sums
-					// of n products have a rounding error of n·ε.
+					// The rounding error of b is half an ulp of 1e8, relative to the standard
+					// deviation 2.6; sums of n products have a rounding error of n·ε.
 					if bound := n * (1e8/2.6*0x1p-53 + 0x1p-52) * size; !(math.Abs(got.Coef().At(j, 0)-v) <= bound) {
 						t.Errorf("%s, columns %d: weight %d is %v, want %v, allowed %.2g", name, c.all, j, got.Coef().At(j, 0), v, bound)
 					}

@@ -53,7 +53,7 @@ func FactsOf(m Model, name func(parameter string) string) []Fact {
 	return nil
 }
 
-// remark adds the fact "warning" unless text is empty. Advice in the text has the marks that
+// remark adds the Fact "warning" unless text is empty. Advice in the text has the marks that
 // package message defines.
 func (m *model) remark(text string) { m.facts = warned(m.facts, text) }
 

@@ -63,7 +63,7 @@ func TestDefaultsAreComparedOnAllData(t *testing.T) {
 var otherRule = map[string]bool{"perceptron wine.csv": true}
 
 // A defaultsPeer is a learner and the Python expression of the scikit-learn estimator that it is
-// compared with, "" if there is none.
+// compared with, or "" if scikit-learn has none.
 type defaultsPeer struct{ learner, peer string }
 
 var defaultsPeers = map[learners.Task][]defaultsPeer{
@@ -89,15 +89,16 @@ var defaultsPeers = map[learners.Task][]defaultsPeer{
 // features of one half of public data, at most 1000 rows of a set, and scored on the other half.
 // The standard error is that of the mean of paired differences of losses: the squared error, or 1
 // for a wrong class. No learner may be worse than predicting the mean or the largest class of the
-// training half by more than two standard errors, and on two thirds of the sets each may be worse
-// than its peer by at most two. On no set outside otherRule may its RMSE or its share of wrong
-// classes exceed 1.1 times that of its peer by more than two standard errors of the difference.
-// Perceptrons are averaged over 20 orders of the samples, because the last w of one order is
-// arbitrary. The same limit holds for the Brier score, the mean of Σ_c (p_c − [y = c])², of
-// learners with probabilities. kernel-ridge, which has an intercept, is compared with KernelRidge
-// on centered targets. If both solve the same problem, differences below a millionth of the loss
-// are due to rounding and tolerances. -args -write-scores writes the scores into docs/learners.md;
-// without it, each score of Mercer's there must be within two of its own standard errors.
+// training half by more than two standard errors. Each learner may be worse than its peer by more
+// than two standard errors on at most a third of the sets. On no set outside otherRule may its RMSE
+// or its share of wrong classes exceed 1.1 times that of its peer by more than two standard errors
+// of the difference. Perceptrons are averaged over 20 orders of the samples, because the last w of
+// one order is arbitrary. The same limit holds for the Brier score, the mean of Σ_c (p_c − [y =
+// c])², of learners with probabilities. kernel-ridge, which has an intercept, is compared with
+// KernelRidge on centered targets. If both solve the same problem, differences below a millionth of
+// the loss are due to rounding and tolerances. With -args -write-scores the test writes the scores
+// into docs/learners.md; otherwise each of Mercer's scores in that page must be within two standard
+// errors of the new score.
 func TestDefaultsAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, most = 3, 1000

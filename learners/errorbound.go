@@ -107,8 +107,8 @@ func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, poin
 // denseRows is the number of rows of a block of denseBlocks.
 const denseRows = 256
 
-// denseBlocks calls use once with dense points and i = 0. For sparse points it calls use for each
-// block of rows, with a dense copy of the block that starts at point i.
+// For dense points, denseBlocks calls use once, with all points and i = 0. For sparse points it
+// calls use for each block of rows, with a dense copy of the block that starts at point i.
 func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64]) error) error {
 	if points.Sparse == nil {
 		return use(0, points.Dense)
@@ -215,7 +215,7 @@ func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (fl
 		size = max(size, math.Sqrt(square))
 	}
 	// If rounding errors make the accuracy unreachable, the limit 1e-12 lets the solver end, and
-	// reaches reports the bound that was proven.
+	// the method reaches then reports the proven bound.
 	return min(0.5, max(accuracy/2*math.Sqrt(p.Lambda/largest)/(factor*size), 1e-12)), nil
 }
 
@@ -314,7 +314,7 @@ func finiteBound(bound *verified.ErrorBound) int {
 	return slices.IndexFunc(bound.Targets, func(t verified.TargetBound) bool { return !finite(t.Alpha) || !finite(t.Norm*bound.Root) })
 }
 
-// tell adds the facts "proven error" and "proven error of " + coefficients to m.
+// tell adds the Facts "proven error" and "proven error of " + coefficients to m.
 func (b *errorBound) tell(m *model, coefficients string) {
 	root := b.bound.Root
 	m.facts = append(m.facts, Fact{"proven error", twoDigits(b.bound.Uniform(0, root*root))}, Fact{"proven error of " + coefficients, twoDigits(b.bound.Targets[0].Alpha)})
@@ -330,10 +330,10 @@ func twoDigits(v float64) float64 {
 	return v
 }
 
-// make sets the bound of m, a solution of p, and adds its facts. If sharp is set, the bound is
-// computed from kernel values in more than 80 bits, and it is an error if there is none; with
-// o.Prove it is computed so only if that takes a few hundredths of a second at most. res, o.Weights
-// and lambdas are as in round; the rows of p are the points of m.
+// make sets the bound of m, a solution of p, and adds its facts. If sharp is set, make computes the
+// bound from kernel values in more than 80 bits, or returns an error if there is no bound. With
+// o.Prove it does so only if that takes at most a few hundredths of a second. res, o.Weights and
+// lambdas are as in round; the rows of p are the points of m.
 func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, lambdas []float64, sharp bool, o Options) error {
 	if sharp && len(lambdas) == 0 {
 		return b.prove(ctx, dev, m, p, res, o.Memory)
@@ -431,8 +431,8 @@ func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem,
 }
 
 // evaluate returns the bound of verified.System for m, a solution of p, with at most memory bytes
-// on dev. floor is System.Floor. If the bound has no correction, lacks is the start of the reason
-// for a message; otherwise it is "".
+// on dev. floor is System.Floor. If the bound has no correction, lacks is the start of a message
+// with the reason; otherwise lacks is "".
 func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, floor float64, memory int64) (lacks string, bound *verified.ErrorBound, err error) {
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept, Floor: floor}
 	// The memory of the factor, of the kernel values and of twelve columns for each target.
@@ -467,8 +467,8 @@ func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *b
 	return b.field(func() (rows, cols int, sparse bool) { return m.coef.Rows, m.coef.Cols, m.points.Sparse != nil }, weights, intercept)
 }
 
-// field returns the field of the bound of a model with rows×cols coefficients, and sparse points or dense
-// ones. Nil weights and intercept are those of a bound that does not need them.
+// field returns the field of the bound of a model with rows×cols coefficients and with sparse or
+// dense points. weights and intercept are nil if the bound does not need them.
 func (b *errorBound) field(sizes func() (rows, cols int, sparse bool), weights *[]float64, intercept *bool) field {
 	const name, correction, constants = "bound", "bound_correction", "bound_constants"
 	return field{

@@ -136,10 +136,10 @@ func (s size) limit(d int, y, lambda, low, high float64) float64 {
 }
 
 // sharp returns the largest value that the sharp bound of a prediction v may have, if the error of
-// v is off and its bound from float64 is at most limit. Most of the sharp bound is the error of f,
-// which differs from off by the rounding of v. The remainder is the error of the correction z,
-// whose residuals are at most 2(n + 2)u‖φ‖²Σ|z|, and Σ|z| ≤ √n N √(w/λ), so that N decreases by
-// this factor.
+// v is off and its bound from float64 is at most limit. The sharp bound is the error of f, which
+// differs from off by the rounding of v, plus a bound on the error of the correction z. The
+// residuals of z are at most 2(n + 2)u‖φ‖²Σ|z|, where Σ|z| ≤ √n N √(w/λ) with the N of
+// verified.ErrorBound, so that the bound for z is at most 2(n + 2)u‖φ‖²n w/λ times limit.
 func (s size) sharp(off, v, limit, lambda, high float64) float64 {
 	left := 2 * (s.n + 2) * unit * s.root * s.root * s.n * high / lambda
 	return math.Abs(off) + 4*unit*(1+math.Abs(v)) + left*limit
@@ -300,7 +300,8 @@ func TestBoundOfPrecomputedValues(t *testing.T) {
 				for i := range 20 {
 					s.root = max(s.root, 1+mat.Dot(at.RowView(i), at.RowView(i)))
 				}
-				// ‖k_x‖/μ ≤ √n‖φ‖²·2w/λ, instead of ‖φ‖√(w/λ)/2, and the same for the intercept.
+				// Precomputed values have ‖k_x‖/μ ≤ √n‖φ‖²·2w/λ in place of ‖φ‖√(w/λ)/2, also in
+				// the bound for the intercept.
 				limit := s.limit(2, 4, lambda, 0.3, 2) * 8 * math.Sqrt(n) * s.root * math.Sqrt(2/lambda)
 				for i, f := range rationalRidge(x, y, at, weights, lambda, intercept) {
 					f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))
@@ -538,8 +539,9 @@ func TestBoundWithLittleMemory(t *testing.T) {
 	})
 }
 
-// waveRidge returns the values at the points at of kernel ridge regression in float64, and a bound of their
-// errors, for k(x, z) = k(0)/D Σ_j cos(ω_jᵀ(x − z)). Fourier ridge is the same regression in other variables.
+// waveRidge returns the values of kernel ridge regression at the rows of at, and a bound on their
+// errors due to float64, for k(x, z) = k(0)/D Σ_j cos(ω_jᵀ(x − z)). Fourier ridge is the same
+// regression in other variables.
 func waveRidge(omega []float64, k0 float64, x, y, at *mat.Dense, weights []float64, lambda float64, intercept bool) (values []*big.Rat, slack float64) {
 	k := func(a, b []float64) float64 {
 		sum := 0.0
@@ -576,9 +578,9 @@ func waveRidge(omega []float64, k0 float64, x, y, at *mat.Dense, weights []float
 	}
 	left.MulVec(a, &z)
 	left.SubVec(right, &left)
-	// The error of (α, b) is A⁻¹ times the residual and the error of its evaluation: sums of n + 1 terms with
-	// kernel values, which have some ten roundings of numbers up to k(0) and of the angle. The factor of 2
-	// covers the rounding of the inverse.
+	// The error of (α, b) is A⁻¹ times the residual and the error of its evaluation: sums of n + 1
+	// terms with kernel values, each of which has about ten roundings of numbers up to k(0) and of
+	// the angle. The factor of 2 covers the rounding of the inverse.
 	const rounding = 40 * unit
 	size := (k0 + 1 + lambda/0.3) * math.Sqrt(float64(n+1))
 	wrong := 2 * mat.Norm(&inverse, 2) * (mat.Norm(&left, 2) + rounding*float64(n+2)*(size*mat.Norm(&z, 2)+mat.Norm(right, 2)))
@@ -621,7 +623,7 @@ func TestBoundsOfFunctions(t *testing.T) {
 				o := learners.Options{Weights: weights, Prove: !asked}
 				fourier := []kernels.Kernel{kernels.Gaussian{Sigma: 1}, kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigma: 1}}}[trial/2]
 				linear := rationalPolynomial(x, y, at, weights, lambda, intercept, 0, 1)
-				slack := 0.0 // a bound of the error of the solution to compare with
+				slack := 0.0 // a bound on the error of the reference solution
 				fit := map[string]func() (learners.Model, []*big.Rat, error){
 					"ridge": func() (learners.Model, []*big.Rat, error) {
 						m, err := learners.Ridge{Lambda: lambda, NoIntercept: !intercept, Bound: asked}.Fit(t.Context(), dev, x, y, o)
@@ -696,7 +698,8 @@ func TestBoundsOfFunctions(t *testing.T) {
 						}
 						worst, largest, most = max(worst, math.Abs(off)), max(largest, math.Abs(values.At(i, 0))), max(most, bounds.At(i, 0))
 					}
-					// The error without the rounding of the value is known up to a fraction that is small for these λ.
+					// The bound contains the rounding error of the value. The remainder exceeds the
+					// error by a fraction that is small for these λ.
 					if !(most <= 2*(worst+slack+2*unit*(1+largest))) {
 						t.Errorf("%s, λ = %g, intercept %t: the largest error is %g, the largest bound %g", name, lambda, intercept, worst, most)
 					}
@@ -755,7 +758,7 @@ func TestBoundRefusals(t *testing.T) {
 		}
 		for _, l := range []learners.KernelRidge{
 			{Kernel: kernels.Sigmoid{A: 1}, Lambda: 10}, {Kernel: kernels.Gaussian{Sigma: 1}},
-			{Kernel: kernels.ExpOf{Kernel: kernels.Linear{}}, Lambda: 1}, // values without a limit
+			{Kernel: kernels.ExpOf{Kernel: kernels.Linear{}}, Lambda: 1}, // the values have no upper bound
 		} {
 			m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
 			if err != nil {

@@ -88,7 +88,7 @@ func (f factors[F]) prepare(ctx context.Context, dev backend.Device) error {
 	return err
 }
 
-// byLambda lists the outputs of each λ; if lambdas is nil, one λ has all outputs.
+// byLambda lists the outputs of each λ; if lambdas is nil, all outputs have the same λ.
 func (s *solutions) byLambda(outputs int) map[float64][]int {
 	list := map[float64][]int{}
 	for j := range outputs {

@@ -191,7 +191,7 @@ func numberOfPoints(p *numeric.Points) size { return func() int { return p.Rows 
 
 // pointsField is the field of a kernel, the parameter "kernel", and of the array of its points.
 // Sparse points are the arrays name+".starts", 1×(m+1), and, unless they are empty, name+".columns"
-// and name+".values", 1×nonzeros, with the parameter name+".features": those of backend.CSR.
+// and name+".values", 1×nonzeros, with the parameter name+".features", as in backend.CSR.
 func pointsField(name string, k *kernels.Kernel, points *numeric.Points) field {
 	return field{
 		save: func(s State) {
@@ -265,7 +265,7 @@ func loadSparse(s State, name string) (x backend.CSR[float64], err error) {
 		}
 	}
 	if starts.Cols < 2 || !isCount(features) || features < 1 {
-		return x, fmt.Errorf("array %q: %d points of %v features", name+".starts", starts.Cols-1, features)
+		return x, fmt.Errorf("array %q: the model has %d points and %v features, but needs at least one of each", name+".starts", starts.Cols-1, features)
 	}
 	integers := func(of string, h backend.Host[float64]) (list []int, err error) {
 		if h.Rows == 0 {

@@ -53,10 +53,11 @@ type FourierRidge struct {
 	Tol         float64        // relative residual of the normal equations; 0 is 1e-6
 	Seed        uint64         // seed of all random choices
 	Bound       bool           // prove bounds of the errors of predictions: see Bounded; it needs λ > 0
-	// Std makes the model keep the posterior of the Gaussian process whose covariance is s² times the
-	// approximated kernel, and whose mean is f, for Variance: 8M² bytes. Far from the samples its
-	// variance depends on the random frequencies, and may be far below that of the exact process if
-	// n is near M or larger; NystromRidge has no such error. s² maximizes the likelihood. It needs λ > 0.
+	// Std makes the model keep the posterior of the Gaussian process whose covariance is s² times
+	// the approximated kernel, and whose mean is f. Variance needs the posterior, which takes 8M²
+	// bytes. Far from the samples its variance depends on the random frequencies, and may be far
+	// below that of the exact process if n is near M or larger; NystromRidge has no such error. s²
+	// maximizes the likelihood. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 }
@@ -152,7 +153,7 @@ func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x m
 // waves returns the predictor of the sum of the functions k of the frequencies, the cosines or the sines.
 func (m *FourierRidgeModel) waves(k kernels.Kernel, beta backend.Host[float64], intercept []float64) predictor {
 	p := expansion(m.learner, k, m.frequencies, beta, intercept)
-	p.kernel = nil // it has no rule for points
+	p.kernel = nil // cosines accept every point
 	return p
 }
 

@@ -60,16 +60,16 @@ func coverageRank(level float64, n int) (int, error) {
 	return int(rank), nil
 }
 
-// jackknifeOf returns the intervals of a model with predictor p and n samples. For the outputs of
-// one λ, without returns the errors c of jackknifePlus and a function that visits the matrices b of
-// jackknifePlus for blocks of points.
+// jackknifeOf returns the intervals of a model with predictor p and n samples. For the outputs with
+// one λ, the function without returns the errors c of jackknifePlus and a function that visits the
+// matrices b of jackknifePlus for blocks of points.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	without func(lambda float64, x numeric.Points) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
 	h, err := p.check(dev, x)
 	if err != nil {
 		return nil, nil, err
 	}
-	if level < 0.5 { // the jackknife+ guarantees nothing
+	if level < 0.5 { // below 1/2 the jackknife+ guarantees no coverage
 		return nil, nil, fmt.Errorf("level must be ≥ 0.5 and < 1, got %v", level)
 	}
 	rank, err := coverageRank(level, n)
@@ -154,10 +154,10 @@ type ridgeSamples struct {
 func (m *RidgeModel) HasIntervals() bool { return m.samples.x.Rows > 0 && m.samples.y.Rows > 0 }
 
 // Intervals implements Jackknife, for a model that was fitted with Ridge.Intervals. The first call
-// takes 2nd² operations and keeps 8d(n + d) bytes for each λ; Prepare makes the first call's
-// computation beforehand. Each point takes 2nd operations. At λ = 0 the features must be
-// independent, as for the fit; the result has at least a few correct digits if the condition number
-// of X is at most about 1e7.
+// takes 2nd² operations and keeps 8d(n + d) bytes for each λ; Prepare does this computation
+// beforehand. Each point takes 2nd operations. At λ = 0 the features must be independent, as for
+// the fit; the result has at least a few correct digits if the condition number of X is at most
+// about 1e7.
 func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer named(ridgeName+": intervals", nil, &lower, &err)
 	if m.coef.Rows > 0 && !m.HasIntervals() {

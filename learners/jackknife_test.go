@@ -112,8 +112,8 @@ func TestJackknifeAgainstRefits(t *testing.T) {
 			if !mat.Equal(lower, lower2) || !mat.Equal(upper, upper2) {
 				t.Error("a restored model has other intervals")
 			}
-			// Direct solves, refined: the error of a prediction is at most κ n u of the size
-			// of y, with κ ≤ (n + λ max 1/w)/(λ min 1/w) < 1e4 where |k| ≤ 1.
+			// The solves are direct and refined: the error of a prediction is at most κ n u times
+			// the size of y, with κ ≤ (n + λ max 1/w)/(λ min 1/w) < 1e4 where |k| ≤ 1.
 			tol := 1e4 * n * 0x1p-52 * n * mat.Max(y)
 			for k := range points {
 				for j := range outputs {

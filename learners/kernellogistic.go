@@ -54,7 +54,7 @@ type KernelLogistic struct {
 	Lambda      float64        // > 0; without a penalty α would diverge if the classes are separable
 	NoIntercept bool           // set b = 0; by default b is fitted without a penalty
 	Tol         float64        // bound on ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
-	MaxIter     int            // Newton steps; 0 is 100, and 500 with the factor
+	MaxIter     int            // maximum number of Newton steps; 0 is 100, or 500 if the fit uses a factor of K
 	Seed        uint64         // for the choice of rows if Kernel is nil
 }
 
@@ -85,7 +85,7 @@ func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 
 // KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of weight > 0. Its
 // facts are the number of Newton steps, the relative residual of the optimality conditions, the
-// value of the objective, and with the factor the number of basis functions.
+// value of the objective, and if the fit used a factor of K, the number of its columns.
 type KernelLogisticModel struct {
 	kernelClassifier
 	lambda float64

@@ -24,7 +24,7 @@ func TestKernelLogistic(t *testing.T) {
 				Task:     learners.Classification,
 				Fit:      fitter(l.Fit),
 				Unfitted: []learners.Model{&learners.KernelLogisticModel{}},
-				// The residual is 1e-6, and K + λW⁻¹ has a condition below 100.
+				// The residual is 1e-6, and the condition number of K + λW⁻¹ is below 100.
 				Condition: 1e9,
 			})
 		})
@@ -63,7 +63,8 @@ func TestKernelLogisticIsLinear(t *testing.T) {
 				n, k := p.Dims()
 				for i := range n {
 					for c := range k {
-						// The residual 1e-7, times ‖XᵀX‖/λ < 80·3·4·49/2.
+						// The tolerance is the residual 1e-7 times ‖XᵀX‖/λ, which is less than
+						// 80·3·4·49/2.
 						near(t, "p", q.At(i, c), p.At(i, c), 1e-7*80*3*4*49/2)
 					}
 				}
@@ -95,8 +96,8 @@ func TestKernelLogisticMinimum(t *testing.T) {
 				if y.At(i, 0) == float64(c) {
 					g++
 				}
-				// tol is relative to the norm of all y − p, at most √120, and
-				// Kα, up to 60/λ, is rounded.
+				// tol is relative to the norm of all y − p, which is at most √120; Kα, which is at
+				// most 60/λ, is rounded.
 				near(t, "λα", lambda*alpha.At(i, c), g, tol*math.Sqrt(120)+1e3*0x1p-52*60/lambda)
 				sum += alpha.At(i, c)
 			}
@@ -118,7 +119,7 @@ func TestKernelLogisticXOR(t *testing.T) {
 		if !mat.Equal(labels(t, dev, m, x), y) {
 			t.Error("the points are not told")
 		}
-		// α = ±a with f = ±8a: a = 1 − σ(8a).
+		// By symmetry α = ±a and f = ±8a, with a = 1 − σ(8a).
 		alpha := m.Alpha()
 		a := alpha.At(0, 0)
 		near(t, "a", a, 1/(1+math.Exp(8*a)), 1e-10)
@@ -148,7 +149,7 @@ func TestKernelLogisticXOR(t *testing.T) {
 
 // TestKernelLogisticManyClasses counts the products with K of a fit to 600 samples of six classes
 // that overlap. A Newton step for all classes at once converges in a few steps of such products,
-// 2n²·6 operations each. If instead the classes were updated in turns, 30 rounds of six
+// 2n²·6 operations each. If the classes were updated one after another instead, 30 rounds of six
 // factorizations of n³/3, as much work as 5000 such products, would not be enough.
 func TestKernelLogisticManyClasses(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

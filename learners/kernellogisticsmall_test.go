@@ -124,8 +124,9 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 			size += math.Abs(g.At(i, c)) * math.Sqrt(kernels.Diag(k, x.RawRowView(i)))
 			sum += g.At(i, c)
 		}
-		// The value of that function at a sample is at most its norm times the norm of k(x_i,
-		// ·). The tolerance is 1e-6, or 1e-3 for a fit in terms of the factor of K.
+		// The value of Σ_i (g_i − λα_i)k(x_i, ·) at a sample is at most the norm of this function
+		// times that of k(x_i, ·). The tolerance is 1e-6, or 1e-3 for a fit in terms of the factor
+		// of K.
 		near(t, name+": Σg", sum, 0, 1e-3*size)
 		for i := range n {
 			at := -lambda * (f.At(i, c) - b[c])
@@ -204,12 +205,11 @@ func aboveMedian(y *mat.Dense) {
 	}, y)
 }
 
-// toMinimum bounds the difference at the samples between f and the minimum of Σ log loss +
-// λ‖w‖²/2, where f is linear up to rounding: by twice the step of Newton's method from f, plus
-// that rounding. The third derivative of the loss along a step s is at most max|f(s)| times the
-// second (Bach 2010, Self-concordant analysis for logistic regression), so that the error of a
-// step below 1/4 is less than half of the step. size is the gradient relative to the terms that
-// it sums.
+// toMinimum bounds the difference at the samples between f and the minimum of Σ log loss + λ‖w‖²/2,
+// where f is linear up to rounding: by twice the step of Newton's method from f, plus the rounding
+// errors of f. The third derivative of the loss along a step s is at most max|f(s)| times the
+// second (Bach 2010, Self-concordant analysis for logistic regression), so that the error of a step
+// below 1/4 is less than half of the step. size is the gradient relative to the terms that it sums.
 func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size float64) {
 	t.Helper()
 	n, d := x.Dims()

@@ -69,7 +69,7 @@ type KernelPerceptron struct {
 	Cache       int64  // bytes for rows of K; 0 is 512 MiB
 	Seed        uint64 // of the order, and of the choice of rows if Kernel is nil
 
-	Start          float64 // b at the start, as in Perceptron; it stays with NoIntercept
+	Start          float64 // b at the start, as in Perceptron; with NoIntercept b keeps this value
 	Replace        bool    // as in Perceptron
 	ZeroIsPositive bool    // as in Perceptron
 	AverageFrom    int     // as in Perceptron
@@ -114,14 +114,14 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 		return newVoted(kernelPerceptronName, k, run.X, classes, run, facts), nil
 	}
 	facts = append(facts, Fact{"support", e.Support})
-	used := make([]float64, e.A.Rows) // as weights
+	used := make([]float64, e.A.Rows) // weights that select the samples with a_i ≠ 0
 	for i := range used {
 		if slices.ContainsFunc(e.A.Row(i), func(v float64) bool { return v != 0 }) {
 			used[i] = 1
 		}
 	}
 	if !slices.Contains(used, 1) {
-		used[0] = 1 // f = 0 is a valid model: all changes have canceled
+		used[0] = 1 // all changes may cancel; the model f = 0 then has one center with the coefficient 0
 	}
 	kept := &KernelPerceptronModel{index: ofPositive(run.Class, used)}
 	kept.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, run.X.Kept(used), dropZeroWeight(e.A, used), e.B}

@@ -79,8 +79,8 @@ func TestXOR(t *testing.T) {
 	})
 }
 
-// TestKernelPerceptronIsLinear checks that with the linear kernel it makes the mistakes of the
-// perceptron, that w = Xᵀa, and that every kind predicts the same.
+// TestKernelPerceptronIsLinear checks that with the linear kernel the kernel perceptron makes the
+// mistakes of the perceptron, that w = Xᵀa, and that both predict the same for every kind.
 func TestKernelPerceptronIsLinear(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, classes := range []int{2, 4} {
@@ -127,7 +127,7 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 }
 
 // TestBudget checks that the model has no more samples than allowed and is still a classifier; if
-// all samples fit the budget, it is the plain perceptron.
+// all samples fit the budget, the model is that of the perceptron without a budget.
 func TestBudget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(300, 3, 3, 5)

@@ -84,8 +84,8 @@ type KernelRidge struct {
 	Rank           int              // rank of the preconditioner; 0 means automatic
 }
 
-// KernelRidgeModel is a fitted KernelRidge. It keeps a copy of the samples of weight > 0, which
-// are the centers of its kernel functions. Its fact is ‖f‖² = αᵀKα of the first output.
+// KernelRidgeModel is a fitted KernelRidge. It keeps a copy of the samples of weight > 0, which are
+// the centers of its kernel functions. Its Facts include ‖f‖² = αᵀKα of the first output.
 type KernelRidgeModel struct {
 	kernelExpansion
 	solutions
@@ -196,7 +196,7 @@ func (m *KernelRidgeModel) fields() []field {
 	})
 }
 
-// each returns the λ of the targets: only lambda if there is no list.
+// each returns the list of the λ of the targets: lambdas, or only lambda if lambdas is nil.
 func each(lambda float64, lambdas []float64) []float64 {
 	if len(lambdas) == 0 {
 		return []float64{lambda}

@@ -51,25 +51,26 @@ const (
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖₁
 //
-// λ multiplies the norm in this sum: scikit-learn minimizes (1/2n)‖y − Xw‖² + alpha‖w‖₁, so that
-// λ = 2n·alpha. For λ ≥ 2‖Xᵀ(y − ȳ)‖_∞, w is 0. The solution is the posterior mode under noise
-// N(0, σ²/w_i) and independent Laplace priors of the weights with density (1/2τ)exp(−|w|/τ), for
-// λ = 2σ²/τ (Tibshirani 1996).
+// λ multiplies the norm in this sum: scikit-learn minimizes (1/2n)‖y − Xw‖² + alpha‖w‖₁, so that λ
+// = 2n·alpha. For λ ≥ 2‖Xᵀ(y − ȳ)‖_∞, w is 0. The solution is the posterior mode under noise N(0,
+// σ²/w_i) and independent Laplace priors of the weights with density (1/2τ)exp(−|w|/τ), for λ =
+// 2σ²/τ (Tibshirani 1996).
 //
 // With Theta the penalty is a bound: w and b minimize the sum subject to ‖w‖₁ ≤ θ. That is the
-// lasso with the λ ≥ 0 at which ‖w(λ)‖₁ = θ, given by the facts and LinearModel.Lambda, or λ = 0
-// if least squares satisfies the bound. In both forms the fact "l1 norm" is ‖w‖₁ = θ(λ); like all
-// facts it belongs to the first output.
+// lasso with the λ ≥ 0 at which ‖w(λ)‖₁ = θ, which the Facts and LinearModel.Lambda give, or λ = 0
+// if least squares satisfies the bound. In both forms the Fact "l1 norm" is ‖w‖₁ = θ(λ); like all
+// Facts it belongs to the first output.
 //
-// It stops when the duality gap, which bounds the distance of the objective from its minimum, is
-// at most Tol·‖y − ȳ‖², or after MaxIter steps: then the model is the best so far, and the fact
-// "warning" says so. With n ≥ d, or up to 2048 features, XᵀX is formed on the device, O(nd²) and
-// d² numbers, and a sweep is O(d·changes); with more features X is kept, and a sweep is O(nd).
-// Sparse samples are kept by columns, and a sweep is linear in the number of their elements.
-// Between sweeps, once these have cost as much, coordinate descent solves for the nonzero weights
-// by Cholesky, after setting the weights of linearly dependent columns to 0; each solution counts
-// as a step. Outputs are fitted separately. Of a group of nearly equal columns the lasso selects
-// one, and small changes of the data can change which one: use ridge there.
+// The fit stops when the duality gap, which bounds the distance of the objective from its minimum,
+// is at most Tol·‖y − ȳ‖², or after MaxIter steps: then the model is the best one that was found,
+// and its Facts include a "warning". With n ≥ d, or up to 2048 features, XᵀX is formed on the
+// device, O(nd²) and d² numbers, and a sweep is O(d·changes); with more features X is kept, and a
+// sweep is O(nd). Sparse samples are kept by columns, and a sweep is linear in the number of their
+// elements. When the sweeps have cost as much as a Cholesky factorization, coordinate descent
+// solves for the nonzero weights by Cholesky, after setting the weights of linearly dependent
+// columns to 0; each solution counts as a step. Outputs are fitted separately. Of a group of nearly
+// equal columns the lasso selects one, and small changes of the data can change which one: use
+// ridge there.
 type Lasso struct {
 	Lambda      float64     // ≥ 0
 	Theta       float64     // > 0: bound of ‖w‖₁, with Lambda 0; 0 means no bound

@@ -86,7 +86,8 @@ func TestKernelRidge(t *testing.T) {
 	}
 }
 
-// TestDefaultKernel checks half the median distance between different rows of weight > 0.
+// TestDefaultKernel checks that the default sigma is half the median distance between different
+// rows of weight > 0.
 func TestDefaultKernel(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
@@ -95,7 +96,7 @@ func TestDefaultKernel(t *testing.T) {
 		}{
 			{[]float64{0, 1, 3}, nil, 2},                       // distances 1, 2, 3
 			{[]float64{0, 1, 3, 3}, nil, 2},                    // 1, 2, 2, 3, 3 and one pair of equal rows
-			{[]float64{0, 4}, nil, 4},                          // the only one
+			{[]float64{0, 4}, nil, 4},                          // the only distance
 			{[]float64{0, 1, 3, 7}, nil, 3.5},                  // 1, 2, 3, 4, 6, 7
 			{[]float64{0, 1, 3, 99}, []float64{1, 2, 3, 0}, 2}, // without the last
 		} {

@@ -35,21 +35,21 @@ func (l *LeastSquares) parameters() []Parameter {
 // wᵀx_i − b)², which is maximum likelihood for noise N(0, σ²/w_i). If the columns of x (centered,
 // with an intercept) are linearly dependent, as the columns of a one-hot code with an intercept
 // are, many w minimize the sum. The result is then the w with the smallest ‖w‖, as in LAPACK's
-// xGELSD, and the facts give the rank.
+// xGELSD, and the Facts give the rank.
 //
 // The normal equations are formed and factored on the device, with a step of refinement (Björck
 // 1987): O(nd² + d³) operations, d² numbers. They square the condition number of x. If the
 // condition number of the triangular factor is above 1e4, or there are fewer rows than columns, a
 // QR factorization of x, formed block by block on the host, replaces them. For sparse samples LSQR
-// (Paige and Saunders 1982) finds the same w by products with x and xᵀ; the number of its iterations
-// grows with the condition number, and its only facts are this number and ‖w‖².
+// (Paige and Saunders 1982) finds the same w by products with x and xᵀ; the number of its
+// iterations grows with the condition number, and its only Facts are this number and ‖w‖².
 //
-// The fact "forward error" bounds the relative error of w due to rounding, for columns scaled to
+// The Fact "forward error" bounds the relative error of w due to rounding, for columns scaled to
 // norm 1 (Golub and Van Loan 2013, 5.3.7; LAPACK Users' Guide, 4.5.1):
 //
 //	ε (2κ + κ² ‖y − Xw‖/‖Xw‖) ‖y‖/‖Xw‖
 //
-// The facts "noise variance" and "log likelihood" are those of the first output: the unbiased
+// The Facts "noise variance" and "log likelihood" are those of the first output: the unbiased
 // estimate of σ², and the likelihood at the σ² that maximizes it.
 type LeastSquares struct {
 	NoIntercept bool    // set b = 0; by default b is fitted

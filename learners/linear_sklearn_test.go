@@ -135,8 +135,8 @@ out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, wei
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Both stop when a step changes the weights by less than 1e-12. The steps converge
-			// linearly, so that all later steps together change them by at most 1000 such
+			// Both programs stop when a step changes the weights by less than 1e-12. The steps
+			// converge linearly, so that all later steps together change them by at most 1000 such
 			// steps.
 			const bound = 1e-9
 			for p := range d {

@@ -540,7 +540,7 @@ func TestLassoOptimality(t *testing.T) {
 		for _, shape := range [][2]int{{50, 8}, {30, 60}, {12, 2100}} {
 			n, d := shape[0], shape[1]
 			lambdas, tol := []float64{3, 30, 1}, 1e-10
-			if n > d { // least squares, too
+			if n > d { // the samples then also determine the least-squares solution
 				lambdas = append(lambdas, 0)
 			}
 			if d > 2048 && (testing.Short() || strings.HasPrefix(dev.Info().Device, "ref")) {

@@ -60,16 +60,16 @@ const (
 //
 // With λ > 0 the minimum is unique, except that a constant may be added to all K intercepts, which
 // are therefore chosen to sum to 0. With λ = 0 a minimum exists only if the classes cannot be
-// separated; otherwise Fit returns an error that says so, or with MaxIter the model at the end of
-// the iterations with the fact "warning". With λ = 0 it fits the K−1 columns of Reference, whose
-// minimum is the same function.
+// separated; otherwise Fit returns an error that says so, or, if MaxIter is set, the model at the
+// end of the iterations, whose Facts include a "warning". With λ = 0 it fits the K−1 columns of
+// Reference, whose minimum is the same function.
 //
-// The fact "remaining decrease" estimates the fraction by which the loss may still decrease:
+// The Fact "remaining decrease" estimates the fraction by which the loss may still decrease:
 // gᵀM⁻¹g/2 for the gradient g, where M is the Hessian for newton, mean(p(1−p))·XᵀX + λI for lbfgs
-// and gradient-descent up to 4096 features, and the diagonal of that for more features and for sgd.
-// The estimate depends on the scale of a feature only through λ. If the solver ends before the
-// estimate is at most Tol, the model is that of the last step, with the fact "warning". For
-// nonlinear boundaries see KernelLogistic.
+// and gradient-descent up to 4096 features, and the diagonal of this matrix for more features and
+// for sgd. The estimate depends on the scale of a feature only through λ. If the solver ends before
+// the estimate is at most Tol, the model is that of the last step, and its Facts include a
+// "warning". For nonlinear boundaries see KernelLogistic.
 type Logistic struct {
 	Lambda      float64 // ≥ 0
 	NoIntercept bool    // set b = 0; by default b is fitted without a penalty

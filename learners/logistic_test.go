@@ -147,7 +147,7 @@ func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 		n, d, classes int
 		lambda        float64
 		method        string
-		feature       func(row []float64, p int) float64 // nil: normal
+		feature       func(row []float64, p int) float64 // nil means that the features are normal
 	}{
 		"few features":  {n: 5000, d: 10, classes: 2, lambda: 1, method: "newton"},
 		"many features": {n: 3000, d: 200, classes: 2, lambda: 1, method: "lbfgs"},
@@ -312,7 +312,7 @@ func TestLogisticSGD(t *testing.T) {
 		}
 		got, want := fact(t, m, "loss").(float64), fact(t, exact, "loss").(float64)
 		t.Logf("batches of %d: loss %v, at the minimum %v", batch, got, want)
-		if got < want*(1-1e-9) || got > 1.1*want { // the loss at W = 0 is 500 ln 3, six times as large
+		if got < want*(1-1e-9) || got > 1.1*want { // the loss at W = 0 is 500 ln 3, which is six times as large
 			t.Errorf("batches of %d: loss %v, at the minimum %v", batch, got, want)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestOneFeatureAtScale fits 100,000 samples of one feature, whose matrix would need 80 GB, and compares
-// predictions, their bounds and variances with those of a fit to the 3,000 samples nearest to where they are
-// made, by a stored matrix: the kernel falls to exp(−60) over that distance.
+// TestOneFeatureAtScale fits 100,000 samples of one feature, whose matrix would need 80 GB, and
+// compares its predictions, bounds and variances with those of a fit, by a stored matrix, to the
+// 3,000 samples nearest to the predicted points: the kernel falls to exp(−60) over that distance.
 func TestOneFeatureAtScale(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, near = 100_000, 3000

@@ -53,10 +53,10 @@ func (o Options) refuseUnused() error {
 	return nil
 }
 
-var errNoCenters = errors.New("centers: the learner has none: leave the centers out, or use nystrom-ridge")
+var errNoCenters = errors.New("centers: the learner has none: omit the centers, or use nystrom-ridge")
 
 // errNoCheckpoint is the error of learners that write no checkpoints.
-var errNoCheckpoint = errors.New("checkpoint: the learner writes none: leave the checkpoint out")
+var errNoCheckpoint = errors.New("checkpoint: the learner writes none: omit the checkpoint")
 
 // samples returns x and y as row-major matrices with equal numbers of rows, for a learner that
 // does not accept sparse samples. The solver checks for NaN and Inf, because it reads every

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Weights  []float64              // of the samples; nil means all 1. A sample of weight 0 is omitted
 	Keys     []uint64               // keys of the samples, for learners that draw samples at random: see solvers.Block and dataset.Encoder.Keys; nil means keys computed from the numbers in x
-	Centers  mat.Matrix             // the M×d centers of nystrom-ridge, in the form of dense x; nil means centers chosen among the samples. Other learners refuse it
+	Centers  mat.Matrix             // the M×d centers of nystrom-ridge, in the form of dense x; nil means centers chosen among the samples. Other learners return an error for given centers
 	Classes  []string               // names of the classes 0, 1, … of y; nil means that the values of y are the names
 	Memory   int64                  // bytes that may be taken on the device; 0 means all its free memory
 	Progress func(solvers.Progress) // is called with the progress of the fit, unless nil
@@ -53,14 +53,14 @@ type Model interface {
 	State() State
 }
 
-// State is a model as data, for saving.
+// State is the data of a model, for saving it.
 type State struct {
 	Learner string
 	Params  map[string]any // strings, bools and float64s, which JSON can represent
 	Arrays  map[string]backend.Host[float64]
 }
 
-// Solved is a Model from a solver of (K + λI)α = y.
+// Solved is a Model that was fitted by a solver of (K + λI)α = y.
 type Solved interface {
 	Model
 	// Solved returns the result of the solver, or nil for a restored model.

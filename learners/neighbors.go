@@ -73,8 +73,8 @@ func (f *fitting) trainingSet(task Task) trainingSet {
 	return r
 }
 
-// copied is the last step of a fit that only copies its samples. needed returns the bytes that n
-// rows take on the device.
+// copied is the last step of a fit that only copies its samples. needed returns the number of bytes
+// that n rows take on the device.
 func (f *fitting) copied(needed func(n int) int64) {
 	if t := f.task(f.points.Rows, needed); t != nil {
 		f.fail(t.Step("copy", 1))

@@ -8,12 +8,12 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// squaredNorm is the fact ‖w‖², or ‖f‖² of a function in the space of a kernel: the θ of the
-// constrained problem with the same solution. For a regression it is computed for the first output,
-// and for K classes it is the sum over their functions.
+// squaredNorm is the name of the Fact ‖w‖², or ‖f‖² of a function in the space of a kernel: the θ
+// of the constrained problem with the same solution. For a regression it is computed for the first
+// output, and for K classes it is the sum over their functions.
 const squaredNorm = "squared norm"
 
-// normFacts returns the fact ‖f‖² of a support vector machine and, if it is negative, a warning
+// normFacts returns the Fact ‖f‖² of a support vector machine and, if it is negative, a warning
 // with the reason.
 func normFacts(square float64) []Fact {
 	facts := []Fact{{squaredNorm, square}}
@@ -36,7 +36,7 @@ func squares(h backend.Host[float64]) (sum float64) {
 // coefNorm returns ‖w‖² of the first output.
 func coefNorm(coef backend.Host[float64]) float64 { return squares(coef.View(0, 0, coef.Rows, 1)) }
 
-// expansionNorm returns the fact ‖f‖² of the first output, or none if expansionSquare cannot
+// expansionNorm returns the Fact ‖f‖² of the first output, or no Fact if expansionSquare cannot
 // compute it.
 func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float64, lambda float64) []Fact {
 	if square, ok := expansionSquare(y, alpha, b, weights, lambda); ok {

@@ -111,7 +111,8 @@ func TestNoiseFacts(t *testing.T) {
 		near(t, name+": noise variance", fact(t, m, "noise variance").(float64), 1.35, bound)
 		near(t, name+": log likelihood", fact(t, m, "log likelihood").(float64), likelihood, bound)
 
-		// N(0, σ²/w_i): residuals times √w_i have variance σ², and density times √w_i.
+		// With noise N(0, σ²/w_i), residuals times √w_i have the variance σ², and the density has
+		// the factor √w_i.
 		weights := []float64{1, 2, 0, 4}
 		m, err = fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
 		if err != nil {

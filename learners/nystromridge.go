@@ -57,10 +57,11 @@ type NystromRidge struct {
 	Seed        uint64             // seed of all random choices
 	Bound       bool               // prove bounds of the errors of predictions: see Bounded; it needs λ > 0 and dense samples
 	// Std makes the model keep the posterior of the Gaussian process with the covariance s²k, whose
-	// mean is f, for Variance: 8M² bytes, and the fit takes twice as long. The process is that of the
-	// deterministic training conditional, in which the samples depend only on the values at the
-	// centers; the variance at other points includes the variance that the centers do not explain
-	// (Quiñonero-Candela and Rasmussen 2005, 5.2). s² maximizes the likelihood. It needs λ > 0.
+	// mean is f. Variance needs the posterior, which takes 8M² bytes, and the fit takes twice as
+	// long. The process is that of the deterministic training conditional, in which the samples
+	// depend only on the values at the centers; the variance at other points includes the variance
+	// that the centers do not explain (Quiñonero-Candela and Rasmussen 2005, 5.2). s² maximizes the
+	// likelihood. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 }
@@ -116,7 +117,7 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 		case sparse != nil:
 			return nil, errors.New("centers: given centers need dense samples")
 		case l.Centers != 0 || l.Choice != "" && l.Choice != solvers.UniformCenters:
-			return nil, errors.New("centers: the centers are given: leave their number and choice out")
+			return nil, errors.New("centers: the centers are given: omit their number and choice")
 		}
 		var err error
 		if centers, err = gonum.Host("centers", o.Centers); err != nil {

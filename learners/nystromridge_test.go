@@ -138,9 +138,9 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 	})
 }
 
-// TestGivenCenters compares a fit with given centers, which are no samples, with the normal equations,
-// and checks that they are the centers that the same fit chose itself, and that other learners refuse
-// them.
+// TestGivenCenters compares a fit with given centers, which are not samples, with the normal
+// equations, and checks that a fit with the centers that another fit chose gives the same model,
+// and that other learners refuse given centers.
 func TestGivenCenters(t *testing.T) {
 	x, y := wave(3, 50, 2)
 	c, _ := wave(4, 8, 2)
@@ -165,8 +165,9 @@ func TestGivenCenters(t *testing.T) {
 			if !mat.Equal(m.Centers(), c) {
 				t.Errorf("%s: other centers", method)
 			}
-			// Both are backward stable; gonum's relative error is at most 8·2⁻⁵² times the condition, and the
-			// residual 1e-12 relative to z changes β by as much times the condition.
+			// Both are backward stable; gonum's relative error is at most 8·2⁻⁵² times the
+			// condition number, and the residual 1e-12 relative to z changes β by 1e-12 times the
+			// condition number.
 			bound := (8*8*0x1p-52 + 1e-12) * mat.Cond(&h, 2) * mat.Norm(&want, 2)
 			for i := range 8 {
 				near(t, string(method), m.Beta().At(i, 0), want.At(i, 0), bound)

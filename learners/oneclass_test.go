@@ -80,7 +80,7 @@ func TestOneClassKeepsNu(t *testing.T) {
 								outside += weight
 							}
 						}
-						// νΣw has n roundings itself.
+						// The sum νΣw itself has n roundings.
 						if outside > nu*total*(1+float64(n)*0x1p-52) {
 							t.Errorf("%s: %v of %v are outside", name, outside, total)
 						}

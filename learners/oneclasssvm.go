@@ -28,11 +28,11 @@ func (l *OneClassSVM) parameters() []Parameter {
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache)...)
 }
 
-// OneClassSVM estimates the region in which samples lie: f(x) = Σ_i β_i k(x_i, x) + b is at least
-// 0 on a region that contains all but a fraction ν of them and for which ‖f‖ is small. Predict
-// returns f; f ≥ 0 means that x is like the samples. At most a fraction ν of the samples, by
-// weight, has f < 0. These samples have β_i = w_i; b is the largest number that is optimal to the
-// tolerance, so that all other samples have f ≥ 0.
+// OneClassSVM estimates the region in which samples lie: f(x) = Σ_i β_i k(x_i, x) + b is at least 0
+// on a region that contains all samples but a fraction ν, and ‖f‖ is small. Predict returns f; f ≥
+// 0 means that x is like the samples. At most a fraction ν of the samples, by weight, has f < 0.
+// These samples have β_i = w_i; b is the largest number that is optimal to the tolerance, so that
+// all other samples have f ≥ 0.
 //
 //	min ½‖f‖² + Σ_i w_i max(−b − f(x_i), 0) + ν Σw_i b
 //
@@ -44,7 +44,7 @@ type OneClassSVM struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	Nu      float64        // in (0, 1]; 0 is 0.5
 	Tol     float64        // in units of f, or of the range of f at the start if that is below 1; 0 is 1e-3
-	MaxIter int            // 0 is 10 million steps, or 100n if that is more; if a given number is too small, the fact "warning" says so
+	MaxIter int            // 0 is 10 million steps, or 100n if that is more; if a given number is too small, the Facts include a "warning"
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
 }
 

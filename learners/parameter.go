@@ -18,12 +18,12 @@ import (
 // stores, and the checks and defaults of Fit all come from that list. The functions below make
 // one parameter of each type.
 type Parameter struct {
-	Name    string   `json:"name"` // also the name of the command's flag
+	Name    string   `json:"name"` // which is also the name of the command's flag
 	Type    string   `json:"type"`
 	Default string   `json:"default"` // "" means that there is no default
 	Rule    string   `json:"rule"`
 	Help    string   `json:"help"`
-	Choices []string `json:"choices,omitempty"` // the values of a oneOf
+	Choices []string `json:"choices,omitempty"` // the possible values of a parameter made by oneOf
 	When    *When    `json:"when,omitempty"`    // nil means that the parameter always has an effect
 	Task    Task     `json:"task,omitempty"`    // the task in which it has an effect; "" means every task
 	Python  string   `json:"python"`            // the name in the estimators of the Python package
@@ -36,17 +36,17 @@ type Parameter struct {
 	refuse   func() string     // returns the rule that the fields together break, or ""; nil if there is no such rule
 	field    any               // pointer to the field
 	store    func(v any)       // writes the field
-	load     func() any        // reads the field, as a value that parse returns
+	load     func() any        // returns the field as a value of the type that parse returns
 }
 
-// pythonNames are the names of scikit-learn for parameters that it names differently.
+// pythonNames are the names of the parameters that scikit-learn names differently.
 var pythonNames = map[string]string{
 	"lambda": "alpha", "lambdas": "alpha", "intercept": "fit_intercept", "iterations": "max_iter", "seed": "random_state",
 	"cache": "cache_size", "centers": "n_components", "features": "n_components", "restarts": "n_restarts_optimizer", "scale": "fit_scale",
 }
 
-// pythonName returns the name of a parameter in Python: that of scikit-learn, or the parameter's
-// with underscores.
+// pythonName returns the name of a parameter in Python: the name in scikit-learn, or the
+// parameter's own name with underscores.
 func pythonName(name string) string {
 	return cmp.Or(pythonNames[name], strings.ReplaceAll(name, "-", "_"))
 }
@@ -128,7 +128,7 @@ func converted[F, V any](p Parameter, field *F, parse func(text string) (V, erro
 
 func parseNumber(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil && !math.IsInf(v, 0) { // the rule refuses a number out of range
+	if err != nil && !math.IsInf(v, 0) { // the rule refuses a number that is out of range
 		return 0, fmt.Errorf("want a number, got %q", text)
 	}
 	return v, nil
@@ -200,8 +200,8 @@ func inverted(name string, field *bool, help string) Parameter {
 	return p
 }
 
-// oneOf is a parameter that is one of some words; the first is the default. first is the word for
-// the field "" if "" is not itself a choice, otherwise empty.
+// oneOf is a parameter that is one of some words; the first is the default. first is the word that
+// stands for the field "", or "" if "" itself is a choice.
 func oneOf[T ~string](name string, field *T, first string, choices []T, help string) Parameter {
 	words := make([]string, 0, len(choices)+1)
 	if first != "" {
@@ -277,8 +277,8 @@ func seedNumber(field *uint64) Parameter {
 
 func (p Parameter) isZero() bool { return reflect.ValueOf(p.field).Elem().IsZero() }
 
-// set stores the values in the fields, except those of parameters without an effect. Its error is
-// about values that contradict each other.
+// set stores the values in the fields, except those of parameters without an effect. It returns an
+// error if values contradict each other.
 func set(parameters []Parameter, values parsed) *ParameterError {
 	for _, p := range parameters {
 		if v, ok := values[p.Name]; ok && p.When.met(values) {
@@ -348,7 +348,7 @@ func complete(parameters []Parameter) error {
 }
 
 // When is the condition under which a parameter has an effect: another parameter has one of some
-// values or, if there are no values, was not given.
+// values or, if the list of values is empty, was not given.
 type When struct {
 	Parameter string   `json:"parameter"`
 	Values    []string `json:"values,omitempty"`
@@ -385,7 +385,7 @@ func (p Parameter) with(parameter string, values ...string) Parameter {
 // without returns p with the condition that another parameter is not given.
 func (p Parameter) without(parameter string) Parameter { return p.with(parameter) }
 
-// of returns p with an effect only in one task.
+// of returns p with the condition that it has an effect only in task t.
 func (p Parameter) of(t Task) Parameter {
 	p.Task = t
 	return p

@@ -16,7 +16,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// another has the values of parameters for which no value in others has an effect.
+// another has a value for each parameter whose change would have no effect with the values of
+// others.
 var another = map[string]string{"cache": "0.0001", "lambdas": "0.5,7", "kernel": "polynomial(degree=2)"}
 
 // others returns values of a parameter, at least one of which differs from its default.
@@ -35,7 +36,8 @@ func others(p learners.Parameter) []string {
 	}
 }
 
-// setting lists the other parameters that a parameter needs, besides its When, to have an effect.
+// setting lists the other parameters that a parameter needs to have an effect, besides the
+// condition When.
 var setting = map[string]map[string]string{
 	"logistic/seed":               {"solver": "sgd"},
 	"lasso/tol":                   {"iterations": "1"}, // with more steps every fit ends at the exact minimum
@@ -200,8 +202,8 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// TestIntercept checks that without an intercept b is 0, and with one, which is the default, it is
-// not.
+// TestIntercept checks that without an intercept b is 0, and that b is not 0 with an intercept,
+// which is the default.
 func TestIntercept(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {

@@ -13,22 +13,21 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Leave-one-out errors of a path against scikit-learn's RidgeCV, which has closed forms of
-// its own: for a linear kernel with an intercept, by the methods of the path for samples and
-// for features, and for a Gaussian kernel without an intercept, where the features for
-// scikit-learn are a square root of the kernel matrix.
+// TestPathAgainstScikitLearn compares the leave-one-out errors of a path with those of
+// scikit-learn's RidgeCV, which computes them by other closed forms: for a linear kernel with an
+// intercept, by the methods of the path for samples and for features, and for a Gaussian kernel
+// without an intercept, where the features for scikit-learn are a square root of the kernel matrix.
 //
-// With G = K + λI, α = G⁻¹y and g = diag(G⁻¹) the errors are e = α/g. A
-// perturbation of G by δ in norm changes e_i by at most
+// With G = K + λI, α = G⁻¹y and g = diag(G⁻¹) the errors are e = α/g. A perturbation of G whose norm
+// is δ changes e_i, to first order and with the unit vector u_i, by at most
 //
 //	δ(‖G⁻¹u_i‖‖α‖ + |e_i|‖G⁻¹u_i‖²)/g_i
 //
-// to first order, u_i the unit vector. Where there is an intercept scikit-learn
-// adds Σw·qqᵀ to K, qᵢ = √(wᵢ/Σw), and removes the eigenvector nearest to q. With eigenvalues
-// s_v, the error of this eigenvector in the direction of another eigenvector v is δ/|s_v − Σw|,
-// which changes α_i by up to δm|q_i|‖y‖ and g_i by 2δm|q_i|, with m = max 1/((s_v+λ)|s_v −
-// Σw|). The script computes these factors of δ, so that the tolerance follows the conditioning
-// of each sample and λ.
+// For an intercept scikit-learn adds Σw·qqᵀ to K, where q_i = √(w_i/Σw), and removes the eigenvector
+// nearest to q. With eigenvalues s_v, the error of this eigenvector in the direction of another
+// eigenvector v is δ/|s_v − Σw|, which changes α_i by at most δm|q_i|‖y‖ and g_i by at most 2δm|q_i|,
+// with m = max 1/((s_v+λ)|s_v − Σw|). The script computes these factors of δ, so that the tolerance
+// takes the conditioning for each sample and λ into account.
 func TestPathAgainstScikitLearn(t *testing.T) {
 	x, y, weights := diabetes(t)
 	n, d := x.Dims()
@@ -105,7 +104,7 @@ out["gaussian"] = errors(u * np.sqrt(np.maximum(s, 0)), a["y"], None, False)
 						if c.weighted { // scikit-learn 1.2 multiplies the squared errors by the weights
 							square *= weights[i]
 						}
-						// The squares change by (2|e| + δ)δ, weights multiply them.
+						// The squares change by at most (2|e| + δ)δ, which the weights multiply.
 						tol := delta * c.want.Factors[i][l]
 						tol *= 2*math.Sqrt(c.want.Squares[i][l]) + tol
 						worst = max(worst, near(t, fmt.Sprintf("%s %s α=%g: the square of error %d", c.name, method, alphas[l], i+1), square, c.want.Squares[i][l], tol)/tol)

@@ -60,10 +60,10 @@ for line in sys.stdin:
 	return p // it ends when its standard input is closed, at the end of the tests
 })
 
-// scikit runs a script of Python with numpy as np and scikit-learn as sklearn.
-// in becomes the dictionary a, lists as arrays; what the script puts into the
-// dictionary out is decoded into the result. Without scikit-learn the test is
-// skipped, or fails where MERCER_REQUIRE names sklearn.
+// scikit runs a Python script in which np is numpy and sklearn is scikit-learn. in becomes the
+// dictionary a, with lists as arrays, and what the script puts into the dictionary out is decoded
+// into the result. Without scikit-learn the test is skipped, or fails if MERCER_REQUIRE names
+// sklearn.
 func scikit(t *testing.T, in map[string]any, script string, out any) {
 	t.Helper()
 	required.Slow(t, "sklearn", "runs scikit-learn")
@@ -94,9 +94,9 @@ func rowsOf(m mat.Matrix) [][]float64 {
 	return rows
 }
 
-// shared reads one of the project's larger data sets, which are not in the repository. It
-// returns the features, standardized by the first train rows, and the texts of the column
-// target. If the data set is missing, the test is skipped.
+// shared reads one of the project's larger data sets, which are not in the repository. It returns
+// the features, standardized by the mean and standard deviation of the first train rows, and the
+// texts of the column target. If the data set is missing, the test is skipped.
 func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string) {
 	t.Helper()
 	path := filepath.Join("..", "testdata", name)

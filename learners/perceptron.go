@@ -79,7 +79,7 @@ func averageFrom(field *int) Parameter {
 // untilClean limits the number of epochs of a fit that runs until an epoch has no mistake.
 const untilClean = 100000
 
-// PerceptronKind says which of the hypotheses of a perceptron's run predicts.
+// PerceptronKind says which hypotheses of a perceptron's training make its predictions.
 type PerceptronKind string
 
 const (
@@ -100,8 +100,8 @@ func (k PerceptronKind) name() string {
 	return string(k) + "-perceptron"
 }
 
-// Perceptron learns f(x) = wᵀx + b from mistakes. For two classes, if sgn f(x_i) ≠ y_i, with
-// sgn(0) = −1 or optionally +1,
+// Perceptron learns f(x) = wᵀx + b from mistakes. For two classes, if sgn f(x_i) ≠ y_i, with sgn(0)
+// = −1 or optionally +1,
 //
 //	w ← w + η y_i x_i,  b ← b + η y_i R²,  R = max_i ‖x_i‖
 //
@@ -113,9 +113,9 @@ func (k PerceptronKind) name() string {
 // its sample: w_i y_i x_i; a sample of weight 0 is ignored. For m = n this equals repeating the
 // sample, up to a common factor of all steps.
 //
-// It stops after an epoch without mistakes. On separable samples this happens after at most
-// (2R/γ)² mistakes, without an intercept (R/γ)², times the batch size and the ratio of the
-// largest weight to the smallest; γ is the margin of the best w of length 1 (Novikoff, 1962). On
+// Training stops after an epoch without mistakes. On separable samples this happens after at most
+// (2R/γ)² mistakes, without an intercept (R/γ)², times the batch size and the ratio of the largest
+// weight to the smallest, where γ is the margin of the best w of length 1 (Novikoff, 1962). On
 // other samples the fit ends with Epochs, and the averaged or voted kind predicts better than the
 // last w.
 //
@@ -226,8 +226,8 @@ func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 	}, classes
 }
 
-// perceptronFacts returns the facts of a perceptron's fit with decision values f. norm is the
-// length of w, radius the largest ‖φ(x)‖.
+// perceptronFacts returns the facts of a perceptron's fit with decision values f. norm is ‖w‖, and
+// radius is the largest ‖φ(x)‖.
 func perceptronFacts(l *online.Loop, f backend.Host[float64], norm, radius float64) []Fact {
 	functional, criterion := l.Margin(f)
 	facts := []Fact{{"epochs", l.Used}, {"mistakes", l.Mistakes}, {"last epoch without mistakes", l.Clean}, {"criterion", criterion}}

@@ -148,7 +148,7 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 					t.Fatal(err)
 				}
 				m = averaged.(*learners.PerceptronModel)
-				// Sums of integers divided once, and a difference of
+				// The bound covers sums of integers that are divided once, and a difference of
 				// numbers as large as w and its weighted sum.
 				bound := 8 * 0x1p-52 * mat.Max(w) * float64(rows)
 				for c := range cols {
@@ -163,7 +163,7 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 	})
 }
 
-// testVotes compares with a count over all hypotheses.
+// testVotes compares the votes of a model with a count over all hypotheses.
 func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *mat.Dense, votes []float64, all []*mat.Dense) {
 	t.Helper()
 	l.Kind = learners.VotedPerceptron
@@ -198,7 +198,7 @@ func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *ma
 			}
 		}
 		for c := range want {
-			// Rounding of as many additions as there are hypotheses.
+			// The bound is the rounding error of as many additions as there are hypotheses.
 			near(t, "votes", f.At(i, c), want[c]/total, float64(len(all))*0x1p-52)
 		}
 	}
@@ -250,8 +250,8 @@ func fact(t *testing.T, m learners.Model, name string) any {
 	return nil
 }
 
-// TestNovikoff checks Novikoff's bound: for separable samples in any order, the number of
-// mistakes is at most (R/γ)², where γ is the margin of the hyperplane that was found.
+// TestNovikoff checks Novikoff's bound: for separable samples in any order, the number of mistakes
+// is at most (R/γ)², where γ is the margin of the fitted hyperplane.
 func TestNovikoff(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(20) {
@@ -301,7 +301,7 @@ func TestPerceptronAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(150, 5, 2, 17)
 	t.Log("seed 17")
-	for i := range 150 { // no product wᵀx of these numbers is 0 later
+	for i := range 150 { // ensures that no product wᵀx is 0 after the first sample
 		x.Set(i, 0, x.At(i, 0)+1.0/1024+float64(i)/4096)
 	}
 	if y.At(0, 0) == 0 {
@@ -324,7 +324,7 @@ out["Average"] = SGDClassifier(loss="perceptron", penalty=None, learning_rate="c
 			t.Fatal(err)
 		}
 		for p, w := range coef {
-			// 7·150 sums of numbers up to 8.
+			// The bound is the rounding error of 7·150 sums of numbers up to 8.
 			near(t, "w "+string(kind), m.(*learners.PerceptronModel).Coef().At(p, 0), w, 7*150*0x1p-52*7*150*8)
 		}
 	}

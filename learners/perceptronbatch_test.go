@@ -126,8 +126,8 @@ func (h hypotheses) votes(x []float64) []float64 {
 	return votes
 }
 
-// TestPerceptronBatches compares batches and weights with the definition, for every kind, two
-// classes and several, and for the kernel perceptron with the linear kernel.
+// TestPerceptronBatches compares batches and weights with the definition, for every kind, two and
+// more classes, and for the kernel perceptron with the linear kernel.
 func TestPerceptronBatches(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d, epochs = 150, 3, 4
@@ -159,8 +159,8 @@ func TestPerceptronBatches(t *testing.T) {
 				for _, w := range want.after {
 					size = max(size, mat.Norm(w, 2)*bias)
 				}
-				// Rounding of sums with as many terms as steps, relative to the largest;
-				// integers are exact.
+				// The bound is the rounding error of sums with as many terms as steps, relative to
+				// the largest; sums of integers are exact.
 				bound := float64(4*len(want.after)) * 0x1p-52 * size
 				o := learners.Options{Weights: c}
 				for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {
@@ -214,7 +214,7 @@ func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 	x, y := wholeNumbers(64, 3, 3, 13)
 	weights := make([]float64, 64)
 	var rx, ry []float64
-	for i := range weights { // 128 in all
+	for i := range weights { // the weights sum to 128
 		weights[i] = 1 + 2*float64(i%2)
 		for range int(weights[i]) {
 			rx, ry = append(rx, x.RawRowView(i)...), append(ry, y.At(i, 0))
@@ -230,7 +230,7 @@ func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, v := a.(*learners.PerceptronModel).Coef(), b.(*learners.PerceptronModel).Coef()
-	v.Scale(2, v) // 128 samples instead of 64: powers of two, so that all is exact
+	v.Scale(2, v) // the batch has 128 samples instead of 64; powers of two make all operations exact
 	if !mat.Equal(w, v) {
 		t.Errorf("w is %v, of repeated samples %v", mat.Formatted(w), mat.Formatted(v))
 	}
@@ -243,13 +243,13 @@ func TestNovikoffOfBatches(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Logf("seed %d", seed)
 		x, y := wholeNumbers(90, 3, 2, seed)
-		for i := range 90 { // no noise
+		for i := range 90 { // these samples are separable
 			sum := x.At(i, 0) + 2*x.At(i, 1) + 3*x.At(i, 2)
 			y.Set(i, 0, -1)
 			if sum > 0 {
 				y.Set(i, 0, 1)
 			}
-			x.Set(i, 2, x.At(i, 2)+2*y.At(i, 0)) // a margin
+			x.Set(i, 2, x.At(i, 2)+2*y.At(i, 0)) // this makes the margin larger
 		}
 		weights := make([]float64, 90)
 		for i := range weights {

@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// plainPerceptron is the textbook loop with a start, a constant b, sgn(0) = zero, and the
-// average of w over the steps from the given one on.
+// plainPerceptron is the textbook loop with the initial weights w, a constant b, sgn(0) = zero, and
+// the average of w over the steps after step number from.
 func plainPerceptron(x *mat.Dense, y, w []float64, b, zero float64, epochs, from int) (last, average []float64) {
 	n, d := x.Dims()
 	average = make([]float64, d)
@@ -131,8 +131,8 @@ func TestZeroIsPositive(t *testing.T) {
 }
 
 // TestUntilClean checks that with epochs = 0 the perceptron runs until an epoch has no mistake,
-// also when it draws with replacement, where at the end every sample is classified correctly. If
-// there is no such epoch, the model says so.
+// also when it draws with replacement, and that every sample is then classified correctly. If every
+// epoch has a mistake, the model has a warning.
 func TestUntilClean(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 60, 2, 6)
@@ -165,7 +165,7 @@ func TestUntilClean(t *testing.T) {
 	}
 }
 
-// TestPerceptronStartRefused checks that a start that has no meaning is an error.
+// TestPerceptronStartRefused checks that an initial w or b that has no meaning is an error.
 func TestPerceptronStartRefused(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(3, 1, []float64{1, 2, 3}), mat.NewDense(3, 1, []float64{0, 1, 2})

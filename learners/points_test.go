@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// A kernel that does not accept a point gives an error that names the row and the feature, in a
-// fit by each method and in a prediction.
+// TestPointsOfTheKernel checks that a point that the kernel does not accept gives an error that
+// names the row and the feature, in a fit by each method and in a prediction.
 func TestPointsOfTheKernel(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	ctx := context.Background()
@@ -40,8 +40,8 @@ func TestPointsOfTheKernel(t *testing.T) {
 	}
 }
 
-// Every learner with a kernel of distances, given or default, refuses samples whose distances
-// overflow.
+// TestOverflowingDistancesAreRefused checks that every learner with a kernel of distances, given or
+// default, refuses samples whose distances overflow.
 func TestOverflowingDistancesAreRefused(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(6, 1, []float64{1e155, -1e155, 2e155, 3e155, -5e155, 0}), mat.NewDense(6, 1, []float64{0, 1, 0, 1, 1, 0})
@@ -55,7 +55,7 @@ func TestOverflowingDistancesAreRefused(t *testing.T) {
 				if kernel != "" {
 					given["kernel"] = kernel
 				} else if d.LinearByDefault() {
-					continue // dot products, whose overflow to infinity is detected
+					continue // the kernel uses dot products, whose overflow is detected
 				}
 				fit, err := d.Make(task, given)
 				if err != nil {

@@ -34,8 +34,8 @@ func posteriorParameters(std, unit *bool) []Parameter {
 	}
 }
 
-// process is the part of a model with a Gaussian process whose mean is the prediction. It is empty
-// unless the model was fitted with Std.
+// process is the part of a model that describes a Gaussian process whose mean is the prediction. It
+// is empty unless the model was fitted with Std.
 type process struct{ posterior solvers.Posterior }
 
 func (p *process) hasPosterior() bool { return p.posterior.Factors.Rows > 0 }
@@ -51,7 +51,7 @@ func (p *process) LogLikelihood() float64 { return p.posterior.Log }
 
 var errNoPosterior = errors.New("the model did not keep its posterior: fit it with std = true")
 
-// keep sets the posterior and returns facts about it. bounded is set if the evidence has a bound.
+// keep sets the posterior and returns facts about it. bounded is true if the evidence has a bound.
 func (p *process) keep(q *solvers.Posterior, bounded bool) (facts []Fact) {
 	if q == nil {
 		return nil
@@ -64,8 +64,8 @@ func (p *process) keep(q *solvers.Posterior, bounded bool) (facts []Fact) {
 	return append(facts, Fact{"noise deviation", math.Sqrt(q.Lambda * q.Scale[0])})
 }
 
-// variance returns the variances of new targets at the rows of x for the model of m with the basis
-// phi.
+// variance returns the variances of new targets at the rows of x for the model whose predictor is m
+// and whose basis is phi.
 func (p *process) variance(ctx context.Context, dev backend.Device, m predictor, phi stream.Basis, x mat.Matrix) (out *mat.Dense, err error) {
 	defer named(m.learner+": variance", nil, &out, &err)
 	m.self = true
@@ -128,8 +128,9 @@ func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, m
 	return draws, nil
 }
 
-// processFields returns the fields of the posterior of a model with size functions, of which λ
-// must precede them. Its factors have more rows than columns by above.
+// processFields returns the fields of the posterior of a model with size basis functions; the field
+// of λ must precede them. above is the number of rows minus the number of columns of the
+// posterior's factors.
 func (p *process) processFields(size, outputs size, above int, lambda *float64) []field {
 	q := &p.posterior
 	numbers := []float64{q.Weight, q.Log, q.Bound, q.Rest}

@@ -30,10 +30,10 @@ type densePosterior struct {
 //
 //	mean Q_*C⁻¹y, variance k_** − Q_*C⁻¹Q_*ᵀ + λ,  Q = K_nm K_mm⁻¹ K_mn,  C = Q + λI
 //
-// and with an intercept b, generalized least squares and its correction of the variance (Rasmussen
-// and Williams 2006, equation 2.42 with the basis 1 and a flat prior), and the restricted likelihood.
-// The last term of the bound is that of Titsias (2009), equation 9. features returns φ for rows, and
-// self k(x, x); the covariance of φᵀβ is φᵀS⁻¹φ.
+// and, with an intercept b, the estimate of b by generalized least squares, its correction of the
+// variance (Rasmussen and Williams 2006, equation 2.42 with the basis 1 and a flat prior), and the
+// restricted likelihood. The last term of the bound is that of Titsias (2009), equation 9. features
+// returns φ for rows, and self k(x, x); the covariance of φᵀβ is φᵀS⁻¹φ.
 func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, self, selfStar []float64, y []float64, lambda float64, intercept bool) densePosterior {
 	n, _ := phi.Dims()
 	r, _ := phiStar.Dims()
@@ -144,9 +144,9 @@ func repeated(x *mat.Dense, weights []float64) *mat.Dense {
 	return mat.NewDense(len(data)/d, d, data)
 }
 
-// checkPosterior compares a model with want. The quantities of both are sums over C⁻¹ with ‖C⁻¹‖ ≤
-// 1/λ, and the relative error of Q is about the number of functions times 2⁻⁵² times the condition of
-// S.
+// checkPosterior compares a model with want. The quantities of both are sums over elements of C⁻¹
+// with ‖C⁻¹‖ ≤ 1/λ, and the relative error of Q is about the number of functions times 2⁻⁵² times
+// the condition number of S.
 func checkPosterior(t *testing.T, dev backend.Device, m learners.Uncertain, z *mat.Dense, want densePosterior, rows, functions int, lambda float64) {
 	t.Helper()
 	unit := float64(functions) * 0x1p-52 * want.condition * float64(rows) / lambda
@@ -220,8 +220,8 @@ func TestNystromPosterior(t *testing.T) {
 	}
 }
 
-// TestFourierPosterior compares with the n×n formulas of Bayesian linear regression on the features,
-// whose prior variance has no other part.
+// TestFourierPosterior compares the posterior with the n×n formulas of Bayesian linear regression
+// on the features, which explain the whole prior variance.
 func TestFourierPosterior(t *testing.T) {
 	x, y := wave(5, 50, 2)
 	z, _ := wave(6, 15, 2)
@@ -302,8 +302,9 @@ func TestNystromPosteriorIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The jitter of k(c, c), 4·2⁻⁵² tr(S), and its rounding errors change Q by at most 80 times
-		// that in norm, C⁻¹ by this divided by λ², and there are 80 samples.
+		// The jitter of k(c, c), 4·2⁻⁵² tr(S), and its rounding errors change the norm of Q by at
+		// most 80 times as much, and the norm of C⁻¹ by that change divided by λ². There are 80
+		// samples.
 		tol := 80 * 4 * 0x1p-52 * 80 / (0.1 * 0.1) * 80
 		s := exact.Scale()[0]
 		near(t, "scale", m.Scale()[0], s, tol*s)
@@ -335,7 +336,7 @@ func TestPosteriorSamples(t *testing.T) {
 	const n, draws, lambda = 40, 4000, 0.3
 	x, y := wave(11, n, 2)
 	z, _ := wave(12, 6, 2)
-	z.SetRow(5, z.RawRowView(4)) // equal points have equal values
+	z.SetRow(5, z.RawRowView(4)) // equal points must have equal values
 	k := kernels.Matern{Nu: 1.5, Sigma: 1}
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		type sampler interface {
@@ -406,7 +407,8 @@ func TestPosteriorSamples(t *testing.T) {
 					}
 				}
 			}
-			// The jitter at equal points is 4·2⁻⁵²·6 at most, unless it was raised, and its root 7.3e-8.
+			// The jitter at equal points is at most 4·2⁻⁵²·6, unless it was raised, and its square
+			// root is 7.3e-8.
 			near(t, name+": difference of equal points", list[0].At(4, 0), list[0].At(5, 0), 100*7.3e-8*math.Sqrt(s))
 		}
 		if _, err := exact.Sample(t.Context(), dev, z, 0, 1); err == nil {
@@ -458,8 +460,9 @@ func TestPosteriorExtremes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// All φ are equal, so that only b and the noise are uncertain: s²(λ/3 + λ), and s² is that of
-		// the residuals −1, 0, 1 over λ and n − 1, or 1 for a constant target.
+		// All φ are equal, so that only b and the noise are uncertain: the variance is s²(λ/3 + λ).
+		// s² is the sum of the squares of the residuals −1, 0, 1 divided by λ(n − 1), or 1 for a
+		// constant target.
 		s := 1.0
 		if targets != constant {
 			s = 2 / 0.5 / 2

@@ -15,8 +15,8 @@ import (
 )
 
 // TestPrecomputedLearners checks that a precomputed Gram matrix gives the same predictions as the
-// kernel itself, with every learner here that takes a kernel. Kernels of texts and trees rely on
-// this.
+// kernel itself, for every learner in this table, each of which takes a kernel. Kernels of texts
+// and trees rely on this.
 func TestPrecomputedLearners(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, q = 80, 20
@@ -79,7 +79,7 @@ func TestPrecomputedLearners(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for i := range q {
-				// The values of k differ by rounding, and the solutions by what the tolerance
+				// The values of k differ by rounding, and the solutions as far as the tolerance
 				// 1e-9 allows.
 				near(t, name, g.At(i, 0), f.At(i, 0), 1e-4)
 			}
@@ -111,9 +111,9 @@ func TestPrecomputedLearners(t *testing.T) {
 	})
 }
 
-// TestGramMatrixIsNoPoints checks that each learner with a kernel and one target refuses, as points
-// for a precomputed kernel, some columns of the Gram matrix of small integers, whose first column
-// looks like indices of training objects.
+// TestGramMatrixIsNoPoints checks that each learner with a kernel and one target refuses a Gram
+// matrix where points for a precomputed kernel are expected: here some columns of the Gram matrix
+// of small integers, whose first column looks like indices of training objects.
 func TestGramMatrixIsNoPoints(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 8

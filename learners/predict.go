@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// predictor holds the part of a prediction that differs between models. Its queue computes out ←
-// f(x) without the intercept from matrices on the device that are the same for all x.
+// predictor holds the part of a prediction that differs between models. Its function queue computes
+// out ← f(x), without the intercept, from matrices on the device that are the same for all x.
 type predictor struct {
 	learner   string
 	features  int            // 0 if the model is not fitted
@@ -23,8 +23,8 @@ type predictor struct {
 	fixed     []numeric.Points
 	intercept []float64
 	sum       bool // out ← k(x, fixed[0]) fixed[1]
-	self      bool // k(x, x) is also needed
-	linear    bool // xW + b, for sparse and dense x alike
+	self      bool // whether k(x, x) is also needed
+	linear    bool // whether out is xW + b, which takes sparse and dense x alike
 	apply     func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64])
 }
 
@@ -65,8 +65,8 @@ func (p predictor) predict(ctx context.Context, dev backend.Device, x mat.Matrix
 	return f, nil
 }
 
-// predictError adds the learner's name to the error of a prediction; a model that is not fitted
-// may have no name.
+// predictError adds the learner's name to the error of a prediction, unless the name is empty, as
+// it may be for a model that is not fitted.
 func predictError(learner string, err error) error {
 	if learner == "" {
 		return fmt.Errorf("learners: predict: %w", err)
@@ -94,7 +94,7 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
 }
 
-// onLine computes the predictions of a sum of functions of a Markov kernel of one feature, in O(n)
+// onLine computes the predictions of a sum of values of a Markov kernel of one feature, in O(n)
 // operations.
 func (p predictor) onLine(ctx context.Context, m markov.Model, points numeric.Points) (*mat.Dense, error) {
 	l, err := markov.NewLine(ctx, m, numeric.First(p.fixed[0].Dense))
@@ -211,7 +211,7 @@ func (p predictor) addIntercept(f backend.Host[float64]) {
 const otherUnits = ": compare its features with those that the model was fitted to, which may have other units"
 
 // checked returns the values f of a model for the rows of x, or an error if one of them is not
-// finite. what names a value.
+// finite. what is the noun for a value in the error.
 func checked(learner, what string, f *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
@@ -223,8 +223,8 @@ func checked(learner, what string, f *mat.Dense, err error) (*mat.Dense, error) 
 }
 
 // checkPredicted returns an error if a value for a row of x is not finite, because kernel values
-// are undefined or out of range, or because sums overflow. what names a value, and first is the
-// number of the first row.
+// are undefined or out of range, or because sums overflow. what is the noun for a value in the
+// error, and first is the number of the first row.
 func checkPredicted(what string, f backend.Host[float64], first int) error {
 	for i := range f.Rows {
 		for _, v := range f.Row(i) {

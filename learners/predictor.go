@@ -37,7 +37,7 @@ type Predictor struct {
 var ErrClosed = run.ErrClosed
 
 // begin must be called before reading the fields that Close clears; if it returns nil, the caller
-// then calls p.use.RUnlock.
+// calls p.use.RUnlock afterward.
 func (p *Predictor) begin() error {
 	if p == nil || p.model == nil {
 		return fmt.Errorf("learners: predict: the model %w", ErrClosed)

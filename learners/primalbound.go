@@ -17,15 +17,15 @@ import (
 )
 
 // primalSteps estimates the number of steps, of about 4 ns each, that verified.Primal.Bound takes
-// for n samples and m functions. each is the number of steps of one value of a function. The
-// estimate counts three passes and the matrix of the equations.
+// for n samples and m functions. each is the number of steps for one value of a function. The
+// estimate counts three passes over the samples and the matrix of the equations.
 func primalSteps(n, m int, each float64) float64 {
 	return float64(n) * float64(m) * (3*(each+20) + float64(m)/8)
 }
 
 // makePrimal sets the bound of m, a model with the function f, which solves p for the samples of
-// data, and adds facts, in which name is the name of the coefficients. If sharp is set, it is an
-// error if there is no bound. Otherwise the bound is computed only with o.Prove, and only if that
+// data, and adds facts, in which name is the name of the coefficients. If sharp is set, a model
+// without a bound is an error. Otherwise the bound is computed only with o.Prove, and only if that
 // takes a few hundredths of a second at most. each is as in primalSteps.
 func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, res *solvers.Result, each float64, sharp bool, o Options) error {
 	n, d, t := data.Dims()

@@ -14,8 +14,8 @@ import (
 )
 
 // TestGates checks that the perceptron learns AND and OR of two bits, and not XOR, which no line
-// separates. For AND, in the order of its samples, w = (3, 2) and b = −4 by hand: functional margin
-// 1, geometric margin 1/√13.
+// separates. For AND, with the samples in this order, a calculation by hand gives w = (3, 2) and b
+// = −4, the functional margin 1 and the geometric margin 1/√13.
 func TestGates(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 2, []float64{0, 0, 0, 1, 1, 0, 1, 1})
@@ -74,7 +74,7 @@ func TestRidgeIsMAP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The condition of 40 samples of 3 standard normal features is below 4.
+	// The condition number of 40 samples of 3 standard normal features is below 4.
 	bound := 16 * 40 * 0x1p-52 * mat.Norm(ridge.Coef(), 2)
 	for p := range 3 {
 		near(t, "weight", bayes.Coef().At(p, 0), ridge.Coef().At(p, 0), bound)
@@ -110,7 +110,7 @@ func TestKernelRidgeIsGaussianProcess(t *testing.T) {
 	}
 	f, g := labels(t, dev, gp, x), labels(t, dev, ridge, x)
 	for i := range 40 {
-		// The condition of K + λI is at most n/λ + 1.
+		// The condition number of K + λI is at most n/λ + 1.
 		near(t, "mean", f.At(i, 0), g.At(i, 0), 40*(40/lambda+1)*0x1p-52*mat.Norm(y, 2))
 	}
 }
@@ -145,15 +145,15 @@ func TestSVCOfLambda(t *testing.T) {
 	r := rand.New(rand.NewPCG(41, 0))
 	for k := range 9000 {
 		size := math.Pow(10, -float64(k%6))
-		// The solver stops at a violation of the optimality conditions of 1e-10.
+		// The solver stops when the optimality conditions are violated by at most 1e-10.
 		if s := sum(b+size*r.NormFloat64(), w0+size*r.NormFloat64(), w1+size*r.NormFloat64()); s < best-1e-8 {
 			t.Fatalf("change %d: %v is below %v", k, s, best)
 		}
 	}
 }
 
-// TestCosineSeriesTendsToSinc checks that (2π/L)·Σ_l cos(2πlΔ/L) is a Riemann sum of ∫₀^{2π}
-// cos(θΔ)dθ = sin(2πΔ)/Δ, whose error is at most h for the end points plus 2πh²Δ²/12 for the
+// TestCosineSeriesTendsToSinc compares the Riemann sum (2π/L)·Σ_l cos(2πlΔ/L) with its limit
+// ∫₀^{2π} cos(θΔ)dθ = sin(2πΔ)/Δ. The error is at most h for the end points plus 2πh²Δ²/12 for the
 // trapezoidal rule, with h = 2π/L.
 func TestCosineSeriesTendsToSinc(t *testing.T) {
 	for _, delta := range []float64{0, 0.1, 0.37, 1, 2.5} {

@@ -53,9 +53,9 @@ func TrainingPoints(gram mat.Matrix) (host.Matrix[float64], error) {
 	return host.Matrix[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}, err
 }
 
-// OtherPoints returns the points of kernels.Precomputed that represent other objects, from their
-// kernel values with the sample, k, one row per object, and their values k(x, x), diag. If diag is
-// nil, 0 is used: predictions f(x) = Σ α_j k(x, x_j) do not depend on diag, but variances do.
+// OtherPoints returns the points of kernels.Precomputed that represent other objects. k holds their
+// kernel values with the sample, one row per object, and diag their values k(x, x). If diag is nil,
+// 0 is used: predictions f(x) = Σ α_j k(x, x_j) do not depend on diag, but variances do.
 func OtherPoints(k mat.Matrix, diag []float64) (host.Matrix[float64], error) {
 	cross, err := hostOf("precomputed", k)
 	if err != nil {

@@ -104,8 +104,8 @@ func TestWorkedCubicMap(t *testing.T) {
 	for i, v := range []float64{19. / 9, -2. / 9, -17. / 9, -2. / 9, 4. / 9, -2. / 9, -17. / 9, -2. / 9, 19. / 9} {
 		near(t, "a centered value", want.Data[i], v, 16*u)
 	}
-	// φ(2) − mean is (0, 2, 10/3, 8), and φ − mean of the sample is (0, −1, 1/3, −1), (0, 0, −2/3,
-	// 0) and (0, 1, 1/3, 1).
+	// φ(2) − mean is (0, 2, 10/3, 8), and φ − mean of the three points of the sample is (0, −1,
+	// 1/3, −1), (0, 0, −2/3, 0) and (0, 1, 1/3, 1).
 	other := host([]float64{-5, 1, 15})
 	if err := c.Cross(other); err != nil {
 		t.Fatal(err)

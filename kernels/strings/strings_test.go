@@ -100,8 +100,9 @@ func TestWorkedCatCar(t *testing.T) {
 	}
 }
 
-// TestSubsequenceBruteForce compares with bruteSubsequence. The bound is relative, because all
-// terms are positive and each step of the dynamic program rounds a term a small number of times.
+// TestSubsequenceBruteForce compares the kernel with bruteSubsequence. The bound is relative,
+// because all terms are positive and each step of the dynamic program rounds a term a small number
+// of times.
 func TestSubsequenceBruteForce(t *testing.T) {
 	texts := randomTexts(t, 24, 11)
 	if testing.Short() {

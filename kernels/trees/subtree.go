@@ -19,11 +19,12 @@ import (
 // is a node's label with the labels and words of its children. Then
 //
 //	k(a, b) = Σ_{m of a} Σ_{n of b} C(m, n)
-//	C(m, n) = 0                                     productions differ
+//	C(m, n) = 0                                          if the productions differ
 //	        = Decay Π_i (1 + C(child_i m, child_i n))   otherwise
 //
-// over the children that are nodes. Decay in (0, 1] downweights large subtrees: a subtree of p
-// productions has the weight Decay^p. k is divided by √(k(a,a) k(b,b)) unless Raw is set.
+// where i runs over the children that are nodes. Decay in (0, 1] downweights large subtrees: a
+// subtree of p productions has the weight Decay^p. k is divided by √(k(a,a) k(b,b)) unless Raw is
+// set.
 //
 // Only pairs of nodes with the same production are visited (Moschitti 2006, Making tree kernels
 // practical for natural language learning). The cost is at most O(|a|·|b|), and close to |a|+|b|
