@@ -250,6 +250,13 @@ int mercer_path(mercer_handle device, const char *kernel, const double *lambdas,
 int mercer_solve(mercer_handle device, const char *kernel, double lambda, const mercer_matrix *x,
                  const mercer_matrix *y, double *a, size_t size, double *residual, mercer_watch *watch);
 
+/* Writes the Gram matrix k(x, z), n×m, to out, or, if v is not NULL, the product k(x, z) v, n×t,
+ * for which k(x, z) is not stored. x is n×d, z is m×d, v is m×t; if z is NULL, z is x. x and z
+ * are both sparse or both dense. size is the number of elements of the result. watch may be
+ * NULL. */
+int mercer_gram(mercer_handle device, const char *kernel, const mercer_matrix *x, const mercer_matrix *z,
+                const mercer_matrix *v, double *out, size_t size, mercer_watch *watch);
+
 /* Computes the Cholesky factor of K + lambda I, with kernel, lambda and x as in
  * mercer_solve, and stores it for many y. The factor takes at most 8n² bytes, and 8n² more
  * if x is K. The device stays open until the factor is freed. */

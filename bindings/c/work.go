@@ -168,6 +168,18 @@ func stored(to *C.double, residual float64, err error) error {
 	return err
 }
 
+//export mercer_gram
+func mercer_gram(dev C.mercer_handle, kernel *C.text, x, z, v *C.matrix, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		var a arguments
+		d, mx, mz, mv := a.device(dev), a.matrix("x", x), a.optionalMatrix("z", z), a.optionalMatrix("v", v)
+		to := a.numbers("out", out, int64(size))
+		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
+			return handles.Gram(ctx, d, textOf(kernel), mx, mz, mv, to)
+		})
+	})
+}
+
 //export mercer_factor
 func mercer_factor(dev C.mercer_handle, kernel *C.text, lambda C.double, x *C.matrix, w *C.mercer_watch, to *C.mercer_handle) C.int {
 	return guard(func() error {

@@ -265,6 +265,17 @@ static void systems(void)
 		CHECK(fabs(a[i] - want[i]) <= bound, "solve: %d: %g, want %g", i, a[i], want[i]);
 	CHECK(residual >= 0 && residual <= 8 * epsilon, "residual %g", residual);
 
+	/* The rows of x = [[1, 0], [1, 1]] have the products [[1, 1], [1, 2]]. */
+	double x[] = {1, 0, 1, 1}, products[] = {1, 1, 1, 2}, ones[] = {1, 1}, sums[] = {2, 3};
+	mercer_matrix mx = doubles(x, 2, 2), m1 = doubles(ones, 2, 1);
+	OK(mercer_gram(0, "linear()", &mx, NULL, NULL, a, 4, NULL));
+	for (int i = 0; i < 4; i++)
+		CHECK(a[i] == products[i], "gram: %d: %g", i, a[i]);
+	OK(mercer_gram(0, "linear()", &mx, &mx, &m1, a, 2, NULL));
+	CHECK(a[0] == sums[0] && a[1] == sums[1], "gram: %g %g", a[0], a[1]);
+	FAILS(MERCER_INVALID, "room for 3", mercer_gram(0, "linear()", &mx, NULL, NULL, a, 3, NULL));
+	FAILS(MERCER_INVALID, "v has 1 row, z 2", mercer_gram(0, "linear()", &mx, NULL, &(mercer_matrix){ones, 1, 1, 1, MERCER_FLOAT64}, a, 2, NULL));
+
 	mercer_handle factor;
 	residual = -1;
 	OK(mercer_factor(0, "", 1, &mk, NULL, &factor));

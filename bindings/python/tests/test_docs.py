@@ -9,6 +9,7 @@ from . import support  # noqa: F401: finds the package
 import numpy as np
 
 import mercer
+from mercer import accel
 
 def sections(text):
     """The sections of a docstring as lists of lines, the summary being ""."""
@@ -28,10 +29,17 @@ def names(lines):
     return [line.split(" : ")[0] for line in lines if line and not line.startswith(" ")]
 
 
+def things():
+    """The functions and classes of the package and of mercer.accel."""
+    for name in mercer.__all__:
+        yield name, getattr(mercer, name)
+    for name in accel.__all__:
+        yield f"accel.{name}", getattr(accel, name)
+
+
 def public():
     """The functions and classes of the package, and the methods of the classes."""
-    for name in mercer.__all__:
-        thing = getattr(mercer, name)
+    for name, thing in things():
         yield name, thing
         if inspect.isclass(thing) and not issubclass(thing, BaseException):
             for method, value in inspect.getmembers(thing, lambda m: callable(m)):
@@ -92,8 +100,7 @@ class TestDocs(unittest.TestCase):
         """The examples print the output that they show; each function and class has one."""
         runner = doctest.DocTestRunner()
         finder = doctest.DocTestFinder(recurse=False)
-        for name in mercer.__all__:
-            thing = getattr(mercer, name)
+        for name, thing in things():
             if inspect.isclass(thing) and issubclass(thing, BaseException):
                 continue
             with self.subTest(name=name):

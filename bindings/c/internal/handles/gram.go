@@ -1,0 +1,134 @@
+package handles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Gram writes k(X, Z), n×m, to out. If v has rows, it writes the n×t product k(X, Z)·V and does not
+// store k(X, Z). If z has no rows, Z is X. A sparse x requires a sparse z.
+func Gram(ctx context.Context, d *Device, kernel string, x, z, v Matrix, out []float64) error {
+	return d.use(ctx, func(dev backend.Device) error {
+		k, err := kernels.Parse(kernel)
+		if err != nil {
+			return err
+		}
+		if precomputed, err := kernels.IsPrecomputed(k); err != nil {
+			return err
+		} else if precomputed {
+			return errors.New("libmercer: gram: the values of precomputed() are already a Gram matrix: name another kernel")
+		}
+		px, err := checkedPoints("x", k, x)
+		if err != nil {
+			return err
+		}
+		pz := px
+		if rows, _ := z.Dims(); rows > 0 {
+			if pz, err = checkedPoints("z", k, z); err != nil {
+				return err
+			}
+		}
+		if px.Cols != pz.Cols || (px.Sparse == nil) != (pz.Sparse == nil) {
+			return fmt.Errorf("libmercer: gram: x and z must have the same number of columns, and be both dense or both sparse; x has %s, z %d", count.Of(px.Cols, "column"), pz.Cols)
+		}
+		factor, err := v.host("v")
+		if err != nil {
+			return err
+		}
+		if factor.Rows > 0 && factor.Rows != pz.Rows {
+			return fmt.Errorf("libmercer: gram: v has %s, z %d", count.Of(factor.Rows, "row"), pz.Rows)
+		}
+		cols := pz.Rows
+		if factor.Rows > 0 {
+			cols = factor.Cols
+		}
+		if len(out) != px.Rows*cols {
+			return fmt.Errorf("libmercer: gram: the result is %d×%d, and there is room for %s", px.Rows, cols, count.Of(len(out), "number"))
+		}
+		to := backend.Host[float64]{Rows: px.Rows, Cols: cols, Stride: cols, Data: out}
+		return gramTo(dev.F64().With(ctx, nil), k, px, pz, factor, to, z.empty())
+	})
+}
+
+// empty reports whether m has no rows.
+func (m Matrix) empty() bool {
+	rows, _ := m.Dims()
+	return rows == 0
+}
+
+// checkedPoints returns the points of m after the checks of backend.CheckPoints and the kernel.
+func checkedPoints(name string, k kernels.Kernel, m Matrix) (numeric.Points, error) {
+	points, _, err := m.points(k)
+	if err == nil {
+		err = k.Check(points.Cols)
+	}
+	if err != nil {
+		return points, err
+	}
+	if points.Sparse != nil {
+		return points, backend.CheckSparsePoints(k, "libmercer: "+name, *points.Sparse)
+	}
+	return points, backend.CheckPoints(k, "libmercer: "+name, points.Dense)
+}
+
+// gramTo computes the result of Gram. same reports whether z is x.
+func gramTo(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, v, out backend.Host[float64], same bool) error {
+	list := []numeric.Points{x}
+	if !same {
+		list = append(list, z)
+	}
+	on, err := numeric.PlaceAll(b, list...)
+	if err != nil {
+		return err
+	}
+	defer numeric.FreeAll(on)
+	dst, shared := backend.Matrix[float64](nil), false
+	if w, ok := b.(backend.Wrapper[float64]); ok {
+		dst, shared = w.Wrap(out), true
+	} else if dst, err = b.New(out.Rows, out.Cols); err != nil {
+		return err
+	}
+	defer dst.Free()
+	if v.Rows > 0 {
+		factor, err := backend.Place(b, v)
+		if err != nil {
+			return err
+		}
+		defer factor.Free()
+		b.GramMul(dst, k, on[0], on[len(on)-1], factor)
+	} else {
+		b.Gram(dst, k, on[0], on[len(on)-1])
+	}
+	if shared {
+		err = b.Sync()
+	} else {
+		err = b.Download(out, dst)
+	}
+	if err == nil && same && v.Rows == 0 {
+		mirror(out)
+	}
+	return err
+}
+
+// mirror copies the lower triangle of h to the upper one, in blocks that fit in a cache.
+func mirror(h backend.Host[float64]) {
+	const block = 32
+	run.Parallel((h.Rows+block-1)/block, func(first, last int) {
+		for i0 := first * block; i0 < min(last*block, h.Rows); i0 += block {
+			for j0 := 0; j0 <= i0; j0 += block {
+				for i := i0; i < min(i0+block, h.Rows); i++ {
+					for j := j0; j < min(j0+block, i); j++ {
+						h.Data[j*h.Stride+i] = h.Data[i*h.Stride+j]
+					}
+				}
+			}
+		}
+	})
+}

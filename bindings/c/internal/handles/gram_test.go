@@ -1,0 +1,137 @@
+package handles
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// TestGram checks k(X, Z), k(X, X) and their products with V against kernels.Eval, on every device
+// and for dense and sparse points. 1 and 33 rows are an incomplete block of mirror.
+func TestGram(t *testing.T) {
+	const text = "0.5*gaussian(sigma=2) + 0.1*linear()"
+	k, err := kernels.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	for _, device := range []string{"", "ref"} {
+		d := open(t, device)
+		for _, n := range []int{1, 33, 70} {
+			x, _ := samples(t, n, 5)
+			z, v := samples(t, 41, 5)
+			square := backend.NewHost[float64](n, 2)
+			for i := range square.Data {
+				square.Data[i] = math.Cos(float64(i))
+			}
+			for _, test := range []struct {
+				name    string
+				z, v    backend.Host[float64]
+				columns int
+			}{
+				{"k(X, Z)", z, backend.Host[float64]{}, z.Rows},
+				{"k(X, X)", backend.Host[float64]{}, backend.Host[float64]{}, n},
+				{"k(X, Z)V", z, v, v.Cols},
+				{"k(X, X)V", backend.Host[float64]{}, square, square.Cols},
+			} {
+				other := test.z
+				if other.Rows == 0 {
+					other = x
+				}
+				want, size := gramOf(k, x, other), gramOf(k, x, other)
+				if test.v.Rows > 0 {
+					want, size = product(want, test.v, false), product(size, test.v, true)
+				}
+				for _, sparse := range []bool{false, true} {
+					given := func(h backend.Host[float64]) Matrix {
+						if sparse && h.Rows > 0 {
+							return Matrix{CSR: stored(h)}
+						}
+						return wide(h)
+					}
+					out := make([]float64, n*test.columns)
+					if err := Gram(ctx, d, text, given(x), given(test.z), wide(test.v), out); err != nil {
+						t.Fatal(err)
+					}
+					// ‖x−z‖² is computed from products of norms of at most 40 with about d + 4
+					// roundings, and the sum has one for each of the m terms.
+					for i, got := range out {
+						bound := 0x1p-53 * (40*(5+4) + float64(other.Rows)) * math.Max(1, size.Data[i])
+						if math.Abs(got-want.Data[i]) > bound {
+							t.Errorf("%q, n = %d, %s, sparse = %v, element %d: %v, want %v within %.1e", device, n, test.name, sparse, i, got, want.Data[i], bound)
+							break
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// stored returns h with all elements stored.
+func stored(h backend.Host[float64]) backend.CSR[float64] {
+	c := backend.CSR[float64]{Rows: h.Rows, Cols: h.Cols, Indptr: []int{0}}
+	for i := range h.Rows {
+		for j, v := range h.Row(i) {
+			c.Indices, c.Data = append(c.Indices, int32(j)), append(c.Data, v)
+		}
+		c.Indptr = append(c.Indptr, len(c.Data))
+	}
+	return c
+}
+
+// product returns A·V, or Σ|a||v| if size is true.
+func product(a, v backend.Host[float64], size bool) backend.Host[float64] {
+	out := backend.NewHost[float64](a.Rows, v.Cols)
+	for i := range a.Rows {
+		for j := range v.Cols {
+			for p, value := range a.Row(i) {
+				term := value * v.Row(p)[j]
+				if size {
+					term = math.Abs(term)
+				}
+				out.Row(i)[j] += term
+			}
+		}
+	}
+	return out
+}
+
+// TestGramRefuses checks that Gram returns an error that names the wrong argument.
+func TestGramRefuses(t *testing.T) {
+	d := open(t, "ref")
+	x, _ := samples(t, 4, 3)
+	y, _ := samples(t, 4, 2)
+	bad, _ := samples(t, 4, 3)
+	bad.Row(2)[1] = -1
+	out := make([]float64, 16)
+	for _, test := range []struct {
+		kernel  string
+		x, z, v Matrix
+		out     []float64
+		want    string
+	}{
+		{"gaussian(sigma=0)", wide(x), Matrix{}, Matrix{}, out, "sigma"},
+		{"precomputed()", wide(x), Matrix{}, Matrix{}, out, "precomputed"},
+		{"linear()", wide(x), wide(y), Matrix{}, out, "3 columns, z 2"},
+		{"linear()", wide(x), Matrix{CSR: stored(x)}, Matrix{}, out, "both dense or both sparse"},
+		{"linear()", wide(x), Matrix{}, wide(backend.NewHost[float64](3, 1)), out, "v has 3 rows, z 4"},
+		{"linear()", wide(x), Matrix{}, Matrix{}, out[:15], "4×4"},
+		{"chi2()", wide(x), wide(bad), Matrix{}, out, "row 3"},
+	} {
+		if test.kernel == "chi2()" { // whose features are not negative
+			for i := range x.Data {
+				x.Data[i], bad.Data[i] = math.Abs(x.Data[i]), math.Abs(bad.Data[i])
+			}
+			bad.Row(2)[1] = -1
+		}
+		err := Gram(context.Background(), d, test.kernel, test.x, test.z, test.v, test.out)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want an error with %q", test.kernel, err, test.want)
+		}
+	}
+}

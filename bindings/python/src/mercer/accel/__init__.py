@@ -1,0 +1,82 @@
+"""Runs programs for scikit-learn faster without a change of their code.
+
+`python -m mercer.accel program.py` runs a program with the classes of `patched()` replaced by
+subclasses that have the same names, parameters, fitted attributes, errors and warnings. A call runs
+in Mercer if Mercer computes the same result from its parameters and data, and the input is so large
+that this is faster; otherwise it runs in scikit-learn. `report()` lists where the calls ran and why.
+
+The environment variable MERCER_ACCEL_LOG=1 writes a line for each call to stderr, and
+MERCER_ACCEL_LOG=path appends the lines to a file. MERCER_ACCEL_MIN=0 also runs small inputs in
+Mercer.
+"""
+
+import sys
+
+from ._engine import report
+from ._kernel_ridge import KernelRidge
+
+__all__ = ["patch", "patched", "report", "unpatch"]
+
+_CLASSES = (KernelRidge,)
+
+
+def _originals():
+    """Pairs of scikit-learn's class and the class that replaces it."""
+    return [(cls.__bases__[1], cls) for cls in _CLASSES]
+
+
+def patched():
+    """The names of the classes that patch replaces.
+
+    Returns
+    -------
+    names : list of str
+        Such as "sklearn.kernel_ridge.KernelRidge".
+
+    Examples
+    --------
+    >>> from mercer import accel
+    >>> accel.patched()[0]
+    'sklearn.kernel_ridge.KernelRidge'
+    """
+    return [f"{original.__module__}.{original.__qualname__}" for original, _ in _originals()]
+
+
+def patch():
+    """Replaces classes of scikit-learn by classes of the same names that run in Mercer.
+
+    Every module of scikit-learn that is loaded gets the new classes. A program must therefore
+    import the classes after it calls patch. Estimators that exist already keep their classes.
+
+    Examples
+    --------
+    >>> from mercer import accel
+    >>> accel.patch()
+    >>> from sklearn.kernel_ridge import KernelRidge
+    >>> print(KernelRidge(alpha=1.0).fit([[1.0], [2.0]], [3.0, 6.0]).predict([[4.0]]))
+    [10.]
+    >>> accel.unpatch()
+    """
+    _replace(_originals())
+
+
+def unpatch():
+    """Puts scikit-learn's own classes back.
+
+    Estimators that were made in between keep their classes, and can still be copied and pickled.
+
+    Examples
+    --------
+    >>> from mercer import accel
+    >>> accel.unpatch()
+    """
+    _replace([(cls, original) for original, cls in _originals()])
+
+
+def _replace(pairs):
+    """Replaces each first class of the pairs by the second one in all modules of scikit-learn."""
+    for name, module in list(sys.modules.items()):
+        if module is not None and name.partition(".")[0] == "sklearn":
+            for old, new in pairs:
+                if vars(module).get(old.__name__) is old:
+                    setattr(module, old.__name__, new)

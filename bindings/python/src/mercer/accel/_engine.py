@@ -1,0 +1,172 @@
+"""Runs each call of a patched class in Mercer or in scikit-learn, and records where it ran."""
+
+import collections
+import copyreg
+import functools
+import os
+import sys
+import threading
+from ctypes import byref
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .. import _library
+from .._errors import MercerError
+from .._kernels import kernel_text
+from .._watched import watched
+
+
+class Declined(Exception):
+    """Mercer does not compute a call. The text is the reason, which the record contains."""
+
+
+Calls = collections.namedtuple("Calls", "method ran_in reason count")
+
+_lock = threading.Lock()
+_counts = collections.Counter()
+
+
+def report():
+    """Where the calls of the patched classes ran since the process began.
+
+    Returns
+    -------
+    calls : list of namedtuple
+        The number of calls of each method that ran in Mercer, or in scikit-learn for a reason, as
+        tuples (method, ran_in, reason, count), such as ("SVC.fit", "scikit-learn",
+        "probability=True", 2). ran_in is "Mercer" or "scikit-learn"; reason is "" for Mercer.
+
+    Examples
+    --------
+    >>> from mercer import accel
+    >>> all(calls.count > 0 for calls in accel.report())
+    True
+    """
+    with _lock:
+        return [Calls(*key, count) for key, count in sorted(_counts.items())]
+
+
+def record(method, ran_in, reason="", detail=""):
+    """Counts a call, and writes a line of the log if MERCER_ACCEL_LOG is set."""
+    with _lock:
+        _counts[method, ran_in, reason] += 1
+    log = os.environ.get("MERCER_ACCEL_LOG", "")
+    if log in ("", "0"):
+        return
+    line = f"mercer.accel: {method}: {ran_in}" + (f": {reason}" if reason else "") + (f" ({detail})" if detail else "") + "\n"
+    if log == "1":
+        sys.stderr.write(line)
+        return
+    with _lock, open(log, "a", encoding="utf-8") as f:
+        f.write(line)
+
+
+def in_mercer(attempt):
+    """Marks a method of an Accelerated class as the form of scikit-learn's method that runs in
+    Mercer."""
+    attempt._in_mercer = True
+    return attempt
+
+
+class Accelerated:
+    """The base of the patched classes, whose other base is scikit-learn's class.
+
+    A method that is marked by in_mercer computes the result in Mercer or raises an exception. If
+    the exception is Declined, a ValueError or an error of the library, scikit-learn's method runs
+    instead; it raises scikit-learn's own error if the arguments are wrong.
+    """
+
+    _smallest = {}  # by method: the size, as the method computes it, from which Mercer is faster
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for name, attempt in list(vars(cls).items()):
+            if getattr(attempt, "_in_mercer", False):
+                setattr(cls, name, _switch(cls, name, attempt))
+        if Accelerated in cls.__bases__:  # and not a subclass of a program
+            original = cls.__bases__[1]
+            cls.__module__, cls.__qualname__, cls.__doc__ = original.__module__, original.__qualname__, original.__doc__
+
+    def __reduce__(self):
+        # The pickle names the class by its place in scikit-learn, so that it can be read where
+        # scikit-learn is not patched, and can be written after unpatch.
+        cls = type(self)
+        if Accelerated in cls.__bases__:
+            cls = getattr(sys.modules[cls.__module__], cls.__name__)
+        return copyreg._reconstructor, (cls, object, None), self.__getstate__()
+
+    def _decline_small(self, method, size):
+        """Raises Declined if Mercer would be slower for an input of this size. The environment
+        variable MERCER_ACCEL_MIN replaces all smallest sizes."""
+        smallest = os.environ.get("MERCER_ACCEL_MIN")
+        if size < (self._smallest.get(method, 0) if smallest is None else float(smallest)):
+            raise Declined("small input")
+
+
+def _switch(cls, name, attempt):
+    """The method of cls that tries attempt and otherwise calls scikit-learn's method."""
+
+    @functools.wraps(getattr(super(cls, cls), name))
+    def method(self, *args, **kwargs):
+        called = f"{cls.__name__}.{name.lstrip('_')}"
+        try:
+            if _library._loaded is not None and not _library.usable():
+                raise Declined("the process was forked after Mercer was loaded")
+            result = attempt(self, *args, **kwargs)
+        except Declined as err:
+            record(called, "scikit-learn", str(err))
+        except (ValueError, TypeError, MercerError) as err:
+            kind = type(err).__name__
+            record(called, "scikit-learn", f"an error of the library: {kind}" if isinstance(err, MercerError) else f"an error in the arguments: {kind}", str(err))
+        else:
+            record(called, "Mercer")
+            return result
+        return getattr(super(cls, self), name)(*args, **kwargs)
+
+    return method
+
+
+def needs(condition, reason):
+    """Raises Declined with the reason unless the condition holds."""
+    if not condition:
+        raise Declined(reason)
+
+
+def numbers(X, what="X"):
+    """Raises Declined unless an array of samples has a type that scikit-learn converts to
+    float64, as Mercer does."""
+    needs(X.dtype == np.float64 or X.dtype.kind in "iub", f"{what} is {X.dtype}")
+
+
+_KERNELS = ("linear", "rbf", "laplacian", "poly", "polynomial", "sigmoid", "cosine", "chi2")
+
+
+def kernel_of(kernel, X, gamma, degree, coef0):
+    """The text of a kernel of sklearn.metrics.pairwise with the given parameters."""
+    needs(not callable(kernel), "the kernel is a function")
+    needs(kernel in _KERNELS, f"kernel={kernel!r}")
+    needs(kernel != "chi2" or gamma is not None, "kernel='chi2' without gamma")
+    needs(gamma is None or kernel in ("linear", "cosine") or gamma > 0, "gamma=0")
+    if kernel in ("poly", "polynomial"):
+        needs(degree >= 1, "degree=0")
+        needs(coef0 >= 0, "coef0 < 0")
+    return kernel_text(kernel, gamma, degree, coef0, X)
+
+
+def gram(kernel, X, Z=None, V=None):
+    """k(X, Z), or its product with V, for the text of a kernel; k(X, X) if Z is None."""
+    sparse = issparse(X)
+    if sparse or issparse(Z):
+        needs(Z is None or sparse == issparse(Z), "one matrix is sparse and the other is dense")
+        sparse = _library.stays_sparse(X) and (Z is None or _library.stays_sparse(Z))
+    mx = _library.matrix(X, sparse)
+    mz = None if Z is None else _library.matrix(Z, sparse)
+    mv = None if V is None else _library.matrix(V)
+    out = np.empty((mx.rows, mv.cols if mv else (mz or mx).rows))
+
+    def arguments(watch):
+        return 0, kernel.encode(), byref(mx), mz and byref(mz), mv and byref(mv), out.ctypes.data, out.size, watch
+
+    watched("mercer_gram", arguments)
+    return out

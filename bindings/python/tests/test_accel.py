@@ -1,0 +1,168 @@
+"""scikit-learn patched by mercer.accel."""
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+from unittest import mock
+
+from . import support
+import numpy as np
+from sklearn.base import clone
+
+from mercer import accel
+
+
+def changed(method):
+    """The calls of a method since `before` was set, as {(ran_in, reason): count}."""
+    now = {(c.method, c.ran_in, c.reason): c.count for c in accel.report()}
+    return {key[1:]: count - changed.before.get(key, 0) for key, count in now.items() if key[0] == method and count > changed.before.get(key, 0)}
+
+
+class Patched(unittest.TestCase):
+    """A test of the patched classes, where every input is large enough for Mercer."""
+
+    def setUp(self):
+        everything = mock.patch.dict(os.environ, {"MERCER_ACCEL_MIN": "0"})
+        everything.start()
+        self.addCleanup(everything.stop)
+        self.original = {name: self.find(name) for name in accel.patched()}
+        changed.before = {(c.method, c.ran_in, c.reason): c.count for c in accel.report()}
+        accel.patch()
+        self.addCleanup(accel.unpatch)
+
+    @staticmethod
+    def find(name):
+        module, _, cls = name.rpartition(".")
+        return getattr(sys.modules[module], cls)
+
+    def both(self, name, **parameters):
+        """An estimator of scikit-learn's class and one of the class in its place."""
+        cls = next(n for n in accel.patched() if n.endswith("." + name))
+        return self.original[cls](**parameters), self.find(cls)(**parameters)
+
+
+class TestPatch(Patched):
+    def test_classes(self):
+        """The new class has the name, module, signature and documentation of scikit-learn's; unpatch
+        puts scikit-learn's back."""
+        for name, original in self.original.items():
+            with self.subTest(name=name):
+                new = self.find(name)
+                self.assertIsNot(new, original)
+                self.assertTrue(issubclass(new, original))
+                self.assertEqual((new.__name__, new.__module__, new.__doc__), (original.__name__, original.__module__, original.__doc__))
+                self.assertEqual(new._get_param_names(), original._get_param_names())
+                self.assertEqual(repr(new()), repr(original()))
+                accel.patch()  # a second call changes nothing
+                self.assertIs(self.find(name), new)
+                accel.unpatch()
+                self.assertIs(self.find(name), original)
+                accel.patch()
+
+    def test_pickle(self):
+        """A pickle has scikit-learn's class, which is read with and without the patch, and is written
+        after unpatch. A clone keeps its class."""
+        X, y = support.smooth(support.rng(self), 30, 2)
+        own, new = self.both("KernelRidge", kernel="rbf")
+        new.fit(X, y)
+        self.assertIs(type(clone(new)), type(new))
+        self.assertIs(type(pickle.loads(pickle.dumps(new))), type(new))
+        want = new.predict(X)
+        accel.unpatch()
+        estimator = pickle.loads(pickle.dumps(new))
+        self.assertIs(type(estimator), type(own))
+        # Both evaluate the sum of n terms with different rounding.
+        np.testing.assert_allclose(estimator.predict(X), want, rtol=0, atol=1e3 * support.U * np.abs(new.dual_coef_).sum())
+
+    def test_log(self):
+        """MERCER_ACCEL_LOG writes each call with its reason; report counts the calls."""
+        X, y = support.smooth(support.rng(self), 30, 2)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "log")
+            with mock.patch.dict(os.environ, {"MERCER_ACCEL_LOG": path}):
+                _, new = self.both("KernelRidge", kernel="rbf")
+                new.fit(X, y)
+                new.set_params(kernel="additive_chi2").fit(np.abs(X), y)
+                with mock.patch.dict(os.environ, {"MERCER_ACCEL_MIN": ""}):
+                    os.environ.pop("MERCER_ACCEL_MIN")
+                    new.fit(np.abs(X), y)
+            with open(path, encoding="utf-8") as f:
+                self.assertEqual(f.read().splitlines(), [
+                    "mercer.accel: KernelRidge.fit: Mercer",
+                    "mercer.accel: KernelRidge.fit: scikit-learn: kernel='additive_chi2'",
+                    "mercer.accel: KernelRidge.fit: scikit-learn: small input"])
+        self.assertEqual(changed("KernelRidge.fit"), {("Mercer", ""): 1, ("scikit-learn", "kernel='additive_chi2'"): 1, ("scikit-learn", "small input"): 1})
+
+    def test_command(self):
+        """python -m mercer.accel runs a program with its arguments, or a module."""
+        program = "import sys\nfrom sklearn.kernel_ridge import KernelRidge\nprint(__name__, sys.argv[1:], [c.__name__ for c in KernelRidge.__mro__[1:2]])\n"
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "program.py"), "w", encoding="utf-8") as f:
+                f.write(program)
+            for command in (["program.py", "--flag", "7"], ["-m", "program", "--flag", "7"]):
+                done = subprocess.run([sys.executable, "-m", "mercer.accel", *command], cwd=folder, capture_output=True, text=True)
+                self.assertEqual((done.stdout, done.stderr), ("__main__ ['--flag', '7'] ['Accelerated']\n", ""))
+            for command, want in (([], "usage: "), (["nothing.py"], "mercer.accel: there is no program nothing.py"), (["-m"], "mercer.accel: -m needs the name of a module")):
+                done = subprocess.run([sys.executable, "-m", "mercer.accel", *command], cwd=folder, capture_output=True, text=True)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertTrue(done.stderr.startswith(want), done.stderr)
+
+
+class TestKernelRidge(Patched):
+    def test_agrees(self):
+        """dual_coef_ solves scikit-learn's equation for every kernel, weights and penalties."""
+        rng = support.rng(self)
+        X = np.abs(rng.normal(size=(60, 3)))
+        Y = rng.normal(size=(60, 2))
+        weights = rng.uniform(0.5, 2, size=60)
+        runs = 0
+        for kernel in ("linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2", "precomputed"):
+            for y in (Y, Y[:, 0]):
+                for w in (None, weights):
+                    for alpha in (0.5, np.array([0.3, 2])):
+                        if np.ndim(alpha) and y.ndim == 1:
+                            continue
+                        own, new = self.both("KernelRidge", kernel=kernel, alpha=alpha, gamma=0.1, coef0=0.5)
+                        x = X @ X.T if kernel == "precomputed" else X
+                        own.fit(x, y, sample_weight=w)
+                        new.fit(x, y, sample_weight=w)
+                        # The condition number is at most (60·max k + alpha)/alpha, k at most 200,
+                        # and both solutions have a residual of at most 1e-8 or of rounding.
+                        scale = np.abs(own.dual_coef_).max()
+                        np.testing.assert_allclose(new.dual_coef_, own.dual_coef_, rtol=0, atol=1e5 * 60 * support.U * scale)
+                        self.assertEqual(new.dual_coef_.shape, own.dual_coef_.shape)
+                        np.testing.assert_allclose(new.predict(x[:7]), own.predict(x[:7]), rtol=0, atol=1e7 * 60 * support.U * scale)
+                        runs += 1
+        self.assertEqual(changed("KernelRidge.fit"), {("Mercer", ""): runs})
+        weights[3] = 0
+        own.set_params(alpha=1.0).fit(x, Y, sample_weight=weights)
+        np.testing.assert_array_equal(new.set_params(alpha=1.0).fit(x, Y, sample_weight=weights).dual_coef_, own.dual_coef_)
+
+    def test_errors(self):
+        """Errors and warnings are scikit-learn's."""
+        X, y = support.smooth(support.rng(self), 20, 2)
+        cases = [
+            (dict(kernel="nothing"), X, y), (dict(alpha=-1), X, y), (dict(), X[:, 0], y), (dict(), X, y[:5]), (dict(), X * np.nan, y),
+            (dict(kernel="precomputed"), X, y), (dict(kernel="chi2", gamma=1.0), X - 9, y),
+        ]
+        for parameters, x, t in cases:
+            own, new = self.both("KernelRidge", **parameters)
+            with self.subTest(parameters=parameters):
+                with self.assertRaises(Exception) as want:
+                    own.fit(x, t)
+                with self.assertRaises(type(want.exception)) as got:
+                    new.fit(x, t)
+                self.assertEqual(str(got.exception), str(want.exception))
+        own, new = self.both("KernelRidge", alpha=0)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            new.fit(np.ones((4, 1)), np.ones(4))
+        self.assertIn("Singular matrix", str(said[0].message))
+        own.fit(X, y)
+        with self.assertRaisesRegex(ValueError, re.escape("X has 1 features, but KernelRidge is expecting 2 features as input.")):
+            new.fit(X, y).predict(X[:, :1])
