@@ -8,7 +8,10 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/markov"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // Preparer is a Model whose Intervals or Variance needs factors of a matrix. The first call
@@ -70,6 +73,15 @@ func (f factors[F]) of(ctx context.Context, dev backend.Device, lambda float64) 
 		return f.build(ctx, lambda)
 	}
 	return all[lambda], nil
+}
+
+// factorBytes returns the size of the factor of K + λW⁻¹ that package solvers stores for the points.
+func factorBytes(k kernels.Kernel, points numeric.Points) int64 {
+	elements := numeric.Elements(points.Rows, points.Rows)
+	if m, ok := markov.Of(k); ok && points.Cols == 1 {
+		elements = min(elements, m.PosteriorElements(points.Rows))
+	}
+	return numeric.Bytes(elements)
 }
 
 func (f factors[F]) total() int64 { return int64(len(f.lambdas)) * f.bytes }

@@ -231,12 +231,7 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 
 // factors returns the factors that Variance needs.
 func (m *GaussianProcessModel) factors(dev backend.Device) factors[*solvers.Uncertainty] {
-	n := m.points.Rows
-	elements := numeric.Elements(n, n)
-	if s, ok := markov.Of(m.kernel); ok && m.points.Cols == 1 {
-		elements = min(elements, s.PosteriorElements(n))
-	}
-	return factors[*solvers.Uncertainty]{m.learner, &m.factor, []float64{m.lambda}, numeric.Bytes(elements), func(ctx context.Context, lambda float64) (*solvers.Uncertainty, error) {
+	return factors[*solvers.Uncertainty]{m.learner, &m.factor, []float64{m.lambda}, factorBytes(m.kernel, m.points), func(ctx context.Context, lambda float64) (*solvers.Uncertainty, error) {
 		return solvers.NewUncertainty(ctx, dev, solvers.Problem{Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: m.coef, Weights: m.weights, Lambda: lambda}, 0)
 	}}
 }

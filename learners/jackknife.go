@@ -106,7 +106,8 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 // Intervals implements Jackknife. The first call factors K + λW⁻¹ for each λ, n³ operations, even
 // if the model was loaded from a file, and keeps the factors, of 8n² bytes each, as
 // GaussianProcessModel.Variance does; Prepare computes them beforehand. Each point takes 2n²
-// operations. λ must be > 0.
+// operations. Kernels of solvers.Kalman with one feature take O(n) operations and bytes instead.
+// λ must be > 0.
 func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer named(kernelRidgeName+": intervals", nil, &lower, &err)
 	type host = backend.Host[float64]
@@ -124,7 +125,7 @@ func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x 
 
 // factors returns the factors that Intervals needs.
 func (m *KernelRidgeModel) factors(dev backend.Device) factors[*solvers.LeaveOneOut] {
-	return factors[*solvers.LeaveOneOut]{kernelRidgeName, &m.factor, m.different(m.coef.Cols), numeric.Bytes(numeric.Elements(m.points.Rows, m.points.Rows)), func(ctx context.Context, lambda float64) (*solvers.LeaveOneOut, error) {
+	return factors[*solvers.LeaveOneOut]{kernelRidgeName, &m.factor, m.different(m.coef.Cols), factorBytes(m.kernel, m.points), func(ctx context.Context, lambda float64) (*solvers.LeaveOneOut, error) {
 		if lambda == 0 {
 			return nil, message.Errorf("the fits without a sample need lambda > 0: {raise $lambda}")
 		}

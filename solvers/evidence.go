@@ -332,11 +332,6 @@ func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 	if m, ok := p.kalman(dev); ok {
 		return newPosterior(ctx, dev, m, p, limit)
 	}
-	return newUncertainty(ctx, dev, p, limit)
-}
-
-// newUncertainty is NewUncertainty with a stored Cholesky factor.
-func newUncertainty(ctx context.Context, dev backend.Device, p Problem, limit int64) (*Uncertainty, error) {
 	u := &Uncertainty{}
 	f, err := newCovariance(ctx, dev, "variance", p, limit, func(_, _, _ int) int64 { return 0 }, &u.factor)
 	if err != nil {

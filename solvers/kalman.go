@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -222,6 +224,80 @@ func (f *filter) stopReason() string       { return "" }
 func (f *filter) switchToCG() bool         { return false }
 func (f *filter) gaveUp() bool             { return false }
 func (f *filter) release()                 {}
+
+// pathKalman factors C = K + λW⁻¹ by a Kalman filter for each λ, in Go memory. The samples are sorted
+// once for all λ.
+type pathKalman struct {
+	pathBase
+	model markov.Model
+	line  *markov.Line
+}
+
+// kalmanPathCost is the cost of a path by Kalman filters. For each λ, a filter, the diagonal of the
+// inverse and the residual take about as long as two solutions by Kalman.
+func (z *sizes) kalmanPathCost(m markov.Model, lambdas int) float64 {
+	return 2 * float64(lambdas) * z.kalmanCost(m)
+}
+
+// kalmanPathElements is the number of float64 values in Go memory for n samples: the samples in order,
+// and for each λ that is computed at the same time the factor, the diagonal of its inverse, two copies of
+// the right-hand sides, and the fit.
+func (z *sizes) kalmanPathElements(m markov.Model, n, workers int) int64 {
+	return numeric.Total(m.Elements(n), numeric.Elements(n, workers*(2+m.Dim()+2*z.columns+z.t)))
+}
+
+func (p *pathKalman) begin() (err error) {
+	p.line, err = p.s.line(p.Ctx, p.model)
+	return err
+}
+
+func (p *pathKalman) group(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
+	points, errs := make([]PathPoint, len(lambdas)), make([]error, len(lambdas))
+	run.Parallel(len(lambdas), func(first, last int) {
+		for i := first; i < last; i++ {
+			points[i].Lambda = lambdas[i]
+			if errs[i] = p.one(ctx, &points[i]); errs[i] != nil {
+				return
+			}
+			if points[i].Err != nil {
+				points[i] = PathPoint{Lambda: lambdas[i], Err: points[i].Err}
+			}
+		}
+	})
+	return points, errors.Join(errs...)
+}
+
+func (p *pathKalman) one(ctx context.Context, at *PathPoint) error {
+	s, line := *p.s, *p.line
+	s.Lambda = at.Lambda
+	err := line.Filter(ctx, s.shift())
+	if errors.Is(err, backend.ErrNotPosDef) {
+		at.Err = s.explain(err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	sol := p.targets(&s)
+	line.Solve(sol)
+	p.score(&s, at, sol, line.Inverse())
+	if at.Err != nil || ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	logDet := 0.0
+	for i, v := range line.LogPivots() {
+		logDet += v + elementary.Log(s.weightOf(i))
+	}
+	alpha, fit := sol.View(0, 0, s.n, s.t), backend.NewHost[float64](s.n, s.t)
+	s.profile(at, p.squares(alpha), logDet)
+	for i := range s.n {
+		copy(fit.Row(i), alpha.Row(i))
+	}
+	line.Multiply(fit)
+	s.finishPoint(at, fit, alpha, backend.Host[float64]{})
+	p.Progress.Done(kalmanFlops(p.model, s.n) * float64(2+2*p.columns()))
+	return context.Cause(ctx)
+}
 
 // features formats a number of features with its noun.
 func features(n int) string {

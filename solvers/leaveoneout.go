@@ -19,7 +19,8 @@ import (
 //
 // The formulas follow from A α₋ᵢ = y − c_i e_i; Barber, Candès, Ramdas and Tibshirani (2021, Annals
 // of Statistics 49, section 5) describe their use. LeaveOneOut stores the factor of A, n² numbers,
-// in the memory of the host. Several goroutines may call its methods at the same time.
+// in the memory of the host, or the state-space model of an Uncertainty, O(n) numbers. Several
+// goroutines may call its methods at the same time.
 type LeaveOneOut struct {
 	u        *Uncertainty
 	diagonal []float64 // B_ii
@@ -30,12 +31,12 @@ type LeaveOneOut struct {
 var errNotMade = errors.New("solvers: leave-one-out: the LeaveOneOut was not made by NewLeaveOneOut")
 
 // NewLeaveOneOut factors K + λW⁻¹ on dev in n³/3 operations, and computes the diagonal of the
-// inverse in n³/3 more. It uses only the shape of p.Y. λ must be > 0; limit bounds the memory in
+// inverse in n³/3 more. A state-space model takes O(n) operations. It uses only the shape of p.Y. λ must be > 0; limit bounds the memory in
 // bytes on dev, and 0 means all its free memory.
 func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit int64) (*LeaveOneOut, error) {
 	intercept := p.Intercept
 	p.Intercept = false // the intercept is represented by the border of ones, not by centering
-	u, err := newUncertainty(ctx, dev, p, limit)
+	u, err := NewUncertainty(ctx, dev, p, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +50,12 @@ func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit in
 // invert computes the diagonal of B and the vector A⁻¹1.
 func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int64, intercept bool) error {
 	n := l.u.s.n
+	if l.u.posterior != nil {
+		l.diagonal = l.u.posterior.Line.Inverse()
+		ones := unitColumn(n)
+		l.u.posterior.Line.Solve(ones)
+		return l.addBorder(ones, intercept)
+	}
 	width := min(n, evidenceBlock)
 	f, err := l.u.on(ctx, dev, "leave-one-out", func(n, _, _ int) int64 { return numeric.Elements(n, width) }, limit)
 	if err != nil {
@@ -62,10 +69,7 @@ func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int6
 	if l.diagonal, err = numeric.InverseDiagonal(ctx, f.B, f.l, scratch); err != nil || !intercept {
 		return err
 	}
-	ones := backend.NewHost[float64](n, 1)
-	for i := range ones.Data {
-		ones.Data[i] = 1
-	}
+	ones := unitColumn(n)
 	column := scratch.View(0, 0, n, 1)
 	if err := f.B.Upload(column, ones); err != nil {
 		return err
@@ -74,7 +78,25 @@ func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int6
 	if err := f.B.Download(ones, column); err != nil {
 		return err
 	}
-	l.ones = ones.Data
+	return l.addBorder(ones, intercept)
+}
+
+// unitColumn returns a column of n ones.
+func unitColumn(n int) backend.Host[float64] {
+	ones := backend.NewHost[float64](n, 1)
+	for i := range ones.Data {
+		ones.Data[i] = 1
+	}
+	return ones
+}
+
+// addBorder changes l.diagonal from the diagonal of A⁻¹ without the border to that with it. solved is
+// A⁻¹1.
+func (l *LeaveOneOut) addBorder(solved backend.Host[float64], intercept bool) error {
+	if !intercept {
+		return nil
+	}
+	l.ones = solved.Data
 	for _, v := range l.ones {
 		l.sum += v
 	}
@@ -113,7 +135,7 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 
 // Influence calls visit with (B [k(X, x); 1])_i for blocks of at most 256 rows x of points: b has n
 // rows and one column for each point, and visit may overwrite it. It takes 2n² operations for each
-// point. limit is as in NewLeaveOneOut.
+// point, or O(n) with a state-space model. limit is as in NewLeaveOneOut.
 func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points Points, limit int64, visit func(first int, b backend.Host[float64]) error) error {
 	if l == nil || l.u == nil {
 		return errNotMade
@@ -122,18 +144,26 @@ func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points 
 	if err != nil {
 		return err
 	}
-	rows := min(z.Rows, evidenceBlock)
+	rows, line := min(z.Rows, evidenceBlock), l.u.posterior
+	if line != nil {
+		rows = min(rows, max(1, pointValues/l.u.s.n))
+	}
 	f, err := l.u.on(ctx, dev, "leave-one-out", func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, limit)
 	if err != nil {
 		return fmt.Errorf("solvers: leave-one-out: %w", err)
 	}
 	defer f.Mem.FreeAll()
 	err = f.cross(z, rows, func(first int, k backend.Matrix[float64]) error {
-		numeric.SolveCholesky(f.B, f.l, k)
+		if line == nil {
+			numeric.SolveCholesky(f.B, f.l, k)
+		}
 		n, cols := k.Dims()
 		b := backend.NewHost[float64](n, cols)
 		if err := f.B.Download(b, k); err != nil {
 			return err
+		}
+		if line != nil {
+			line.Line.Solve(b)
 		}
 		l.border(b)
 		return visit(first, b)
@@ -166,10 +196,15 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 	}
 }
 
-// on copies the factor to dev, if necessary, and reserves memory for more further elements.
+// pointValues limits the number of kernel values that Influence stores at a time with a state-space
+// model, unless one point has more.
+const pointValues = 1 << 22
+
+// on copies X and the factor, if there is one, to dev where necessary, and reserves memory for more
+// further elements.
 func (u *Uncertainty) on(ctx context.Context, dev backend.Device, what string, more func(n, d, t int) int64, limit int64) (*covariance, error) {
 	squares := 0
-	if numeric.Wrapper(dev) == nil {
+	if numeric.Wrapper(dev) == nil && u.posterior == nil {
 		squares = 1
 	}
 	if err := reserveCovariance(ctx, dev, limit, what, u.s, squares, more); err != nil {
@@ -177,7 +212,7 @@ func (u *Uncertainty) on(ctx context.Context, dev backend.Device, what string, m
 	}
 	f := &covariance{call: call{run.New(ctx, dev, nil), u.s}}
 	var err error
-	if f.x, err = f.placeX(); err == nil {
+	if f.x, err = f.placeX(); err == nil && u.posterior == nil {
 		f.l, err = f.Mem.Place(u.factor)
 	}
 	if err != nil {

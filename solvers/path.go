@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strconv"
 
 	"github.com/mercer-go/mercer/backend"
@@ -18,11 +19,12 @@ import (
 )
 
 // Path solves one Problem for many λ and scores each solution. It uses one decomposition, or a
-// Cholesky factor for each λ if few λ are planned.
+// Cholesky factor for each λ if few λ are planned or a Kalman filter computes it.
 //
 //	pathband.go      K = QBQᵀ, B block tridiagonal (package band): every kernel
 //	pathprimal.go    XᵀWX = QBQᵀ: kernels.Linear with fewer features than rows
 //	pathcholesky.go  K + λW⁻¹ = LLᵀ for each λ
+//	kalman.go        K + λW⁻¹ = LLᵀ for each λ in O(n): the kernels of Kalman
 //
 // With C = K + λW⁻¹ and G = C⁻¹, or with an intercept G = C⁻¹ − C⁻¹1 1ᵀC⁻¹ / 1ᵀC⁻¹1, the
 // coefficients are α = Gy, and
@@ -51,6 +53,7 @@ const (
 	PathBand     PathMethod = "band"     // O(n³) once, O(n²) for each λ
 	PathPrimal   PathMethod = "primal"   // O(nd²) once, O(nd) for each λ; kernels.Linear only
 	PathCholesky PathMethod = "cholesky" // O(n³) for each λ
+	PathKalman   PathMethod = "kalman"   // O(n) for each λ; one feature and the kernels of Kalman only
 )
 
 // PathParams are the choices of a caller; the zero value suits most problems.
@@ -170,6 +173,9 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 		path.route = &pathPrimal{pathBase: base}
 	case PathCholesky:
 		path.route = &pathCholesky{pathBase: base}
+	case PathKalman:
+		m, _ := p.markov()
+		path.route = &pathKalman{pathBase: base, model: m}
 	default:
 		path.route = &pathBand{pathBase: base}
 	}
@@ -296,7 +302,7 @@ func planPath(dev backend.Device, p Problem, par PathParams) (pathPlan, error) {
 		n = countPositive(p.Weights)
 	}
 	linear := p.linear()
-	m, reason, err := choosePath(p, n, par)
+	m, reason, err := choosePath(dev, p, n, par)
 	if err != nil {
 		return pathPlan{}, err
 	}
@@ -307,6 +313,15 @@ func planPath(dev backend.Device, p Problem, par PathParams) (pathPlan, error) {
 		columns++
 	}
 	plan := pathPlan{method: m, reason: reason, rows: n, flops: pathFlops(m, n, d, t, par.lambdas(), par.LeaveOneOut, linear)}
+	if model, ok := p.markov(); ok && m == PathKalman {
+		z := newSizes(dev, p, Params{})
+		plan.flops = kalmanFlops(model, n) * float64(2+2*z.columns) * float64(par.lambdas())
+		plan.bytesOf = func(n int) int64 {
+			return numeric.Bytes(z.kalmanPathElements(model, n, min(runtime.GOMAXPROCS(0), par.lambdas())))
+		}
+		plan.bytes = plan.bytesOf(n)
+		return plan, nil
+	}
 	plan.bytesOf = func(n int) int64 {
 		x := numeric.Elements(n, d)
 		if wrapped || p.Sparse != nil { // sparse samples are counted in bytes below
@@ -372,23 +387,31 @@ func pathFlops(m PathMethod, n, d, t, lambdas int, loo, linear bool) float64 {
 
 // choosePath returns the method for p and the reason. Rates are relative to the rate of a large
 // product; products with a dimension of a few dozen run at about 0.6 of that rate.
-func choosePath(p Problem, n int, par PathParams) (PathMethod, string, error) {
+func choosePath(dev backend.Device, p Problem, n int, par PathParams) (PathMethod, string, error) {
 	linear := p.linear()
+	model, ordered := p.markov()
 	d, t, l := p.width(), p.Y.Cols, par.lambdas()
 	switch m := par.Method; {
 	case m == PathPrimal && p.Sparse != nil:
 		return "", "", errors.New("solvers: path: primal takes no sparse samples: use the method band")
 	case m == PathPrimal && !linear:
 		return "", "", fmt.Errorf("solvers: path: primal needs the kernel linear(), got %v: use the method band", p.Kernel)
-	case m == PathBand || m == PathPrimal || m == PathCholesky:
+	case m == PathKalman && !ordered:
+		return "", "", fmt.Errorf("solvers: path: kalman needs one feature and a kernel such as exponential, matern32 or matern52, or a sum of them, got %s and %v: use the method band", features(p.points().Cols), p.Kernel)
+	case m == PathBand || m == PathPrimal || m == PathCholesky || m == PathKalman:
 		return m, "asked for", nil
 	case m != "":
-		return "", "", fmt.Errorf("solvers: path: no method is called %q; the methods are %q, %q and %q", m, PathBand, PathPrimal, PathCholesky)
+		return "", "", fmt.Errorf("solvers: path: no method is called %q; the methods are %q, %q, %q and %q", m, PathBand, PathPrimal, PathCholesky, PathKalman)
 	case linear && d < n:
 		return PathPrimal, fmt.Sprintf("%d features are fewer than %s", d, count.Of(n, "sample")), nil
 	}
 	band := pathFlops(PathBand, n, d, t, l, par.LeaveOneOut, linear) / 0.6
 	cholesky := pathFlops(PathCholesky, n, d, t, l, par.LeaveOneOut, linear) / ratePotrf
+	if ordered {
+		if z := newSizes(dev, p, Params{}); z.kalmanPathCost(model, l) < min(band, cholesky) {
+			return PathKalman, fmt.Sprintf("O(n) time and memory for each of %s of λ, for %v of one feature", count.Of(l, "value"), p.Kernel), nil
+		}
+	}
 	if cholesky < band {
 		return PathCholesky, fmt.Sprintf("%s of λ: a Cholesky factor for each costs %.3g operations, a decomposition %.3g", count.Of(l, "value"), cholesky, band), nil
 	}

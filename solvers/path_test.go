@@ -112,8 +112,12 @@ func TestPathClosedForm(t *testing.T) {
 			sizes = append(sizes, 30, 64, 130, 200)
 		}
 		for _, n := range sizes {
-			for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 2}, kernels.Linear{}} {
-				for _, method := range []solvers.PathMethod{solvers.PathBand, solvers.PathPrimal, solvers.PathCholesky} {
+			for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 2}, kernels.Linear{}, kernels.Matern{Nu: 1.5, Sigma: 2}} {
+				for _, method := range []solvers.PathMethod{solvers.PathBand, solvers.PathPrimal, solvers.PathCholesky, solvers.PathKalman} {
+					_, matern := k.(kernels.Matern)
+					if matern != (method == solvers.PathKalman) {
+						continue
+					}
 					if method == solvers.PathPrimal && k != kernels.Kernel(kernels.Linear{}) {
 						continue
 					}
@@ -129,6 +133,9 @@ func TestPathClosedForm(t *testing.T) {
 							continue
 						}
 					}
+					if matern {
+						d = 1
+					}
 					p := solvers.Problem{Kernel: k, X: normals(rng, n, d), Y: normals(rng, n, 2), Intercept: rng.IntN(2) == 0}
 					if n > 2 && rng.IntN(2) == 0 {
 						p.Weights = make([]float64, n)
@@ -141,7 +148,7 @@ func TestPathClosedForm(t *testing.T) {
 						p.Intercept = false
 					}
 					given := p
-					if method != solvers.PathPrimal && rng.IntN(2) == 0 {
+					if method != solvers.PathPrimal && !matern && rng.IntN(2) == 0 {
 						for i := range p.X.Data {
 							if rng.IntN(2) == 0 {
 								p.X.Data[i] = 0

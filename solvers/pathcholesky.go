@@ -68,13 +68,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	if err != nil {
 		return err
 	}
-	sol := backend.NewHost[float64](s.n, p.columns())
-	s.fill(sol.View(0, 0, s.n, s.t), s.Y, s.meanY, 0, false)
-	if s.Intercept {
-		for i := range s.n {
-			sol.Row(i)[s.t] = 1
-		}
-	}
+	sol := p.targets(&s)
 	if err := b.Upload(p.rhs, sol); err != nil {
 		return err
 	}
@@ -123,9 +117,21 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	return nil
 }
 
+// targets returns the right-hand sides [y 1], or y without an intercept.
+func (p *pathBase) targets(s *samples) backend.Host[float64] {
+	h := backend.NewHost[float64](s.n, p.columns())
+	s.fill(h.View(0, 0, s.n, s.t), s.Y, s.meanY, 0, false)
+	if s.Intercept {
+		for i := range s.n {
+			h.Row(i)[s.t] = 1
+		}
+	}
+	return h
+}
+
 // score sets the scores that follow from sol = C⁻¹[y 1] and from diag, the diagonal of C⁻¹. It
 // overwrites sol with α and diag with the diagonal of G.
-func (p *pathCholesky) score(s *samples, at *PathPoint, sol backend.Host[float64], diag []float64) {
+func (p *pathBase) score(s *samples, at *PathPoint, sol backend.Host[float64], diag []float64) {
 	at.Intercept = make([]float64, s.t)
 	if s.Intercept {
 		sums := make([]float64, s.t+1)

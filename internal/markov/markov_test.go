@@ -410,3 +410,63 @@ func TestEvaluate(t *testing.T) {
 		t.Errorf("no points: got %v, %v", empty, err)
 	}
 }
+
+// TestOrnsteinUhlenbeck compares the factor, the quadratic form and the inverse of K for the exponential
+// kernel with their closed forms: with ρ_i = exp(−(x_i − x_(i−1))/σ), the value at x_i given the preceding
+// values has the mean ρ_i y_(i−1) and the variance 1 − ρ_i², and the inverse is tridiagonal with the
+// diagonal 1/(1 − ρ_i²) + ρ_(i+1)²/(1 − ρ_(i+1)²).
+func TestOrnsteinUhlenbeck(t *testing.T) {
+	const n, seed, sigma = 200, 5, 0.7
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, order := make([]float64, n), r.Perm(n)
+	for i, row := range order {
+		x[row] = float64(i) * 0.3
+		if i > n/2 {
+			x[row] += 1e9 // ρ is 0 there
+		}
+	}
+	l := lineOf(t, kernels.Laplacian{Sigma: sigma}, x)
+	if err := l.Filter(t.Context(), []float64{0}); err != nil {
+		t.Fatal(err)
+	}
+	y := backend.NewHost[float64](n, 1)
+	for i := range y.Data {
+		y.Data[i] = r.NormFloat64()
+	}
+	logs, inverse := l.LogPivots(), l.Inverse()
+	square, size := 0.0, 0.0
+	variance := func(i int) (rho, v float64) {
+		if i == 0 {
+			return 0, 1
+		}
+		d := (x[order[i]] - x[order[i-1]]) / sigma
+		return math.Exp(-d), -math.Expm1(-2 * d)
+	}
+	// The filter computes the variances, which are at least 0.57 here, with a few dozen roundings. The
+	// differences of the points are exact.
+	const tol = 64 * 0x1p-53
+	for i, row := range order {
+		rho, v := variance(i)
+		if d := math.Abs(logs[row] - math.Log(v)); !(d <= tol) {
+			t.Errorf("pivot %d: logarithm %v, want %v", i, logs[row], math.Log(v))
+		}
+		want := 1 / v
+		if i+1 < n {
+			next, w := variance(i + 1)
+			want += next * next / w
+		}
+		if d := math.Abs(inverse[row] - want); !(d <= tol*want) {
+			t.Errorf("inverse %d: %v, want %v", i, inverse[row], want)
+		}
+		e := y.Data[row]
+		if i > 0 {
+			e -= rho * y.Data[order[i-1]]
+		}
+		square += e * e / v
+		size += y.Data[row] * y.Data[row]
+	}
+	if got := l.Squares(y)[0]; !(math.Abs(got-square) <= n*tol*size) {
+		t.Errorf("yᵀK⁻¹y is %v, want %v", got, square)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -35,6 +36,13 @@ func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solv
 			copy(coefs.Row(i)[l*t:(l+1)*t], from.Row(i))
 		}
 	}
+	if m, ok := markov.Of(p.Kernel); ok && p.Sparse == nil && p.X.Cols == 1 && markov.Pays(p.X.Rows, x.Rows) {
+		line, err := markov.NewLine(ctx, m, numeric.First(p.X))
+		if err == nil {
+			out, err = line.Evaluate(ctx, coefs, numeric.First(x.Dense))
+		}
+		return addIntercepts(out, solved), err
+	}
 	b := dev.F64().With(ctx, nil)
 	result, err := b.New(out.Rows, out.Cols)
 	if err != nil {
@@ -59,15 +67,20 @@ func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solv
 	if err := b.Download(out, result); err != nil {
 		return out, err
 	}
-	for l, at := range solved {
-		for j, v := range at.Intercept {
-			for i := range out.Rows {
-				out.Row(i)[l*t+j] += v
-			}
-		}
-	}
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)
 	}
-	return out, nil
+	return addIntercepts(out, solved), nil
+}
+
+// addIntercepts adds the intercepts of the solutions to their columns of out.
+func addIntercepts(out backend.Host[float64], solved []solvers.PathPoint) backend.Host[float64] {
+	for l, at := range solved {
+		for j, v := range at.Intercept {
+			for i := range out.Rows {
+				out.Row(i)[l*len(at.Intercept)+j] += v
+			}
+		}
+	}
+	return out
 }

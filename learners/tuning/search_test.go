@@ -525,3 +525,33 @@ func TestSearchPlans(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchOfOneFeature compares the scores of a Markov kernel of one feature, which Kalman filters compute
+// in O(n) operations, with those by stored matrices, for which a second feature of zeros is added.
+func TestSearchOfOneFeature(t *testing.T) {
+	const n = 2400
+	p := wave(t, n, 1)
+	p.Kernel, p.Intercept = kernels.Matern{Nu: 1.5, Sigma: 1}, true
+	wide := p
+	wide.X = backend.NewHost[float64](n, 2)
+	for i := range n {
+		wide.X.Row(i)[0] = p.X.Row(i)[0]
+	}
+	dev := device(t, "cpu")
+	for criterion, folds := range map[tuning.Criterion]int{tuning.LeaveOneOut: 0, tuning.KFold: 2} {
+		var trials [2]tuning.Trial
+		for k, q := range []solvers.Problem{p, wide} {
+			res, err := tuning.Search(t.Context(), dev, q, tuning.Params{Criterion: criterion, Folds: folds, Steps: 1, Lambdas: []float64{0.1, 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			trials[k] = res.Trials[0]
+		}
+		for i, at := range trials[0].Points {
+			// The condition number is at most n/0.1 + 1, and sums of n terms round.
+			if want := trials[1].Points[i].Score; !(math.Abs(at.Score-want) <= 1e5*n*0x1p-52*want) || want == 0 {
+				t.Errorf("%s, λ = %g: score %v, want %v", criterion, at.Lambda, at.Score, want)
+			}
+		}
+	}
+}
