@@ -29,8 +29,8 @@ type Bounded interface {
 	// Ridge, NystromRidge and FourierRidge make one with the field Bound, or with Options.Prove.
 	HasBound() bool
 	// PredictBound returns predictions at the rows of x, and for each of them a bound on its distance
-	// from the prediction of the exact solution. The predictions are those of Predict, and the bounds
-	// take O(d + t) operations for each row, or O(n(d + t)) if the model was fitted with Options.Prove.
+	// from the prediction of the exact solution. The predictions are those of Predict up to rounding, and the
+	// bounds take O(d + t) operations for each row, and O(nt) more if the model was fitted with Options.Prove.
 	// For a model that was fitted with the field Bound, and for every bound of Ridge, NystromRidge and
 	// FourierRidge, the functions of the model are evaluated in more than 80 bits for each row, which takes
 	// much longer and gives bounds that are nearly equal to the errors.
@@ -74,17 +74,25 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 	if err != nil {
 		return nil, nil, err
 	}
-	if b.bound != nil && b.bound.Rounded {
-		if values, err = m.Predict(ctx, dev, x); err != nil {
-			return nil, nil, err
-		}
-		bounds = mat.NewDense(points.Rows, m.coef.Cols, nil)
-		if err := b.boundBlocks(ctx, dev, m, points, dense(values), dense(bounds)); err != nil {
-			return nil, nil, err
-		}
-		return values, bounds, nil
+	if b.bound == nil || !b.bound.Rounded {
+		return b.evaluateAt(ctx, m.verified(), points)
 	}
-	return b.evaluateAt(ctx, m.verified(), points)
+	f, sums := m.verified(), m.predictor()
+	if b.bound.Correction.Data != nil { // the sums of the correction follow those of f
+		both := f.Corrected(b.bound)
+		sums = expansion(m.learner, m.kernel, m.points, both.Alpha, both.Intercept)
+	}
+	v, err := sums.at(ctx, dev, points)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := m.coef.Cols
+	all := dense(v)
+	e := b.bound.Round(f, b.roundoffOn(dev, m), points, all.View(0, 0, all.Rows, t), all.View(0, t, all.Rows, all.Cols-t))
+	if all.Cols > t {
+		v = mat.DenseCopyOf(v.Slice(0, points.Rows, 0, t))
+	}
+	return v, mat.NewDense(e.Rows, e.Cols, e.Data), nil
 }
 
 // evaluateAt returns the values of f at the points, evaluated in more than 80 bits, and their bounds.
@@ -122,54 +130,6 @@ func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64])
 		if err := use(i, copied.View(0, 0, rows, points.Cols)); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// boundBlocks sets bounds to the bounds on the errors of values, which Predict computed on dev at
-// the rows of x.
-func (b *errorBound) boundBlocks(ctx context.Context, dev backend.Device, m *kernelExpansion, x numeric.Points, values, bounds backend.Host[float64]) error {
-	f, r := m.verified(), b.roundoffOn(dev, m)
-	round := func(i, rows int, gram backend.Host[float64]) {
-		e := b.bound.Round(f, r, x.Slice(i, rows), values.View(i, 0, rows, values.Cols), gram)
-		for j := range rows {
-			copy(bounds.Row(i+j), e.Row(j))
-		}
-	}
-	if b.bound.Correction.Data == nil {
-		round(0, x.Rows, backend.Host[float64]{})
-		return nil
-	}
-	q := dev.F64()
-	centers, err := m.points.Place(q)
-	if err != nil {
-		return err
-	}
-	defer centers.Free()
-	const most = 256
-	gram := backend.NewHost[float64](min(most, x.Rows), m.points.Rows)
-	place, err := q.New(gram.Rows, gram.Cols)
-	if err != nil {
-		return err
-	}
-	defer place.Free()
-	for i := 0; i < x.Rows; i += most {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		rows := min(most, x.Rows-i)
-		block, err := x.Slice(i, rows).Place(q)
-		if err != nil {
-			return err
-		}
-		part := gram.View(0, 0, rows, gram.Cols)
-		q.Gram(place.View(0, 0, rows, gram.Cols), m.kernel, block, centers)
-		err = q.Download(part, place.View(0, 0, rows, gram.Cols))
-		block.Free()
-		if err != nil {
-			return err
-		}
-		round(i, rows, part)
 	}
 	return nil
 }

@@ -79,6 +79,11 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 	if err != nil {
 		return nil, err
 	}
+	return p.at(ctx, dev, points)
+}
+
+// at returns the predictions for points that check has returned.
+func (p predictor) at(ctx context.Context, dev backend.Device, points numeric.Points) (*mat.Dense, error) {
 	if m, ok := markov.Of(p.kernel); ok && p.sum && p.features == 1 && p.fixed[0].Sparse == nil && markov.Pays(p.fixed[0].Rows, points.Rows) {
 		return p.onLine(ctx, m, points)
 	}

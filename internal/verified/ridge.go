@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -421,63 +421,51 @@ func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 }
 
 // Round returns bounds on the errors of values, the predictions of f that a device has computed for the
-// rows of x, relative to the exact solution. It takes O(d + t) operations for each row. If b has a
-// correction, gram must hold the kernel values k(x, x_j) that the device has computed; Round then sums
-// each prediction again in an order with few roundings and evaluates the correction, which takes O(nt)
-// further operations for each row.
-func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, values, gram backend.Host[float64]) backend.Host[float64] {
+// rows of x, relative to the exact solution. If b has a correction, corrections must hold its values
+// Σ_j k(x, x_j)z_j + ζ, computed by the device. Round takes O(d + t) operations for each row.
+func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, values, corrections backend.Host[float64]) backend.Host[float64] {
 	bounds := backend.NewHost[float64](values.Rows, values.Cols)
-	n, squares := len(r.roots), x.Diagonal(r.kernel)
-	var alpha, z [][]float64
-	if b.Correction.Data != nil {
-		alpha, z = columns(f.Alpha), columns(b.Correction)
-	}
+	n := len(r.roots)
 	roundings := n + 9
 	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Pays(n, math.MaxInt) {
 		roundings *= markov.Roundings // the sums may be those of package markov
 	}
-	row := func(i int) {
-		relative, root := r.at(x, i), r.root(squares[i], x, i)
+	near, sum, square := r.relative(1), gamma(roundings), up(math.Sqrt(b.Square))
+	row := func(i int, root float64) {
+		relative := near
+		if far := r.far(x, i); far > 1 {
+			relative = r.relative(far)
+		}
 		reach := root
 		if b.Intercept {
-			reach = up(root + math.Sqrt(b.Square))
+			reach = up(root + square)
 		}
 		for c := range b.Targets {
 			t, v := &b.Targets[c], values.Row(i)[c]
-			if b.Correction.Data == nil {
-				rounding := up((relative+gamma(roundings))*root*t.Size + gamma(roundings)*math.Abs(f.Intercept[c]) + 2*unit*math.Abs(v))
-				bounds.Row(i)[c] = finite(up(b.left(c, root, reach) + rounding))
-				continue
+			size := math.Abs(f.Intercept[c])
+			bound := b.left(c, root, reach)
+			if b.Correction.Data != nil {
+				size += math.Abs(t.Shift)
+				bound += math.Abs(corrections.Row(i)[c])
 			}
-			sum := dot(gram.Row(i), alpha[c]) + f.Intercept[c]
-			correction := dot(gram.Row(i), z[c]) + t.Shift
-			rounding := up((relative+gamma(dotRoundings(n)))*root*t.Size + 2*unit*(math.Abs(sum)+math.Abs(correction)))
-			bounds.Row(i)[c] = finite(up(b.left(c, root, reach) + rounding + math.Abs(v-sum) + math.Abs(correction)))
+			rounding := (relative+sum)*root*t.Size + sum*size + 2*unit*math.Abs(v)
+			bounds.Row(i)[c] = finite(up(bound + rounding))
 		}
 	}
-	const rows = 16 // of a task
-	parallel((values.Rows+rows-1)/rows, func(task int) {
-		for i := task * rows; i < min((task+1)*rows, values.Rows); i++ {
-			row(i)
+	run.Parallel(values.Rows, func(first, last int) {
+		value := x.Values(r.kernel)
+		root := 0.0
+		for i := first; i < last; i++ {
+			if i == first || !r.constant {
+				root = r.root(value(i, i), x, i)
+			}
+			row(i, root)
 		}
 	})
 	return bounds
 }
 
-// columns returns copies of the columns of a.
-func columns(a backend.Host[float64]) [][]float64 {
-	list := make([][]float64, a.Cols)
-	for c := range list {
-		list[c] = make([]float64, a.Rows)
-		for i := range list[c] {
-			list[c][i] = a.Row(i)[c]
-		}
-	}
-	return list
-}
-
-// dot returns Σ x_i y_i. Each product has at most dotRoundings(n) roundings, including that of the
-// product itself.
+// dot returns Σ x_i y_i.
 func dot(x, y []float64) float64 {
 	if n := len(x); n > 32 {
 		return dot(x[:n/2], y[:n/2]) + dot(x[n/2:], y[n/2:])
@@ -495,10 +483,6 @@ func dot(x, y []float64) float64 {
 	}
 	return (s[0] + s[1]) + (s[2] + s[3])
 }
-
-// dotRoundings counts 1 rounding for the product, 9 and 2 for the sum of at most 32 products in four
-// partial sums, and 1 for each of at most ⌈log₂ n⌉ halvings of the vectors.
-func dotRoundings(n int) int { return 12 + bits.Len(uint(n)) }
 
 // residuals holds the residuals of the n equations and of the constraint 1ᵀα = 0, for t targets.
 type residuals struct {
@@ -664,6 +648,15 @@ func (f *Expansion) with(w []float64, z ...backend.Host[float64]) *Expansion {
 			copy(g.Alpha.Row(i)[copy(g.Alpha.Row(i), from.Row(i)):], add.Row(i))
 		}
 		g.Intercept = append(slices.Clone(g.Intercept), make([]float64, add.Cols)...)
+	}
+	return g
+}
+
+// Corrected returns f with additional targets: the correction of b for each target of f.
+func (f *Expansion) Corrected(b *ErrorBound) *Expansion {
+	g := f.with(nil, b.Correction)
+	for c := range len(g.Intercept) - len(f.Intercept) {
+		g.Intercept[len(f.Intercept)+c] = b.Targets[c].Shift
 	}
 	return g
 }

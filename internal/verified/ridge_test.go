@@ -300,8 +300,9 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 		bound, _, _ := proven(func(r backend.Host[float64]) error { return factorAndSolve(p, r) })
 		roundoff := verified.NewRoundoff(p.Kernel, numeric.DensePoints(p.X), true)
 		bound.ForDevice(f, roundoff)
-		values, gram := predict(t, dev, f, s.at), evaluate(t, dev, p.Kernel, s.at, p.X)
-		return bound, values, bound.Round(f, roundoff, numeric.DensePoints(s.at), values, gram)
+		all := predict(t, dev, f.Corrected(bound), s.at)
+		values, corrections := all.View(0, 0, all.Rows, f.Alpha.Cols), all.View(0, f.Alpha.Cols, all.Rows, all.Cols-f.Alpha.Cols)
+		return bound, values, bound.Round(f, roundoff, numeric.DensePoints(s.at), values, corrections)
 	}
 	for i, name := range ways {
 		what := fmt.Sprintf("%s n=%d λ=%g intercept=%t weights=%t %s", s.name, p.X.Rows, lambda, intercept, p.Weights != nil, name)
@@ -389,14 +390,6 @@ func predict(t *testing.T, dev backend.Device, f *verified.Expansion, x backend.
 		}
 	}
 	return out
-}
-
-// evaluate returns k(X, Z), evaluated on dev.
-func evaluate(t *testing.T, dev backend.Device, k kernels.Kernel, x, z backend.Host[float64]) backend.Host[float64] {
-	t.Helper()
-	return onDevice(t, dev, x.Rows, z.Rows, []backend.Host[float64]{x, z}, func(b backend.Backend[float64], out backend.Matrix[float64], in []backend.Matrix[float64]) {
-		b.Gram(out, k, in[0], in[1])
-	})
 }
 
 // onDevice returns the matrix that the function work computes on dev from copies of the matrices in.

@@ -22,8 +22,10 @@ type Roundoff struct {
 	direct bool
 	origin []float64 // the point from which the distances of dense points are measured, which is the first point; 0 for sparse points
 	roots  []float64 // upper bounds on √k(x_j, x_j)
-	stats  []kernels.Stat
-	reach  []float64 // for each statistic, the largest result of measure for a point x_j
+	// constant reports whether k(x, x) is the same number for all x.
+	constant bool
+	stats    []kernels.Stat
+	reach    []float64 // for each statistic, the largest result of measure for a point x_j
 
 	mu    sync.Mutex
 	known map[int]float64 // ε for points whose measures are at most 4^key times those of the x_j
@@ -45,7 +47,8 @@ func gamma(n int) float64 { return up(float64(n) * unit * (1 + float64(n)*0x1p-5
 // NewRoundoff measures the points. If direct, the device sums (x_p−z_p)² for at most 16 features
 // without scales, as the devices of package cpu do.
 func NewRoundoff(k kernels.Kernel, points numeric.Points, direct bool) *Roundoff {
-	r := &Roundoff{kernel: k, points: points, direct: direct, known: map[int]float64{}}
+	varies := func(s kernels.Stat) bool { return !s.Kind.TranslationInvariant() }
+	r := &Roundoff{kernel: k, points: points, direct: direct, known: map[int]float64{}, constant: !slices.ContainsFunc(kernels.Compile(k).Stats, varies)}
 	if points.Sparse == nil && points.Rows > 0 {
 		r.origin = points.Dense.Row(0)
 	}
@@ -99,18 +102,20 @@ func (r *Roundoff) measure(s kernels.Stat, x numeric.Points, i int) (sum float64
 	return sum * (1 + float64(x.Cols+4)*0x1p-50)
 }
 
-// at returns ε for row i of x. It returns +Inf if no ε is known.
-func (r *Roundoff) at(x numeric.Points, i int) float64 {
+// far returns a number of at least 1 for which the measures of row i of x are at most far times the largest
+// measures of the x_j.
+func (r *Roundoff) far(x numeric.Points, i int) float64 {
 	far := 1.0
 	for s, stat := range r.stats {
 		if m := r.measure(stat, x, i); m > r.reach[s] {
 			far = max(far, m/r.reach[s])
 		}
 	}
-	return r.relative(far)
+	return far
 }
 
-// relative returns ε for points whose measures are at most far times the largest measures of the x_j.
+// relative returns ε for points whose measures are at most far times the largest measures of the x_j. It
+// returns +Inf if no ε is known.
 func (r *Roundoff) relative(far float64) float64 {
 	if !(far <= 0x1p200) {
 		return math.Inf(1)
