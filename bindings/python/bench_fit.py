@@ -2,13 +2,13 @@
 
     make python-bench
 
-Measures three times for a fit of kernel ridge, each the best of several runs in turns:
-the wall time of estimator.fit, the part of it that the library spent in Go, and the
-same part of a fit by the command, a Go program (its stages gram, factor and solve). The
-ratio of the first to the second is the overhead of Python.
+Measures three times of a fit of kernel ridge, each as the minimum over several alternating runs:
+the wall time of estimator.fit; the time that the library spent in Go during this call; and the
+time of the stages gram, factor and solve in a fit by the command, a Go program. The ratio of the
+first time to the second shows the overhead of Python.
 
-With --json each timing is an object that `mercer bench import` reads, by the entrants
-"mercer-python", "mercer-library" and "mercer-command" in that order.
+With --json it prints each time as an object that `mercer bench import` reads. The entrants of the
+three times are "mercer-python", "mercer-library" and "mercer-command".
 """
 
 import json

@@ -11,9 +11,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class LibraryHook(BuildHookInterface):
-    """Adds the library that MERCER_LIBRARY names, or else that of the checkout,
-    which `make libmercer` builds if it is missing. If there is no library, or if it has
-    another version of the interface, the build fails with a message of one line."""
+    """Adds the library that MERCER_LIBRARY names to the wheel. If the variable is not set, the
+    hook adds bin/libmercer.so of the checkout, and builds this file by `make libmercer` if it is
+    missing. If there is no library, or if it has another version of the interface, the build
+    fails with a message of one line."""
 
     def initialize(self, version, build_data):
         library = os.environ.get("MERCER_LIBRARY") or self._of_the_checkout()
@@ -29,7 +30,7 @@ class LibraryHook(BuildHookInterface):
         if os.path.isfile(license):
             build_data["force_include"][os.path.abspath(license)] = "mercer/LICENSE"
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{platform(library)}"  # any Python: the library does not link to it
+        build_data["tag"] = f"py3-none-{platform(library)}"  # for any version of Python, because the library does not link to Python
 
     def _fail(self, text):
         self.app.abort(f"mercer: {text}")

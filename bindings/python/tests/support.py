@@ -1,4 +1,4 @@
-"""Shared by the tests: the package of this checkout, and skips for missing programs."""
+"""Makes the tests import the package of this checkout, and skips tests if programs are missing."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "..", "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "bindings", "python", "src"))
-# For the processes of joblib.
+# The processes that joblib starts find the package by this variable.
 os.environ["PYTHONPATH"] = os.pathsep.join([os.path.join(ROOT, "bindings", "python", "src"), os.environ.get("PYTHONPATH", "")])
 
 

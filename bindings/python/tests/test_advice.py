@@ -1,4 +1,4 @@
-"""Advice in errors names only arguments that the estimator has and accepts."""
+"""Checks that advice in errors names only arguments that the estimator has and accepts."""
 
 import json
 import os
@@ -27,7 +27,7 @@ VALID = {
 
 
 def advice():
-    """Every piece of advice in the sources of the library: {raise $lambda|raise $tol}."""
+    """Every advice in the sources of the library, such as {raise $lambda|raise $tol}."""
     found = set()
     for folder in SOURCES:
         for where, _, files in os.walk(os.path.join(support.ROOT, folder)):
@@ -60,8 +60,8 @@ def estimators():
 
 class TestAdvice(unittest.TestCase):
     def test_can_be_followed(self):
-        """Each argument that a message names is an argument of the estimator or a key of
-        its params, and the fit accepts another value of it."""
+        """Checks that each argument in the advice of a message is an argument of the estimator
+        or a key of its params, and that the fit accepts another value of this argument."""
         if shutil.which("go") is None:
             support.absent("go", "there is no go command, which shows the library's advice")
         r = support.rng(self)
@@ -111,7 +111,7 @@ class TestAdvice(unittest.TestCase):
                 e.fit(X, y > 0 if isinstance(e, mercer.MercerClassifier) else np.column_stack([y, y]) if two else y)
 
     def test_alternatives_that_are_absent(self):
-        """Real errors and warnings name the arguments, or the library's parameters."""
+        """Checks that errors and warnings of fits name the arguments, or the library's parameters."""
         X = np.random.default_rng(1).normal(size=(60, 3))
         y = X[:, 0] ** 2
         with self.assertRaises(mercer.NotConverged) as caught:
@@ -135,7 +135,7 @@ class TestAdvice(unittest.TestCase):
                 estimator.fit(X, target)
 
     def test_names_are_of_one_call(self):
-        """The names that one estimator passes to the library are not used for the next call."""
+        """Checks that the names that one estimator passes to the library do not apply to the next call."""
         X, y = np.ones((2, 1)), np.ones((2, 1))
         for _ in range(2):
             with self.assertRaisesRegex(ValueError, "^max_iter must"):
@@ -146,7 +146,7 @@ class TestAdvice(unittest.TestCase):
                 mercer.Model.fit("kernel-ridge", X, y, parameters={"iterations": 0})
 
     def test_memory(self):
-        """The package has no argument for the memory, unlike the command."""
+        """Checks that no message advises to change the memory, for which the package has no argument."""
         X = np.arange(1e6).reshape(-1, 1)
         for call in (
             lambda: mercer.MercerKernelRidge(kernel="rbf", solver="dual").fit(X, X[:, 0]),

@@ -19,11 +19,12 @@ U = support.U
 
 
 def kernel_error(kernel, gamma, coef0, degree, X, Z):
-    """A bound of the rounding error of a kernel value in both programs.
+    """A bound of the rounding error of a kernel value, valid for both programs.
 
-    The error of a product of d terms is at most (d + 2)u‖x‖‖z‖ (Higham 2002, 3.1), and
-    that of a squared distance from three such products 4(d + 2)u·max‖x‖². The kernel
-    multiplies this by its derivative and adds a few roundings of the value. """
+    The error of an inner product of d terms is at most (d + 2)u‖x‖‖z‖ (Higham 2002, 3.1). The
+    error of a squared distance, computed from three inner products, is at most
+    4(d + 2)u·max‖x‖². The kernel
+    multiplies this error by its derivative and adds a few rounding errors of its value."""
     d = X.shape[1]
     size = max(np.sum(X**2, axis=1).max(), np.sum(Z**2, axis=1).max())
     product = (d + 2) * U * size
@@ -40,11 +41,11 @@ def kernel_error(kernel, gamma, coef0, degree, X, Z):
 
 
 def solution_bound(K, delta, alpha, weights, cross_norm, rows):
-    """The largest difference of two predictions k·a if both programs solve (K + αI)a =
+    """The largest difference of two predictions kᵀa if both programs solve (K + αI)a =
     y by Cholesky, each with its own K, with an error of delta in every element.
 
     Cholesky solves a system whose matrix has an error of n·γ(3n+1)‖A‖ (Higham 2002,
-    theorem 10.4), so that ‖δa‖ ≤ ‖δA‖‖a‖/α; the factor 2 is for the second order. """
+    theorem 10.4), so that ‖δa‖ ≤ ‖δA‖‖a‖/α. The factor 2 covers the terms of second order."""
     n = len(K)
     norm = np.linalg.norm(K, 2) + alpha
     matrix = n * (3 * n + 1) * U * norm + n * delta
@@ -82,13 +83,14 @@ class TestKernelRidge(unittest.TestCase):
         want = KernelRidge(kernel="rbf", alpha=0.5).fit(X, y, sample_weight=w)
         got = mercer.MercerKernelRidge(kernel="rbf", alpha=0.5).fit(X, y, sample_weight=w)
         K = pairwise_kernels(X, metric="rbf", gamma=1 / 3)
-        # scikit-learn solves (W½KW½ + αI)b = W½y: W ≤ 2 at most doubles the norms of the matrix and
-        # of its inverse.
+        # scikit-learn solves (W½KW½ + αI)b = W½y. As W ≤ 2, the norms of this matrix and of its
+        # inverse are at most twice the norms for W = I.
         bound = 4 * solution_bound(K, kernel_error("rbf", 1 / 3, 0, 0, X, X), 0.5 / 2, want.dual_coef_, np.linalg.norm(K, 2), len(X))
         self.assertLessEqual(np.abs(got.predict(X) - want.predict(X)).max(), bound)
 
     def test_penalties(self):
-        """An alpha for each target: all different, some equal, and an array of one."""
+        """Compares fits with an alpha for each target: all different, some equal, or an array of
+        one number."""
         r = support.rng(self)
         X, y = support.smooth(r, 90, 3)
         Z = r.normal(size=(30, 3))
@@ -126,11 +128,11 @@ class TestKernelRidge(unittest.TestCase):
         got = mercer.MercerKernelRidge(kernel="precomputed", alpha=0.3).fit(K, y)
         bound = solution_bound(K, U, 0.3, want.dual_coef_, np.linalg.norm(cross, 2), len(Z))
         self.assertLessEqual(np.abs(got.predict(cross) - want.predict(cross)).max(), bound)
-        np.testing.assert_array_equal(got.X_fit_, np.tril(K) + np.tril(K, -1).T)  # one triangle stands for both
+        np.testing.assert_array_equal(got.X_fit_, np.tril(K) + np.tril(K, -1).T)  # the library reads only one triangle
 
     def test_nystroem_with_every_row(self):
-        """With every row as a center the model is kernel ridge, up to the residual of
-        the normal equations, whose condition number is squared."""
+        """Checks that the model with every row as a center agrees with kernel ridge, up to the
+        residual of the normal equations, whose condition number is the square of K's."""
         X, y = support.smooth(support.rng(self), 60, 2)
         full = mercer.MercerKernelRidge(kernel="rbf", alpha=1.0).fit(X, y).predict(X)
         part = mercer.MercerNystroemRidge(kernel="rbf", alpha=1.0, n_components=60, tol=1e-10).fit(X, y).predict(X)
@@ -158,8 +160,8 @@ class TestOthers(unittest.TestCase):
         self.assertEqual(two.intercept_.shape, (2,))
 
     def test_gaussian_process(self):
-        """With a fixed kernel and unit scale: scikit-learn's means, and its variances
-        plus the noise."""
+        """Checks that a process with a fixed kernel and the scale 1 has scikit-learn's means, and
+        scikit-learn's variances plus the variance of the noise."""
         r = support.rng(self)
         X, y = support.smooth(r, 60, 2)
         Z = r.normal(size=(25, 2))
@@ -172,16 +174,18 @@ class TestOthers(unittest.TestCase):
         delta = kernel_error("rbf", 0.5 / 1.5**2, 0, 0, X, Z)
         bound = solution_bound(K, delta, alpha, want.alpha_, np.linalg.norm(cross, 2), len(Z))
         self.assertLessEqual(np.abs(mean - want_mean).max(), bound)
-        # The variance is 1 − kᵀA⁻¹k, so A⁻¹k takes the place of a, and ‖A⁻¹k‖ ≤ ‖k‖/α.
+        # The variance is 1 − kᵀA⁻¹k: the bound of a prediction kᵀa holds with A⁻¹k for a, and
+        # ‖A⁻¹k‖ ≤ ‖k‖/α.
         bound = solution_bound(K, delta, alpha, cross[0] * 0 + np.linalg.norm(cross, axis=1).max() / alpha, np.linalg.norm(cross, 2), len(Z))
         self.assertLessEqual(np.abs(std**2 - (want_std**2 + alpha)).max(), bound)
-        # n logarithms of pivots and a sum of squares, with errors that grow with the condition.
+        # The likelihood has n logarithms of pivots and a sum of squares, whose errors grow with
+        # the condition number.
         self.assertLessEqual(abs(got.log_marginal_likelihood_value_ - want.log_marginal_likelihood_value_),
                              bound * len(X) + len(X) * (len(X) * delta / alpha))
 
     def test_svm(self):
-        """SMO ends when no optimality condition is violated by more than tol, from any
-        start, so the decision values agree to a multiple of tol."""
+        """Compares decision values. SMO ends when no optimality condition is violated by more than
+        tol, so that decision values from different starts agree to a multiple of tol."""
         X, y = load_breast_cancer(return_X_y=True)
         X = StandardScaler().fit_transform(X)[:300]
         y = y[:300]
@@ -203,9 +207,9 @@ class TestOthers(unittest.TestCase):
         want = LogisticRegression(C=0.5, tol=tol, max_iter=10000).fit(X, names)
         got = mercer.MercerClassifier("logistic", alpha=2.0).fit(X, names)
         np.testing.assert_array_equal(got.classes_, want.classes_)
-        # If the gradient has the norm g, the weights are within g/λ of the minimum, and
-        # f within ‖x‖·g/λ. lbfgs stops when the largest entry of the mean gradient is
-        # at most tol.
+        # If the gradient has the norm g, the weights differ from the minimum by at most g/λ, and f
+        # by at most ‖x‖·g/λ. lbfgs stops when the largest entry of the mean gradient is at most
+        # tol.
         gradient = tol * len(X) * np.sqrt(X.shape[1] + 1)
         reach = np.linalg.norm(np.column_stack([X, np.ones(len(X))]), axis=1).max()
         self.assertLessEqual(np.abs(got.predict_proba(X) - want.predict_proba(X)).max(), reach * (gradient / 2 + 1e-4))

@@ -1,4 +1,4 @@
-"""Proven bounds of the errors of predictions, where the exact predictions are known."""
+"""Checks proven bounds of the errors of predictions in cases with known exact predictions."""
 
 import math
 import unittest
@@ -11,9 +11,9 @@ import mercer
 
 
 def limit(n, S, y, alpha):
-    """The largest bound for K with entries of at most 1 that have errors of at most 64u, coefficients whose
-    absolute values have the sum S, and targets of at most y: the formulas of docs/trust.md, where each computed
-    residual is at most as large as the limit of its rounding errors, with room for the rounding of a result."""
+    """The largest possible bound of a prediction by the formulas of docs/trust.md. The entries of K are at most 1
+    with errors of at most 64u, S is the sum of the absolute values of the coefficients, and the targets are at most y.
+    Each computed residual is assumed to be no larger than the limit of its rounding errors."""
     u = 2.0**-53
     residual = 2 * u * ((64 + n + 33) * S + 16 * (3 * y + 2 * y + alpha * S))
     return residual * math.sqrt(n / alpha) / 2 + u * ((64 + n + 9) * S + (n + 9) * y)
@@ -21,7 +21,7 @@ def limit(n, S, y, alpha):
 
 class TestBounds(unittest.TestCase):
     def test_contain_the_exact_predictions(self):
-        # Samples so far apart that K = I to the last bit: a = y/(1 + alpha), here y/2.
+        # The samples are so far apart that K = I to the last bit. Then a = y/(1 + alpha), here y/2.
         X, Y = np.arange(5.0)[:, None], np.array([[1, -4], [2, 5], [-3, 6], [4, 0.5], [7, 1]])
         model = mercer.MercerKernelRidge(1, kernel="gaussian(sigma=1e-3)", fit_intercept=False)
         for samples in (X, csr_matrix(X)):
@@ -38,16 +38,16 @@ class TestBounds(unittest.TestCase):
         mean, std, bound = model.predict(X, return_std=True, return_bound=True)
         np.testing.assert_array_equal(mean, model.predict(X))
         np.testing.assert_array_equal(std, model.predict(X, return_std=True)[1])
-        # The norm of the 6 coefficients is at most that of y over alpha, and their sum sqrt(6) times that.
+        # The norm of the 6 coefficients is at most ‖y‖/alpha, and the sum of their absolute values at most sqrt(6) times that.
         self.assertTrue(((0 < bound) & (bound < limit(6, 6 / 0.1, 1, 0.1))).all())
 
     def test_of_functions(self):
-        # x = ±1, each twice, and y = x: the minimum of 4(1 - w)² + alpha w² is w = 4/(4 + alpha), here 1/2.
+        # The samples are x = ±1, each twice, and y = x. The minimum of 4(1 - w)² + alpha w² is at w = 4/(4 + alpha), here 1/2.
         X = np.array([[1.0], [-1.0], [1.0], [-1.0]])
         f, bound = mercer.MercerRidge(4, bound=True).fit(X, X[:, 0]).predict(X, return_bound=True)
         self.assertTrue((abs(f - X[:, 0] / 2) <= bound).all())
-        self.assertLess(bound.max(), 1e-15)  # w is computed with a few roundings of numbers of at most 4
-        # One center at 0 with k = 1 to the last bit where x = 0: f(0) = y/(1 + alpha).
+        self.assertLess(bound.max(), 1e-15)  # w has a few rounding errors of numbers of at most 4
+        # There is one center, at 0, and k(0, 0) = 1 to the last bit. Then f(0) = y/(1 + alpha).
         zero = np.zeros((1, 1))
         for model in (mercer.MercerNystroemRidge(1, kernel="gaussian(sigma=1)", n_components=1, bound=True),
                       mercer.MercerFourierRidge(1, kernel="gaussian(sigma=1)", n_components=2, bound=True)):

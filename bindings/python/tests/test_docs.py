@@ -1,4 +1,4 @@
-"""Checks the docstrings: sections of numpydoc, every parameter, examples that run."""
+"""Checks the sections of docstrings by the rules of numpydoc, and runs their examples."""
 
 import doctest
 import inspect
@@ -12,7 +12,7 @@ import mercer
 from mercer import accel
 
 def sections(text):
-    """The sections of a docstring as lists of lines, the summary being ""."""
+    """A dict from the title of each section of a docstring to its lines. The summary has the title ""."""
     lines = inspect.cleandoc(text or "").splitlines()
     found, name = {"": []}, ""
     for i, line in enumerate(lines):
@@ -25,7 +25,7 @@ def sections(text):
 
 
 def names(lines):
-    """The names of a section, whose descriptions are indented under them."""
+    """The names that a section describes: its lines that are not indented."""
     return [line.split(" : ")[0] for line in lines if line and not line.startswith(" ")]
 
 
@@ -49,7 +49,7 @@ def public():
 
 class TestDocs(unittest.TestCase):
     def test_parameters(self):
-        """Each parameter is described, in the order of the signature, with a type."""
+        """Checks that each parameter is described with a type, in the order of the signature."""
         seen = 0
         for name, thing in public():
             if inspect.isclass(thing) and issubclass(thing, BaseException):
@@ -70,7 +70,7 @@ class TestDocs(unittest.TestCase):
         self.assertGreater(seen, 40)
 
     def test_defaults(self):
-        """Each described default is that of the signature."""
+        """Checks that each default in a description equals the default of the signature."""
         for name, thing in public():
             if inspect.isclass(thing) and issubclass(thing, BaseException):
                 continue
@@ -82,7 +82,7 @@ class TestDocs(unittest.TestCase):
                         self.assertEqual(described[said[1]], eval(said[2]))
 
     def test_attributes(self):
-        """A fitted estimator has the described attributes, and no others."""
+        """Checks that a fitted estimator has exactly the described attributes."""
         X = np.random.default_rng(1).normal(size=(30, 2))
         y = X[:, 0] - X[:, 1]
         for name in mercer.__all__:
@@ -97,7 +97,7 @@ class TestDocs(unittest.TestCase):
                 self.assertEqual(described - {"feature_names_in_"}, have - {"feature_names_in_"})
 
     def test_examples(self):
-        """The examples print the output that they show; each function and class has one."""
+        """Checks that each function and class has an example, which prints the output it shows."""
         runner = doctest.DocTestRunner()
         finder = doctest.DocTestFinder(recurse=False)
         for name, thing in things():

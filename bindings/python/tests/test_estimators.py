@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of estimators."""
+"""Runs scikit-learn's own checks of estimators."""
 
 import unittest
 import warnings
@@ -27,7 +27,7 @@ ESTIMATORS = [
     mercer.MercerClassifier(),
     mercer.MercerClassifier("ridge"),
     mercer.MercerClassifier("logistic"),
-    # One of the checks has weights of 1000 and 0.0001, whose rounding allows no smaller tol.
+    # One of the checks has weights of 1000 and 0.0001: their rounding errors prevent a smaller tol.
     mercer.MercerClassifier("kernel-logistic", tol=1e-9),
     mercer.MercerClassifier("svc"),
     mercer.MercerClassifier("svc", probability=True),

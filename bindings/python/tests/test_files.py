@@ -1,4 +1,4 @@
-"""The command loads models of Python, and Python loads models of the command."""
+"""Checks that the command loads models saved by Python, and Python loads those of the command."""
 
 import csv
 import os
@@ -38,7 +38,7 @@ class TestFiles(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def table(self, name, header, *columns):
-        """Writes a CSV with every digit, so that the command has the same numbers."""
+        """Writes a CSV file with all digits, so that the command reads the same numbers."""
         with open(self.path(name), "w", newline="") as f:
             w = csv.writer(f)
             w.writerow(header)
@@ -53,7 +53,8 @@ class TestFiles(unittest.TestCase):
         return [c.tolist() for c in self.X.T]
 
     def test_from_the_command(self):
-        """Standardized by the command and raw in Python, the data give the same bits."""
+        """Checks that a model of the command, which standardizes, gives the same bits for the raw
+        data in Python."""
         table = self.table("t.csv", ["a", "b", "c", "y"], *self.columns(), self.y.tolist())
         model = self.path("m.safetensors")
         for learner, kind in [("kernel-ridge", mercer.MercerKernelRidge), ("ridge", mercer.MercerRidge), ("svr", mercer.MercerSVR), ("lasso", mercer.MercerRegressor)]:
@@ -68,12 +69,12 @@ class TestFiles(unittest.TestCase):
         missing = self.X.copy()
         missing[0, 1] = np.nan
         filled = self.X.copy()
-        filled[0, 1] = np.median(self.X[:, 1])  # as the command fills in
-        # The median of an even number of values is a mean, rounded once or twice.
+        filled[0, 1] = np.median(self.X[:, 1])  # the command replaces missing values by the median
+        # The median of an even number of values is a mean of two values, rounded once or twice.
         np.testing.assert_allclose(loaded.predict(missing), loaded.predict(filled), rtol=64 * support.U)
 
     def test_penalties(self):
-        """An alpha for each target is part of the file."""
+        """Checks that the file contains the alpha of each target."""
         Y = np.column_stack([self.y, 2 * self.y])
         for kind in (mercer.MercerKernelRidge, mercer.MercerRidge):
             fitted = kind(alpha=[0.5, 3]).fit(self.X, Y)
@@ -85,8 +86,8 @@ class TestFiles(unittest.TestCase):
             np.testing.assert_array_equal(loaded.fit(self.X, Y).predict(self.X), fitted.predict(self.X))
 
     def test_intervals(self):
-        """Intervals of a model fitted in Python are kept in its file, and Python reads
-        the intervals of a model that the command calibrated."""
+        """Checks that the file of a model fitted in Python keeps its intervals, and that Python
+        reads the intervals of a model that the command calibrated."""
         model = self.path("m.safetensors")
         for estimator in (mercer.MercerKernelRidge(0.1, kernel="rbf"), mercer.MercerRidge(intervals=True)):
             fitted = estimator.fit(self.X, self.y)
@@ -136,7 +137,7 @@ class TestFiles(unittest.TestCase):
             np.testing.assert_array_equal(loaded.predict(self.X), classifier.predict(self.X))
 
     def test_numpy_file(self):
-        """The columns of NPY files have the names that Python gives."""
+        """Checks that the command gives the columns of NPY files the names that Python gives."""
         model, data = self.path("m.safetensors"), self.path("x.npy")
         estimator = mercer.MercerKernelRidge(kernel="rbf").fit(self.X, self.y)
         estimator.save(model)

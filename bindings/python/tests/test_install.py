@@ -1,4 +1,4 @@
-"""`pip install` and `make wheel`, into virtual environments of their own."""
+"""Runs `pip install` and `make wheel`, each with a new virtual environment."""
 
 import glob
 import os
@@ -41,21 +41,21 @@ class TestInstall(unittest.TestCase):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", self.venv], check=True)
 
     def pip(self, *args, **changes):
-        """Runs pip without an index: the packages that a build needs are installed already."""
+        """Runs pip without an index, because the packages that a build needs are installed already."""
         return subprocess.run([sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet", "--no-index", "--no-build-isolation", *args],
                               env=environment(**changes), cwd=self.folder, capture_output=True, text=True)
 
     def fits(self, **changes):
-        """Requires that the installed package can fit with the library that it contains."""
+        """Checks that the installed package fits with the library that it contains."""
         done = subprocess.run([self.python, "-c", FIT], env=environment(**changes), cwd=self.folder, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         path, value = done.stdout.split()
         self.assertTrue(os.path.realpath(path).startswith(self.venv), path)
-        # A line through three points: a few roundings of numbers up to 4.
+        # A line through three points has a few rounding errors of numbers up to 4.
         self.assertLessEqual(abs(float(value) - 4), 64 * support.U)
 
     def refused(self, done, text):
-        """Requires that pip failed, with one line of this package and no traceback."""
+        """Checks that pip failed with one line from this package, and without a traceback."""
         said = done.stdout + done.stderr
         self.assertNotEqual(done.returncode, 0)
         lines = [line.strip() for line in said.splitlines() if "mercer: " in line]
@@ -69,8 +69,8 @@ class TestInstall(unittest.TestCase):
         self.fits()
 
     def test_wheel(self):
-        """`make wheel` makes a wheel that installs and fits without Go and without
-        the checkout, and whose platform tag follows from its symbols."""
+        """Checks that the wheel of `make wheel` installs and fits without Go and without the
+        checkout, and that its platform tag follows from its symbols."""
         if shutil.which("make") is None:
             support.absent("make", "make is not installed")
         out = os.path.join(self.folder, "out")
@@ -110,7 +110,7 @@ class TestInstall(unittest.TestCase):
         self.fits(PATH="/nonexistent")
 
     def test_without_the_library(self):
-        """An installation that would not work fails, and says in one line what to do."""
+        """Checks that an installation that would not work fails with one line that says what to do."""
         def copied(root):
             """A copy of the package in a separate folder."""
             return shutil.copytree(PACKAGE, os.path.join(root, "bindings", "python"), ignore=shutil.ignore_patterns("__pycache__", "tests"))
@@ -135,8 +135,9 @@ class TestInstall(unittest.TestCase):
         self.refused(self.pip(other, MERCER_LIBRARY=LIBRARY), "has the interface [0-9]+, this package needs 99")
 
     def test_builds_the_library_where_it_can(self):
-        """In a checkout without the library `make libmercer` builds it; if that fails,
-        or if a required program is missing, pip says so in one line."""
+        """Checks that an installation from a checkout without the library builds it by `make
+        libmercer`. If this fails, or if a required program is missing, pip reports it in one
+        line."""
         root = os.path.join(self.folder, "checkout")
         package = shutil.copytree(PACKAGE, os.path.join(root, "bindings", "python"), ignore=shutil.ignore_patterns("__pycache__", "tests"))
         os.makedirs(os.path.join(root, "bindings", "c"))

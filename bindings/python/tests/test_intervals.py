@@ -18,8 +18,8 @@ import mercer
 
 
 def jackknife_plus(make, X, y, Z, level):
-    """The bounds by their definition: with the fits f₋ᵢ without sample i, quantiles of
-    f₋ᵢ(z) ∓ |y_i − f₋ᵢ(x_i)| (Barber et al. 2021, equation 1.5)."""
+    """The bounds by their definition: quantiles of f₋ᵢ(z) ∓ |y_i − f₋ᵢ(x_i)|, where f₋ᵢ is the
+    fit without sample i (Barber et al. 2021, equation 1.5)."""
     n = len(y)
     low, high = np.empty((n, len(Z))), np.empty((n, len(Z)))
     for i in range(n):
@@ -38,9 +38,8 @@ class TestIntervals(unittest.TestCase):
         self.Z = self.r.normal(size=(12, 2))
 
     def test_are_those_of_n_refits(self):
-        # The bound is that of values below 10 from systems with ‖K‖ ≤ 39 and ‖XᵀX‖ < 1e3, whose
-        # condition numbers are below 1e4, solved with a backward error of n·γ(3n+1) (Higham 2002,
-        # theorem 10.4).
+        # The values are below 10. The systems have ‖K‖ ≤ 39, ‖XᵀX‖ < 1e3 and condition numbers
+        # below 1e4, and are solved with a backward error of n·γ(3n+1) (Higham 2002, theorem 10.4).
         bound = 4 * 39 * (3 * 39 + 1) * support.U * 1e4 * 10
         for level in (0.5, 0.8, 0.9):
             for got, make in [
@@ -63,7 +62,8 @@ class TestIntervals(unittest.TestCase):
             lower, upper = both.predict_interval(self.Z)
             alone = make().fit(self.X, Y[:, 1]).predict_interval(self.Z)
             self.assertEqual(lower.shape, (12, 2))
-            # Products with one column and with two may be summed in different orders.
+            # Products with one column and products with two columns may add their terms in
+            # different orders.
             np.testing.assert_allclose(lower[:, 1], alone[0], rtol=1e4 * 39 * support.U, atol=1e4 * 39 * support.U)
             np.testing.assert_allclose(upper[:, 1], alone[1], rtol=1e4 * 39 * support.U, atol=1e4 * 39 * support.U)
             for got in zip(both.predict_interval(csr_matrix(self.Z)), (lower, upper)):
@@ -73,8 +73,8 @@ class TestIntervals(unittest.TestCase):
         np.testing.assert_allclose(np.array(by_function), np.array(named), rtol=0, atol=4 * 39 * (3 * 39 + 1) * support.U * 1e4)
 
     def test_of_the_normal_distribution(self):
-        """The posterior of Nyström features with a center at each sample is that of
-        scikit-learn's process, whose noise is not part of its standard deviation."""
+        """Checks that Nyström features with a center at each sample have the posterior of
+        scikit-learn's process, whose standard deviation does not include the noise."""
         k = RBF(0.8)
         want = GaussianProcessRegressor(k, alpha=0.1, optimizer=None).fit(self.X, self.y)
         mean, std = want.predict(self.Z, return_std=True)
@@ -105,8 +105,8 @@ class TestIntervals(unittest.TestCase):
             plain.log_marginal_likelihood_value_
 
     def test_coverage(self):
-        """The fraction of new targets in the intervals, over many draws: at least
-        2·level − 1 by theory, and near level here."""
+        """Checks the fraction of new targets in the intervals over many draws of the samples: it
+        is at least 2·level − 1 by theory, and near level for this distribution."""
         inside = []
         for _ in range(40):
             X, y = support.smooth(self.r, 60, 2)
@@ -119,8 +119,8 @@ class TestIntervals(unittest.TestCase):
         self.assertLessEqual(abs(np.mean(inside) - 0.8), error + 1 / 61)
 
     def test_calibrated(self):
-        """Split-conformal intervals of every estimator are f(z) ± the ⌈level (m + 1)⌉-th
-        smallest error, and copies and files keep them."""
+        """Checks that the split-conformal intervals of every estimator are f(z) ± the
+        ⌈level (m + 1)⌉-th smallest error, and that copies and files keep them."""
         X, y = support.smooth(self.r, 60, 2)
         C, c = support.smooth(self.r, 39, 2)
         named = [mercer.MercerRegressor(method) for method in ("lasso", "bayes-ridge", "kernel-knn")]
@@ -136,7 +136,8 @@ class TestIntervals(unittest.TestCase):
                 for level in (0.25, 0.8, 39 / 40):
                     lower, upper = fitted.predict_interval(self.Z, level)
                     half = errors[int(np.ceil(round(level * 40, 9))) - 1]
-                    # Predictions of 12 rows and of 39 may be summed in different orders.
+                    # Predictions for 12 rows and for 39 rows may add their terms in different
+                    # orders.
                     bound = 1e4 * 60 * support.U * (1 + half + np.abs(f).max())
                     np.testing.assert_allclose(lower, f - half, rtol=0, atol=bound)
                     np.testing.assert_allclose(upper, f + half, rtol=0, atol=bound)

@@ -1,4 +1,4 @@
-"""The programs in the pages."""
+"""Runs the programs that the documentation pages show."""
 
 import os
 import re

@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 import mercer
 
-# Names of the parameter and the attribute of RidgeCV's results, which depend on its version.
+# The names of RidgeCV's parameter and attribute for its results depend on scikit-learn's version.
 STORE, RESULTS = ("store_cv_results", "cv_results_") if "store_cv_results" in RidgeCV().get_params() else ("store_cv_values", "cv_values_")
 
 KERNELS = [
@@ -48,7 +48,7 @@ def fitted(K, Y, w, alpha, intercept, kept, out):
 
 
 def left_out(K, Y, w, alpha, intercept):
-    """The prediction for each row by the fit to all other rows."""
+    """The prediction for each row by a fit to all other rows."""
     n = len(K)
     return np.array([fitted(K, Y, w, alpha, intercept, np.delete(np.arange(n), i), [i])[0] for i in range(n)])
 
@@ -60,7 +60,7 @@ def hat(K, w, alpha, intercept):
 
 
 def tolerance(K, w, alpha):
-    """A relative bound: both programs solve systems with this condition number, each
+    """A relative bound of the difference: both programs solve systems with this condition number, each
     backward stable by n·γ(3n+1) at most (Higham 2002, theorem 10.4); weights scale rows
     and columns."""
     n = len(K)
@@ -101,8 +101,8 @@ class TestScores(unittest.TestCase):
             self.assertTrue((off <= bounds * scale).all(), (off, bounds))
             self.assertEqual(model.alpha_, self.alphas[np.argmax(want)])
             self.assertEqual(model.best_score_, model.scores_.max())
-            self.assertLess(bounds.max(), 1e-6)  # it says something
-            # The model equals a fit with the chosen alpha.
+            self.assertLess(bounds.max(), 1e-6)  # so that the comparison can detect errors
+            # The model must equal a fit with the chosen alpha.
             again = mercer.MercerKernelRidge(model.alpha_, **parameters, fit_intercept=intercept).fit(self.X, target, weights)
             np.testing.assert_array_equal(model.predict(self.X), again.predict(self.X))
 
@@ -114,7 +114,7 @@ class TestScores(unittest.TestCase):
                 H = hat(K, w, alpha, intercept)
                 left = 30 - np.trace(H)
                 want = -30 * (w[:, None] * (Y - H @ Y) ** 2).sum(axis=0).mean() / left**2
-                # GCV divides twice by n minus the trace of H.
+                # GCV divides by the square of n − trace(H).
                 self.assertLessEqual(abs(got - want), tolerance(K, w, alpha) * (30 / left) ** 3 * w.max() * np.abs(Y).max() ** 2)
 
     def test_scorers(self):
@@ -177,7 +177,7 @@ class TestChoice(unittest.TestCase):
             mercer.MercerKernelRidgeCV(kernel=["rbf", "precomputed"]).fit(self.X, self.y)
 
     def test_like_ridge_cv(self):
-        """The linear kernel with an intercept agrees with RidgeCV, also in its names."""
+        """Checks that the linear kernel with an intercept agrees with RidgeCV in values and names."""
         for per_target in (False, True):
             want = RidgeCV(self.alphas, alpha_per_target=per_target, **{STORE: True}).fit(self.X, self.Y)
             got = mercer.MercerKernelRidgeCV(self.alphas, fit_intercept=True, alpha_per_target=per_target, store_cv_results=True).fit(self.X, self.Y)
@@ -201,7 +201,7 @@ class TestChoice(unittest.TestCase):
             np.testing.assert_array_equal(model.scores_, alone.scores_)
 
     def test_what_has_no_score(self):
-        X = np.vstack([self.X, self.X[:1]])  # twice the same: K is singular
+        X = np.vstack([self.X, self.X[:1]])  # two equal samples make K singular
         y = np.append(self.y, 0)
         with self.assertWarnsRegex(FitFailedWarning, r"kernel gaussian\(.*\): alpha 0 has no score: .*K \+ alpha I is not positive definite.*raise alpha"):
             model = mercer.MercerKernelRidgeCV([0.0, 1.0], kernel="rbf").fit(X, y)

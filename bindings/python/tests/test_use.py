@@ -1,4 +1,4 @@
-"""What users do with estimators: search, pipelines, pickles, Ctrl-C, threads."""
+"""Checks uses of estimators: searches, pipelines, pickles, Ctrl-C, threads."""
 
 import copy
 import io
@@ -80,7 +80,7 @@ class TestTools(unittest.TestCase):
         np.testing.assert_allclose(whole.predict(K), f, rtol=0, atol=1e-8 * np.abs(f).max())
 
     def test_kernel_of_python(self):
-        # The values differ from those of the named kernel only by the order of a sum of ten terms.
+        # The function and the named kernel differ only by the order in which ten terms are added.
         X, y = load_diabetes(return_X_y=True)
         X, labels = StandardScaler().fit_transform(X)[:90], y[:90] > np.median(y[:90])
         weights = np.arange(90) % 4
@@ -134,7 +134,7 @@ class TestTools(unittest.TestCase):
         self.assertGreater(balanced.score(X, names), 0.9)
 
     def test_every_learner(self):
-        """Each learner of regression and of classes by its name alone."""
+        """Fits each learner of regression and of classification, given only its name."""
         X, y = load_iris(return_X_y=True)
         X = StandardScaler().fit_transform(X)
         for learner in mercer.about()["learners"]:
@@ -202,7 +202,7 @@ class TestMemory(unittest.TestCase):
                 mercer.Model.fit("ridge", X, a)
         with self.assertRaisesRegex(ValueError, "X: .* beyond the memory of the process"):
             model.predict(apart)
-        for a in (huge, one):  # the result, or the copy, has no room
+        for a in (huge, one):  # there is no memory for the result or for the copy
             with self.assertRaises(MemoryError):
                 model.predict(a)
         with self.assertRaises(MemoryError):
@@ -237,7 +237,7 @@ class TestSparse(unittest.TestCase):
         np.testing.assert_array_equal(single.predict(X), mercer.MercerKernelRidge(kernel="rbf").fit(X.astype(np.float32), y).predict(X))
 
     def wide(self, dtype=np.float64):
-        """40 rows of 500,000 features with about 8 values each."""
+        """40 rows with 500,000 features, of which about 8 in each row are stored."""
         r = support.rng(self)
         n, d = 40, 500_000
         X = sparse.random(n, d, density=8 / d, format="csr", random_state=int(r.integers(1 << 31)), dtype=dtype)
@@ -245,7 +245,7 @@ class TestSparse(unittest.TestCase):
         return X, np.asarray(X[:, 0].todense()).ravel() > 0
 
     def test_wide_without_a_dense_copy(self):
-        """Learners that take sparse samples make no dense copy, of any format."""
+        """Checks that learners that accept sparse samples make no dense copy of any sparse format."""
         X, above = self.wide()
         y = np.where(above, 1.0, -1.0) + np.arange(40) / 40
         K = (X @ X.T).toarray()
@@ -255,7 +255,8 @@ class TestSparse(unittest.TestCase):
             return array
 
         with mock.patch.object(_library, "dense", dense), mock.patch.object(_estimator, "dense", dense):
-            # (K + λI)α = y, with an intercept the bordered system, by numpy: K is known to 16 products.
+            # numpy solves (K + λI)α = y, or the bordered system if there is an intercept. An
+            # entry of K is a sum of at most 16 products.
             f = mercer.MercerKernelRidge(alpha=0.5, fit_intercept=False).fit(X, y).predict(X)
             for other in (X.tocsc(), X.tocoo(), X.tolil()):
                 np.testing.assert_array_equal(mercer.MercerKernelRidge(alpha=0.5, fit_intercept=False).fit(other, y).predict(other), f)
@@ -294,7 +295,7 @@ class TestSparse(unittest.TestCase):
         self.assertLessEqual(np.abs(f - want).max(), 40 * 64 * support.U * condition * np.linalg.norm(K, 2) * np.abs(y).max() / 0.5)
 
     def test_malformed(self):
-        """A matrix that breaks the rules is refused in one line, with row and column."""
+        """Checks that an invalid sparse matrix is refused by one line that names the row and column."""
         X, above = self.wide()
         y = above.astype(float)
         twice = X.copy()
@@ -306,7 +307,7 @@ class TestSparse(unittest.TestCase):
             mercer.Model.fit("kernel-ridge", X, y[:, None])
 
     def test_predictions_in_blocks(self):
-        """A prediction has few dense rows at a time, and the same bits."""
+        """Checks that a prediction makes few rows dense at a time, with the same bits."""
         X, y = self.data()
         model = mercer.MercerKernelRidge(kernel="rbf").fit(X, y)
         sizes = []
@@ -318,13 +319,14 @@ class TestSparse(unittest.TestCase):
         with mock.patch.object(_estimator, "SMALL", 8 * 5 * 7), mock.patch.object(_estimator, "dense", dense):
             f = model.predict(sparse.csr_matrix(X))
         self.assertEqual(sizes, [(7, 5)] * 8 + [(4, 5)])
-        # For a small block of rows the model is stored on the device, which adds the 60
-        # products in another order: the sums differ by at most γ(60)‖a‖₁, because k ≤
-        # 1. The kernel values differ by less than 60 u.
+        # For a small block of rows, the device stores the model and adds the 60 products in
+        # another order: the sums differ by at most γ(60)‖a‖₁, because k ≤ 1. The kernel values
+        # differ by less than 60 u.
         self.assertLessEqual(np.abs(f - model.predict(X)).max(), 4 * 60 * support.U * np.abs(model.dual_coef_).sum())
 
     def test_refused_for_want_of_memory(self):
-        """A dense copy without room is refused before it is made, with the numbers."""
+        """Checks that a dense copy that does not fit into memory is refused before it is made, by a
+        message with the sizes."""
         free = mercer.about()["memory_bytes"]
         columns = free // 8 // 50
         S = sparse.csr_matrix(([1.0] * 50, (range(50), range(50))), shape=(50, columns))
@@ -335,7 +337,7 @@ class TestSparse(unittest.TestCase):
         ):
             with self.assertRaisesRegex(mercer.OutOfMemory, f"50×{columns} sparse matrix has 50 values.*need {need} bytes: [0-9]+ are available.*kernel='precomputed'"):
                 call()
-        K = (S @ S.T).toarray()  # which the text advises
+        K = (S @ S.T).toarray()  # as the message advises
         self.assertEqual(mercer.MercerKernelRidge(kernel="precomputed").fit(K, np.arange(50.0)).predict(K)[3], 1.5)
 
     def test_verbose_names_the_copy(self):
@@ -369,7 +371,7 @@ class TestErrors(unittest.TestCase):
             (mercer.MercerGaussianProcess(optimize="perhaps"), "optimize: want true or false"),
             (mercer.MercerGaussianProcess(fit_scale="perhaps"), "fit_scale: want true or false"),
             (mercer.MercerSVR(cache_size=-1), "^cache_size must be"),
-            (mercer.MercerRegressor("lasso", params={"lambda": -1}), "^lambda must be"),  # its own name
+            (mercer.MercerRegressor("lasso", params={"lambda": -1}), "^lambda must be"),  # params has the library's names
             (mercer.MercerRegressor("lasso", params={"alpha": 1}), "^alpha is not a parameter of lasso, which has lambda"),
             (mercer.MercerRegressor("lasso", params=5), "params must be a dict of the learner's parameters or None, got 5"),
             (mercer.MercerKernelRidge(kernel="abacus"), "there is no kernel 'abacus'"),
@@ -389,8 +391,8 @@ class TestErrors(unittest.TestCase):
             mercer.MercerSVR(tol=1e-9, max_iter=1).fit(X, y)
 
     def test_places(self):
-        """Errors name the array that was given and count from 0, without the parts of the
-        library. What is wrong stands at a known place of each."""
+        """Checks that errors name the given array, count from 0, and do not name packages of the
+        library. Each case has one wrong element with a known index."""
         X, y = support.smooth(support.rng(self), 12, 2)
         classes, two = (y > 0).astype(int), np.column_stack([y, y])
         estimators = [(name, getattr(mercer, name)()) for name in mercer.__all__ if name.startswith("Mercer") and name not in (
@@ -428,7 +430,7 @@ class TestErrors(unittest.TestCase):
             self.assertNotRegex(str(caught.exception), "\n|learners: |solvers: |λ")
 
     def test_texts_speak_of_alpha(self):
-        """Errors and notes have the names of the arguments, not lambda and λ."""
+        """Checks that errors and notes contain the names of the arguments, not lambda and λ."""
         X, y = support.smooth(support.rng(self), 20, 2)
         X[1] = X[0]
         singular = pairwise_kernels(X, metric="rbf")
@@ -458,7 +460,7 @@ class TestErrors(unittest.TestCase):
         fits = [mercer.MercerKernelRidge(kernel="rbf", device=d).fit(X, y) for d in ("cpu/generic", "ref", None)]
         self.assertEqual([f.model_.info["device"] for f in fits[:2]], ["cpu/generic", "ref"])
         f = [fit.predict(X) for fit in fits]
-        # α = 1 and K ≤ 1: n·γ(3n+1)(n + 1)‖a‖√n twice, as in test_agreement.
+        # With α = 1 and K ≤ 1, the bound is twice n·γ(3n+1)(n + 1)‖a‖√n, as in test_agreement.
         n = 40
         bound = 8 * n * (3 * n + 1) * support.U * (n + 1) * n * np.linalg.norm(y)
         self.assertLessEqual(max(np.abs(f[0] - f[1]).max(), np.abs(f[0] - f[2]).max()), bound)
@@ -471,7 +473,7 @@ class TestLongWork(unittest.TestCase):
         return mercer.MercerKernelRidge(kernel="gaussian(sigma=3)", alpha=1e-9, solver="cg", tol=1e-15, max_iter=10**9), X, y
 
     def test_interrupt(self):
-        # A background process of a shell may ignore the signal.
+        # A background process of a shell may have been started with SIGINT ignored.
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         slow, X, y = self.slow()
         for estimator in (slow, mercer.MercerKernelRidgeCV(np.geomspace(1e-3, 1, 9), kernel="rbf")):
@@ -483,7 +485,7 @@ class TestLongWork(unittest.TestCase):
             finally:
                 timer.join()
             self.assertFalse(hasattr(estimator, "model_"))
-            mercer.MercerRidge().fit(X[:100], y[:100])  # and the library goes on
+            mercer.MercerRidge().fit(X[:100], y[:100])  # the library can still be used
 
     def test_progress(self):
         estimator, X, y = self.slow()
@@ -494,7 +496,7 @@ class TestLongWork(unittest.TestCase):
         with redirect_stderr(text):
             estimator.fit(X[:4000], y[:4000])
         self.assertRegex(text.getvalue(), r"\[MercerKernelRidge\] fit: solver \w+, residual .*, device .*, seconds ")
-        for what, stage, fraction in reported:  # none, where the fit took less than a second
+        for what, stage, fraction in reported:  # empty if the fit took less than a second
             self.assertEqual(what, "fit")
             self.assertTrue(stage and 0 <= fraction <= 1)
 
@@ -516,11 +518,12 @@ class TestLongWork(unittest.TestCase):
             np.testing.assert_array_equal(own, results[i % 3][1])
 
     def test_fork(self):
-        """A forked child gets an error, instead of waiting for threads that it lacks."""
+        """Checks that a call in a forked child fails, instead of waiting for threads that the child
+        does not have."""
         X, y = support.smooth(support.rng(self), 20, 2)
         fitted = mercer.MercerRidge().fit(X, y)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of fork in a process with threads
+            warnings.simplefilter("ignore")  # Python warns of fork in a process with threads
             child = os.fork()
         if child == 0:
             code = 1

@@ -10,7 +10,7 @@ from ._estimator import ORDER, Estimator, KernelParameters, documented, samples
 from ._parameters import ClassifierParameters
 from ._regression import target_names
 
-# The methods whose models always have probabilities, for calls before a fit.
+# The methods whose models always have probabilities. Used if there is no fitted model yet.
 _PROBABILITIES = ("logistic", "kernel-logistic", "rvc")
 
 
@@ -75,12 +75,12 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples; of a precomputed kernel its (n_samples, n_samples) values.
+            The samples, or the (n_samples, n_samples) matrix of a precomputed kernel.
         y : array-like of shape (n_samples,)
-            The classes, texts or numbers.
+            The classes, as texts or numbers.
         sample_weight : array-like of shape (n_samples,), default=None
-            Numbers ≥ 0, None being all 1. Samples of weight 0 are left out, and so are
-            classes that only such samples have.
+            Numbers ≥ 0; None means all 1. The fit ignores samples of weight 0, and thus
+            also a class that occurs only in such samples.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
         return self.classes_[np.searchsorted(self.model_.info["labels"], values)]
 
     def decision_function(self, X):
-        """Decision values.
+        """Returns the decision values.
 
         Parameters
         ----------
@@ -135,16 +135,16 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
         Returns
         -------
         f : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes one value, which is > 0 for the second class. For more
-            classes one value for each; the class with the largest value is predicted,
-            except by svc with probability=True.
+            For two classes, one value for each sample, which is > 0 for the second class.
+            For more classes, one value for each class; predict returns the class with
+            the largest value, except for svc with probability=True.
         """
         f = self._predict_model(X, "decision")
         return f[:, 0] if f.shape[1] == 1 else f
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):
-        """Predicts probabilities, with a method that has them.
+        """Predicts the probabilities of the classes. Not every method has them.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X):
-        """The natural logarithms of predict_proba.
+        """Returns the natural logarithms of the probabilities of predict_proba.
 
         Parameters
         ----------
@@ -175,17 +175,18 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
         return np.log(self.predict_proba(X))
 
     def calibrate(self, X, y):
-        """Makes split-conformal sets of classes for predict_set.
+        """Calibrates the split-conformal sets of classes that predict_set returns.
 
-        They are saved and pickled with the model; another fit discards them.
+        The calibration is saved and pickled with the model; another fit discards it.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples that were not in the fit; of a precomputed kernel its values with
-            the samples of fit.
+            Samples that were not in the fit; for a precomputed kernel, its values between
+            these samples and the samples of fit.
         y : array-like of shape (n_samples,)
-            Their classes. A class that was not in the fit is in no set.
+            The classes of these samples, which may include classes that were not in the fit.
+            No predicted set contains such a class.
 
         Returns
         -------
@@ -203,24 +204,24 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
 
     @available_if(_has_sets)
     def predict_set(self, X, level=0.9):
-        """Sets of classes that contain the class of a new sample with probability level.
+        """Returns sets of classes that contain the class of a new sample with probability level.
 
-        This holds for any distribution, if new samples and the samples of calibrate are
-        drawn from the same one (Sadinle, Lei and Wasserman 2019).
+        The probability holds for any distribution from which both the new samples and the
+        samples of calibrate are drawn (Sadinle, Lei and Wasserman 2019).
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
         level : float, default=0.9
-            The fraction of new samples whose class is in their set, > 0 and up to m/(m
-            + 1) for m samples in calibrate.
+            The fraction of new samples whose class is in their set: 0 < level ≤ m/(m + 1),
+            where m is the number of samples in calibrate.
 
         Returns
         -------
         sets : ndarray of bool of shape (n_samples, n_classes)
-            Whether a class is in the set, in the order of ``classes_``. The class of
-            predict always is.
+            Whether each class is in the set, in the order of ``classes_``. Every set
+            contains the class that predict returns.
         """
         return self._predict_model(X, "sets", level) == 1
 

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class MercerError(Exception):
-    """An error of the library. Raised directly, it means a bug in the library."""
+    """The base of the library's errors. An error of exactly this class is a bug in the library."""
 
 
 class OutOfMemory(MercerError, MemoryError):
@@ -29,7 +29,7 @@ class DeviceUnavailable(MercerError, RuntimeError):
     """This machine lacks the device."""
 
 
-# By the numbers of mercer.h.
+# The exception for each status number of mercer.h.
 _CANCELED = 2
 _KINDS = {
     1: ValueError,
@@ -55,9 +55,9 @@ _PARTS = re.compile(
 
 
 def _places(text):
-    """A message of the library without the names of packages and learners at its
-    beginning, and with indices into the caller's arrays, counted from 0: "learners:
-    ridge: weights: row 2: must be …" becomes "sample_weight[1] must be …"."""
+    """A message of the library as a Python caller needs it: without the names of packages
+    and learners at its beginning, and with indices that count from 0: "learners: ridge:
+    weights: row 2: must be …" becomes "sample_weight[1] must be …"."""
     while part := _PARTS.match(text):
         text = text[part.end():]
 
@@ -73,16 +73,17 @@ def _places(text):
     return re.sub(r"\b(row|column|sample) (\d+)\b", lambda m: f"{m[1]} {before(m[2])}", text)
 
 
-_local = threading.local()  # names: those in effect on this thread
+_local = threading.local()  # names: the parameter names that python_names has set on this thread
 
 
 def names():
-    """The parameter names in effect, in the format of the library, or None."""
+    """The parameter names that python_names has set on this thread, as the array of C strings
+    that the library takes, or None."""
     return getattr(_local, "names", None)
 
 
 def in_python(text):
-    """A message of the library about alpha, which the library calls lambda and λ."""
+    """A message of the library in which alpha replaces the library's names lambda and λ."""
     if "is not a parameter of" in text:  # messages about params, whose keys are the library's names
         return text
     for own, argument in (("λI", "alpha I"), ("λW", "alpha W"), ("λ", "alpha"), ("lambda", "alpha")):
@@ -92,8 +93,8 @@ def in_python(text):
 
 @contextmanager
 def python_names(arguments):
-    """Within this context, messages of the library name its parameters by the given
-    arguments, a dict, and advise to change no other parameters."""
+    """Within this context, messages of the library call each parameter by the name that the
+    dict arguments maps it to, and give no advice about parameters that are not in the dict."""
     before = names()
     list_ = [f"{name}={argument}".encode() for name, argument in arguments.items()]
     _local.names = (c_char_p * (len(list_) + 1))(*list_, None)

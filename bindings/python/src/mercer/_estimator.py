@@ -29,8 +29,8 @@ except ImportError:
 
 
 def samples(estimator, X, *args, **kwargs):
-    """validate_data: X, or X and y. A sparse X stays sparse if the learner accepts it, and
-    becomes dense otherwise."""
+    """Validates X, or X and y, by scikit-learn's validate_data. A sparse X stays sparse if the
+    learner accepts it, and becomes dense otherwise."""
     checked = validate_data(estimator, X, *args, accept_sparse="csr", dtype=(np.float64, np.float32), **kwargs)
     X, *rest = checked if isinstance(checked, tuple) else (checked,)
     if estimator._keeps(X):
@@ -41,17 +41,17 @@ def samples(estimator, X, *args, **kwargs):
 
 
 _ATTRIBUTES = """n_iter_ : int
-        The number of steps of the fit; 1 where there are none.
+        The number of steps of the fit; 1 if the fit does not iterate.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of str
-        The names of the features, where X has some.
+        The names of the features, if the columns of X have names.
     model_ : mercer.Model
         The fitted model; ``model_.info`` has solver, residual, memory and seconds.
 
 """
 _KERNEL = """kernel_ : str
-        The kernel that was fitted with, as a text of Mercer; of methods with one.
+        The kernel of the fit, in Mercer's notation. Only methods with a kernel have it.
     """
 
 
@@ -69,8 +69,8 @@ def documented(cls):
 
 
 def penalties(alpha, targets):
-    """The parameters of the library for alpha, which is a number, or an array with one
-    number for each target."""
+    """The library's parameter lambda or lambdas as a dict. alpha is a number, or an array with
+    one number for each target."""
     if np.ndim(alpha) == 0:
         return {"lambda": alpha}
     alpha = np.asarray(alpha, dtype=np.float64)
@@ -81,11 +81,11 @@ def penalties(alpha, targets):
     return {"lambdas": ",".join(repr(float(a)) for a in alpha)}
 
 
-# The facts in which different learners report their number of steps.
+# The names under which different learners report their number of steps.
 _STEPS = ("iterations", "steps", "newton_steps", "passes", "epochs", "evaluations")
 
 
-# Checks that support vector machines fail, as scikit-learn's do.
+# The check of scikit-learn that support vector machines fail, including those of scikit-learn.
 ORDER = {"check_sample_weights_invariance": "the steps, and so the last digits within tol, depend on the order of the rows"}
 
 
@@ -96,7 +96,7 @@ class Estimator(BaseEstimator):
 
     # Tags of scikit-learn, for versions before and since 1.6.
     _multioutput = False
-    _function = None  # the kernel and the rows that were fitted to, where it is a function of Python
+    _function = None  # the kernel and the rows of the fit if the kernel is a Python function
     _unsupported = {}  # checks that do not hold, with the reason
     _targets = 1
 
@@ -141,12 +141,12 @@ class Estimator(BaseEstimator):
         return {p["name"]: p["python"] for p in descriptions(self._name()) if p["python"] in own}
 
     def _names(self):
-        """The parameters' names in messages: the arguments, or the keys of params."""
+        """The names of the parameters in messages: names of arguments or keys of params."""
         more = {p["name"]: p["name"] for p in descriptions(self._name())} if hasattr(self, "params") else {}
         return {**more, **self._arguments(), "standardize": "standardize X"}
 
     def _parameters(self, X):
-        """The learner's parameters; None for the library's defaults."""
+        """The learner's parameters as a dict; None means the library's default."""
         given = {name: getattr(self, argument) for name, argument in self._arguments().items()}
         if "kernel" in given:
             given["kernel"] = self._kernel(X)
@@ -158,8 +158,8 @@ class Estimator(BaseEstimator):
         return {**given, **self._more()}
 
     def _given(self, learner, X):
-        """The _parameters that are set. None is an error unless it is the default of
-        the argument."""
+        """The entries of _parameters that are not None. Raises ValueError if an argument is None
+        and its default is not."""
         given = self._parameters(X)
         signature = inspect.signature(type(self).__init__).parameters
         arguments = self._arguments()
@@ -171,7 +171,7 @@ class Estimator(BaseEstimator):
         return with_effect(learner, given, keep=getattr(self, "params", None) or ())
 
     def _seed(self):
-        """The seed for random_state; None always gives the same seed."""
+        """The library's seed for random_state. The random_state None always gives the same seed."""
         state = self.random_state
         if state is None:
             return 1
@@ -180,7 +180,7 @@ class Estimator(BaseEstimator):
         return int(check_random_state(state).randint(1 << 31))
 
     def _say(self, what):
-        """The function that prints progress; None without verbose."""
+        """The function that prints progress, or None if verbose is 0."""
         if not self.verbose:
             return None
         name = type(self).__name__
@@ -191,7 +191,7 @@ class Estimator(BaseEstimator):
         return say
 
     def _more(self):
-        """The parameters in params, which have the library's names."""
+        """The argument params as a dict by the library's names of the parameters."""
         params = getattr(self, "params", None)
         if not (params is None or isinstance(params, dict)):
             raise ValueError(f"params must be a dict of the learner's parameters or None, got {params!r}")
@@ -211,8 +211,8 @@ class Estimator(BaseEstimator):
             raise ValueError(f"a precomputed kernel needs the square matrix of its values, got {X.shape[0]}×{X.shape[1]}")
         if not self._pairwise() and sample_weight is not None and sample_weight.any() and not sample_weight.all():
             # Rows of weight 0 are removed here, because some defaults depend on the
-            # number of rows. They remain in a precomputed matrix, whose columns would
-            # still contain them.
+            # number of rows. A precomputed matrix keeps them, because a row without its
+            # column cannot be removed.
             kept = sample_weight != 0
             X, y, sample_weight = X[kept], None if y is None else y[kept], sample_weight[kept]
         self._function = None
@@ -229,7 +229,7 @@ class Estimator(BaseEstimator):
                     features=None if names is None else list(names), targets=targets,
                     device=self.device, threads=self.threads, say=self._say("fit"))
         except ValueError as err:
-            if X.shape[0] == 1:  # which is why, whatever the library says
+            if X.shape[0] == 1:  # the reason of most errors for one sample, although the library names another
                 raise ValueError(f"{err} (there is 1 sample only)") from err
             raise
         info = self.model_.info
@@ -244,21 +244,21 @@ class Estimator(BaseEstimator):
         return self
 
     def _predict_model(self, X, wanted="values", level=None):
-        """Validates X and returns the n×k array of the model. For intervals it has the
-        lower bounds and, to the right of them, the upper bounds; for sets it has a 1
-        for each class in the set; for bounds it has the predictions and, to the right
-        of them, the bounds of their errors."""
+        """Validates X and returns the wanted result of the model, an n×k array. For intervals,
+        the lower bounds are in the left half of the columns and the upper bounds in the
+        right half; for bounds, the predictions and the bounds of their errors. For sets, an
+        element is 1 if the class is in the set and 0 otherwise."""
         check_is_fitted(self, "model_")
         X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
                           **{_FINITE: "allow-nan" if self._allows_missing() else True})
         if not issparse(X) or self._keeps(X) and not self.model_.info["raw"]:
             return self._values(X, wanted, level)
-        rows = max(1, SMALL // (8 * X.shape[1]))  # of a dense copy at a time
+        rows = max(1, SMALL // (8 * X.shape[1]))  # number of rows of a dense copy
         return np.concatenate([self._values(dense(X[i:i + rows]), wanted, level) for i in range(0, X.shape[0], rows)])
 
     def _calibrate(self, X, y, **kwargs):
-        """Validates X and y, and calibrates the model's intervals or sets with them;
-        targets converts the validated y to the library's array."""
+        """Validates X and y, and calibrates the model's intervals or sets with them. The
+        argument targets is a function that converts the validated y to the library's array."""
         check_is_fitted(self, "model_")
         targets = kwargs.pop("targets")
         X, y = validate_data(self, X, y, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
@@ -289,7 +289,7 @@ class Estimator(BaseEstimator):
 
     def save(self, path):
         """Writes the model to a file that the command `mercer` and `mercer.load`
-        read. It appears as a whole or not at all.
+        read. If writing fails, no incomplete file remains.
 
         Parameters
         ----------
@@ -307,7 +307,7 @@ class Estimator(BaseEstimator):
         self.model_.save(path)
 
     def _restore(self, model):
-        """Takes the fitted model of a file."""
+        """Makes the estimator a fitted one with the model of a file, and returns it."""
         info = model.info
         self.model_, self.n_features_in_, self.n_iter_ = model, info["features"], 1
         names = info.get("names", [])

@@ -19,15 +19,17 @@ from ._watched import watched
 
 
 class _Identity(RegressorMixin, BaseEstimator):
-    """An estimator that predicts the given values, for scorers."""
+    """An estimator whose predict returns its argument. Scorers need an estimator, and are
+    applied to predictions that are already known."""
 
     def predict(self, X):
         return X
 
 
 def _path(kernel, alphas, X, y, sample_weight, intercept, wanted, *, device, threads, say):
-    """The wanted arrays among gcv, loo (a×t) and errors (a×n×t) for the text of a
-    kernel and a alphas, and a dict of the kernel and of the alphas that failed."""
+    """Scores all alphas with one kernel, given by its text. Returns a dict of the wanted arrays,
+    gcv and loo of shape len(alphas)×t and errors of shape len(alphas)×n×t, and a dict with the
+    kernel and the alphas that failed."""
     mx, my = _library.matrix(X), _library.matrix(y)
     count, t = len(alphas), my.cols
     shapes = {"gcv": (count, t), "loo": (count, t), "errors": (count, my.rows, t)}
@@ -44,7 +46,7 @@ def _path(kernel, alphas, X, y, sample_weight, intercept, wanted, *, device, thr
 
 
 def _listed(value):
-    """The elements of a list, a tuple or an array; any other value as a list."""
+    """A list of the elements of a list, tuple or array; any other value becomes a list of one."""
     return list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value]
 
 
@@ -53,24 +55,24 @@ class MercerKernelRidgeCV(KernelRidgeCVParameters, MercerKernelRidge):
     """Kernel ridge regression with the alpha and the kernel of the best score.
 
     Every alpha is scored by its leave-one-out errors or by generalized
-    cross-validation, both in closed form: one decomposition of the n×n kernel
-    matrix for each kernel, O(n³), and O(n²) for each alpha, where n refits would take
-    O(n⁴). The names are those of scikit-learn's RidgeCV, which has no kernels.
+    cross-validation, both in closed form: the n×n matrix of each kernel is decomposed once
+    in O(n³) operations, and then each alpha takes O(n²) operations, whereas n refits would
+    take O(n⁴). The arguments have the names of scikit-learn's RidgeCV, which has no kernels.
 
     Attributes
     ----------
     alpha_ : float or ndarray of shape (n_targets,)
         The best alpha; an array with alpha_per_target and several targets.
     best_score_ : float or ndarray of shape (n_targets,)
-        Its score; larger is better.
+        The score of alpha_; larger is better.
     kernels_ : list of str
         The kernels that were tried.
     scores_ : ndarray of shape (n_kernels, n_alphas) or (n_kernels, n_alphas, n_targets)
-        The score of each kernel and alpha, NaN where there is none.
+        The score of each kernel and alpha; NaN if they have no score.
     cv_results_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_targets, n_alphas)
-        With store_cv_results, for the best kernel: the squared leave-one-out errors if
-        scoring is None, otherwise the leave-one-out predictions. NaN for samples of
-        weight 0.
+        Set if store_cv_results is True: for the best kernel, the squared leave-one-out
+        errors if scoring is None, otherwise the leave-one-out predictions; NaN for
+        samples of weight 0.
     dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         The coefficients of the kernel functions at the samples of weight > 0.
     X_fit_ : ndarray of shape (n_samples, n_features)
@@ -78,8 +80,8 @@ class MercerKernelRidgeCV(KernelRidgeCVParameters, MercerKernelRidge):
 
     See Also
     --------
-    MercerKernelRidge : With one alpha and kernel.
-    sklearn.linear_model.RidgeCV : The linear kernel.
+    MercerKernelRidge : Kernel ridge regression with a given alpha and kernel.
+    sklearn.linear_model.RidgeCV : The same choice of alpha for the linear kernel.
 
     Notes
     -----
@@ -175,7 +177,7 @@ class MercerKernelRidgeCV(KernelRidgeCVParameters, MercerKernelRidge):
 
     @staticmethod
     def _scored(scorer, predictions, y, sample_weight, per_target):
-        """The score of predictions, or NaN if there are none."""
+        """The score of predictions, or NaN if a prediction is NaN."""
         t = y.shape[1]
         if np.isnan(predictions).any():
             return np.full(t, np.nan) if per_target else np.nan

@@ -7,14 +7,14 @@ from scipy.sparse import issparse
 
 
 def number(name, value):
-    """value as a float; if it is not a number, an error that names the argument."""
+    """value as a float. Raises a ValueError that names the argument if value is not a number."""
     if not isinstance(value, numbers.Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
     return float(value)
 
 
 def resolved_gamma(gamma, X, default):
-    """gamma as a number: None is the default, "auto" 1/n_features, "scale"
+    """gamma as a number: None means the default, "auto" means 1/n_features, and "scale" means
     1/(n_features·X.var())."""
     if gamma is None:
         gamma = default
@@ -37,11 +37,11 @@ def resolved_gamma(gamma, X, default):
 def kernel_text(kernel, gamma, degree, coef0, X):
     """The text of a kernel; None if the library chooses the kernel.
 
-    polynomial is (gamma xᵀz + coef0)^degree = gamma^degree (xᵀz + coef0/gamma)^degree
+    The polynomial kernel is (gamma xᵀz + coef0)^degree = gamma^degree (xᵀz + coef0/gamma)^degree.
     """
     if kernel is None:
         return None
-    if callable(kernel):  # Estimator gives its values
+    if callable(kernel):  # Estimator evaluates the function and passes the library its values
         return "precomputed()"
     if not isinstance(kernel, str):
         raise ValueError(f"kernel must be a name, the text of a kernel, a function of two rows or None, got {kernel!r}")

@@ -1,4 +1,4 @@
-"""The shared library through ctypes: mercer.h in Python."""
+"""Declares the functions and structures of mercer.h, and calls the shared library, by ctypes."""
 
 import ctypes
 import json
@@ -131,7 +131,7 @@ def call(name, *arguments):
     if own is not None:
         lib.mercer_set_names(None)
     if status:
-        # The message belongs to this thread's last failed call.
+        # mercer_last_error returns the message of the last call that failed on this thread.
         raise exception(status, lib.mercer_last_error().decode("utf-8", "replace"))
 
 
@@ -142,7 +142,7 @@ def free(handle):
 
 
 def taken(pointer, size=None):
-    """A copy of bytes that the library allocated, which are then freed."""
+    """Returns a copy of bytes that the library allocated, and frees the library's bytes."""
     try:
         return ctypes.string_at(pointer.value, -1 if size is None else size)
     finally:
@@ -157,7 +157,7 @@ def describe(handle):
 
 
 def texts(values):
-    """A list of texts that ends with NULL; NULL for None."""
+    """A C array of the texts in values that ends with NULL; NULL if values is None."""
     if values is None:
         return None
     return (c_char_p * (len(values) + 1))(*[str(v).encode("utf-8") for v in values], None)
@@ -168,8 +168,8 @@ SMALL = 1 << 26
 
 
 def dense(X):
-    """X, or the dense float64 array of a sparse X. An array that does not fit into the
-    memory is refused before it is made."""
+    """Returns X, or the dense float64 array of a sparse X. Raises OutOfMemory if this array
+    would not fit into the memory."""
     if not issparse(X):
         return X
     rows, cols = X.shape
@@ -183,15 +183,15 @@ def dense(X):
 
 
 def stays_sparse(X):
-    """Whether X is a sparse matrix whose dense copy would be larger: of at least 64 columns,
-    with at most a third of the values stored."""
+    """Whether X is a sparse matrix with at least 64 columns that stores at most a third of its
+    values, so that its dense copy would be larger."""
     return issparse(X) and X.shape[1] >= 64 and 3 * X.nnz <= X.shape[0] * X.shape[1]
 
 
 def csr(X):
     """A Matrix that shares the memory of a sparse X if X is in CSR format with sorted 32-bit column
-    indices and float64 values; otherwise it shares the memory of a copy. It keeps this memory
-    alive. For elements that are stored twice the library returns an error."""
+    indices and float64 values; otherwise it shares the memory of a copy. The Matrix keeps this
+    memory alive. If X stores an element twice, the library's functions fail with an error."""
     S = X.tocsr()
     if not S.has_sorted_indices:
         S = S.sorted_indices()
@@ -206,8 +206,8 @@ def csr(X):
 
 def matrix(array, sparse=True):
     """A Matrix that shares the memory of a 2-D array of floats with contiguous rows, and otherwise
-    the memory of a copy. It keeps this memory alive. A sparse array whose dense form is larger
-    stays sparse, unless sparse is False."""
+    the memory of a copy. The Matrix keeps this memory alive. A sparse array for which
+    stays_sparse is true stays sparse, unless sparse is False."""
     if sparse and stays_sparse(array):
         return csr(array)
     a = np.asarray(dense(array))
@@ -231,7 +231,8 @@ _devices = {}
 
 
 def device(name=None, threads=None):
-    """The handle of a device, opened once for each name and number of threads."""
+    """The handle of a device. Each pair of a name and a number of threads is opened once in a
+    process."""
     if not (name is None or isinstance(name, str)):
         raise ValueError(f"device must be the name of a device, such as 'cpu/avx2', or None, got {name!r}")
     if not (threads is None or isinstance(threads, numbers.Integral) and threads >= 0):

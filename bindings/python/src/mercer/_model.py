@@ -21,14 +21,14 @@ _SHORT = 1024
 
 
 def about():
-    """Describes the library.
+    """Describes the library and this machine.
 
     Returns
     -------
     about : dict
-        version and go; the devices, each with its properties or the reason why it
-        cannot be used; memory_bytes, the memory that the process may still take; the
-        learners with their parameters; and the kernels.
+        version and go, the versions of Mercer and of Go; devices, each with its properties or
+        the reason why it cannot be used; memory_bytes, the memory that the process may
+        still allocate; learners, with their parameters; and kernels.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def descriptions(learner):
     for description in about()["learners"]:
         if description["name"] == learner:
             return description["parameters"]
-    return []  # the fit reports which learners there are
+    return []  # the fit fails with an error that lists the learners
 
 
 @functools.lru_cache(maxsize=None)
@@ -55,8 +55,8 @@ def takes_sparse(learner):
 
 
 def with_effect(learner, given, keep=()):
-    """The given parameters that have an effect together with the others, and the
-    parameters to keep. The library refuses a parameter without effect."""
+    """The given parameters without the ones that have no effect in combination with the
+    others, because the library refuses such parameters. The parameters in keep stay."""
     described = {p["name"]: p for p in descriptions(learner)}
 
     def met(name):
@@ -75,8 +75,8 @@ def with_effect(learner, given, keep=()):
 class Model:
     """A fitted model, which an estimator keeps as ``model_``.
 
-    ``fit``, ``load`` and ``from_bytes`` make one. It can be pickled, as the bytes of
-    the file that ``save`` writes.
+    ``fit``, ``load`` and ``from_bytes`` return a Model. A Model can be pickled; its pickle
+    has the bytes of the file that ``save`` writes.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ class Model:
     Attributes
     ----------
     info : dict
-        Learner, shapes, parameters and classes; for a model fitted in this process also
-        solver, residual, memory and seconds.
+        The learner, the shapes, the parameters and the classes; for a model fitted in this
+        process also the solver, the residual, the memory and the seconds of the fit.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class Model:
     @classmethod
     def fit(cls, learner, X, y=None, *, task=None, parameters=None, sample_weight=None, classes=None, features=None, targets=None,
             device=None, threads=None, say=None):
-        """Fits a learner of Mercer, with Mercer's names of the parameters.
+        """Fits a learner; its parameters have Mercer's names.
 
         Parameters
         ----------
@@ -118,21 +118,22 @@ class Model:
         X : {array, sparse matrix} of shape (n, d)
             The samples.
         y : array of shape (n, t), default=None
-            The targets; None for novelty.
+            The targets; None for the task "novelty".
         task : str, default=None
-            "regression", "classification" or "novelty"; None is the learner's first task.
+            "regression", "classification" or "novelty"; None means the first of the learner's
+            tasks.
         parameters : dict, default=None
-            Values by Mercer's names of the parameters.
+            The values of parameters, by Mercer's names.
         sample_weight : array-like of shape (n,), default=None
             Numbers ≥ 0; None means all 1.
         classes : list of str, default=None
             The names of the classes; y then holds indices into this list, from 0.
         features : list of str, default=None
-            The names of the columns of X in a file; None is x1, x2, …
+            The names of the columns of X in the model's file; None means x1, x2, …
         targets : list of str, default=None
-            The names of the columns of y in a file; None is y, or y1, y2, …
+            The names of the columns of y in the model's file; None means y, or y1, y2, …
         device : str, default=None
-            The processor, such as "cpu/avx2"; None is the best there is.
+            The device, such as "cpu/avx2"; None means the best available device.
         threads : int, default=None
             The number of threads; None means all.
         say : callable, default=None
@@ -145,7 +146,7 @@ class Model:
         Raises
         ------
         ValueError, mercer.MercerError
-            As in MercerKernelRidge.fit, with Mercer's names of the parameters.
+            As in MercerKernelRidge.fit, but with Mercer's names of the parameters.
         """
         what = _library.Learner()
         what.name, what.task = learner.encode("utf-8"), task.encode("utf-8") if task else None
@@ -169,7 +170,8 @@ class Model:
             return cls(handle.value)
 
     def _samples(self, X):
-        """X for the library, which applies most models to a sparse X without a dense copy."""
+        """X as a library matrix. A sparse X stays sparse if the library can apply this model to it
+        without a dense copy."""
         return _library.matrix(X, takes_sparse(self.info["learner"]) and not self.info["raw"])
 
     def predict(self, X, wanted="values", *, device=None, threads=None, say=None):
@@ -183,7 +185,7 @@ class Model:
             What to return; ``info["capabilities"]`` lists the results that the model
             has besides values.
         device : str, default=None
-            The processor, such as "cpu/avx2"; None is the best there is.
+            The device, such as "cpu/avx2"; None means the best available device.
         threads : int, default=None
             The number of threads; None means all.
         say : callable, default=None
@@ -192,8 +194,10 @@ class Model:
         Returns
         -------
         values : ndarray of shape (n, k)
-            k targets, or the number of the class (k = 1); decision values, with k = 1
-            for two classes; a probability for each class; or standard deviations.
+            For "values", the k targets, or for classification the index of the class (k = 1).
+            For "decision", k = 1 for two classes and otherwise a value for each class. For
+            "probabilities", a value for each class. For "deviations", the standard deviation
+            of each target.
         """
         mx = self._samples(X)
         classes = len(self.info.get("classes", ()))
@@ -215,17 +219,17 @@ class Model:
         return out
 
     def intervals(self, X, level, *, device=None, threads=None, say=None):
-        """Prediction intervals of a model with "intervals" in ``info["capabilities"]``.
+        """Returns prediction intervals, if ``info["capabilities"]`` contains "intervals".
 
         Parameters
         ----------
         X : {array, sparse matrix} of shape (n, d)
             The samples.
         level : float
-            The fraction of new targets that they contain; see
+            The fraction of new targets in the intervals; see
             MercerKernelRidge.predict_interval.
         device : str, default=None
-            The processor, such as "cpu/avx2"; None is the best there is.
+            The device, such as "cpu/avx2"; None means the best available device.
         threads : int, default=None
             The number of threads; None means all.
         say : callable, default=None
@@ -246,14 +250,14 @@ class Model:
         return lower, upper
 
     def bounds(self, X, *, device=None, threads=None, say=None):
-        """Predictions with proven bounds of the errors of the computation.
+        """Returns predictions with proven bounds of the errors of the computation.
 
         Parameters
         ----------
         X : {array, sparse matrix} of shape (n, d)
             The samples.
         device : str, default=None
-            The processor, such as "cpu/avx2"; None is the best there is.
+            The device, such as "cpu/avx2"; None means the best available device.
         threads : int, default=None
             The number of threads; None means all.
         say : callable, default=None
@@ -264,7 +268,8 @@ class Model:
         values : ndarray of shape (n, t)
             The predictions.
         bounds : ndarray of shape (n, t)
-            Bounds on their distances from the predictions of the exact solution.
+            Bounds of the distances between these predictions and the predictions of the exact
+            solution.
         """
         mx = self._samples(X)
         values, bounds = np.empty((2, mx.rows, self.info["outputs"]))
@@ -273,16 +278,16 @@ class Model:
         return values, bounds
 
     def calibrate(self, X, y, *, device=None, threads=None, say=None):
-        """The model with split-conformal intervals, or sets of classes.
+        """Returns a copy of the model with split-conformal intervals, or sets of classes.
 
         Parameters
         ----------
         X : {array, sparse matrix} of shape (m, d)
             Samples that the model was not fitted to.
         y : array of shape (m, t)
-            Their targets, as in ``fit``.
+            The targets of these samples, as in ``fit``.
         device : str, default=None
-            The processor, such as "cpu/avx2"; None is the best there is.
+            The device, such as "cpu/avx2"; None means the best available device.
         threads : int, default=None
             The number of threads; None means all.
         say : callable, default=None
@@ -291,7 +296,7 @@ class Model:
         Returns
         -------
         model : Model
-            A new model, which also saves them.
+            The copy. Its file contains the calibration.
         """
         mx, my = self._samples(X), _library.matrix(y)
         dev = _library.device(device, threads)
@@ -300,7 +305,7 @@ class Model:
         return Model(handle.value)
 
     def sets(self, X, level, *, device=None, threads=None, say=None):
-        """Sets of classes of a model with "sets" in ``info["capabilities"]``.
+        """Returns sets of classes, if ``info["capabilities"]`` contains "sets".
 
         Parameters
         ----------
@@ -309,7 +314,7 @@ class Model:
         level : float
             The fraction of new samples whose class is in their set.
         device : str, default=None
-            The processor, such as "cpu/avx2"; None is the best there is.
+            The device, such as "cpu/avx2"; None means the best available device.
         threads : int, default=None
             The number of threads; None means all.
         say : callable, default=None
@@ -318,7 +323,7 @@ class Model:
         Returns
         -------
         sets : ndarray of shape (n, k)
-            1 where the class is in the set, otherwise 0.
+            1 if the class is in the set, otherwise 0.
         """
         mx = self._samples(X)
         out = np.empty((mx.rows, len(self.info["classes"])))
@@ -349,8 +354,8 @@ class Model:
         return out
 
     def save(self, path):
-        """Writes the file that `mercer predict --model` and `load` read. It appears as
-        a whole or not at all.
+        """Writes the file that `mercer predict --model` and `load` read. If writing fails, no
+        incomplete file remains.
 
         Parameters
         ----------
@@ -408,7 +413,7 @@ class Model:
         Raises
         ------
         ValueError
-            If they are not the bytes of a model, or are damaged.
+            If data is not the bytes of a model, or is damaged.
         """
         handle = _library.Handle()
         _library.call("mercer_parse", data, len(data), byref(handle))

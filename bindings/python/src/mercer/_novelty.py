@@ -18,7 +18,7 @@ class MercerOneClassSVM(OneClassSVMParameters, OutlierMixin, SupportVectors, Est
 
     See Also
     --------
-    sklearn.svm.OneClassSVM : The same problem.
+    sklearn.svm.OneClassSVM : Solves the same problem.
 
     Examples
     --------
@@ -35,11 +35,11 @@ class MercerOneClassSVM(OneClassSVMParameters, OutlierMixin, SupportVectors, Est
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples; of a precomputed kernel its (n_samples, n_samples) values.
+            The samples, or the (n_samples, n_samples) matrix of a precomputed kernel.
         y : object, default=None
             Not used.
         sample_weight : array-like of shape (n_samples,), default=None
-            Numbers ≥ 0, None being all 1. A sample of weight 0 is left out.
+            Numbers ≥ 0; None means all 1. A sample of weight 0 is left out.
 
         Returns
         -------
@@ -48,8 +48,8 @@ class MercerOneClassSVM(OneClassSVMParameters, OutlierMixin, SupportVectors, Est
         Raises
         ------
         ValueError
-            For data or parameters that are out of range, and if the steps do not
-            converge; the message says what to change.
+            If data or parameters are out of range, or if the iteration does not converge;
+            the message says what to change.
         """
         X = samples(self, X)
         self._fit_model(X, None, self._weights(sample_weight, X))
@@ -60,7 +60,7 @@ class MercerOneClassSVM(OneClassSVMParameters, OutlierMixin, SupportVectors, Est
         self.offset_ = -float(self.model_.array("intercept")[0, 0])
 
     def decision_function(self, X):
-        """Decision values.
+        """Returns the decision values.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class MercerOneClassSVM(OneClassSVMParameters, OutlierMixin, SupportVectors, Est
         return self._predict_model(X)[:, 0]
 
     def score_samples(self, X):
-        """Decision values without the offset.
+        """Returns the decision values without the offset.
 
         Parameters
         ----------

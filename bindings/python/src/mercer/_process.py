@@ -18,7 +18,7 @@ class MercerGaussianProcess(GaussianProcessParameters, KernelParameters, Uncerta
     Attributes
     ----------
     alpha_ : float
-        The variance of the noise relative to s², as fitted.
+        The fitted variance of the noise, divided by s².
     log_marginal_likelihood_value_ : float
         The logarithm of the marginal likelihood of the fitted parameters.
 
@@ -28,8 +28,9 @@ class MercerGaussianProcess(GaussianProcessParameters, KernelParameters, Uncerta
 
     Notes
     -----
-    The factor of the first prediction with return_std is kept, 8·n_samples² bytes, so that
-    later ones cost O(n_samples²) for each row.
+    The first prediction with return_std computes a factor of 8·n_samples² bytes. The model
+    keeps it, so that later predictions with return_std take O(n_samples²) operations for each
+    row.
 
     Examples
     --------

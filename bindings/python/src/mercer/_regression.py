@@ -17,7 +17,7 @@ from ._parameters import (
 
 
 def target_names(y):
-    """The names of the targets in a Series or DataFrame, if they are texts."""
+    """The names of the targets if y is a Series or DataFrame whose names are texts, otherwise None."""
     columns = getattr(y, "columns", None)
     names = [getattr(y, "name", None)] if columns is None else list(columns)
     return names if all(isinstance(n, str) and n for n in names) else None
@@ -47,12 +47,12 @@ class Regressor(RegressorMixin, Estimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples; of a precomputed kernel its (n_samples, n_samples) values.
+            The samples, or the (n_samples, n_samples) matrix of a precomputed kernel.
             Arrays of float64 whose rows are contiguous are not copied.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            The targets. Several targets are for estimators that accept them.
+            The targets. Not all estimators accept several targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Numbers ≥ 0, None being all 1. A sample of weight 0 is left out.
+            Numbers ≥ 0; None means all 1. A sample of weight 0 is left out.
 
         Returns
         -------
@@ -61,9 +61,9 @@ class Regressor(RegressorMixin, Estimator):
         Raises
         ------
         ValueError
-            For data or parameters that are out of range; the message names them.
+            If data or parameters are out of range; the message names them.
         mercer.OutOfMemory
-            Before the work, if it does not fit into the memory.
+            Before the computation, if it does not fit into the memory.
         mercer.NotPositiveDefinite
             If K + alpha I is singular or indefinite; the message says what to raise.
         mercer.NotConverged
@@ -84,7 +84,8 @@ class Regressor(RegressorMixin, Estimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples; of a precomputed kernel its values with the samples of fit.
+            The samples; for a precomputed kernel, its values between these samples and the
+            samples of fit.
 
         Returns
         -------
@@ -94,19 +95,19 @@ class Regressor(RegressorMixin, Estimator):
         return self._shaped(self._predict_model(X))
 
     def calibrate(self, X, y):
-        """Makes split-conformal prediction intervals for predict_interval.
+        """Calibrates the split-conformal prediction intervals that predict_interval returns.
 
         The bounds are the prediction ± a quantile of the errors |y − f(X)| of these
-        samples (Lei, G'Sell, Rinaldo, Tibshirani and Wasserman 2018, algorithm 2). They
-        are saved and pickled with the model; another fit discards them.
+        samples (Lei, G'Sell, Rinaldo, Tibshirani and Wasserman 2018, algorithm 2). The
+        quantile is saved and pickled with the model; another fit discards it.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples that were not in the fit; of a precomputed kernel its values with
-            the samples of fit.
+            Samples that were not in the fit; for a precomputed kernel, its values between
+            these samples and the samples of fit.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Their targets.
+            The targets of these samples.
 
         Returns
         -------
@@ -128,14 +129,13 @@ class Regressor(RegressorMixin, Estimator):
 
     @available_if(_has_intervals)
     def predict_interval(self, X, level=0.9):
-        """Prediction intervals.
+        """Returns prediction intervals, which are of three kinds.
 
-        For MercerKernelRidge, and for MercerRidge with intervals=True, they are the
-        intervals of the jackknife+ (Barber, Candès, Ramdas and Tibshirani 2021),
-        computed in closed form instead of by n refits. After calibrate, and for a model
-        of `mercer fit --calibrate`, every estimator has split-conformal intervals. Both
-        assume no distribution of the noise. Other models with standard deviations have
-        the intervals of the normal distribution: MercerGaussianProcess, and
+        Jackknife+ intervals (Barber, Candès, Ramdas and Tibshirani 2021), computed in
+        closed form instead of by n refits: for MercerKernelRidge, and for MercerRidge with
+        intervals=True. Split-conformal intervals: for every estimator after calibrate, and
+        for a model of `mercer fit --calibrate`. These two kinds assume no distribution of
+        the noise. Intervals of the normal distribution: for MercerGaussianProcess, and for
         MercerNystroemRidge and MercerFourierRidge with std=True.
 
         Parameters
@@ -143,13 +143,13 @@ class Regressor(RegressorMixin, Estimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
         level : float, default=0.9
-            The fraction of new targets in the intervals, from 0.5 to n/(n + 1) for n
-            samples in the fit. In practice the fraction is about level, and it is at
-            least 2·level − 1 for any noise, if new samples and the samples of the fit
-            are drawn from the same distribution. After calibrate with m samples, level
-            may be up to m/(m + 1), and the fraction is at least level and at most level
-            + 1/(m + 1). Intervals of the normal distribution have any level between 0
-            and 1.
+            The wanted fraction of new targets in the intervals. For jackknife+ it is from 0.5
+            to n/(n + 1) for n samples in the fit; the true fraction is usually about level,
+            and at least 2·level − 1 for any noise if new samples and the samples of the fit
+            are drawn from the same distribution. For split-conformal intervals from m
+            samples, level may be up to m/(m + 1), and the true fraction is at least level
+            and at most level + 1/(m + 1). Intervals of the normal distribution accept every
+            level between 0 and 1.
 
         Returns
         -------
@@ -161,7 +161,7 @@ class Regressor(RegressorMixin, Estimator):
         Raises
         ------
         ValueError
-            For a level out of range, and for MercerKernelRidge with alpha = 0.
+            If level is out of range, and for MercerKernelRidge with alpha = 0.
         """
         return self._halves(self._predict_model(X, "intervals", level))
 
@@ -179,7 +179,7 @@ class Regressor(RegressorMixin, Estimator):
 
 
 class MultiRegressor(MultiOutputMixin, Regressor):
-    """The base of the regression estimators with several targets."""
+    """The base of the regression estimators that accept several targets."""
 
     _multioutput = True
 
@@ -188,30 +188,30 @@ class BoundedRegressor(MultiRegressor):
     """A regression with proven bounds of the errors of predictions."""
 
     def predict(self, X, return_bound=False):
-        """Predicts the targets, and how far that is from the exact solution.
+        """Predicts the targets, with return_bound also bounds of the errors of the computation.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
         return_bound : bool, default=False
-            Return proven bounds of the errors of the computation too. They say nothing
-            about noise: see predict_interval.
+            Also return proven bounds of the errors of the computation. They do not include
+            the noise of the targets, for which there is predict_interval.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             The predictions.
         bound : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            With return_bound: each prediction differs by at most this from that of the
-            exact solution of the equations.
+            Returned if return_bound is True: bounds of the distance of each prediction from
+            the prediction of the exact solution of the equations.
 
         Raises
         ------
         ValueError
-            With return_bound, where no bound is known: the kernel is not positive
-            semidefinite, alpha is 0, or the estimator has a parameter bound that was
-            False at the fit.
+            If return_bound is True and there is no bound, because the kernel is not positive
+            semidefinite, alpha is 0, or the parameter bound of the estimator was False at
+            the fit.
         """
         return self._halves(self._predict_model(X, "bounds")) if return_bound else super().predict(X)
 
@@ -227,27 +227,28 @@ class UncertainRegressor(BoundedRegressor):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
         return_std : bool, default=False
-            Return the standard deviations too. An estimator with a parameter std has them
-            if it was True at the fit.
+            Also return the standard deviations. An estimator with a parameter std has them only
+            if std was True at the fit.
         return_bound : bool, default=False
-            Return proven bounds of the errors of the computation of the means too.
+            Also return proven bounds of the errors of the computation of the means.
 
         Returns
         -------
         mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
             The means of new targets.
         std : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            With return_std: their standard deviations, noise included
-            (scikit-learn's are those of f, unless its kernel has a WhiteKernel).
+            Returned if return_std is True: the standard deviations of new targets, which
+            include the noise (scikit-learn returns the standard deviations of f, unless its
+            kernel has a WhiteKernel).
         bound : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            With return_bound: each mean differs by at most this from that of the exact
-            solution of the equations.
+            Returned if return_bound is True: bounds of the distance of each mean from the mean
+            of the exact solution of the equations.
 
         Raises
         ------
         ValueError
-            With return_std or return_bound, where the parameter std or bound was False at
-            the fit, or no bound is known.
+            If return_std or return_bound is True and the parameter std or bound was False at
+            the fit, or if there is no bound.
         """
         results = list(super().predict(X, True)) if return_bound else [super().predict(X)]
         if return_std:
@@ -278,8 +279,8 @@ class MercerRidge(RidgeParameters, BoundedRegressor):
 
     See Also
     --------
-    sklearn.linear_model.Ridge : The same minimum.
-    MercerKernelRidge : With a kernel.
+    sklearn.linear_model.Ridge : Computes the same minimum.
+    MercerKernelRidge : Ridge regression with a kernel.
 
     Examples
     --------
@@ -306,9 +307,9 @@ class MercerRidge(RidgeParameters, BoundedRegressor):
 @documented
 class MercerKernelRidge(KernelRidgeParameters, KernelParameters, BoundedRegressor):
     """Kernel ridge regression: f(x) = Σ a_i k(x_i, x) + b with
-    (K + alpha W⁻¹)a + b = y, W being the sample weights.
+    (K + alpha W⁻¹)a + b = y and the diagonal matrix W of the sample weights.
 
-    With the same parameters it gives the predictions of scikit-learn's KernelRidge.
+    The predictions are those of scikit-learn's KernelRidge with the same parameters.
 
     Attributes
     ----------
@@ -320,8 +321,8 @@ class MercerKernelRidge(KernelRidgeParameters, KernelParameters, BoundedRegresso
     See Also
     --------
     MercerKernelRidgeCV : Chooses alpha and kernel.
-    MercerNystroemRidge : For many samples.
-    sklearn.kernel_ridge.KernelRidge : The same system.
+    MercerNystroemRidge : An approximation for many samples.
+    sklearn.kernel_ridge.KernelRidge : Solves the same system.
 
     Examples
     --------
@@ -352,15 +353,15 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, UncertainRe
     """Kernel ridge regression for many samples, with kernel functions at only some of
     them: the minimum of ‖y − f(X)‖² + alpha βᵀk(C, C)β, f(x) = Σ β_j k(c_j, x).
 
-    The memory grows with n_components², not with the samples. With std=True the model
-    keeps the posterior of the Gaussian process with this mean, for return_std and
-    predict_interval (Quiñonero-Candela and Rasmussen 2005).
+    The memory of the fit grows with n_components², not with the number of samples. With
+    std=True the model keeps the posterior of the Gaussian process with this mean, for
+    return_std and predict_interval (Quiñonero-Candela and Rasmussen 2005).
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        The centers c_j; of a precomputed kernel, or a function, their values with the
-        samples of fit.
+        The centers c_j; if the kernel is precomputed or a function, the kernel values
+        between each center and the samples of fit.
     coef_ : ndarray of shape (n_components,) or (n_components, n_targets)
         The coefficients β.
     log_marginal_likelihood_value_ : float
@@ -368,7 +369,7 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, UncertainRe
 
     See Also
     --------
-    MercerKernelRidge : With a kernel function at each sample.
+    MercerKernelRidge : Has a kernel function at each sample.
     MercerGaussianProcess : The exact process.
     sklearn.kernel_approximation.Nystroem : The features of this model.
 
@@ -406,8 +407,8 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, UncertainRe
 
 @documented
 class MercerFourierRidge(FourierRidgeParameters, KernelParameters, UncertainRegressor):
-    """Ridge regression for many samples, on random Fourier features of a translation
-    invariant kernel: f(x) = Σ β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b.
+    """Ridge regression for many samples, on random Fourier features of a
+    translation-invariant kernel: f(x) = Σ β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b.
 
     With std=True the model keeps the posterior of Bayesian linear regression on the
     features, for return_std and predict_interval.
@@ -419,7 +420,7 @@ class MercerFourierRidge(FourierRidgeParameters, KernelParameters, UncertainRegr
 
     See Also
     --------
-    sklearn.kernel_approximation.RBFSampler : Features of this kind.
+    sklearn.kernel_approximation.RBFSampler : Random Fourier features of the Gaussian kernel.
 
     Examples
     --------
@@ -431,7 +432,7 @@ class MercerFourierRidge(FourierRidgeParameters, KernelParameters, UncertainRegr
     1.00
     """
 
-    degree, coef0 = 3, 1  # of kernels that have no random features
+    degree, coef0 = 3, 1  # not used: parameters of kernels that have no random features
 
 
 @documented
@@ -440,7 +441,7 @@ class MercerSVR(SVRParameters, SupportVectors, Regressor):
 
     See Also
     --------
-    sklearn.svm.SVR : The same problem.
+    sklearn.svm.SVR : Solves the same problem.
 
     Examples
     --------

@@ -16,7 +16,7 @@ _NAMES = {"lambda": "alpha", "kernel": "kernel"}
 
 
 def _right(y, rows):
-    """y as a matrix, and whether it was a vector."""
+    """Returns y as a library matrix, and whether y was a vector."""
     y = np.asarray(y)
     flat = y.ndim == 1
     m = _library.matrix(y.reshape(-1, 1) if flat else y)
@@ -38,7 +38,7 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n, n) or (n, d)
-        The symmetric matrix K; with a kernel the n points of K = k(X, X).
+        The symmetric matrix K, or with a kernel k the n points for K = k(X, X).
     y : array-like of shape (n,) or (n, t)
         The right-hand sides.
     alpha : float ≥ 0, default=1.0
@@ -46,7 +46,7 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
     kernel : str, default=None
         The text of a kernel, such as "gaussian(sigma=2)"; None means that X is K.
     device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is.
+        The device, such as "cpu/avx2"; None means the best available device.
     threads : int, default=None
         The number of threads; None means all.
 
@@ -63,9 +63,9 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
     mercer.NotPositiveDefinite
         If K + alpha I is singular or indefinite.
     mercer.NotConverged
-        If the residual is not reached.
+        If no method reaches the residual.
     mercer.OutOfMemory
-        Before the work, if it does not fit into the memory.
+        Before the computation, if it does not fit into the memory.
 
     Examples
     --------
@@ -87,20 +87,20 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
 class Factor:
     """The Cholesky factor of K + alpha I, kept for many right-hand sides.
 
-    It takes at most 8n² bytes, and as many again for K if K was given. Several threads
-    may use it at once; `append` and `remove` wait until running solves are done.
+    The factor takes at most 8n² bytes, and a given K another 8n² bytes. Several threads
+    may use the factor at once; `append` and `remove` wait for running calls of `solve`.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n, n) or (n, d)
-        The symmetric matrix K; with a kernel the n points of K = k(X, X). Sparse points stay
-        sparse; a sparse K is copied into a dense array.
+        The symmetric matrix K, or with a kernel k the n points for K = k(X, X). Sparse points
+        stay sparse; a sparse K is copied into a dense array.
     alpha : float ≥ 0, default=1.0
         The number that is added to the diagonal.
     kernel : str, default=None
         The text of a kernel, such as "gaussian(sigma=2)"; None means that X is K.
     device : str, default=None
-        The processor, such as "cpu/avx2"; None is the best there is.
+        The device, such as "cpu/avx2"; None means the best available device.
     threads : int, default=None
         The number of threads; None means all.
 
@@ -111,7 +111,7 @@ class Factor:
     mercer.NotPositiveDefinite
         If K + alpha I is singular or indefinite.
     mercer.OutOfMemory
-        Before the work, if it does not fit into the memory.
+        Before the computation, if it does not fit into the memory.
 
     Examples
     --------
@@ -148,13 +148,13 @@ class Factor:
         Parameters
         ----------
         values : array-like of shape (d,) or (n + 1,)
-            Its point if there is a kernel, otherwise its row of K: its values with the
-            other samples and, last, with itself.
+            The point of the sample if there is a kernel. Otherwise its row of K, with the
+            diagonal element last.
 
         Raises
         ------
         mercer.NotPositiveDefinite
-            If the larger matrix is not positive definite; then the factor does not change.
+            If the enlarged matrix is not positive definite. The factor is then unchanged.
         """
         values = np.ascontiguousarray(values, dtype=np.float64).ravel()
         with python_names(_NAMES):
@@ -178,14 +178,15 @@ class Factor:
         y : array-like of shape (n,) or (n, t)
             The right-hand sides.
         residual : bool, default=False
-            Also return the residual, for which K is evaluated again.
+            Also return the residual, which needs another evaluation of K.
 
         Returns
         -------
         a : ndarray of the shape of y
             The solution.
         residual : float
-            With residual: the largest ‖(K + alpha I)a − y‖ / ‖y‖ of the columns.
+            Returned if residual is True: the largest ‖(K + alpha I)a − y‖ / ‖y‖ among the
+            columns.
         """
         my, flat = _right(y, self.info["order"])
         a = np.empty((my.rows, my.cols))

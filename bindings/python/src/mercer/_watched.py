@@ -1,4 +1,4 @@
-"""Long calls, with Ctrl-C and progress."""
+"""Calls functions of the library that run long, with Ctrl-C and progress."""
 
 import threading
 import time
@@ -25,11 +25,11 @@ def watched(name, arguments, say=None):
 
     def work():
         try:
-            _library.library().mercer_set_names(own)  # of this thread, which ends with the call
+            _library.library().mercer_set_names(own)  # the names are set for this thread, which ends after the call
             status = function(*passed)
             text = _library.library().mercer_last_error() if status else b""
             outcome.append(exception(status, text.decode("utf-8", "replace")) if status else None)
-        except Exception as err:  # of ctypes, about the arguments
+        except Exception as err:  # an error of ctypes about the arguments
             outcome.append(err)
 
     worker = threading.Thread(target=work, name="mercer", daemon=True)
@@ -43,7 +43,7 @@ def watched(name, arguments, say=None):
                 say(watch.stage.decode("utf-8"), watch.permille / 1000)
     except BaseException:
         watch.cancel = 1
-        worker.join()  # it works with the caller's memory
+        worker.join()  # the thread uses the caller's memory
         raise
     if outcome[0] is not None:
         raise outcome[0]
