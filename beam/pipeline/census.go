@@ -16,7 +16,7 @@ import (
 type census struct {
 	Summary dataset.Summary
 	Keep    int          // maximum number of rows in the sample
-	Sample  []sampledRow // by priority, each only once
+	Sample  []sampledRow // in the order of the priorities, which are distinct
 	Cells   []string     // the sorted names of the columns, one for each cell of a row
 }
 
@@ -112,7 +112,7 @@ func (c *census) join(o []sampledRow) {
 	c.Sample = slices.Clip(all[:min(len(all), c.Keep)])
 }
 
-// merge adds the rows of o, which it may keep.
+// merge adds the rows of o. The memory of o may be used afterwards by c.
 func (c *census) merge(o *census) error {
 	if o.Summary.Rows == 0 {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// All pieces have the same columns, in any order. Formats that omit zeros are an exception: a part
-// of a LIBSVM file ends with the highest feature that occurs in it, and higher features are 0 in
-// all its rows.
+// All pieces must have the same columns, in any order, except in formats that omit zeros: a part of
+// a LIBSVM file has columns up to the highest feature that occurs in it, and higher features are 0
+// in all rows of this part.
 
 // align returns an error if a file with the given names of columns does not match c.
 func (c *census) align(source string, names []string, sparse bool) error {
@@ -24,8 +24,8 @@ func (c *census) align(source string, names []string, sparse bool) error {
 	return nil
 }
 
-// widen adds to the sampled rows the cells of columns that were found later, which are 0. names are
-// all columns.
+// widen adds zero cells to the sampled rows for columns that were found in later pieces. names
+// lists all columns.
 func (c *census) widen(names []string) {
 	names = slices.Sorted(slices.Values(names))
 	if slices.Equal(names, c.Cells) {

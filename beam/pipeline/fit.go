@@ -139,7 +139,7 @@ func decode[T any](b []byte) (T, error) {
 	return v, nil
 }
 
-// Beam finds coders by the names of functions.
+// Beam identifies coders by the names of functions.
 
 func encodePiece(p filePiece) ([]byte, error)    { return encode(p) }
 func decodePiece(b []byte) (filePiece, error)    { return decode[filePiece](b) }

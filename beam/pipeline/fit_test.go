@@ -51,8 +51,8 @@ func fitCommand(t *testing.T) func(file string, args ...string) (modelfile.Bundl
 	}
 }
 
-// conditionOf returns the condition number of ΦᵀΦ + λS, with Φ centered by its mean: the matrix
-// of the system for the coefficients of a model.
+// conditionOf returns the condition number of ΦᵀΦ + λS, with Φ centered by its mean. This is the
+// matrix of the system for the coefficients of a model.
 func conditionOf(t *testing.T, b modelfile.Bundle, file string) float64 {
 	t.Helper()
 	table, err := dataset.Read(file, nil)
@@ -93,16 +93,17 @@ func conditionOf(t *testing.T, b modelfile.Bundle, file string) float64 {
 
 // TestCentersAreThoseOfMercerFit checks that with the same seed the pipeline and the command choose
 // the same kernel and the same centers, in the same order, and the models give the same
-// predictions. The files are cut and ordered in any way, with and without a given number of
-// centers, with repeated rows and missing cells.
+// predictions. It tries several divisions of the rows into files and several orders, with and
+// without a given number of centers, with repeated rows and missing cells.
 //
 // The bound: Means and deviations of the two encoders agree to 8 units of 2⁻⁵³, so that a
-// standardized v has an error of Δ = 8·2⁻⁵³(|mean|/deviation + |v|). The slope of exp(−s²/2σ²) in
-// s/σ and in σ/σ₀ is below 1: kernel values, and Φ, have an error of δ = 4√d·Δ/σ plus their own
-// rounding, 2⁻⁵³(d + 4). With H = ΦᵀΦ + λS, a β of the relative residual r has an error of
-// κ(H)·r·‖β‖, and perturbing Φ by δ changes H by at most 2δ√m of its norm. So the error of the
-// coefficients is κ(r₁ + r₂ + 2δ√m)·‖β‖, and that of predictions, whose kernel values are at most
-// 1, √m times that. It must also be at most 1e-10·κ of the largest, as the page of Beam promises.
+// standardized v has an error of Δ = 8·2⁻⁵³(|mean|/deviation + |v|). The derivative of exp(−s²/2σ²)
+// with respect to s/σ and to σ/σ₀ is below 1. Therefore kernel values, and the elements of Φ, have
+// an error of δ = 4√d·Δ/σ plus their own rounding error, 2⁻⁵³(d + 4). With H = ΦᵀΦ + λS, a β of the
+// relative residual r has an error of κ(H)·r·‖β‖, and perturbing Φ by δ changes H by at most 2δ√m
+// of its norm. The error of the coefficients is therefore at most κ(r₁ + r₂ + 2δ√m)·‖β‖, and the
+// error of predictions, whose kernel values are at most 1, is at most √m times as large. The error
+// must also be at most 1e-10·κ times the largest coefficient or prediction, as docs/beam.md states.
 func TestCentersAreThoseOfMercerFit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command mercer")
@@ -113,7 +114,7 @@ func TestCentersAreThoseOfMercerFit(t *testing.T) {
 	header, rows := lines(seed, n, false)
 	for i := range rows {
 		if i%5 == 0 {
-			rows[i] = rows[i/2] // repeated
+			rows[i] = rows[i/2] // repeated rows
 		}
 		if i%9 == 1 { // the previous row without its text, which the most frequent text replaces
 			cells := strings.Split(rows[i-1], ",")

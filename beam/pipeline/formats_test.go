@@ -28,8 +28,8 @@ import (
 const width = 5
 
 // sparseRows returns rows of five features, many of them 0, followed by a target. In the first
-// third the fourth and fifth features are 0, so this part has fewer features in formats that
-// omit zeros.
+// third of the rows the fourth and fifth features are 0, so that this part has fewer features in
+// formats that omit zeros.
 func sparseRows(seed uint64, n int) [][]float64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	rows := make([][]float64, n)
@@ -287,8 +287,8 @@ func TestSparseTables(t *testing.T) {
 	}
 }
 
-// Indices that count from 0 give the features x0, x1, … in their order, whichever file has the
-// index 0.
+// TestIndicesFromZero checks that indices that count from 0 give the features x0, x1, … in their
+// order, regardless of which file contains the index 0.
 func TestIndicesFromZero(t *testing.T) {
 	for _, text := range []files{
 		{"a.svm": []byte("1 1:1 2:3\n2 1:2\n"), "b.svm": []byte("3 0:5 2:1\n1 1:1 3:2\n")},
@@ -307,8 +307,9 @@ func TestIndicesFromZero(t *testing.T) {
 	}
 }
 
-// The flags about CSV files also apply to files that are split into parts: the model is that of
-// the same table in plain CSV, and the encoder is the one that dataset learns.
+// TestDialect checks that the settings of CSV files also apply to files that are split into parts:
+// the model must be that of the same table in plain CSV, and the encoder the one that dataset
+// learns.
 func TestDialect(t *testing.T) {
 	const seed, n = 34, 400
 	t.Logf("seed %d", seed)
@@ -318,7 +319,7 @@ func TestDialect(t *testing.T) {
 		v, kind, y := strconv.Itoa(r.IntN(100)), []string{"NA", "red", "blue"}[r.IntN(3)], r.IntN(50)
 		odd, plain = fmt.Appendf(odd, "%s;%s;%d\n", v, kind, y), fmt.Appendf(plain, "%s,%s,%d\n", v, strings.Replace(kind, "NA", "none", 1), y)
 		switch i % 40 {
-		case 7: // a number and a text that stand for a missing cell, and a comment
+		case 7: // a number and a text that mark a missing cell, and a comment
 			odd, plain = fmt.Appendf(odd, "-999.0;red;%d # why\n", y), fmt.Appendf(plain, ",red,%d\n", y)
 		case 9:
 			odd, plain = fmt.Appendf(odd, "# a line\n%s;gone;%d\n", v, y), fmt.Appendf(plain, "%s,,%d\n", v, y)
@@ -342,7 +343,7 @@ func TestDialect(t *testing.T) {
 		if ran.Report.Rows != n+20 {
 			t.Errorf("%d rows of %d", ran.Report.Rows, n+20)
 		}
-		if p.Learner == "ridge" && !p.Classify { // the order of the categories differs: "NA" < "blue" < "none" < "red"
+		if p.Learner == "ridge" && !p.Classify { // the order of the categories differs: "NA" comes before "blue", but "none" after "blue"
 			a, b := arrays(got.Model)["coef"], arrays(want.Model)["coef"]
 			for i, j := range []int{0, 2, 1, 3} {
 				if math.Abs(a.Data[i]-b.Data[j]) > 1e-10 {
@@ -543,8 +544,8 @@ func TestFileFaults(t *testing.T) {
 		for _, glob := range c.globs {
 			p.Inputs = append(p.Inputs, filepath.Join(dir, glob))
 		}
-		// Prism may report the step after the failed step; the next attempt then gives the
-		// error.
+		// Prism may report an error of the step after the failed step. The next attempt then gives
+		// the error of the failed step.
 		_, err := Run(t.Context(), "prism", p, 5)
 		want := strings.ReplaceAll(c.want, "%s", dir)
 		if text := fmt.Sprint(err); text != want && text != "pipeline: "+want {
@@ -596,7 +597,7 @@ func TestPartFaults(t *testing.T) {
 // TestBadCells checks that the error for a cell that makes a column unusable names the file and
 // line of the first such cell, for any pieces.
 func TestBadCells(t *testing.T) {
-	const n, at = 3000, 1234 // rows from 0; the header is line 1
+	const n, at = 3000, 1234 // at: index of a row, counted from 0; the header is line 1 of a file
 	table := func(target, feature string) []byte {
 		var b bytes.Buffer
 		b.WriteString("a,b,y\n")

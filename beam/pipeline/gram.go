@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
-// partialSums is the sums over a set of rows, as an element of a PCollection.
+// partialSums holds the sums over a set of rows. It is an element of a PCollection.
 type partialSums struct{ Sums *sums.Sums }
 
 var (
@@ -115,8 +115,8 @@ func fold(h uint64, seed uint64, folds int) int {
 // slots returns the number of separate sums: one for each kernel and fold.
 func (p Params) slots(plan *fitPlan) int { return len(plan.Bases) * p.Folds }
 
-// gramFn sums a piece: one part for each kernel and fold. Its key is the slot and
-// the group in which it is merged first.
+// gramFn computes the sums over a piece, as one part for each kernel and fold. The key of a part
+// consists of the slot and the group in which the part is merged first.
 type gramFn struct {
 	Params Params
 	group  bundleGroup
@@ -192,7 +192,7 @@ func (g *bundleGroup) of(p filePiece, fanout int) int {
 	return g.group
 }
 
-// split sets each bucket to the rows of its fold; with one fold there are no keys.
+// split sets each bucket to the rows of its fold. The keys h are not used if there is one fold.
 func split(buckets [][2]backend.Host[float64], x, y backend.Host[float64], h []uint64, seed uint64) {
 	if len(buckets) == 1 {
 		buckets[0] = [2]backend.Host[float64]{x, y}
@@ -232,8 +232,8 @@ func (f *dropGroup) ProcessElement(ctx context.Context, key int, p partialSums, 
 	emit(key%f.Params.slots(&plan), p)
 }
 
-// tree merges the parts of a PCollection<KV<int, Part>>, keyed by group and slot,
-// to one part for each slot: first in groups, then the groups.
+// tree merges the parts of a PCollection<KV<int, Part>>, keyed by group and slot, into one part for
+// each slot: first the parts of each group, then the groups.
 func tree(s beam.Scope, p Params, parts, plan beam.PCollection) beam.PCollection {
 	s = s.Scope("tree")
 	grouped := beam.CombinePerKey(s, &mergeFn{}, parts)

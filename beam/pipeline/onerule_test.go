@@ -118,8 +118,8 @@ type oneRuleCase struct {
 }
 
 // TestOneRule checks that a table in memory, a file in passes and Beam decide the type of a column
-// in the same way, and refuse it in the same words, for any pieces in any order. The column is a
-// feature, then a target of numbers, then one of classes.
+// in the same way, and refuse it in the same words, for any pieces in any order. The column is used
+// as a feature, as a target of numbers, and as a target of classes.
 func TestOneRule(t *testing.T) {
 	const seed = 27
 	t.Logf("seed %d", seed)

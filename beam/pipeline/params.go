@@ -21,8 +21,9 @@ type Params struct {
 	Learner string // "nystrom-ridge" (""), "fourier-ridge" or "ridge"
 	// Classify states that the single target names classes, which become targets of ±1.
 	Classify bool
-	// Kernels lists the candidate kernels, in the syntax of kernels.Parse. By default it is the
-	// Gaussian whose sigma is half the median distance of 500 rows. Not for ridge.
+	// Kernels lists the candidate kernels, in the syntax of kernels.Parse. If there is none, the
+	// kernel is the Gaussian whose sigma is half the median distance of 500 rows. Not used for
+	// ridge.
 	Kernels []string
 	// Lambdas lists the candidates for λ, unscaled; by default 1.
 	Lambdas []float64
@@ -31,18 +32,19 @@ type Params struct {
 	// of its features.
 	Folds int
 
-	Functions     int  // M, the number of centers or random features; 0 selects about 10√n for n rows, at most 1000. Not for ridge
-	Intercept     bool // an unpenalized b
+	Functions     int  // M, the number of centers or random features; 0 selects about 10√n for n rows, at most 1000. Not used for ridge
+	Intercept     bool // whether there is an unpenalized b
 	NoStandardize bool // do not standardize the features
 	RefuseMissing bool
 	Dialect       dataset.Dialect // of CSV files
 	Seed          uint64
-	Tol           float64 // relative residual to reach; 0 is 1e-6
-	// Passes is the number of passes over the samples after the sums. Each measures the residual of
-	// the solution, and all but the last correct it. With 0 the residual is computed from the sums.
+	Tol           float64 // relative residual to reach; 0 means 1e-6
+	// Passes is the number of passes over the samples after the pass that computes the sums. Each
+	// pass measures the residual of the solution, and all passes except the last also correct the
+	// solution. If Passes is 0, the residual is computed from the sums.
 	Passes int
 
-	Device     string // of the workers: see backend.Open; "" is the best
+	Device     string // device of the workers: see backend.Open; "" means the best device
 	PieceBytes int64  // bytes of a CSV file that one worker reads as a unit; 0 selects 32 MiB
 	WholeFiles bool   // do not split files into pieces
 	// Fanout is the number of groups at the first merge level: sums are merged within groups, then
@@ -51,7 +53,7 @@ type Params struct {
 }
 
 const (
-	mostFunctions     = 1000 // if no number is given
+	mostFunctions     = 1000 // limit of M if Functions is 0
 	defaultFolds      = 5
 	defaultPieceBytes = 32 << 20
 	defaultFanout     = 16

@@ -22,7 +22,7 @@ import (
 type filePiece struct {
 	Path     string
 	From, To int64  // bytes; To is 0 for a whole file
-	Header   []byte // of a part of a CSV file: its lines up to and including the column names; empty for LIBSVM
+	Header   []byte // for a part of a CSV file: the lines of the file up to and including the column names; empty for LIBSVM
 	Dialect  dataset.Dialect
 }
 
@@ -168,7 +168,7 @@ func lineEnd(f io.ReadSeeker, at, size int64) (int64, error) {
 }
 
 // chunkBytes is the number of bytes of a part that are decoded at once. A line of LIBSVM may expand
-// to many more numbers than it states.
+// to many more numbers than it contains, because zeros are omitted.
 func (p filePiece) chunkBytes() int {
 	if p.Header == nil {
 		return 1 << 20
@@ -177,7 +177,7 @@ func (p filePiece) chunkBytes() int {
 }
 
 // tables calls use with the rows of the piece in order, as a sequence of tables whose sizes depend
-// on the piece alone. The lines of a table are counted from a byte of the file.
+// on the piece alone. The line numbers of a table count from byte from of the file.
 func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	if p.To > 0 {
 		return p.part(ctx, use)
@@ -204,7 +204,7 @@ func (p filePiece) file(ctx context.Context, use func(t *dataset.Table, from int
 }
 
 // fetch copies a file to this machine. The copy has no name: the system deletes it when it is
-// closed or when the process ends, for whatever reason.
+// closed or when the process ends for any reason.
 func fetch(ctx context.Context, path string) (copied *os.File, done func(), err error) {
 	fs, err := filesystem.New(ctx, path)
 	if err != nil {
@@ -289,7 +289,7 @@ func (p filePiece) part(ctx context.Context, use func(t *dataset.Table, from int
 	}
 }
 
-// chunk reads a range of lines of a part. The table is nil if no line is a row.
+// chunk reads text, which is a range of lines of a part. The table is nil if no line is a row.
 func (p filePiece) chunk(text []byte) (t *dataset.Table, err error) {
 	switch {
 	case p.Header != nil:
@@ -313,9 +313,9 @@ func hasRow(text []byte) bool {
 	return false
 }
 
-// placed converts the line number in an error, counted from a byte of the file, to a line number of
-// the file, for which it counts the lines before that byte. If that fails, the message gives the
-// line and the byte, so that `tail -c +BYTE FILE | sed -n LINEp` prints the line.
+// placed converts the line number in an error, counted from byte from of the file, to a line number
+// of the file. It counts the lines before this byte. If that fails, the message gives the line and
+// the byte, so that `tail -c +BYTE FILE | sed -n LINEp` prints the line.
 func placed(ctx context.Context, err error, path string, from int64) error {
 	var fault *dataset.Error
 	if !errors.As(err, &fault) {

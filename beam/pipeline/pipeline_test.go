@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	beam.Init()
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
-	dir, err := os.MkdirTemp("", "mercer-pipeline-*") // Beam leaves a file for each run
+	dir, err := os.MkdirTemp("", "mercer-pipeline-*") // Beam does not remove a file that it creates for each run
 	if err != nil {
 		panic(err)
 	}
@@ -193,8 +193,8 @@ func TestModelIsTheSingleMachines(t *testing.T) {
 	for _, p := range []Params{
 		{Learner: "ridge", Lambdas: []float64{3}, Intercept: true, NoStandardize: true},
 		{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=0.3)"}, Functions: 50, Lambdas: []float64{1}},
-		// With a condition number of 1e8 and more, rounding determines the coefficients, on one
-		// machine too, but not the predictions.
+		// For condition numbers of 1e8 and more, the coefficients consist of rounding errors, also
+		// on one machine, but the predictions do not.
 		{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=1)"}, Functions: 60, Lambdas: []float64{30}, Intercept: true},
 		{Learner: "fourier-ridge", Classify: true, Kernels: []string{"matern32(sigma=2)"}, Functions: 60, Lambdas: []float64{1}, Intercept: true},
 	} {
@@ -214,7 +214,7 @@ func TestModelIsTheSingleMachines(t *testing.T) {
 				{"pieces of 20 kB", whole, 20000},
 				{"files of 1, 17, 3000 rows and the rest, shuffled", write(t, header, shuffled, 1, 17, 3000), 50000},
 			} {
-				p.Inputs = []string{in.glob, strings.ReplaceAll(in.glob, "*", "part-000*")} // twice, which counts once
+				p.Inputs = []string{in.glob, strings.ReplaceAll(in.glob, "*", "part-000*")} // the same files twice, which are used once
 				p.PieceBytes = in.bytes
 				b, ran := fit(t, p)
 				want, enc := single(t, p, strings.ReplaceAll(whole, "*", "part-000"), b)

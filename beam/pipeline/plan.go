@@ -26,13 +26,14 @@ type fitPlan struct {
 	Encoder     []byte // a dataset.Encoder, JSON
 	Rows        int64
 	Features    int
-	Targets     int          // columns of y: K for K > 2 classes, otherwise one for each target column
+	Targets     int          // columns of y: number of columns of y: K for K > 2 classes, otherwise one for each target column
 	Bases       []sums.Basis // one per kernel
 	Kernels     []string     // of the bases; "" for ridge
 	TargetShift []float64    // nil without an intercept
 }
 
-// sampleRows is the minimum size of the sample, from which medians and distances are computed.
+// sampleRows is the minimum number of rows in the sample, from which medians and distances are
+// computed.
 const (
 	sampleRows = 4096
 	sigmaRows  = 500

@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestSearch compares the scores of σ and λ, which come from one pass, with folds that are
-// fitted and predicted one by one, and the chosen model with a fit to all rows.
+// TestSearch compares the scores of σ and λ, which are computed in one pass, with a separate fit
+// and prediction for each fold, and the chosen model with a fit to all rows.
 func TestSearch(t *testing.T) {
 	const seed, n, folds = 20261128, 3000, 3
 	t.Logf("seed %d", seed)
@@ -111,7 +111,7 @@ func TestSearch(t *testing.T) {
 	if ran.Report.Kernel != least.Kernel || ran.Report.Lambda != least.Lambda {
 		t.Errorf("chosen: %s, lambda %v; the least error has %s, %v", ran.Report.Kernel, ran.Report.Lambda, least.Kernel, least.Lambda)
 	}
-	// All rows: the sums of the folds together.
+	// The fit to all rows uses the merged sums of all folds.
 	p.Kernels, p.Lambdas, p.Model = []string{least.Kernel}, []float64{least.Lambda}, ""
 	again, _ := fit(t, p)
 	near(t, "the chosen model", arrays(b.Model), arrays(again.Model), 1e-10)

@@ -65,7 +65,8 @@ func (f *solveFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, ne
 	return nil
 }
 
-// solve is solveFn given the parts of all slots; a part is nil if its fold has no row.
+// solve does the work of solveFn, given the parts of all slots. A part is nil if its fold has no
+// row.
 func (p Params) solve(ctx context.Context, dev backend.Device, plan *fitPlan, parts []*sums.Sums) (*chosenModel, *sums.Sums, error) {
 	best, lambda := 0, p.Lambdas[0]
 	var scores []Score
@@ -124,9 +125,9 @@ func joined(folds []*sums.Sums, without int) (*sums.Sums, error) {
 	return all, nil
 }
 
-// validate scores every λ for one kernel. The sums of a fold determine the squared errors, on that
-// fold, of the model fitted to the other folds, so no row is read again. The work is folds · λs ·
-// M³/3, in addition to nM² for the sums.
+// validate scores every λ for one kernel. The sums over a fold determine the squared errors of a
+// model on the rows of this fold, so that no row is read again. The number of operations is M³/3
+// for each fold and each λ, in addition to nM² for the sums.
 func (p Params) validate(ctx context.Context, dev backend.Device, plan *fitPlan, candidate int, folds []*sums.Sums) ([]Score, error) {
 	scores := make([]Score, len(p.Lambdas))
 	for i, lambda := range p.Lambdas {

@@ -15,9 +15,9 @@ import (
 )
 
 // bootFlags are the flags with which a runner starts this program as a worker process
-// (--environment_type PROCESS with this program as the command). They replace the boot program of
-// Beam's container, which asks the runner for its other settings; the worker's program need not be
-// fetched.
+// (--environment_type PROCESS with this program as the command). With these flags this program does
+// what the boot program of Beam's container does: it requests the other settings from the runner.
+// It need not fetch the worker's program, because it is this program.
 type bootFlags struct {
 	provision string
 	flags     *flag.FlagSet
@@ -32,8 +32,9 @@ func addBoot(flags *flag.FlagSet) *bootFlags {
 // asked reports whether a runner started this process as a worker.
 func (b *bootFlags) asked() bool { return b.provision != "" }
 
-// endWithParent ends this process, if it is a worker or has started one, soon after its parent
-// process ends: a runner that ends with its program kills at most the outer of the two processes.
+// endWithParent ends this process soon after its parent process ends, if this process is a worker
+// or has started a worker. A runner that ends kills at most the process that it has started, not
+// the worker that this process has started.
 func (b *bootFlags) endWithParent() {
 	if !b.asked() && b.flags.Lookup("worker").Value.String() != "true" {
 		return
@@ -47,14 +48,14 @@ func (b *bootFlags) endWithParent() {
 	}()
 }
 
-// patience is the time for which a process stays alive after its worker was lost. Prism (2.77)
-// notices that a worker's connection breaks and ends the job. If the process that it started ends
-// at the same moment, however, it may forget the work in progress and wait forever.
+// patience is the time for which a process stays alive after its worker was lost. Prism (2.77) ends
+// the job when the connection to a worker breaks. But if the process that Prism started ends at the
+// same moment, Prism may lose the record of the work in progress and wait forever.
 const patience = 20 * time.Second
 
 // start runs the worker as a separate process and waits for it.
 func (b *bootFlags) start() error {
-	id := strings.Trim(b.flags.Lookup("id").Value.String(), "'") // Prism quotes it
+	id := strings.Trim(b.flags.Lookup("id").Value.String(), "'") // Prism writes the id in quotation marks
 	if id == "" {
 		return errors.New("a worker needs --id")
 	}

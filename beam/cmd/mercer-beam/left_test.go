@@ -35,7 +35,7 @@ func tables(t *testing.T, seed uint64) (dir string) {
 	return dir
 }
 
-// A watched is a run of the command with the data to find its processes and files.
+// A watched is a run of the command, with the information to find its processes and files.
 type watched struct {
 	*exec.Cmd
 	mark   string // value in the environment of all processes of the run
@@ -97,12 +97,12 @@ func names(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// nothing checks that no process of the run remains, no temporary file except those whose names
-// begin with except, and beside the model only the named files.
+// nothing checks that no process of the run remains, that each remaining temporary file has a name
+// that begins with except, and that the folder of the model contains only the named files.
 func (w *watched) nothing(t *testing.T, except string, files ...string) {
 	t.Helper()
 	var processes []string
-	for range 600 { // a worker looks for its parent five times a second
+	for range 600 { // a worker checks five times a second whether its parent exists
 		if processes = w.processes(t); len(processes) == 0 {
 			break
 		}

@@ -232,7 +232,7 @@ type printed struct {
 	Program string `json:"program"`
 	pipeline.Report
 	Seconds      float64 `json:"seconds"`
-	process.Used         // by this process, which includes the workers unless the runner starts separate ones
+	process.Used         // time and memory of this process, which includes the workers unless the runner starts separate worker processes
 }
 
 // run fits and prints the report.
@@ -246,11 +246,12 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 		return err
 	}
 	if !o.verbose {
-		// Errors of the runner are discarded too: they are returned or lead to another attempt.
+		// This also discards logged errors of the runner, because run returns these errors or makes
+		// another attempt.
 		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
 	}
 	// If workers are local processes or containers of the same system, this program is the worker
-	// binary. Beam would otherwise compile the worker, which needs the source.
+	// binary. Otherwise Beam compiles the worker from the source.
 	beside := strings.EqualFold(*jobopts.EnvironmentType, "process")
 	if self, err := os.Executable(); err == nil && *jobopts.WorkerBinary == "" && (beside || runtime.GOOS+"/"+runtime.GOARCH == "linux/amd64") {
 		*jobopts.WorkerBinary = self

@@ -25,8 +25,8 @@ import (
 
 var test options
 
-// TestMain makes the test binary a worker where a runner starts it as one, as main
-// does, and the command itself where TestCommand calls it.
+// TestMain makes the test binary a worker if a runner has started it as a worker, as main does, and
+// the command mercer-beam if MERCER_BEAM_TEST_COMMAND is set.
 func TestMain(m *testing.M) {
 	if os.Getenv("MERCER_BEAM_TEST_COMMAND") != "" {
 		main()
@@ -51,8 +51,8 @@ func init() {
 	filesystem.Register("endless", func(ctx context.Context) filesystem.Interface { return waiting{deadly{local.New(ctx), endless}} })
 }
 
-// deadly is the local file system for a worker that shall be killed: the process gets SIGKILL
-// in the middle of reading its killAt-th file, once for each folder.
+// deadly is the local file system of a worker that the test kills: the process gets SIGKILL while
+// it reads its killAt-th file, once for each folder.
 type deadly struct {
 	filesystem.Interface
 	scheme string
@@ -61,7 +61,7 @@ type deadly struct {
 const (
 	scheme  = "deadly://"
 	endless = "endless://"
-	killAt  = 20 // 8 pieces are listed and counted, and some of them summed
+	killAt  = 20 // the worker has then listed the 8 pieces, taken their census, and computed the sums of some of them
 )
 
 var opened atomic.Int64
@@ -88,9 +88,8 @@ func (d deadly) Size(ctx context.Context, name string) (int64, error) {
 	return d.Interface.Size(ctx, d.path(name))
 }
 
-// waiting is the local file system with files that never end: after its beginning, a file
-// returns no more data until reading it is canceled. It writes a mark into the folder when the
-// first file is read.
+// waiting is the local file system with files that never end: after the beginning of a file, a read
+// waits until it is canceled. It writes a mark into the folder when the first file is read.
 type waiting struct{ deadly }
 
 func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
@@ -125,8 +124,8 @@ func (d dying) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestWorkerIsKilled kills the first worker process in the middle of the sums. The model has
-// the same bytes as the model of an undisturbed run in this process.
+// TestWorkerIsKilled kills the first worker process while it computes sums, and checks that the
+// model has the same bytes as the model of an undisturbed run in this process.
 func TestWorkerIsKilled(t *testing.T) {
 	const seed = 20261129
 	t.Logf("seed %d", seed)

@@ -93,7 +93,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPageErrors checks that files as docs/beam.md describes them give the two errors it shows.
+// TestPageErrors checks that the files that docs/beam.md describes lead to the two errors that the
+// page shows.
 func TestPageErrors(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -25,7 +25,7 @@ func scratch() (remove func()) {
 		return func() {}
 	}
 	release, ok := hold(dir)
-	if _, err := os.Stat(dir); !ok || err != nil { // another process was faster
+	if _, err := os.Stat(dir); !ok || err != nil { // another process has locked or removed the folder
 		return func() { os.Remove(dir) }
 	}
 	os.Setenv("TMPDIR", dir)

@@ -62,8 +62,8 @@ func TestJobServer(t *testing.T) {
 	}
 }
 
-// TestContainer checks that for a container the program passes its own binary, without its source,
-// and the run proceeds until it requests the container.
+// TestContainer checks that the program sends its own binary for workers in containers, without
+// needing its source, and that the run proceeds until the runner would start the container.
 func TestContainer(t *testing.T) {
 	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		t.Skip("containers run linux/amd64")

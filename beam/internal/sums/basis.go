@@ -30,7 +30,7 @@ type Basis struct {
 	Kernel   kernels.Kernel        // of Centers and Fourier
 	Points   backend.Host[float64] // the centers, M×d, or the frequencies, M/2×d
 	Scale    float64               // for Fourier: see solvers.FourierProblem.Basis
-	Shift    []float64             // for Linear: subtracted from each sample to avoid cancellation; nil is 0
+	Shift    []float64             // for Linear: subtracted from each sample to avoid cancellation; nil means 0
 }
 
 // LinearBasis returns the basis of the features minus shift, which may be nil.

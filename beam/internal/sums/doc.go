@@ -5,32 +5,32 @@
 //	twofloat.go  numbers of two float64, added with an error of 2⁻¹⁰⁴
 //	sums.go      Sums: a triangle of such numbers, merged and encoded
 //	basis.go     Basis: the functions φ of a sample: linear, centers, Fourier
-//	panel.go     Gatherer: rows buffered into panels of 512, a Syrk for each
+//	panel.go     Gatherer: the products of rows, by a Syrk for each panel of 512 rows
 //	solve.go     Solve: the equations of Sums, with penalty and intercept
-//	residual.go  ΦᵀW(y − Φβ): what a second pass over the samples measures
+//	residual.go  Measurer: ΦᵀW(y − Φβ), computed in a second pass over the samples
 //
 // # How far sums may differ
 //
-// The rows of a panel are multiplied by a Syrk in float64, and plain additions
-// join at most PlainRows rows of it. The error of an entry of ΦᵀΦ over r ≤ PlainRows rows, summed
+// The products of the rows of a panel are computed by a Syrk in float64. Products of at most
+// PlainRows rows are added in float64. The error of an entry of ΦᵀΦ over r ≤ PlainRows rows, summed
 // in any order, satisfies
 //
 //	|δ| ≤ γ_r Σ_i |φ_p(x_i) φ_q(x_i)|,  γ_r = ru / (1 − ru),  u = 2⁻⁵³
 //
-// (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1). Beyond that, sums are pairs
-// of float64, and each addition contributes an error of at most 2⁻¹⁰⁴ of the result: for N parts
-// with entries of one sign (N−1)·2⁻¹⁰⁴. So for n samples in any number of shards, read in any
-// order,
+// (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1). Sums of more rows are pairs
+// of float64, and each addition has an error of at most 2⁻¹⁰⁴ of its result. For N parts with
+// entries of one sign the error is at most (N−1)·2⁻¹⁰⁴ of the sum. Therefore, for n samples in any
+// number of shards, read in any order,
 //
 //	|ΦᵀΦ computed − ΦᵀΦ| ≤ (γ_4096 + n 2⁻¹⁰⁴) |Φ|ᵀ|Φ| < 4.6e-13 |Φ|ᵀ|Φ|
 //
-// and typically √4096·u = 7e-15 of it: the bound does not grow with n, whereas the γ_n of plain
-// sums does. The condition number bounds the effect on the solution of Hβ = z: ‖δβ‖/‖β‖ ≤
-// 2κ(H)‖δH‖/‖H‖ to first order, so that 1e-10 holds to κ(H) ≈ 1e4 in typical sums, and to 100 in
-// the worst case.
+// and the error is typically √4096·u = 7e-15 of |Φ|ᵀ|Φ|. In practice this bound does not grow with
+// n, unlike the γ_n of sums in float64. The condition number κ bounds the effect on the solution of
+// Hβ = z: ‖δβ‖/‖β‖ ≤ 2κ(H)‖δH‖/‖H‖ to first order. The relative error of β is thus at most 1e-10 up
+// to κ(H) ≈ 1e4 for typical sums, and up to κ(H) = 100 in the worst case.
 //
-// The part of given rows has the same bits on every worker. If only the order of the merges
+// The sums over given rows have the same bits on every worker. If only the order of the merges
 // changes, the pairs of float64 agree to N·2⁻¹⁰⁴. Rounded to one float64, an entry then differs
-// with a probability of about N·2⁻⁵¹, so a lost and replaced worker, or another number of workers,
-// gives the same model to the bit.
+// with a probability of about N·2⁻⁵¹. A run in which a worker is lost and replaced, or with another
+// number of workers, therefore gives the same bits of the model.
 package sums

@@ -20,13 +20,13 @@ import (
 //
 // With an intercept Φ and y are centered by their means. λ is unscaled.
 type equations struct {
-	gram    backend.Host[float64] // G, M×M; its lower triangle is read
+	gram    backend.Host[float64] // G, M×M; only its lower triangle is read
 	right   backend.Host[float64] // z, M×t
-	penalty backend.Host[float64] // S, M×M, its lower triangle; without rows S = I
+	penalty backend.Host[float64] // S, M×M, of which only the lower triangle is read; a matrix without rows means S = I
 	lambda  float64               // ≥ 0
 
 	rows    float64
-	meanPhi []float64 // with an intercept
+	meanPhi []float64 // mean of φ over the samples; set if there is an intercept
 	meanY   []float64
 }
 
@@ -42,13 +42,14 @@ type solved struct {
 // does not halve the residual.
 const equationSteps = 20
 
-// solve solves e on dev by the Cholesky factor of G + λS and steps of refinement with
-// the residual in float64: O(M³) operations, and memory for 2M² + 3Mt numbers. tol is the relative
-// residual to reach, 0 for 1e-6; memory limits the bytes on the device, 0 for all free memory.
+// solve solves e on dev by the Cholesky factor of G + λS and steps of refinement with the residual
+// in float64: O(M³) operations, and memory for 2M² + 3Mt numbers. tol is the relative residual to
+// reach, where 0 means 1e-6. memory limits the bytes on the device, where 0 means all free memory.
 //
-// If the factor is singular to working precision, its diagonal is increased as for solvers.Normal by
-// no more than its rounding error, 4ε times the trace, or 1000 times that if the factorization fails
-// again. Refinement removes the effect. Errors are those of solvers.SolveNystrom; e is not modified.
+// If the matrix is singular to working precision, its diagonal is increased before the
+// factorization, as for solvers.Normal: by its rounding error, 4ε times the trace, or by 1000 times
+// as much if the factorization fails again. Refinement removes the effect of this increase. The
+// errors are those of solvers.SolveNystrom. e is not modified.
 func (e *equations) solve(ctx context.Context, dev backend.Device, tol float64, memory int64) (*solved, error) {
 	if tol == 0 {
 		tol = 1e-6

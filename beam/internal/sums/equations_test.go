@@ -30,8 +30,8 @@ func normalSums(phi, y backend.Host[float64]) (g, z backend.Host[float64]) {
 	return g, z
 }
 
-// TestEquationsAgree compares the equations of a few samples with the solvers that form the same
-// equations: random Fourier features, and centers.
+// TestEquationsAgree compares solutions of the equations with those of the solvers for random
+// Fourier features and for centers, which solve the same equations.
 func TestEquationsAgree(t *testing.T) {
 	const n, d, m, seed = 300, 3, 40, 20260901
 	t.Logf("seed %d", seed)
@@ -72,8 +72,8 @@ func TestEquationsAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// ‖H‖ ≤ tr G + λ = n + λ, since the squares of a row sum to 1, and H ≥ λ: the condition
-	// number is below n/λ + 1. Sums of n terms have rounding errors of at most n·ε of |Φ|ᵀ|Φ|.
+	// ‖H‖ ≤ tr G + λ = n + λ, since the squares of a row sum to 1, and H ≥ λ: the condition number
+	// is below n/λ + 1. Sums of n terms have rounding errors of at most n·ε times |Φ|ᵀ|Φ|.
 	tol := (n/lambda + 1) * n * 0x1p-53
 	near := func(what string, got, want backend.Host[float64], scale float64) {
 		t.Helper()
@@ -120,8 +120,8 @@ func TestEquationsAgree(t *testing.T) {
 	}
 }
 
-// TestEquationsSingular checks that a matrix of rank one is solved with an increased diagonal of
-// its factor, and that a negative matrix is refused.
+// TestEquationsSingular checks that equations with a matrix of rank one are solved with an
+// increased diagonal, and that a negative definite matrix is refused.
 func TestEquationsSingular(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	g, z := backend.NewHost[float64](3, 3), backend.NewHost[float64](3, 1)

@@ -11,8 +11,9 @@ const (
 	// PanelRows is the number of rows that are multiplied at once: enough for a Syrk to run at full
 	// speed.
 	PanelRows = 512
-	// PlainRows is the number of rows that are summed in plain float64, on the device, before they
-	// are added to the sums: one such addition takes as long as about 10 rows.
+	// PlainRows is the number of rows whose products are added in float64 on the device before the
+	// result is added to the sums. One addition to the sums takes as long as the products of about
+	// 10 rows.
 	PlainRows = 8 * PanelRows
 )
 
@@ -28,10 +29,10 @@ type Gatherer struct {
 	rule    func([]float64) error // the kernel's check of a point; nil if it has none
 	m, t, q int
 
-	panel panel // the targets minus y₀
+	panel panel // its targets are y − y₀
 	ones  backend.Host[float64]
-	z, c  backend.Matrix[float64] // a panel, 512×q; the products since the last fold, q×q
-	plain int                     // rows in c
+	z, c  backend.Matrix[float64] // z: a panel, 512×q; c: the sum of the products since the last fold, q×q
+	plain int                     // number of rows whose products are in c
 	host  backend.Host[float64]
 	sums  *Sums
 }
@@ -40,15 +41,15 @@ type Gatherer struct {
 type panel struct {
 	x, y   backend.Host[float64]
 	filled int
-	shift  []float64 // subtracted from each row of y; nil: zeros
+	shift  []float64 // subtracted from each row of y; nil means zeros
 }
 
 func newPanel(d, t int, shift []float64) panel {
 	return panel{x: backend.NewHost[float64](PanelRows, d), y: backend.NewHost[float64](PanelRows, t), shift: shift}
 }
 
-// add adds rows after a check of each. multiply is called for each full panel, and
-// empties it.
+// add checks each row and adds it to the panel. It calls multiply for each full panel; multiply
+// must empty the panel.
 func (p *panel) add(x, y backend.Host[float64], check func(row []float64) error, multiply func() error) error {
 	if x.Cols != p.x.Cols || y.Cols != p.y.Cols || x.Rows != y.Rows {
 		return fmt.Errorf("sums: %d×%d features and %d×%d targets, not %d features and %d targets", x.Rows, x.Cols, y.Rows, y.Cols, p.x.Cols, p.y.Cols)
@@ -80,14 +81,14 @@ func (p *panel) rows() (x, y backend.Host[float64]) {
 	return p.x.View(0, 0, p.filled, p.x.Cols), p.y.View(0, 0, p.filled, p.y.Cols)
 }
 
-// GathererBytes returns the memory of a Gatherer for q columns: q² numbers on the device and on the
-// host, a panel, and the sums of 16 bytes an entry.
+// GathererBytes returns the memory of a Gatherer for q columns, in bytes: q² numbers on the device
+// and on the host, a panel, and the sums, with 16 bytes for each entry.
 func GathererBytes(q, d int) int64 {
 	return 16*int64(q)*int64(q) + 8*PanelRows*int64(q+2*d+1) + Bytes(Triangle(q))
 }
 
-// NewGatherer allocates a Gatherer for rows with t targets. targetShift, y₀, is subtracted from
-// each target to avoid cancellation; nil is zeros. Free releases the memory.
+// NewGatherer allocates a Gatherer for rows with t targets. targetShift, y₀, is subtracted from the
+// targets of each row to avoid cancellation; nil means zeros. Free releases the memory.
 func NewGatherer(dev backend.Device, basis Basis, t int, targetShift []float64) (*Gatherer, error) {
 	if err := basis.Check(); err != nil {
 		return nil, err
@@ -130,7 +131,7 @@ func (g *Gatherer) Free() {
 	}
 }
 
-// Add adds rows, which it copies: x r×d and y r×t, finite numbers.
+// Add copies and adds the rows of x, r×d, and y, r×t, whose elements must be finite.
 func (g *Gatherer) Add(x, y backend.Host[float64]) error {
 	return g.panel.add(x, y, g.rule, g.multiply)
 }

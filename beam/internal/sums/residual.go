@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// A Measurer sums the residuals of a solution in a separate pass over the samples. With e = Y − ΦB
-// − b the sums are
+// A Measurer computes sums of the residuals of a solution in a separate pass over the samples. With
+// e = Y − ΦB − b the sums are
 //
 //	Φᵀe, M×t by rows; 1ᵀe, t; Σ e², t
 //
@@ -20,11 +20,11 @@ type Measurer struct {
 	b       backend.Backend[float64]
 	phi     *placed
 	m, t    int
-	panel   panel // the targets minus b
+	panel   panel // its targets are y − b
 	left    backend.Host[float64]
 	product backend.Host[float64]
 
-	z, e, beta, r backend.Matrix[float64] // a panel of Φ, of e; β; Φᵀe
+	z, e, beta, r backend.Matrix[float64] // z and e: panels of Φ and of e; r: Φᵀe
 	sums          *Sums
 }
 
@@ -80,7 +80,7 @@ func (g *Measurer) Free() {
 	}
 }
 
-// Add adds rows, as Gatherer.Add.
+// Add adds rows as Gatherer.Add does.
 func (g *Measurer) Add(x, y backend.Host[float64]) error {
 	return g.panel.add(x, y, nil, g.multiply)
 }
@@ -136,7 +136,7 @@ func (g *Measurer) Take() (*Sums, error) {
 type Measured struct {
 	Residual float64               // the largest over the targets of ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖, centered with an intercept: see numeric.RelativeResidual
 	Squares  []float64             // Σ (y − f(x))² of each target
-	left     backend.Host[float64] // the numerator, M×t
+	left     backend.Host[float64] // Φᵀ(y − Φβ − b) − λSβ, M×t
 }
 
 // Measure computes the residual of sol, to be compared with tol, from the sums of a Measurer. s
@@ -175,7 +175,7 @@ func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *S
 			below = math.Hypot(below, e.right.Row(i)[j])
 		}
 		terms := math.Sqrt(functions) * math.Sqrt(s.Value(at(m+j, m+j)))
-		const rounding = PlainRows * 0x1p-53 // of an entry of Φᵀy: see the package's comment
+		const rounding = PlainRows * 0x1p-53 // relative error of an entry of Φᵀy: see the package's comment
 		out.Residual = max(out.Residual, numeric.RelativeResidual(above, below, terms, rounding, tol))
 	}
 	return out, nil

@@ -18,7 +18,7 @@ import (
 type Problem struct {
 	Basis       Basis
 	Targets     int       // t
-	TargetShift []float64 // y₀ as in the Gatherer; nil: zeros. Requires an intercept
+	TargetShift []float64 // y₀ as in the Gatherer, nil for zeros; requires an intercept
 	Lambda      float64   // ≥ 0
 	Intercept   bool
 }
@@ -28,7 +28,7 @@ type Problem struct {
 type Solution struct {
 	Beta      backend.Host[float64] // M×t; for Fourier it multiplies the scaled functions
 	Intercept []float64
-	Residual  float64 // of the summed equations: see equations
+	Residual  float64 // relative residual of the normal equations: see solved
 	Jitter    float64
 	// Squares are Σ_i (y_i − f(x_i))² of each target over the summed rows, computed from the sums
 	// with an error of about 2⁻⁴⁰ of Σ (y_i − y₀)².
@@ -55,8 +55,9 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 		if p.Intercept {
 			ih, il := s.high[at(q-1, i)], s.low[at(q-1, i)]
 			jh := s.high[at(q-1, j)] / e.rows
-			// −(i)(j)/n: the product of the high parts is exact in two numbers, and the error of
-			// the other products is below its rounding error.
+			// The product of the sums of columns i and j, divided by −n. The product of the high
+			// parts is exact as a pair of numbers, and the error of the other products is smaller
+			// than the rounding error of this pair.
 			ph := ih * jh
 			pl := math.FMA(ih, jh, -ph)
 			jl := (math.FMA(-jh, e.rows, s.high[at(q-1, j)]) + s.low[at(q-1, j)]) / e.rows
@@ -88,8 +89,8 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 	return e, err
 }
 
-// Solve solves p for the sums of all rows. Of par it uses Memory and Tol. Errors are those of
-// solvers.SolveNystrom.
+// Solve solves p for the sums of all rows. It uses only the fields Memory and Tol of par. The
+// errors are those of solvers.SolveNystrom.
 func (p Problem) Solve(ctx context.Context, dev backend.Device, s *Sums, par solvers.StreamParams) (*Solution, error) {
 	if err := p.Basis.Check(); err != nil {
 		return nil, err
@@ -133,8 +134,8 @@ func (p Problem) intercept(e *equations, sol *Solution) {
 }
 
 // Squares returns Σ_i (y_i − f(x_i))² of each target over the rows of s, which need not be the rows
-// that sol was fitted to. With c = (β; b) and Z as in Gatherer it is (−c; 1)ᵀ ZᵀZ (−c; 1). It is
-// exact up to rounding of its terms, and never negative.
+// that sol was fitted to. With c = (β; b) and Z as in Gatherer, the result is (−c; 1)ᵀ ZᵀZ (−c; 1).
+// Only its terms have rounding errors, and it is never negative.
 func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	m, t := p.Basis.Size(), p.Targets
 	q := m + t + 1

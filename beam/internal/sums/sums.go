@@ -11,7 +11,7 @@ import (
 // Sums holds sums over a set of rows, each as a pair of float64. Sums of different rows are merged
 // in any order. The zero value holds no rows.
 type Sums struct {
-	Rows int64 // how many rows
+	Rows int64 // number of rows
 	high []float64
 	low  []float64
 }
@@ -66,8 +66,8 @@ func (s *Sums) Clone() *Sums {
 // it is shuffled.
 func Bytes(count int) int64 { return 16 + 16*int64(count) }
 
-// MarshalBinary returns the number of rows and of sums, the high parts and the low
-// ones: Bytes(s.Len()) bytes, little endian.
+// MarshalBinary returns the number of rows, the number of sums, the high parts and the low parts:
+// Bytes(s.Len()) bytes, little endian.
 func (s *Sums) MarshalBinary() ([]byte, error) {
 	b := make([]byte, 0, Bytes(s.Len()))
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.Rows))

@@ -74,7 +74,7 @@ func samples(seed uint64, n, d int, offset float64) (x, y backend.Host[float64])
 	return x, y
 }
 
-// rowsOf returns some rows.
+// rowsOf returns a copy of the given rows of h.
 func rowsOf(h backend.Host[float64], rows []int) backend.Host[float64] {
 	out := backend.NewHost[float64](len(rows), h.Cols)
 	for i, r := range rows {
@@ -94,7 +94,7 @@ func gather(t testing.TB, dev backend.Device, p Problem, x, y backend.Host[float
 	return taken(t, g, x, y, parts)
 }
 
-// taken adds each part of the rows and takes its sums.
+// taken adds the rows of each part to g, and returns the sums that g.Take returns after each part.
 func taken(t testing.TB, g interface {
 	Add(x, y backend.Host[float64]) error
 	Take() (*Sums, error)
@@ -197,7 +197,7 @@ func TestGathererBound(t *testing.T) {
 			w, _ := want.Float64()
 			apart := math.Abs(s.Value(i) - w)
 			worst = max(worst, apart/size[i])
-			// γ_4096 and the rounding to one float64.
+			// The limit is the sum of γ_4096 and of the rounding to one float64.
 			if limit := gamma(PlainRows)*size[i] + unit*math.Abs(w); !(apart <= limit) {
 				t.Errorf("%s: sum %d is %v, want %v: off by %.3g, more than %.3g", name, i, s.Value(i), w, apart, limit)
 			}
@@ -206,8 +206,8 @@ func TestGathererBound(t *testing.T) {
 	}
 }
 
-// bases returns a problem of each kind, and its coefficients and intercepts by the solver on
-// one machine.
+// bases returns a problem of each kind of basis, with the coefficients and intercepts that the
+// solvers compute for it on one machine.
 func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], intercept bool) map[string]struct {
 	p         Problem
 	beta      backend.Host[float64]
@@ -297,7 +297,8 @@ func TestAnySharding(t *testing.T) {
 	}
 }
 
-// apart reports coefficients that differ by more than tol of the largest one.
+// apart fails if a coefficient differs by more than tol times the largest coefficient, and returns
+// the largest relative difference.
 func apart(t *testing.T, what string, sol *Solution, beta backend.Host[float64], intercept []float64, tol float64) (worst float64) {
 	t.Helper()
 	most := 0.0
@@ -315,8 +316,8 @@ func apart(t *testing.T, what string, sol *Solution, beta backend.Host[float64],
 	return worst
 }
 
-// TestSameBits checks that parts of the same rows give the same bits if they are merged in any
-// order and by any tree. So replacing a worker does not change the result.
+// TestSameBits checks that the sums of the same parts have the same bits if they are merged in any
+// order and by any tree. Therefore replacing a worker does not change the result.
 func TestSameBits(t *testing.T) {
 	const seed, n, d = 20261125, 20000, 3
 	t.Logf("seed %d", seed)
@@ -339,8 +340,8 @@ func TestSameBits(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Two orders differ by at most 50·2⁻¹⁰⁴ of |Φ|ᵀ|Φ| < 2n: a rounding to another
-		// float64 has a chance of about 1e-13 for the 2000 entries.
+		// The sums of two orders differ by at most 50·2⁻¹⁰⁴ times |Φ|ᵀ|Φ| < 2n. The probability
+		// that one of the 2000 entries is rounded to another float64 is about 1e-13.
 		if !slices.Equal(got.high, want.high) {
 			t.Fatal("the order of merging changes the bits")
 		}
@@ -396,8 +397,8 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// TestMeasure checks that a solution has a residual of only rounding error. A perturbed solution
-// has the residual of the perturbation, and is corrected.
+// TestMeasure checks that the residual of a solution is a rounding error, that the residual of a
+// perturbed solution is that of the perturbation, and that Correct removes the perturbation.
 func TestMeasure(t *testing.T) {
 	const seed, n, d = 20261126, 5000, 3
 	t.Logf("seed %d", seed)
@@ -433,7 +434,8 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%s: the residual is %.3g", name, good.Residual)
 		}
 		for j, v := range sol.Squares {
-			// Computed from the sums: rounding of a sum of n squares of y without its offset.
+			// The squares are computed from the sums. The limit is the rounding error of a sum of n
+			// squares of y without its offset.
 			if limit := 1e-9 * n; math.Abs(v-good.Squares[j]) > limit {
 				t.Errorf("%s: squares %v from the sums, %v from the samples", name, v, good.Squares[j])
 			}

@@ -8,7 +8,7 @@ func twoSum(a, b float64) (s, e float64) {
 	return s, (a - (s - v)) + (b - v)
 }
 
-// quickTwoSum is twoSum for |a| ≥ |b| (Dekker 1971).
+// quickTwoSum returns the same as twoSum, but requires |a| ≥ |b| (Dekker 1971).
 func quickTwoSum(a, b float64) (s, e float64) {
 	s = a + b
 	return s, b - (s - a)
@@ -24,8 +24,7 @@ func add(ah, al, bh, bl float64) (h, l float64) {
 	return quickTwoSum(vh, tl+vl)
 }
 
-// addOne is add for one float64, with a relative error below 2·2⁻¹⁰⁶ (the same,
-// algorithm 4).
+// addOne returns (ah + al) + b with a relative error below 2·2⁻¹⁰⁶ (algorithm 4 of the same paper).
 func addOne(ah, al, b float64) (h, l float64) {
 	sh, sl := twoSum(ah, b)
 	return quickTwoSum(sh, al+sl)
