@@ -27,7 +27,8 @@ case $budget in
 '' | *[!0-9]*) echo "run: --budget: want seconds, such as 540 or 540s, got \"$budget\"" >&2; exit 2 ;;
 esac
 fit=2048,8192,32768 fits=300 levels='solver driver' peers=torch
-# The tests that need a real GPU: large matrices, and triangles and rounding of the libraries.
+# The tests that need a real GPU, because they check large matrices, or which triangle NVIDIA's
+# libraries write and how they round.
 card='^(TestLargeOddFit|TestBeyond32Bits|TestPotrfPreservesTriangle|TestReducedPrecisionFactor|TestThin|TestFewFeatures|TestSymmetricKernelProduct)$'
 case $size in
 tiny) # for the simulated libraries

@@ -18,14 +18,15 @@ import tempfile
 
 VERSION = os.environ.get("LLVM", "19")
 
-# Processor, pipes for multiply-adds of 128 bits in float64 and in float32, and the source.
+# For each processor: its name for LLVM, the number of pipes for multiply-adds of 128 bits in
+# float64 and in float32, and the source of this number.
 PROCESSORS = [
     ("apple-m1", {"F64": 2, "F32": 3}, "the model that LLVM uses for it, of Apple's Cyclone (2013)"),
     ("neoverse-n1", {"F64": 2, "F32": 2}, "Arm Neoverse N1 Software Optimization Guide: V0 and V1"),
     ("neoverse-v1", {"F64": 4, "F32": 4}, "Arm Neoverse V1 Software Optimization Guide: V0 to V3"),
 ]
 
-# Function and what it is for.
+# For each function: its name, and the operation that uses it.
 FUNCTIONS = [
     ("gemm", "packed tile of Gemm, Syrk, Potrf and Gram"),
     ("trsm", "packed tile of Trsm, its product"),

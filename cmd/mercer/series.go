@@ -256,8 +256,9 @@ func faint(c color.Color) color.Color {
 	return color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 0x38}
 }
 
-// shade returns a color between white, for a share of 0, and dark blue, for 1. It grows as the
-// square root of the share, so that a small share is visibly darker than 0.
+// shade returns a color between white, for a share of 0, and dark blue, for 1. The darkness is
+// proportional to the square root of the share, so that the color of a small share differs visibly
+// from white.
 func shade(share float64) color.Color {
 	v := math.Sqrt(share)
 	mix := func(from, to float64) uint8 { return uint8(from + (to-from)*v) }

@@ -219,7 +219,7 @@ func (f *tuneFlags) check() error {
 		names := append(slices.Clone(tunedLearners), gridLearners()...)
 		return usagef("--learner: tune has nothing to vary for %q%s; it is for %s", f.learner, didYouMean("", f.learner, names), strings.Join(names, ", "))
 	case f.byGrid():
-		// checkGrid checks these flags below.
+		// checkGrid, called below, checks these flags.
 	case f.search == string(tuning.Gradient) && !evidence:
 		return usagef("--search: gradient needs --by evidence, which has derivatives")
 	case f.learner == "ridge" && slices.ContainsFunc(list, func(c candidate) bool { return !c.linear() }):

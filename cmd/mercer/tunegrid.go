@@ -37,7 +37,8 @@ func gridLearners() []string {
 	return names
 }
 
-// gridPoint is a setting that was tried; kernel is on texts or trees, or nil.
+// gridPoint is a setting that was tried. kernel is its kernel on texts or trees, or nil for a table
+// of numbers.
 type gridPoint struct {
 	tuning.Setting
 	kernel objects.Kernel
@@ -123,7 +124,7 @@ func (f *tuneFlags) describeGrid(c *cobra.Command, d learners.Description) {
 	c.Long = strings.Join([]string{"Find the parameters of " + d.Name + " by a grid, and fit with them.", "Several devices, --device cuda/0,cuda/1, share the folds.", how, grid, tuneRowsHelp}, "\n\n")
 }
 
-// checkGrid is check for learners that are tuned by a grid.
+// checkGrid returns an error for the first wrong flag of a search by a grid.
 func (f *tuneFlags) checkGrid() error {
 	d, err := learners.Find(f.learner)
 	if err != nil {

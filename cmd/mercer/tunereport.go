@@ -42,8 +42,8 @@ type tuneReport struct {
 	Refused string `json:"fit_error,omitempty"` // why there is no model
 	// PassedOver is the number of settings with better scores that cannot be fitted to all rows.
 	PassedOver int `json:"passed_over,omitempty"`
-	// Warnings name the best of these settings and the setting that was fitted instead, and
-	// include those of the model.
+	// Warnings name the best of these settings and the setting that was fitted instead, and include
+	// the warnings of the model.
 	Warnings []string `json:"warnings,omitempty"`
 
 	task    learners.Task

@@ -35,7 +35,7 @@ type tuneData struct {
 	enc    *dataset.Encoder
 	x      mat.Matrix // for a Gram matrix its points; nil if the input is a column of objects
 	texts  []string   // the objects
-	y      *mat.Dense // as encoded
+	y      *mat.Dense // the encoded targets
 	signs  *mat.Dense // the targets of the search: y, or ±1 for classes
 
 	weights []float64 // of the rows; nil means all 1
@@ -156,8 +156,8 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			r.Learner, r.Model = b.Model.Learner(), f.model
 		}
 	}
-	// The picture comes after the model, so that there is no picture without the model that
-	// belongs to it.
+	// The picture is written after the model, so that no picture remains if the model cannot be
+	// written.
 	if f.plot != "" && (f.model == "" || refused == nil) {
 		if err := a.writeFile(ctx, "--plot", f.plot, image); err != nil {
 			return err

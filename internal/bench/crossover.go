@@ -170,8 +170,8 @@ type grid struct {
 // point is a point of a grid.
 type point struct{ primal, dual *Run }
 
-// winner returns the faster form of a point and the ratio of the time of the other form to its
-// time. unclear is true if the timings of the two forms overlap.
+// winner returns the faster form of a point and the ratio of the slower time to the faster time.
+// unclear is true if the timings of the two forms overlap.
 func (q point) winner() (form string, times float64, unclear bool) {
 	form, times = primal, q.dual.Time.Median/q.primal.Time.Median
 	if times < 1 {

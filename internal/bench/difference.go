@@ -35,7 +35,7 @@ type Difference struct {
 // Differences compares two measurements of the same kind.
 type Differences struct {
 	List    []Difference
-	OnlyOld int // number of timings whose case or implementation the other measurement lacks
+	OnlyOld int // number of timings that only the first measurement has
 	OnlyNew int
 	// Drift is the geometric mean of Ratio over the timings of code that has not changed: other libraries,
 	// and the loops that measure the peak of the processor. It is 0 if there are no such timings.

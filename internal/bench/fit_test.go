@@ -251,8 +251,8 @@ func TestFitRefusals(t *testing.T) {
 }
 
 // TestLinearBounds checks that the minimum lies between the bounds and the objectives, and that
-// both are equal at the minimum. The minimum of the lasso is known for an orthogonal design. That
-// of logistic regression with one weight is found on a grid.
+// both are equal at the minimum. The minimum of the lasso is known for an orthogonal design. The
+// minimum of logistic regression with one weight is found on a grid.
 func TestLinearBounds(t *testing.T) {
 	_, newJudge := openJudge(t)
 	// For X = 2I, each coordinate minimizes ½(y − 2w)² + μ|w|. With u = 2w, u = soft(y, μ/2); the

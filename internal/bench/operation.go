@@ -18,8 +18,8 @@ type operand[T backend.Float] struct {
 }
 
 // productLimit bounds the relative difference between two computed products with K whose terms do
-// not cancel. In each product an element has an error of at most (d + 12)u (see ridgeLimit), and a
-// sum of n terms one of 10√n·u.
+// not cancel. In each product, an element of K has an error of at most (d + 12)u (see ridgeLimit),
+// and a sum of n terms adds an error of at most 10√n·u.
 func productLimit[T backend.Float](n, d int) float64 {
 	return (20*math.Sqrt(float64(n)) + 2*(float64(d)+12)) * roundoff[T]()
 }
@@ -84,7 +84,8 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 	return e, on.failed()
 }
 
-// ones returns a column of ones, because the terms of its product with K do not cancel.
+// ones returns a column of ones. The terms of its product with K do not cancel, because no element
+// of K is negative.
 func (o *operand[T]) ones() backend.Host[T] {
 	n := o.x.Rows
 	return backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)}

@@ -106,7 +106,8 @@ type Check struct {
 	residual   bool    // Difference is a residual, which the metrics also contain, and there is no reference result
 }
 
-// checked returns the Check of a residual, which is infinite if it could not be computed.
+// checked returns the Check of a residual. The difference is infinite if the residual could not be
+// computed.
 func checked(limit float64, residual func() (float64, error)) *Check {
 	d, err := residual()
 	if err != nil {

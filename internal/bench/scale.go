@@ -142,8 +142,9 @@ type plannedFit struct {
 	fit  func() (solved, error)
 }
 
-// plannedEntry returns the entry of a solver whose residual may be at most limit, or the reason why
-// it is not measured. The time estimate comes from a smaller case of the same sweep.
+// plannedEntry returns the entry of a solver whose residual may be at most limit, or an entry with
+// the reason why the solver is not measured. The time estimate comes from a smaller case of the
+// same sweep.
 func (l *setup) plannedEntry(dev backend.Device, name, sweep string, f plannedFit, limit float64) Entry {
 	e := Entry{Implementation: name, Optional: true}
 	if f.err != nil {

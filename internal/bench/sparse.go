@@ -201,7 +201,7 @@ func (p *sparseProblem) dual(beta []float64) (float64, error) {
 	const slack = 0x1p-40
 	for i, b := range beta {
 		if b *= p.y[i]; !(b >= 0 && b <= 1+slack) {
-			return 0, fmt.Errorf("bench: fit: svc: the coefficient %v of row %d is not within 0 and 1", b, i+1)
+			return 0, fmt.Errorf("bench: fit: svc: the coefficient %v of row %d is not between 0 and 1", b, i+1)
 		}
 	}
 	if sum := floats.Sum(beta); !(math.Abs(sum) <= slack*float64(len(beta))) {

@@ -28,7 +28,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// Fit does not change a text of up to Limit characters, and shortens the middle of a longer text.
+// TestFit checks that Fit does not change a text of up to Limit characters, and shortens the middle
+// of a longer text.
 func TestFit(t *testing.T) {
 	fits := strings.Repeat("é", message.Limit)
 	if got := message.Fit(fits); got != fits {

@@ -112,8 +112,9 @@ func kernel(z float64, w int) float64 {
 func terms(w int) int { return w/2 + 3 }
 
 // pieces returns polynomials in u, −1 ≤ u ≤ 1, that interpolate φ((2i + 1 − w + u)/w) at Chebyshev nodes,
-// for the cells i of the left half: of each cell the pairs of coefficients of u²ᵏ and u²ᵏ⁺¹, from the
-// highest k to 0. As φ is even, the polynomial of the cell w−1−i is that of i at −u.
+// for the cells i of the left half of the kernel. Each cell has pairs of coefficients, of u²ᵏ and u²ᵏ⁺¹,
+// from the highest k down to 0. As φ is even, the polynomial of the cell w−1−i at u equals the polynomial
+// of the cell i at −u.
 func pieces(w int) [][2]float64 {
 	n := 2 * terms(w)
 	var list [][2]float64

@@ -1,4 +1,5 @@
-// Package page writes the tables of documentation pages that tests measure.
+// Package page reads and replaces sections of documentation pages, for tests that write tables of
+// measurements.
 package page
 
 import (
@@ -7,7 +8,7 @@ import (
 	"strings"
 )
 
-// marks returns the lines around the text called name.
+// marks returns the lines that mark the beginning and the end of a section.
 func marks(name string) (begin, end string) {
 	return "<!-- " + name + " -->\n", "<!-- /" + name + " -->\n"
 }
@@ -37,7 +38,7 @@ func parts(file, name string) (before, text, after string, err error) {
 	before, rest, ok := strings.Cut(string(all), begin)
 	text, after, found := strings.Cut(rest, end)
 	if !ok || !found {
-		return "", "", "", fmt.Errorf("%s has no place for %q", file, name)
+		return "", "", "", fmt.Errorf("%s has no section %q: the lines %s and %s are missing", file, name, strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
 	return before, text, after, nil
 }

@@ -106,8 +106,9 @@ func (s *Server) Reload(ctx context.Context) {
 	s.Log(s.Path + " was read again")
 }
 
-// Watch reads the model file again at each signal, and when it was replaced or changed, which Watch
-// checks at the given interval, until ctx is done. If every is 0, it reacts to signals only.
+// Watch reads the model file again at each signal, and whenever the file has been replaced or
+// changed, until ctx is done. It checks the file at intervals of every. If every is 0, it reacts to
+// signals only.
 func (s *Server) Watch(ctx context.Context, every time.Duration, signals <-chan os.Signal) {
 	var ticks <-chan time.Time
 	if every > 0 {

@@ -1,5 +1,5 @@
-// Package spectrum has the spectral densities of isotropic kernels, and bounds of the errors of kernels
-// whose high frequencies are left out.
+// Package spectrum has the spectral densities of isotropic kernels, and bounds of the error of a kernel
+// whose high frequencies are omitted.
 package spectrum
 
 import (
@@ -119,7 +119,8 @@ func (s Density) Kernel(r float64) (sum float64) {
 
 // Tail returns (2π)⁻ᵈ ∫ S(‖ω‖)ᵖ dω over ‖ω‖ > omega. For p = 1 this bounds the error of a kernel without
 // these frequencies, and for p = 2 it is the integral of the square of this error over all differences of
-// points (Parseval). The trapezoidal rule in ln ‖ω‖ takes the decay of the integrand to 1e-3 of the value.
+// points (Parseval). It is computed by the trapezoidal rule in ln ‖ω‖, with a relative error of about
+// 1e-3.
 func (s Density) Tail(omega, p float64) float64 {
 	const step = 1. / 32
 	d := float64(s.D)

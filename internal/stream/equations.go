@@ -41,7 +41,7 @@ type Equations struct {
 	ybar         []float64               // the weighted mean of y minus feed.offset
 	squares      []float64               // upper bound on Σ w y² for each output, where y is reduced by feed.offset
 	functions    float64                 // Σ w ‖φ‖², not centered
-	self         float64                 // Σ w k(x, x), if Whole asks for it
+	self         float64                 // Σ w k(x, x), if Whole needs it
 	explained    float64                 // Σ w ‖T⁻ᵀφ‖², not centered, if first has a root
 	passes       int
 }

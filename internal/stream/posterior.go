@@ -29,7 +29,7 @@ type Posterior struct {
 	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw with Φ not centered, M numbers; nil without an intercept
 	Weight  float64   // Σw
 	Scale   []float64 // s² of each output
-	Unit    bool      // whether s² is 1 instead of the maximum of the likelihood
+	Unit    bool      // whether s² is 1 instead of maximizing the likelihood
 	Lambda  float64   // λ
 	// Quadratic is the quadratic form Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output, whose quotient
 	// by s² is in the likelihood. Rest, for Centers, is Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
@@ -65,7 +65,7 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 		return nil, err
 	}
 	for _, j := range w.Constant() {
-		if w.Intercept { // b explains all of it
+		if w.Intercept { // b alone reproduces a constant target
 			quadratic[j] = 0
 		}
 	}

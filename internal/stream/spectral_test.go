@@ -62,8 +62,8 @@ func TestSpectral(t *testing.T) {
 	}
 }
 
-// Drawing frequencies in many dimensions takes long, and stops soon after its context is
-// canceled.
+// TestFrequenciesCanceled checks that drawing frequencies in many dimensions, which takes long,
+// stops soon after its context is canceled.
 func TestFrequenciesCanceled(t *testing.T) {
 	s, err := spectralOf(kernels.Gaussian{Sigma: 1}, 300)
 	if err != nil {

@@ -13,7 +13,7 @@ const (
 )
 
 // precision is the number of bits of the arithmetic that makes the tables. remainder exceeds the relative
-// error of a constant split into three float64, which is that of three roundings to 53 bits.
+// error of a constant that is split into three float64, which is at most 2⁻¹⁵⁹.
 const (
 	precision = 400
 	remainder = 0x1p-155

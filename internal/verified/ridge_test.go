@@ -444,7 +444,7 @@ func TestRidgeBounds(t *testing.T) {
 				for _, n := range n {
 					for _, hard := range []bool{false, true} {
 						tried := lambdas
-						if n == largest { // two of the twelve λ and samples, others for each kernel; without the table for one kernel
+						if n == largest { // only one set of samples and two λ, which differ between kernels; one kernel unless the table is written
 							if hard != (i%2 == 0) || !*writeTable && i != 2 {
 								continue
 							}

@@ -191,8 +191,8 @@ func testGemm16[T Float](t *testing.T, k *Kernels[T], rng *rand.Rand, depth, m, 
 	}
 }
 
-// TestRound16: numbers are rounded to the nearest integers, ties to even, and x becomes the
-// numbers that the integers represent.
+// TestRound16 checks that numbers are rounded to the nearest integers, ties to even, and that x
+// becomes the numbers that the integers represent.
 func TestRound16(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		if tier.F32.Round16 == nil {

@@ -286,7 +286,7 @@ func nearMultiples[T Float](top int) []T {
 	return list
 }
 
-// TestElementarySpecials: zeros, infinities, NaN, numbers out of the domain, and the use of
+// TestElementarySpecials checks zeros, infinities, NaN, numbers outside the domain, and the use of
 // A, B and C.
 func TestElementarySpecials(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {

@@ -14,8 +14,8 @@ import (
 // processor has. MMX+ is its word for PREFETCHT0, which is part of SSE.
 var implied = []string{"MMX+", "SSE", "SSE2", "CMOV"}
 
-// TestNarrowerTier: the avx512 tier requires every feature of avx2, because it calls
-// functions of that tier.
+// TestNarrowerTier checks that the avx512 tier requires every feature of the avx2 tier, whose
+// functions it calls.
 func TestNarrowerTier(t *testing.T) {
 	tiers := map[string][]string{}
 	for _, tier := range Tiers() {

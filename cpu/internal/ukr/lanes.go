@@ -277,9 +277,9 @@ func invertible[T Float](x T) bool {
 	}
 }
 
-// potrfDirectLanes factors four rows at a time. In their first NR columns from the diagonal
-// on, multiples of a row are subtracted before the row is divided by the root of its pivot;
-// in the other columns the divided row is used.
+// potrfDirectLanes factors four rows at a time. In the first NR columns from the diagonal on, it
+// subtracts multiples of a row from the rows below before it divides the row by the root of its
+// pivot. In the other columns it divides the row first.
 func potrfDirectLanes[T Float](d *Direct[T]) {
 	d.Flag = 0
 	for top := 0; top < d.M; top += 4 {
@@ -645,8 +645,8 @@ func dotAxpyLanes[T Float](s *Span[T]) {
 	s.B = sums[0].plus(sums[1]).plus(sums[2].plus(sums[3])).total()
 }
 
-// lanes is the functions of Rows on count rows: the dot products, x ← x + Σ_r A_r z_r, or
-// both.
+// lanes implements the functions on count rows: the dot products if dot is set, and x ← x + Σ_r A_r
+// z_r if axpy is set.
 func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 	lanes := lanesOf[T]()
 	if dot {
@@ -712,7 +712,7 @@ func lanesOfPart(part, width int) int {
 	return width
 }
 
-// together reports whether row i of m is computed together with others, four at a time.
+// together reports whether row i of m rows is computed together with other rows, four at a time.
 func together(i, m int) bool { return i/4 < m/4 || m%4 > 1 }
 
 func gemvLanes[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) {
@@ -810,7 +810,8 @@ func gemvPanelPairLanes[T Float](s *GemvPanel[T]) {
 
 // Codes.
 
-// lanes is Codes1 or Codes2 in float32. One column has two chains of additions to x.
+// lanes implements Codes1 and Codes2 for cols = 1 and 2 in float32. For one column, the terms that
+// are added to x form two sums, of even and of odd rows.
 func (s *Codes[T]) lanes(cols int) {
 	lanes := lanesOf[T]()
 	z := unsafe.Slice(s.Z, s.N*CodeRows*CodeSpan)

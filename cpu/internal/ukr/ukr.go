@@ -157,8 +157,8 @@ type Kernels[T Float] struct {
 	// Dot is Σ x_i y_i and Axpy is y ← y + a·x for n elements.
 	Dot  func(n int, x, y *T) T
 	Axpy func(n int, a T, x, y *T)
-	// Below returns a multiple of NR, at most n, which is a multiple of NR too: all elements of x
-	// before it are less than the bound, and one of the NR elements from it on is not, or is NaN.
+	// Below returns the index of the first group of NR elements of x that contains an element ≥
+	// bound or NaN, or n if there is none. n and the result are multiples of NR.
 	Below func(n int, bound T, x *T) int
 	// DotAxpy is B ← Σ z_i y_i and x ← x + A·z in one pass over z. N need not be a multiple
 	// of NR.
@@ -240,7 +240,7 @@ type Tier struct {
 	Name     string
 	Features []Feature
 	Optional []Feature // features of functions that are replaced if a feature is missing
-	Short    bool      // whether this tier has the features that ShortDotF64 and the following need
+	Short    bool      // whether this tier has the features that ShortDotF64 and the functions after it need
 	// Pairs is the ratio of the rates of Gemm16 and of Gemm in float32, counted in
 	// multiplications; 0 if Gemm16 is not faster.
 	Pairs float64
@@ -270,8 +270,8 @@ func Tiers() []*Tier {
 	return append(tiers, portable)
 }
 
-// ShortBytes is the length of a vector, in bytes, up to which ShortDotF64 and the following
-// functions pay.
+// ShortBytes is the length of a vector, in bytes, up to which ShortDotF64 and the functions after
+// it are faster than Kernels.Dot and Kernels.Axpy.
 const ShortBytes = 1024
 
 // generic is the tier in portable Go.

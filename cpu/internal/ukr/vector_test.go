@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestLevel2 compares Gemv, GemvT, Ger, Trsv and Syr2k with their definitions, exactly: the
-// data are small integers. Every m and n around the vectors, padded rows, sentinels around
-// all operands, and NaN in the output where β = 0.
+// TestLevel2 compares Gemv, GemvT, Ger, Trsv and Syr2k with their definitions, exactly: the data
+// are small integers. It covers every m and n around the vector lengths, padded rows, sentinels
+// around all operands, and NaN in the output if β = 0.
 func TestLevel2(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testLevel2(t, tier.F64) })
@@ -16,8 +16,8 @@ func TestLevel2(t *testing.T) {
 	})
 }
 
-// TestBelow compares Below with its definition for each place of an element that is not less, which
-// is the bound itself, larger, or NaN, and with no such element.
+// TestBelow compares Below with its definition if all elements are less than the bound, and if one
+// element, at each index, is the bound, larger, or NaN.
 func TestBelow(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testBelow(t, tier.F64) })

@@ -12,5 +12,5 @@ func blis([]string) (*Library, error)     { return nil, unreachable() }
 func mkl([]string) (*Library, error)      { return nil, unreachable() }
 
 func unreachable() error {
-	return fmt.Errorf("%w: this build for %s/%s opens no shared libraries: those for linux/amd64 and linux/arm64 without the tag static do", ErrMissing, runtime.GOOS, runtime.GOARCH)
+	return fmt.Errorf("%w: this build for %s/%s opens no shared libraries: use a build for linux/amd64 or linux/arm64 without the tag static", ErrMissing, runtime.GOOS, runtime.GOARCH)
 }

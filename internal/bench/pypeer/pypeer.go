@@ -3,8 +3,9 @@
 // not installed is left out.
 //
 // Each library is one process that lives as long as the comparison. It imports its modules and
-// stores its arrays before anything is timed, and it times itself, so that start, imports and
-// the pipe are not counted. Transfers to a GPU and back are counted.
+// stores its arrays before a run is timed, and reports the times that it measures itself, so that
+// they do not include its start, its imports or the communication. Transfers to a GPU and back are
+// counted.
 package pypeer
 
 import (
