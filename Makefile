@@ -237,6 +237,10 @@ planner: ## append the predicted and the measured times of all methods on 52 pro
 trust: ## measure the costs of bounds and of --reproducible into bench/results/trust.md (minutes without other work)
 	MERCER_TRUST='$(abspath bench/results/trust.md)' $(GO) test -count=1 -timeout 2h -v -run '^TestTrustCost$$' ./learners
 
+.PHONY: onnx
+onnx: ## compare exported models with Mercer's predictions into bench/results/onnx.md (needs node and npm install --global onnxruntime-node)
+	MERCER_REQUIRE=onnxruntime MERCER_ONNX='$(abspath bench/results/onnx.md)' $(GO) test -count=1 -run '^TestAgainstONNXRuntime$$' ./internal/onnx
+
 .PHONY: agree
 agree: build ## compare kernel ridge with scikit-learn's (skips where that is absent)
 	/usr/bin/python3 bench/agree_sklearn.py

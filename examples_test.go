@@ -105,6 +105,14 @@ func ExampleModel_Write() {
 	// <nil> true
 }
 
+// This example writes a model for onnxruntime and other programs.
+func ExampleModel_WriteONNX() {
+	var file bytes.Buffer
+	fmt.Println(line().WriteONNX(&file, 64), file.Len() > 0)
+	// Output:
+	// <nil> true
+}
+
 // Close waits for running calls; later calls return an error.
 func ExampleModel_Close() {
 	m := line()

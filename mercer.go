@@ -15,6 +15,7 @@ import (
 	_ "github.com/mercer-go/mercer/cpu" // registers the devices "cpu/..."
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/modelfile"
+	"github.com/mercer-go/mercer/internal/onnx"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
@@ -272,6 +273,28 @@ func (m *Model[M]) Write(w io.Writer) error {
 	}
 	defer m.use.RUnlock()
 	return modelfile.Write(w, m.bundle)
+}
+
+// WriteONNX writes the model in the format ONNX, with numbers of 64 or 32 bits, so that onnxruntime
+// and other programs can evaluate it. The input of the graph, "x", has a row for each sample and the
+// columns that Encoder().FeatureNames lists: numbers as they are in the table, which the graph
+// standardizes, with NaN for a missing cell; and 0 or 1 for a category. For a Gram matrix they are the
+// kernel values with the training rows. The output is "prediction", n×t, or for classes "label", n
+// texts, "decision", in the form of learners.Classifier.Decision, and "probabilities", n×K, if the
+// model has them. A model of texts or trees is refused. Where Predict refuses a row, the graph returns
+// NaN or an infinity.
+func (m *Model[M]) WriteONNX(w io.Writer, bits int) error {
+	if err := m.begin("write ONNX"); err != nil {
+		return err
+	}
+	defer m.use.RUnlock()
+	if bits != 64 && bits != 32 {
+		return fmt.Errorf("mercer: write ONNX: the numbers must have 64 or 32 bits, got %d", bits)
+	}
+	if _, err := onnx.Write(w, m.bundle, bits == 32); err != nil {
+		return fmt.Errorf("mercer: write %w", err)
+	}
+	return nil
 }
 
 // Load reads a model that Save or the command mercer fit wrote. Of o only Device is

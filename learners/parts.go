@@ -37,21 +37,7 @@ func (p Parts) Weights() (features []int32, w *mat.Dense) {
 	if _, linear := p.Kernel.(kernels.Linear); !sparse || !linear || p.Coef == nil {
 		return nil, nil
 	}
-	coef := p.Coef
-	if classes := len(p.counts); classes > 2 {
-		coef = mat.NewDense(x.Rows, len(p.Intercept), nil)
-		i := 0
-		for c, count := range p.counts {
-			for last := i + int(count); i < last; i++ {
-				for other := range c {
-					coef.Set(i, svm.At(other, c, classes), p.Coef.At(i, other))
-				}
-				for other := c + 1; other < classes; other++ {
-					coef.Set(i, svm.At(c, other, classes), p.Coef.At(i, other-1))
-				}
-			}
-		}
-	}
+	coef := p.Machines()
 	used, features := numeric.SparsePoints(x).Used()
 	if features == nil {
 		for j := range used.Cols {
@@ -61,6 +47,30 @@ func (p Parts) Weights() (features []int32, w *mat.Dense) {
 	raw := coef.RawMatrix()
 	h := used.Weights(backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data})
 	return features, mat.NewDense(h.Rows, h.Cols, h.Data)
+}
+
+// Machines returns the coefficients with a column for each entry of Intercept. They are Coef, except
+// for an SVC of K > 2 classes, for which they are m×K(K−1)/2: row i is 0 for the machines of which
+// point i is not a sample.
+func (p Parts) Machines() *mat.Dense {
+	classes := len(p.counts)
+	if classes <= 2 {
+		return p.Coef
+	}
+	rows, _ := p.Coef.Dims()
+	coef := mat.NewDense(rows, len(p.Intercept), nil)
+	i := 0
+	for c, count := range p.counts {
+		for last := i + int(count); i < last; i++ {
+			for other := range c {
+				coef.Set(i, svm.At(other, c, classes), p.Coef.At(i, other))
+			}
+			for other := c + 1; other < classes; other++ {
+				coef.Set(i, svm.At(c, other, classes), p.Coef.At(i, other-1))
+			}
+		}
+	}
+	return coef
 }
 
 // PartsOf returns the parts of a model.

@@ -5,7 +5,7 @@
 //
 // The names are: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8,
 // in the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, llvm (its assembler,
-// for the tests of tools/asmgen), sklearn, libsvm, kernlab, openblas, blis, mkl, chromium, curl, data
+// for the tests of tools/asmgen), sklearn, libsvm, onnxruntime (of Node.js), kernlab, openblas, blis, mkl, chromium, curl, data
 // (the larger data, in shared/data beside the repository), modules (a module proxy can be
 // reached), proc (processes are listed in /proc), unfused (the compiler does not fuse
 // multiplications with additions), chroot (a program can be started in another root folder),
@@ -71,6 +71,24 @@ var imported = sync.OnceValue(func() string {
 	}
 	return ""
 })
+
+// ONNXRuntime returns a command that runs a script of Node.js with the package onnxruntime-node,
+// which npm has installed globally.
+func ONNXRuntime(t testing.TB, script string) *exec.Cmd {
+	t.Helper()
+	node, npm := Program(t, "onnxruntime", "node"), Program(t, "onnxruntime", "npm")
+	root, err := exec.Command(npm, "root", "--global").Output()
+	if err != nil {
+		Lacking(t, "onnxruntime", err)
+	}
+	folder := strings.TrimSpace(string(root))
+	if _, err := os.Stat(filepath.Join(folder, "onnxruntime-node")); err != nil {
+		Lacking(t, "onnxruntime", err)
+	}
+	cmd := exec.Command(node, script)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+folder)
+	return cmd
+}
 
 // SKLearn returns the path of the Python interpreter with NumPy and scikit-learn.
 func SKLearn(t testing.TB) string {

@@ -1,0 +1,241 @@
+package onnx
+
+import (
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/svm"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// logistic returns 1/(1 + e^−v).
+func (g *graph) logistic(v value) value {
+	one := g.number(1)
+	return g.op("Div", one, g.op("Add", one, g.op("Exp", g.op("Neg", v))))
+}
+
+// probabilities returns the n×K probabilities of logistic regression for decision values, or of one
+// machine for each class, whose probabilities are divided by their sum.
+func (g *graph) probabilities(decision value, classes int, machines bool) value {
+	switch {
+	case classes == 2:
+		return g.concat([]value{g.logistic(g.op("Neg", decision)), g.logistic(decision)})
+	case machines:
+		p := g.logistic(decision)
+		return g.op("Div", p, g.sum(p, 1, true))
+	}
+	return g.node("Softmax", []attribute{intAttribute("axis", 1)}, decision)
+}
+
+// memberships returns the predictions of models that keep all samples: the means, or for kernel-vote
+// with classes the sums, of the n×t targets.
+func (g *graph) memberships(m learners.Model, x sample) value {
+	parts, state := learners.PartsOf(m), m.State()
+	z := densePoints(parts.Points)
+	weights, targets := state.Arrays["weights"].Row(0), state.Arrays["targets"]
+	values := g.gram(parts.Kernel, x, z)
+	if k, is := state.Params["k"].(float64); is {
+		return g.nearest(values, parts.Kernel, z, weights, targets, k)
+	}
+	weighted := mat.NewDense(targets.Rows, targets.Cols, nil)
+	for i, w := range weights {
+		for j, y := range targets.Row(i) {
+			weighted.Set(i, j, w*y)
+		}
+	}
+	sums := g.product(values, g.matrix(weighted), false)
+	if _, is := m.(learners.Classifier); is {
+		return sums
+	}
+	return g.op("Div", sums, g.product(values, g.numbers(weights, len(weights), 1), false))
+}
+
+// nearest returns the weighted means of the targets of the samples whose distances k(z, z) − 2k(x, z)
+// are the smallest, and whose weights sum to k. TopK resolves ties by the index, as learners.KernelKNN does.
+func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[float64], weights []float64, targets backend.Host[float64], k float64) value {
+	own := make([]float64, z.Rows)
+	for i := range own {
+		own[i] = kernels.Diag(kernel, z.Row(i))
+	}
+	// The lightest samples are the largest set that may be needed.
+	count, sum := 0, 0.0
+	for _, w := range slices.Sorted(slices.Values(weights)) {
+		if sum >= k {
+			break
+		}
+		count, sum = count+1, sum+w
+	}
+	keys := g.op("Sub", g.numbers(own, 1, len(own)), g.op("Mul", values, g.number(2)))
+	order := g.name()
+	g.nodes = message(g.nodes, 1, encodeNode("TopK", []attribute{intAttribute("axis", 1), intAttribute("largest", 0)},
+		[]value{keys, g.integers(int64(count))}, g.name(), order))
+	w := g.op("Gather", g.numbers(weights, len(weights)), order)
+	before := g.node("CumSum", []attribute{intAttribute("exclusive", 1)}, w, g.integers(1))
+	left := g.op("Max", g.op("Sub", g.number(k), before), g.number(0))
+	share := g.op("Div", g.op("Min", w, left), g.number(k)) // n×count
+	flat := make([]float64, 0, targets.Rows*targets.Cols)
+	for i := range targets.Rows {
+		flat = append(flat, targets.Row(i)...)
+	}
+	y := g.op("Gather", g.numbers(flat, targets.Rows, targets.Cols), order) // n×count×t
+	return g.sum(g.op("Mul", g.op("Unsqueeze", share, g.integers(2)), y), 1, false)
+}
+
+// pairValues returns the n×K(K−1)/2 decision values of the machines of an SVC.
+func (g *graph) pairValues(m *learners.SVCModel, x sample) value {
+	parts := learners.PartsOf(m)
+	return g.affine(g.gram(parts.Kernel, x, densePoints(parts.Points)), parts.Machines(), parts.Intercept)
+}
+
+// pairSigns returns the P×K matrix with −1 for the first and 1 for the second class of each of the P
+// pairs of K classes.
+func pairSigns(k int) *mat.Dense {
+	signs := mat.NewDense(k*(k-1)/2, k, nil)
+	for a := range k {
+		for c := a + 1; c < k; c++ {
+			signs.Set(svm.At(a, c, k), a, -1)
+			signs.Set(svm.At(a, c, k), c, 1)
+		}
+	}
+	return signs
+}
+
+// votes returns the decision values of K classes for the values of the pairs: see svm.Votes.
+func (g *graph) votes(pairs value, k int) value {
+	if k == 2 {
+		return pairs
+	}
+	signs := g.matrix(pairSigns(k))
+	// Class c is the first class of k−1−c pairs, and a vote for the second class takes one away.
+	first := make([]float64, k)
+	for c := range first {
+		first[c] = float64(k - 1 - c)
+	}
+	votes := g.product(g.cast(g.op("Greater", pairs, g.number(0))), signs, false, g.numbers(first, k))
+	sums := g.product(pairs, signs, false)
+	part := g.op("Div", g.op("Div", sums, g.op("Add", g.op("Abs", sums), g.number(1))), g.number(3))
+	return g.op("Add", votes, part)
+}
+
+// votedValues returns the decision values of a voted perceptron: see online.Votes.Count.
+func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
+	parts, state, classes := learners.PartsOf(m), m.State(), m.Classes()
+	values := g.gram(parts.Kernel, x, densePoints(parts.Points))
+	order, delta, count := state.Arrays["order"].Row(0), state.Arrays["delta"], state.Arrays["votes"].Row(0)
+	index := make([]int64, len(order))
+	for i, v := range order {
+		index[i] = int64(v)
+	}
+	inner := g.node("Gather", []attribute{intAttribute("axis", 1)}, values, g.integers(index...))
+	inner = g.op("Add", inner, g.number(state.Params["bias"].(float64)))
+	total := 0.0
+	for _, n := range count {
+		total += n
+	}
+	hypotheses := make([]value, delta.Cols) // n×M×1, the values of f_1, … for each class
+	for c := range hypotheses {
+		change := make([]float64, delta.Rows)
+		for i := range change {
+			change[i] = delta.Row(i)[c]
+		}
+		f := g.op("CumSum", g.op("Mul", inner, g.numbers(change, len(change))), g.integers(1))
+		hypotheses[c] = g.op("Unsqueeze", f, g.integers(2))
+	}
+	votes := make([]float64, len(count)-1)
+	for i := range votes {
+		votes[i] = count[i+1] / total
+	}
+	initial := make([]float64, delta.Cols) // the votes of f_0 = 0
+	initial[0] = count[0] / total
+	if delta.Cols == 1 {
+		if !classes.ZeroIsPositive {
+			initial[0] = -initial[0]
+		}
+		positive := g.cast(g.positive(classes, g.op("Squeeze", hypotheses[0], g.integers(2))))
+		sign := g.op("Sub", g.op("Mul", positive, g.number(2)), g.number(1))
+		return g.product(sign, g.numbers(votes, len(votes), 1), false, g.number(initial[0]))
+	}
+	f := g.node("Concat", []attribute{intAttribute("axis", 2)}, hypotheses...)
+	best := g.node("ArgMax", []attribute{intAttribute("axis", 2), intAttribute("keepdims", 1)}, f) // n×M×1
+	number := make([]int64, delta.Cols)
+	for c := range number {
+		number[c] = int64(c)
+	}
+	chosen := g.cast(g.op("Equal", best, g.integers(number...)))
+	sums := g.sum(g.op("Mul", chosen, g.numbers(votes, len(votes), 1)), 1, false)
+	return g.op("Add", sums, g.numbers(initial, len(initial)))
+}
+
+// mostProbable returns the n indices of the largest probabilities. Ties keep the index of the
+// decision, as learners.SVCModel.Decide does.
+func (g *graph) mostProbable(probabilities, index value) value {
+	own := g.node("GatherElements", []attribute{intAttribute("axis", 1)}, probabilities, g.op("Unsqueeze", index, g.integers(1)))
+	largest := g.node("ReduceMax", []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}, probabilities)
+	best := g.node("ArgMax", []attribute{intAttribute("axis", 1), intAttribute("keepdims", 0)}, probabilities)
+	return g.op("Where", g.op("Squeeze", g.op("Greater", largest, own), g.integers(1)), best, index)
+}
+
+// coupled returns the n×K probabilities of an SVC from the values of its pairs: see
+// svm.Probabilities. sigmoid is 2×K(K−1)/2.
+func (g *graph) coupled(pairs value, sigmoid backend.Host[float64], k int) value {
+	a, b := sigmoid.Row(0), sigmoid.Row(1)
+	s := g.logistic(g.op("Neg", g.op("Add", g.op("Mul", pairs, g.numbers(a, len(a))), g.numbers(b, len(b)))))
+	second := g.op("Min", g.op("Max", s, g.number(1e-7)), g.number(1-1e-7))
+	first := g.op("Sub", g.number(1), second)
+	if k == 2 {
+		return g.concat([]value{first, second})
+	}
+	return g.couple(first, second, k)
+}
+
+// couple returns the n×K probabilities of K > 2 classes from the n×K(K−1)/2 probabilities of the
+// first and of the second class of each pair, by the iteration of package svm (Wu, Lin and Weng
+// 2004, algorithm 2): a row that has converged keeps its probabilities.
+func (g *graph) couple(first, second value, k int) value {
+	signs := pairSigns(k)
+	pairs, _ := signs.Dims()
+	below, above := mat.NewDense(pairs, k*k, nil), mat.NewDense(pairs, k*k, nil)
+	for a := range k {
+		for c := a + 1; c < k; c++ {
+			below.Set(svm.At(a, c, k), c*k+a, 1)
+			above.Set(svm.At(a, c, k), a*k+c, 1)
+		}
+	}
+	lower, upper := g.matrix(below), g.matrix(above)
+	square := func(v value) value { return g.op("Reshape", v, g.integers(-1, int64(k), int64(k))) }
+	r := square(g.op("Add", g.product(second, lower, false), g.product(first, upper, false)))
+	transposed := square(g.op("Add", g.product(second, upper, false), g.product(first, lower, false)))
+	diagonal := g.sum(g.op("Mul", r, r), 1, false) // n×K
+	unit := make([]float64, k*k)
+	for i := range k {
+		unit[i*k+i] = 1
+	}
+	q := g.op("Sub", g.op("Mul", g.op("Unsqueeze", diagonal, g.integers(2)), g.numbers(unit, k, k)), g.op("Mul", r, transposed))
+	start := g.product(second, g.matrix(mat.NewDense(pairs, k, nil)), false, g.number(1/float64(k)))
+	active := g.op("Not", g.op("Less", g.sum(start, 1, true), g.number(0))) // n×1, true
+	p := g.loop(max(100, k), start, active, func(g *graph, p, active value) (value, value, value) {
+		qp := g.sum(g.op("Mul", q, g.op("Unsqueeze", p, g.integers(1))), 2, false)
+		total := g.sum(g.op("Mul", p, qp), 1, true)
+		axes := []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}
+		worst := g.node("ReduceMax", axes, g.op("Abs", g.op("Sub", qp, total)))
+		active = g.op("And", active, g.op("Not", g.op("Less", worst, g.number(0.005/float64(k)))))
+		next, one, two := p, g.number(1), g.number(2)
+		for t := range k {
+			column := g.integers(int64(t))
+			at := func(v value) value { return g.node("Gather", []attribute{intAttribute("axis", 1)}, v, column) }
+			qtt, qpt := at(diagonal), at(qp)
+			diff := g.op("Div", g.op("Sub", total, qpt), qtt) // n×1
+			grown := g.op("Add", one, diff)
+			change := g.op("Mul", diff, g.op("Add", g.op("Mul", diff, qtt), g.op("Mul", two, qpt)))
+			total = g.op("Div", g.op("Div", g.op("Add", total, change), grown), grown)
+			row := g.op("Squeeze", at(q), g.integers(1)) // n×K
+			qp = g.op("Div", g.op("Add", qp, g.op("Mul", diff, row)), grown)
+			next = g.op("Div", g.op("Add", next, g.op("Mul", diff, g.numbers(unit[t*k:(t+1)*k], k))), grown)
+		}
+		any := g.node("ReduceMax", []attribute{intAttribute("keepdims", 0)}, g.node("Cast", []attribute{intAttribute("to", int64Type)}, active))
+		return g.op("Where", active, next, p), active, g.node("Cast", []attribute{intAttribute("to", boolType)}, any)
+	})
+	return g.op("Div", p, g.sum(p, 1, true))
+}

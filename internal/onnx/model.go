@@ -1,0 +1,282 @@
+package onnx
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/modelfile"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// MaxBytes is the largest size of a file that ONNX's format, protobuf, allows.
+const MaxBytes = 1<<31 - 1
+
+// Write writes b as an ONNX model whose numbers are float64, or float32 if single is true. The
+// graph has the input "x" and the following outputs, where n is the number of rows of x:
+//
+//	prediction     n×t numbers of a regression or of a novelty detector
+//	label          n names of classes
+//	decision       n×1 decision values for two classes, n×K for K > 2 classes
+//	probabilities  n×K, if the classifier has probabilities
+//
+// If b has an encoder, a column of x whose feature is a number of the table has the number as it is
+// in the table, and NaN stands for a missing cell; the graph replaces and standardizes it. All other
+// features are inputs as the encoder makes them: 0 or 1 for a category. For a Gram matrix the
+// columns of x are the kernel values with the training rows. The metadata "features" lists the
+// names of the columns as JSON.
+//
+// A model of texts or trees is an error. Where learners.Model.Predict refuses a row, a
+// graph returns NaN or an infinity.
+func Write(w io.Writer, b modelfile.Bundle, single bool) (s Signature, err error) {
+	content, s, err := encode(b, single)
+	if err != nil {
+		return s, fmt.Errorf("onnx: %w", err)
+	}
+	_, err = w.Write(content)
+	return s, err
+}
+
+// A Signature lists the names of the columns of the input "x" and of the outputs.
+type Signature struct{ Columns, Outputs []string }
+
+func encode(b modelfile.Bundle, single bool) (content []byte, s Signature, err error) {
+	switch {
+	case b.Model == nil:
+		return nil, s, errors.New("there is no model")
+	case b.Objects != nil:
+		return nil, s, fmt.Errorf("the model is of %ss, and ONNX has no operators for the kernel %s on them", b.Encoder.Raw(), b.Objects.Kernel)
+	}
+	d, outputs := b.Model.Dims()
+	if d == 0 {
+		return nil, s, errors.New("the model is not fitted")
+	}
+	if b.Precomputed() {
+		d -= 2
+	}
+	g := &graph{float: float64Type, count: new(int)}
+	if single {
+		g.float = float32Type
+	}
+	columns := columnsOf(b, d)
+	g.end(inputField, "x", g.float, columns.comment, 0, d)
+	x := sample{g.prepared("x", columns), d}
+	c, isClassifier := b.Model.(learners.Classifier)
+	if !isClassifier {
+		g.output("prediction", g.values(b.Model, x), g.float, "the predicted numbers", 0, outputs)
+	} else {
+		g.classify(c, x)
+	}
+	if g.err != nil {
+		return nil, s, g.err
+	}
+	metadata := [][2]string{{"learner", b.Model.Learner()}, {"features", jsonText(columns.names)}}
+	if k := learners.PartsOf(b.Model).Kernel; k != nil {
+		metadata = append(metadata, [2]string{"kernel", k.String()})
+	}
+	if isClassifier {
+		metadata = append(metadata, [2]string{"classes", jsonText(c.Classes().Names)})
+	} else if b.Encoder != nil {
+		metadata = append(metadata, [2]string{"targets", jsonText(b.Encoder.TargetNames())})
+	}
+	content = encodeModel(g.encode(b.Model.Learner()), "A model of "+b.Model.Learner()+" that was fitted by Mercer.", metadata)
+	if len(content) > MaxBytes {
+		return nil, s, fmt.Errorf("the file would have %d bytes, and ONNX allows %d: fit a model with fewer points or features, or export in float32", len(content), MaxBytes)
+	}
+	return content, Signature{columns.names, g.outputs}, nil
+}
+
+func jsonText(list []string) string {
+	text, _ := json.Marshal(list) // strings cannot fail to encode
+	return string(text)
+}
+
+// columns says how the columns of "x" become features.
+type columns struct {
+	names   []string
+	comment string
+	// The feature is (x − mean)/scale, or 0 if |x − mean| ≤ rounding; fill replaces a NaN.
+	mean, scale, rounding, fill []float64
+}
+
+func columnsOf(b modelfile.Bundle, d int) columns {
+	c := columns{comment: "one row for each sample; a column for each feature"}
+	if b.Encoder == nil || b.Encoder.Gram {
+		if b.Precomputed() {
+			c.comment = "one row for each sample: its kernel values with the training rows, in their order"
+		}
+		for j := range d {
+			c.names = append(c.names, "x"+strconv.Itoa(j+1))
+		}
+		return c
+	}
+	c.comment = `one row for each sample; a number as it is in the table, and 0 or 1 for a category: see the metadata "features"`
+	c.names = b.Encoder.FeatureNames()
+	c.mean, c.scale, c.rounding, c.fill = make([]float64, d), slices.Repeat([]float64{1}, d), make([]float64, d), slices.Repeat([]float64{math.NaN()}, d)
+	at := 0
+	for _, in := range b.Encoder.Inputs {
+		switch {
+		case in.Number != nil:
+			c.mean[at], c.scale[at], c.rounding[at] = in.Number.Mean, in.Number.Scale, in.Number.Rounding
+			if !b.Encoder.RefuseMissing {
+				c.fill[at] = in.Number.Fill
+			}
+			at++
+		case in.Sparse != nil:
+			copy(c.scale[at:], in.Sparse.Scale)
+			at += in.Sparse.Columns
+		case in.TFIDF != nil:
+			at += in.TFIDF.Len()
+		default:
+			at += len(in.Text.Categories)
+		}
+	}
+	return c
+}
+
+// prepared returns the features of x.
+func (g *graph) prepared(x value, c columns) value {
+	differs := func(list []float64, from float64) bool {
+		return slices.ContainsFunc(list, func(v float64) bool { return v != from })
+	}
+	if slices.ContainsFunc(c.fill, func(v float64) bool { return v == v }) {
+		x = g.op("Where", g.op("IsNaN", x), g.numbers(c.fill, len(c.fill)), x)
+	}
+	if differs(c.mean, 0) {
+		x = g.op("Sub", x, g.numbers(c.mean, len(c.mean)))
+	}
+	if differs(c.rounding, 0) {
+		// A column without rounding passes, because no absolute value is ≤ −1.
+		limits := slices.Clone(c.rounding)
+		for j, v := range limits {
+			if v == 0 {
+				limits[j] = -1
+			}
+		}
+		x = g.op("Where", g.op("Greater", g.op("Abs", x), g.numbers(limits, len(limits))), x, g.number(0))
+	}
+	if differs(c.scale, 1) {
+		x = g.op("Div", x, g.numbers(c.scale, len(c.scale)))
+	}
+	return x
+}
+
+// values returns the predictions of a regression, or the decision values of a classifier, n×t.
+func (g *graph) values(m learners.Model, x sample) value {
+	switch m := m.(type) {
+	case *learners.ClassifyModel:
+		return g.values(m.Regression(), x)
+	case *learners.FourierRidgeModel:
+		return g.waves(m, x)
+	}
+	parts := learners.PartsOf(m)
+	if parts.Coef == nil && parts.Kernel != nil {
+		return g.memberships(m, x)
+	}
+	if parts.Coef == nil {
+		g.fail(fmt.Errorf("a model of %s has no form in ONNX", m.Learner()))
+		return x.rows
+	}
+	basis := x.rows
+	if parts.Kernel != nil {
+		basis = g.gram(parts.Kernel, x, densePoints(parts.Points))
+	}
+	return g.affine(basis, parts.Coef, parts.Intercept)
+}
+
+// affine returns xW + b.
+func (g *graph) affine(x value, w *mat.Dense, b []float64) value {
+	return g.product(x, g.matrix(w), false, g.numbers(b, len(b)))
+}
+
+func (g *graph) matrix(m *mat.Dense) value {
+	rows, cols := m.Dims()
+	return g.numbers(slices.Concat(gonumRows(m)...), rows, cols)
+}
+
+func gonumRows(m *mat.Dense) [][]float64 {
+	rows, _ := m.Dims()
+	list := make([][]float64, rows)
+	for i := range list {
+		list[i] = m.RawRowView(i)
+	}
+	return list
+}
+
+func densePoints(x mat.Matrix) backend.Host[float64] {
+	h, err := gonum.Host("points", mat.DenseCopyOf(x))
+	if err != nil {
+		panic(err) // the points of a model are finite
+	}
+	return h
+}
+
+// waves returns cos(xωᵀ)β + sin(xωᵀ)β′ + b.
+func (g *graph) waves(m *learners.FourierRidgeModel, x sample) value {
+	cosines, sines := m.Coef()
+	angles := g.product(x.rows, g.matrix(m.Frequencies()), true)
+	return g.op("Add", g.affine(g.op("Cos", angles), cosines, m.Intercept()), g.product(g.op("Sin", angles), g.matrix(sines), false))
+}
+
+// classify declares the outputs of a classifier.
+func (g *graph) classify(c learners.Classifier, x sample) {
+	classes := c.Classes()
+	var decision, probabilities, index value
+	switch m := c.(type) {
+	case *learners.SVCModel:
+		pairs := g.pairValues(m, x)
+		decision = g.votes(pairs, classes.Len())
+		index = g.decide(classes, decision)
+		if s := m.State().Arrays["sigmoid"]; s.Rows > 0 {
+			probabilities = g.coupled(pairs, s, classes.Len())
+			index = g.mostProbable(probabilities, index)
+		}
+	case *learners.VotedModel:
+		decision = g.votedValues(m, x)
+	case *learners.KernelKNNClassModel, *learners.KernelVoteClassModel:
+		sums := g.memberships(c, x)
+		decision, probabilities = sums, g.op("Div", sums, g.sum(sums, 1, true))
+		if classes.Len() == 2 {
+			decision = g.product(sums, g.numbers([]float64{-1, 1}, 2, 1), false)
+		}
+	default:
+		decision = g.values(c, x)
+		if _, is := learners.AsProber(c); is {
+			probabilities = g.probabilities(decision, classes.Len(), c.Learner() == "rvc")
+		}
+	}
+	if index == "" {
+		index = g.decide(classes, decision)
+	}
+	g.output("label", g.op("Gather", g.texts(classes.Names), index), stringType, "the predicted class", 0)
+	g.output("decision", decision, g.float, "the decision values", 0, classes.Columns())
+	if probabilities != "" {
+		g.output("probabilities", probabilities, g.float, "the probabilities of the classes", 0, classes.Len())
+	}
+}
+
+// decide returns the n indices of the classes that decision values imply, as learners.Classes.Decide
+// does.
+func (g *graph) decide(c learners.Classes, decision value) value {
+	if c.Len() > 2 {
+		return g.node("ArgMax", []attribute{intAttribute("axis", 1), intAttribute("keepdims", 0)}, decision)
+	}
+	index := g.node("Cast", []attribute{intAttribute("to", int64Type)}, g.positive(c, decision))
+	return g.op("Squeeze", index, g.integers(1))
+}
+
+// positive reports which values predict the second of two classes.
+func (g *graph) positive(c learners.Classes, f value) value {
+	if c.ZeroIsPositive {
+		return g.op("Not", g.op("Less", f, g.number(0)))
+	}
+	return g.op("Greater", f, g.number(0))
+}
