@@ -15,6 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
+	stringkernels "github.com/mercer-go/mercer/kernels/strings"
 	"github.com/mercer-go/mercer/kernels/trees"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
@@ -213,26 +214,56 @@ func TestKernelRidgeBound(t *testing.T) {
 	})
 }
 
-// TestBoundOfTrees checks the bound of a fit to the values of a tree kernel with the decay 1, which are
-// exact: k(a, b) = φ(a)ᵀφ(b), where φ counts the subtrees of a tree. The rows of x are the counts of
-// S→A, S→A(a), S→A(b), S→A B, S→A(a) B, S→A(b) B, S→A B(b), S→A(a) B(b), S→A(b) B(b), A→a, A→b and B→b.
-func TestBoundOfTrees(t *testing.T) {
-	texts := []string{"(S (A a))", "(S (A b))", "(S (A a) (B b))", "(S (A b) (B b))"}
-	x := mat.NewDense(4, 12, []float64{
-		1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
-		1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0,
-		0, 0, 0, 1, 1, 0, 1, 1, 0, 1, 0, 1,
-		0, 0, 0, 1, 0, 1, 1, 0, 1, 0, 1, 1,
-	})
-	k, err := trees.Subtree{Decay: 1, Raw: true}.Gram(t.Context(), texts, objects.Options{})
+// TestBoundOfTreesAndStrings checks the bounds of fits to values of kernels of trees and strings, which are
+// exact: k(a, b) = φ(a)ᵀφ(b), where φ counts the subtrees or substrings of a, or weights the subsequences of a
+// by powers of 1/2. The rows of features are the φ.
+func TestBoundOfTreesAndStrings(t *testing.T) {
+	words := []string{"ab", "ba", "aab", "abab"}
+	for _, c := range []struct {
+		kernel   objects.Kernel
+		texts    []string
+		features []float64
+	}{
+		// The numbers of S→A, S→A(a), S→A(b), S→A B, S→A(a) B, S→A(b) B, S→A B(b), S→A(a) B(b), S→A(b) B(b), A→a,
+		// A→b and B→b.
+		{trees.Subtree{Decay: 1, Raw: true}, []string{"(S (A a))", "(S (A b))", "(S (A a) (B b))", "(S (A b) (B b))"}, []float64{
+			1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
+			1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0,
+			0, 0, 0, 1, 1, 0, 1, 1, 0, 1, 0, 1,
+			0, 0, 0, 1, 0, 1, 1, 0, 1, 0, 1, 1,
+		}},
+		// The numbers of aa, ab and ba.
+		{stringkernels.Spectrum{Length: 2, Raw: true}, words, []float64{
+			0, 1, 0,
+			0, 0, 1,
+			1, 1, 0,
+			0, 2, 1,
+		}},
+		// Σ 2^(−span) of the subsequences aa, ab, ba and bb.
+		{stringkernels.Subsequence{Length: 2, Decay: 0.5, Raw: true}, words, []float64{
+			0, 0.25, 0, 0,
+			0, 0, 0.25, 0,
+			0.25, 0.375, 0, 0,
+			0.125, 0.5625, 0.25, 0.125,
+		}},
+	} {
+		t.Run(fmt.Sprint(c.kernel), func(t *testing.T) {
+			boundOfObjects(t, c.kernel, c.texts, mat.NewDense(4, len(c.features)/4, c.features))
+		})
+	}
+}
+
+// boundOfObjects checks the bounds of fits to the values of k for four texts, which are xxᵀ.
+func boundOfObjects(t *testing.T, k objects.Kernel, texts []string, x *mat.Dense) {
+	gram, err := k.Gram(t.Context(), texts, objects.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var counted mat.Dense
-	counted.Mul(x, x.T())
-	values := mat.NewDense(4, 4, k.Data)
-	if !mat.Equal(values, &counted) {
-		t.Fatalf("the kernel values are %v, the counts give %v", mat.Formatted(values), mat.Formatted(&counted))
+	var products mat.Dense
+	products.Mul(x, x.T())
+	values := mat.NewDense(4, 4, gram.Data)
+	if !mat.Equal(values, &products) {
+		t.Fatalf("the kernel values are %v, the features give %v", mat.Formatted(values), mat.Formatted(&products))
 	}
 	y, weights := mat.NewDense(4, 1, []float64{1, -2, 0.3, 5}), []float64{1, 1, 1, 1}
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
@@ -249,7 +280,7 @@ func TestBoundOfTrees(t *testing.T) {
 				f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))
 				// A bound of 1e-9 is small beside the targets; rounding errors are some 1e-16.
 				if off, _ := f.Float64(); !(math.Abs(off) <= bounds.At(i, 0)) || !(bounds.At(i, 0) <= 1e-9) {
-					t.Errorf("λ = %g: the error of tree %d is %g, the bound %g", lambda, i+1, off, bounds.At(i, 0))
+					t.Errorf("λ = %g: the error of text %d is %g, the bound %g", lambda, i+1, off, bounds.At(i, 0))
 				}
 			}
 		}
