@@ -212,8 +212,8 @@ func (f *filter) solve(r backend.Matrix[float64], _ []float64) error {
 	return nil
 }
 
-// multiply replaces v, in Go memory, by Kv.
-func (f *filter) multiply(v backend.Host[float64]) {
+// multiplyByK replaces v, in Go memory, by Kv.
+func (f *filter) multiplyByK(v backend.Host[float64]) {
 	f.line.Multiply(v)
 	f.w.Progress.Done(kalmanFlops(f.line.Model, v.Rows) * float64(v.Cols))
 }

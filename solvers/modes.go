@@ -535,7 +535,7 @@ func (m *modal) product() numeric.Product { return nil }
 func (m *modal) direct() bool             { return false }
 func (m *modal) stopReason() string       { return m.Stopped }
 func (m *modal) switchToCG() bool         { return false }
-func (m *modal) gaveUp() bool             { return m.GaveUp }
+func (m *modal) gaveUp() bool             { return m.EndedByReview }
 func (m *modal) Free()                    {}
 func (m *modal) release() {
 	m.Solver.Free()
@@ -543,8 +543,8 @@ func (m *modal) release() {
 	m.low.release()
 }
 
-// multiply replaces v by Kv, computed from the outer modes. If the context ends, columns keep their values.
-func (m widened) multiply(v backend.Host[float64]) {
+// multiplyByK replaces v by Kv, computed from the outer modes. If the context ends, columns keep their values.
+func (m widened) multiplyByK(v backend.Host[float64]) {
 	column := make([]float64, v.Rows)
 	modes := make([]complex128, len(m.density))
 	for j := range v.Cols {

@@ -79,19 +79,19 @@ func (e *accuracyError) Unwrap() error { return e.err }
 
 // A refinement is the loop for one Problem.
 type refinement struct {
-	w        *work
-	x        backend.Matrix[float64]       // n×d
-	rhs, fit backend.Matrix[float64]       // n×columns, n×t
-	coef     backend.Matrix[float64]       // d×t, Xᵀα of a linear kernel; nil for other kernels
-	alpha    backend.Host[float64]         // n×t
-	z        backend.Host[float64]         // n×1: A⁻¹1 with an intercept; empty until it has been computed
-	b        []float64                     // intercepts of the centered targets
-	r        backend.Host[float64]         // n×columns: y − Aα − b·1, then 1
-	size     []float64                     // norms of the outputs, centered with an intercept
-	left     []float64                     // norms of the residuals of the outputs
-	residual float64                       // the largest residual divided by its size
-	product  numeric.Product               // nil if the residual is computed from the data
-	multiply func(v backend.Host[float64]) // v ← Kv in Go memory, or nil
+	w           *work
+	x           backend.Matrix[float64]       // n×d
+	rhs, fit    backend.Matrix[float64]       // n×columns, n×t
+	coef        backend.Matrix[float64]       // d×t, Xᵀα of a linear kernel; nil for other kernels
+	alpha       backend.Host[float64]         // n×t
+	z           backend.Host[float64]         // n×1: A⁻¹1 with an intercept; empty until it has been computed
+	b           []float64                     // intercepts of the centered targets
+	r           backend.Host[float64]         // n×columns: y − Aα − b·1, then 1
+	size        []float64                     // norms of the outputs, centered with an intercept
+	left        []float64                     // norms of the residuals of the outputs
+	residual    float64                       // the largest residual divided by its size
+	product     numeric.Product               // nil if the residual is computed from the data
+	multiplyByK func(v backend.Host[float64]) // v ← Kv in Go memory, or nil
 
 	best iterate
 }
@@ -279,9 +279,9 @@ func (f *refinement) tryNext(g fallback) error {
 			}
 			f.product = in.product()
 			if host, ok := in.(interface {
-				multiply(v backend.Host[float64])
+				multiplyByK(v backend.Host[float64])
 			}); ok {
-				f.multiply = host.multiply
+				f.multiplyByK = host.multiplyByK
 			}
 			if err := f.measure(); err != nil {
 				return w.fail(err)
@@ -429,11 +429,11 @@ func (f *refinement) measure() error {
 	fit := f.r.View(0, 0, s.n, s.t)
 	shift := s.shift() // the diagonal λW⁻¹, which is not part of K
 	switch {
-	case f.multiply != nil:
+	case f.multiplyByK != nil:
 		for i := range s.n {
 			copy(fit.Row(i), f.alpha.Row(i))
 		}
-		f.multiply(fit)
+		f.multiplyByK(fit)
 	case f.coef != nil: // K α = X(Xᵀα): 4nd operations per output instead of 2n²d
 		w.B.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, f.coef)
 		w.B.Gemm(backend.NoTrans, backend.NoTrans, 1, f.x, f.coef, 0, f.fit)
@@ -442,7 +442,7 @@ func (f *refinement) measure() error {
 	default:
 		w.B.GramMul(f.fit, s.Kernel, f.x, f.x, alpha)
 	}
-	if f.multiply == nil {
+	if f.multiplyByK == nil {
 		if err := w.B.Download(fit, f.fit); err != nil {
 			return err
 		}

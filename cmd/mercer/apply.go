@@ -95,7 +95,7 @@ func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle,
 	if t == nil {
 		return a.applyToFile(ctx, dev, b, file, w, memory)
 	}
-	if err := memory.encoding(t, b.Encoder, "; use --stream"); err != nil {
+	if err := memory.planEncoding(t, b.Encoder, "; use --stream"); err != nil {
 		return all, err
 	}
 	var weights []float64

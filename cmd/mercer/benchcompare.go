@@ -42,7 +42,7 @@ difference is the machine's.`,
 			if err != nil {
 				return err
 			}
-			return a.report(ctx, d, func() string { return d.Text(all) })
+			return a.printJSONOrText(ctx, d, func() string { return d.Text(all) })
 		}),
 	}
 	c.Flags().BoolVar(&all, "all", false, "list what has not changed too")

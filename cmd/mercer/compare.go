@@ -109,7 +109,7 @@ func (a *app) compare(ctx context.Context, f *resampleFlags, folds int, file str
 		}
 		list, task, n, f.all = append(list, result), r.task, r.all.Rows(), one.all
 	}
-	return a.report(ctx, map[string]any{"program": "compare", "task": task, "n": n, "folds": folds, "learners": list}, func() string { return comparedText(list) })
+	return a.printJSONOrText(ctx, map[string]any{"program": "compare", "task": task, "n": n, "folds": folds, "learners": list}, func() string { return comparedText(list) })
 }
 
 // compared scores the learner on the folds.

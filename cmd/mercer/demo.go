@@ -112,7 +112,7 @@ func (a *app) demo(ctx context.Context, out string) error {
 	if err := a.writeFile(ctx, "--out", r.Picture, picture); err != nil {
 		return err
 	}
-	return a.report(ctx, r, func() string { return r.text(out) })
+	return a.printJSONOrText(ctx, r, func() string { return r.text(out) })
 }
 
 // diabetes writes the bundled table to path, so that the commands the demo suggests can use it,

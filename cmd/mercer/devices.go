@@ -110,7 +110,7 @@ func (a *app) devices(ctx context.Context) error {
 		}
 		lines = append(lines, l)
 	}
-	err := a.report(ctx, map[string]any{"devices": lines}, func() string { return devicesTable(lines) })
+	err := a.printJSONOrText(ctx, map[string]any{"devices": lines}, func() string { return devicesTable(lines) })
 	return errors.Join(err, failure)
 }
 

@@ -19,7 +19,7 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	if by := (process.Interruption{}); errors.As(context.Cause(ctx), &by) && errors.Is(err, context.Canceled) {
 		return by.Error(), by.Code()
 	}
-	text = a.oneLine(err) + a.aboutScale(err)
+	text = a.oneLine(err) + a.scaleAdvice(err)
 	if errors.Is(err, backend.ErrMemory) {
 		text += "; use fewer rows, or raise --memory"
 	}
@@ -30,10 +30,10 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	return text, 1
 }
 
-// aboutScale returns advice about the scale of the numbers. With --no-standardize, standardizing
+// scaleAdvice returns advice about the scale of the numbers. With --no-standardize, standardizing
 // avoids values that are too large for a kernel; without it, standardizing may cause values
 // outside a kernel's domain.
-func (a *app) aboutScale(err error) string {
+func (a *app) scaleAdvice(err error) string {
 	if a.command == nil {
 		return ""
 	}

@@ -95,5 +95,5 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 			return err
 		}
 	}
-	return a.report(ctx, evaluateReport{"evaluate", b.Model.Learner(), dev.Info().Device, s, time.Since(start).Seconds(), memory.total(), process.Read()}, s.text)
+	return a.printJSONOrText(ctx, evaluateReport{"evaluate", b.Model.Learner(), dev.Info().Device, s, time.Since(start).Seconds(), memory.total(), process.Read()}, s.text)
 }

@@ -73,7 +73,7 @@ func (a *app) export(ctx context.Context, model, out, precision string) error {
 		return err
 	}
 	v := exported{"export", b.Model.Learner(), precision, signature.Columns, signature.Outputs, file.Len()}
-	return a.report(ctx, v, func() string {
+	return a.printJSONOrText(ctx, v, func() string {
 		return fmt.Sprintf("%s in %s: input x with %s, %s: %s\n", v.Learner, out, count(len(v.Columns), "column"), map[bool]string{false: "outputs", true: "output"}[len(v.Outputs) == 1], strings.Join(v.Outputs, ", "))
 	})
 }

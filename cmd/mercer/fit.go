@@ -283,7 +283,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := memory.encoding(all, enc, f.insteadOfMemory()); err != nil {
+	if err := memory.planEncoding(all, enc, f.insteadOfMemory()); err != nil {
 		return err
 	}
 	enc = a.input.apply(enc)
@@ -444,7 +444,7 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	r.Model = f.model
 	r.Seconds.Total = time.Since(start).Seconds()
 	r.Used = process.Read()
-	err = a.report(ctx, r, r.text)
+	err = a.printJSONOrText(ctx, r, r.text)
 	if err != nil { // mention the saved model
 		return fmt.Errorf("%w; the model was saved at %s", err, f.model)
 	}

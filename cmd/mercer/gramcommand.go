@@ -431,7 +431,7 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 		r.Out, r.Columns = f.out, out.Cols
 	}
 	r.Seconds = time.Since(start).Seconds()
-	return a.report(ctx, r, func() string { return r.text(f) })
+	return a.printJSONOrText(ctx, r, func() string { return r.text(f) })
 }
 
 // gramTables reads the tables; without --train, train is rows.
@@ -455,7 +455,7 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 	if enc, err = dataset.Learn(train.table, rules); err != nil {
 		return rows, train, nil, err
 	}
-	if err = memory.encoding(train.table, enc, ""); err != nil {
+	if err = memory.planEncoding(train.table, enc, ""); err != nil {
 		return rows, train, nil, err
 	}
 	enc = a.input.apply(enc)

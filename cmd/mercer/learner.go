@@ -23,7 +23,7 @@ type learnerFlags struct {
 	learner  string
 	given    map[string]string  // the given values of the learner's parameters
 	settings *learners.Settings // given, parsed by check
-	textbook bool               // noStandardize, and no shuffling
+	textbook bool               // --textbook: neither standardize the numbers nor shuffle the rows
 	stream   bool               // the table is read in passes; only fit sets it
 
 	models  []string                         // model files that a picture shows instead of a learner
@@ -452,7 +452,7 @@ func (t *epochTrace) add(e learners.Epoch) { t.epochs = append(t.epochs, e) }
 // check returns an error if the solver of the fit had no epochs.
 func (t *epochTrace) check() error {
 	if len(t.epochs) == 0 {
-		return usagef("this fit of %s has no epochs: another --method has", t.learner)
+		return usagef("this fit of %s recorded no epochs: choose another --method", t.learner)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (a *app) learners(ctx context.Context, args []string) error {
 		}
 		list = []learners.Description{d}
 	}
-	return a.report(ctx, map[string]any{"learners": list}, func() string {
+	return a.printJSONOrText(ctx, map[string]any{"learners": list}, func() string {
 		if len(args) == 1 {
 			return describeLearner(list[0])
 		}
@@ -146,5 +146,5 @@ func (a *app) kernels(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		text += "\nKernels on numbers are joined with + and * and scaled:\n'0.5*linear() + gaussian(sigma=3)'; those on texts, and those on trees, with +\nand scaled.\n\n" + gramHelp + "\n"
 	}
-	return a.report(ctx, map[string]any{"kernels": list}, func() string { return text })
+	return a.printJSONOrText(ctx, map[string]any{"kernels": list}, func() string { return text })
 }

@@ -153,7 +153,7 @@ help tables.`,
 	root.SetIn(a.stdin)
 	root.SetOut(&a.stdout)
 	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(a.rootFlagError)
+	root.SetFlagErrorFunc(a.commandOrFlagError)
 	root.SetVersionTemplate("mercer {{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version")
 	flags := root.PersistentFlags()

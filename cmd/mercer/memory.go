@@ -119,17 +119,17 @@ func (b *budget) manyFits() (end func()) {
 	return limitGarbage
 }
 
-// encoding plans the memory of the matrices of a table. instead is advice for the error if they
+// planEncoding plans the memory of the matrices of a table. instead is advice for the error if they
 // exceed the limit, or "".
-func (b *budget) encoding(t *dataset.Table, e *dataset.Encoder, instead string) error {
+func (b *budget) planEncoding(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	if e.Sparse() {
-		return b.encodingSparse(t, e, instead)
+		return b.planSparse(t, e, instead)
 	}
-	return b.encodingDense(t, e, instead)
+	return b.planDense(t, e, instead)
 }
 
-// encodingDense is encoding for dense features.
-func (b *budget) encodingDense(t *dataset.Table, e *dataset.Encoder, instead string) error {
+// planDense plans the memory of dense features; instead has the meaning of planEncoding.
+func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	held, n := b.held(), int64(t.Rows())
 	width := int64(len(e.Outputs))
 	if e.Raw() == "" {
@@ -145,9 +145,9 @@ func (b *budget) encodingDense(t *dataset.Table, e *dataset.Encoder, instead str
 	return nil
 }
 
-// encodingSparse is encoding for sparse features: 12 bytes for each nonzero value and 8 for each
+// planSparse plans the memory of sparse features: 12 bytes for each nonzero value and 8 for each
 // row of a matrix, and as much again for the parts that the matrix is made from.
-func (b *budget) encodingSparse(t *dataset.Table, e *dataset.Encoder, instead string) error {
+func (b *budget) planSparse(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	held, nonzeros := b.held(), e.Nonzeros(t)
 	need := held + 2*(12*nonzeros+8*int64(t.Rows()+1))
 	if need > b.limit {

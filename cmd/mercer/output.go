@@ -90,16 +90,16 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%.1f s", s)
 }
 
-// report prints a result: v as one JSON object with --json, otherwise the text that read returns.
-func (a *app) report(ctx context.Context, v any, read func() string) error {
+// printJSONOrText prints v as one JSON object with --json, and otherwise the text that text returns.
+func (a *app) printJSONOrText(ctx context.Context, v any, text func() string) error {
 	if !a.json {
-		return a.print(ctx, read())
+		return a.print(ctx, text())
 	}
-	text, err := json.MarshalIndent(v, "", "  ")
+	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	return a.print(ctx, string(text)+"\n")
+	return a.print(ctx, string(b)+"\n")
 }
 
 // print writes the whole standard output at once.

@@ -92,5 +92,5 @@ func (a *app) draw(ctx context.Context, o plotOut, pic picture) error {
 	}
 	report := map[string]any{"program": "plot", "plot": o.path}
 	maps.Copy(report, pic.data)
-	return a.report(ctx, report, func() string { return fmt.Sprintf("plot in %s: %s\n", o.path, pic.title) })
+	return a.printJSONOrText(ctx, report, func() string { return fmt.Sprintf("plot in %s: %s\n", o.path, pic.title) })
 }

@@ -171,7 +171,7 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 // not depend on the held-out rows.
 func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
 	r.all, r.full, r.weights = t.Table, t.Encoder, t.Weights
-	if err := r.memory.encoding(r.all, r.full, ""); err != nil {
+	if err := r.memory.planEncoding(r.all, r.full, ""); err != nil {
 		return err
 	}
 	x, _, err := r.a.trainingFeatures(ctx, r.full, r.all, r.f.objects.kernel)
@@ -218,7 +218,7 @@ func (r *resampling) runner(ctx context.Context) (context.Context, validate.Runn
 // checkFolds returns an error if there are more folds than rows.
 func checkFolds(t *dataset.Table, folds int) error {
 	if n := t.Rows(); n == 1 {
-		return fmt.Errorf("%s: has only one row, so that no row is left to learn from when it is held out", t.Source)
+		return fmt.Errorf("%s: the table has only one row, but at least two are needed: one to hold out and one to fit", t.Source)
 	} else if folds > n {
 		return usagef("--folds: %s cannot be divided into %d folds; give --folds %d or fewer", count(n, "row"), folds, n)
 	}
@@ -437,5 +437,5 @@ func (r resampleReport) outOfRows() string {
 
 func (a *app) printReport(ctx context.Context, r resampleReport) error {
 	r.Used = process.Read()
-	return a.report(ctx, r, r.text)
+	return a.printJSONOrText(ctx, r, r.text)
 }

@@ -141,7 +141,7 @@ func (a *app) serve(ctx context.Context, f serveFlags, path string) error {
 	defer watch.Wait()
 	defer stop()
 	v := served{"serve", map[bool]string{false: "http", true: "https"}[t != nil] + "://" + l.Addr().String() + "/", path}
-	if err := a.report(ctx, v, func() string { return v.URL + " serves " + path + "\n" }); err != nil {
+	if err := a.printJSONOrText(ctx, v, func() string { return v.URL + " serves " + path + "\n" }); err != nil {
 		return err
 	}
 	a.lasting.Store(true)

@@ -42,7 +42,7 @@ units of the table), or the points of the kernel functions with their coefficien
 largest first.
 
 --importance DATA measures the importance of each column: the decrease of the score (R²,
-or for classes the accuracy) on DATA when the cells of the column are shuffled, with the
+or for classes the accuracy) on DATA when the values of the column are shuffled, with the
 standard deviation over the repetitions (Breiman 2001).`,
 		Args: atMost(1),
 		RunE: a.work(func(ctx context.Context, args []string) error {
@@ -127,7 +127,7 @@ func (a *app) show(ctx context.Context, f showFlags, file string) error {
 			return err
 		}
 	}
-	return a.report(ctx, s, func() string { return s.text(f.rows) })
+	return a.printJSONOrText(ctx, s, func() string { return s.text(f.rows) })
 }
 
 // newShown collects what mercer show prints about a model, with at most the given number of points; 0

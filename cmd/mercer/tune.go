@@ -28,7 +28,7 @@ type tuneFlags struct {
 	reach, testFraction  float64
 	steps, folds, rows   int
 	ard, noIntercept     bool
-	devices              []backend.Device // in addition to the first one
+	otherDevices         []backend.Device // the devices of --device after the first one
 	given                func(flag string) bool
 }
 

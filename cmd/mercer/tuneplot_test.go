@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// tuneWithPlot reads its table from standard input.
-var tuneWithPlot = []string{"tune", "--device", "ref", "--rows", "60", "--search", "grid", "--kernel", "gaussian(sigma=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-"}
+// tunePlotArguments reads its table from standard input.
+var tunePlotArguments = []string{"tune", "--device", "ref", "--rows", "60", "--search", "grid", "--kernel", "gaussian(sigma=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-"}
 
 // startTune starts a search with a model and a picture of the given number of rows, and returns
 // during the fit that follows the search.
 func startTune(t *testing.T, rows int) *command {
 	t.Helper()
-	c := start(t, tuneWithPlot...)
+	c := start(t, tunePlotArguments...)
 	go func() {
 		_, _ = io.Copy(c.stdin, bytes.NewReader(table3(rows)))
 		_ = c.stdin.Close()
@@ -62,7 +62,7 @@ func TestNoPictureWithoutItsModel(t *testing.T) {
 		{"p.png", "--plot", true},
 	} {
 		t.Run("blocked "+test.blocked, func(t *testing.T) {
-			c := start(t, tuneWithPlot...)
+			c := start(t, tunePlotArguments...)
 			// The empty lines exceed the buffer of a pipe: once all are written, the command is
 			// reading and has checked the names of its outputs.
 			if _, err := c.stdin.Write(append(table3(300), bytes.Repeat([]byte("\n"), 1<<20)...)); err != nil {

@@ -63,7 +63,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	}
 	defer done()
 	dev := devices[0]
-	f.devices = devices[1:]
+	f.otherDevices = devices[1:]
 	memory := a.newBudget(dev)
 	all, err := a.table(file, memory)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	}
 	r.Seconds = time.Since(start).Seconds()
 	r.Planned, r.Used = memory.total(), process.Read()
-	err = a.report(ctx, r, r.text)
+	err = a.printJSONOrText(ctx, r, r.text)
 	if err == nil && refused != nil {
 		err = fmt.Errorf("the scores are those of the search, and the fit to all rows failed: %w", refused)
 	}
@@ -284,7 +284,7 @@ func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners
 	if err != nil {
 		return nil, err
 	}
-	if err := memory.encoding(train, enc, ""); err != nil {
+	if err := memory.planEncoding(train, enc, ""); err != nil {
 		return nil, err
 	}
 	d := &tuneData{source: source, enc: input.apply(enc)}
@@ -389,7 +389,7 @@ const tuneStream = 0x74756e65 // "tune"
 func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
 	par := tuning.Params{
 		Criterion: tuning.Criterion(f.by), Strategy: tuning.Strategy(f.search), Vary: f.vary,
-		Steps: f.steps, Lambdas: f.lambdas, Seed: f.seed, Progress: report, Devices: f.devices,
+		Steps: f.steps, Lambdas: f.lambdas, Seed: f.seed, Progress: report, Devices: f.otherDevices,
 	}
 	if par.Strategy != tuning.Gradient {
 		par.Reach = f.reach

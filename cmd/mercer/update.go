@@ -42,7 +42,7 @@ func (a *app) update(ctx context.Context, model, out string, remove bool, file s
 		return err
 	}
 	defer dev.Close()
-	if err := memory.encoding(t, b.Encoder, ""); err != nil {
+	if err := memory.planEncoding(t, b.Encoder, ""); err != nil {
 		return err
 	}
 	if b.Calibration != nil {

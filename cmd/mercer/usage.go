@@ -131,9 +131,9 @@ func flagError(c *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// rootFlagError returns an error for a word before the flags that is not a command, and otherwise
+// commandOrFlagError returns an error for a word before the flags that is not a command, and otherwise
 // flagError.
-func (a *app) rootFlagError(c *cobra.Command, err error) error {
+func (a *app) commandOrFlagError(c *cobra.Command, err error) error {
 	if at := strings.Count(c.CommandPath(), " "); c.HasSubCommands() && len(a.args) > at && !strings.HasPrefix(a.args[at], "-") {
 		return a.subcommand(c, a.args[at:])
 	}

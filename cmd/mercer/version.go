@@ -65,7 +65,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:  atMost(0),
 		RunE: a.work(func(ctx context.Context, _ []string) error {
 			v := readVersion()
-			return a.report(ctx, v, v.text)
+			return a.printJSONOrText(ctx, v, v.text)
 		}),
 	})
 }
