@@ -80,9 +80,9 @@ type column struct {
 	name    string
 	reading *reading // how its text cells are parsed
 
-	quoted []bool // row → whether the cell was a text in JSON; nil if this is not known
+	quoted []bool // for each row: whether the cell was a text in JSON; nil if this is not known
 
-	codes   []int32 // coded: row → index of its entry; −1 for a missing cell
+	codes   []int32 // coded: for each row, the index of its entry; −1 for a missing cell
 	entries []entry
 	index   index // finds an entry by its text while cells are being added
 	texts   bool  // some entry is a text or a number in an unsupported spelling
@@ -90,15 +90,15 @@ type column struct {
 	textBytes int64 // total size of the entries' texts
 
 	plain   bool
-	numbers []float64      // plain: row → number; NaN for a missing cell
-	odd     map[int]string // plain: row → text of a cell that is neither a number nor missing
+	numbers []float64      // plain: the number of each row; NaN for a missing cell
+	odd     map[int]string // plain: by row, the texts of the cells that are neither numbers nor missing
 	rounded bool           // plain: the numbers were parsed from texts that are not stored
 	broken  string         // why the column cannot be read, or "". If it is set, the column has no cells
 	exact   bool           // the column stays coded and its cells stay as they are written: see File.Keep
 
 	cells cells   // plain, if numbers is not used: the cells of the whole table
 	at    int     // index of the column in cells
-	rows  []int32 // row → row of cells; nil if both are equal
+	rows  []int32 // for each row, its row in cells; nil if the two are always equal
 }
 
 // cells holds the cells of a table whose format stores numbers, not texts. NaN represents a missing

@@ -59,7 +59,7 @@ type jsonRows struct {
 	d      *jsontext.Decoder
 	names  []string
 	quoted [][]byte // the names as in the JSON text of the first row
-	cells  [][]byte // of the current row, as in the JSON text; empty for missing cells
+	cells  [][]byte // the cells of the current row, as in the JSON text; empty for missing cells
 	rows   int
 	array  bool
 	csv    bytes.Buffer // CSV that has not been read yet

@@ -217,7 +217,7 @@ func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 		return nil, t.noColumn("target column", e.Outputs[0], t.Names())
 	}
 	y := mat.NewDense(t.rows, 1, nil)
-	var known []int // coded: entry → class + 1; 0 if the class has not been determined yet
+	var known []int // coded: for each entry, its class + 1; 0 if the class has not been determined yet
 	if !c.plain {
 		known = make([]int, len(c.entries))
 	}

@@ -152,7 +152,7 @@ func (m *moments) shift(d float64) {
 // repeated returns the moments of the value v repeated n times.
 func repeated(n, v float64) moments { return moments{N: n, Mean: v, Low: v, High: v} }
 
-// add changes m to the moments of its values and those of o together (Chan, Golub and LeVeque 1983,
+// add changes m to the moments of the values of m and of o together (Chan, Golub and LeVeque 1983,
 // equation 2.1).
 func (m *moments) add(o moments) {
 	if o.N <= 0 {

@@ -198,7 +198,7 @@ func (s *Sparse) keys(t *Table) []uint64 {
 	return keys
 }
 
-// A blockWriter writes the sparse features of a table, or the columns with their names of a table
+// A blockWriter writes the sparse features of a table, or the columns of the same names of a table
 // that is not sparse.
 type blockWriter struct {
 	rule  *Sparse

@@ -26,7 +26,7 @@ type textWriter struct {
 	rule   *Text
 	fill   int32   // category of a missing cell
 	strict bool    // refuse unknown categories
-	known  []int32 // entry of the column → category; −1 for an unknown text
+	known  []int32 // for each entry of the column, its category; −1 for an unknown text
 }
 
 // newTextWriter returns the writer for p.column, which must be coded.

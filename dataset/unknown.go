@@ -7,7 +7,7 @@ type Unknown struct {
 	Column  string
 	TFIDF   bool   // the column has tf-idf features
 	Rows    int    // number of rows with a category that the training table lacks, or without a known n-gram
-	Example string // the first nonempty category or text of these in sorted order; "" if all are empty
+	Example string // the first nonempty unknown category or text in sorted order; "" if all are empty
 }
 
 // Unknown returns the columns of t with categories that the training table lacks, and the columns of

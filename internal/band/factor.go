@@ -181,7 +181,8 @@ func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[
 }
 
 // rounding returns the largest pivot that may consist of rounding errors only. Each element of B is
-// a sum of n terms, whose rounding error grows as √n. 8 is a margin, as in numeric.PivotTol.
+// a sum of n terms, whose rounding error grows as √n. The factor 8 is a margin, as in
+// numeric.PivotTol.
 func (f *form) rounding() float64 {
 	return 8 * numeric.Epsilon * math.Sqrt(float64(f.n)) * f.norm
 }

@@ -148,8 +148,8 @@ func found[T backend.Float](t *testing.T, p *problem[T]) {
 	}
 }
 
-// TestWrongResultIsFound checks that a library is detected that writes no result, so that the
-// result of the previous library remains.
+// TestWrongResultIsFound checks that a library that writes no result is detected, although the
+// result of the previous library is still in memory.
 func TestWrongResultIsFound(t *testing.T) {
 	lazy := &peer.Library{Threads: func(int) func() { return func() {} }}
 	lazy.F64.Gemm = func(float64, backend.Host[float64], backend.Host[float64], float64, backend.Host[float64]) {}

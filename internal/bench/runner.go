@@ -53,8 +53,8 @@ type Runner struct {
 }
 
 // warm is the time below which a run is repeated before its timings, to bring processor, caches and
-// threads to full speed after the pause. A fit of 75 ms takes 110 ms directly after it (Zen 4, two
-// processors, 2026-11-27). The pause has little effect on longer runs.
+// threads to full speed after the pause. A fit of 75 ms takes 110 ms directly after the pause (Zen
+// 4, two processors, 2026-11-27). The pause has little effect on longer runs.
 const warm = 250 * time.Millisecond
 
 // Run measures the tasks and returns the Result, which records the implementations, the machine,

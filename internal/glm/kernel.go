@@ -51,7 +51,7 @@ func (p KernelProblem) Bytes(n int) int64 {
 // KernelParams holds the settings of SolveKernel.
 type KernelParams struct {
 	Tol     float64 // bound on ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 means 1e-6
-	MaxIter int     // maximum number of Newton steps; 0 means 100, or 500 with the factor
+	MaxIter int     // maximum number of Newton steps; 0 means 100, or 500 if a factor of K is used
 	Memory  int64   // maximum number of bytes of device memory; 0 means all free memory of the device
 }
 

@@ -15,10 +15,10 @@ func lbfgsPairs(unknowns int) int { return min(max(64<<20/(3*8*unknowns), 5), 20
 
 // lbfgs minimizes F by the limited-memory BFGS method (Broyden, Fletcher, Goldfarb, Shanno). Its
 // initial inverse Hessian is a metric: the solution of M s = g. It stops when the estimated
-// remaining decrease of F is below tol of F. The estimate is the largest of three: gᵀs/2 with s
-// from M, gᵀs/2 with s from the inverse Hessian of L-BFGS, and an extrapolation of the last
-// decreases. The first two are too small if M is far from the Hessian. It stops as handedOver when
-// F has been evaluated so many times that another method costs less.
+// remaining decrease of F is below tol·F. The estimate is the largest of three: gᵀs/2 with s from
+// M, gᵀs/2 with s from the inverse Hessian of L-BFGS, and an extrapolation of the last decreases.
+// The first two are too small if M is far from the Hessian. It stops as handedOver when F has been
+// evaluated so many times that another method costs less.
 //
 // Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage.
 func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {

@@ -19,7 +19,7 @@ type Solver string
 const (
 	Auto    Solver = ""                 // Newton if its step costs no more than the loss; otherwise LBFGS, followed by Newton once LBFGS has cost as much as Newton would
 	Newton  Solver = "newton"           // iteratively reweighted least squares: few steps of O(nd²C² + d³C³)
-	LBFGS   Solver = "lbfgs"            // steps of O(ndC) in the metric of the diagonal of XᵀX, and of XᵀX itself after O(nd²) operations, which computing XᵀX takes
+	LBFGS   Solver = "lbfgs"            // steps of O(ndC) in the metric of the diagonal of XᵀX, and in that of XᵀX itself once the steps have taken O(nd²) operations, the cost of XᵀX
 	Descent Solver = "gradient-descent" // many steps of O(ndC)
 	SGD     Solver = "sgd"              // stochastic gradient descent by batches of samples, which gives an approximation
 )

@@ -32,7 +32,7 @@ type logit struct {
 	points    numeric.Points
 	n, d, c   int
 	reference bool
-	index     []int // class of each sample; −1 for a sample of weight 0 whose class no other sample has
+	index     []int // class of each sample; −1 if the class occurs only in samples of weight 0
 	weights   []float64
 	lambda    float64
 	total     float64   // Σ w_i

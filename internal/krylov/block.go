@@ -68,7 +68,7 @@ func (k *block[T]) run(resumed *State) error {
 		}
 		if k.Review != nil && k.iter == reviewAfter && k.first > 0 {
 			if k.Stopped = k.Review(k.iter, remaining(k.first, left, k.iter-1)); k.Stopped != "" {
-				k.GaveUp = true
+				k.EndedByReview = true
 				break
 			}
 		}

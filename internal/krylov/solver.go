@@ -43,8 +43,8 @@ type Params struct {
 // accumulate in the recurrence for R.
 type Solver[T backend.Float] struct {
 	Params
-	Stopped string // why the last solve ended above its goal; "" if it reached the goal
-	GaveUp  bool   // whether Review ended the last solve
+	Stopped       string // why the last solve ended above its goal; "" if it reached the goal
+	EndedByReview bool   // whether Review ended the last solve
 
 	frame *run.Frame
 	b     backend.Backend[T]
@@ -157,7 +157,7 @@ func (c *Solver[T]) store(dst backend.Matrix[float64], src backend.Matrix[T]) er
 // finite, the error is a *BreakdownError.
 func (c *Solver[T]) Solve(rhs backend.Matrix[float64], goal []float64, resumed *State) error {
 	n, columns := rhs.Dims()
-	c.Stopped, c.GaveUp = "", false
+	c.Stopped, c.EndedByReview = "", false
 	if columns > BlockWidth {
 		c.last = nil
 	}

@@ -46,7 +46,8 @@ func newPivoting[T backend.Float](task Task[T], f backend.Matrix[T]) (*pivoting[
 		p.left += v
 		largest = max(largest, v)
 	}
-	// A sum of k squares is subtracted from each element of the diagonal.
+	// The rounding error of the k squares that are subtracted from each diagonal element grows as
+	// √k.
 	p.floor = 8 * numeric.UnitOf[T]() * math.Sqrt(float64(p.rank)) * largest
 	return p, nil
 }

@@ -254,7 +254,7 @@ func newMonomialOrder(d, q int) []monomial {
 // and the preconditioner adds it to D. The center of a Gaussian kernel is the median of the rows
 // that the plan samples.
 //
-// It is a maker.
+// taylorFeatures is a maker.
 func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
 	n, k := f.Dims()
 	_, d := task.X.Dims()

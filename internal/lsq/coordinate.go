@@ -19,11 +19,11 @@ import (
 type coordinate struct {
 	a        *normal
 	diagonal []float64
-	// If XᵀX is not formed, these fields hold the columns of X and Y, and y − Xw for the state `of`.
+	// If XᵀX is not formed, these fields hold the columns of X and Y, and y − Xw for state.
 	x, y     backend.Host[float64]
 	residual []float64
 	shift    float64 // for sparse samples, y − Xw is residual + shift·√w
-	of       *lassoState
+	state    *lassoState
 	output   int
 	active   []int     // the set A of the last exact minimum
 	factor   *cholesky // factor of X_AᵀX_A for that set
@@ -52,8 +52,8 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	if s.total == 0 {
 		return nil
 	}
-	if !c.a.formed() && c.of != s { // a new output begins with w = 0
-		c.of, c.output, c.shift = s, c.output+1, 0
+	if !c.a.formed() && c.state != s { // a new output begins with w = 0
+		c.state, c.output, c.shift = s, c.output+1, 0
 		copy(c.residual, c.y.Row(c.output))
 	}
 	var list, active []int

@@ -29,7 +29,7 @@ type Solution struct {
 	Squares      []float64 // ‖y − Xw‖² of each output
 	ForwardError float64   // bound on the relative rounding error of w, over all outputs
 	Iters        int       // iterations of LSQR, the largest number over the outputs
-	Warning      string    // of an output for which LSQR has not converged, or ""
+	Warning      string    // the warning for an output for which LSQR has not converged, or ""
 }
 
 // LeastSquaresBytes returns the memory of LeastSquares for n rows, in bytes: XᵀX, which its factor
@@ -43,8 +43,8 @@ func (c *Samples) LeastSquaresBytes(n int) int64 {
 
 // LeastSquares minimizes Σ w_i (y_i − wᵀx_i − b)². It solves the normal equations by Cholesky with
 // a step of refinement, or uses QR if they are too ill-conditioned. If the minimum is not unique,
-// it returns that of minimum norm. For sparse samples it uses LSQR, and the solution is without the
-// condition, the rank, the squares and the error.
+// it returns the solution of minimum norm. For sparse samples it uses LSQR, and Condition, Rank,
+// Squares and ForwardError are not set.
 func (c *Samples) LeastSquares(t *run.Task) (*Solution, error) {
 	if c.sparse != nil {
 		return c.lsqr(t)

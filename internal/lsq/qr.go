@@ -211,7 +211,7 @@ func minimumNorm(w backend.Host[float64], a *mat.Dense, z blas64.General, norms 
 	raw := a.RawMatrix()
 	order, tau, work := make([]int, d), make([]float64, min(k, d)), make([]float64, 1)
 	for j := range order {
-		order[j] = -1 // order[j] = −1: the column may be moved
+		order[j] = -1 // −1 allows LAPACK to move the column
 	}
 	impl.Dgeqp3(k, d, raw.Data, raw.Stride, order, tau, work, -1)
 	work = make([]float64, int(work[0]))

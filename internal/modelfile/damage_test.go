@@ -134,7 +134,7 @@ func TestRefused(t *testing.T) {
 		{"metadata of numbers", raw(`{"__metadata__":{"format":1}}`, 0), `is damaged: its metadata: "format" is not a string`},
 		{"metadata null", raw(`{"__metadata__":null}`, 0), "is damaged: its metadata"},
 		{"two formats", raw(`{"__metadata__":{"format":"mercer","format":"mercer"}}`, 0), `"format" occurs twice`},
-		{"newer", file(metadata("version", "2"), arrays(1)), "was made by a newer mercer: its version is 2, this one reads versions up to 1: update mercer"},
+		{"newer", file(metadata("version", "2"), arrays(1)), "was made by a newer mercer: its version is 2, but this mercer reads only versions up to 1: update mercer"},
 		{"no version", raw(`{"__metadata__":{"format":"mercer"}}`, 0), `its version is ""`},
 		{"version 0", file(metadata("version", "0"), arrays(1)), `its version is "0"`},
 		{"version 01", file(metadata("version", "01"), arrays(1)), `its version is "01"`},

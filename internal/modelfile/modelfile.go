@@ -203,7 +203,7 @@ func checkOrigin(metadata map[string]string) error {
 	case err != nil || v < 1 || strconv.Itoa(v) != metadata["version"]:
 		return fmt.Errorf("is damaged: its version is %q", metadata["version"])
 	case v > version:
-		return fmt.Errorf("was made by a newer mercer: its version is %d, this one reads versions up to %d: update mercer", v, version)
+		return fmt.Errorf("was made by a newer mercer: its version is %d, but this mercer reads only versions up to %d: update mercer", v, version)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ type Equations struct {
 	squares      []float64               // upper bound on Σ w y² for each output, where y is reduced by feed.offset
 	functions    float64                 // Σ w ‖φ‖², not centered
 	self         float64                 // Σ w k(x, x), if Whole needs it
-	explained    float64                 // Σ w ‖T⁻ᵀφ‖², not centered, if first has a root
+	explained    float64                 // Σ w ‖T⁻ᵀφ‖², not centered, if the method first was given a root
 	passes       int
 }
 

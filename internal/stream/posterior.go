@@ -77,7 +77,7 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 	if err := w.b.Download(p.Factors, factors); err != nil {
 		return nil, err
 	}
-	for i := 0; root == nil && i < w.m; i++ { // H itself
+	for i := 0; root == nil && i < w.m; i++ { // without a root, the factor shares its matrix with H
 		clear(p.Factors.Row(i)[i+1:])
 	}
 	if w.Intercept {

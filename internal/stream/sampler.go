@@ -109,7 +109,7 @@ func Different(x backend.Host[float64]) backend.Host[float64] {
 	return DifferentPoints(x, numeric.DensePoints(x))
 }
 
-// DifferentPoints returns the rows of x without those whose points equal an earlier point.
+// DifferentPoints returns the rows of x whose points differ from all earlier points.
 func DifferentPoints(x backend.Host[float64], points numeric.Points) backend.Host[float64] {
 	known := make(map[string]bool, x.Rows)
 	rows := make([]int, 0, x.Rows)

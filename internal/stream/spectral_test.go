@@ -46,8 +46,8 @@ func TestSpectral(t *testing.T) {
 					}
 					mean += s.height * math.Cos(arg) / count
 				}
-				// The variance of a cosine is at most 1: five standard deviations
-				// of a mean, and rounding.
+				// The variance of a cosine is at most 1. The tolerance is five standard deviations
+				// of the mean, plus rounding.
 				want := kernels.Eval(k, x.Row(i), x.Row(j))
 				if d := math.Abs(mean - want); d > 5*s.height/math.Sqrt(count)+1e-12 {
 					t.Errorf("%v: the mean of the cosines is %v, the kernel %v", k, mean, want)

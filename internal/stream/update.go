@@ -19,17 +19,18 @@ func (p *Posterior) UpdateBytes(n, t int) int64 {
 
 const updateRows = 512
 
-// Update returns the posterior and the solution, β and b, after samples were appended, or removed if
-// sign is −1, for the same basis and λ. It needs the earlier solution, and takes O(rM²) operations for r
-// samples and O(M³) for the factors. The basis need not include the samples.
+// Update returns the posterior and the solution, β and b, after samples were appended, or removed
+// if sign is −1, for the same basis and λ. It needs the earlier solution, and takes O(rM²)
+// operations for r samples and O(M³) for the factors. The basis need not include the samples.
 //
-// With v = T⁻ᵀφ, Σ over the samples, the weighted means v̄ and ȳ before the update, and the changes Δ of
-// the sums by the samples,
+// Let v = T⁻ᵀφ, let v̄ and ȳ be the weighted means before the update, and let Δ be the changes of
+// the sums Σ over the samples due to the update. Then
 //
 //	AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ ← AAᵀ − λI + Δ − ddᵀ/Σw,  d = ΔΣ w (v − v̄)
 //
-// and likewise AAᵀTβ = Σ w (v − v̄)(y − ȳ), and Σ w (y − ȳ)², which follows from Quadratic. Without an
-// intercept v̄, ȳ and d are 0. No sum is larger than the sum of its terms, except for removed samples.
+// and likewise AAᵀTβ = Σ w (v − v̄)(y − ȳ), and Σ w (y − ȳ)², which follows from Quadratic. Without
+// an intercept v̄, ȳ and d are 0. No sum is larger than the sum of its terms, except for removed
+// samples.
 func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x numeric.Points, y backend.Host[float64], weights []float64, sign float64, beta backend.Host[float64], bias []float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()

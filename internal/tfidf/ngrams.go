@@ -15,9 +15,9 @@ type grams struct {
 	starts []int // starts of the characters or words in text, and the end of text
 }
 
-// of calls use with each n-gram of a document, including repetitions. The n-gram may share memory
+// each calls use with each n-gram of a document, including repetitions. The n-gram may share memory
 // with a longer string.
-func (g *grams) of(document string, use func(gram string)) {
+func (g *grams) each(document string, use func(gram string)) {
 	g.text, g.starts = g.text[:0], g.starts[:0]
 	if g.KeepCase {
 		document = strings.ToValidUTF8(document, "\uFFFD")

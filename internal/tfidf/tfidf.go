@@ -67,7 +67,7 @@ func (p Params) Check() error {
 	case !(p.MinDF >= 0 && p.MinDF <= maxMinDF) || p.MinDF > 1 && p.MinDF != math.Trunc(p.MinDF):
 		return fmt.Errorf("the smallest document frequency is %v; it must be a number of texts, or a share of the texts from 0 to 1", p.MinDF)
 	case p.MaxFeatures < 0:
-		return fmt.Errorf("at most %d features; the number must not be negative", p.MaxFeatures)
+		return fmt.Errorf("the maximum number of features is %d; it must not be negative", p.MaxFeatures)
 	}
 	return nil
 }
@@ -151,8 +151,8 @@ func (v *Vocabulary) check() error {
 	return nil
 }
 
-// use holds the counts of an n-gram in the training texts.
-type use struct {
+// gramCounts holds the counts of an n-gram in the training texts.
+type gramCounts struct {
 	texts int32 // number of texts with the n-gram
 	times int64 // number of occurrences of the n-gram in all texts
 }
@@ -172,23 +172,23 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 	}
 	var counts [shards]struct {
 		sync.Mutex
-		uses map[string]*use
+		uses map[string]*gramCounts
 	}
 	for k := range counts {
-		counts[k].uses = map[string]*use{}
+		counts[k].uses = map[string]*gramCounts{}
 	}
 	seed := maphash.MakeSeed()
 	each(len(texts), func() func(int) {
 		g, own := &grams{Params: p.complete()}, map[string]int64{}
 		return func(i int) {
 			clear(own)
-			g.of(texts[i], func(gram string) { own[gram]++ })
+			g.each(texts[i], func(gram string) { own[gram]++ })
 			for gram, times := range own {
 				c := &counts[maphash.String(seed, gram)%shards]
 				c.Lock()
 				u := c.uses[gram]
 				if u == nil {
-					u = &use{}
+					u = &gramCounts{}
 					c.uses[strings.Clone(gram)] = u // Clone, so that the key does not keep the whole text in memory
 				}
 				u.texts++
@@ -199,7 +199,7 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 	})
 	type counted struct {
 		gram string
-		use
+		gramCounts
 	}
 	var list []counted
 	least := p.minTexts(len(texts))
@@ -274,7 +274,7 @@ func (v *Vocabulary) NewRow() (*Row, error) {
 // has no n-gram of the vocabulary.
 func (r *Row) Append(text string, first int, columns []int32, values []float64) ([]int32, []float64) {
 	r.found = r.found[:0]
-	r.grams.of(text, func(gram string) {
+	r.grams.each(text, func(gram string) {
 		if i, ok := r.v.index[gram]; ok {
 			r.found = append(r.found, i)
 		}

@@ -271,7 +271,7 @@ func TestFaults(t *testing.T) {
 		{Params{MaxN: 21}, nil, "n-grams of n from 1 to 21; the range must be within 1 to 20"},
 		{Params{MinDF: math.NaN()}, nil, "the smallest document frequency is NaN; it must be a number of texts, or a share of the texts from 0 to 1"},
 		{Params{MinDF: 1.5}, nil, "the smallest document frequency is 1.5; it must be a number of texts, or a share of the texts from 0 to 1"},
-		{Params{MaxFeatures: -1}, nil, "at most -1 features; the number must not be negative"},
+		{Params{MaxFeatures: -1}, nil, "the maximum number of features is -1; it must not be negative"},
 		{Params{Analyzer: Char}, []string{"", ""}, "the texts have no n-grams"},
 		{Params{}, nil, "the texts have no n-grams"},
 		{Params{MinDF: 3}, []string{"aa", "aa"}, "no n-gram is in 3 of the 2 texts"},
