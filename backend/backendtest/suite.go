@@ -56,8 +56,8 @@ type Suite struct {
 	// another Open covers it. If nil, no test is omitted.
 	Leave func(test string) bool
 	// Fewer runs only a quarter of the combinations and random cases, as -short does, but all edges
-	// of tiles and the large sizes. It suits a backend that shares most of its code with another
-	// backend, or that consists of plain loops.
+	// of tiles and the large sizes; with -short it runs only float64. It suits a backend that shares
+	// most of its code with another backend, or that consists of plain loops.
 	Fewer bool
 	// RequirePacked makes the suite fail if the backend has no packed storage.
 	RequirePacked bool
@@ -65,7 +65,8 @@ type Suite struct {
 	Seed uint64
 }
 
-// Run tests the device that s.Open opens, in both precisions.
+// Run tests the device that s.Open opens, in both precisions unless s.Fewer and -short leave out
+// float32.
 func (s Suite) Run(t *testing.T) {
 	if s.LargeN == 0 {
 		s.LargeN = 1100
@@ -75,7 +76,9 @@ func (s Suite) Run(t *testing.T) {
 	}
 	t.Run("device", func(t *testing.T) { testDevice(t, s) })
 	t.Run("float64", func(t *testing.T) { runPrecision(t, s, backend.Device.F64) })
-	t.Run("float32", func(t *testing.T) { runPrecision(t, s, backend.Device.F32) })
+	if !s.Fewer || !testing.Short() {
+		t.Run("float32", func(t *testing.T) { runPrecision(t, s, backend.Device.F32) })
+	}
 }
 
 // runPrecision runs every test on a device of its own and requires that the test frees all

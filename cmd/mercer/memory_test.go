@@ -95,6 +95,7 @@ func TestPlanIsThePeakOfTheProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
 	}
+	required.Slow(t, "proc", "starts a process for each learner and solver")
 	folder := t.TempDir()
 	for _, large := range []bool{false, true} {
 		for _, d := range learners.Catalogue() {
@@ -113,9 +114,6 @@ func TestPlanIsThePeakOfTheProcess(t *testing.T) {
 				for _, args := range planCases(d) {
 					name := fmt.Sprintf("%s/%s/n=%d%s", d.Name, task, n, strings.Join(args, " "))
 					t.Run(name, func(t *testing.T) {
-						if large {
-							required.Slow(t, "proc", "takes minutes over all learners")
-						}
 						table := filepath.Join(folder, fmt.Sprintf("%s%d.csv", target, n))
 						if _, err := os.Stat(table); err != nil {
 							writePlanTable(t, table, n, features, target)
@@ -208,6 +206,7 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
 	}
+	required.Slow(t, "proc", "starts a process for each criterion and learner, at two sizes")
 	folder := t.TempDir()
 	model := filepath.Join(folder, "m.safetensors")
 	tables := map[string]string{}
@@ -219,33 +218,23 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 		}
 		return tables[name]
 	}
-	run := func(t *testing.T, large bool, args ...string) {
+	run := func(t *testing.T, args ...string) {
 		t.Helper()
-		if large {
-			required.Slow(t, "proc", "takes minutes")
-		}
 		checkPlan(t, learners.Description{}, args)
 	}
-	for _, large := range []bool{false, true} {
-		n, rows := 300, 2000
-		if large {
-			n, rows = 2000, 200000
-		}
+	for n, rows := range map[int]int{300: 2000, 2000: 200000} {
 		for _, by := range tuning.Criteria {
 			t.Run(fmt.Sprintf("tune/%s/n=%d", by, n), func(t *testing.T) {
 				args := []string{"tune", "--target", "number", "--by", by, "--rows", "0", "--model", model}
 				if by != string(tuning.Evidence) { // evidence is searched by derivatives
 					args = append(args, "--steps", "4", "--lambdas", "0.01,0.1,1")
 				}
-				run(t, large, append(args, table("number", n))...)
+				run(t, append(args, table("number", n))...)
 			})
 		}
 		for _, d := range learners.Catalogue() {
 			for _, task := range d.Tasks {
 				t.Run(fmt.Sprintf("%s/%s/rows=%d", d.Name, task, rows), func(t *testing.T) {
-					if large {
-						required.Slow(t, "proc", "takes minutes")
-					}
 					target := "number"
 					if task == learners.Classification {
 						target = "class"
@@ -258,10 +247,10 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 					if _, err := output(t, fit); err != nil {
 						t.Fatal(err)
 					}
-					run(t, large, "predict", "--model", model, table(target, rows))
-					run(t, large, "predict", "--stream", "--model", model, table(target, rows))
+					run(t, "predict", "--model", model, table(target, rows))
+					run(t, "predict", "--stream", "--model", model, table(target, rows))
 					if task != learners.Novelty {
-						run(t, large, "evaluate", "--model", model, table(target, rows))
+						run(t, "evaluate", "--model", model, table(target, rows))
 					}
 				})
 			}

@@ -87,8 +87,18 @@ func missingFlag(args []string, text string) string {
 	return ""
 }
 
-// TestScripts runs the transcripts in testdata/script. They know these
-// commands besides testscript's own:
+// TestScripts runs the transcripts in testdata/script.
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
+
+// TestLongScripts runs the transcripts in testdata/longscript, which take seconds each.
+func TestLongScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: benchmarks, and fits to a million features")
+	}
+	runScripts(t, "testdata/longscript")
+}
+
+// runScripts runs the transcripts in folder. They know these commands besides testscript's own:
 //
 //	fails CODE command...     it must end with CODE, print one line to stderr that
 //	                          begins with "mercer: ", nothing to stdout, and leave
@@ -102,9 +112,9 @@ func missingFlag(args []string, text string) string {
 //	sparse FILE ROWS FEATURES a LIBSVM file with eight features in each row; one of the
 //	                          first 40 features determines the label, 1 or -1
 //	wide FILE ROWS TEXTS      a CSV with columns u and v of TEXTS texts each, a and y
-func TestScripts(t *testing.T) {
+func runScripts(t *testing.T, folder string) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 folder,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
