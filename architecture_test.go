@@ -96,6 +96,7 @@ var layers = []layer{
 	{folder: "learners", ours: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/markov", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	// protowire of protobuf encodes the messages of ONNX.
 	{folder: "internal/onnx", ours: []string{"learners", "dataset", "backend", "kernels", "gonum", "internal/modelfile", "internal/svm"}, others: []string{"gonum.org/v1/gonum/mat", "google.golang.org/protobuf/encoding/protowire"}},
+	{folder: "internal/libsvm", ours: []string{"learners", "dataset", "backend", "kernels", "internal/modelfile", "internal/numeric", "internal/svm"}},
 	// x/sys locks temporary files, so that files of killed processes can be recognized.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// fitreport makes the report of a fit that the front ends write.

@@ -163,7 +163,7 @@ help tables.`,
 	flags.BoolVar(&a.reproducible, "reproducible", false, "compute results that have the same bits on every processor, as MERCER_REPRODUCIBLE=1 does (docs/trust.md says what it costs)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no notices")
-	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.serveCommand(), a.updateCommand(), a.exportCommand(), a.showCommand(), a.plotCommand(), a.gramCommand(), a.tuneCommand(), a.cvCommand(), a.compareCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(), tablesCommand())
+	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.serveCommand(), a.updateCommand(), a.exportCommand(), a.importCommand(), a.showCommand(), a.plotCommand(), a.gramCommand(), a.tuneCommand(), a.cvCommand(), a.compareCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(), tablesCommand())
 	root.SetHelpCommand(a.helpCommand(root))
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", terminalWidth)))
 	fitTerminal(root)
