@@ -73,27 +73,25 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 	if err := z.p.checkValues(); err != nil {
 		return estimate{}, err
 	}
-	choice, err := z.modes(s, par)
+	choice, err := z.modes(s, par, true)
 	if err != nil {
 		return estimate{}, err
 	}
-	wide := z.modesOf(choice, par)
-	best := wide
-	if exact := z.modesOf(choice.exactly(), par); wide.bytesOf(z.n) > z.available || exact.cost < wide.cost {
-		best = exact
+	best := z.modesOf(choice, par)
+	if choice, err = z.modes(s, par, false); err == nil && !choice.exact {
+		wide := z.modesOf(choice, par)
+		need, needExact := wide.bytesOf(z.n), best.bytesOf(z.n)
+		if larger := max(need, needExact) > z.available; larger && need < needExact || !larger && wide.cost < best.cost {
+			best = wide
+		}
 	}
 	return best, nil
 }
 
-// exactly returns c with residuals that are computed with the exact K.
-func (c modesChoice) exactly() modesChoice {
-	c.exact, c.outer, c.bound = true, nufft.Axes{}, 0
-	return c
-}
-
-// modes chooses the periods, the numbers of modes, and the order of the preconditioner.
-func (z *sizes) modes(s spectrum.Density, par Params) (c modesChoice, err error) {
-	c.Density = s
+// modes chooses the periods, the numbers of modes, and the order of the preconditioner. If exact is set,
+// or the tolerance needs too many modes, residuals are computed with the exact K.
+func (z *sizes) modes(s spectrum.Density, par Params, exact bool) (c modesChoice, err error) {
+	c.Density, c.exact = s, exact
 	var side [3]float64
 	smallest := z.p.Lambda
 	for i := range z.p.X.Rows {
@@ -112,7 +110,10 @@ func (z *sizes) modes(s spectrum.Density, par Params) (c modesChoice, err error)
 		side[3-z.d+a], c.middle[3-z.d+a] = high-low, low/2+high/2
 	}
 	n, top := float64(z.n), s.Kernel(0)
-	even := min(0.02*innerContraction*smallest/n, par.tol()*smallest/math.Sqrt(n)/8)
+	even := 0.02 * innerContraction * smallest / n
+	if !exact {
+		even = min(even, par.tol()*smallest/math.Sqrt(n)/8)
+	}
 	reach := solveDecreasing(func(r float64) bool { return s.Kernel(r) <= even }, s.Terms[0].Sigma)
 	for a := 3 - z.d; a < 3; a++ {
 		c.period[a] = side[a] + reach
@@ -152,9 +153,10 @@ func (z *sizes) modes(s spectrum.Density, par Params) (c modesChoice, err error)
 	if c.inner, ok = modes(inner); !ok {
 		return c, message.Errorf("solvers: modes: more than %d Fourier modes are needed for a feature of range %.3g and %v: {use $solver=cg|raise $lambda}", modesPerAxis, max(side[0], side[1], side[2]), z.kernel)
 	}
-	c.bound = s.Tail(outer, 1) + 2*float64(z.d)*s.Kernel(reach)
-	if c.outer, ok = modes(outer); !ok {
-		c = c.exactly()
+	if m, ok := modes(outer); ok && !exact {
+		c.outer, c.bound = m, s.Tail(outer, 1)+2*float64(z.d)*s.Kernel(reach)
+	} else {
+		c.exact = true
 	}
 	c.largest = min(n*top, spread(start)*s.At(0)) + n*s.Constant
 	ratio := c.largest / smallest
@@ -162,7 +164,10 @@ func (z *sizes) modes(s spectrum.Density, par Params) (c modesChoice, err error)
 	c.outerTol = max(min(c.tol, 0.1*par.tol()*smallest/math.Sqrt(n)/(top+s.Constant)), 1e-14)
 	rest := func(w float64) float64 { return spread(w) * s.At(w) / smallest }
 	c.low = min(inner, solveDecreasing(func(w float64) bool { return rest(w) <= 1 }, start))
-	for c.order = lowUnknowns + 1; c.order > lowUnknowns; c.low *= 0.97 {
+	// ΦᴴΛ⁻¹Φ has at most n eigenvalues other than 0, so that few samples need no preconditioner of high
+	// order.
+	limit := min(lowUnknowns, max(z.n, 500))
+	for c.order = limit + 1; c.order > limit; c.low *= 0.97 {
 		c.order = c.lowOrder(c.low)
 	}
 	c.low /= 0.97

@@ -13,6 +13,7 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
 // field returns n samples of d features in a box, with two smooth targets and noise.
@@ -28,6 +29,22 @@ func field(k kernels.Kernel, n, d int, lambda float64) solvers.Problem {
 		p.Y.Row(i)[0], p.Y.Row(i)[1] = math.Sin(sum)+0.3*r.NormFloat64(), math.Cos(2*sum)+3
 	}
 	return p
+}
+
+// TestModes runs the suite for one feature, and for two and three features, where a solution takes some tenths
+// of a second, its comparisons with the oracle. The memory is limited, because a Matérn kernel and the
+// smallest λ of the suite need more modes than a test has time for.
+func TestModes(t *testing.T) {
+	for d, k := range []kernels.Kernel{kernels.Matern{Nu: 2.5, Sigma: 2}, kernels.Gaussian{Sigma: 2}, kernels.Gaussian{Sigma: 3}} {
+		suite := solvertest.Suite{Method: solvers.Modes, Params: solvers.Params{Tol: fine, Memory: 1 << 26}, Features: d + 1, Kernels: []kernels.Kernel{k}}
+		if d > 0 {
+			suite.Device, suite.Tests = "cpu", []string{"Oracle", "OneSample", "DuplicateRows"}
+		}
+		if testing.Short() {
+			suite.Device = "cpu"
+		}
+		t.Run(fmt.Sprintf("%d features", d+1), func(t *testing.T) { solvertest.Run(t, suite) })
+	}
 }
 
 // TestModesSolvesTheSystem compares solutions by Modes with the residuals of the exact K, computed here, and

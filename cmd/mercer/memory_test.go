@@ -72,7 +72,7 @@ func planCases(d learners.Description) [][]string {
 			continue
 		}
 		for _, choice := range p.Choices {
-			if choice == "kalman" || choice == "modes" { // need few features: TestPlanOfOneFeature
+			if choice == "kalman" || choice == "modes" { // need few features: TestPlanOfFewFeatures
 				continue
 			}
 			args := []string{"--" + p.Name, choice}
@@ -131,8 +131,8 @@ func TestPlanIsThePeakOfTheProcess(t *testing.T) {
 	}
 }
 
-// TestPlanOfOneFeature checks the plan of the solver that needs one feature.
-func TestPlanOfOneFeature(t *testing.T) {
+// TestPlanOfFewFeatures checks the plans of the solvers that need one to three features.
+func TestPlanOfFewFeatures(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
 	}
@@ -146,8 +146,10 @@ func TestPlanOfOneFeature(t *testing.T) {
 		}
 		table := filepath.Join(t.TempDir(), "number.csv")
 		writePlanTable(t, table, n, 2, "number")
-		checkPlan(t, d, []string{"fit", "--model", filepath.Join(t.TempDir(), "m.safetensors"), "--learner", d.Name, "--solver", "kalman",
-			"--kernel", "matern32(sigma=1)", "--lambda", "0.1", "--drop", "x1", "--target", "number", table})
+		for _, args := range [][]string{{"--solver", "kalman", "--drop", "x1", "--lambda", "0.1"}, {"--solver", "modes", "--tol", "1e-5", "--lambda", "10"}} {
+			checkPlan(t, d, append([]string{"fit", "--model", filepath.Join(t.TempDir(), "m.safetensors"), "--learner", d.Name,
+				"--kernel", "matern32(sigma=1)", "--target", "number", table}, args...))
+		}
 	}
 }
 

@@ -40,6 +40,8 @@ type Suite struct {
 	// device without optional abilities are skipped.
 	Able bool
 	Seed uint64 // for all random numbers; 0 is 1
+	// Tests names the tests to run, by the names in the list tests; nil means all.
+	Tests []string
 }
 
 // Run runs the suite on every device of EachDevice, or on s.Device alone; -short takes only two
@@ -56,6 +58,9 @@ func Run(t *testing.T, s Suite) {
 		for _, k := range s.Kernels {
 			t.Run(k.String(), func(t *testing.T) {
 				for _, test := range tests {
+					if s.Tests != nil && !slices.Contains(s.Tests, test.name) {
+						continue
+					}
 					t.Run(test.name, func(t *testing.T) {
 						c := &cell{T: t, open: open, dev: dev, method: s.Method, par: s.Params, able: s.Able, sparse: s.Sparse, kernel: k, features: cmp.Or(s.Features, 4), seed: s.Seed}
 						c.par.Method = s.Method
