@@ -149,11 +149,11 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	case (r.Text != "" || r.Tree != "") != (o.Objects != nil):
 		return nil, errors.New("mercer: fit: rules.Text or rules.Tree names a column and Options.Objects is the kernel on it: give both or neither")
 	case r.Text != "" && o.Objects.Input() != objects.Text, r.Tree != "" && o.Objects.Input() != objects.Tree:
-		return nil, fmt.Errorf("mercer: fit: the kernel %v of Options.Objects is over %ss, the column of the rules is not", o.Objects, o.Objects.Input())
+		return nil, fmt.Errorf("mercer: fit: the kernel %v of Options.Objects is a kernel of %ss, but the column that the rules name does not hold %[2]ss", o.Objects, o.Objects.Input())
 	case len(r.Targets) == 0:
 		return nil, errors.New("mercer: fit: rules.Targets names no column")
 	case r.Weight != "" && o.Weights != nil:
-		return nil, errors.New("mercer: fit: Options.Weights is not used where rules.Weight names the column of the weights: leave one out")
+		return nil, errors.New("mercer: fit: Options.Weights is not used where rules.Weight names the column of the weights: give only one of the two")
 	case o.Centers != nil:
 		return nil, errors.New("mercer: fit: Options.Centers is not used here, because the rules of the table encode its rows: call Fit with encoded rows")
 	case o.Classes != nil:

@@ -535,7 +535,7 @@ func TestFitTableWeighsRows(t *testing.T) {
 			t.Errorf("f(%v) = %v, want %v", x, got, want)
 		}
 	}
-	if _, err := mercer.FitTable(t.Context(), learners.LeastSquares{}, table, rules, mercer.Options{Options: learners.Options{Weights: []float64{1, 1, 1, 1}}}); err == nil || !strings.Contains(err.Error(), "leave one out") {
+	if _, err := mercer.FitTable(t.Context(), learners.LeastSquares{}, table, rules, mercer.Options{Options: learners.Options{Weights: []float64{1, 1, 1, 1}}}); err == nil || !strings.Contains(err.Error(), "give only one of the two") {
 		t.Errorf("both weights: %v", err)
 	}
 }

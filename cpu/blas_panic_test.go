@@ -18,7 +18,7 @@ type call[T backend.Float] struct {
 	name  string
 	exact bool // whether the two results must have the same bits
 	good  []int
-	run   func(args []int, a, b, c []T) bool // slices of the lengths at the end of args
+	run   func(args []int, a, b, c []T) bool // calls the routine with slices whose lengths are the last elements of args
 }
 
 // TestPanicsAsGonum changes every argument of a valid call, and every pair of arguments, to
@@ -36,7 +36,7 @@ func TestPanicsAsGonum(t *testing.T) {
 	comparePanics(t, mine64.calls(), reference64.calls())
 	comparePanics(t, mine32.calls(), reference32.calls())
 
-	// Orders below and above the limits up to which Mercer calls gonum's own routines.
+	// These orders are below and above the limits up to which Mercer calls gonum's own routines.
 	for _, n := range []int{leastPotrf - 1, leastPotrf + 1, unblockedOrder + 1} {
 		comparePanics(t, lapackCalls(n, lapack), lapackCalls(n, lapackgonum.Implementation{}))
 	}

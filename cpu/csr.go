@@ -34,7 +34,7 @@ type lists[T backend.Float] struct {
 	numbers    []uint16 // row of each element, counted from the first row of its window
 	values     []T
 	mostly     []int32   // columns that more than mostlyShare of the rows store
-	position   []int32   // position of each column in mostly, or −1
+	position   []int32   // position of each column in mostly, or −1 for a column that is not in mostly
 	odd        []int32   // rows with an element that is not finite
 	negative   []int32   // rows with an element that is negative or not finite
 	squares    []float64 // ‖x‖² of each row

@@ -36,7 +36,7 @@ type scratch[T backend.Float] struct {
 	direct ukr.Direct[T]
 	turned ukr.Direct[T]
 	sparse ukr.Sparse[T]
-	block  []T // a register tile of which only a part is stored, or the rows of strips
+	block  []T // a register tile of which only a part is stored, or the rows that gemv processes together
 	work   []T // grown on demand
 	more   []T // a second buffer, for routines that need two
 	third  []T

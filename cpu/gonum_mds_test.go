@@ -27,11 +27,11 @@ func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 			dis.SetSym(i, j, math.Round(100+(most-100)*r.Float64()))
 		}
 	}
-	// The rounding errors of JSJ with |S| ≤ ½most²: two products of n terms, each with
-	// error nε times the sum of sizes, below 2·½most². The norm of such a matrix is at most
-	// n times its largest element. In each of the n steps, the eigenvalue algorithm
-	// perturbs the matrix by about ε times its norm, which is below n·½most²·4 (Weyl's
-	// inequality).
+	// The bound covers the rounding errors of JSJ with |S| ≤ ½most². JSJ consists of two products
+	// of n terms, each with an error of nε times the sum of the sizes, which is below 2·½most². The
+	// norm of such a matrix is at most n times its largest element. In each of the n steps, the
+	// eigenvalue algorithm perturbs the matrix by about ε times its norm, which is below n·½most²·4
+	// (Weyl's inequality).
 	bound := float64(n*n) * 0x1p-52 * most * most * 4
 	blas, lapack := blas64.Implementation(), gonum.Implementation{} // the default of lapack64
 	defer func() { blas64.Use(blas); lapack64.Use(lapack) }()

@@ -54,7 +54,7 @@ func (p packer[T]) panel(dst []T, v view[T]) {
 		p.s.tile = ukr.Tile[T]{A: v.at(0, 0), C: &dst[0], K: done, Lda: v.rs}
 		p.Transpose(&p.s.tile)
 	}
-	// Copy the rest one element at a time: at an edge, or in small problems.
+	// Copy the remaining elements one at a time: at an edge, or in small problems.
 	dst = dst[done*w : w*v.cols]
 	if v.rs == 1 {
 		for at := v.off + done*v.cs; len(dst) >= w; dst = dst[w:] {
@@ -72,9 +72,8 @@ func (p packer[T]) panel(dst []T, v view[T]) {
 	}
 }
 
-// An operand is a factor of a product to be packed: the left factor, or the transpose of
-// the right one. pack writes its rows i … i+rows−1 and columns p … p+cols−1 as panels of w
-// rows.
+// An operand is a factor of a product to be packed: the left factor, or the transpose of the right
+// factor. pack writes its rows i … i+rows−1 and columns p … p+cols−1 as panels of w rows.
 type operand[T backend.Float] interface {
 	pack(to packer[T], dst []T, i, p, rows, cols int)
 }
@@ -91,8 +90,8 @@ func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 	for r := 0; r < rows; r += w {
 		n := min(w, rows-r)
 		panel := dst[r*cols : (r+w)*cols]
-		// Columns before and after the panel's own square are contiguous, stored as they
-		// are or transposed.
+		// The columns before and after the square on the panel's diagonal are views of the stored
+		// triangle: before it as they are stored, after it transposed.
 		before := clamp(i+r-p, cols)
 		behind := clamp(i+r+n-p, cols)
 		to.panel(panel, s.part(i+r, p, n, before))

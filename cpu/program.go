@@ -57,8 +57,8 @@ func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 			case next.Op == kernels.Exp:
 				do(u.Exp, x, nil, in.A, in.B)
 			case next.Op == kernels.Pow:
-				// As one operation, the sum need not be rounded: with a large power, the
-				// digits that a base near 1 would lose matter.
+				// One operation computes the sum and the power, so that the sum is not rounded: a
+				// large power would multiply the rounding error of a base near 1.
 				pow(x, next.A, in.A, in.B)
 			case next.Op == kernels.Tanh:
 				do(u.Tanh, x, nil, in.A, in.B)

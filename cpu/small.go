@@ -12,15 +12,15 @@ import (
 // direct micro-kernels work on them in place; matrices without contiguous rows are
 // transposed first.
 
-// Limits on an AMD EPYC of family 25 (Zen 4), November 2026.
+// The limits were measured on an AMD EPYC of family 25 (Zen 4), November 2026.
 const (
 	// aloneOps is the number of multiplications from which several workers are faster than
 	// one: that of a product of order 64.
 	aloneOps = 1 << 18
 	// directOrder is the order of the largest triangle that is not packed.
 	directOrder = 128
-	// rank2Order: up to this number of rows, sums of products are computed as dot products,
-	// because transposing takes longer.
+	// rank2Order is the largest number of rows for which sums of products are computed as dot
+	// products, because transposing takes longer.
 	rank2Order = 32
 )
 
@@ -83,10 +83,10 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 	e.give(s)
 }
 
-// directTriangle calls a kernel for a triangle on an m × n matrix B with row stride ldb,
-// or, if right, on a copy of Bᵀ. The k × k triangle A, with row stride lda, is used as it
-// is or transposed; isLower refers to the result. An upper triangle is handled as a lower
-// one in reverse order.
+// directTriangle calls a kernel for a triangle on an m × n matrix B with row stride ldb, or, if
+// right, on a copy of Bᵀ. The k × k triangle A, with row stride lda, is transposed first if
+// transposed is set; isLower tells whether the result is a lower triangle. An upper triangle is
+// handled as a lower one in reverse order.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
 	s := e.take()
 	d := &s.direct
@@ -265,8 +265,7 @@ func (e *engine[T]) multiplyDirect(s *scratch[T], unit bool, alpha T, a, x *view
 	e.triangular(e.ukr.TrmmDirect, s, unit, alpha, a, x)
 }
 
-// triangular calls a kernel on X, or on a copy of Xᵀ if the columns of X are contiguous
-// instead of its rows.
+// triangular calls a kernel on X, or on a copy of Xᵀ if the rows of X are not contiguous.
 func (e *engine[T]) triangular(kernel func(*ukr.Direct[T]), s *scratch[T], unit bool, alpha T, a, x *view[T]) {
 	n, cols := x.rows, x.cols
 	d := &s.direct
@@ -278,7 +277,7 @@ func (e *engine[T]) triangular(kernel func(*ukr.Direct[T]), s *scratch[T], unit 
 		kernel(d)
 		return
 	}
-	// A column of X may be stored in reverse order.
+	// If X is stored in reverse order, the copy is made in ascending order.
 	columns := x.t()
 	if x.rs < 0 {
 		columns = x.reversed(false).t()

@@ -14,7 +14,7 @@ import (
 //
 //	Σ_p f(x_p, 0) + Σ_p f(0, z_p) + Σ_p (f(x_p, z_p) − f(x_p, 0) − f(0, z_p)),
 //
-// the last sum over the columns that both points store:
+// where the last sum is over the columns that both points store:
 //
 //	         f(x, 0)  in common
 //	xᵀz      0        xz
@@ -31,13 +31,13 @@ import (
 // c_j². The kernel's program runs on the tile as for dense points.
 //
 // For points x and z close to each other, all these statistics except xᵀz suffer from cancellation.
-// Each rounding is relative to at most 3 (n_x + n_z), with n the sum of f(x, 0): an error up to 4γ
-// (n_x + n_z). Values below 1/1024 of n_x + n_z are computed again from the differences, so that
-// the error is at most 2¹²γ of the value itself, and 0 stays 0. Points whose features are not
-// finite, or negative for χ², are always summed by the definition.
+// Each rounding is relative to at most 3 (n_x + n_z), where n is the sum of f(x, 0), which gives an
+// error of up to 4γ (n_x + n_z). Values below 1/1024 of n_x + n_z are computed again from the
+// differences, so that the error is at most 2¹²γ of the value itself, and 0 stays 0. Points whose
+// features are not finite, or negative for χ², are always summed by the definition.
 
-// leastDense is the number of rows of X from which the dense form of columns, which is made for
-// each call, saves time.
+// leastDense is the minimum number of rows of X for which the dense form of columns saves time,
+// because the dense form is made in each call.
 const leastDense = 16
 
 // newSparseGram is newGram for sparse points.
@@ -78,7 +78,8 @@ func (q *queue[T]) newSparseGram(k kernels.Kernel, x, z *sparseMatrix[T]) *gram[
 		st.packing, st.features = len(g.packs), p.features(len(mostly))
 		g.stats, g.packs = append(g.stats, st), append(g.packs, p)
 	}
-	// Tiles begin with windows, and blocks with tiles.
+	// The first row of a tile is the first row of a window, and the first row of a block that of a
+	// tile.
 	const tileElements = 1 << 16
 	window := z.all.window
 	g.rows, g.cols = max(1, tileElements/window/u.MR)*u.MR, window
@@ -86,7 +87,8 @@ func (q *queue[T]) newSparseGram(k kernels.Kernel, x, z *sparseMatrix[T]) *gram[
 	return g.fuse(k)
 }
 
-// denseColumns returns columns of x as a dense matrix. position[j] is the index of column j in it, or −1.
+// denseColumns returns columns of x as a dense matrix. position[j] is the index of column j in this
+// matrix, or −1 if the column is not in it.
 func (q *queue[T]) denseColumns(x backend.CSR[T], columns, position []int32) *matrix[T] {
 	d := len(columns)
 	m := &matrix[T]{device: q.engine.device, rows: x.Rows, cols: d, stride: d}
@@ -167,7 +169,7 @@ type common[T backend.Float] struct {
 	stat               kernels.Stat
 	x, z               *sparseMatrix[T]
 	points             backend.CSR[T] // X, scaled, in these columns
-	values             []T            // of the lists of Z, scaled
+	values             []T            // the scaled values of the lists of Z
 	product            bool           // the statistic is xᵀz
 	factor             T              // factor by which the tile's values are multiplied at the end
 	sizesX, sizesZ     []T            // n_x and n_z

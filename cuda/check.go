@@ -191,8 +191,8 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	return compare("a solution", func(i int) float64 { return float64(v.Data[i]) })
 }
 
-// smallPotrf factors with cuSOLVER, if that is available, even a triangle of an order that potrf
-// leaves to the device function.
+// smallPotrf factors a triangle with cuSOLVER, if that is available, also if its order is so small
+// that potrf would use the device function.
 func (q *queue[T]) smallPotrf(a *matrix[T]) error {
 	d := q.engine.device
 	if d.libraries.Solver == nil {

@@ -74,11 +74,12 @@ func TestSolvesByInverses(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.Free()
-			// The inverse Z of a block L of order m, by substitution, has |LZ − I| ≤ γ_m|L||Z|, so that
-			// |ZL − I| ≤ γ_m|L⁻¹||L||Z||L|, and a product with Z adds γ_m|L||Z| (Higham 2002, § 8.1 and
-			// 3.5). With s, a bound of the norm of |L||L⁻¹| and |L⁻¹||L|, the residual of a block is at
-			// most γ_m(s + s²) of its right-hand side, which is at most size. The products with the other
-			// blocks are sums of n terms. Twice that covers the terms of second order.
+			// The inverse Z of a block L of order m, by substitution, has |LZ − I| ≤ γ_m|L||Z|, so
+			// that |ZL − I| ≤ γ_m|L⁻¹||L||Z||L|, and a product with Z adds γ_m|L||Z| (Higham 2002,
+			// § 8.1 and 3.5). With a bound s on the norms of |L||L⁻¹| and |L⁻¹||L|, the residual of
+			// a block is at most γ_m(s + s²) times its right-hand side, which is at most size. The
+			// products with the other blocks are sums of n terms. Twice that covers the terms of
+			// second order.
 			s := skeel(l)
 			const u = 0x1p-24
 			for j := range columns {
@@ -107,7 +108,7 @@ func TestSolvesByInverses(t *testing.T) {
 					products += max(2*ceil(order, cuts.thin)-1, 0)
 				}
 				if p.n2 > 0 {
-					products++ // with A₂₁
+					products++ // the product with A₂₁
 				}
 				made := calls["cublasSgemv_v2"] + calls["cublasSgemm_v2"]
 				if calls["cublasStrsv_v2"]+calls["cublasStrsm_v2"] > 0 || made != products {

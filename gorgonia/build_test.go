@@ -191,10 +191,10 @@ func TestBuildErrors(t *testing.T) {
 		{gram(p, x, G.NewMatrix(g, G.Float32, G.WithShape(3, 2), G.WithName("other type"))), "gorgonia: gram of gaussian(sigma=1)"},
 		{solve(gorgonia.Params{}, x, y, lambda), "gorgonia: solve: no device was given"},
 		{solve(p, x, y, lambda), "gorgonia: solve: k must be a square matrix"},
-		{solve(p, matrix("k", 4, 4), vector("five", 5), lambda), "gorgonia: solve: y must be a vector of 4, or a matrix with as many rows"},
+		{solve(p, matrix("k", 4, 4), vector("five", 5), lambda), "gorgonia: solve: y must be a vector of 4 elements, or a matrix with as many rows"},
 		{ridge(p, x, y, y, nil), "gorgonia: kernel ridge: lambda must be a scalar"},
 		{ridge(p, x, y, nil, nil), "gorgonia: kernel ridge: lambda must be a scalar"},
-		{ridge(p, x, nil, lambda, nil), "gorgonia: kernel ridge: y must be a vector of 4"},
+		{ridge(p, x, nil, lambda, nil), "gorgonia: kernel ridge: y must be a vector of 4 elements"},
 		{ridge(p, x, y, lambda, y), "gorgonia: kernel ridge: z has shape (4)"},
 	} {
 		if text := fmt.Sprint(c.err); !strings.Contains(text, c.want) {

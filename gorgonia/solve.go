@@ -77,7 +77,7 @@ func checkSolve(p Params, k, y, lambda *G.Node) error {
 func checkTargets(y, lambda *G.Node, n int) error {
 	switch {
 	case y == nil || y.Dims() < 1 || y.Dims() > 2 || y.Shape()[0] != n:
-		return fmt.Errorf("y must be a vector of %d, or a matrix with as many rows", n)
+		return fmt.Errorf("y must be a vector of %d elements, or a matrix with as many rows", n)
 	case lambda == nil || lambda.Dims() != 0:
 		return fmt.Errorf("lambda must be a scalar")
 	}

@@ -224,15 +224,15 @@ func TestBoundOfTreesAndStrings(t *testing.T) {
 		texts    []string
 		features []float64
 	}{
-		// The numbers of S→A, S→A(a), S→A(b), S→A B, S→A(a) B, S→A(b) B, S→A B(b), S→A(a) B(b), S→A(b) B(b), A→a,
-		// A→b and B→b.
+		// Each row holds the numbers of S→A, S→A(a), S→A(b), S→A B, S→A(a) B, S→A(b) B, S→A B(b),
+		// S→A(a) B(b), S→A(b) B(b), A→a, A→b and B→b.
 		{trees.Subtree{Decay: 1, Raw: true}, []string{"(S (A a))", "(S (A b))", "(S (A a) (B b))", "(S (A b) (B b))"}, []float64{
 			1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
 			1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0,
 			0, 0, 0, 1, 1, 0, 1, 1, 0, 1, 0, 1,
 			0, 0, 0, 1, 0, 1, 1, 0, 1, 0, 1, 1,
 		}},
-		// The numbers of aa, ab and ba.
+		// Each row holds the numbers of aa, ab and ba.
 		{stringkernels.Spectrum{Length: 2, Raw: true}, words, []float64{
 			0, 1, 0,
 			0, 0, 1,
@@ -536,7 +536,7 @@ func TestAccuracy(t *testing.T) {
 }
 
 // TestBoundWithLittleMemory checks that the bound is larger if there is no memory for a second
-// factorization, and that a fact gives the reason.
+// factorization, and that one of the Facts gives the reason.
 func TestBoundWithLittleMemory(t *testing.T) {
 	const n = 200
 	x, y := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)

@@ -59,8 +59,8 @@ func TestOneFeatureAtScale(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, v := range a.RawMatrix().Data {
-			// Both reach the residual 1e-8 of Params.Tol relative to ‖y‖ ≈ 220, and the errors of
-			// values are at most that residual over √λ.
+			// Both fits reach the residual 1e-8 of Params.Tol relative to ‖y‖ ≈ 220, and the errors
+			// of values are at most that residual over √λ.
 			if d := math.Abs(v - b.At(i, 0)); !(d <= 3e-5) {
 				t.Fatalf("%s %d: got %v, want %v", what, i, v, b.At(i, 0))
 			}

@@ -23,7 +23,7 @@ func TestSquaredNorm(t *testing.T) {
 	sign.Apply(func(i, _ int, _ float64) float64 { return math.Copysign(1, y.At(i, 0)) }, y)
 	weights := make([]float64, 40)
 	for i := range weights {
-		weights[i] = float64(i % 4) // also 0
+		weights[i] = float64(i % 4) // some weights are 0
 	}
 	o := learners.Options{Weights: weights}
 	for name, c := range map[string]struct {
@@ -65,8 +65,8 @@ func TestSquaredNorm(t *testing.T) {
 				}
 			}
 		}
-		// Rounding of a sum of n² terms. Kernel ridge sums terms with λα_i² instead, and svr
-		// computes the sum from F.
+		// The bound is the rounding error of a sum of n² terms. Kernel ridge sums terms with λα_i²
+		// instead, and svr computes the sum from F.
 		near(t, name, fact(t, m, "squared norm").(float64), want, 1e4*0x1p-52*size)
 		if want <= 0 {
 			t.Errorf("%s: ‖f‖² = %v", name, want)

@@ -248,7 +248,8 @@ func TestRVMOfFeatures(t *testing.T) {
 	x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
 		for j := range d - 1 {
-			// Walsh functions: the parity of the number of bits that are 1 both in i and in j + 1.
+			// The features are Walsh functions: the parity of the number of bits that are 1 both in
+			// i and in j + 1.
 			x.Set(i, j, float64(1-2*(bits.OnesCount(uint(i&(j+1)))%2)))
 		}
 		y.Set(i, 0, 1+2*x.At(i, 2)-0.5*x.At(i, 6)+0.3*x.At(i, 9)+0.2*r.NormFloat64())

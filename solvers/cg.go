@@ -524,7 +524,7 @@ func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err 
 	}
 	if z.taylor == nil {
 		if z.taylor, err = lowrank.TaylorEstimates(z.ctx, z.samples(), par.Rank, par.Preconditioner == lowrank.Taylor); err != nil {
-			return nil, fmt.Errorf("solvers: preconditioner: no taylor for the kernel %v: %w: use rpcholesky", z.kernel, err)
+			return nil, fmt.Errorf("solvers: preconditioner: taylor does not support the kernel %v: %w: use rpcholesky", z.kernel, err)
 		}
 	}
 	return z.taylor, nil

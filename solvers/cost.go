@@ -17,7 +17,8 @@ const (
 	rateSingle  = 2.0  // float32 relative to float64
 	rateThin    = 0.15 // products and solves with few columns: limited by the bandwidth of the memory
 
-	// kernelValue is the cost of an exponential or a power, including its loads and stores.
+	// kernelValue is the cost of computing an exponential or a power, including its loads and
+	// stores.
 	kernelValue = 30.0
 	// sparseFeature is the cost of one stored feature of a sparse sample in one kernel value: 0.14
 	// s for the Gram matrix of 5,574 texts of 144 features each (2026-11-27).
@@ -55,16 +56,16 @@ type costs struct {
 	feature, value float64    // for an element of a symmetric K: per feature, and for applying the kernel's function to the statistic
 	again          float64    // factor by which an unstored K costs more with several columns
 	thin           float64    // for an operation of a product with few columns: limited by memory
-	symm64, symm32 [2]float64 // for an element of a stored K, once and per column
+	symm64, symm32 [2]float64 // for each element of a stored K in a product: a fixed part, and a part per column
 	symm16         [2]float64 // as symm32, for a K with elements of 16 bits
-	solve64        [2]float64 // for an element of a triangular factor in a solve with it and its transpose: once, and per column
+	solve64        [2]float64 // for each element of a triangular factor in a solve with the factor and its transpose: a fixed part, and a part per column
 	solve32        [2]float64
 	solveRow       float64 // for such a solve, per row of the factor
 	reducedRow     float64 // as solveRow, for a factor of reduced precision
 	freshByte      float64
 	readByte       float64
 	monomial       float64 // for an element of F that the host computes and copies to the device
-	host, fetch    float64 // host: for an element that the host reads and processes; fetch: for fetching a row
+	host, fetch    float64 // host: for an element that the host reads and processes; fetch: for copying a row from the device
 	step, look     float64
 	rate           float64 // operations per second
 	small          float64 // total cost below which estimating the spectrum takes longer than it can save

@@ -193,7 +193,7 @@ func (p Problem) checkShapes() error {
 		}
 	}
 	if p.Sparse != nil && p.X.Rows > 0 {
-		return errors.New("solvers: x is given as a dense and as a sparse matrix: leave one out")
+		return errors.New("solvers: x is given as a dense and as a sparse matrix: give only one of the two")
 	}
 	n := x.Rows
 	if p.Y.Rows != n {

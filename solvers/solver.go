@@ -340,7 +340,8 @@ func (e *each) solve() error {
 	return nil
 }
 
-// one solves for the outputs of one λ. Its progress goes from the fraction from to the fraction to.
+// one solves for the outputs whose λ is lambda, and reports its progress as fractions between from
+// and to.
 func (e *each) one(lambda, from, to float64) error {
 	var columns []int
 	for j, l := range e.lambdas {

@@ -187,7 +187,7 @@ func TestTaylorRefuses(t *testing.T) {
 	} {
 		p := Problem{Kernel: k, X: backendtest.Normal(1, 20, 2), Y: backendtest.Normal(2, 20, 1), Lambda: 1}
 		_, err := Solve(t.Context(), dev, p, Params{Method: CG, Preconditioner: lowrank.Taylor})
-		if want := fmt.Sprintf("solvers: preconditioner: no taylor for the kernel %v: ", k); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if want := fmt.Sprintf("solvers: preconditioner: taylor does not support the kernel %v: ", k); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %s…", err, want)
 		}
 	}

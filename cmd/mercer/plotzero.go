@@ -147,7 +147,7 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 	type bracket struct {
 		line      int // line of the raster
 		low, high float64
-		beside    float64 // the larger |f| at the two ends
+		beside    float64 // the larger |f| at low and high
 		at, f     float64 // position and value of the minimum
 	}
 	var list []bracket

@@ -171,7 +171,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 	}
 	var table validate.Data
 	switch {
-	case f.gram: // the points of the chosen rows only
+	case f.gram: // the points of a Gram matrix hold only the columns of the chosen rows
 		enc, err := dataset.Learn(some, rules)
 		if err != nil {
 			return nil, err

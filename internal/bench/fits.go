@@ -78,7 +78,7 @@ func alphaOf(s *synthetic) func(*pypeer.Process) (function, error) {
 	return func(p *pypeer.Process) (function, error) {
 		a, err := p.Get("alpha")
 		if err == nil && len(a.Data) != s.x.Rows {
-			err = fmt.Errorf("bench: fit: %d coefficients for %d rows", len(a.Data), s.x.Rows)
+			err = fmt.Errorf("bench: fit: the library returned %d coefficients for %d rows", len(a.Data), s.x.Rows)
 		}
 		return function{points: s.x, coef: a.Data}, err
 	}
@@ -326,7 +326,7 @@ func (c *fitBench) neighbors(j judge) contest {
 	k.result = func(p *pypeer.Process) (function, error) {
 		v, err := p.Get("values")
 		if err == nil && len(v.Data) != s.x.Rows {
-			err = fmt.Errorf("bench: fit: %d means for %d rows", len(v.Data), s.x.Rows)
+			err = fmt.Errorf("bench: fit: the library returned %d means for %d rows", len(v.Data), s.x.Rows)
 		}
 		return function{values: v.Data}, err
 	}

@@ -18,10 +18,10 @@ const GoKind = "go"
 const mercerName = "mercer"
 
 // ReadGoBench makes a Result from the output of go test -bench. The names of the benchmarks consist
-// of key=value pairs after the benchmark's own name. The value of the key given by the argument by
-// names the implementation (Mercer is "mercer"), and the other pairs form the case. If by is empty,
-// all timings are Mercer's. Each line is one timing. Unlike a Runner, go test does not interleave
-// the implementations.
+// of key=value pairs after the benchmark's own name. by is a key whose value names the
+// implementation (Mercer is "mercer"), and the other pairs form the case. If by is empty, all
+// timings are Mercer's. Each line is one timing. Unlike a Runner, go test does not interleave the
+// implementations.
 func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: GoKind, Started: measured, Machine: Machine{Go: runtime.Version(), Mercer: revision()}}
 	in := benchfmt.NewReader(from, "")

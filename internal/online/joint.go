@@ -146,7 +146,7 @@ func (m *JointModel) predict(x []float64) (int, error) {
 		}
 		phi := m.learner.Features(x, t)
 		if len(phi) != len(m.W) {
-			return 0, fmt.Errorf("class %d has %s, others %d", t, count.Of(len(phi), "feature"), len(m.W))
+			return 0, fmt.Errorf("class %d has %s, but the other classes have %d", t, count.Of(len(phi), "feature"), len(m.W))
 		}
 		f[t] = numeric.Dot(phi, m.W)
 	}

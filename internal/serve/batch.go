@@ -118,7 +118,7 @@ func (b *batcher) run(list ...*waiter) {
 	}
 	switch {
 	case err == nil && len(results) != len(list):
-		err = fmt.Errorf("serve: %d predictions for %d rows", len(results), len(list))
+		err = fmt.Errorf("serve: the model returned %d predictions for %d rows", len(results), len(list))
 		fallthrough
 	case err != nil && len(list) == 1:
 		list[0].err = err

@@ -215,8 +215,8 @@ func (b brittle) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return b.Backend.Potrf(ul, a)
 }
 
-// TestEveryRefusedFactorization checks that both machines return a model if any one of the
-// factorizations after the first model is refused.
+// TestEveryRefusedFactorization checks that the relevance vector machines for regression and for
+// classification return a model if any one of the factorizations after the first model is refused.
 func TestEveryRefusedFactorization(t *testing.T) {
 	const seed = 20261126
 	t.Logf("seed %d", seed)

@@ -291,8 +291,8 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 			devices = shares
 		}
 	}
-	// All settings are fitted to a group of folds, as many as there are devices, before the next
-	// group, so that each device encodes a fold only once.
+	// The folds are processed in groups, with one fold for each device. All settings are fitted to
+	// the folds of a group before the next group, so that each device encodes a fold only once.
 	var fits []*gridFit
 	for first := 0; first < folds; first += len(devices) {
 		for i := range settings {
@@ -439,7 +439,7 @@ func BestSetting(settings []Setting) (best int, err error) {
 // approximation is poor.
 func EvidenceOf(m learners.Model) (evidence float64, ok bool) {
 	if d, is := m.(learners.Describer); is && !numeric.IsNil(m) {
-		for _, fact := range d.Facts() { // the bound comes after the evidence, and replaces it
+		for _, fact := range d.Facts() { // the bound comes later in the list, and replaces the evidence
 			if fact.Name == "log evidence" || fact.Name == "log evidence bound" {
 				evidence, ok = fact.Value.(float64)
 			}

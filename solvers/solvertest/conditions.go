@@ -61,9 +61,9 @@ func (c *cell) condition(p solvers.Problem) {
 	}
 	var short *solvers.ConvergenceError
 	if errors.As(err, &short) {
-		// Rounding the exact solution to float64 leaves a residual of ε‖A‖‖α‖, and computing it
-		// leaves a small multiple of that (oracle.unit). The primal system squares the condition
-		// number, so that any small λ is an explanation.
+		// Rounding the exact solution to float64 causes a residual of ε‖A‖‖α‖, and computing this
+		// residual causes a small multiple of it (oracle.unit). The primal system squares the
+		// condition number, so that any small λ may be the reason for the error.
 		reach := 0.0
 		for j := range p.Y.Cols {
 			reach = max(reach, o.unit()*o.a*o.solutions[j]/norm(column(p.Y, j)))

@@ -179,7 +179,7 @@ func (l *lowering) findElements() {
 			}
 			elements = append(elements, r.ID())
 		}
-		if len(elements) > 1 { // at most one factor
+		if len(elements) > 1 { // at most one of the factors is an element of a vector
 			delete(l.byLane, elements[0])
 		}
 	}

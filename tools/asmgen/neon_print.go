@@ -35,8 +35,8 @@ func (f *neonForms) in(double bool) *neonOp {
 	return &op
 }
 
-// three returns an instruction on vectors whose encodings differ by the size bit; two is the same
-// for instructions with one source.
+// three returns an instruction with two source vectors, whose encodings for float32 and float64
+// differ by the size bit.
 func three(name string, single uint32) *neonForms {
 	return &neonForms{
 		single: neonOp{code: single, write: name + " v{d}.4s, v{n}.4s, v{m}.4s"},
@@ -70,7 +70,8 @@ func (f *neonForms) placed(single, double func(imm int) uint32) *neonForms {
 	return f
 }
 
-// element returns an instruction like three's whose last operand is one lane of a vector.
+// element returns an instruction with two source vectors, the last of which is one lane of a
+// vector.
 func element(name string, single uint32) *neonForms {
 	return (&neonForms{
 		single: neonOp{code: single, write: name + " v{d}.4s, v{n}.4s, v{m}.s[{i}]"},
@@ -80,7 +81,7 @@ func element(name string, single uint32) *neonForms {
 		func(lane int) uint32 { return uint32(lane << 11) })
 }
 
-// The position of the lane or shift in the encoding.
+// laneSingle and laneDouble return the bits that encode a lane of a vector of float32 or float64.
 func laneSingle(lane int) uint32 { return uint32(lane<<3|4) << 16 }
 func laneDouble(lane int) uint32 { return uint32(lane<<4|8) << 16 }
 

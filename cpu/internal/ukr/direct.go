@@ -40,7 +40,7 @@ func (p Part) columns(i, n int) (from, to int) {
 	return 0, n
 }
 
-// The portable kernels.
+// The functions below are the portable micro-kernels.
 
 func gemmDirectGeneric[T Float](d *Direct[T]) {
 	for i := range d.M {

@@ -195,7 +195,7 @@ func (l loader) libraries(driverVersion int, create bool) Libraries {
 	var tried []error
 	for _, t := range toolkits {
 		if t.major > driverVersion/1000 {
-			tried = append(tried, fmt.Errorf("%s: needs a newer driver; this one supports CUDA %d", t.blas, driverVersion/1000))
+			tried = append(tried, fmt.Errorf("%s: needs a newer driver than the installed one, which supports CUDA %d", t.blas, driverVersion/1000))
 			continue
 		}
 		places := append([]string{""}, l.folders(t)...)

@@ -97,7 +97,7 @@ func TestToolkits(t *testing.T) {
 		t.Errorf("driver 12.4: got %+v", l)
 	}
 	l := folder(nil, all...).libraries(11080, true)
-	if l.Blas != nil || l.Solver != nil || !strings.Contains(l.BlasErr.Error(), "libcublas.so.12: needs a newer driver; this one supports CUDA 11") {
+	if l.Blas != nil || l.Solver != nil || !strings.Contains(l.BlasErr.Error(), "libcublas.so.12: needs a newer driver than the installed one, which supports CUDA 11") {
 		t.Errorf("driver 11.8: got %+v", l)
 	}
 	if l := folder(nil, files("/usr/local/cuda/lib64", "libcublas.so.12")...).libraries(12040, true); l.Blas == nil || l.Solver != nil || !strings.Contains(l.SolverErr.Error(), "libcusolver.so.11") {

@@ -343,7 +343,7 @@ func (m *Model) apply(ctx context.Context, dev backend.Device, wanted Wanted, x 
 		}
 		return f, err
 	}
-	return nil, fmt.Errorf("libmercer: predict: there is no kind of prediction %d", wanted)
+	return nil, fmt.Errorf("libmercer: predict: no kind of prediction has the number %d", wanted)
 }
 
 // Array copies an array of the model's state to out.
