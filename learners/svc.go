@@ -82,6 +82,7 @@ type SVC struct {
 type SVCModel struct {
 	model
 	classified
+	smoTrace
 	kernel kernels.Kernel
 	// points are the support vectors of class 0, then those of class 1, and so on.
 	points numeric.Points
@@ -146,9 +147,10 @@ func (m *SVCModel) Kernel() kernels.Kernel { return m.kernel }
 // newSVCModel collects the support vectors of all pairs by class.
 func newSVCModel(p *svm.Pairs, classes Classes, results []*svm.Result) *SVCModel {
 	m := &SVCModel{model: model{learner: svcName}, classified: classified{classes}, kernel: p.Kernel, b: make([]float64, len(results))}
-	m.points, m.coef, m.counts = p.Support(results)
+	m.support, m.points, m.coef, m.counts = p.Support(results)
 	for pair, res := range results {
 		m.b[pair] = res.Intercept
+		m.steps = append(m.steps, res.Steps)
 	}
 	m.facts = append([]Fact{{"support vectors", m.points.Rows}, {"machines", len(results)}}, smoFacts(results...)...)
 	if len(results) == 1 {

@@ -51,7 +51,19 @@ var marginTol = rule{"a number > 0 and < 2", func(v float64) bool { return v > 0
 // SupportModel is f(x) = Σ_i β_i k(x_i, x) + b over the support vectors x_i, the model of svr and
 // one-class-svm. The Fact "objective" is the minimum of the learner's formula, computed from the
 // dual; LIBSVM prints its negative as obj.
-type SupportModel struct{ kernelExpansion }
+type SupportModel struct {
+	kernelExpansion
+	smoTrace
+}
+
+// smoTrace describes the fit of a support vector machine; it is not part of a saved model.
+type smoTrace struct{ support, steps []int }
+
+// Trace returns the index of each support vector among the rows of the matrix x of the fit, and the
+// number of SMO steps of each machine. Both are nil for a model that was read from a file.
+func (t *smoTrace) Trace() (support, steps []int) {
+	return slices.Clone(t.support), slices.Clone(t.steps)
+}
 
 // smo solves p and returns the model of the solution.
 func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
@@ -68,10 +80,22 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	points, beta := res.Support(p.X)
+	support, points, beta := res.Support(p.X)
+	if f.o.Weights != nil { // p.X has only the rows of weight > 0
+		var kept []int
+		for i, w := range f.o.Weights {
+			if w > 0 {
+				kept = append(kept, i)
+			}
+		}
+		for j, i := range support {
+			support[j] = kept[i]
+		}
+	}
 	facts := append([]Fact{{"support vectors", points.Rows}}, smoFacts(res)...)
 	facts = append(facts, normFacts(res.Square)...)
-	return &SupportModel{kernelExpansion{model{f.learner, warned(facts, svm.Short(res))}, p.Kernel, points, beta, []float64{res.Intercept}}}, t.Step("solve", 1)
+	expansion := kernelExpansion{model{f.learner, warned(facts, svm.Short(res))}, p.Kernel, points, beta, []float64{res.Intercept}}
+	return &SupportModel{expansion, smoTrace{support, []int{res.Steps}}}, t.Step("solve", 1)
 }
 
 // smoFacts returns facts with the total number of steps and the sum of the objectives of several

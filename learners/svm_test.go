@@ -457,3 +457,54 @@ func TestLambdaOfSVM(t *testing.T) {
 		}
 	})
 }
+
+// TestTraceNamesTheSamples checks that Trace returns the row of x that each support vector is a copy
+// of, where samples of weight 0 come before it, and the steps of each machine.
+func TestTraceNamesTheSamples(t *testing.T) {
+	const n, d, seed = 60, 3, 5
+	dev := backendtest.Device(t, "cpu")
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y, classes := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
+	weights := make([]float64, n)
+	for i := range n {
+		for j := range d {
+			x.Set(i, j, r.NormFloat64())
+		}
+		y.Set(i, 0, x.At(i, 0)+r.NormFloat64())
+		classes.Set(i, 0, float64(r.IntN(3)))
+		weights[i] = float64(i % 3)
+	}
+	check := func(name string, points *mat.Dense, support, steps []int, machines int, facts []learners.Fact) {
+		t.Helper()
+		rows, _ := points.Dims()
+		if len(support) != rows || rows == 0 {
+			t.Fatalf("seed %d: %s: %d indices of %d support vectors", seed, name, len(support), rows)
+		}
+		for j, i := range support {
+			if weights[i] == 0 || !slices.Equal(points.RawRowView(j), x.RawRowView(i)) {
+				t.Errorf("seed %d: %s: support vector %d is not row %d of x, or has weight 0", seed, name, j, i)
+			}
+		}
+		total := 0
+		for _, s := range steps {
+			total += s
+		}
+		if len(steps) != machines || !slices.Contains(facts, learners.Fact{Name: "steps", Value: total}) {
+			t.Errorf("seed %d: %s: steps %v of %d machines; facts %v", seed, name, steps, machines, facts)
+		}
+	}
+	o := learners.Options{Weights: weights}
+	regression, err := learners.SVR{}.Fit(t.Context(), dev, x, y, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	support, steps := regression.Trace()
+	check("svr", regression.Support(), support, steps, 1, regression.Facts())
+	classifier, err := learners.SVC{}.Fit(t.Context(), dev, x, classes, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	points, _ := classifier.Support()
+	support, steps = classifier.Trace()
+	check("svc", points, support, steps, 3, classifier.Facts())
+}

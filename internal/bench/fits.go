@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -282,17 +281,11 @@ func (c *fitBench) svr(j judge) contest {
 }
 
 // allRows returns m as a function with a coefficient for every sample, in the order of the samples.
-// The support vectors of m are in the same order.
 func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
-	beta, support, next := make([]float64, s.x.Rows), m.Support(), 0
-	for i := range s.x.Rows {
-		if next < support.RawMatrix().Rows && slices.Equal(support.RawRowView(next), s.x.Row(i)) {
-			beta[i] = m.Beta()[next]
-			next++
-		}
-	}
-	if next != support.RawMatrix().Rows {
-		return function{}, fmt.Errorf("bench: fit: svr: only %d of the %d support vectors were found among the samples", next, support.RawMatrix().Rows)
+	beta, of := make([]float64, s.x.Rows), m.Beta()
+	support, _ := m.Trace()
+	for j, i := range support {
+		beta[i] = of[j]
 	}
 	return function{points: s.x, coef: beta, intercept: m.Intercept()}, nil
 }

@@ -101,13 +101,13 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 }
 
 // Support collects the support vectors of all machines by class. points holds the support vectors
-// of class 0, then those of class 1, and so on, and counts holds their numbers. coef has K−1
+// of class 0, then those of class 1, and so on, rows their indices, and counts holds the numbers of
+// support vectors of the classes. coef has K−1
 // columns: a row of class a holds the coefficients in the machines of a and each other class, in
 // the order of the other classes.
-func (f *Pairs) Support(results []*Result) (points numeric.Points, coef backend.Host[float64], counts []float64) {
+func (f *Pairs) Support(results []*Result) (rows []int, points numeric.Points, coef backend.Host[float64], counts []float64) {
 	k := len(f.Rows)
 	counts = make([]float64, k)
-	var rows []int
 	for c := range k {
 		for r, i := range f.Rows[c] {
 			line, used := make([]float64, k-1), false
@@ -130,7 +130,7 @@ func (f *Pairs) Support(results []*Result) (points numeric.Points, coef backend.
 		}
 	}
 	coef.Rows, coef.Cols, coef.Stride = len(rows), k-1, k-1
-	return f.X.Take(rows), coef, counts
+	return rows, f.X.Take(rows), coef, counts
 }
 
 // quietly solves one machine without reporting its progress, because the progress is the number of

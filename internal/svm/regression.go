@@ -77,9 +77,9 @@ func Standardization(y backend.Host[float64], weights []float64) (mean, scale fl
 	return mean, scale, nil
 }
 
-// Support returns the rows of x with β ≠ 0 and their β, or the first row if there is none.
-func (r *Result) Support(x numeric.Points) (points numeric.Points, beta backend.Host[float64]) {
-	var list []int
+// Support returns the indices of the rows of x with β ≠ 0, these rows, and their β; or the first
+// row if there is none.
+func (r *Result) Support(x numeric.Points) (list []int, points numeric.Points, beta backend.Host[float64]) {
 	for i, v := range r.Beta {
 		if v != 0 {
 			list = append(list, i)
@@ -92,5 +92,5 @@ func (r *Result) Support(x numeric.Points) (points numeric.Points, beta backend.
 	for j, i := range list {
 		beta.Data[j] = r.Beta[i]
 	}
-	return points, beta
+	return list, points, beta
 }

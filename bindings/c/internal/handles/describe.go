@@ -101,7 +101,7 @@ func (m *Model) Describe(names Names) (string, error) {
 		Capabilities: []string{}, Device: m.device, Seconds: m.seconds,
 	}
 	f.Features, _ = model.Dims()
-	for name, h := range state.Arrays {
+	for name, h := range arraysOf(model) {
 		f.Arrays[name] = [2]int{h.Rows, h.Cols}
 	}
 	if novelty(model) {

@@ -346,13 +346,34 @@ func (m *Model) apply(ctx context.Context, dev backend.Device, wanted Wanted, x 
 	return nil, fmt.Errorf("libmercer: predict: no kind of prediction has the number %d", wanted)
 }
 
-// Array copies an array of the model's state to out.
+// arraysOf returns the arrays of the state of a model. For a support vector machine that was fitted
+// in this process it adds "support", the indices of the support vectors among the rows of x, and
+// "steps", the number of steps of each machine.
+func arraysOf(m learners.Model) map[string]backend.Host[float64] {
+	arrays := m.State().Arrays
+	if fitted, ok := m.(interface{ Trace() (support, steps []int) }); ok {
+		support, steps := fitted.Trace()
+		for name, list := range map[string][]int{"support": support, "steps": steps} {
+			if len(list) == 0 {
+				continue
+			}
+			h := backend.NewHost[float64](1, len(list))
+			for j, v := range list {
+				h.Data[j] = float64(v)
+			}
+			arrays[name] = h
+		}
+	}
+	return arrays
+}
+
+// Array copies an array of arraysOf to out.
 func (m *Model) Array(name string, out []float64) error {
 	if err := m.acquire(); err != nil {
 		return err
 	}
 	defer m.release()
-	h, ok := m.bundle.Model.State().Arrays[name]
+	h, ok := arraysOf(m.bundle.Model)[name]
 	if !ok {
 		return fmt.Errorf("libmercer: a model of %s has no array %q", m.bundle.Model.Learner(), name)
 	}

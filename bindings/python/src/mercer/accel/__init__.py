@@ -14,10 +14,11 @@ import sys
 
 from ._engine import report
 from ._kernel_ridge import KernelRidge
+from ._svm import SVC, SVR, OneClassSVM
 
 __all__ = ["patch", "patched", "report", "unpatch"]
 
-_CLASSES = (KernelRidge,)
+_CLASSES = (KernelRidge, SVC, SVR, OneClassSVM)
 
 
 def _originals():

@@ -62,37 +62,32 @@ def record(method, ran_in, reason="", detail=""):
         f.write(line)
 
 
-def in_mercer(attempt):
-    """Marks a method of an Accelerated class as the form of scikit-learn's method that runs in
-    Mercer."""
-    attempt._in_mercer = True
-    return attempt
-
-
 class Accelerated:
-    """The base of the patched classes, whose other base is scikit-learn's class.
+    """The base of the patched classes, whose second base is scikit-learn's class.
 
-    A method that is marked by in_mercer computes the result in Mercer or raises an exception. If
-    the exception is Declined, a ValueError or an error of the library, scikit-learn's method runs
-    instead; it raises scikit-learn's own error if the arguments are wrong.
+    For each method of scikit-learn in _hooks, a method _mercer_NAME computes the same result in
+    Mercer or raises an exception, where NAME is the value in _hooks and the name in the record. If
+    the exception is Declined, a ValueError, a TypeError or an error of the library, scikit-learn's
+    method runs instead; it raises scikit-learn's own error if the arguments are wrong.
     """
 
+    _hooks = {"fit": "fit", "predict": "predict"}
     _smallest = {}  # by method: the size, as the method computes it, from which Mercer is faster
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        for name, attempt in list(vars(cls).items()):
-            if getattr(attempt, "_in_mercer", False):
-                setattr(cls, name, _switch(cls, name, attempt))
-        if Accelerated in cls.__bases__:  # and not a subclass of a program
-            original = cls.__bases__[1]
-            cls.__module__, cls.__qualname__, cls.__doc__ = original.__module__, original.__qualname__, original.__doc__
+        if not replaces(cls):
+            return
+        original = cls.__bases__[1]
+        for name, called in cls._hooks.items():
+            setattr(cls, name, _switch(f"{cls.__name__}.{called}", getattr(cls, f"_mercer_{called}"), getattr(original, name)))
+        cls.__module__, cls.__qualname__, cls.__doc__ = original.__module__, original.__qualname__, original.__doc__
 
     def __reduce__(self):
         # The pickle names the class by its place in scikit-learn, so that it can be read where
         # scikit-learn is not patched, and can be written after unpatch.
         cls = type(self)
-        if Accelerated in cls.__bases__:
+        if replaces(cls):
             cls = getattr(sys.modules[cls.__module__], cls.__name__)
         return copyreg._reconstructor, (cls, object, None), self.__getstate__()
 
@@ -104,12 +99,17 @@ class Accelerated:
             raise Declined("small input")
 
 
-def _switch(cls, name, attempt):
-    """The method of cls that tries attempt and otherwise calls scikit-learn's method."""
+def replaces(cls):
+    """Whether a class replaces a class of scikit-learn, and is not a program's subclass of it."""
+    return len(cls.__bases__) == 2 and issubclass(cls.__bases__[0], Accelerated) and not issubclass(cls.__bases__[1], Accelerated)
 
-    @functools.wraps(getattr(super(cls, cls), name))
+
+def _switch(called, attempt, original):
+    """A method that tries attempt and otherwise calls scikit-learn's original; called is its name in
+    the record."""
+
+    @functools.wraps(original)
     def method(self, *args, **kwargs):
-        called = f"{cls.__name__}.{name.lstrip('_')}"
         try:
             if _library._loaded is not None and not _library.usable():
                 raise Declined("the process was forked after Mercer was loaded")
@@ -122,7 +122,7 @@ def _switch(cls, name, attempt):
         else:
             record(called, "Mercer")
             return result
-        return getattr(super(cls, self), name)(*args, **kwargs)
+        return original(self, *args, **kwargs)
 
     return method
 

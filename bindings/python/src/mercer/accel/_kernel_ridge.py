@@ -8,7 +8,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .._estimator import penalties, validate_data
 from .._model import Model
-from ._engine import Accelerated, gram, in_mercer, kernel_of, needs, numbers
+from ._engine import Accelerated, gram, kernel_of, needs, numbers
 
 
 class KernelRidge(Accelerated, sklearn.kernel_ridge.KernelRidge):
@@ -17,8 +17,7 @@ class KernelRidge(Accelerated, sklearn.kernel_ridge.KernelRidge):
     def _text(self, X):
         return kernel_of(self.kernel, X, self.gamma, self.degree, self.coef0)
 
-    @in_mercer
-    def fit(self, X, y, sample_weight=None):
+    def _mercer_fit(self, X, y, sample_weight=None):
         self._validate_params()
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), multi_output=True, y_numeric=True)
         self._decline_small("fit", X.shape[0] ** 2)
@@ -47,8 +46,7 @@ class KernelRidge(Accelerated, sklearn.kernel_ridge.KernelRidge):
         self.X_fit_ = X
         return self
 
-    @in_mercer
-    def predict(self, X):
+    def _mercer_predict(self, X):
         check_is_fitted(self)
         needs(self.kernel != "precomputed", "a product with a precomputed kernel")
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
