@@ -174,7 +174,7 @@ func (m *FourierRidgeModel) Variance(ctx context.Context, dev backend.Device, x 
 	return m.variance(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), stream.FourierOf(m.kernel, m.frequencies.Dense), x)
 }
 
-// Sample is NystromRidgeModel.Sample for random features. It takes nM² operations.
+// Sample implements Sampler.
 func (m *FourierRidgeModel) Sample(ctx context.Context, dev backend.Device, x mat.Matrix, draws int, seed uint64) ([]*mat.Dense, error) {
 	return m.sample(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), m, stream.FourierOf(m.kernel, m.frequencies.Dense), x, draws, seed)
 }

@@ -43,6 +43,16 @@ type Jackknife interface {
 	Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error)
 }
 
+// AsJackknife returns m as a Jackknife if it has these intervals: a model of Ridge has them if
+// Ridge.Intervals was set.
+func AsJackknife(m Model) (Jackknife, bool) {
+	if r, ok := m.(*RidgeModel); numeric.IsNil(m) || ok && !r.hasSamples() {
+		return nil, false
+	}
+	j, ok := m.(Jackknife)
+	return j, ok
+}
+
 // coverageRank returns ⌈level (n+1)⌉. Of n errors in ascending order, the error of this rank is an
 // upper bound on another error with the probability level.
 func coverageRank(level float64, n int) (int, error) {
@@ -151,8 +161,7 @@ type ridgeSamples struct {
 	weights []float64             // nil means all 1
 }
 
-// HasIntervals reports whether the model keeps the samples that Intervals needs.
-func (m *RidgeModel) HasIntervals() bool { return m.samples.x.Rows > 0 && m.samples.y.Rows > 0 }
+func (m *RidgeModel) hasSamples() bool { return m.samples.x.Rows > 0 && m.samples.y.Rows > 0 }
 
 // Intervals implements Jackknife, for a model that was fitted with Ridge.Intervals. The first call
 // takes 2nd² operations and keeps 8d(n + d) bytes for each λ; Prepare does this computation
@@ -161,7 +170,7 @@ func (m *RidgeModel) HasIntervals() bool { return m.samples.x.Rows > 0 && m.samp
 // about 1e7.
 func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer named(ridgeName+": intervals", nil, &lower, &err)
-	if m.coef.Rows > 0 && !m.HasIntervals() {
+	if m.coef.Rows > 0 && !m.hasSamples() {
 		return nil, nil, errNoSamples
 	}
 	type host = backend.Host[float64]
@@ -197,7 +206,10 @@ func (m *RidgeModel) factors(dev backend.Device) factors[*lsq.Jackknife] {
 
 // Prepare implements Preparer, for Intervals.
 func (m *RidgeModel) Prepare(ctx context.Context, dev backend.Device) error {
-	if m.coef.Rows > 0 && !m.HasIntervals() {
+	if m.hasPosterior() && !m.hasSamples() {
+		return nil // intervals of the normal distribution need no preparation
+	}
+	if m.coef.Rows > 0 && !m.hasSamples() {
 		return fmt.Errorf("learners: %s: prepare: %w", ridgeName, errNoSamples)
 	}
 	return m.factors(dev).prepare(ctx, dev)

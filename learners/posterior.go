@@ -16,7 +16,18 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// AsUncertain returns m as an Uncertain if it has variances: the models of NystromRidge and
+// Sampler is implemented by models of Ridge, NystromRidge and FourierRidge, which must have been fitted
+// with Std.
+type Sampler interface {
+	Model
+	// Sample returns draws of the function f + b from its posterior, without noise, each at the n rows
+	// of x: n×outputs. Their mean is Predict, and the variance of each value is Variance minus the noise
+	// s²λ. The same seed gives the same draws. It takes nM² operations for M features, centers or random
+	// features; for centers also n²M + n³/3, and an n×n matrix.
+	Sample(ctx context.Context, dev backend.Device, x mat.Matrix, draws int, seed uint64) ([]*mat.Dense, error)
+}
+
+// AsUncertain returns m as an Uncertain if it has variances: the models of Ridge, NystromRidge and
 // FourierRidge have them if Std was set.
 func AsUncertain(m Model) (Uncertain, bool) {
 	if p, ok := m.(interface{ hasPosterior() bool }); numeric.IsNil(m) || ok && !p.hasPosterior() {
@@ -185,10 +196,7 @@ func (m *NystromRidgeModel) basis() stream.Basis {
 	return &stream.Centers{Kernel: m.kernel, Points: m.points, Columns: 1}
 }
 
-// Sample returns draws of the function f + b from its posterior, without noise, each at the n rows of
-// x: n×outputs. The model must have been fitted with Std. Their mean is Predict, and the variance of
-// each value is Variance minus the noise s²λ. The same seed gives the same draws. It takes nM² + n²M +
-// n³/3 operations, and an n×n matrix.
+// Sample implements Sampler.
 func (m *NystromRidgeModel) Sample(ctx context.Context, dev backend.Device, x mat.Matrix, draws int, seed uint64) ([]*mat.Dense, error) {
 	return m.sample(ctx, dev, m.predictor(), m, m.basis(), x, draws, seed)
 }

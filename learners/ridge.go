@@ -28,14 +28,14 @@ func init() {
 }
 
 func (l *Ridge) parameters() []Parameter {
-	return []Parameter{
+	return append([]Parameter{
 		lambdaNumber(&l.Lambda).withHelp("λ of Σ(y − wᵀx − b)² + λ‖w‖², not scaled by the number of rows; 0 is least squares").without("lambdas"),
 		lambdaList(&l.Lambdas),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		oneOf("solver", &l.Method, "auto", []solvers.Method{solvers.Dual, solvers.Primal}, "way to solve the system"),
 		boolParam("intervals", &l.Intervals, "false", "keep the samples in the model, for prediction intervals").of(Regression),
 		boundParam(&l.Bound).without("lambdas"),
-	}
+	}, posteriorParameters(&l.Std, &l.UnitScale)...)
 }
 
 // Ridge is linear regression with a penalty: f(x) = wᵀx + b with the w and b that minimize
@@ -44,7 +44,7 @@ func (l *Ridge) parameters() []Parameter {
 //
 // The intercept b is not penalized. λ is not multiplied by n; it equals scikit-learn's alpha.
 // Sparse samples are solved for by conjugate gradients, in the primal with products with X and Xᵀ,
-// or in the dual with K if the dual takes fewer operations. Intervals and λ = 0 need a dense copy
+// or in the dual with K if the dual takes fewer operations. Intervals, Std and λ = 0 need a dense copy
 // of sparse samples. λ = 0 is least squares; x, which is centered if there is an intercept, must
 // then have full column rank. The zero value of Ridge is least squares with an intercept.
 type Ridge struct {
@@ -54,6 +54,11 @@ type Ridge struct {
 	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual, which agree up to rounding
 	Intervals   bool           // keep a copy of the samples in the model for its Intervals
 	Bound       bool           // prove bounds of the errors of predictions: see Bounded; it needs λ > 0
+	// Std makes the model keep the posterior of the Bayesian linear regression whose mean is f, with
+	// weights N(0, s²I) and noise N(0, s²λ/w_i), for Variance, Append, Remove and Merge: 8d² bytes. s²
+	// maximizes the likelihood. It needs one λ > 0.
+	Std       bool
+	UnitScale bool // s² = 1, so that the variance of the noise is λ
 }
 
 // RidgeModel is a fitted Ridge. Its facts describe the first output: ‖w‖², and for noise N(0,
@@ -63,6 +68,7 @@ type RidgeModel struct {
 	linear
 	solutions
 	errorBound
+	process
 	samples ridgeSamples
 	factor  run.Kept[map[float64]*lsq.Jackknife]
 }
@@ -81,6 +87,9 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	}
 	if err == nil && l.Bound && len(l.Lambdas) > 0 {
 		err = errors.New("bound: no bound is known for a lambda for each target: give one for all targets")
+	}
+	if err == nil && l.Std && len(l.Lambdas) > 0 {
+		err = errors.New("std: the posterior needs one lambda for all targets")
 	}
 	if err != nil {
 		return nil, err
@@ -114,6 +123,11 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		m.samples = ridgeSamples{dropZeroWeight(points.Dense, o.Weights), dropZeroWeight(hy, o.Weights), ofPositive(o.Weights, o.Weights)}
 	}
 	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(left[0], o.Weights, points.Rows, points.Cols, m.fitted)...)
+	if l.Std {
+		if err := m.learnPosterior(ctx, dev, points, hy, l.UnitScale, o); err != nil {
+			return nil, err
+		}
+	}
 	if len(l.Lambdas) == 0 {
 		p := &verified.Primal{Lambda: verified.Exact(l.Lambda), Intercept: m.fitted}
 		if err := m.makePrimal(ctx, dev, &m.model, "w", m.verified(), p, pointRows{points, hy, o.Weights}, res, 2, l.Bound, o); err != nil {
@@ -127,11 +141,11 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 }
 
 // points returns the samples; copied reports whether they are a dense copy of sparse samples. A
-// copy is made for intervals, which need the samples in the model, and for λ = 0, where the solver
+// copy is made for intervals, which need the samples in the model, for the posterior, and for λ = 0, where the solver
 // has to check the rank.
 func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numeric.Points, copied bool, err error) {
 	points, err = pointsOf("x", x)
-	if err != nil || points.Sparse == nil || !l.Intervals && !slices.Contains(each(l.Lambda, l.Lambdas), 0) {
+	if err != nil || points.Sparse == nil || !l.Intervals && !l.Std && !slices.Contains(each(l.Lambda, l.Lambdas), 0) {
 		if points.Sparse != nil { // dense samples are checked by the solver
 			err = points.CheckFinite("x")
 		}
@@ -143,11 +157,12 @@ func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numer
 
 // State implements Model. Its arrays are "coef", d×t, and "intercept", 1×t; "lambdas", 1×t, if each
 // target has its own λ; and if the model has a copy of its n samples, "samples", n×d, "targets",
-// n×t, and for weighted samples "weights", 1×n.
+// n×t, and for weighted samples "weights", 1×n. With Std it has those of FourierRidgeModel for the posterior, d×d.
 func (m *RidgeModel) State() State { return stateOf(m) }
 
 func (m *RidgeModel) fields() []field {
-	return append(append(m.coefFields(nil), m.solutionFields()...),
+	list := append(append(m.coefFields(nil), m.solutionFields()...), m.processFields(rowsOf(&m.coef), colsOf(&m.coef), 0, &m.lambda)...)
+	return append(list,
 		optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative),
 		optional("samples", matrixField("samples", &m.samples.x, nil, rowsOf(&m.coef))),
 		optional("targets", matrixField("targets", &m.samples.y, rowsOf(&m.samples.x), colsOf(&m.coef))),

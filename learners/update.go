@@ -3,29 +3,97 @@ package learners
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/stream"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// update returns the posterior, the coefficients for phi and the intercept after samples were appended,
-// or removed if sign is −1.
-func (p *process) update(ctx context.Context, dev backend.Device, m predictor, phi stream.Basis, x, y mat.Matrix, o Options, sign float64, beta backend.Host[float64]) (q *solvers.Posterior, b backend.Host[float64], bias []float64, err error) {
-	var none struct{}
-	defer named(m.learner+": update", nil, &none, &err)
+// Append returns the model that a fit with the same kernel, λ and centers or frequencies would return for
+// the samples of m and those of x and y together, up to rounding; m is not changed. m is a model of
+// Ridge, NystromRidge or FourierRidge that was fitted with Std. Of o only Weights and Memory are used.
+// It takes O(rM² + M³) operations for r samples and M features, centers or random features, and does not
+// need the earlier samples.
+func Append[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matrix, o Options) (M, error) {
+	return updated(m, "append", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, 1) })
+}
+
+// Remove is the inverse of Append: x, y and the weights are those of samples of the fit. If nearly all
+// samples are removed, the rounding errors are those of the sums of all samples.
+func Remove[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matrix, o Options) (M, error) {
+	return updated(m, "remove", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, -1) })
+}
+
+// Merge returns the model that a fit to the samples of m and of other together would return, up to
+// rounding. The models must have been fitted with Std to different samples, with the same kernel, λ,
+// intercept and centers or frequencies, and centers on the same kind of processor. It takes O(M³)
+// operations.
+func Merge[M Model](ctx context.Context, dev backend.Device, m M, other Model) (M, error) {
+	return updated(m, "merge", func(p *process, u updatable) (Model, error) {
+		v, ok := other.(updatable)
+		if !ok || v.Learner() != u.Learner() {
+			return nil, fmt.Errorf("the other model is one of %s, not of %s", learnerOf(other), u.Learner())
+		}
+		return p.merge(ctx, dev, u, v)
+	})
+}
+
+func learnerOf(m Model) string {
+	if numeric.IsNil(m) {
+		return "no learner"
+	}
+	return m.Learner()
+}
+
+func updated[M Model](m M, what string, change func(p *process, u updatable) (Model, error)) (out M, err error) {
+	u, ok := any(m).(updatable)
+	if !ok {
+		return out, fmt.Errorf("learners: %s: a model of %s is not updated; models of ridge, nystrom-ridge and fourier-ridge that were fitted with std = true are", what, learnerOf(m))
+	}
+	defer named(m.Learner()+": "+what, nil, &out, &err)
+	p := u.sums()
+	if _, outputs := m.Dims(); outputs == 0 {
+		return out, errNotFitted
+	}
+	if !p.hasPosterior() {
+		return out, errNoPosterior
+	}
+	r, err := change(p, u)
+	if err != nil {
+		return out, err
+	}
+	return r.(M), nil
+}
+
+// updatable is a model with a process.
+type updatable interface {
+	Model
+	sums() *process
+	// linearly returns the predictor of the model, of which fixed[0] are the points of the basis; the basis; and
+	// the coefficients and the intercept for the basis.
+	linearly() (p predictor, phi stream.Basis, beta backend.Host[float64], bias []float64)
+	// with returns the model with another posterior, and coefficients and intercept for the basis.
+	with(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model
+}
+
+func (p *process) sums() *process { return p }
+
+func (p *process) update(ctx context.Context, dev backend.Device, u updatable, x, y mat.Matrix, o Options, sign float64) (Model, error) {
+	m, phi, beta, bias := u.linearly()
+	m.self = true
 	points, err := m.check(dev, x)
 	if err != nil {
-		return nil, b, nil, err
+		return nil, err
 	}
 	hy, err := targets(points.Rows, y)
 	switch {
 	case err != nil:
-	case !p.hasPosterior():
-		err = errNoPosterior
 	case hy.Cols != beta.Cols:
 		err = errors.New("y has another number of columns than in the fit")
 	default:
@@ -44,63 +112,200 @@ func (p *process) update(ctx context.Context, dev backend.Device, m predictor, p
 		})
 	}
 	if err != nil {
-		return nil, b, nil, err
+		return nil, err
 	}
-	return p.posterior.Update(ctx, dev, phi, points, hy, o.Weights, sign, beta, m.intercept)
-}
-
-// Append returns the model that a fit with the same kernel, λ and centers would return for the samples of
-// m and those of x and y together, up to rounding; m is not changed. m must have been fitted with
-// NystromRidge.Std. Of o only Weights and Memory are used. It takes O(rM² + M³) operations for r
-// samples, and does not need the earlier ones.
-func (m *NystromRidgeModel) Append(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*NystromRidgeModel, error) {
-	return m.updated(ctx, dev, x, y, o, 1)
-}
-
-// Remove is the inverse of Append: x, y and the weights are those of samples of the fit. If nearly all
-// samples are removed, the rounding errors are those of the sums of all samples.
-func (m *NystromRidgeModel) Remove(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*NystromRidgeModel, error) {
-	return m.updated(ctx, dev, x, y, o, -1)
-}
-
-func (m *NystromRidgeModel) updated(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, sign float64) (*NystromRidgeModel, error) {
-	q, beta, bias, err := m.update(ctx, dev, m.predictor(), m.basis(), x, y, o, sign, m.coef)
+	q, beta, bias, err := p.posterior.Update(ctx, dev, phi, points, hy, o.Weights, sign, beta, bias)
 	if err != nil {
 		return nil, err
 	}
+	return u.with(q, beta, bias), nil
+}
+
+func (p *process) merge(ctx context.Context, dev backend.Device, u, v updatable) (Model, error) {
+	m, phi, beta, bias := u.linearly()
+	n, _, gamma, shift := v.linearly()
+	other := v.sums()
+	if dev == nil {
+		return nil, errNoDevice
+	}
+	if !other.hasPosterior() {
+		return nil, fmt.Errorf("the other model: %w", errNoPosterior)
+	}
+	a, b := &p.posterior, &other.posterior
+	for _, difference := range []struct {
+		what string
+		is   bool
+	}{
+		{"number of features", m.features != n.features},
+		{"number of outputs", beta.Cols != gamma.Cols},
+		{"kernel", kernelText(u) != kernelText(v)},
+		{"lambda", a.Lambda != b.Lambda},
+		{"intercept: one model has none", (a.Shift == nil) != (b.Shift == nil)},
+		{"scale: one model has the scale 1", a.Unit != b.Unit},
+		{"centers or frequencies", !samePoints(m.fixed[0], n.fixed[0])},
+		{"Cholesky factor of the kernel matrix of the centers: fit both models on the same processor", !sameRoots(a, b)},
+	} {
+		if difference.is {
+			return nil, errors.New("the other model has another " + difference.what)
+		}
+	}
+	basis := m.fixed[0]
+	err := solvers.Reserve(ctx, dev, 0, "merge", 1, func(int) int64 {
+		return 2 * numeric.Total(a.UpdateBytes(1, beta.Cols), basis.PlacedBytes(dev.F64(), basis.Rows))
+	})
+	if err != nil {
+		return nil, err
+	}
+	q, beta, bias, err := a.Merge(ctx, dev, phi, b, [2]backend.Host[float64]{beta, gamma}, [2][]float64{bias, shift})
+	if err != nil {
+		return nil, err
+	}
+	return u.with(q, beta, bias), nil
+}
+
+func kernelText(m Model) string {
+	if k, ok := m.(interface{ Kernel() kernels.Kernel }); ok {
+		return k.Kernel().String()
+	}
+	return ""
+}
+
+// samePoints reports whether the points of two bases have the same coordinates.
+func samePoints(a, b numeric.Points) bool {
+	if a.Rows != b.Rows || a.Cols != b.Cols {
+		return false
+	}
+	for i := range a.Rows {
+		if !slices.Equal(a.Point(i), b.Point(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameRoots reports whether two posteriors have the same factor T.
+func sameRoots(a, b *solvers.Posterior) bool {
+	m := a.Factors.Cols
+	if a.Factors.Rows != b.Factors.Rows || m != b.Factors.Cols {
+		return false
+	}
+	for j := range m {
+		if a.Factors.Rows > m && !slices.Equal(a.Factors.Row(j)[j:], b.Factors.Row(j)[j:]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *NystromRidgeModel) linearly() (predictor, stream.Basis, backend.Host[float64], []float64) {
+	return m.predictor(), m.basis(), m.coef, m.intercept
+}
+
+func (m *NystromRidgeModel) with(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model {
 	u := &NystromRidgeModel{
 		kernelExpansion: kernelExpansion{model: model{nystromRidgeName, []Fact{{"centers", m.points.Rows}}}, kernel: m.kernel, points: m.points, coef: beta, intercept: bias},
 		solution:        solution{m.lambda, m.fitted, nil},
 	}
 	u.facts = append(u.facts, u.keep(q, true)...)
-	return u, nil
+	return u
 }
 
-// Append is NystromRidgeModel.Append for a model that was fitted with FourierRidge.Std, and the same
-// frequencies.
-func (m *FourierRidgeModel) Append(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*FourierRidgeModel, error) {
-	return m.updated(ctx, dev, x, y, o, 1)
+// identity is the basis of a linear model, whose functions are the d features.
+func identity(d int) *stream.Centers {
+	unit := backend.NewHost[float64](d, d)
+	for i := range d {
+		unit.Row(i)[i] = 1
+	}
+	return &stream.Centers{Kernel: kernels.Linear{}, Points: numeric.DensePoints(unit), Columns: 1}
 }
 
-// Remove is the inverse of Append: see NystromRidgeModel.Remove.
-func (m *FourierRidgeModel) Remove(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*FourierRidgeModel, error) {
-	return m.updated(ctx, dev, x, y, o, -1)
+func (m *RidgeModel) linearly() (predictor, stream.Basis, backend.Host[float64], []float64) {
+	p, phi := m.predictor(), identity(m.coef.Rows)
+	p.linear, p.fixed = false, []numeric.Points{phi.Points} // the rows of x become dense
+	return p, phi, m.coef, m.intercept
 }
 
-func (m *FourierRidgeModel) updated(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, sign float64) (*FourierRidgeModel, error) {
+func (m *RidgeModel) with(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model {
+	u := &RidgeModel{
+		linear:    linear{model{ridgeName, []Fact{{squaredNorm, coefNorm(beta)}}}, beta, bias},
+		solutions: solutions{solution{m.lambda, m.fitted, nil}, nil},
+	}
+	u.facts = append(u.facts, u.keep(q, false)...)
+	return u
+}
+
+// learnPosterior sets the posterior of the n×d samples x and the n×t targets y, in O(nd² + d³)
+// operations.
+func (m *RidgeModel) learnPosterior(ctx context.Context, dev backend.Device, x numeric.Points, y backend.Host[float64], unit bool, o Options) error {
+	if !(m.lambda > 0) {
+		return errors.New("std: lambda must be > 0: the posterior for lambda = 0 has no prior")
+	}
+	phi := identity(m.coef.Rows)
+	d, t := m.coef.Rows, m.coef.Cols
+	var mean, ybar []float64
+	if m.fitted {
+		part := numeric.PartOf(x.Rows, o.Weights)
+		a, err := part.Mean(ctx, x.Dense)
+		if err != nil {
+			return err
+		}
+		b, err := part.Mean(ctx, y)
+		if err != nil {
+			return err
+		}
+		mean, ybar = a[0], b[0]
+	}
+	prior := stream.Prior(m.lambda, unit, d, t, mean)
+	err := solvers.Reserve(ctx, dev, o.Memory, "posterior", x.Rows, func(n int) int64 {
+		return numeric.Total(prior.UpdateBytes(n, t), x.PlacedBytes(dev.F64(), n), phi.Points.PlacedBytes(dev.F64(), d))
+	})
+	if err != nil {
+		return err
+	}
+	q, _, _, err := prior.Update(ctx, dev, phi, x, y, o.Weights, 1, backend.NewHost[float64](d, t), ybar)
+	if err == nil {
+		m.facts = append(m.facts, m.keep(q, false)...)
+	}
+	return err
+}
+
+// Variance implements Uncertain, for a model that was fitted with Ridge.Std:
+//
+//	s²λ((x − x̄)ᵀ(XᵀWX + λI)⁻¹(x − x̄) + 1/Σw + 1)
+//
+// with the weighted mean x̄ of the samples and X centered; without an intercept x̄ and 1/Σw are 0. It
+// takes d² operations for each row of x.
+func (m *RidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	p, phi, _, _ := m.linearly()
+	return m.variance(ctx, dev, p, phi, x)
+}
+
+// Sample implements Sampler.
+func (m *RidgeModel) Sample(ctx context.Context, dev backend.Device, x mat.Matrix, draws int, seed uint64) ([]*mat.Dense, error) {
+	p, phi, _, _ := m.linearly()
+	return m.sample(ctx, dev, p, m, phi, x, draws, seed)
+}
+
+func (m *FourierRidgeModel) linearly() (predictor, stream.Basis, backend.Host[float64], []float64) {
 	pairs, t := m.cosines.Rows, m.cosines.Cols
-	coef, phi := backend.NewHost[float64](2*pairs, t), stream.FourierOf(m.kernel, m.frequencies.Dense)
+	coef := backend.NewHost[float64](2*pairs, t)
+	if pairs == 0 {
+		return m.waves(stream.Cosines, m.cosines, m.intercept), nil, coef, nil
+	}
+	phi := stream.FourierOf(m.kernel, m.frequencies.Dense)
 	for i := range pairs {
 		for j := range t {
 			coef.Row(i)[j], coef.Row(pairs + i)[j] = m.cosines.Row(i)[j]/phi.Scale, m.sines.Row(i)[j]/phi.Scale
 		}
 	}
-	q, beta, bias, err := m.update(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), phi, x, y, o, sign, coef)
-	if err != nil {
-		return nil, err
-	}
+	return m.waves(stream.Cosines, m.cosines, m.intercept), phi, coef, m.intercept
+}
+
+func (m *FourierRidgeModel) with(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model {
+	pairs, t := m.cosines.Rows, m.cosines.Cols
+	scale := stream.FourierOf(m.kernel, m.frequencies.Dense).Scale
 	for i := range beta.Data {
-		beta.Data[i] *= phi.Scale
+		beta.Data[i] *= scale
 	}
 	u := &FourierRidgeModel{
 		model: model{fourierRidgeName, []Fact{{"features", 2 * pairs}}}, solution: solution{m.lambda, m.fitted, nil},
@@ -108,5 +313,5 @@ func (m *FourierRidgeModel) updated(ctx context.Context, dev backend.Device, x, 
 		cosines: beta.View(0, 0, pairs, t), sines: beta.View(pairs, 0, pairs, t),
 	}
 	u.facts = append(u.facts, u.keep(q, false)...)
-	return u, nil
+	return u
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestUpdate compares a fit to some samples, to which others are appended in two calls, with a fit to
-// all, and with the first fit after they are removed again; with weights, also of 0, with and without an
-// intercept and a fitted scale, for two outputs.
+// TestUpdate compares a fit to some samples, to which others are appended in two calls, or which is merged
+// with a fit to the others, with a fit to all, and with the first fit after they are removed again; with
+// weights, also of 0, with and without an intercept and a fitted scale, for two outputs.
 func TestUpdate(t *testing.T) {
 	const n, first, second = 90, 50, 60
 	x, y1 := wave(21, n, 2)
@@ -91,18 +91,46 @@ func TestUpdate(t *testing.T) {
 				m := nystrom(0, first)
 				for _, p := range [][2]int{{first, second}, {second, n}} {
 					var err error
-					if m, err = m.Append(t.Context(), dev, part(x, p[0], p[1]), part(y, p[0], p[1]), options(p[0], p[1])); err != nil {
+					if m, err = learners.Append(t.Context(), dev, m, part(x, p[0], p[1]), part(y, p[0], p[1]), options(p[0], p[1])); err != nil {
 						t.Fatal(err)
 					}
 				}
 				all := nystrom(0, n)
 				same(t, dev, "nystrom-ridge, appended", m, all)
 				near(t, "bound", m.LikelihoodBound(), all.LikelihoodBound(), 120*n*tol)
-				m, err := m.Remove(t.Context(), dev, part(x, first, n), part(y, first, n), options(first, n))
+				m, err := learners.Remove(t.Context(), dev, m, part(x, first, n), part(y, first, n), options(first, n))
 				if err != nil {
 					t.Fatal(err)
 				}
 				same(t, dev, "nystrom-ridge, removed", m, nystrom(0, first))
+
+				merged, err := learners.Merge(t.Context(), dev, nystrom(0, second), nystrom(second, n))
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, dev, "nystrom-ridge, merged", merged, all)
+				near(t, "merged bound", merged.LikelihoodBound(), all.LikelihoodBound(), 120*n*tol)
+
+				ridge := func(from, to int) *learners.RidgeModel {
+					m, err := learners.Ridge{Lambda: 0.2, Std: true, NoIntercept: plain, UnitScale: plain}.Fit(t.Context(), dev, part(x, from, to), part(y, from, to), options(from, to))
+					if err != nil {
+						t.Fatal(err)
+					}
+					return m
+				}
+				r, err := learners.Append(t.Context(), dev, ridge(0, first), part(x, first, n), part(y, first, n), options(first, n))
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, dev, "ridge, appended", r, ridge(0, n))
+				if r, err = learners.Remove(t.Context(), dev, r, part(x, first, n), part(y, first, n), options(first, n)); err != nil {
+					t.Fatal(err)
+				}
+				same(t, dev, "ridge, removed", r, ridge(0, first))
+				if r, err = learners.Merge(t.Context(), dev, r, ridge(first, n)); err != nil {
+					t.Fatal(err)
+				}
+				same(t, dev, "ridge, merged", r, ridge(0, n))
 
 				fourier := func(from, to int) *learners.FourierRidgeModel {
 					m, err := learners.FourierRidge{Kernel: k, Lambda: 0.2, Features: 15, Seed: 3, Std: true, NoIntercept: plain, UnitScale: plain, Tol: 1e-13}.Fit(t.Context(), dev, part(x, from, to), part(y, from, to), options(from, to))
@@ -111,44 +139,129 @@ func TestUpdate(t *testing.T) {
 					}
 					return m
 				}
-				f, err := fourier(0, first).Append(t.Context(), dev, part(x, first, n), part(y, first, n), options(first, n))
+				f, err := learners.Append(t.Context(), dev, fourier(0, first), part(x, first, n), part(y, first, n), options(first, n))
 				if err != nil {
 					t.Fatal(err)
 				}
 				same(t, dev, "fourier-ridge, appended", f, fourier(0, n))
-				if f, err = f.Remove(t.Context(), dev, part(x, first, n), part(y, first, n), options(first, n)); err != nil {
+				if f, err = learners.Remove(t.Context(), dev, f, part(x, first, n), part(y, first, n), options(first, n)); err != nil {
 					t.Fatal(err)
 				}
 				same(t, dev, "fourier-ridge, removed", f, fourier(0, first))
+				if f, err = learners.Merge(t.Context(), dev, f, fourier(first, n)); err != nil {
+					t.Fatal(err)
+				}
+				same(t, dev, "fourier-ridge, merged", f, fourier(0, n))
 			}
 		}
 		m, err := learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}.Fit(t.Context(), dev, part(x, 0, first), part(y, 0, first), learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		with := func(l learners.NystromRidge, centers *mat.Dense, y mat.Matrix) func() error {
+			return func() error {
+				other, err := l.Fit(t.Context(), dev, part(x, 0, second), y, learners.Options{Centers: centers})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = learners.Merge(t.Context(), dev, m, other)
+				return err
+			}
+		}
+		ys, chosen := part(y, 0, second), m.Centers()
 		for want, call := range map[string]func() error{
 			"the removed samples are not among those of the fit": func() error {
-				_, err := m.Remove(t.Context(), dev, x, y, learners.Options{})
+				_, err := learners.Remove(t.Context(), dev, m, x, y, learners.Options{})
 				return err
 			},
 			"or all of them were removed": func() error {
-				_, err := m.Remove(t.Context(), dev, part(x, 0, first), part(y, 0, first), learners.Options{})
+				_, err := learners.Remove(t.Context(), dev, m, part(x, 0, first), part(y, 0, first), learners.Options{})
+				return err
+			},
+			"the other model has another kernel":                with(learners.NystromRidge{Kernel: kernels.Matern{Nu: 0.5, Sigma: 1.25}, Lambda: 0.2, Std: true}, chosen, ys),
+			"the other model has another lambda":                with(learners.NystromRidge{Kernel: k, Lambda: 0.25, Std: true}, chosen, ys),
+			"the other model has another centers or":            with(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}, centers, ys),
+			"another intercept: one model has none":             with(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, NoIntercept: true}, chosen, ys),
+			"another scale: one model has the scale 1":          with(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, UnitScale: true}, chosen, ys),
+			"the other model has another number of outputs":     with(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}, chosen, part(y1, 0, second)),
+			"the other model: the model did not keep its poste": with(learners.NystromRidge{Kernel: k, Lambda: 0.2}, chosen, ys),
+			"the other model is one of no learner": func() error {
+				_, err := learners.Merge(t.Context(), dev, m, nil)
+				return err
+			},
+			"the model is not fitted": func() error {
+				_, err := learners.Merge(t.Context(), dev, &learners.FourierRidgeModel{}, &learners.FourierRidgeModel{})
+				return err
+			},
+			"a model of least-squares is not updated": func() error {
+				m, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, y, learners.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = learners.Append(t.Context(), dev, m, x, y, learners.Options{})
 				return err
 			},
 			"y has another number of columns": func() error {
-				_, err := m.Append(t.Context(), dev, x, y1, learners.Options{})
+				_, err := learners.Append(t.Context(), dev, m, x, y1, learners.Options{})
 				return err
 			},
 			"y: row 1, column 1 is NaN": func() error {
-				_, err := m.Append(t.Context(), dev, part(x, 0, 1), mat.NewDense(1, 2, []float64{math.NaN(), 1}), learners.Options{})
+				_, err := learners.Append(t.Context(), dev, m, part(x, 0, 1), mat.NewDense(1, 2, []float64{math.NaN(), 1}), learners.Options{})
 				return err
 			},
 			"x has 1 column": func() error {
-				_, err := m.Append(t.Context(), dev, y1, y, learners.Options{})
+				_, err := learners.Append(t.Context(), dev, m, y1, y, learners.Options{})
 				return err
 			},
 		} {
 			if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		}
+	})
+}
+
+// TestRidgePosterior compares the posterior of ridge with that of nystrom-ridge with the linear kernel,
+// whose centers are the unit vectors, so that its basis functions are the features. One feature and the
+// targets have large means.
+func TestRidgePosterior(t *testing.T) {
+	const n, d = 40, 3
+	x, y := wave(5, n, d)
+	for i := range n {
+		x.Set(i, 1, 100+x.At(i, 1))
+		y.Set(i, 0, 100+y.At(i, 0))
+	}
+	z := x.Slice(0, 5, 0, d)
+	unit := mat.NewDense(d, d, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1})
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		r, err := learners.Ridge{Lambda: 0.5, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := learners.NystromRidge{Kernel: kernels.Linear{}, Lambda: 0.5, Std: true, Tol: 1e-9}.Fit(t.Context(), dev, x, y, learners.Options{Centers: unit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := r.Variance(t.Context(), dev, z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := m.Variance(t.Context(), dev, z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The sums of nystrom-ridge are not centered: n squares of 100 are rounded, and divided by λ.
+		const tol = 0x1p-53 * n * 1e4 / 0.5 * d
+		for i := range 5 {
+			near(t, "variance", v.At(i, 0), w.At(i, 0), tol*w.At(i, 0))
+		}
+		near(t, "scale", r.Scale()[0], m.Scale()[0], tol*m.Scale()[0])
+		near(t, "log likelihood", r.LogLikelihood(), m.LogLikelihood(), n*tol)
+		for want, l := range map[string]learners.Ridge{
+			"lambda must be > 0": {Std: true},
+			"one lambda for all": {Std: true, Lambdas: []float64{1}},
+		} {
+			if _, err := l.Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)
 			}
 		}

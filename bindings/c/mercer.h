@@ -48,7 +48,7 @@ extern "C" {
 /* The version of this interface. It changes when programs that were compiled with an
  * older header would no longer work. mercer_abi returns the version of the library,
  * which must be equal to the MERCER_ABI of the header. */
-#define MERCER_ABI 3
+#define MERCER_ABI 4
 int mercer_abi(void);
 
 enum mercer_status {
@@ -142,6 +142,7 @@ typedef struct mercer_learner {
 	const char *const *features;   /* names of x's columns in a saved model; default: x1, x2, … */
 	const char *const *targets;    /* names of y's columns; default: y, or y1, y2, … */
 	int64_t memory;                /* bytes that the fit may take; default: all free memory */
+	const mercer_matrix *centers;  /* the centers of nystrom-ridge, M×d; default: the fit chooses them */
 } mercer_learner;
 
 /* Fits a learner to the n×d matrix x and the n×t matrix y, and stores the handle of
@@ -201,6 +202,25 @@ int mercer_calibrate(mercer_handle device, mercer_handle model, const mercer_mat
  * sample and the samples of the calibration are exchangeable. */
 int mercer_sets(mercer_handle device, mercer_handle model, double level, const mercer_matrix *x,
                 double *out, size_t size, mercer_watch *watch);
+
+/* Append the n rows of x and y to the samples of a model, or with remove = 1 remove them,
+ * without a refit, and store the handle of the new model; the given model is not changed.
+ * The model must be one of ridge, nystrom-ridge or fourier-ridge with the parameter
+ * std=true. weights are those of the rows, or NULL for all 1. The new model is that of a
+ * fit with the same kernel, lambda and centers or frequencies, up to rounding.
+ *
+ * mercer_merge does so for the samples of another model that was fitted with the same
+ * kernel, lambda and centers or frequencies. */
+int mercer_update(mercer_handle device, mercer_handle model, const mercer_matrix *x, const mercer_matrix *y,
+                  const double *weights, int remove, mercer_watch *watch, mercer_handle *updated);
+int mercer_merge(mercer_handle device, mercer_handle model, mercer_handle other, mercer_watch *watch,
+                 mercer_handle *merged);
+
+/* Writes draws of the function from its posterior, without noise, at the n rows of x to
+ * out, draws×n×t: size is draws·n·t. The model is as in mercer_update. The same seed gives
+ * the same draws. */
+int mercer_sample(mercer_handle device, mercer_handle model, const mercer_matrix *x, int64_t draws, uint64_t seed,
+                  double *out, size_t size, mercer_watch *watch);
 
 /* Copies an array of the model, such as "coef" or "alpha", to out, row after row;
  * size is the number of its elements. mercer_describe lists them with their shapes. */

@@ -33,6 +33,7 @@ func mercer_fit(dev C.mercer_handle, l *C.learner, x, y *C.matrix, w *C.mercer_w
 		what := handles.Learner{
 			Name: textOf((*C.text)(l.name)), Task: learners.Task(textOf((*C.text)(l.task))), Parameters: textsOf(l.parameters),
 			Weights: a.optional("weights", l.weights, int64(rows)),
+			Centers: a.optionalMatrix("centers", l.centers),
 			Classes: textsOf(l.classes), Features: textsOf(l.features), Targets: textsOf(l.targets), Memory: int64(l.memory),
 		}
 		return a.create(w, "model", to, func(ctx context.Context, report func(solvers.Progress)) (any, error) {
@@ -96,6 +97,42 @@ func mercer_calibrate(dev, model C.mercer_handle, x, y *C.matrix, w *C.mercer_wa
 		d, m, mx, my := a.device(dev), a.model(model), a.matrix("x", x), a.matrix("y", y)
 		return a.create(w, "calibrated", to, func(ctx context.Context, _ func(solvers.Progress)) (any, error) {
 			return m.Calibrate(ctx, d, mx, my)
+		})
+	})
+}
+
+//export mercer_update
+func mercer_update(dev, model C.mercer_handle, x, y *C.matrix, weights *C.numbers, remove C.int, w *C.mercer_watch, to *C.mercer_handle) C.int {
+	return guard(func() error {
+		var a arguments
+		d, m, mx, my := a.device(dev), a.model(model), a.matrix("x", x), a.matrix("y", y)
+		rows, _ := mx.Dims()
+		v := a.optional("weights", weights, int64(rows))
+		return a.create(w, "updated", to, func(ctx context.Context, _ func(solvers.Progress)) (any, error) {
+			return m.Update(ctx, d, mx, my, v, remove != 0)
+		})
+	})
+}
+
+//export mercer_merge
+func mercer_merge(dev, model, other C.mercer_handle, w *C.mercer_watch, to *C.mercer_handle) C.int {
+	return guard(func() error {
+		var a arguments
+		d, m, o := a.device(dev), a.model(model), a.model(other)
+		return a.create(w, "merged", to, func(ctx context.Context, _ func(solvers.Progress)) (any, error) {
+			return m.Merge(ctx, d, o)
+		})
+	})
+}
+
+//export mercer_sample
+func mercer_sample(dev, model C.mercer_handle, x *C.matrix, draws C.int64_t, seed C.uint64_t, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		var a arguments
+		d, m, mx := a.device(dev), a.model(model), a.matrix("x", x)
+		to := a.numbers("out", out, int64(size))
+		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
+			return m.Sample(ctx, d, mx, int(draws), uint64(seed), to)
 		})
 	})
 }

@@ -21,10 +21,13 @@ func checkInterval(level float64, b modelfile.Bundle) error {
 	if level == 0 || b.Calibration != nil && level > 0 && level < 1 {
 		return nil
 	}
-	_, jackknife := b.Model.(learners.Jackknife)
+	_, jackknife := learners.AsJackknife(b.Model)
 	std := ""
+	if fittedWith(b.Model, "intervals") != "" {
+		std = "--intervals, or by mercer fit "
+	}
 	if fittedWith(b.Model, "std") != "" {
-		std = "--std, or by mercer fit "
+		std += "--std, or by mercer fit "
 	}
 	switch {
 	case !(level > 0 && level < 1):
@@ -35,10 +38,8 @@ func checkInterval(level float64, b modelfile.Bundle) error {
 		return usagef("--interval: it depends on the kernel value of each row with itself, which is not among those with the training rows; fit the model by mercer fit --calibrate 0.2 instead")
 	case b.HasIntervals():
 		return nil
-	case !jackknife:
-		return usagef("--interval: this model of %s has no prediction intervals; fit it by mercer fit %s--calibrate 0.2, which holds out a part of the rows for them", b.Model.Learner(), std)
 	}
-	return usagef("--interval: this model of ridge has no prediction intervals; fit it by mercer fit --intervals, or by mercer fit --calibrate 0.2, which holds out a part of the rows for them")
+	return usagef("--interval: this model of %s has no prediction intervals; fit it by mercer fit %s--calibrate 0.2, which holds out a part of the rows for them", b.Model.Learner(), std)
 }
 
 // cover holds intervals or sets that should contain the targets of rows.

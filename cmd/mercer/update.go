@@ -3,37 +3,52 @@ package main
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/learners"
 )
 
 func (a *app) updateCommand() *cobra.Command {
 	var model, out string
-	var remove bool
+	var remove, merge bool
 	c := &cobra.Command{
 		Use:   "update --model FILE --out FILE [flags] TABLE",
-		Short: "Append rows to a model, or remove them, without a refit",
-		Long: `Append the rows of a table to a model of nystrom-ridge or fourier-ridge that was fitted
-with --std, or remove rows of its fit, and save the new model. It predicts as a fit to
-all rows with the same kernel, lambda and centers or frequencies would, up to rounding,
-but the time depends only on the number of rows in TABLE. The encoding of the columns
-stays that of the first fit.`,
+		Short: "Append or remove rows, or merge two models, without a refit",
+		Long: `Append the rows of a table to a model of ridge, nystrom-ridge or fourier-ridge that
+was fitted with --std, or remove rows of its fit, and save the new model. It predicts
+as a fit to all rows with the same kernel, lambda and centers or frequencies would,
+up to rounding, but the time depends only on the number of rows in TABLE. The
+encoding of the columns stays that of the first fit.
+
+With --merge, TABLE is the file of another model, which was fitted to other rows with
+the same parameters, centers and encoding (--no-standardize); the new model is that
+of the rows of both.`,
 		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error { return a.update(ctx, model, out, remove, args[0]) }),
+		RunE: a.work(func(ctx context.Context, args []string) error {
+			switch {
+			case out == "":
+				return usagef("update needs --out FILE: where to write the new model; it may be the file of --model")
+			case merge && remove:
+				return usagef("update: --merge and --remove cannot be used together")
+			case merge:
+				return a.merge(ctx, model, out, args[0])
+			}
+			return a.update(ctx, model, out, remove, args[0])
+		}),
 	}
 	a.addModel(c, &model)
 	c.Flags().StringVar(&out, "out", "", "`FILE` to write the new model to, which may be that of --model")
 	c.Flags().BoolVar(&remove, "remove", false, "remove the rows instead of appending them")
+	c.Flags().BoolVar(&merge, "merge", false, "merge the model with another model, whose file is named instead of TABLE")
 	return c
 }
 
 func (a *app) update(ctx context.Context, model, out string, remove bool, file string) error {
-	if out == "" {
-		return usagef("update needs --out FILE: where to write the new model; it may be the file of --model")
-	}
 	if err := a.checkOutput(ctx, "--out", out, file, a.input.labels); err != nil {
 		return err
 	}
@@ -46,7 +61,7 @@ func (a *app) update(ctx context.Context, model, out string, remove bool, file s
 		return err
 	}
 	if b.Calibration != nil {
-		return usagef("update: the calibrated intervals would not be those of the new model; fit a model without --calibrate")
+		return errCalibrated
 	}
 	t, weights, _, err := a.scoreWeights(b.Encoder, t)
 	if err != nil {
@@ -58,32 +73,63 @@ func (a *app) update(ctx context.Context, model, out string, remove bool, file s
 	}
 	o := learners.Options{Weights: weights}
 	ctx = memory.fitting(ctx, &o)
-	switch m := b.Model.(type) {
-	case *learners.NystromRidgeModel:
-		change := m.Append
-		if remove {
-			change = m.Remove
-		}
-		b.Model, err = change(ctx, dev, x, y, o)
-	case *learners.FourierRidgeModel:
-		change := m.Append
-		if remove {
-			change = m.Remove
-		}
-		b.Model, err = change(ctx, dev, x, y, o)
-	default:
-		return usagef("update: a model of %s is not updated; nystrom-ridge and fourier-ridge with --std for numbers are", m.Learner())
+	change := learners.Append[learners.Model]
+	what := "appended"
+	if remove {
+		change, what = learners.Remove[learners.Model], "removed"
 	}
+	if b.Model, err = change(ctx, dev, b.Model, x, y, o); err != nil {
+		return err
+	}
+	return a.saveUpdated(ctx, b, out, count(t.Rows(), "row")+" "+what)
+}
+
+// merge saves the model of the samples of two models.
+func (a *app) merge(ctx context.Context, model, out, other string) error {
+	if err := a.checkOutput(ctx, "--out", out, other, ""); err != nil {
+		return err
+	}
+	dev, b, _, _, err := a.openModel(model, "", true)
 	if err != nil {
 		return err
 	}
+	defer dev.Close()
+	second, err := modelfile.Load(other)
+	if err != nil {
+		return err
+	}
+	if b.Calibration != nil || second.Calibration != nil {
+		return errCalibrated
+	}
+	if second.Encoder == nil || !slices.EqualFunc(b.Encoder.Inputs, second.Encoder.Inputs, sameFeatures) || !slices.Equal(b.Encoder.Outputs, second.Encoder.Outputs) {
+		return usagef("update: %s and %s make features of the columns of a table by different rules; fit both by mercer fit --no-standardize, to the same columns", model, other)
+	}
+	if b.Model, err = learners.Merge(ctx, dev, b.Model, second.Model); err != nil {
+		return err
+	}
+	return a.saveUpdated(ctx, b, out, other+" merged")
+}
+
+// sameFeatures reports whether two inputs make the same features of cells that are not missing.
+func sameFeatures(a, b dataset.Input) bool {
+	for _, i := range []*dataset.Input{&a, &b} {
+		if i.Number != nil {
+			i.Number = &dataset.Number{Mean: i.Number.Mean, Scale: i.Number.Scale, Rounding: i.Number.Rounding}
+		}
+		if i.Text != nil {
+			i.Text = &dataset.Text{Categories: i.Text.Categories}
+		}
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+var errCalibrated = usagef("update: the calibrated intervals would not be those of the new model; fit a model without --calibrate")
+
+// saveUpdated saves the new model, and prints what was done.
+func (a *app) saveUpdated(ctx context.Context, b modelfile.Bundle, out, what string) error {
 	b.Fit = nil // the report of a fit to other rows
 	if err := a.commit(ctx, func() error { return modelfile.Save(out, b) }); err != nil {
 		return err
 	}
-	what := "appended"
-	if remove {
-		what = "removed"
-	}
-	return a.print(ctx, fmt.Sprintf("model in %s: %s %s\n", out, count(t.Rows(), "row"), what))
+	return a.print(ctx, fmt.Sprintf("model in %s: %s\n", out, what))
 }

@@ -18,10 +18,7 @@ func (b Bundle) HasIntervals() bool {
 	if _, classes := b.Model.(learners.Classifier); classes {
 		return false
 	}
-	if r, ok := b.Model.(*learners.RidgeModel); ok && !r.HasIntervals() {
-		return b.Calibration != nil
-	}
-	_, jackknife := b.Model.(learners.Jackknife)
+	_, jackknife := learners.AsJackknife(b.Model)
 	_, uncertain := learners.AsUncertain(b.Model)
 	return jackknife || uncertain || b.Calibration != nil
 }
@@ -37,7 +34,7 @@ func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix,
 	case !b.HasIntervals():
 		return nil, nil, fmt.Errorf("modelfile: this model of %s has no prediction intervals", b.Model.Learner())
 	case b.Calibration == nil:
-		if j, ok := b.Model.(learners.Jackknife); ok {
+		if j, ok := learners.AsJackknife(b.Model); ok {
 			return j.Intervals(ctx, dev, x, level)
 		}
 		return normalIntervals(ctx, dev, b.Model.(learners.Uncertain), x, level)

@@ -188,12 +188,14 @@ func (w *Equations) quadratic(s *Solution) ([]float64, error) {
 // rounding makes negative is replaced by 0. It takes 2M² operations for each point, in blocks.
 func (p *Posterior) Variance(ctx context.Context, dev backend.Device, phi Basis, points numeric.Points) ([]float64, error) {
 	list := make([]float64, points.Rows)
-	copy(list, phi.Self(points)) // zeros for Fourier
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
 	on, err := p.place(&f, phi, min(points.Rows, 512))
 	if err != nil {
 		return nil, err
+	}
+	if on.root != nil {
+		copy(list, phi.Self(points))
 	}
 	rows, _ := on.phi.Dims()
 	for first := 0; first < points.Rows; first += rows {

@@ -3,12 +3,28 @@ package stream
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 )
+
+// Prior returns the posterior for no samples and a basis of m functions with S = I, to which Update adds
+// samples; their coefficients are 0, and their intercepts must be near the means of the targets. mean is
+// near the mean of φ of the samples, m numbers, so that the sums lose no digits; nil means no intercept.
+func Prior(lambda float64, unit bool, m, t int, mean []float64) *Posterior {
+	p := &Posterior{Factors: backend.NewHost[float64](m, m), Lambda: lambda, Unit: unit, Quadratic: make([]float64, t)}
+	root := math.Sqrt(lambda)
+	for i := range m {
+		p.Factors.Row(i)[i] = root
+	}
+	for _, v := range mean {
+		p.Shift = append(p.Shift, v/root)
+	}
+	return p
+}
 
 // UpdateBytes returns the device memory, in bytes, that Update takes for n samples in addition to the
 // samples and the basis.
@@ -34,22 +50,9 @@ const updateRows = 512
 func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x numeric.Points, y backend.Host[float64], weights []float64, sign float64, beta backend.Host[float64], bias []float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
-	m, t := p.Factors.Cols, y.Cols
-	rows := min(x.Rows, updateRows)
-	on, err := p.place(&f, phi, rows)
+	t, rows := y.Cols, min(x.Rows, updateRows)
+	u, err := p.sums(&f, phi, rows, beta, bias)
 	if err != nil {
-		return nil, b, nil, err
-	}
-	u := update{placed: on, p: p, t: t}
-	for _, a := range []struct {
-		to         *backend.Matrix[float64]
-		rows, cols int
-	}{{&u.h, m, m}, {&u.lower, m, m}, {&u.z, m, t}, {&u.gamma, m, t}, {&u.tmp, m, t}, {&u.y, rows, t}, {&u.w, rows, 1}, {&u.d, m, 1}, {&u.e, 1, t}, {&u.mean, m, 1}} {
-		if *a.to, err = f.Mem.New(a.rows, a.cols); err != nil {
-			return nil, b, nil, err
-		}
-	}
-	if err := u.begin(beta, bias); err != nil {
 		return nil, b, nil, err
 	}
 	for i := 0; i < x.Rows; i += rows {
@@ -66,6 +69,44 @@ func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x
 		}
 	}
 	return u.finish()
+}
+
+// Merge returns the posterior and the solution of the samples of p and other together. beta and bias are
+// the solutions of p and of other. Both posteriors must have the same λ and T. It takes O(M³) operations.
+func (p *Posterior) Merge(ctx context.Context, dev backend.Device, phi Basis, other *Posterior, beta [2]backend.Host[float64], bias [2][]float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
+	f := run.New(ctx, dev, nil)
+	defer f.Mem.FreeAll()
+	u, err := p.sums(&f, phi, 1, beta[0], bias[0])
+	if err != nil {
+		return nil, b, nil, err
+	}
+	v, err := other.sums(&f, phi, 1, beta[1], bias[1])
+	if err != nil {
+		return nil, b, nil, err
+	}
+	if err := u.addSums(v); err != nil {
+		return nil, b, nil, err
+	}
+	return u.finish()
+}
+
+// sums returns the sums of p before an update by samples in blocks of the given number of rows.
+func (p *Posterior) sums(f *run.Frame, phi Basis, rows int, beta backend.Host[float64], bias []float64) (*update, error) {
+	on, err := p.place(f, phi, rows)
+	if err != nil {
+		return nil, err
+	}
+	m, t := p.Factors.Cols, beta.Cols
+	u := &update{placed: on, p: p, t: t}
+	for _, a := range []struct {
+		to         *backend.Matrix[float64]
+		rows, cols int
+	}{{&u.h, m, m}, {&u.lower, m, m}, {&u.z, m, t}, {&u.gamma, m, t}, {&u.tmp, m, t}, {&u.y, rows, t}, {&u.w, rows, 1}, {&u.d, m, 1}, {&u.e, 1, t}, {&u.mean, m, 1}} {
+		if *a.to, err = f.Mem.New(a.rows, a.cols); err != nil {
+			return nil, err
+		}
+	}
+	return u, u.begin(beta, bias)
 }
 
 // update holds the sums of Update.
@@ -191,6 +232,37 @@ func (u *update) add(x numeric.Points, y backend.Host[float64], weights []float6
 		u.B.Gemm(backend.Transpose, backend.NoTrans, sign, w, block, 1, u.e)
 	}
 	return u.B.Sync()
+}
+
+// addSums adds the samples of v. Relative to the means of u, those of v have the sums
+//
+//	AAᵀ − λI + W δδᵀ,  z + W δεᵀ,  Σ w (y − ȳ)² + W ε²
+//
+// with the A, z and sum of the weights W of v, and the differences δ and ε of v̄ and ȳ.
+func (u *update) addSums(v *update) error {
+	m := u.p.Factors.Cols
+	u.weight += v.weight
+	u.rest += v.rest
+	u.B.ColAxpy(numeric.Repeated(1.0, m), v.h, u.h)
+	u.B.AddDiag([]float64{-u.p.Lambda}, u.h)
+	u.B.ColAxpy(numeric.Repeated(1.0, u.t), v.z, u.z)
+	e := backend.NewHost[float64](1, u.t)
+	for j := range u.t {
+		difference := v.ybar[j] - u.ybar[j]
+		u.squares[j] += v.squares[j] + v.weight*difference*difference
+		e.Data[j] = v.weight * difference
+	}
+	if u.shift == nil {
+		return nil
+	}
+	if err := u.B.Upload(u.e, e); err != nil {
+		return err
+	}
+	numeric.Copy(u.B, u.d, v.mean)
+	u.B.ColAxpy([]float64{-1}, u.mean, u.d)
+	u.B.Syrk(backend.Lower, backend.NoTrans, v.weight, u.d, 1, u.h)
+	u.B.Gemm(backend.NoTrans, backend.NoTrans, 1, u.d, u.e, 1, u.z)
+	return numeric.ScaleRows(u.B, u.d, u.d, numeric.Repeated(v.weight, m))
 }
 
 // errRemoved is the error for removed samples that were not in the fit.

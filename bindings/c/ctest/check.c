@@ -460,6 +460,64 @@ static void intervals(void)
 	OK(mercer_free(model));
 }
 
+/* With y = x, f(x) = wx with w = Σ w_i x_i² / (Σ w_i x_i² + lambda) over the samples of each model. */
+static void updates(void)
+{
+	double v[] = {1, 2, 3}, weights[] = {1, 0.5, 2}, w, one = 1, draw[6], again[6], xx = 0;
+	mercer_matrix first = doubles(v, 2, 1), last = doubles(v + 2, 1, 1), all = doubles(v, 3, 1), point = doubles(&one, 1, 1);
+	const char *parameters[] = {"lambda=0.5", "intercept=false", "std=true", NULL};
+	mercer_learner learner = {.name = "ridge", .parameters = parameters, .weights = weights};
+	mercer_handle model, appended, removed, other, merged;
+	for (int i = 0; i < 3; i++)
+		xx += weights[i] * v[i] * v[i];
+	OK(mercer_fit(0, &learner, &first, &first, NULL, &model));
+	OK(mercer_update(0, model, &last, &last, weights + 2, 0, NULL, &appended));
+	OK(mercer_predict(0, appended, MERCER_VALUES, &point, &w, 1, NULL));
+	CHECK(fabs(w - xx / (xx + 0.5)) <= 64 * epsilon, "appended: w is %.17g", w);
+	OK(mercer_update(0, appended, &first, &first, weights, 1, NULL, &removed));
+	OK(mercer_predict(0, removed, MERCER_VALUES, &point, &w, 1, NULL));
+	CHECK(fabs(w - 18 / 18.5) <= 64 * epsilon, "removed: w is %.17g", w);
+	learner.weights = weights + 2;
+	OK(mercer_fit(0, &learner, &last, &last, NULL, &other));
+	OK(mercer_merge(0, model, other, NULL, &merged));
+	OK(mercer_predict(0, merged, MERCER_VALUES, &point, &w, 1, NULL));
+	CHECK(fabs(w - xx / (xx + 0.5)) <= 64 * epsilon, "merged: w is %.17g", w);
+	OK(mercer_sample(0, merged, &all, 2, 7, draw, 6, NULL));
+	OK(mercer_sample(0, merged, &all, 2, 7, again, 6, NULL));
+	CHECK(memcmp(draw, again, sizeof draw) == 0, "draws of one seed differ");
+	for (int i = 0; i < 6; i += 3) /* lines through 0 */
+		CHECK(fabs(draw[i + 1] - 2 * draw[i]) <= 64 * epsilon && fabs(draw[i + 2] - 3 * draw[i]) <= 64 * epsilon, "draw %d is not linear", i / 3);
+	FAILS(MERCER_INVALID, "out has 6 elements", mercer_sample(0, merged, &all, 3, 7, draw, 6, NULL));
+	FAILS(MERCER_INVALID, "out has 6 elements", mercer_sample(0, merged, &all, -2, 7, draw, 6, NULL));
+	FAILS(MERCER_INVALID, "all of them were removed", mercer_update(0, model, &first, &first, weights, 1, NULL, &removed));
+	FAILS(MERCER_INVALID, "weights: row 1", mercer_update(0, model, &first, &first, (double[]){-1, 1}, 0, NULL, &removed));
+	OK(mercer_free(other));
+	FAILS(MERCER_INVALID, "freed", mercer_merge(0, model, other, NULL, &merged));
+	parameters[2] = NULL;
+	OK(mercer_fit(0, &learner, &last, &last, NULL, &other));
+	FAILS(MERCER_INVALID, "did not keep its posterior", mercer_merge(0, model, other, NULL, &merged));
+	FAILS(MERCER_INVALID, "did not keep its posterior", mercer_update(0, other, &last, &last, NULL, 0, NULL, &merged));
+	OK(mercer_free(other));
+
+	/* The centers of nystrom-ridge are the given ones. */
+	double center[] = {1.5, 4}, kept[2];
+	mercer_matrix centers = doubles(center, 2, 1), none = doubles(center, 1, 2);
+	const char *more[] = {"kernel=gaussian(sigma=1)", NULL};
+	learner = (mercer_learner){.name = "nystrom-ridge", .parameters = more, .centers = &centers};
+	OK(mercer_fit(0, &learner, &all, &all, NULL, &other));
+	OK(mercer_array(other, "centers", kept, 2));
+	CHECK(kept[0] == 1.5 && kept[1] == 4, "the centers are %g and %g", kept[0], kept[1]);
+	learner.centers = &none;
+	FAILS(MERCER_INVALID, "centers", mercer_fit(0, &learner, &all, &all, NULL, &merged));
+	learner.centers = &centers, learner.name = "kernel-ridge";
+	FAILS(MERCER_INVALID, "centers", mercer_fit(0, &learner, &all, &all, NULL, &merged));
+	OK(mercer_free(other));
+	OK(mercer_free(model));
+	OK(mercer_free(appended));
+	OK(mercer_free(removed));
+	OK(mercer_free(merged));
+}
+
 static void misuse(void)
 {
 	double v[] = {1, 2, NAN, 4};
@@ -700,6 +758,7 @@ int main(void)
 	path();
 	bounds();
 	intervals();
+	updates();
 	misuse();
 	too_large();
 	canceled();

@@ -29,6 +29,7 @@ type Learner struct {
 	Classes    []string      // if not nil, y holds indices into this list, otherwise labels
 	Features   []string      // names of the columns of x; nil means x1, x2, …
 	Targets    []string      // names of the columns of y; nil means y, or y1, y2, …
+	Centers    Matrix        // centers of nystrom-ridge; no rows means that the fit chooses them
 	Memory     int64         // largest number of bytes of the fit on the device; 0 means all free memory
 }
 
@@ -86,6 +87,13 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 		targets = denseOf(hy)
 	}
 	o := learners.Options{Weights: slices.Clone(l.Weights), Classes: l.Classes, Memory: l.Memory, Progress: progress}
+	if rows, _ := l.Centers.Dims(); rows > 0 {
+		centers, err := l.Centers.host("centers")
+		if err != nil {
+			return nil, err
+		}
+		o.Centers = denseOf(centers)
+	}
 	fitted, err := learn(ctx, dev, features, targets, o)
 	if err != nil {
 		return nil, err
@@ -187,6 +195,95 @@ func (m *Model) Calibrate(ctx context.Context, d *Device, x, y Matrix) (*Model, 
 	return calibrated, nil
 }
 
+// Update returns the model after the samples x and y were appended, or removed: see learners.Append. m
+// does not change.
+func (m *Model) Update(ctx context.Context, d *Device, x, y Matrix, weights []float64, remove bool) (*Model, error) {
+	return m.changed(ctx, d, func(dev backend.Device) (learners.Model, error) {
+		points, err := m.points(Deviations, x)
+		if err != nil {
+			return nil, err
+		}
+		hy, err := y.host("y")
+		if err != nil {
+			return nil, err
+		}
+		change := learners.Append[learners.Model]
+		if remove {
+			change = learners.Remove[learners.Model]
+		}
+		return change(ctx, dev, m.bundle.Model, points, denseOf(hy), learners.Options{Weights: weights})
+	})
+}
+
+// Merge returns the model of the samples of m and other: see learners.Merge.
+func (m *Model) Merge(ctx context.Context, d *Device, other *Model) (*Model, error) {
+	if err := other.acquire(); err != nil {
+		return nil, err
+	}
+	defer other.release()
+	return m.changed(ctx, d, func(dev backend.Device) (learners.Model, error) {
+		return learners.Merge(ctx, dev, m.bundle.Model, other.bundle.Model)
+	})
+}
+
+// changed returns the model for other samples that change returns.
+func (m *Model) changed(ctx context.Context, d *Device, change func(backend.Device) (learners.Model, error)) (*Model, error) {
+	if err := m.acquire(); err != nil {
+		return nil, err
+	}
+	defer m.release()
+	b := m.bundle
+	if b.Calibration != nil {
+		return nil, errors.New("libmercer: update: the calibrated intervals would not be those of the new model: update the model before it is calibrated")
+	}
+	b.Fit = nil
+	start := time.Now()
+	err := d.use(ctx, func(dev backend.Device) (err error) {
+		b.Model, err = change(dev)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := newModel(b)
+	c.device, c.seconds = d.dev.Info().Device, time.Since(start).Seconds()
+	return c, nil
+}
+
+// Sample writes draws of the function from its posterior at the n rows of x to out, draws×n×t: see
+// learners.Sampler.
+func (m *Model) Sample(ctx context.Context, d *Device, x Matrix, draws int, seed uint64, out []float64) error {
+	if err := m.acquire(); err != nil {
+		return err
+	}
+	defer m.release()
+	return d.use(ctx, func(dev backend.Device) error {
+		points, err := m.points(Deviations, x)
+		if err != nil {
+			return err
+		}
+		s, ok := m.bundle.Model.(learners.Sampler)
+		if !ok {
+			return fmt.Errorf("libmercer: sample: a model of %s has no posterior to draw from; models of ridge, nystrom-ridge and fourier-ridge that were fitted with std=true have one", m.bundle.Model.Learner())
+		}
+		n, _ := points.Dims()
+		_, t := s.Dims()
+		if draws < 1 || draws > len(out) || len(out) != draws*n*t {
+			return fmt.Errorf("libmercer: sample: out has %s; the draws have %d·%d·%d", count.Of(len(out), "element"), draws, n, t)
+		}
+		list, err := s.Sample(ctx, dev, points, draws, seed)
+		if err != nil {
+			return err
+		}
+		for i, draw := range list {
+			if err := store("sample", out[i*n*t:(i+1)*n*t], draw); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // Sets writes the prediction sets of the rows of x at the level to out, n×K: 1 if the class is in
 // the set of the row, otherwise 0. The model must be a result of Calibrate.
 func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, out []float64) error {
@@ -273,7 +370,7 @@ func (m *Model) noIntervals() string {
 	case learners.Classifier:
 		return "a model of classes has no intervals"
 	case *learners.RidgeModel:
-		return "the model of ridge does not contain its samples: fit it with intervals=true, or calibrate it"
+		return "the model of ridge does not contain its samples: fit it with intervals=true or std=true, or calibrate it"
 	case *learners.NystromRidgeModel, *learners.FourierRidgeModel:
 		return "the model of " + m.bundle.Model.Learner() + " does not contain its posterior: fit it with std=true, or calibrate it"
 	}

@@ -51,7 +51,7 @@ def exception(status, text):
 # nothing to the caller.
 _PARTS = re.compile(
     r"(?:learners: [\w-]+|learners|solvers|kernels|backend|cpu|cuda|modelfile|libmercer|dataset|calibration|"
-    r"predict|intervals|variance|leave-one-out|factor|solve|append|remove|gram|precomputed|dual|primal|mixed|cg): ")
+    r"predict|intervals|variance|leave-one-out|factor|solve|append|remove|gram|merge|sample|update|precomputed|dual|primal|mixed|cg): ")
 
 
 def _places(text):

@@ -170,9 +170,10 @@ class Estimator(BaseEstimator):
         given = {name: value for name, value in given.items() if value is not None}
         return with_effect(learner, given, keep=getattr(self, "params", None) or ())
 
-    def _seed(self):
-        """The library's seed for random_state. The random_state None always gives the same seed."""
-        state = self.random_state
+    def _seed(self, *given):
+        """The library's seed for the given random_state, or for that of the estimator. The
+        random_state None always gives the same seed."""
+        state = given[0] if given else self.random_state
         if state is None:
             return 1
         if isinstance(state, (int, np.integer)) and state >= 0:
@@ -196,6 +197,10 @@ class Estimator(BaseEstimator):
         if not (params is None or isinstance(params, dict)):
             raise ValueError(f"params must be a dict of the learner's parameters or None, got {params!r}")
         return dict(params or {})
+
+    def _centers(self):
+        """The given centers of Nyström features, or None."""
+        return None
 
     def _weights(self, sample_weight, X):
         if sample_weight is None:
@@ -225,7 +230,7 @@ class Estimator(BaseEstimator):
             with python_names(self._names()):
                 self._select(X, y, sample_weight)
                 self.model_ = Model.fit(
-                    learner, X, y, task=task, parameters=self._given(learner, X), sample_weight=sample_weight, classes=classes,
+                    learner, X, y, task=task, parameters=self._given(learner, X), sample_weight=sample_weight, classes=classes, centers=self._centers(),
                     features=None if names is None else list(names), targets=targets,
                     device=self.device, threads=self.threads, say=self._say("fit"))
         except ValueError as err:
@@ -266,6 +271,22 @@ class Estimator(BaseEstimator):
         with python_names(self._names()):
             self.model_ = self.model_.calibrate(self._rows(X if self._keeps(X) else dense(X)), targets(y), device=self.device, threads=self.threads, say=self._say("calibrate"))
         return self
+
+    def _update(self, X, y, sample_weight, remove):
+        """Validates X and y, and appends or removes them."""
+        X, y = samples(self, X, y, reset=False, multi_output=self._multioutput, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        weights, what = self._weights(sample_weight, X), "remove" if remove else "partial_fit"
+        with python_names(self._names()):
+            self.model_ = self.model_.update(self._rows(X), y, weights, remove, device=self.device, threads=self.threads, say=self._say(what))
+        return self
+
+    def _draws(self, X, count, seed):
+        """Draws of the function at validated rows: count×n×t."""
+        check_is_fitted(self, "model_")
+        X = samples(self, X, reset=False)
+        with python_names(self._names()):
+            return self.model_.sample(self._rows(X), count, seed, device=self.device, threads=self.threads, say=self._say("sample"))
 
     def _rows(self, X):
         """The rows of an array in the form that the model accepts."""

@@ -5,14 +5,14 @@ import json
 import numbers
 import os
 import threading
-from ctypes import POINTER, addressof, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, addressof, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
 import numpy as np
 from scipy.sparse import issparse
 
 from ._errors import MercerError, OutOfMemory, exception, names
 
-ABI = 3
+ABI = 4
 Handle = c_size_t  # uintptr_t
 
 
@@ -38,6 +38,7 @@ class Learner(ctypes.Structure):
         ("features", POINTER(c_char_p)),
         ("targets", POINTER(c_char_p)),
         ("memory", c_int64),
+        ("centers", POINTER(Matrix)),
     ]
 
 
@@ -57,6 +58,9 @@ _PROTOTYPES = {
     "mercer_intervals": [Handle, Handle, c_double, _P(Matrix), c_void_p, c_void_p, c_size_t, _P(Watch)],
     "mercer_calibrate": [Handle, Handle, _P(Matrix), _P(Matrix), _P(Watch), _P(Handle)],
     "mercer_sets": [Handle, Handle, c_double, _P(Matrix), c_void_p, c_size_t, _P(Watch)],
+    "mercer_update": [Handle, Handle, _P(Matrix), _P(Matrix), c_void_p, c_int, _P(Watch), _P(Handle)],
+    "mercer_merge": [Handle, Handle, Handle, _P(Watch), _P(Handle)],
+    "mercer_sample": [Handle, Handle, _P(Matrix), c_int64, c_uint64, c_void_p, c_size_t, _P(Watch)],
     "mercer_array": [Handle, c_char_p, c_void_p, c_size_t],
     "mercer_save": [Handle, c_char_p],
     "mercer_load": [c_char_p, _P(Handle)],

@@ -5,7 +5,7 @@ import json
 import os
 import weakref
 from contextlib import nullcontext
-from ctypes import POINTER, byref, c_double, c_size_t, c_void_p, cast
+from ctypes import POINTER, byref, c_double, c_size_t, c_void_p, cast, pointer
 
 import numpy as np
 
@@ -72,6 +72,16 @@ def with_effect(learner, given, keep=()):
     return {name: value for name, value in given.items() if met(name)}
 
 
+def _weights(sample_weight, rows):
+    """The weights as an array for the library, or None."""
+    if sample_weight is None:
+        return None
+    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weights.shape != (rows,):
+        raise ValueError(f"sample_weight has {weights.size} weights, X {rows} rows")
+    return weights
+
+
 class Model:
     """A fitted model, which an estimator keeps as ``model_``.
 
@@ -108,7 +118,7 @@ class Model:
 
     @classmethod
     def fit(cls, learner, X, y=None, *, task=None, parameters=None, sample_weight=None, classes=None, features=None, targets=None,
-            device=None, threads=None, say=None):
+            centers=None, device=None, threads=None, say=None):
         """Fits a learner; its parameters have Mercer's names.
 
         Parameters
@@ -132,6 +142,8 @@ class Model:
             The names of the columns of X in the model's file; None means x1, x2, …
         targets : list of str, default=None
             The names of the columns of y in the model's file; None means y, or y1, y2, …
+        centers : array of shape (m, d), default=None
+            The centers of nystrom-ridge; None means that the fit chooses them.
         device : str, default=None
             The device, such as "cpu/avx2"; None means the best available device.
         threads : int, default=None
@@ -157,11 +169,12 @@ class Model:
             setattr(what, name, lists[name])
         mx = _library.matrix(X, takes_sparse(learner))
         my = None if y is None else _library.matrix(y)
-        if sample_weight is not None:
-            weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
-            if weights.shape != (mx.rows,):
-                raise ValueError(f"sample_weight has {weights.size} weights, X {mx.rows} rows")
+        weights = _weights(sample_weight, mx.rows)
+        if weights is not None:
             what.weights = cast(weights.ctypes.data, POINTER(c_double))
+        mc = None if centers is None else _library.matrix(centers)
+        if mc is not None:
+            what.centers = pointer(mc)
         dev = _library.device(device, threads)
         handle = _library.Handle()
         own = {p["name"]: p["name"] for p in descriptions(learner)}
@@ -303,6 +316,94 @@ class Model:
         handle = _library.Handle()
         watched("mercer_calibrate", lambda w: (dev, self._handle, byref(mx), byref(my), w, byref(handle)), say)
         return Model(handle.value)
+
+    def update(self, X, y, sample_weight=None, remove=False, *, device=None, threads=None, say=None):
+        """The model of more samples, or of fewer, without a refit. It must be one of
+        ridge, nystrom-ridge or fourier-ridge that was fitted with std.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (m, d)
+            The samples to append or to remove.
+        y : array of shape (m, t)
+            Their targets.
+        sample_weight : array-like of shape (m,), default=None
+            Their weights; None means all 1.
+        remove : bool, default=False
+            Remove the samples, which must be among those of the model.
+        device : str, default=None
+            The device, such as "cpu/avx2"; None means the best available device.
+        threads : int, default=None
+            The number of threads; None means all.
+        say : callable, default=None
+            Called about once a second with the stage and the fraction that is done.
+
+        Returns
+        -------
+        model : Model
+            The new model.
+        """
+        mx, my = self._samples(X), _library.matrix(y)
+        weights = _weights(sample_weight, mx.rows)
+        at = None if weights is None else weights.ctypes.data
+        dev = _library.device(device, threads)
+        handle = _library.Handle()
+        watched("mercer_update", lambda w: (dev, self._handle, byref(mx), byref(my), at, int(remove), w, byref(handle)), say)
+        return Model(handle.value)
+
+    def merge(self, other, *, device=None, threads=None, say=None):
+        """The model of the samples of two models, without a refit.
+
+        Parameters
+        ----------
+        other : Model
+            A model as in ``update``, of other samples, with the same kernel, lambda and
+            centers or frequencies.
+        device : str, default=None
+            The device, such as "cpu/avx2"; None means the best available device.
+        threads : int, default=None
+            The number of threads; None means all.
+        say : callable, default=None
+            Called about once a second with the stage and the fraction that is done.
+
+        Returns
+        -------
+        model : Model
+            The new model.
+        """
+        dev = _library.device(device, threads)
+        handle = _library.Handle()
+        watched("mercer_merge", lambda w: (dev, self._handle, other._handle, w, byref(handle)), say)
+        return Model(handle.value)
+
+    def sample(self, X, draws=1, seed=0, *, device=None, threads=None, say=None):
+        """Draws of the function from the posterior of a model as in ``update``.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d)
+            The samples.
+        draws : int, default=1
+            The number of draws.
+        seed : int, default=0
+            The same seed gives the same draws.
+        device : str, default=None
+            The device, such as "cpu/avx2"; None means the best available device.
+        threads : int, default=None
+            The number of threads; None means all.
+        say : callable, default=None
+            Called about once a second with the stage and the fraction that is done.
+
+        Returns
+        -------
+        values : ndarray of shape (draws, n, t)
+            The values of the function, without noise.
+        """
+        mx = self._samples(X)
+        out = np.empty((draws, mx.rows, self.info["outputs"]))
+        dev = _library.device(device, threads)
+        watched("mercer_sample", lambda w: (dev, self._handle, byref(mx), draws, seed, out.ctypes.data, out.size, w), say)
+        return out
 
     def sets(self, X, level, *, device=None, threads=None, say=None):
         """Returns sets of classes, if ``info["capabilities"]`` contains "sets".

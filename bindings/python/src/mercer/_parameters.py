@@ -15,6 +15,11 @@ class RidgeParameters:
         Keep the samples in the model, for prediction intervals.
     bound : bool, default=False
         Prove bounds of the errors of predictions, which takes long.
+    std : bool, default=False
+        Keep the posterior in the model, for standard deviations and intervals.
+    fit_scale : bool, default=True
+        Fit the scale s² of the process; otherwise it is 1, so that alpha is the variance of the
+        noise.
     device : str, default=None
         The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
         them all.
@@ -27,12 +32,14 @@ class RidgeParameters:
     _learner = "ridge", "regression"
 
     def __init__(self, alpha=1.0, *, fit_intercept=True, solver="auto", intervals=False,
-                 bound=False, device=None, threads=None, verbose=0):
+                 bound=False, std=False, fit_scale=True, device=None, threads=None, verbose=0):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.intervals = intervals
         self.bound = bound
+        self.std = std
+        self.fit_scale = fit_scale
         self.device = device
         self.threads = threads
         self.verbose = verbose
@@ -170,6 +177,9 @@ class NystroemRidgeParameters:
         The constant term of poly and sigmoid.
     n_components : int ≥ 1, default=None
         Number of kernel functions, M; memory grows with M²; None is about 10√n.
+    components : array-like of shape (n_components, n_features) or None, default=None
+        The centers, which need not be samples. None means that they are chosen among the samples;
+        otherwise n_components and choice must have their defaults.
     choice : {"uniform", "rpcholesky"}, default="uniform"
         How to choose the centers: uniformly, or by a randomly pivoted Cholesky factor.
     fit_intercept : bool, default=False
@@ -200,15 +210,16 @@ class NystroemRidgeParameters:
     _learner = "nystrom-ridge", "regression"
 
     def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, degree=3, coef0=1, n_components=None,
-                 choice="uniform", fit_intercept=False, solver="auto", tol=1e-6, bound=False,
-                 std=False, fit_scale=True, random_state=None, device=None, threads=None,
-                 verbose=0):
+                 components=None, choice="uniform", fit_intercept=False, solver="auto", tol=1e-6,
+                 bound=False, std=False, fit_scale=True, random_state=None, device=None,
+                 threads=None, verbose=0):
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
         self.n_components = n_components
+        self.components = components
         self.choice = choice
         self.fit_intercept = fit_intercept
         self.solver = solver

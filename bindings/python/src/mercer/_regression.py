@@ -3,8 +3,9 @@
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
+from ._errors import python_names
 from ._estimator import Estimator, KernelParameters, SupportVectors, documented, samples
 from ._parameters import (
     FourierRidgeParameters,
@@ -266,9 +267,127 @@ class UncertainRegressor(BoundedRegressor):
         return float(self.model_.array("likelihood")[0, 1])
 
 
+def _keeps_posterior(estimator):
+    """Whether the model keeps its posterior, or will after a fit."""
+    if not estimator.std:
+        raise AttributeError(f"{type(estimator).__name__} keeps no posterior: set std=True and fit again")
+    return True
+
+
+class UpdatableRegressor(UncertainRegressor):
+    """A regression with a posterior, from which samples can be appended and removed."""
+
+    @available_if(_keeps_posterior)
+    def partial_fit(self, X, y, sample_weight=None):
+        """Appends samples to the model without a refit; the first call is fit.
+
+        The result is that of fit to all samples with the same kernel, alpha, and centers
+        or frequencies, up to rounding. The time does not depend on the number of earlier
+        samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            The targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Numbers ≥ 0, None being all 1.
+
+        Returns
+        -------
+        self : object
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import MercerRidge
+        >>> X = np.arange(8.0).reshape(-1, 1)
+        >>> model = MercerRidge(std=True).fit(X[:3], X[:3, 0] ** 2).partial_fit(X[3:], X[3:, 0] ** 2)
+        >>> all = MercerRidge().fit(X, X[:, 0] ** 2)
+        >>> bool(abs(model.coef_ - all.coef_) < 1e-12)
+        True
+        """
+        if not hasattr(self, "model_"):
+            return self.fit(X, y, sample_weight)
+        return self._update(X, y, sample_weight, False)
+
+    @available_if(_keeps_posterior)
+    def remove(self, X, y, sample_weight=None):
+        """Removes samples from the model without a refit: the inverse of partial_fit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples of the fit.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit, None being all 1.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If the samples were not in the fit, as far as the equations show it, or none would remain.
+        """
+        check_is_fitted(self, "model_")
+        return self._update(X, y, sample_weight, True)
+
+    @available_if(_keeps_posterior)
+    def merge(self, other):
+        """Merges the model with that of another estimator, which was fitted to other
+        samples, without a refit.
+
+        Parameters
+        ----------
+        other : estimator
+            A fitted estimator of the same class, with the same kernel, alpha, and centers
+            or frequencies.
+
+        Returns
+        -------
+        self : object
+        """
+        check_is_fitted(self, "model_")
+        check_is_fitted(other, "model_")
+        with python_names(self._names()):
+            self.model_ = self.model_.merge(other.model_, device=self.device, threads=self.threads, say=self._say("merge"))
+        return self
+
+    @available_if(_keeps_posterior)
+    def sample_y(self, X, n_samples=1, random_state=0):
+        """Draws functions from the posterior, without noise, like
+        GaussianProcessRegressor of scikit-learn.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_points, n_features)
+            The points.
+        n_samples : int, default=1
+            The number of functions.
+        random_state : int, RandomState instance or None, default=0
+            The seed; None always gives the same draws.
+
+        Returns
+        -------
+        values : ndarray of shape (n_points, n_samples) or (n_points, n_targets, n_samples)
+            The values of each function at the points.
+        """
+        values = self._draws(X, n_samples, self._seed(random_state))
+        values = np.moveaxis(values, 0, -1)
+        return values[:, 0] if self._flat else values
+
+
 @documented
-class MercerRidge(RidgeParameters, BoundedRegressor):
+class MercerRidge(RidgeParameters, UpdatableRegressor):
     """Ridge regression: the minimum of ‖y − Xw − b‖² + alpha ‖w‖².
+
+    With std=True the model keeps the posterior of Bayesian linear regression, for
+    return_std, predict_interval, partial_fit and sample_y.
 
     Attributes
     ----------
@@ -276,6 +395,8 @@ class MercerRidge(RidgeParameters, BoundedRegressor):
         The weights w.
     intercept_ : float or ndarray of shape (n_targets,)
         The intercepts b.
+    log_marginal_likelihood_value_ : float
+        With std=True: the logarithm of the marginal likelihood.
 
     See Also
     --------
@@ -349,13 +470,14 @@ class MercerKernelRidge(KernelRidgeParameters, KernelParameters, BoundedRegresso
 
 
 @documented
-class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, UncertainRegressor):
+class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, UpdatableRegressor):
     """Kernel ridge regression for many samples, with kernel functions at only some of
     them: the minimum of ‖y − f(X)‖² + alpha βᵀk(C, C)β, f(x) = Σ β_j k(c_j, x).
 
     The memory of the fit grows with n_components², not with the number of samples. With
     std=True the model keeps the posterior of the Gaussian process with this mean, for
-    return_std and predict_interval (Quiñonero-Candela and Rasmussen 2005).
+    return_std, predict_interval, partial_fit and sample_y (Quiñonero-Candela and
+    Rasmussen 2005).
 
     Attributes
     ----------
@@ -393,6 +515,16 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, UncertainRe
         count = self.n_components
         return {**given, "centers": None if count is None else min(count, X.shape[0])}
 
+    def _centers(self):
+        if self.components is None:
+            return None
+        if self._pairwise() or callable(self.kernel):
+            raise ValueError("components must be None for a kernel that is precomputed or a function of Python")
+        centers = check_array(self.components, dtype=np.float64)
+        if centers.shape[1] != self.n_features_in_:
+            raise ValueError(f"components has {centers.shape[1]} columns, X has {self.n_features_in_} features")
+        return centers
+
     @property
     def components_(self):
         check_is_fitted(self, "model_")
@@ -406,12 +538,12 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, UncertainRe
 
 
 @documented
-class MercerFourierRidge(FourierRidgeParameters, KernelParameters, UncertainRegressor):
+class MercerFourierRidge(FourierRidgeParameters, KernelParameters, UpdatableRegressor):
     """Ridge regression for many samples, on random Fourier features of a
     translation-invariant kernel: f(x) = Σ β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b.
 
     With std=True the model keeps the posterior of Bayesian linear regression on the
-    features, for return_std and predict_interval.
+    features, for return_std, predict_interval, partial_fit and sample_y.
 
     Attributes
     ----------
