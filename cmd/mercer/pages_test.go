@@ -74,6 +74,9 @@ func TestPages(t *testing.T) {
 				if filepath.Base(page) == "serving.md" {
 					shell = asking(t, folder, shell)
 				}
+				if filepath.Base(page) == "exchange.md" {
+					shell = exchanging(t, folder, text, shell)
+				}
 				if filepath.Base(page) == "learners.md" {
 					for _, m := range inlineCommand.FindAllStringSubmatch(section(t, text, "Pictures"), -1) {
 						shell(m[1])
@@ -114,6 +117,32 @@ func asking(t *testing.T, folder string, shell func(command string) string) func
 				c = startServing(t, filepath.Join(folder, "diabetes.safetensors"))
 			}
 			command = strings.ReplaceAll(command, address, c.url)
+		}
+		return shell(command)
+	}
+}
+
+// exchanging returns a shell for the page about models of other programs. It writes the page's program for
+// Node.js, and skips the rest of the page where a program of other models is missing.
+func exchanging(t *testing.T, folder, page string, shell func(command string) string) func(command string) string {
+	_, program, _ := strings.Cut(page, "```js\n")
+	program, _, _ = strings.Cut(program, "```")
+	script := filepath.Join(folder, "predict.js")
+	if err := os.WriteFile(script, []byte(program), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return func(command string) string {
+		switch {
+		case strings.HasPrefix(command, "node "):
+			c := required.ONNXRuntime(t, script)
+			c.Dir = folder
+			out, err := c.Output()
+			if err != nil {
+				t.Error(err)
+			}
+			return string(out)
+		case strings.HasPrefix(command, "svm-train "):
+			required.Program(t, "libsvm", "svm-train")
 		}
 		return shell(command)
 	}

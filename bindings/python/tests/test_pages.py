@@ -1,5 +1,6 @@
 """Runs the programs that the documentation pages show."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from . import support
 class TestPages(unittest.TestCase):
     def test_python(self):
         """Runs the Python programs of the pages as they stand."""
-        for page in (os.path.join("docs", "c-and-python.md"), os.path.join("bindings", "python", "README.md")):
+        for page in (os.path.join("docs", "c-and-python.md"), os.path.join("docs", "guide", "exchange.md"), os.path.join("bindings", "python", "README.md")):
             with open(os.path.join(support.ROOT, page), encoding="utf-8") as f:
                 programs = re.findall(r"```python\n(.*?)```", f.read(), re.DOTALL)
             self.assertTrue(programs, page)
@@ -21,7 +22,8 @@ class TestPages(unittest.TestCase):
                 if "mercer" not in program:
                     continue
                 names = {}
-                exec(compile(program, page, "exec"), names)
+                with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+                    exec(compile(program, page, "exec"), names)
                 # The model is not tuned; predicting the mean would give 0.
                 self.assertGreater(names["model"].score(names["X"], names["y"]), 0.3)
 

@@ -20,6 +20,7 @@ from ._regression import (
     MercerRidge,
     MercerSVR,
 )
+from ._sklearn import from_sklearn
 from ._systems import Factor, solve
 
 __version__ = "0.1.0"
@@ -43,6 +44,7 @@ __all__ = [
     "NotPositiveDefinite",
     "OutOfMemory",
     "about",
+    "from_sklearn",
     "load",
     "solve",
 ]

@@ -48,7 +48,11 @@ def load(path):
     ...     mercer.load(path)
     MercerRidge(alpha=2)
     """
-    model = Model.load(path)
+    return restored(Model.load(path))
+
+
+def restored(model):
+    """The fitted estimator of a model's learner."""
     learner, task = model.info["learner"], model.info["task"]
     if task == "classification":
         estimator = MercerClassifier(method=learner)
