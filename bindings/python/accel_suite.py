@@ -20,6 +20,9 @@ FILES = (
     "tests/test_kernel_ridge.py",
     "svm/tests/test_svm.py",
     "svm/tests/test_sparse.py",
+    "gaussian_process/tests/test_gpr.py",
+    "tests/test_kernel_approximation.py",
+    "decomposition/tests/test_kernel_pca.py",
 )
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "src")
 

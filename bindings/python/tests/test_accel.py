@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 import sklearn
 from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 from mercer import accel
 
@@ -251,6 +252,56 @@ class TestMachines(Patched):
             own, new = self.both(name, **parameters)
             np.testing.assert_array_equal(new.fit(X, y).dual_coef_, own.fit(X, y).dual_coef_)
             self.assertIn(("scikit-learn", reason), changed(f"{name}.fit"))
+
+
+class TestGaussianProcess(Patched):
+    def test_likelihood(self):
+        """The likelihood and its gradient are scikit-learn's, and so is the fitted kernel."""
+        rng = support.rng(self)
+        X = rng.normal(size=(60, 3))
+        kernels = [
+            RBF(1.3), 2.0 * RBF([1.0, 2, 0.7]) + WhiteKernel(0.1), ConstantKernel(2.0) * Matern(1.5, nu=1.5) + WhiteKernel(0.2), Matern([1.0, 2, 3], nu=2.5) * RBF(2.0) + 0.5,
+            Matern(2.0, nu=np.inf) + ConstantKernel(0.5, "fixed") * RBF(0.8),
+        ]
+        for kernel in kernels:
+            for y in (np.sin(X[:, 0]) + 0.1 * rng.normal(size=60), rng.normal(size=(60, 2))):
+                with self.subTest(kernel=kernel, targets=y.ndim):
+                    own, new = self.both("GaussianProcessRegressor", kernel=kernel, alpha=0.05, optimizer=None, normalize_y=True)
+                    own.fit(X, y)
+                    new.fit(X, y)
+                    want, slope = own.log_marginal_likelihood(kernel.theta, eval_gradient=True)
+                    got, new_slope = new.log_marginal_likelihood(kernel.theta, eval_gradient=True)
+                    # K + 0.05 I has a condition number of at most 60·3/0.05.
+                    tight = 60 * 60 * 3600 * support.U * max(1, np.abs(want))
+                    self.assertLess(abs(got - want), tight)
+                    np.testing.assert_allclose(new_slope, slope, rtol=0, atol=60 * tight)
+                    Z = rng.normal(size=(7, 3))
+                    np.testing.assert_allclose(new.predict(Z), own.predict(Z), rtol=0, atol=tight)
+        own, new = self.both("GaussianProcessRegressor", kernel=kernels[1], n_restarts_optimizer=1, random_state=3)
+        y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
+        # The search stops at a relative decrease of 2e-9 of the likelihood, which is flat there.
+        np.testing.assert_allclose(new.fit(X, y).kernel_.theta, own.fit(X, y).kernel_.theta, atol=1e-3)
+        self.assertEqual(changed("GaussianProcessRegressor.fit"), {("Mercer", ""): 2 * len(kernels) + 1})
+        self.assertEqual({where for where, _ in changed("GaussianProcessRegressor.predict")}, {"Mercer"})
+
+
+class TestFeatures(Patched):
+    def test_transforms(self):
+        """The features of both are equal, and set_output names their columns."""
+        rng = support.rng(self)
+        X = np.abs(rng.normal(size=(80, 4)))
+        for name, kernels in (("Nystroem", ("rbf", "poly", "laplacian", "chi2")), ("KernelPCA", ("linear", "rbf", "poly", "cosine"))):
+            for kernel in kernels:
+                with self.subTest(name=name, kernel=kernel):
+                    own, new = self.both(name, kernel=kernel, n_components=5, gamma=0.3, random_state=1)
+                    want, got = own.fit(X).transform(X[:9]), new.fit(X).transform(X[:9])
+                    # The condition number of the kernel of five points, or the inverse of the
+                    # smallest eigenvalue relative to the largest, is below 1e7.
+                    np.testing.assert_allclose(np.abs(got), np.abs(want), rtol=0, atol=1e7 * 80 * support.U * np.abs(want).max())
+            new.set_output(transform="default")
+            self.assertEqual({where for where, _ in changed(f"{name}.transform")}, {"Mercer"})
+        frame = new.set_output(transform="pandas").transform(X)
+        self.assertEqual(list(frame.columns), [f"kernelpca{i}" for i in range(5)])
 
 
 class TestScikitLearnsTests(unittest.TestCase):

@@ -13,12 +13,14 @@ Mercer.
 import sys
 
 from ._engine import report
+from ._features import KernelPCA, Nystroem
+from ._gaussian_process import GaussianProcessRegressor
 from ._kernel_ridge import KernelRidge
 from ._svm import SVC, SVR, OneClassSVM
 
 __all__ = ["patch", "patched", "report", "unpatch"]
 
-_CLASSES = (KernelRidge, SVC, SVR, OneClassSVM)
+_CLASSES = (KernelRidge, SVC, SVR, OneClassSVM, GaussianProcessRegressor, Nystroem, KernelPCA)
 
 
 def _originals():

@@ -75,9 +75,12 @@ class Accelerated:
     _smallest = {}  # by method: the size, as the method computes it, from which Mercer is faster
 
     def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        if not replaces(cls):
-            return
+        if replaces(cls):
+            cls._replace_methods()
+        super().__init_subclass__(**kwargs)  # which wraps transform for set_output
+
+    @classmethod
+    def _replace_methods(cls):
         original = cls.__bases__[1]
         for name, called in cls._hooks.items():
             setattr(cls, name, _switch(f"{cls.__name__}.{called}", getattr(cls, f"_mercer_{called}"), getattr(original, name)))
