@@ -1179,15 +1179,15 @@ func TestValidationRefuses(t *testing.T) {
 	bad := mat.VecDenseCopyOf(y)
 	bad.SetVec(5, math.NaN())
 	for want, err := range map[string]error{
-		"x has 6 rows, fold 5":            cross(y, fold[:5], mercer.Options{}),
-		"x has 6 rows, y 4":               cross(y.SliceVec(0, 4), fold, mercer.Options{}),
-		"x has 6 rows, Options.Weights 1": cross(y, fold, mercer.Options{Options: learners.Options{Weights: []float64{1}}}),
-		"all rows are in one fold":        cross(y, make([]int, 6), mercer.Options{}),
-		"y is missing":                    cross(nil, fold, mercer.Options{}),
-		"without fold 1 of 3: ":           cross(bad, fold, mercer.Options{}),
-		"Options.Checkpoint is not used":  cross(y, fold, mercer.Options{Options: learners.Options{Checkpoint: solvers.Checkpoint{Dir: "c"}}}),
-		"Options.Memory is not used":      tune(l, mercer.Options{Options: learners.Options{Memory: 1}}),
-		"Lambdas has one for each target": tune(learners.KernelRidge{Lambdas: []float64{1}, NoIntercept: true}, mercer.Options{}),
+		"x has 6 rows, but fold has 5":            cross(y, fold[:5], mercer.Options{}),
+		"x has 6 rows, but y has 4":               cross(y.SliceVec(0, 4), fold, mercer.Options{}),
+		"x has 6 rows, but Options.Weights has 1": cross(y, fold, mercer.Options{Options: learners.Options{Weights: []float64{1}}}),
+		"all rows are in one fold":                cross(y, make([]int, 6), mercer.Options{}),
+		"y is missing":                            cross(nil, fold, mercer.Options{}),
+		"without fold 1 of 3: ":                   cross(bad, fold, mercer.Options{}),
+		"Options.Checkpoint is not used":          cross(y, fold, mercer.Options{Options: learners.Options{Checkpoint: solvers.Checkpoint{Dir: "c"}}}),
+		"Options.Memory is not used":              tune(l, mercer.Options{Options: learners.Options{Memory: 1}}),
+		"Lambdas has one for each target":         tune(learners.KernelRidge{Lambdas: []float64{1}, NoIntercept: true}, mercer.Options{}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %s", err, want)

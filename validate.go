@@ -67,7 +67,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 		used bool
 	}{{"y", hy.Rows, true}, {"fold", len(fold), true}, {"Options.Weights", len(o.Weights), o.Weights != nil}, {"Options.Keys", len(o.Keys), o.Keys != nil}} {
 		if given.used && given.rows != points.Rows {
-			return nil, fmt.Errorf("mercer: cross-validate: x has %s, %s %d", count.Of(points.Rows, "row"), given.name, given.rows)
+			return nil, fmt.Errorf("mercer: cross-validate: x has %s, but %s has %d", count.Of(points.Rows, "row"), given.name, given.rows)
 		}
 	}
 	if v := reflect.Indirect(reflect.ValueOf(l)); v.Kind() == reflect.Struct { // the kernel of a LearnerFunc is not known
@@ -80,7 +80,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 	}
 	splits, parts := validate.Held(fold)
 	if parts < 2 {
-		return nil, errors.New("mercer: cross-validate: all rows are in one fold: a model needs rows of another")
+		return nil, errors.New("mercer: cross-validate: all rows are in one fold: a model needs rows of another fold")
 	}
 	of := make([]int, parts)
 	for k := range of {

@@ -52,7 +52,7 @@ func gramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) 
 	pz := px
 	if z != nil {
 		if _, cols := z.Dims(); cols != d {
-			return none, fmt.Errorf("backend: gram: x has %d columns, z %d", d, cols)
+			return none, fmt.Errorf("backend: gram: x has %d columns, but z has %d", d, cols)
 		}
 		if pz, err = placePoints(b, k, "backend: gram: z", z); err != nil {
 			return none, err

@@ -376,17 +376,17 @@ func (n *Number) check() error {
 		value float64
 	}{{"fill", n.Fill}, {"mean", n.Mean}, {"scale", n.Scale}, {"rounding", n.Rounding}, {"low", n.Low}, {"high", n.High}} {
 		if math.IsNaN(p.value) || math.IsInf(p.value, 0) {
-			return fmt.Errorf("%s must be finite, is %v", p.name, p.value)
+			return fmt.Errorf("%s must be finite, but is %v", p.name, p.value)
 		}
 	}
 	if n.Scale <= 0 {
-		return fmt.Errorf("scale must be > 0, is %v", n.Scale)
+		return fmt.Errorf("scale must be > 0, but is %v", n.Scale)
 	}
 	if n.Rounding < 0 {
-		return fmt.Errorf("rounding must be ≥ 0, is %v", n.Rounding)
+		return fmt.Errorf("rounding must be ≥ 0, but is %v", n.Rounding)
 	}
 	if n.Low > n.High {
-		return fmt.Errorf("low must not be above high: %v, %v", n.Low, n.High)
+		return fmt.Errorf("low must not exceed high, but low is %v and high is %v", n.Low, n.High)
 	}
 	return nil
 }
@@ -400,7 +400,7 @@ func (x *Text) check() error {
 			return fmt.Errorf("%s is not a valid category", quote(v))
 		}
 		if i > 0 && v <= x.Categories[i-1] {
-			return fmt.Errorf("categories must be sorted and different: %s, %s", quote(x.Categories[i-1]), quote(v))
+			return fmt.Errorf("categories must be sorted and distinct, but %s precedes %s", quote(x.Categories[i-1]), quote(v))
 		}
 	}
 	if _, ok := slices.BinarySearch(x.Categories, x.Fill); !ok {

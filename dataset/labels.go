@@ -244,7 +244,7 @@ func (e *Encoder) checkLabels() error {
 		return nil
 	}
 	if len(e.Outputs) != 1 {
-		return fmt.Errorf("dataset: encoder: has classes and %s, not one", count.Of(len(e.Outputs), "target"))
+		return fmt.Errorf("dataset: encoder: has classes and %s; one target is needed", count.Of(len(e.Outputs), "target"))
 	}
 	if len(e.Labels) == 0 || len(e.Labels) > MaxCategories {
 		return fmt.Errorf("dataset: encoder: must have 1 to %d classes, has %d", MaxCategories, len(e.Labels))
@@ -260,7 +260,7 @@ func (e *Encoder) checkLabels() error {
 	}
 	for i, label := range e.Labels[1:] {
 		if ordered(e.Labels[i], label) >= 0 {
-			return errors.New("dataset: encoder: classes must be sorted and distinct: " + quote(e.Labels[i]) + ", " + quote(label))
+			return errors.New("dataset: encoder: classes must be sorted and distinct, but " + quote(e.Labels[i]) + " precedes " + quote(label))
 		}
 	}
 	return nil

@@ -338,10 +338,10 @@ func TestCheckLabels(t *testing.T) {
 	}{
 		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"9", "10"}}, ""},
 		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"10", "9", "x"}}, ""},
-		{dataset.Encoder{Inputs: []dataset.Input{number}, Labels: []string{"a"}}, `dataset: encoder: has classes and 0 targets, not one`},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Labels: []string{"a"}}, `dataset: encoder: has classes and 0 targets; one target is needed`},
 		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{}}, `dataset: encoder: must have 1 to 1000 classes, has 0`},
-		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"10", "9"}}, `dataset: encoder: classes must be sorted and distinct: "10", "9"`},
-		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"1", "1.0"}}, `dataset: encoder: classes must be sorted and distinct: "1", "1.0"`},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"10", "9"}}, `dataset: encoder: classes must be sorted and distinct, but "10" precedes "9"`},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"1", "1.0"}}, `dataset: encoder: classes must be sorted and distinct, but "1" precedes "1.0"`},
 		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"a", ""}}, `dataset: encoder: "" is not a class`},
 		{dataset.Encoder{Inputs: []dataset.Input{{Name: "t", Raw: "sound"}}}, `dataset: encoder: column "t": the type of its cells is "sound"; it must be text or tree`},
 		{dataset.Encoder{Inputs: []dataset.Input{{Name: "t", Raw: "text", Number: number.Number}}}, `dataset: encoder: column "t": must be either a number or a text`},

@@ -144,7 +144,7 @@ func (s *Sparse) check() error {
 	}
 	for j, v := range s.Scale {
 		if !(v > 0) || math.IsInf(v, 1) {
-			return fmt.Errorf("the scale of x%d must be finite and > 0, is %v", s.First+j, v)
+			return fmt.Errorf("the scale of x%d must be finite and > 0, but is %v", s.First+j, v)
 		}
 	}
 	return nil

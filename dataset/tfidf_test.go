@@ -170,7 +170,7 @@ func TestTextFeatureFaults(t *testing.T) {
 		{func(r *dataset.Rules) { r.TFIDF = []string{"text", "text"} }, "is named twice as a text for tf-idf features"},
 		{func(r *dataset.Rules) { r.Text = "kind" }, `is named as a text for tf-idf features, but the whole input is the column "kind"`},
 		{func(r *dataset.Rules) { r.NGrams.Analyzer = "line" }, `the analyzer is "line"; it must be word, char or char_wb`},
-		{func(r *dataset.Rules) { r.NGrams.MinDF = 4 }, "no n-gram is in 4 of the 4 texts"},
+		{func(r *dataset.Rules) { r.NGrams.MinDF = 4 }, "no n-gram occurs in at least 4 of the 4 texts"},
 		{func(r *dataset.Rules) { r.TFIDF = []string{"kind"} }, "the texts have no n-grams"},
 		{func(r *dataset.Rules) { r.RefuseMissing = true }, `:5: column "text": the cell is empty`},
 	} {

@@ -172,7 +172,7 @@ func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
 
 func (d Description) checkTask(task Task) error {
 	if task != "" && !d.Does(task) {
-		return fmt.Errorf("learners: %s is not made for %s", d.Name, task)
+		return fmt.Errorf("learners: %s does not support %s", d.Name, task)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if _, err := d.Make(learners.Novelty, nil); err == nil || err.Error() != "learners: ridge is not made for novelty" {
+	if _, err := d.Make(learners.Novelty, nil); err == nil || err.Error() != "learners: ridge does not support novelty" {
 		t.Error(err)
 	}
 }

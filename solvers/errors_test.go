@@ -53,7 +53,7 @@ func TestRefusals(t *testing.T) {
 		{"no weights", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{} }, "solvers: 0 weights for 3 rows"},
 		{"negative weight", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{1, -2, 1} }, "solvers: weights: row 2: must be a finite number ≥ 0, got -2"},
 		{"NaN weight", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{1, 1, nan} }, "solvers: weights: row 3: must be a finite number ≥ 0, got NaN"},
-		{"zero weights", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = make([]float64, 3) }, "solvers: weights: all are 0: no sample is left"},
+		{"zero weights", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = make([]float64, 3) }, "solvers: weights: all are 0, so that no sample remains"},
 		{"tiny weight", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{1, 5e-324, 1} }, "solvers: weights: row 2: 5e-324 is too small for lambda 1"},
 		{"huge weights", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{1e308, 1e308, 1} }, "solvers: weights: their sum is not a finite number"},
 		{"negative memory", func(_ *solvers.Problem, q *solvers.Params) { q.Memory = -1 }, "solvers: memory must be ≥ 0 bytes, got -1"},
@@ -164,13 +164,13 @@ func TestBudgetMessage(t *testing.T) {
 		want string
 	}{
 		{solvers.BudgetError{Method: solvers.Dual, Rows: 40000, Needed: 12_800_000_000, Available: 8 << 30, Largest: 32000},
-			"solvers: dual: 40000 rows need 11.92 GiB of memory, 8 GiB may be used: use at most 32000 rows or allow more memory"},
+			"solvers: dual: 40000 rows need 11.92 GiB of memory, but only 8 GiB may be used: use at most 32000 rows or allow more memory"},
 		{solvers.BudgetError{Method: solvers.Primal, Rows: 10, Needed: 3000, Available: 1000},
-			"solvers: primal: 10 rows need 2.93 KiB of memory, 1000 B may be used: allow more memory, or use fewer features or outputs"},
+			"solvers: primal: 10 rows need 2.93 KiB of memory, but only 1000 B may be used: allow more memory, or use fewer features or outputs"},
 		{solvers.BudgetError{Method: solvers.Dual, Rows: 1 << 40, Needed: math.MaxInt64, Available: 1, Largest: 1},
-			"solvers: dual: 1099511627776 rows need 8 EiB of memory, 1 B may be used: use at most 1 row or allow more memory"},
+			"solvers: dual: 1099511627776 rows need 8 EiB of memory, but only 1 B may be used: use at most 1 row or allow more memory"},
 		{solvers.BudgetError{Method: solvers.Dual, Rows: 1, Needed: 8, Available: 7},
-			"solvers: dual: 1 row needs 8 B of memory, 7 B may be used: allow more memory, or use fewer features or outputs"},
+			"solvers: dual: 1 row needs 8 B of memory, but only 7 B may be used: allow more memory, or use fewer features or outputs"},
 	} {
 		if got := test.err.Error(); got != test.want {
 			t.Errorf("got  %q\nwant %q", got, test.want)

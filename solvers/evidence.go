@@ -307,7 +307,7 @@ func (p Problem) otherPoints(points Points) (numeric.Points, error) {
 		return z, fmt.Errorf("solvers: variance: points have %s, x has %d", count.Of(z.Cols, "column"), x.Cols)
 	}
 	if (z.Sparse == nil) != (x.Sparse == nil) {
-		return z, errors.New("solvers: variance: the points or x are sparse, the others are not: give both in one form")
+		return z, errors.New("solvers: variance: only one of x and the points is sparse: give both as sparse or both as dense matrices")
 	}
 	return z, nil
 }
@@ -388,7 +388,7 @@ func (u *Uncertainty) Solve(ctx context.Context, dev backend.Device, r backend.H
 		return errors.New("solvers: solve: the Uncertainty was not made by NewUncertainty")
 	}
 	if r.Rows != u.s.n {
-		return fmt.Errorf("solvers: solve: the right-hand side has %s, the factor %d", count.Of(r.Rows, "row"), u.s.n)
+		return fmt.Errorf("solvers: solve: the right-hand side has %s, but the factor has order %d", count.Of(r.Rows, "row"), u.s.n)
 	}
 	if u.posterior != nil {
 		u.posterior.Line.Solve(r)

@@ -125,7 +125,7 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 				a /= b
 			}
 			if a-a != 0 {
-				return alpha, message.Errorf("solvers: leave-one-out: without sample %d there is no solution: {raise $lambda}", i+1)
+				return alpha, message.Errorf("solvers: leave-one-out: the fit without sample %d has no solution: {raise $lambda}", i+1)
 			}
 			c.Row(i)[j] = a
 		}

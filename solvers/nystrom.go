@@ -155,7 +155,7 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		width = sparseFeature * float64(Problem{Sparse: p.Sparse}.width())
 	}
 	if values, _ := kernels.IsPrecomputed(p.Kernel); !values && !p.Kernel.IsPSD() {
-		return Plan{}, fmt.Errorf("solvers: the kernel %v is not positive semidefinite, so that there is no ‖f‖ to penalize: use another", p.Kernel)
+		return Plan{}, fmt.Errorf("solvers: the kernel %v is not positive semidefinite, so that there is no ‖f‖ to penalize: use another kernel", p.Kernel)
 	}
 	if err := p.Choice.check(); err != nil {
 		return Plan{}, err

@@ -403,7 +403,7 @@ func TestNystromRefused(t *testing.T) {
 		"x: row 8, column 2 is NaN":          func(p *NystromProblem, _ *StreamParams) { p.Data = InMemory(nan, y, nil, nil) },
 		"y: row 8, column 2 is NaN":          func(p *NystromProblem, _ *StreamParams) { p.Data = InMemory(x, nan, nil, nil) },
 		"29 weights for 30 rows":             func(p *NystromProblem, _ *StreamParams) { p.Data = InMemory(x, y, make([]float64, 29), nil) },
-		"no sample is left": func(p *NystromProblem, _ *StreamParams) {
+		"no sample remains": func(p *NystromProblem, _ *StreamParams) {
 			p.Data = cut{inMemory{x, y, make([]float64, 30), nil}, []int{7}}
 		},
 		"no rule for centers is called \"best\"": func(p *NystromProblem, _ *StreamParams) { p.Choice.Rule = "best" },

@@ -124,7 +124,7 @@ func (e *BudgetError) Message(name func(parameter string) string) string {
 	if e.Host {
 		memory = "the host's memory"
 	}
-	return fmt.Sprintf("solvers: %s: %s %s %s of %s, %s may be used: %s",
+	return fmt.Sprintf("solvers: %s: %s %s %s of %s, but only %s may be used: %s",
 		e.Method, rows(e.Rows), need, size(e.Needed), memory, size(e.Available), message.Expand(advice, name))
 }
 

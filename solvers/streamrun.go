@@ -109,7 +109,7 @@ func checkStream(dev backend.Device, k kernels.Kernel, data Rows, sparse *backen
 			return fmt.Errorf("solvers: x: %w", err)
 		}
 		if sparse.Rows != n || d != 1 {
-			return fmt.Errorf("solvers: there are %s of sparse samples, and the numbers of the rows are %d×%d, not %d×1", count.Of(sparse.Rows, "row"), n, d, sparse.Rows)
+			return fmt.Errorf("solvers: for %s of sparse samples, X must hold the indices of the rows: it is %d×%d, not %d×1", count.Of(sparse.Rows, "row"), n, d, sparse.Rows)
 		}
 		d = sparse.Cols
 	}

@@ -273,7 +273,7 @@ as one page of Markdown, where the name of --out ends in .md. - is the standard 
 				return usagef("--out FILE is needed: the page to write")
 			}
 			if len(args) > 1 && filepath.Ext(out) != ".md" {
-				return usagef("--out: a page of HTML is of one measurement, got %d files; a name that ends in .md makes one page of all", len(args))
+				return usagef("--out: an HTML page is for one measurement, but %d files are given; a name that ends in .md makes one page of all files", len(args))
 			}
 			if err := a.checkOutput(ctx, "--out", out, args...); err != nil {
 				return err

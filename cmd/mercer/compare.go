@@ -105,7 +105,7 @@ func (a *app) compare(ctx context.Context, f *resampleFlags, folds int, file str
 		case err != nil:
 			return fmt.Errorf("%s: %w", one.learner, err)
 		case task != "" && task != r.task:
-			return usagef("--learner: %s is for %s here, %s for %s: name learners of one task, or give --task", names[0], task, one.learner, r.task)
+			return usagef("--learner: for this target %s does %s, but %s does %s: name learners of one task, or give --task", names[0], task, one.learner, r.task)
 		}
 		list, task, n, f.all = append(list, result), r.task, r.all.Rows(), one.all
 	}

@@ -144,7 +144,7 @@ func (f *gramCommandFlags) check() error {
 	case matrix && (f.features == "exact" || f.features == "fourier"):
 		return usagef("--features: %s is for kernels on columns of numbers; use principal", f.features)
 	case f.gram && f.features == "nystrom":
-		return usagef("--features: the table is the whole matrix; use principal")
+		return usagef("--features: the table is the kernel matrix itself; use principal")
 	case f.gram && f.train != "" && f.distances:
 		return usagef("--distances: the values of the rows with themselves are not in the table")
 	}

@@ -278,13 +278,13 @@ func (f *learnerFlags) check(command string) error {
 	case len(f.targets) == 0 && !d.Does(learners.Novelty):
 		return usagef("%s needs --target COLUMN: the column to learn", command)
 	case len(f.targets) > 1 && !d.Outputs && twice(f.targets) == "":
-		return usagef("--target: %s learns one target, %d are named", f.learner, len(f.targets))
+		return usagef("--target: %s learns one target, but %d are named", f.learner, len(f.targets))
 	case f.task != "" && !d.Does(learners.Task(f.task)):
 		var tasks []string
 		for _, t := range d.Tasks {
 			tasks = append(tasks, string(t))
 		}
-		return usagef("--task: %s is not made for %q, but for %s", f.learner, f.task, strings.Join(tasks, " and "))
+		return usagef("--task: %s does not support %q; it supports %s", f.learner, f.task, strings.Join(tasks, " and "))
 	}
 	if err := f.tableFlags.check(); err != nil {
 		return err

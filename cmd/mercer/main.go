@@ -200,7 +200,7 @@ func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra
 func atMost(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > n {
-			return usagef("%s takes %s, and %q is one more", c.Name(), []string{"no argument", "one argument"}[n], args[n])
+			return usagef("%s takes %s; %q is one argument too many", c.Name(), []string{"no argument", "one argument"}[n], args[n])
 		}
 		return nil
 	}

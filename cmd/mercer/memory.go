@@ -139,7 +139,7 @@ func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string)
 		width += int64(e.Width()) + 2
 	}
 	if need := held + 8*n*width; need > b.limit {
-		return fmt.Errorf("%s: %w: the table and its matrix, %s of %s, take %s, %s may be used%s%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(width), "number"), humanBytes(need), humanBytes(b.limit), ofTexts(e), instead)
+		return fmt.Errorf("%s: %w: the table and its matrix, %s of %s, take %s, but only %s may be used%s%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(width), "number"), humanBytes(need), humanBytes(b.limit), ofTexts(e), instead)
 	}
 	b.note(held + 8*n*width)
 	return nil
@@ -151,7 +151,7 @@ func (b *budget) planSparse(t *dataset.Table, e *dataset.Encoder, instead string
 	held, nonzeros := b.held(), e.Nonzeros(t)
 	need := held + 2*(12*nonzeros+8*int64(t.Rows()+1))
 	if need > b.limit {
-		return fmt.Errorf("%s: %w: the table and its sparse matrix, %s with %s, take %s, %s may be used%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(nonzeros), "nonzero value"), humanBytes(need), humanBytes(b.limit), instead)
+		return fmt.Errorf("%s: %w: the table and its sparse matrix, %s with %s, take %s, but only %s may be used%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(nonzeros), "nonzero value"), humanBytes(need), humanBytes(b.limit), instead)
 	}
 	b.note(need)
 	return nil

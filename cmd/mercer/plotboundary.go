@@ -141,7 +141,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		case len(list) > 1:
 			other, both := m.b.Model.(learners.Classifier)
 			if !ok || !both || level == nil || !slices.Equal(k.Classes().Names, other.Classes().Names) {
-				return pic, usagef("%s: the boundaries of several models are drawn where all have the same two classes; draw it alone", m.name)
+				return pic, usagef("%s: several models can be drawn together only if all have the same two classes; draw this model alone", m.name)
 			}
 			addBoundary(p, level, strings.TrimPrefix(m.name, title+", "), 2+i)
 		case ok:

@@ -218,7 +218,7 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 		return pic, usagef("--radius: must be a finite number > 0, got %v", theta)
 	}
 	if f.learner != defaultLearner || len(f.given) > 0 {
-		return pic, usagef("--learner: the picture is of least-squares, lasso and ridge-constrained with their defaults; leave it and their parameters out")
+		return pic, usagef("--learner: the picture shows least-squares, lasso and ridge-constrained with their defaults; leave --learner and the parameters of learners out")
 	}
 	f.learner = "least-squares"
 	s, err := a.samples(ctx, f, "plot ball", file)

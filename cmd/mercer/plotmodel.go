@@ -123,7 +123,7 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 			return pic, err
 		}
 		if _, ok := m.b.Model.(learners.Classifier); ok {
-			return pic, usagef("%s is a model of classes; mercer plot boundary draws those", m.name)
+			return pic, usagef("%s is a model of classes; mercer plot boundary draws models of classes", m.name)
 		}
 		if err := checkInterval(level, m.b); err != nil {
 			return pic, err
@@ -217,7 +217,7 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 	defer dev.Close()
 	prober, ok := learners.AsProber(b.Model)
 	if !ok {
-		return pic, usagef("--model: this model of %s knows no probabilities%s", b.Model.Learner(), fittedWith(b.Model, "probability"))
+		return pic, usagef("--model: this model of %s has no probabilities%s", b.Model.Learner(), fittedWith(b.Model, "probability"))
 	}
 	truth, err := a.truthOf(b, t)
 	if err != nil {

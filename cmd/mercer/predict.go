@@ -176,7 +176,7 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 		return usagef("--decision: %s predicts numbers here, not classes", m.Learner())
 	}
 	if _, ok := learners.AsProber(m); f.proba && !ok {
-		return usagef("--proba: this model of %s knows no probabilities%s", m.Learner(), fittedWith(m, "probability"))
+		return usagef("--proba: this model of %s has no probabilities%s", m.Learner(), fittedWith(m, "probability"))
 	}
 	_, classes := m.(learners.Classifier)
 	if _, ok := learners.AsUncertain(m); f.std && !ok && classes {
@@ -184,7 +184,7 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 	} else if with := fittedWith(m, "std"); f.std && !ok && with != "" {
 		return usagef("--std: this model of %s has no standard deviation%s", m.Learner(), with)
 	} else if f.std && !ok {
-		return usagef("--std: a model of %s does not know how far off it may be; --learner gaussian-process does", m.Learner())
+		return usagef("--std: a model of %s has no standard deviation; a model of gaussian-process has one", m.Learner())
 	}
 	if m, ok := m.(learners.Bounded); f.bound && (!ok || !m.HasBound()) {
 		if ok {

@@ -149,7 +149,7 @@ func TestServeRefusesWrongUse(t *testing.T) {
 		want string
 	}{
 		{"", 2, "serve needs MODEL"},
-		{"m.st n.st", 2, `"n.st" is one more`},
+		{"m.st n.st", 2, `"n.st" is one argument too many`},
 		{"nosuch.st", 1, "nosuch.st"},
 		{"t.csv", 1, "t.csv"},
 		{"--tls-cert c.pem m.st", 2, "give both or neither"},

@@ -77,7 +77,7 @@ func (f *tuneFlags) parseGrid() (axes []tuning.Axis, err error) {
 		case !ok || list == "":
 			return nil, usagef("--grid: want NAME=VALUE,VALUE,…, got %q", text)
 		case name == "kernel" || name == "seed":
-			return nil, usagef("--grid: there is a flag --%s", name)
+			return nil, usagef("--grid: %[1]s cannot be in a grid; use --%[1]s", name)
 		case !has:
 			return nil, usagef("--grid: %q is not a parameter of %s%s; the parameters are: %s", name, d.Name, didYouMean("", name, known), strings.Join(known, ", "))
 		case slices.ContainsFunc(axes, func(a tuning.Axis) bool { return a.Parameter == name }):
@@ -132,11 +132,11 @@ func (f *tuneFlags) checkGrid() error {
 	}
 	switch {
 	case f.task != "" && !d.Does(learners.Task(f.task)):
-		return usagef("--task: %s is not made for %s", f.learner, f.task)
+		return usagef("--task: %s does not support %s", f.learner, f.task)
 	case f.by != string(tuning.KFold) && !(f.bayesian() && f.by == string(tuning.Evidence)):
 		return usagef("--by: %s is scored by kfold%s; the other criteria are for %s", f.learner, map[bool]string{true: " or evidence"}[f.bayesian()], strings.Join(tunedLearners, ", "))
 	case len(f.targets) > 1 && !d.Outputs:
-		return usagef("--target: %s learns one target, %d are named", f.learner, len(f.targets))
+		return usagef("--target: %s learns one target, but %d are named", f.learner, len(f.targets))
 	}
 	_, err = f.parseGrid()
 	return err
@@ -315,7 +315,7 @@ func (r tuneReport) gridPicture() (pic picture, err error) {
 		}
 	}
 	if axis == "" {
-		return pic, usagef("--plot: no number varies that could be drawn over")
+		return pic, usagef("--plot: no parameter with numeric values varies, over which scores could be drawn")
 	}
 	lines, lowest := map[string]*spreadCurve{}, map[string]float64{}
 	positive := true

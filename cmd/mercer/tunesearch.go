@@ -471,7 +471,7 @@ func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, tas
 		return b, err
 	}
 	if f.learner == "gaussian-process" && given["lambda"] == "0" {
-		return b, usagef("--learner: gaussian-process needs a lambda > 0, and 0 was found; use kernel-ridge")
+		return b, usagef("--learner: gaussian-process needs a lambda > 0, but the search found 0; use kernel-ridge")
 	}
 	fit, err := d.Make(task, given)
 	if err != nil {

@@ -150,7 +150,7 @@ func TestCrossoverWithoutMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if run := r.Cells[0].Run("mercer ref dual"); run.Timed() || run.Reason != "needs 41 KiB of memory, 20 KiB may be used" {
+	if run := r.Cells[0].Run("mercer ref dual"); run.Timed() || run.Reason != "needs 41 KiB of memory, but only 20 KiB may be used" {
 		t.Errorf("%+v", run)
 	}
 	if run := r.Cells[0].Run("mercer ref primal"); !run.Timed() {

@@ -106,7 +106,7 @@ type linearProblem struct {
 // excess returns the largest (F − F*)/F(0), over the columns, where F* is a lower bound of the minimum.
 func (p *linearProblem) excess(f function) (largest float64, err error) {
 	if w := f.linear; w.Rows != p.x.Cols || w.Cols != len(p.lower) {
-		return 0, fmt.Errorf("bench: fit: coefficients %d × %d, want %d × %d", w.Rows, w.Cols, p.x.Cols, len(p.lower))
+		return 0, fmt.Errorf("bench: fit: the matrix of the coefficients is %d × %d, want %d × %d", w.Rows, w.Cols, p.x.Cols, len(p.lower))
 	}
 	values, _ := p.objectives(f.linear)
 	for i, v := range values {
@@ -193,7 +193,7 @@ func (c *fitBench) linearRidge(n int) (contest, judge, error) {
 	k := contest{task: "linear", peers: []string{sklearn}, parameters: map[string]any{"lambda": j.lambda}, put: putAll(j.x, j.y), limit: fitTol}
 	k.residual = func(f function) (float64, error) {
 		if f.linear.Rows != c.Features || f.linear.Cols != 1 {
-			return 0, fmt.Errorf("bench: fit: coefficients %d × %d, want %d × 1", f.linear.Rows, f.linear.Cols, c.Features)
+			return 0, fmt.Errorf("bench: fit: the matrix of the coefficients is %d × %d, want %d × 1", f.linear.Rows, f.linear.Cols, c.Features)
 		}
 		var left, r mat.VecDense
 		w := mat.NewVecDense(c.Features, f.linear.Data)

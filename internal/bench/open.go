@@ -122,7 +122,7 @@ func exceeds(bytes int64, d backend.Device) string {
 	if bytes <= memory {
 		return ""
 	}
-	return fmt.Sprintf("needs %s of memory, %s may be used", humanize.IBytes(uint64(bytes)), humanize.IBytes(uint64(memory)))
+	return fmt.Sprintf("needs %s of memory, but only %s may be used", humanize.IBytes(uint64(bytes)), humanize.IBytes(uint64(memory)))
 }
 
 // refuse returns an error if memory is less than bytes(largest), the size of the matrices of a

@@ -123,7 +123,7 @@ func near(a, b float64) bool { return a-b < 8*0x1p-53*b && b-a < 8*0x1p-53*b }
 
 func TestReadRefuses(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
-		{`{"schema": 2}`, "schema 2; this version reads schema 1"},
+		{`{"schema": 2}`, "its schema is 2, but this version reads schema 1"},
 		{`{"schema": 1, "cells": [{"case": {"n": 1}, "runs": [{"entrant": "x"}]}]}`, `n=1: no implementation is called "x"`},
 		{`{"schema": 1, "cells": [{"case": {"n": []}}]}`, "n must be a text or a number"},
 		{`{"schema": 1, "cells": [{"case": 5}]}`, "want an object"},

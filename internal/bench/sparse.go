@@ -151,7 +151,7 @@ func (p *sparseProblem) values(f function) (values []float64, square float64, er
 	values = make([]float64, p.x.Rows)
 	if w := f.linear; w.Data != nil {
 		if w.Rows != p.x.Cols || w.Cols != 1 {
-			return nil, 0, fmt.Errorf("bench: fit: coefficients %d × %d, want %d × 1", w.Rows, w.Cols, p.x.Cols)
+			return nil, 0, fmt.Errorf("bench: fit: the matrix of the coefficients is %d × %d, want %d × 1", w.Rows, w.Cols, p.x.Cols)
 		}
 		points := numeric.SparsePoints(p.x)
 		for i := range values {

@@ -183,7 +183,7 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Pa
 		return nil, err
 	}
 	if len(h.found) == 0 {
-		return nil, fmt.Errorf("the likelihood could not be computed at any start: %w", h.err)
+		return nil, fmt.Errorf("the likelihood could not be computed at any starting point: %w", h.err)
 	}
 	slices.SortStableFunc(h.found, func(a, b Candidate) int { return cmp.Compare(b.Log, a.Log) })
 	// Points may be equal, because a line search may return to a point and points outside the box are

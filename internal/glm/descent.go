@@ -147,7 +147,7 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 		}
 	}
 	if size := dot(theta, theta); size-size != 0 {
-		return theta, message.Errorf("the steps lead to infinity: {lower $rate|scale the features down}")
+		return theta, message.Errorf("the iteration diverges: {lower $rate|scale the features down}")
 	}
 	return theta, at(1)
 }

@@ -69,7 +69,7 @@ func newSeries(k kernels.Kernel, d int) (series, error) {
 	return s, nil
 }
 
-var errNoSeries = fmt.Errorf("it takes a Gaussian kernel, or a polynomial one of degree 2 to %d with a positive constant term", maxMonomialDegree)
+var errNoSeries = fmt.Errorf("it needs a Gaussian kernel, or a polynomial kernel of degree 2 to %d with a positive constant term", maxMonomialDegree)
 
 // firstCoefficient returns a_0 times the weight of the kernel.
 func (s series) firstCoefficient() float64 {

@@ -85,7 +85,7 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 		}
 		// If the leverage h_i is 1, the other samples do not determine w in some direction.
 		if rounding := 0x1p-52 * float64(c.d+c.n); !(a.share[i] > rounding) {
-			return errs, message.Errorf("without sample %d there is no solution: {raise $lambda}", c.part.Row(i)+1)
+			return errs, message.Errorf("the fit without sample %d has no solution: {raise $lambda}", c.part.Row(i)+1)
 		}
 		for j := range to {
 			to[j] /= a.share[i]

@@ -48,7 +48,7 @@ func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 		}
 	}
 	if len(rows) == 0 {
-		return 0, errors.New("weights: all are 0: no sample is left")
+		return 0, errors.New("weights: all are 0, so that no sample remains")
 	}
 	if len(distances) == 0 && len(rows) == 1 {
 		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because there is one row only: give a kernel")

@@ -27,7 +27,7 @@ func CheckWeights(weights []float64, rows int) error {
 	}
 	switch {
 	case sum == 0:
-		return errors.New("weights: all are 0: no sample is left")
+		return errors.New("weights: all are 0, so that no sample remains")
 	case math.IsInf(sum, 1):
 		return errors.New("weights: their sum is not a finite number")
 	}

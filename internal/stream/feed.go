@@ -150,7 +150,7 @@ func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[fl
 	f.passed, f.N, f.total = true, kept, total
 	switch {
 	case kept == 0:
-		return badSample("weights: all are 0: no sample is left")
+		return badSample("weights: all are 0, so that no sample remains")
 	case math.IsInf(total, 1):
 		return badSample("weights: their sum is not a finite number")
 	}

@@ -158,7 +158,7 @@ func (c *RowCache) Row(i int) ([]float64, error) {
 // must have at most Capacity() distinct rows.
 func (c *RowCache) Fetch(list []int) error {
 	if len(list) > c.Capacity() {
-		return fmt.Errorf("row cache: %d rows were asked for at once, %d can be kept", len(list), c.Capacity())
+		return fmt.Errorf("row cache: %d rows were requested at once, but the cache holds %d", len(list), c.Capacity())
 	}
 	for _, i := range list { // first mark the cached rows as used, so that no missing row replaces them
 		if c.slot[i] >= 0 {

@@ -115,7 +115,7 @@ func Short(results ...*Result) string {
 	if len(results) > 1 {
 		which = fmt.Sprintf("%d of %d machines are ", short, len(results))
 	}
-	return fmt.Sprintf("%snot optimal after %s: the gap is %.3g, not %.3g: {raise $tol|raise $iterations}", which, count.Of(worst.Steps, "step"), worst.Gap, worst.Tol)
+	return fmt.Sprintf("%snot optimal after %s: the gap is %.3g, but must be at most %.3g: {raise $tol|raise $iterations}", which, count.Of(worst.Steps, "step"), worst.Gap, worst.Tol)
 }
 
 // smo solves a Problem by sequential minimal optimization in two levels.
@@ -380,7 +380,7 @@ func (s *smo) optimize() error {
 			return nil
 		}
 		if s.steps >= s.set.MaxIter {
-			return message.Errorf("not optimal after %s: the gap is %.3g, not %.3g: {raise $tol|raise $iterations|$penalty|$standardize}", count.Of(s.steps, "step"), gap, s.set.Tol)
+			return message.Errorf("not optimal after %s: the gap is %.3g, but must be at most %.3g: {raise $tol|raise $iterations|$penalty|$standardize}", count.Of(s.steps, "step"), gap, s.set.Tol)
 		}
 		shrunk, err := s.shrink(most, least)
 		if err != nil {

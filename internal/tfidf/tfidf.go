@@ -63,7 +63,7 @@ func (p Params) Check() error {
 	case !slices.Contains(Analyzers(), p.Analyzer):
 		return fmt.Errorf("the analyzer is %q; it must be word, char or char_wb", string(p.Analyzer))
 	case p.MinN < 1 || p.MaxN < p.MinN || p.MaxN > maxN:
-		return fmt.Errorf("n-grams of n from %d to %d; the range must be within 1 to %d", p.MinN, p.MaxN, maxN)
+		return fmt.Errorf("the n of the n-grams has the range %d to %d; it must be an increasing range from 1 to %d at most", p.MinN, p.MaxN, maxN)
 	case !(p.MinDF >= 0 && p.MinDF <= maxMinDF) || p.MinDF > 1 && p.MinDF != math.Trunc(p.MinDF):
 		return fmt.Errorf("the smallest document frequency is %v; it must be a number of texts, or a share of the texts from 0 to 1", p.MinDF)
 	case p.MaxFeatures < 0:
@@ -212,7 +212,7 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 		counts[k].uses = nil
 	}
 	if len(list) == 0 && least > 1 {
-		return nil, fmt.Errorf("no n-gram is in %v of the %d texts", math.Ceil(least), len(texts))
+		return nil, fmt.Errorf("no n-gram occurs in at least %v of the %d texts", math.Ceil(least), len(texts))
 	}
 	if len(list) == 0 {
 		return nil, errors.New("the texts have no n-grams")

@@ -267,15 +267,15 @@ func TestFaults(t *testing.T) {
 		want   string
 	}{
 		{Params{Analyzer: "line"}, nil, `the analyzer is "line"; it must be word, char or char_wb`},
-		{Params{MinN: 2, MaxN: 1}, nil, "n-grams of n from 2 to 1; the range must be within 1 to 20"},
-		{Params{MaxN: 21}, nil, "n-grams of n from 1 to 21; the range must be within 1 to 20"},
+		{Params{MinN: 2, MaxN: 1}, nil, "the n of the n-grams has the range 2 to 1; it must be an increasing range from 1 to 20 at most"},
+		{Params{MaxN: 21}, nil, "the n of the n-grams has the range 1 to 21; it must be an increasing range from 1 to 20 at most"},
 		{Params{MinDF: math.NaN()}, nil, "the smallest document frequency is NaN; it must be a number of texts, or a share of the texts from 0 to 1"},
 		{Params{MinDF: 1.5}, nil, "the smallest document frequency is 1.5; it must be a number of texts, or a share of the texts from 0 to 1"},
 		{Params{MaxFeatures: -1}, nil, "the maximum number of features is -1; it must not be negative"},
 		{Params{Analyzer: Char}, []string{"", ""}, "the texts have no n-grams"},
 		{Params{}, nil, "the texts have no n-grams"},
-		{Params{MinDF: 3}, []string{"aa", "aa"}, "no n-gram is in 3 of the 2 texts"},
-		{Params{MinDF: 0.6}, []string{"aa", "bb", "cc"}, "no n-gram is in 2 of the 3 texts"},
+		{Params{MinDF: 3}, []string{"aa", "aa"}, "no n-gram occurs in at least 3 of the 2 texts"},
+		{Params{MinDF: 0.6}, []string{"aa", "bb", "cc"}, "no n-gram occurs in at least 2 of the 3 texts"},
 	} {
 		if _, err := Learn(c.texts, c.params); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v, want %s", c.params, err, c.want)
@@ -298,7 +298,7 @@ func TestCheckFindsForgedVocabularies(t *testing.T) {
 		{&Vocabulary{Texts: 2, Grams: []string{"aa", "aa"}, DF: []int{1, 1}}, `n-gram 2, "aa", does not come after n-gram 1, "aa"`},
 		{&Vocabulary{Texts: 2, Grams: []string{"aa"}, DF: []int{3}}, `n-gram 1, "aa", is in 3 of 2 texts`},
 		{&Vocabulary{Texts: 2, Grams: []string{"aa"}, DF: []int{-1}}, `n-gram 1, "aa", is in -1 of 2 texts`},
-		{&Vocabulary{Params: Params{MaxN: 1 << 30}, Texts: 2, Grams: []string{"aa"}, DF: []int{1}}, "n-grams of n from 1 to"},
+		{&Vocabulary{Params: Params{MaxN: 1 << 30}, Texts: 2, Grams: []string{"aa"}, DF: []int{1}}, "the n of the n-grams has the range 1 to"},
 	} {
 		if _, err := c.of.NewRow(); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s", c.of.Grams, err, c.want)

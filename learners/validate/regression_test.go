@@ -56,8 +56,8 @@ func TestScoreRegression(t *testing.T) {
 		{one, mat.NewDense(1, 2, nil), "validate: score: y is 1×1, the predictions are 1×2"},
 		{mat.NewVecDense(1, []float64{math.NaN()}), one, "validate: score: y: row 1, column 1 is NaN"},
 		{one, mat.NewVecDense(1, []float64{math.Inf(1)}), "validate: score: prediction: row 1, column 1 is +Inf"},
-		{mat.NewVecDense(1, []float64{math.MaxFloat64}), mat.NewVecDense(1, []float64{-math.MaxFloat64}), "too large for float64"},
-		{mat.NewVecDense(2, []float64{0, 1e-200}), mat.NewVecDense(2, []float64{1e200, 0}), "for the spread of the targets"},
+		{mat.NewVecDense(1, []float64{math.MaxFloat64}), mat.NewVecDense(1, []float64{-math.MaxFloat64}), "the errors, or their ratios"},
+		{mat.NewVecDense(2, []float64{0, 1e-200}), mat.NewVecDense(2, []float64{1e200, 0}), "outside the range of float64"},
 	} {
 		if _, err := validate.ScoreRegression(test.y, test.pred, nil); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("got %v, want %q", err, test.want)
