@@ -31,8 +31,8 @@ type Bounded interface {
 	// PredictBound returns predictions at the rows of x, and for each of them a bound on its distance
 	// from the prediction of the exact solution. The predictions are those of Predict up to rounding, and the
 	// bounds take O(d + t) operations for each row, and O(nt) more if the model was fitted with Options.Prove.
-	// For a model that was fitted with the field Bound, and for every bound of Ridge, NystromRidge and
-	// FourierRidge, the functions of the model are evaluated in more than 80 bits for each row, which takes
+	// For a model that was fitted with the field Bound, and for Ridge, NystromRidge and FourierRidge after a small
+	// fit with Options.Prove, the functions of the model are evaluated in more than 80 bits for each row, which takes
 	// much longer and gives bounds that are nearly equal to the errors.
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
@@ -357,9 +357,7 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 var errNoFloor = errors.New("no bound is known for these precomputed values")
 
 // leastEigenvalue returns a lower bound > 0 on the eigenvalues of K + λW⁻¹ for precomputed values,
-// which it proves by the factorization of M = K + (λ/2)W⁻¹ in float64. If it succeeds, RᵀR = M + E
-// with ‖E‖ ≤ γ_(n+1)/(1 − γ_(n+1)) tr M (Rump 2006, Verification of positive definiteness, BIT 46,
-// lemma 2.1); the diagonal of M adds two rounding errors.
+// which it proves by the factorization of K + (λ/2)W⁻¹ in float64: see verified.FactorSlack.
 func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, memory int64) (float64, error) {
 	n, trace, least := p.X.Rows, 0.0, math.Inf(1)
 	at := func(i, j int) float64 { return kernels.Eval(p.Kernel, p.X.Row(i), p.X.Row(j)) }
@@ -378,8 +376,7 @@ func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem,
 	p.Lambda, p.Intercept = p.Lambda/2, false
 	_, err := solvers.NewUncertainty(ctx, dev, p, memory)
 	if err == nil {
-		// The factors with 2⁻⁵⁰ bound the rounding errors of trace and of this expression itself.
-		if floor := (least - 1.01*0x1p-53*float64(n+3)*trace*(1+float64(n)*0x1p-50)) * (1 - 0x1p-50); floor > 0 && float64(n) < 0x1p40 {
+		if floor := (least - verified.FactorSlack(n, trace)) * (1 - 0x1p-50); floor > 0 && float64(n) < 0x1p40 {
 			return floor, nil
 		}
 		err = backend.ErrNotPosDef

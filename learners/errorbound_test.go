@@ -776,6 +776,91 @@ func TestBoundsOfFunctions(t *testing.T) {
 	})
 }
 
+// TestFloat64BoundsOfFunctions checks the bounds from float64 of ridge with a λ for each target, and of sparse
+// Nyström, for which there is no other bound, against solutions in rational numbers. For fits that are too large for
+// the sharp bound of Options.Prove it compares them with the sharp bound.
+func TestFloat64BoundsOfFunctions(t *testing.T) {
+	random := rand.New(rand.NewPCG(30, 1))
+	draw := func(rows, cols int) *mat.Dense {
+		m := mat.NewDense(rows, cols, nil)
+		m.Apply(func(int, int, float64) float64 { return random.NormFloat64() }, m)
+		return m
+	}
+	x, y, at, weights := draw(6, 2), draw(6, 2), draw(9, 2), []float64{1, 2, 0, 0.3, 1, 1}
+	stored := backend.CSR[float64]{Rows: 6, Cols: 2, Indptr: []int{0}, Data: x.RawMatrix().Data}
+	for i := range 6 {
+		stored.Indices, stored.Indptr = append(stored.Indices, 0, 1), append(stored.Indptr, 2*i+2)
+	}
+	many, targets := draw(2000, 2), draw(2000, 1)
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		check := func(what string, values, bounds *mat.Dense, c int, exact []*big.Rat, most float64) {
+			for i, f := range exact {
+				off, _ := new(big.Rat).Sub(f, new(big.Rat).SetFloat64(values.At(i, c))).Float64()
+				if bound := bounds.At(i, c); !(math.Abs(off) <= bound) || !(bound <= most) {
+					t.Errorf("%s: the error at point %d is %g, the bound %g", what, i, off, bound)
+				}
+			}
+		}
+		for _, intercept := range []bool{true, false} {
+			o := learners.Options{Weights: weights, Prove: true}
+			lambdas := []float64{0.1, 10}
+			ridge, err := learners.Ridge{Lambdas: lambdas, NoIntercept: !intercept}.Fit(t.Context(), dev, x, y, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values, bounds, err := ridge.PredictBound(t.Context(), dev, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for c, lambda := range lambdas {
+				// About (n + 9)(√k/λ)‖y‖ roundings of 2⁻⁵³ are some 1e-13.
+				check("ridge", values, bounds, c, rationalPolynomial(x, y.Slice(0, 6, c, c+1).(*mat.Dense), at, weights, lambda, intercept, 0, 1), 1e-11)
+			}
+			nystrom, err := learners.NystromRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.1, NoIntercept: !intercept, Centers: 6}.Fit(t.Context(), dev, stored, y, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if values, bounds, err = nystrom.PredictBound(t.Context(), dev, at); err != nil {
+				t.Fatal(err)
+			}
+			// Kernel values are some 10, and 1/√μ is some 1e3.
+			check("sparse nystrom-ridge", values, bounds, 0, rationalRidge(x, y, at, weights, 0.1, intercept), 1e-6)
+
+			if !intercept {
+				continue // the fits below take long
+			}
+			for name, fit := range map[string]func(sharp bool) (learners.Model, error){
+				"nystrom-ridge": func(sharp bool) (learners.Model, error) {
+					return learners.NystromRidge{Kernel: kernels.Laplacian{Sigma: 1}, Lambda: 0.1, Centers: 40, Bound: sharp}.Fit(t.Context(), dev, many, targets, learners.Options{Prove: true})
+				},
+				"fourier-ridge": func(sharp bool) (learners.Model, error) {
+					return learners.FourierRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Features: 40, Bound: sharp}.Fit(t.Context(), dev, many, targets, learners.Options{Prove: true})
+				},
+			} {
+				var v, e [2]*mat.Dense
+				for i, sharp := range []bool{true, false} {
+					m, err := fit(sharp)
+					if err != nil {
+						t.Fatalf("%s: %v", name, err)
+					}
+					restored, err := learners.Restore(m.State())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if v[i], e[i], err = restored.(learners.Bounded).PredictBound(t.Context(), dev, at); err != nil {
+						t.Fatalf("%s: %v", name, err)
+					}
+				}
+				for i := range 9 {
+					if off, sum := math.Abs(v[0].At(i, 0)-v[1].At(i, 0)), e[0].At(i, 0)+e[1].At(i, 0); !(off <= sum) || !(e[0].At(i, 0) < e[1].At(i, 0)) || !(sum < 1e-4) {
+						t.Errorf("%s: the predictions at point %d differ by %g, and the bounds are %g and %g", name, i, off, e[0].At(i, 0), e[1].At(i, 0))
+					}
+				}
+			}
+		}
+	})
+}
+
 func TestBoundRefusals(t *testing.T) {
 	x, y := mat.NewDense(3, 1, []float64{0, 1, 2}), mat.NewDense(3, 1, []float64{1, 0, 2})
 	eachDevice(t, func(t *testing.T, dev backend.Device) {

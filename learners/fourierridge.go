@@ -52,7 +52,7 @@ type FourierRidge struct {
 	Features    int            // M, raised to an even number; 0 is about 10√n
 	Tol         float64        // relative residual of the normal equations; 0 is 1e-6
 	Seed        uint64         // seed of all random choices
-	Bound       bool           // prove bounds of the errors of predictions: see Bounded; it needs λ > 0
+	Bound       bool           // prove sharp bounds of the errors of predictions: see Bounded; it needs λ > 0
 	// Std makes the model keep the posterior of the Gaussian process whose covariance is s² times
 	// the approximated kernel, and whose mean is f. Variance needs the posterior, which takes 8M²
 	// bytes. Far from the samples its variance depends on the random frequencies, and may be far
@@ -113,7 +113,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	m.facts = append(m.facts, m.keep(res.Posterior, false)...)
 	_, d, _ := data.Dims()
 	p := &verified.Primal{Lambda: fourierPenalty(k, l.Lambda, pairs, d), Intercept: m.fitted}
-	if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), p, data, &res.Result, float64(d+100), l.Bound, o); err != nil {
+	if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), p, data, nil, &res.Result, float64(d+100), m.rounding, l.Bound, o); err != nil {
 		return nil, err
 	}
 	return m, nil

@@ -55,7 +55,7 @@ type NystromRidge struct {
 	Solver      solvers.Method     // solvers.Auto, solvers.Normal or solvers.Falkon
 	Tol         float64            // relative residual of the normal equations; 0 is 1e-6
 	Seed        uint64             // seed of all random choices
-	Bound       bool               // prove bounds of the errors of predictions: see Bounded; it needs λ > 0 and dense samples
+	Bound       bool               // prove sharp bounds of the errors of predictions: see Bounded; it needs λ > 0 and dense samples
 	// Std makes the model keep the posterior of the Gaussian process with the covariance s²k, whose
 	// mean is f. Variance needs the posterior, which takes 8M² bytes, and the fit takes twice as
 	// long. The process is that of the deterministic training conditional, in which the samples
@@ -109,7 +109,7 @@ func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 // their row numbers.
 func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, sparse *backend.CSR[float64], o Options) (*NystromRidgeModel, error) {
 	if l.Bound && sparse != nil {
-		return nil, errors.New("bound: no bound is known for sparse samples: give dense ones")
+		return nil, errors.New("bound: no sharp bound is known for sparse samples: give dense ones")
 	}
 	var centers backend.Host[float64]
 	if o.Centers != nil {
@@ -144,12 +144,13 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 		solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
 	}
 	m.facts = append(m.facts, m.keep(res.Posterior, true)...)
-	if sparse == nil {
-		_, d, _ := data.Dims()
-		p := &verified.Primal{Lambda: verified.Exact(l.Lambda), Centers: true, Intercept: m.fitted}
-		if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), p, data, &res.Result, verified.Steps(k, 1, d), l.Bound, o); err != nil {
-			return nil, err
-		}
+	var r func() *verified.Roundoff
+	if k.IsPSD() {
+		r = func() *verified.Roundoff { return m.roundoffOn(dev, &m.kernelExpansion) }
+	}
+	problem := &verified.Primal{Lambda: verified.Exact(l.Lambda), Centers: true, Intercept: m.fitted}
+	if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), problem, data, sparse, &res.Result, verified.Steps(k, 1, m.points.Cols), r, l.Bound, o); err != nil {
+		return nil, err
 	}
 	return m, nil
 }

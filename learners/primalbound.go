@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -24,13 +25,41 @@ func primalSteps(n, m int, each float64) float64 {
 }
 
 // makePrimal sets the bound of m, a model with the function f, which solves p for the samples of
-// data, and adds facts, in which name is the name of the coefficients. If sharp is set, a model
-// without a bound is an error. Otherwise the bound is computed only with o.Prove, and only if that
-// takes a few hundredths of a second at most. each is as in primalSteps.
-func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, res *solvers.Result, each float64, sharp bool, o Options) error {
+// data, and adds facts, in which name is the name of the coefficients. If sharp is set, it is an
+// error if there is no sharp bound. Otherwise a bound is computed only with o.Prove: the sharp one if that
+// takes a few hundredths of a second at most, and otherwise one from float64 if the samples are in memory. r returns
+// the bounds on the rounding errors of the functions; it is nil if no bound from float64 is known. each is as in
+// primalSteps. If sparse is not nil, its rows are the samples, and data holds their row numbers.
+func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, sparse *backend.CSR[float64], res *solvers.Result, each float64, r func() *verified.Roundoff, sharp bool, o Options) error {
 	n, d, t := data.Dims()
 	size := f.Alpha.Rows
-	if !sharp && (!o.Prove || !(p.Lambda.Hi > 0) || primalSteps(n, size, each) > provedSteps) {
+	p.Pass = func(ctx context.Context, use func(x numeric.Points, y backend.Host[float64], weights []float64) error) error {
+		return data.Pass(ctx, false, func(block solvers.Block) error {
+			x := numeric.DensePoints(block.X)
+			if sparse != nil {
+				x = numeric.SparsePoints(*sparse).Take(stream.RowNumbers(block.X))
+			}
+			return use(x, block.Y, block.Weights)
+		})
+	}
+	lambdas := p.Lambdas
+	if lambdas == nil {
+		lambdas = []verified.Ball{p.Lambda}
+	}
+	if !sharp && (!o.Prove || slices.ContainsFunc(lambdas, func(v verified.Ball) bool { return !(v.Hi > 0) })) {
+		return nil
+	}
+	if !sharp && (sparse != nil || p.Lambdas != nil || primalSteps(n, size, each) > provedSteps) {
+		if _, ok := data.(pointRows); r == nil || !ok && !solvers.IsInMemory(data) {
+			return nil
+		}
+		bound, err := p.Rounded(ctx, dev.F64(), f, r())
+		if err == nil && finiteBound(bound) < 0 {
+			b.bound = bound
+			b.tell(m, name)
+		} else if err != nil && !errors.Is(err, verified.ErrDependent) && !errors.Is(err, backend.ErrMemory) {
+			return fmt.Errorf("bound: %w", err)
+		}
 		return nil
 	}
 	bytes := func(n int) int64 {
@@ -45,9 +74,6 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 		return nil
 	}
 	res.Bytes = max(res.Bytes, bytes(n))
-	p.Pass = func(ctx context.Context, use func(x, y backend.Host[float64], weights []float64) error) error {
-		return data.Pass(ctx, false, func(block solvers.Block) error { return use(block.X, block.Y, block.Weights) })
-	}
 	bound, err := p.Bound(ctx, f)
 	switch {
 	case err == nil && finiteBound(bound) < 0:
@@ -69,8 +95,8 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 	return err
 }
 
-// predictPrimal is PredictBound for a model with the function f.
-func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p predictor, f *verified.Expansion, x mat.Matrix) (values, bounds *mat.Dense, err error) {
+// predictPrimal is PredictBound for a model m with the function f, whose rounding errors r bounds.
+func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, m Model, p predictor, f *verified.Expansion, r func() *verified.Roundoff, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	defer named(p.learner+": bound", nil, &values, &err)
 	points, err := p.check(dev, x)
 	if err != nil {
@@ -79,13 +105,23 @@ func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p pr
 	if b.bound == nil {
 		return nil, nil, fmt.Errorf("the model has no bound: fit it with lambda > 0 and bound")
 	}
-	return b.evaluateAt(ctx, f, points)
+	if !b.bound.Rounded {
+		return b.evaluateAt(ctx, f, points)
+	}
+	if values, err = m.Predict(ctx, dev, x); err != nil {
+		return nil, nil, err
+	}
+	e := b.bound.Round(f, r(), points, dense(values), backend.Host[float64]{})
+	return values, mat.NewDense(e.Rows, e.Cols, e.Data), nil
 }
 
 // PredictBound implements Bounded.
 func (m *RidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
-	return m.predictPrimal(ctx, dev, m.predictor(), m.verified(), x)
+	return m.predictPrimal(ctx, dev, m, m.predictor(), m.verified(), m.rounding, x)
 }
+
+// rounding returns the bounds on the rounding errors of the functions of the model.
+func (m *RidgeModel) rounding() *verified.Roundoff { return verified.NewCoordinates(m.coef.Rows) }
 
 // verified returns the function of the model in the form of package verified.
 func (m *RidgeModel) verified() *verified.Expansion {
@@ -96,12 +132,18 @@ func (m *RidgeModel) verified() *verified.Expansion {
 
 // PredictBound implements Bounded.
 func (m *NystromRidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
-	return m.predictPrimal(ctx, dev, m.predictor(), m.verified(), x)
+	r := func() *verified.Roundoff { return m.roundoffOn(dev, &m.kernelExpansion) }
+	return m.predictPrimal(ctx, dev, m, m.predictor(), m.verified(), r, x)
 }
 
 // PredictBound implements Bounded.
 func (m *FourierRidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
-	return m.predictPrimal(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), m.verified(), x)
+	return m.predictPrimal(ctx, dev, m, m.waves(stream.Cosines, m.cosines, m.intercept), m.verified(), m.rounding, x)
+}
+
+// rounding returns the bounds on the rounding errors of the functions of the model.
+func (m *FourierRidgeModel) rounding() *verified.Roundoff {
+	return verified.NewWaves(m.frequencies, stream.Cosines, stream.Sines)
 }
 
 // verified returns the function of the model in the form of package verified: the cosines, then the sines.
@@ -113,12 +155,13 @@ func (m *FourierRidgeModel) verified() *verified.Expansion {
 		copy(beta.Row(pairs+j), m.sines.Row(j))
 	}
 	return &verified.Expansion{Alpha: beta, Intercept: m.intercept, Features: func() func(int, []float64) verified.Ball {
-		angle := verified.NewKernel(kernels.Linear{})
+		inner, angles := verified.NewKernel(kernels.Linear{}), make([]verified.Ball, pairs)
 		return func(j int, x []float64) verified.Ball {
-			if j < pairs {
-				return verified.Cos(angle.Eval(m.frequencies.Dense.Row(j), x))
+			if j >= pairs {
+				return verified.Sin(angles[j-pairs])
 			}
-			return verified.Sin(angle.Eval(m.frequencies.Dense.Row(j-pairs), x))
+			angles[j] = inner.Eval(m.frequencies.Dense.Row(j), x)
+			return verified.Cos(angles[j])
 		}
 	}}
 }

@@ -53,7 +53,7 @@ type Ridge struct {
 	NoIntercept bool           // set b = 0; by default b is fitted without a penalty
 	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual, which agree up to rounding
 	Intervals   bool           // keep a copy of the samples in the model for its Intervals
-	Bound       bool           // prove bounds of the errors of predictions: see Bounded; it needs λ > 0
+	Bound       bool           // prove sharp bounds of the errors of predictions: see Bounded; it needs λ > 0
 	// Std makes the model keep the posterior of the Bayesian linear regression whose mean is f, with
 	// weights N(0, s²I) and noise N(0, s²λ/w_i), for Variance, Append, Remove and Merge: 8d² bytes. s²
 	// maximizes the likelihood. It needs one λ > 0.
@@ -86,7 +86,7 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		err = o.refuseUnused()
 	}
 	if err == nil && l.Bound && len(l.Lambdas) > 0 {
-		err = errors.New("bound: no bound is known for a lambda for each target: give one for all targets")
+		err = errors.New("bound: no sharp bound is known for a lambda for each target: give one for all targets")
 	}
 	if err == nil && l.Std && len(l.Lambdas) > 0 {
 		err = errors.New("std: the posterior needs one lambda for all targets")
@@ -128,11 +128,12 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 			return nil, err
 		}
 	}
-	if len(l.Lambdas) == 0 {
-		p := &verified.Primal{Lambda: verified.Exact(l.Lambda), Intercept: m.fitted}
-		if err := m.makePrimal(ctx, dev, &m.model, "w", m.verified(), p, pointRows{points, hy, o.Weights}, res, 2, l.Bound, o); err != nil {
-			return nil, err
-		}
+	p := &verified.Primal{Lambda: verified.Exact(l.Lambda), Intercept: m.fitted}
+	for _, lambda := range l.Lambdas {
+		p.Lambdas = append(p.Lambdas, verified.Exact(lambda))
+	}
+	if err := m.makePrimal(ctx, dev, &m.model, "w", m.verified(), p, pointRows{points, hy, o.Weights}, nil, res, 2, m.rounding, l.Bound, o); err != nil {
+		return nil, err
 	}
 	if copied {
 		m.remark(copyWarning(ridgeName, points.Rows, points.Cols))

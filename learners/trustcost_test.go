@@ -75,8 +75,12 @@ func TestTrustCost(t *testing.T) {
 			{"kernel-ridge", "`Options.Prove`", costProblem{n: 400, d: 8}, fitKernelRidge, true},
 			{"kernel-ridge", "`Bound`", costProblem{n: 1000, d: 8}, fitKernelRidge, false},
 			{"ridge", "`Bound`", costProblem{n: 10_000, d: 10}, fitRidge, false},
+			{"nystrom-ridge", "`Options.Prove`", costProblem{n: 10_000, d: 10, functions: 500}, fitNystrom, true},
+			{"nystrom-ridge", "`Options.Prove`", costProblem{n: 10_000, d: 10, functions: 2000}, fitNystrom, true},
 			{"nystrom-ridge", "`Bound`", costProblem{n: 2000, d: 10, functions: 200}, fitNystrom, false},
 			{"nystrom-ridge", "`Bound`", costProblem{n: 5000, d: 10, functions: 500}, fitNystrom, false},
+			{"fourier-ridge", "`Options.Prove`", costProblem{n: 10_000, d: 10, functions: 500}, fitFourier, true},
+			{"fourier-ridge", "`Options.Prove`", costProblem{n: 10_000, d: 10, functions: 2000}, fitFourier, true},
 			{"fourier-ridge", "`Bound`", costProblem{n: 2000, d: 10, functions: 200}, fitFourier, false},
 			{"fourier-ridge", "`Bound`", costProblem{n: 5000, d: 10, functions: 500}, fitFourier, false},
 		} {
@@ -109,7 +113,9 @@ func TestTrustCost(t *testing.T) {
 			{"kernel-ridge", "`Options.Prove`", costProblem{n: 400, d: 8}, 20_000, fitKernelRidge, true, false},
 			{"kernel-ridge", "`Bound`", costProblem{n: 1000, d: 8}, 1000, fitKernelRidge, false, true},
 			{"ridge", "`Bound`", costProblem{n: 10_000, d: 10}, 20_000, fitRidge, false, true},
+			{"nystrom-ridge", "`Options.Prove`", costProblem{n: 10_000, d: 10, functions: 500}, 20_000, fitNystrom, true, false},
 			{"nystrom-ridge", "`Bound`", costProblem{n: 2000, d: 10, functions: 200}, 2000, fitNystrom, false, true},
+			{"fourier-ridge", "`Options.Prove`", costProblem{n: 10_000, d: 10, functions: 500}, 20_000, fitFourier, true, false},
 			{"fourier-ridge", "`Bound`", costProblem{n: 2000, d: 10, functions: 200}, 2000, fitFourier, false, true},
 		} {
 			x, y := c.p.draw()
@@ -132,6 +138,32 @@ func TestTrustCost(t *testing.T) {
 			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %d | %s | %s | %.2f |", c.fit, c.option, c.p, c.points, seconds(without), seconds(with), ratio))
 		}
 		write(t, "predictions with bounds", "| learner | option | problem of the fit | rows | Predict | PredictBound | ratio |", rows)
+	})
+	t.Run("accuracy", func(t *testing.T) {
+		var rows []string
+		for _, solver := range []solvers.Method{solvers.CG, solvers.Mixed} {
+			for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 8}} {
+				for _, n := range []int{1000, 4000} {
+					x, y := costProblem{n: n, d: 8}.draw()
+					for _, lambda := range []float64{1, 1e-2, 1e-4} {
+						row := fmt.Sprintf("| %s | `%v` | %d | %g |", solver, k, n, lambda)
+						for _, accuracy := range []float64{0, 1e-2, 1e-4, 1e-6} {
+							m, err := KernelRidge{Kernel: k, Lambda: lambda, Solver: solver, Accuracy: accuracy}.Fit(ctx, dev, x, y, Options{})
+							switch {
+							case err == nil:
+								row += fmt.Sprintf(" %d |", m.Solved().Iters)
+							case accuracy > 0 && strings.Contains(err.Error(), "the proven error is"):
+								row += " – |"
+							default:
+								t.Fatal(err)
+							}
+						}
+						rows = append(rows, row)
+					}
+				}
+			}
+		}
+		write(t, "accuracy", "| solver | kernel | rows | λ | tol=1e-8 | accuracy=1e-2 | accuracy=1e-4 | accuracy=1e-6 |", rows)
 	})
 	t.Run("reproducible", func(t *testing.T) {
 		same := openCPU(t, backend.Config{Reproducible: true})

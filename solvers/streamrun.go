@@ -304,6 +304,12 @@ func RowNumbers(x backend.CSR[float64], y backend.Host[float64], weights []float
 	return InMemory(numbers, y, weights, keys)
 }
 
+// IsInMemory reports whether data was made by InMemory or RowNumbers.
+func IsInMemory(data Rows) bool {
+	_, ok := data.(inMemory)
+	return ok
+}
+
 type inMemory struct {
 	x, y    backend.Host[float64]
 	weights []float64

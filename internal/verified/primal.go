@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // A Primal specifies the problem of minimizing
@@ -21,10 +19,19 @@ import (
 // matrix λ(k(x_j, x_l)) if Centers is set.
 type Primal struct {
 	// Pass calls use with blocks of samples: their features, targets and weights, where nil means all 1.
-	Pass      func(ctx context.Context, use func(x, y backend.Host[float64], weights []float64) error) error
+	// Bound needs dense samples.
+	Pass      func(ctx context.Context, use func(x numeric.Points, y backend.Host[float64], weights []float64) error) error
 	Lambda    Ball
+	Lambdas   []Ball // if not nil, the λ of each target, which replaces Lambda; read by Rounded only
 	Centers   bool
 	Intercept bool
+}
+
+func (s *Primal) lambda(c int) Ball {
+	if s.Lambdas != nil {
+		return s.Lambdas[c]
+	}
+	return s.Lambda
 }
 
 // Bound returns the bound for an approximate solution f. The bound has the form of an ErrorBound
@@ -100,21 +107,26 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			targets[c].Power = up(math.Sqrt(total(m, func(j int) float64 { return up(z.Row(j)[c] * z.Row(j)[c]) })))
 			targets[c].Alpha = 0
 		}
-		next := &ErrorBound{Correction: z, Targets: targets}
-		if left, err = p.residuals(ctx, next); err != nil {
+		next, err := p.residuals(ctx, &ErrorBound{Correction: z, Targets: targets})
+		if err != nil {
 			return nil, err
 		}
-		left.set(targets, floor)
-		better, enough := false, true
+		next.set(targets, floor)
+		again := false
 		for c, v := range targets {
-			better = better || v.Norm < b.Targets[c].Norm/2
-			enough = enough && v.Norm <= v.Power/64
+			if !(v.Norm < b.Targets[c].Norm/2) {
+				continue // the correction of this target stays as it was
+			}
+			again = again || v.Norm > v.Power/64
+			if b.Correction.Data == nil {
+				b.Correction = backend.NewHost[float64](m, t)
+			}
+			b.Targets[c], left.sums[c] = v, next.sums[c]
+			for j := range m {
+				b.Correction.Row(j)[c], left.gradient[j][c] = z.Row(j)[c], next.gradient[j][c]
+			}
 		}
-		if !better {
-			break
-		}
-		b.Correction, b.Targets = z, targets
-		if enough {
+		if !again {
 			break
 		}
 	}
@@ -185,7 +197,8 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 	}
 	sums, mass := make([]Ball, t), sum{}
 	expansion := p.f.with(nil, b.Correction)
-	err := p.Pass(ctx, func(x, y backend.Host[float64], weights []float64) error {
+	err := p.Pass(ctx, func(points numeric.Points, y backend.Host[float64], weights []float64) error {
+		x := points.Dense
 		most := blockRows(m)
 		for from := 0; from < x.Rows; from += most {
 			rows := min(most, x.Rows-from)
@@ -225,7 +238,7 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 					p.root = max(p.root, norms.norm(i))
 				}
 			}
-			parallel(m, func(j int) {
+			each(m, func(j int) {
 				for i := range rows {
 					for c := range t + 1 {
 						if c == t && !first {
@@ -280,7 +293,7 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 		}
 		return v
 	}
-	parallel(m, func(j int) {
+	each(m, func(j int) {
 		r.gradient[j] = make([]Ball, t)
 		for c := range t {
 			penalty := beta(j, c)
@@ -298,7 +311,7 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 
 // finish changes a to the matrix of the equations in float64.
 func (p *primal) finish() {
-	parallel(len(p.center), func(j int) {
+	each(len(p.center), func(j int) {
 		row := p.a.rows[j]
 		for l := range row {
 			row[l] -= p.mass.Hi * p.center[j].Hi * p.center[l].Hi
@@ -322,10 +335,17 @@ func (f *Expansion) gram(ctx context.Context) ([][]Ball, error) {
 	return list, err
 }
 
+// FactorSlack returns γ_(n+3)·trace rounded up. If the Cholesky factorization of a symmetric n×n matrix A in
+// float64 succeeds, it is that of A + E with ‖E‖ ≤ γ_(n+1)/(1 − γ_(n+1)) tr A (Rump 2006, Verification of
+// positive definiteness, BIT 46, lemma 2.1), so that −FactorSlack(n, tr A) is a lower bound on the eigenvalues of A,
+// also if the diagonal of A has two more rounding errors.
+func FactorSlack(n int, trace float64) float64 {
+	return up(1.01 * unit * float64(n+3) * trace * (1 + float64(n)*0x1p-50))
+}
+
 // leastEigenvalue returns a lower bound on the smallest eigenvalue of the symmetric matrix k, or 0 if no
 // positive bound is proven. If the Cholesky factorization of k − θI in float64 succeeds, the smallest
-// eigenvalue of k is at least θ minus γ_(n+3) tr k (Rump 2006, Verification of positive definiteness, BIT
-// 46, lemma 2.1) minus the norm of the errors of the elements. The function searches for the largest θ = tr
+// eigenvalue of k is at least θ − FactorSlack minus the norm of the errors of the elements. The function searches for the largest θ = tr
 // k·4⁻ʲ for which the factorization succeeds.
 func leastEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
 	n, trace, off := len(k), 0.0, 0.0
@@ -338,7 +358,7 @@ func leastEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
 		}
 		trace += math.Abs(row[i])
 	}
-	slack := up(1.01*unit*float64(n+3)*trace*(1+float64(n)*0x1p-50) + float64(n)*off)
+	slack := up(FactorSlack(n, trace) + float64(n)*off)
 	proven := func(j int) (float64, error) {
 		theta := math.Ldexp(trace, -2*j)
 		if !(theta > 2*slack) {
@@ -394,7 +414,11 @@ func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 			plain[j*rows+i], weighted[j*rows+i] = v, weight(i)*v
 		}
 	}
-	parallel(m, func(i int) {
+	each(m, func(k int) {
+		i := k / 2 // rows from both ends in turn, so that parts of the list take similar times
+		if k%2 == 1 {
+			i = m - 1 - k/2
+		}
 		for j := range a.rows[i] {
 			a.rows[i][j] += dot(weighted[i*rows:(i+1)*rows], plain[j*rows:(j+1)*rows])
 		}
@@ -413,7 +437,7 @@ func (a *lower) factor(ctx context.Context) (ok bool, err error) {
 			return false, nil
 		}
 		pivot[j] = math.Sqrt(d)
-		parallel(len(a.rows)-j-1, func(i int) {
+		each(len(a.rows)-j-1, func(i int) {
 			row := a.rows[j+1+i]
 			row[j] = (row[j] - dot(row[:j], pivot[:j])) / pivot[j]
 		})
@@ -434,25 +458,11 @@ func (a *lower) solve(v []float64) {
 	}
 }
 
-// parallel calls do with 0, …, n−1 concurrently.
-func parallel(n int, do func(i int)) {
-	workers := min(runtime.GOMAXPROCS(0), n/16+1)
-	if workers == 1 {
-		for i := range n {
+// each calls do with 0, …, n−1 concurrently.
+func each(n int, do func(i int)) {
+	run.Parallel(n, func(first, last int) {
+		for i := first; i < last; i++ {
 			do(i)
 		}
-		return
-	}
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range workers {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			for i := int(next.Add(1) - 1); i < n; i = int(next.Add(1) - 1) {
-				do(i)
-			}
-		}()
-	}
-	all.Wait()
+	})
 }

@@ -23,7 +23,8 @@ type Expansion struct {
 	Alpha     backend.Host[float64] // n×t
 	Intercept []float64             // t numbers
 	// Features is nil if φ_j(x) = k(x_j, x). Otherwise Kernel and Points are not used, and Features returns
-	// a function that returns φ_j(x). Only one goroutine may use this function.
+	// a function that returns φ_j(x). Only one goroutine may use this function, and for each x it must call it
+	// with j = 0, 1, … in order.
 	Features func() func(j int, x []float64) Ball
 }
 

@@ -22,10 +22,13 @@ type Roundoff struct {
 	direct bool
 	origin []float64 // the point from which the distances of dense points are measured, which is the first point; 0 for sparse points
 	roots  []float64 // upper bounds on √k(x_j, x_j)
-	// constant reports whether k(x, x) is the same number for all x.
-	constant bool
-	stats    []kernels.Stat
-	reach    []float64 // for each statistic, the largest result of measure for a point x_j
+	// functions holds the kernels whose values at the points are the functions: that of the expansion, those
+	// of NewWaves, or none for coordinates.
+	functions []kernels.Kernel
+	waves     bool // the functions are those of NewWaves
+	constant  bool // k(x, x) is the same number for all x
+	stats     []kernels.Stat
+	reach     []float64 // for each statistic, the largest result of measure for a point x_j
 
 	mu    sync.Mutex
 	known map[int]float64 // ε for points whose measures are at most 4^key times those of the x_j
@@ -48,7 +51,7 @@ func gamma(n int) float64 { return up(float64(n) * unit * (1 + float64(n)*0x1p-5
 // without scales, as the devices of package cpu do.
 func NewRoundoff(k kernels.Kernel, points numeric.Points, direct bool) *Roundoff {
 	varies := func(s kernels.Stat) bool { return !s.Kind.TranslationInvariant() }
-	r := &Roundoff{kernel: k, points: points, direct: direct, known: map[int]float64{}, constant: !slices.ContainsFunc(kernels.Compile(k).Stats, varies)}
+	r := &Roundoff{kernel: k, points: points, direct: direct, functions: []kernels.Kernel{k}, known: map[int]float64{}, constant: !slices.ContainsFunc(kernels.Compile(k).Stats, varies)}
 	if points.Sparse == nil && points.Rows > 0 {
 		r.origin = points.Dense.Row(0)
 	}
@@ -126,7 +129,12 @@ func (r *Roundoff) relative(far float64) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.known[key]; !ok {
-		e := up(r.of(r.kernel, math.Ldexp(1, 2*key)))
+		e := 0.0
+		if r.waves {
+			e = up(gamma(r.points.Cols+6)*math.Ldexp(1, key) + 24*unit)
+		} else {
+			e = up(r.of(r.kernel, math.Ldexp(1, 2*key)))
+		}
 		if !(e < 0x1p-22) { // root requires this
 			e = math.Inf(1)
 		}
@@ -139,6 +147,9 @@ func (r *Roundoff) relative(far float64) float64 {
 // of at most ε. The bound is so large that one rounding error times two roots exceeds the effect of underflow on
 // a kernel value.
 func (r *Roundoff) root(v float64, x numeric.Points, i int) float64 {
+	if r.waves {
+		return 1
+	}
 	if !(v >= 0 && v <= largestValue) || r.vanishes(r.kernel, x, i) {
 		return math.Inf(1)
 	}

@@ -1,0 +1,309 @@
+package verified
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// NewWaves returns a Roundoff for the functions cos ω_jᵀx and sin ω_jᵀx, in this order, where ω_j is row j of
+// omega. The two kernels give their values for a sample x and ω. Every √k(x, x) in the formulas is 1.
+//
+// A computed angle ω_jᵀx has an error of at most γ_(d+3)‖ω_j‖‖x‖, and so has its cosine or sine; the
+// evaluation of these functions and the shift of the angle add at most 2 functionUlps + 8 roundings of numbers
+// of magnitude 1 and of the angle.
+func NewWaves(omega numeric.Points, cos, sin kernels.Kernel) *Roundoff {
+	norm := 0.0
+	for j := range omega.Rows {
+		norm = max(norm, up(math.Sqrt(total(omega.Cols, func(p int) float64 { return up(omega.Dense.Row(j)[p] * omega.Dense.Row(j)[p]) }))))
+	}
+	r := &Roundoff{kernel: cos, points: omega, functions: []kernels.Kernel{cos, sin}, roots: ones(2 * omega.Rows), constant: true, known: map[int]float64{}, waves: true}
+	r.stats, r.reach = []kernels.Stat{{Kind: kernels.SqDist}}, []float64{1 / max(norm*norm, 0x1p-200)}
+	return r
+}
+
+// NewCoordinates returns a Roundoff for the functions x_1, …, x_d. The root √k(x, x) in the formulas is ‖x‖.
+func NewCoordinates(d int) *Roundoff {
+	return &Roundoff{kernel: kernels.Linear{}, points: numeric.Points{Cols: d}, roots: ones(d), known: map[int]float64{}}
+}
+
+func ones(n int) []float64 { return numeric.Repeated(1.0, n) }
+
+// fill returns the values of the functions of r for the placed points x: a part of dst, or x itself for
+// coordinates. z are the placed points of r.
+func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[float64]) backend.Matrix[float64] {
+	if len(r.functions) == 0 {
+		return x
+	}
+	rows, _ := x.Dims()
+	m := r.points.Rows
+	for i, k := range r.functions {
+		q.Gram(dst.View(0, i*m, rows, m), k, x, z)
+	}
+	return dst.View(0, 0, rows, len(r.roots))
+}
+
+// Rounded returns a bound for an approximate solution f from residuals that q evaluates in float64, from values
+// of the functions whose errors r bounds. It reads the samples once and evaluates each function once for each
+// sample. The bounds are +Inf where no bound is proven.
+//
+// With the notation of Bound, let Φ̃ be the matrix of the φ(x_i) − φ̄, r the exact residuals and r̂ the computed
+// ones, and h = Φ̃ᵀWr̂ − Pβ. The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h). Let A = W^½Φ̃P^−½ and
+// ψ = P^−½(φ(x) − φ̄). Because s/(s² + 1) ≤ 1/2 for each singular value s of A,
+//
+//	|(φ(x) − φ̄)ᵀe| = |ψᵀ(AᵀA + I)⁻¹(AᵀW^½(r − r̂) + P^−½h)| ≤ ‖ψ‖(‖W^½(r − r̂)‖/2 + ‖h‖/√μ).
+//
+// ‖P^−½φ(x)‖ is at most √(k(x, x)/λ) for P = λ(k(x_j, x_l)) and a positive semidefinite k, ‖x‖/√λ for the
+// coordinates and P = λI, and √(D/λ) for D cosines and D sines and P = λI. As in ErrorBound, N is twice the
+// factor of ‖ψ‖, divided by √λ or √(λ/D), so that the bounds on the errors of f have the same form.
+//
+// The rounding errors of r̂, of h and of the means are bounded as in System.Rounded: a sum of n products has an
+// error of at most γ_n times the sum of their magnitudes, whatever the order (Higham 2002, equation 3.5), and
+// |φ_j(x)| ≤ √k(x, x)·√k(x_j, x_j).
+func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Expansion, r *Roundoff) (*ErrorBound, error) {
+	w := &primalRounded{Primal: s, q: q, f: f, r: r, size: make([]float64, f.Alpha.Cols), targets: make([]primalSums, f.Alpha.Cols)}
+	defer func() { numeric.FreeAll(w.placed) }()
+	for c := range w.size {
+		w.size[c] = total(f.Alpha.Rows, func(j int) float64 { return up(r.roots[j] * math.Abs(f.Alpha.Row(j)[c])) })
+	}
+	if len(r.functions) > 0 {
+		if err := w.place(&w.z, func() (backend.Matrix[float64], error) { return r.points.Place(q) }); err != nil {
+			return nil, err
+		}
+	}
+	floor, penalty := 1.0, f.Alpha // the least eigenvalue of P/λ, and Pβ/λ
+	if s.Centers {
+		var err error
+		if floor, err = w.leastEigenvalue(); err != nil {
+			return nil, err
+		}
+		if !(floor > 0) {
+			return nil, ErrDependent
+		}
+	}
+	if err := w.pass(ctx); err != nil {
+		return nil, err
+	}
+	if s.Centers {
+		kb, err := q.New(f.Alpha.Rows, f.Alpha.Cols)
+		if err != nil {
+			return nil, err
+		}
+		defer kb.Free()
+		q.GramMul(kb, r.kernel, w.z, w.z, w.beta)
+		penalty = backend.NewHost[float64](f.Alpha.Rows, f.Alpha.Cols)
+		if err := q.Download(penalty, kb); err != nil {
+			return nil, err
+		}
+	}
+	return w.bound(floor, penalty), nil
+}
+
+// A primalRounded is the state of Primal.Rounded.
+type primalRounded struct {
+	*Primal
+	q       backend.Backend[float64]
+	f       *Expansion
+	r       *Roundoff
+	size    []float64 // Σ_j √k(x_j, x_j)|β_j| of each target
+	placed  []backend.Matrix[float64]
+	z, beta backend.Matrix[float64] // the points of r, and β
+
+	sums       backend.Host[float64] // Φᵀ[Wr̂ w], m×(t+1), the sum over blocks of samples
+	roundings  int                   // the largest number of samples of a block plus the number of blocks
+	n          int
+	mass, root float64 // Σ w_i, and the largest √k(x_i, x_i)
+	mean, off  float64 // Σ w_i √k(x_i, x_i) and Σ w_i √k(x_i, x_i) ε_i
+	targets    []primalSums
+}
+
+// primalSums holds sums over the samples for one target. δ_i bounds the error of r̂_i.
+type primalSums struct {
+	sum           sum     // Σ w_i r̂_i
+	reach, off    float64 // Σ |w_i r̂_i| √k(x_i, x_i) and Σ |w_i r̂_i| √k(x_i, x_i) ε_i
+	slack, square float64 // Σ w_i δ_i and Σ w_i δ_i²
+}
+
+// place sets a matrix on the device, which Rounded frees at its end.
+func (w *primalRounded) place(to *backend.Matrix[float64], make func() (backend.Matrix[float64], error)) (err error) {
+	if *to, err = make(); err == nil {
+		w.placed = append(w.placed, *to)
+	}
+	return err
+}
+
+// leastEigenvalue returns a lower bound on the eigenvalues of k(x_j, x_l), or 0, by a search like that of
+// the function leastEigenvalue, with factorizations by the device and θ = 16⁻ʲ tr k. The bound allows for
+// twice as many roundings.
+func (w *primalRounded) leastEigenvalue() (best float64, err error) {
+	m := len(w.r.roots)
+	trace := total(m, func(j int) float64 { return up(w.r.roots[j] * w.r.roots[j]) })
+	slack := up(FactorSlack(2*m+16, trace) + w.r.relative(1)*trace)
+	a, err := w.q.New(m, m)
+	if err != nil {
+		return 0, err
+	}
+	defer a.Free()
+	for low, high := 0, 14; low < high; {
+		j := (low + high) / 2
+		theta := math.Ldexp(trace, -4*j)
+		if !(theta > 2*slack) {
+			high = j
+			continue
+		}
+		w.q.Gram(a, w.r.kernel, w.z, w.z)
+		w.q.AddDiag([]float64{-theta}, a)
+		switch err := w.q.Potrf(backend.Lower, a); {
+		case err == nil:
+			best, high = (theta-slack)*(1-0x1p-50), j
+		case errors.Is(err, backend.ErrNotPosDef):
+			low = j + 1
+		default:
+			return 0, err
+		}
+	}
+	return best, nil
+}
+
+// pass computes the sums over the samples.
+func (w *primalRounded) pass(ctx context.Context) error {
+	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
+	var phi, v, sums backend.Matrix[float64]
+	rows, blocks := min(4096, max(256, 1<<20/m)), 0 // φ takes at most 8 MiB, unless m > 4096
+	for _, p := range []struct {
+		to         *backend.Matrix[float64]
+		rows, cols int
+	}{{&w.beta, m, t}, {&sums, m, t + 1}, {&phi, rows, m}, {&v, rows, t + 1}} {
+		if err := w.place(p.to, func() (backend.Matrix[float64], error) { return w.q.New(p.rows, p.cols) }); err != nil {
+			return err
+		}
+	}
+	if err := w.q.Upload(w.beta, w.f.Alpha); err != nil {
+		return err
+	}
+	w.sums = backend.NewHost[float64](m, t+1)
+	host, add := backend.NewHost[float64](rows, t+1), backend.NewHost[float64](m, t+1)
+	return w.Pass(ctx, func(x numeric.Points, y backend.Host[float64], weights []float64) error {
+		for from := 0; from < x.Rows; from += rows {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			count := min(rows, x.Rows-from)
+			part := x.Slice(from, count)
+			placed, err := part.Place(w.q)
+			if err != nil {
+				return err
+			}
+			values, products := w.r.fill(w.q, phi, placed, w.z), v.View(0, 0, count, t+1)
+			w.q.Gemm(backend.NoTrans, backend.NoTrans, 1, values, w.beta, 0, v.View(0, 0, count, t))
+			block := host.View(0, 0, count, t+1)
+			if err = w.q.Download(host.View(0, 0, count, t), v.View(0, 0, count, t)); err == nil {
+				self, root := part.Values(w.r.kernel), 0.0
+				for i := range count {
+					if i == 0 || !w.r.constant {
+						root = w.r.root(self(i, i), part, i)
+					}
+					weight := 1.0
+					if weights != nil {
+						weight = weights[from+i]
+					}
+					w.add(w.r.relative(w.r.far(part, i)), root, y.Row(from+i), block.Row(i), weight)
+				}
+				if err = w.q.Upload(products, block); err == nil {
+					w.q.Gemm(backend.Transpose, backend.NoTrans, 1, values, products, 0, sums)
+					err = w.q.Download(add, sums)
+				}
+			}
+			for i, v := range add.Data {
+				w.sums.Data[i] += v
+			}
+			blocks++
+			w.roundings = max(w.roundings, min(rows, w.n)+blocks)
+			placed.Free()
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// add adds a sample x to the sums: ε, √k(x, x), its targets y, the computed products φ(x)ᵀβ in v, and its
+// weight. It replaces v by the weighted residuals and the weight.
+func (w *primalRounded) add(relative, root float64, y, v []float64, weight float64) {
+	rounding := relative + gamma(len(w.r.roots)+9)
+	if weight > 0 {
+		w.root = max(w.root, root)
+	}
+	w.n++
+	w.mass += weight
+	w.mean += weight * root
+	w.off += weight * root * relative
+	for c := range w.targets {
+		t, b := &w.targets[c], w.f.Intercept[c]
+		r := y[c] - v[c] - b
+		// The roundings of y − φᵀβ − b and of the product with the weight.
+		off := up(rounding*root*w.size[c] + unit*(4*(math.Abs(y[c])+math.Abs(b))+2*math.Abs(r)))
+		v[c] = weight * r
+		t.sum.add(v[c], 0)
+		t.reach += math.Abs(v[c]) * root
+		t.off += math.Abs(v[c]) * root * relative
+		t.slack += weight * off
+		t.square += weight * off * off
+	}
+	v[len(w.targets)] = weight
+}
+
+// bound returns the bound that follows from the sums. floor bounds the eigenvalues of P/λ from below, and
+// penalty is Pβ/λ.
+func (w *primalRounded) bound(floor float64, penalty backend.Host[float64]) *ErrorBound {
+	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
+	// above is an upper bound on a sum of n nonnegative numbers that was computed in float64.
+	above := func(v float64) float64 { return up(v * (1 + float64(w.n)*0x1p-50)) }
+	rounding, mass := gamma(w.roundings+9), w.mass*(1-float64(w.n)*0x1p-50)*(1-0x1p-50)
+	mean := up(above(w.mean) / mass)
+	meanOff := up(((above(w.off)+rounding*above(w.mean))/mass + gamma(w.n+1)*mean) * (1 + 0x1p-20))
+	b := &ErrorBound{Intercept: w.Intercept, Rounded: true, Targets: make([]TargetBound, t), Root: w.root}
+	if w.Intercept {
+		b.Square = up(mean * mean)
+	}
+	for c := range b.Targets {
+		p, target := &w.targets[c], &b.Targets[c]
+		lambda := w.lambda(c)
+		weighted, weightedOff := p.sum.ball().Rounded()
+		low, wide := least(lambda), up(math.Abs(lambda.Lo)+lambda.Radius)
+		reach := up((above(p.off) + rounding*above(p.reach)) * (1 + 0x1p-20))
+		if w.Intercept {
+			reach = up(reach + math.Abs(weighted)*meanOff + weightedOff*mean)
+		}
+		if w.Centers {
+			reach = up(reach + (lambda.Hi+wide)*(w.r.relative(1)+gamma(m+9))*w.size[c])
+		}
+		gradient := up(math.Sqrt(total(m, func(j int) float64 {
+			g, centered, penal := w.sums.Row(j)[c], 0.0, lambda.Hi*penalty.Row(j)[c]
+			if w.Intercept {
+				centered = weighted * (w.sums.Row(j)[t] / w.mass)
+			}
+			h := up(math.Abs(g-centered-penal) + w.r.roots[j]*reach + wide*math.Abs(penalty.Row(j)[c]) +
+				8*unit*(math.Abs(g)+math.Abs(centered)+math.Abs(penal)))
+			return up(h * h)
+		})))
+		least := math.Sqrt(low*floor) * (1 - 0x1p-50)
+		n := up(math.Sqrt(above(p.square)) + 2*gradient/least)
+		scale := low
+		if w.r.waves { // ‖φ(x)‖² = D
+			scale = low / float64(w.r.points.Rows) * (1 - 0x1p-50)
+		}
+		target.Norm = up(n / (math.Sqrt(scale) * (1 - 0x1p-50)))
+		target.Alpha = finite(up(n / (2 * least)))
+		target.Size = w.size[c]
+		if w.Intercept {
+			target.Mean = up((math.Abs(weighted) + weightedOff + above(p.slack)) / mass)
+		}
+	}
+	return b
+}
