@@ -206,8 +206,7 @@ func probabilities(t *testing.T, dev backend.Device, m *learners.SVCModel, x mat
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
-	const whole = `svm_type c_svc
+const whole = `svm_type c_svc
 kernel_type rbf
 gamma 0.5
 nr_class 2
@@ -219,6 +218,24 @@ SV
 1 1:0.5 3:1
 -1 2:0.5
 `
+
+// FuzzRead checks that Read returns an error or a model that can be saved.
+func FuzzRead(f *testing.F) {
+	f.Add(whole)
+	f.Add(strings.NewReplacer("nr_class 2", "nr_class 3", "rho 0.25", "rho 1 2 3", "1 -1\n", "5 7 6\n", "nr_sv 1 1", "nr_sv 1 0 1", "1 1:", "1 0 1:", "-1 2:", "1 -1 2:").Replace(whole) + "probA 1\n")
+	f.Add(strings.NewReplacer("c_svc", "one_class", "rbf", "sigmoid\ncoef0 1", "label 1 -1\nnr_sv 1 1\n", "").Replace(whole))
+	f.Fuzz(func(t *testing.T, text string) {
+		b, err := Read(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		if err := modelfile.Write(io.Discard, b); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestReadRefuses(t *testing.T) {
 	if _, err := Read(strings.NewReader(whole)); err != nil {
 		t.Fatal(err)
 	}

@@ -83,12 +83,6 @@ func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[floa
 	return g.sum(g.op("Mul", g.op("Unsqueeze", share, g.integers(2)), y), 1, false)
 }
 
-// pairValues returns the n×K(K−1)/2 decision values of the machines of an SVC.
-func (g *graph) pairValues(m *learners.SVCModel, x sample) value {
-	parts := learners.PartsOf(m)
-	return g.affine(g.gram(parts.Kernel, x, densePoints(parts.Points)), parts.Machines(), parts.Intercept)
-}
-
 // pairSigns returns the P×K matrix with −1 for the first and 1 for the second class of each of the P
 // pairs of K classes.
 func pairSigns(k int) *mat.Dense {

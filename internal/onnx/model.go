@@ -185,11 +185,23 @@ func (g *graph) values(m learners.Model, x sample) value {
 		g.fail(fmt.Errorf("a model of %s has no form in ONNX", m.Learner()))
 		return x.rows
 	}
-	basis := x.rows
-	if parts.Kernel != nil {
-		basis = g.gram(parts.Kernel, x, densePoints(parts.Points))
+	return g.machines(parts, x)
+}
+
+// machines returns the values of the machines of a sum of kernel functions, or of a linear model.
+func (g *graph) machines(parts learners.Parts, x sample) value {
+	if parts.Kernel == nil {
+		return g.affine(x.rows, parts.Coef, parts.Intercept)
 	}
-	return g.affine(basis, parts.Coef, parts.Intercept)
+	if features, w := parts.Weights(); w != nil { // sparse points, which would be large as a dense constant
+		index := make([]int64, len(features))
+		for i, j := range features {
+			index[i] = int64(j)
+		}
+		used := g.node("Gather", []attribute{intAttribute("axis", 1)}, x.rows, g.integers(index...))
+		return g.affine(used, w, parts.Intercept)
+	}
+	return g.affine(g.gram(parts.Kernel, x, densePoints(parts.Points)), parts.Machines(), parts.Intercept)
 }
 
 // affine returns xW + b.
@@ -232,7 +244,7 @@ func (g *graph) classify(c learners.Classifier, x sample) {
 	var decision, probabilities, index value
 	switch m := c.(type) {
 	case *learners.SVCModel:
-		pairs := g.pairValues(m, x)
+		pairs := g.machines(learners.PartsOf(m), x)
 		decision = g.votes(pairs, classes.Len())
 		index = g.decide(classes, decision)
 		if s := m.State().Arrays["sigmoid"]; s.Rows > 0 {
