@@ -36,6 +36,13 @@ func (l *NystromRidge) parameters() []Parameter {
 		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
 		boundParam(&l.Bound),
 		seedNumber(&l.Seed).withHelp("seed of the choice of centers, and of rows for the median distance"),
+		boolParam("optimize", &l.Optimize, "false", "find the parameters of the kernel and lambda that maximize the bound of the likelihood").of(Regression),
+		boolParam("ard", &l.ARD, "false", "one length scale for each feature, if no kernel is given").with("optimize", "true").refusedIf(func() string {
+			if l.ARD && l.Kernel != nil {
+				return "applies only to the default kernel; write gaussian(sigma=[1,1,…]) instead"
+			}
+			return ""
+		}),
 	}, posteriorParameters(&l.Std, &l.UnitScale)...)
 }
 
@@ -64,6 +71,11 @@ type NystromRidge struct {
 	// likelihood. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
+	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of
+	// Titsias (2009) on the likelihood of the exact process, by its gradient, from Kernel and Lambda. The
+	// search uses at most 1,000 centers and 5,000 samples, which Seed chooses. It needs dense samples.
+	Optimize bool
+	ARD      bool // one length scale for each feature, if Kernel is nil
 }
 
 // NystromRidgeModel is a fitted NystromRidge. It keeps the centers.
@@ -128,6 +140,15 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	if err != nil {
 		return nil, err
 	}
+	var found []Fact
+	if l.Optimize {
+		if sparse != nil {
+			return nil, errors.New("optimize: the search for the parameters of the kernel needs dense samples")
+		}
+		if k, l.Lambda, found, err = l.optimized(ctx, dev, k, data, centers, o); err != nil {
+			return nil, err
+		}
+	}
 	p := solvers.NystromProblem{
 		Kernel: k, Data: data, Sparse: sparse, Lambda: l.Lambda, Intercept: !l.NoIntercept, Centers: centers,
 		Choice: solvers.CenterChoice{Rule: l.Choice, Count: l.Centers, Seed: l.Seed},
@@ -138,7 +159,7 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	}
 	m := &NystromRidgeModel{
 		kernelExpansion: kernelExpansion{
-			model:  model{nystromRidgeName, warned([]Fact{{"centers", res.Centers.Rows}, {"passes", res.Iters}}, constantWarning(res.Constant, res.Beta.Cols))},
+			model:  model{nystromRidgeName, warned(append(found, Fact{"centers", res.Centers.Rows}, Fact{"passes", res.Iters}), constantWarning(res.Constant, res.Beta.Cols))},
 			kernel: k, points: p.Points(copyOf(res.Centers)), coef: res.Beta, intercept: res.Intercept,
 		},
 		solution: solution{l.Lambda, !l.NoIntercept, &res.Result},

@@ -479,3 +479,44 @@ func TestPosteriorExtremes(t *testing.T) {
 	}
 	near(t, "variance of one sample", v.At(0, 0), 9/1.5*(1-1/1.5+0.5), 1e-13) // s² = y²/(1 + λ)
 }
+
+// TestNystromOptimize checks that the search finds a stationary point of the bound, at which no change of
+// a parameter by 1 % increases it, from a start that is far away; and with ard the length scales of a
+// function that depends only on the first feature.
+func TestNystromOptimize(t *testing.T) {
+	const n = 150
+	x, _ := wave(3, n, 2)
+	y := mat.NewDense(n, 1, nil)
+	for i := range n {
+		y.Set(i, 0, math.Sin(2*x.At(i, 0))+0.05*math.Cos(40*float64(i)))
+	}
+	centers := x.Slice(0, 40, 0, 2)
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		fit := func(l learners.NystromRidge) *learners.NystromRidgeModel {
+			l.Std = true
+			m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Centers: centers})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		m := fit(learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 20}, Lambda: 10, Optimize: true})
+		for _, factor := range []float64{0.99, 1.01} {
+			k := m.Kernel().(kernels.Gaussian)
+			k.Sigma *= factor
+			for _, other := range []*learners.NystromRidgeModel{
+				fit(learners.NystromRidge{Kernel: k, Lambda: m.Lambda()}),
+				fit(learners.NystromRidge{Kernel: m.Kernel(), Lambda: factor * m.Lambda()}),
+			} {
+				// The search ends when the relative change of the bound is below 1e-10.
+				if other.LikelihoodBound() > m.LikelihoodBound()+1e-6 {
+					t.Errorf("the bound at %v, %v is %v, above %v at %v, %v", other.Kernel(), other.Lambda(), other.LikelihoodBound(), m.LikelihoodBound(), m.Kernel(), m.Lambda())
+				}
+			}
+		}
+		sigmas := fit(learners.NystromRidge{Optimize: true, ARD: true, Lambda: 1}).Kernel().(kernels.Gaussian).Sigmas
+		if len(sigmas) != 2 || !(sigmas[1] > 5*sigmas[0]) {
+			t.Errorf("the length scales are %v", sigmas)
+		}
+	})
+}

@@ -64,6 +64,9 @@ type StreamParams struct {
 	// > 0. It takes O(nM²) operations, twice as many as Normal takes without it for centers, one more
 	// pass, and twice the memory. s² is estimated, or 1 if UnitScale is set.
 	Posterior, UnitScale bool
+	// Gradient makes the result include the gradient of the likelihood, for 3nM² + 4M³ further
+	// operations. It needs Posterior.
+	Gradient bool
 
 	samples int // number of samples for Falkon's preconditioner, set only by tests; 0 chooses a multiple of M
 }
@@ -82,6 +85,10 @@ type NystromResult struct {
 	Beta    backend.Host[float64] // M×t
 	// Posterior is nil unless StreamParams.Posterior asks for it.
 	Posterior *Posterior
+	// Gradient holds the derivatives of Posterior.Bound with respect to the parameters of the kernel,
+	// as in Evidence.Gradient, and last with respect to ln λ, if StreamParams.Gradient asks for them.
+	// The centers are constant.
+	Gradient []float64
 }
 
 // SolveNystrom solves p on dev in passes over its samples; it does not store k(X, c). Its memory
@@ -122,7 +129,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 		return nil, r.fail(err)
 	}
 	err = r.finish(s)
-	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.Beta, Posterior: r.posterior}, err
+	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.Beta, Posterior: r.posterior, Gradient: r.gradient}, err
 }
 
 // Points returns the points of h, which has the form of p.Data: the rows are features, or row

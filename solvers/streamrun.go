@@ -30,6 +30,7 @@ type streamRun struct {
 	plan      Plan
 	res       *Result
 	posterior *stream.Posterior // set by solve if par.Posterior is set
+	gradient  []float64         // set by solve if par.Gradient is set
 }
 
 const (
@@ -95,6 +96,8 @@ func checkStream(dev backend.Device, k kernels.Kernel, data Rows, sparse *backen
 	switch {
 	case par.Posterior && !(lambda > 0):
 		return message.Errorf("solvers: the variance of the noise is proportional to lambda, so that a posterior needs lambda > 0: {raise $lambda}")
+	case par.Gradient && !par.Posterior:
+		return errors.New("solvers: the gradient is that of the likelihood of a posterior: set Posterior, too")
 	case par.Posterior && par.Method == Falkon:
 		return fmt.Errorf("solvers: the method %s does not compute the matrices of the posterior: use %s", Falkon, Normal)
 	case par.Posterior && par.Checkpoint.Dir != "":
@@ -176,7 +179,7 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 	case r.plan.Method == Falkon:
 		pre, err = w.Falkon(timed, centers, q)
 	case nystrom && (r.par.Posterior || !centers.Kernel.IsPSD()):
-		pre, err = w.Whole(timed, centers)
+		pre, err = w.Whole(timed, centers, r.par.Gradient)
 	default:
 		pre, err = w.Normal(timed)
 	}
@@ -191,6 +194,9 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 		var err error
 		if s, err = w.Iterate(pre, tol, maxIter); err == nil && r.par.Posterior && s.Reason == "" {
 			r.posterior, err = w.Posterior(pre, s, r.par.UnitScale)
+			if err == nil && r.par.Gradient {
+				r.gradient, err = w.Gradient(pre, s, r.posterior)
+			}
 		}
 		return err
 	})
@@ -357,6 +363,7 @@ type streamSizes struct {
 	stored     stream.Stored
 	whole      bool // Normal factors k(c, c), and T⁻ᵀHT⁻¹ instead of H
 	posterior  bool
+	gradient   bool
 }
 
 const (
@@ -405,6 +412,10 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 		extra = numeric.Total(extra, stream.PosteriorBytes(z.n, z.m, z.t))
 		passes, solve = passes+1, solve+flops
 	}
+	if z.gradient {
+		extra = numeric.Total(extra, stream.GradientBytes(z.n, z.m, z.t))
+		passes, solve = passes+1, solve+flops+3*flop.Syrk(z.m, z.n)
+	}
 	return streamEstimate{
 		method: m,
 		stages: []stage{{"gram", flops + gram}, {"factor", factor}, {"solve", solve}},
@@ -421,7 +432,7 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 		z.stored = 2 // the device has a memory of its own
 	}
 	z.stored = max(z.stored, 1)
-	z.posterior = par.Posterior
+	z.posterior, z.gradient = par.Posterior, par.Gradient
 	need := func(method Method, m int) streamEstimate {
 		s := z
 		s.m = m

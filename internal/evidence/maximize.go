@@ -111,6 +111,17 @@ type Params struct {
 	// Report, which may be nil, is called with the numbers of evaluations on all samples and on a part
 	// of the samples, each at most 150 for each start.
 	Report func(all, part int)
+	// Evaluate, if not nil, replaces solvers.LogEvidence, and the search uses all samples from the
+	// beginning.
+	Evaluate func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error)
+}
+
+// log returns the likelihood of p.
+func (h *search) log(p solvers.Problem) (*solvers.Evidence, error) {
+	if h.par.Evaluate != nil {
+		return h.par.Evaluate(p.Kernel, p.Lambda)
+	}
+	return solvers.LogEvidence(h.ctx, h.dev, p, h.par.EvidenceParams)
 }
 
 // Maximize returns the points that a search for the largest log marginal likelihood has evaluated,
@@ -290,7 +301,7 @@ func (h *search) evaluate(x []float64) {
 	var err error
 	if p.Kernel, p.Lambda, err = h.kernelAt(inside); err == nil {
 		var e *solvers.Evidence
-		if e, err = solvers.LogEvidence(h.ctx, h.dev, p, h.par.EvidenceParams); err == nil {
+		if e, err = h.log(p); err == nil {
 			h.value = -e.Log
 			steepest := 0.0
 			for i := range x {

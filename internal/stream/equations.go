@@ -43,6 +43,7 @@ type Equations struct {
 	functions    float64                 // Σ w ‖φ‖², not centered
 	self         float64                 // Σ w k(x, x), if Whole needs it
 	explained    float64                 // Σ w ‖T⁻ᵀφ‖², not centered, if the method first was given a root
+	selves       []float64               // Σ w ∂k(x, x)/∂θ for each parameter of the kernel, if Whole asks for them
 	passes       int
 }
 
@@ -118,10 +119,10 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 	return w, nil
 }
 
-// piece holds some rows of Φ, of y and of the weights on the device.
+// piece holds some rows of X, Φ, y and the weights on the device.
 type piece struct {
-	phi, y, w backend.Matrix[float64]
-	weights   []float64 // nil means all 1
+	x, phi, y, w backend.Matrix[float64]
+	weights      []float64 // nil means all 1
 }
 
 // each calls f with the pieces of one pass over the samples. f may overwrite the pieces.
@@ -130,7 +131,7 @@ func (w *Equations) each(f func(p piece) error) error {
 	rows, _ := w.phi.Dims()
 	held, _ := w.x.Dims()
 	use := func(at, r int, x backend.Matrix[float64]) error {
-		p := piece{phi: w.phi.View(0, 0, r, w.m), y: w.y.View(0, 0, r, w.t), w: w.w.View(at, 0, r, 1)}
+		p := piece{x: x, phi: w.phi.View(0, 0, r, w.m), y: w.y.View(0, 0, r, w.t), w: w.w.View(at, 0, r, 1)}
 		if part := w.weights[at : at+r]; slices.ContainsFunc(part, func(v float64) bool { return v != 1 }) {
 			p.weights = part
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // falkon is the preconditioner of Rudi, Carratino and Rosasco (2017). It is the matrix of the normal
@@ -86,14 +87,23 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 // Whole is Falkon with all samples as Q and, if b is an unknown, with A Aᵀ centered, so that P is H
 // with the jitter in S. It makes one pass and takes 2nM² operations, twice as many as Normal. Its
 // factors give the posterior: the rounding errors of A Aᵀ are relative to the values of the kernel,
-// and not multiplied by the condition number of S as those of H are.
-func (w *Equations) Whole(timed Timed, c *Centers) (*Preconditioner, error) {
+// and not multiplied by the condition number of S as those of H are. gradient is set if Gradient will
+// be called.
+func (w *Equations) Whole(timed Timed, c *Centers, gradient bool) (*Preconditioner, error) {
 	pre := &Preconditioner{exact: true}
+	var derivatives []kernels.Kernel
+	if gradient {
+		derivatives = kernels.Gradient(c.Kernel)
+		w.selves = make([]float64, len(derivatives))
+	}
 	w.feed.first = func(x []float64, weight float64) {
+		points, i := numeric.DensePoints(numeric.Row(x)), 0
 		if s := w.feed.data.Sparse; s != nil {
-			w.self += weight * numeric.SparsePoints(*s).Diag(c.Kernel, int(x[0]))
-		} else {
-			w.self += weight * numeric.DensePoints(numeric.Row(x)).Diag(c.Kernel, 0)
+			points, i = numeric.SparsePoints(*s), int(x[0])
+		}
+		w.self += weight * points.Diag(c.Kernel, i)
+		for j, d := range derivatives {
+			w.selves[j] += weight * points.Diag(d, i)
 		}
 	}
 	var f *falkon

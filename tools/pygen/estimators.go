@@ -64,7 +64,7 @@ var estimators = []estimator{
 		"store_cv_results": {"False", "bool", `Keep the leave-one-out errors in cv_results_. It cannot be combined with scoring="gcv", which has no errors of single samples.`},
 		"alpha_per_target": {"False", "bool", "Choose an alpha for each target. All targets have the same kernel."},
 	}},
-	{"NystroemRidge", "nystrom-ridge", "regression", `alpha * kernel="rbf" gamma degree coef0 n_components components choice fit_intercept=False solver tol bound std fit_scale random_state`, map[string]argument{
+	{"NystroemRidge", "nystrom-ridge", "regression", `alpha * kernel="rbf" gamma degree coef0 n_components components choice fit_intercept=False solver tol bound optimize ard std fit_scale random_state`, map[string]argument{
 		"components": {"None", "array-like of shape (n_components, n_features) or None", "The centers, which need not be samples. None means that they are chosen among the samples; " +
 			"otherwise n_components and choice must have their defaults."},
 		"choice": {text: "How to choose the centers: uniformly, or by a randomly pivoted Cholesky factor."},

@@ -191,6 +191,10 @@ class NystroemRidgeParameters:
         Relative residual of the normal equations to reach.
     bound : bool, default=False
         Prove bounds of the errors of predictions, which takes long.
+    optimize : bool, default=False
+        Find the parameters of the kernel and alpha that maximize the bound of the likelihood.
+    ard : bool, default=False
+        One length scale for each feature, if no kernel is given.
     std : bool, default=False
         Keep the posterior in the model, for standard deviations and intervals.
     fit_scale : bool, default=True
@@ -211,8 +215,8 @@ class NystroemRidgeParameters:
 
     def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, degree=3, coef0=1, n_components=None,
                  components=None, choice="uniform", fit_intercept=False, solver="auto", tol=1e-6,
-                 bound=False, std=False, fit_scale=True, random_state=None, device=None,
-                 threads=None, verbose=0):
+                 bound=False, optimize=False, ard=False, std=False, fit_scale=True,
+                 random_state=None, device=None, threads=None, verbose=0):
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
@@ -225,6 +229,8 @@ class NystroemRidgeParameters:
         self.solver = solver
         self.tol = tol
         self.bound = bound
+        self.optimize = optimize
+        self.ard = ard
         self.std = std
         self.fit_scale = fit_scale
         self.random_state = random_state

@@ -1,0 +1,93 @@
+package learners
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/evidence"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+const (
+	// searchRows and searchCenters bound the samples and the centers of a search for the parameters of
+	// a kernel. An evaluation of the bound with its gradient then takes 3e10 operations.
+	searchRows    = 5000
+	searchCenters = 1000
+)
+
+// optimized returns the kernel and λ that maximize the bound of the likelihood for a part of the samples,
+// and facts about the search, which starts at k and l.Lambda. centers are the given centers, if any.
+func (l NystromRidge) optimized(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, centers backend.Host[float64], o Options) (kernels.Kernel, float64, []Fact, error) {
+	if g, ok := k.(kernels.Gaussian); ok && l.ARD {
+		_, d, _ := data.Dims()
+		k = kernels.Gaussian{Sigmas: slices.Repeat([]float64{g.Sigma}, d)}
+	}
+	x, y, weights, err := someRows(ctx, data, searchRows, l.Seed)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	part := solvers.InMemory(x, y, weights, nil)
+	if centers.Rows == 0 {
+		m := l.Centers
+		if m == 0 {
+			m = searchCenters
+		}
+		if centers, err = (solvers.CenterChoice{Count: min(m, searchCenters, x.Rows), Seed: l.Seed}).Sample(ctx, part); err != nil {
+			return nil, 0, nil, err
+		}
+	}
+	centers = centers.View(0, 0, min(centers.Rows, searchCenters), centers.Cols)
+	progress, evaluations := newProgress(o), 0
+	found, err := evidence.Maximize(ctx, dev, solvers.Problem{Kernel: k, X: x, Y: y, Weights: weights, Lambda: l.Lambda}, evidence.Params{
+		Seed: l.Seed,
+		Report: func(all, _ int) {
+			evaluations = all
+			progress.Report("optimize", 0.9*(1-elementary.Exp(-float64(all)/30)))
+		},
+		Evaluate: func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error) {
+			res, err := solvers.SolveNystrom(ctx, dev, solvers.NystromProblem{Kernel: k, Data: part, Centers: centers, Lambda: lambda, Intercept: !l.NoIntercept},
+				solvers.StreamParams{Memory: o.Memory, Posterior: true, Gradient: true, UnitScale: l.UnitScale})
+			if err != nil {
+				return nil, err
+			}
+			last := len(res.Gradient) - 1
+			return &solvers.Evidence{Log: res.Posterior.Bound, Scale: res.Posterior.Scale, Gradient: res.Gradient[:last], Lambda: res.Gradient[last]}, nil
+		},
+	})
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	best := found[0]
+	return best.Kernel, best.Lambda, warned([]Fact{{"evaluations", evaluations}, {"lambda found", best.Lambda}}, best.Warning), nil
+}
+
+// someRows returns at most limit samples of weight > 0 of data, in their order, chosen by the seed.
+func someRows(ctx context.Context, data solvers.Rows, limit int, seed uint64) (x, y backend.Host[float64], weights []float64, err error) {
+	n, d, t := data.Dims()
+	rows := rand.New(rand.NewPCG(seed, 4)).Perm(n)[:min(n, limit)]
+	slices.Sort(rows)
+	x, y = backend.NewHost[float64](len(rows), d), backend.NewHost[float64](len(rows), t)
+	first, kept := 0, 0
+	err = data.Pass(ctx, false, func(b solvers.Block) error {
+		for ; len(rows) > 0 && rows[0] < first+b.X.Rows; rows = rows[1:] {
+			i, w := rows[0]-first, 1.0
+			if b.Weights != nil {
+				w = b.Weights[i]
+			}
+			if !(w > 0) {
+				continue
+			}
+			copy(x.Row(kept), b.X.Row(i))
+			copy(y.Row(kept), b.Y.Row(i))
+			weights = append(weights, w)
+			kept++
+		}
+		first += b.X.Rows
+		return nil
+	})
+	return x.View(0, 0, kept, d), y.View(0, 0, kept, t), weights, err
+}

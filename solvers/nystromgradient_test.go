@@ -1,0 +1,204 @@
+package solvers_test
+
+import (
+	"math"
+	"math/cmplx"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// titsias evaluates the lower bound of Titsias (2009), equation 9, in complex arithmetic by n×n
+// matrices, for the kernel weight·exp(−Σ (x_p − z_p)²/2σ_p²) with θ = (ln weight, ln σ_1, ln σ_2, ln λ).
+// It is the logarithm of the normal density of y with the covariance s²(Q + λW⁻¹), Q = K_nm K_mm⁻¹ K_mn,
+// minus Σ w (k − Q)_ii/2λ; a weight counts repetitions of a sample. s² is 1, or optimal. With an
+// intercept, the density is that of the n − 1 contrasts of y.
+func titsias(theta [4]complex128, x, c, y backend.Host[float64], weights []float64, intercept, unit bool) complex128 {
+	weight, lambda := cmplx.Exp(theta[0]), cmplx.Exp(theta[3])
+	k := func(a, b []float64) complex128 {
+		sum := complex(0, 0)
+		for p := range a {
+			sum += complex((a[p]-b[p])*(a[p]-b[p]), 0) / (2 * cmplx.Exp(2*theta[1+p]))
+		}
+		return weight * cmplx.Exp(-sum)
+	}
+	n, m, t := x.Rows, c.Rows, y.Cols
+	kmm, kmn := square(m), make([][]complex128, m)
+	for i := range m {
+		kmn[i] = make([]complex128, n)
+		for j := range m {
+			kmm[i][j] = k(c.Row(i), c.Row(j))
+		}
+		for j := range n {
+			kmn[i][j] = k(c.Row(i), x.Row(j))
+		}
+	}
+	solved, _ := eliminate(kmm, kmn)
+	count, rest, logs := complex(0, 0), complex(0, 0), complex(0, 0)
+	cov, right := square(n), make([][]complex128, n)
+	for i := range n {
+		w := complex(weights[i], 0)
+		count += w
+		for j := range n {
+			for l := range m {
+				cov[i][j] += kmn[l][i] * solved[l][j]
+			}
+		}
+		rest += w * (k(x.Row(i), x.Row(i)) - cov[i][i])
+		cov[i][i] += lambda / w
+		logs += (w-1)*cmplx.Log(lambda) + cmplx.Log(w)
+		for j := range t {
+			right[i] = append(right[i], complex(y.Row(i)[j], 0))
+		}
+		right[i] = append(right[i], 1)
+	}
+	alpha, determinant := eliminate(cov, right)
+	logs += determinant
+	information := complex(0, 0)
+	for i := range n {
+		information += alpha[i][t]
+	}
+	if intercept {
+		count--
+		logs += cmplx.Log(information)
+	}
+	bound := -complex(float64(t), 0) * rest / (2 * lambda)
+	for j := range t {
+		quadratic, sum := complex(0, 0), complex(0, 0)
+		for i := range n {
+			quadratic += alpha[i][j] * right[i][j]
+			sum += alpha[i][j]
+		}
+		if intercept {
+			quadratic -= sum * sum / information
+		}
+		scale := quadratic / count
+		if unit {
+			scale = 1
+		}
+		bound -= (quadratic/scale + count*cmplx.Log(2*math.Pi*scale) + logs) / 2
+	}
+	return bound
+}
+
+func square(n int) [][]complex128 {
+	a := make([][]complex128, n)
+	for i := range a {
+		a[i] = make([]complex128, n)
+	}
+	return a
+}
+
+// eliminate returns a⁻¹b and ln det a by elimination without pivoting, for a symmetric matrix a whose
+// real part is positive definite.
+func eliminate(a, b [][]complex128) ([][]complex128, complex128) {
+	n, logDet := len(a), complex(0, 0)
+	u, z := square(n), make([][]complex128, n)
+	for i := range n {
+		copy(u[i], a[i])
+		z[i] = append([]complex128(nil), b[i]...)
+	}
+	for k := range n {
+		logDet += cmplx.Log(u[k][k])
+		for i := k + 1; i < n; i++ {
+			f := u[i][k] / u[k][k]
+			for j := k; j < n; j++ {
+				u[i][j] -= f * u[k][j]
+			}
+			for j := range z[i] {
+				z[i][j] -= f * z[k][j]
+			}
+		}
+	}
+	for k := n - 1; k >= 0; k-- {
+		for j := range z[k] {
+			for i := k + 1; i < n; i++ {
+				z[k][j] -= u[k][i] * z[i][j]
+			}
+			z[k][j] /= u[k][k]
+		}
+	}
+	return z, logDet
+}
+
+// TestNystromGradient compares the gradient of the bound with the imaginary parts of the bound at θ + ih,
+// divided by h = 10⁻²⁰⁰, which have no truncation error and no cancellation (Squire and Trapp 1998);
+// and with centers at all samples with the gradient of the exact evidence.
+func TestNystromGradient(t *testing.T) {
+	const n, d, m, h = 30, 2, 7, 1e-200
+	rng := rand.New(rand.NewPCG(8, 1))
+	x, c, y := backend.NewHost[float64](n, d), backend.NewHost[float64](m, d), backend.NewHost[float64](n, 2)
+	weights := make([]float64, n)
+	for i := range x.Data {
+		x.Data[i] = rng.NormFloat64()
+	}
+	for i := range c.Data {
+		c.Data[i] = 1.5 * rng.NormFloat64()
+	}
+	for i := range n {
+		y.Row(i)[0] = math.Sin(2*x.Row(i)[0]) + x.Row(i)[1] + 0.1*rng.NormFloat64()
+		y.Row(i)[1] = 3 - x.Row(i)[0]*x.Row(i)[1]
+		weights[i] = 1 + float64(i%3)/2
+	}
+	values := [4]float64{math.Log(1.5), math.Log(0.8), math.Log(1.1), math.Log(0.3)}
+	k := kernels.Scaled{Weight: 1.5, Kernel: kernels.Gaussian{Sigmas: []float64{0.8, 1.1}}}
+	data := solvers.InMemory(x, y, weights, nil)
+	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
+		for _, intercept := range []bool{false, true} {
+			for _, unit := range []bool{false, true} {
+				res, err := solvers.SolveNystrom(t.Context(), dev, solvers.NystromProblem{Kernel: k, Data: data, Centers: c, Lambda: 0.3, Intercept: intercept},
+					solvers.StreamParams{Posterior: true, Gradient: true, UnitScale: unit, Tol: 1e-12})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(res.Gradient) != 4 {
+					t.Fatalf("%d derivatives", len(res.Gradient))
+				}
+				// ‖K‖/λ is at most 1.5·45/0.3, and the condition number of S below 1e3. The sums have n
+				// squares below 30.
+				const tol = 0x1p-53 * (1.5 * 45 / 0.3) * 1e3 * n * 30
+				for i := range values {
+					var theta [4]complex128
+					for l, v := range values {
+						theta[l] = complex(v, 0)
+					}
+					theta[i] += complex(0, h)
+					bound := titsias(theta, x, c, y, weights, intercept, unit)
+					if got, want := res.Gradient[i], imag(bound)/h; !(math.Abs(got-want) <= tol) {
+						t.Errorf("intercept %v, unit %v: derivative %d is %.15g, want %.15g ± %.1g", intercept, unit, i, got, want, tol)
+					}
+					if got, want := res.Posterior.Bound, real(bound); !(math.Abs(got-want) <= tol) {
+						t.Errorf("intercept %v, unit %v: the bound is %.15g, want %.15g", intercept, unit, got, want)
+					}
+				}
+			}
+		}
+		// With σ = 0.3 and 0.4, the condition number of k(x, x) is below 1e6.
+		p := solvers.Problem{Kernel: kernels.Gaussian{Sigmas: []float64{0.3, 0.4}}, X: x, Y: y, Weights: weights, Lambda: 0.3}
+		want, err := solvers.LogEvidence(t.Context(), dev, p, solvers.EvidenceParams{FitScale: true, Gradient: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := solvers.SolveNystrom(t.Context(), dev, solvers.NystromProblem{Kernel: p.Kernel, Data: data, Centers: x, Lambda: 0.3},
+			solvers.StreamParams{Posterior: true, Gradient: true, Tol: 1e-10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const tol = 0x1p-53 * 1e6 * (45 / 0.3) * n * 30
+		for i, v := range append(want.Gradient, want.Lambda) {
+			if !(math.Abs(res.Gradient[i]-v) <= tol) {
+				t.Errorf("derivative %d is %.15g, of the exact evidence %.15g", i, res.Gradient[i], v)
+			}
+		}
+		if !(math.Abs(res.Posterior.Bound-want.Log) <= tol) {
+			t.Errorf("the bound is %.15g, the exact evidence %.15g", res.Posterior.Bound, want.Log)
+		}
+		if _, err := solvers.SolveNystrom(t.Context(), dev, solvers.NystromProblem{Kernel: p.Kernel, Data: data, Lambda: 0.3}, solvers.StreamParams{Gradient: true}); err == nil {
+			t.Error("a gradient without a posterior was accepted")
+		}
+	})
+}
