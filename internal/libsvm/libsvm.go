@@ -27,14 +27,15 @@ type file struct {
 	header map[string][]string // the words after each keyword
 	coef   [][]float64         // of each support vector, k−1 numbers for k classes
 	points backend.CSR[float64]
-	k      int // number of classes, or 2
+	k      int // number of classes; 2 for a machine without classes
 }
 
-// Read returns the model in r, with the columns x1, x2, … up to the largest index, which are 0 where a
-// row lacks them. The model is of the learner svc, svr or one-class-svm. Its decision values are those of LIBSVM up to rounding; for a
-// pair of classes they are positive for the class with the larger label, whereas LIBSVM's are positive
-// for the class that occurs first in the training file. Of classes with the same number of votes, LIBSVM
-// predicts the one that occurs first, and svc decides by the decision values.
+// Read returns the model in r, a model of the learner svc, svr or one-class-svm. The columns of its
+// tables are x1, x2, … up to the largest index of a support vector, and a missing cell is 0. The
+// decision values are those of LIBSVM up to rounding. For a pair of classes they are positive for the
+// class with the larger label; LIBSVM's are positive for the class that occurs first in the training
+// file. If several classes have the largest number of votes, svc decides by the decision values, and
+// LIBSVM predicts the class that occurs first.
 func Read(r io.Reader) (b modelfile.Bundle, err error) {
 	f, err := parse(r)
 	if err == nil {
@@ -97,7 +98,8 @@ func (f *file) machine() bool {
 	return kind == "one_class" || kind == "epsilon_svr" || kind == "nu_svr"
 }
 
-// vector reads the line of a support vector: its coefficients and index:value of its features.
+// vector reads the line of a support vector: its coefficients, and index:value for each feature that
+// is not 0.
 func (f *file) vector(words []string) error {
 	if len(words) < f.k-1 {
 		return fmt.Errorf("has %d of %d coefficients", len(words), f.k-1)
@@ -314,12 +316,13 @@ func (f *file) classes(s learners.State) ([]string, error) {
 	if first[k] != len(f.coef) {
 		return nil, errors.New("nr_sv does not add up to total_sv")
 	}
-	from := make([]int, k) // the class of LIBSVM of each class
+	from := make([]int, k) // from[c] is the index in LIBSVM's list of the class c of svc
 	for c := range from {
 		from[c] = c
 	}
 	slices.SortFunc(from, func(a, b int) int { return cmp.Compare(labels[a], labels[b]) })
-	// pair returns the number of the pair of a < b in LIBSVM, and the sign of its decision value.
+	// pair returns, for classes a < b of svc, the index of their pair in LIBSVM, and the factor that
+	// converts LIBSVM's decision value to svc's.
 	pair := func(a, b int) (int, float64) {
 		if from[a] < from[b] {
 			return svm.At(from[a], from[b], k), -1
@@ -368,7 +371,7 @@ func (f *file) classes(s learners.State) ([]string, error) {
 	return names, nil
 }
 
-// skip returns the place of class b among the classes except a.
+// skip returns the index of class b in the list of the classes without class a.
 func skip(b, a int) int {
 	if b > a {
 		return b - 1

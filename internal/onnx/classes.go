@@ -16,8 +16,9 @@ func (g *graph) logistic(v value) value {
 	return g.op("Div", one, g.op("Add", one, g.op("Exp", g.op("Neg", v))))
 }
 
-// probabilities returns the n×K probabilities of logistic regression for decision values, or of one
-// machine for each class, whose probabilities are divided by their sum.
+// probabilities returns the n×K probabilities for the decision values of logistic regression. With
+// machines, each of K > 2 classes has a logistic regression of its own, and the K probabilities are
+// divided by their sum.
 func (g *graph) probabilities(decision value, classes int, machines bool) value {
 	switch {
 	case classes == 2:
@@ -29,8 +30,8 @@ func (g *graph) probabilities(decision value, classes int, machines bool) value 
 	return g.node("Softmax", []attribute{intAttribute("axis", 1)}, decision)
 }
 
-// memberships returns the predictions of models that keep all samples: the means, or for kernel-vote
-// with classes the sums, of the n×t targets.
+// memberships returns the predictions of kernel-knn and kernel-vote, which keep all samples: the
+// weighted means of the targets, n×t, or for kernel-vote with classes the weighted sums.
 func (g *graph) memberships(m learners.Model, x sample) value {
 	parts, state := learners.PartsOf(m), m.State()
 	z := densePoints(parts.Points)
@@ -59,7 +60,7 @@ func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[floa
 	for i := range own {
 		own[i] = kernels.Diag(kernel, z.Row(i))
 	}
-	// The lightest samples are the largest set that may be needed.
+	// count is the largest number of neighbors: that of the samples with the smallest weights.
 	count, sum := 0, 0.0
 	for _, w := range slices.Sorted(slices.Values(weights)) {
 		if sum >= k {
@@ -83,8 +84,8 @@ func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[floa
 	return g.sum(g.op("Mul", g.op("Unsqueeze", share, g.integers(2)), y), 1, false)
 }
 
-// pairSigns returns the P×K matrix with −1 for the first and 1 for the second class of each of the P
-// pairs of K classes.
+// pairSigns returns a matrix with a row for each of the k(k−1)/2 pairs of classes and a column for
+// each class. A row has −1 for the first class of the pair and 1 for the second.
 func pairSigns(k int) *mat.Dense {
 	signs := mat.NewDense(k*(k-1)/2, k, nil)
 	for a := range k {
@@ -102,7 +103,8 @@ func (g *graph) votes(pairs value, k int) value {
 		return pairs
 	}
 	signs := g.matrix(pairSigns(k))
-	// Class c is the first class of k−1−c pairs, and a vote for the second class takes one away.
+	// Class c is the first class of k−1−c pairs. It starts with their votes, and each positive value
+	// moves a vote from the first class of the pair to the second.
 	first := make([]float64, k)
 	for c := range first {
 		first[c] = float64(k - 1 - c)

@@ -154,8 +154,9 @@ func (g *graph) sum(v value, axis int64, keep bool) value {
 	return g.node("ReduceSum", []attribute{intAttribute("keepdims", k)}, v, g.integers(axis))
 }
 
-// product returns ab + c, or abᵀ + c if transposed is true. c has at most one tensor, a row. The
-// operator is Gemm, because onnxruntime combines a MatMul with a factor in float32.
+// product returns ab + c, or abᵀ + c if transposed is true; c is at most one tensor of one row. The
+// operator is Gemm, because onnxruntime fuses a MatMul and a multiplication by a constant into an
+// operator that rounds the constant to float32.
 func (g *graph) product(a, b value, transposed bool, c ...value) value {
 	var attributes []attribute
 	if transposed {
@@ -209,8 +210,9 @@ func (g *graph) output(name string, v value, kind int, comment string, shape ...
 	g.outputs = append(g.outputs, name)
 }
 
-// loop repeats body at most limit times. body returns the next state and whether the loop goes on,
-// a bool scalar, from the state. Both states are a tensor of numbers and one of bools.
+// loop repeats body at most limit times and returns the last numbers. The state of the loop is a
+// tensor of numbers and a tensor of bools. body returns the next state and more, a bool scalar: false
+// ends the loop.
 func (g *graph) loop(limit int, numbers, bools value, body func(g *graph, numbers, bools value) (nextNumbers, nextBools, more value)) value {
 	inner := &graph{float: g.float, count: g.count}
 	names := make([]value, 4)

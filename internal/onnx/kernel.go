@@ -127,8 +127,8 @@ func (g *graph) statistic(s kernels.Stat, x sample, z backend.Host[float64]) val
 	return g.concat(parts)
 }
 
-// The statistics of differences take n·d numbers for each row of z. They are computed for the rows
-// of about chunk numbers at a time, so that this memory stays small, in at most maxChunks nodes.
+// A statistic of differences takes n·d numbers for each row of z. It is computed for parts of z that
+// have about chunk numbers each, but for at most maxChunks parts, whose nodes the graph contains.
 const chunk, maxChunks = 1 << 14, 256
 
 // pairs returns the values of a statistic of differences. x is n×1×d.
@@ -180,7 +180,7 @@ func (g *graph) self(k kernels.Kernel, x sample) value {
 		case kernels.RootX, kernels.RootZ:
 			return g.statistic(kernels.Stat{Kind: kernels.RootX, Of: s.Of}, x, backend.Host[float64]{})
 		case kernels.Entry:
-			g.fail(fmt.Errorf("the kernel needs the values of the rows with themselves"))
+			g.fail(fmt.Errorf("the kernel needs the values k(x, x) of the rows, which are not among the kernel values with the training rows"))
 		}
 		zero := make([]float64, x.d) // the differences of a point with itself
 		return g.number(s.Eval(zero, zero))

@@ -34,8 +34,8 @@ const MaxBytes = 1<<31 - 1
 // columns of x are the kernel values with the training rows. The metadata "features" lists the
 // names of the columns as JSON.
 //
-// A model of texts or trees is an error. Where learners.Model.Predict refuses a row, a
-// graph returns NaN or an infinity.
+// Write returns an error for a model of texts or trees. Where learners.Model.Predict refuses a row,
+// the graph returns NaN or an infinity.
 func Write(w io.Writer, b modelfile.Bundle, single bool) (s Signature, err error) {
 	content, s, err := encode(b, single)
 	if err != nil {
@@ -99,7 +99,7 @@ func jsonText(list []string) string {
 	return string(text)
 }
 
-// columns says how the columns of "x" become features.
+// columns has the names of the columns of "x", and the numbers by which they become features.
 type columns struct {
 	names   []string
 	comment string
@@ -188,7 +188,8 @@ func (g *graph) values(m learners.Model, x sample) value {
 	return g.machines(parts, x)
 }
 
-// machines returns the values of the machines of a sum of kernel functions, or of a linear model.
+// machines returns Σ_i k(x_i, x) a_i + b, or xW + b for a model without a kernel, with a column for
+// each output or pair of classes.
 func (g *graph) machines(parts learners.Parts, x sample) value {
 	if parts.Kernel == nil {
 		return g.affine(x.rows, parts.Coef, parts.Intercept)
@@ -200,6 +201,10 @@ func (g *graph) machines(parts learners.Parts, x sample) value {
 		}
 		used := g.node("Gather", []attribute{intAttribute("axis", 1)}, x.rows, g.integers(index...))
 		return g.affine(used, w, parts.Intercept)
+	}
+	if m, d := parts.Points.Dims(); float64(m)*float64(d) > MaxBytes/4 {
+		g.fail(fmt.Errorf("the model has %d points of %d features, and ONNX allows %d bytes: fit a model with fewer points or features", m, d, MaxBytes))
+		return x.rows
 	}
 	return g.affine(g.gram(parts.Kernel, x, densePoints(parts.Points)), parts.Machines(), parts.Intercept)
 }
