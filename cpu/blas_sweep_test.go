@@ -31,8 +31,9 @@ func sweepLevel3[T backend.Float](t *testing.T, l level3[T]) {
 	t.Run("triangular", l.sweepTriangular)
 }
 
-// shapes are m × n × k: every combination of sizes around the edges of a tile, with alternating k;
-// then k around KC, each with small m and n for one worker and large m and n for several.
+// shapes returns triples m, n, k: first every combination of m and n around the edges of a tile,
+// with alternating k, and then values of k around KC, each with small m and n for one worker and
+// with large m and n for several workers.
 func (l level3[T]) shapes() [][3]int {
 	var list [][3]int
 	for _, m := range l.sizes(l.mr, 40) {

@@ -21,7 +21,7 @@ type fixedMatrix[T backend.Float] struct {
 	diag   []T
 	coding *backend.Coding // shared with leading parts
 	n      int
-	part   bool // a leading part of another matrix
+	part   bool // whether the matrix is a leading part of another matrix
 }
 
 const codeChunk = ukr.CodeRows * ukr.CodeSpan

@@ -77,8 +77,8 @@ type gram[T backend.Float] struct {
 	stats []pairwise[T]
 	packs []packing[T]
 	size  int                 // number of points packed at a time
-	kept  [][]packedPoints[T] // nil, or the packed blocks of Z
-	ones  []T                 // vector of ones: scale factors of rows and columns for products of integers
+	kept  [][]packedPoints[T] // the packed blocks of Z, if they are packed once for all blocks of X; otherwise nil
+	ones  []T                 // a vector of ones: the scale factors of rows and columns for products of integers
 	// rows and cols are the size of a tile, or 0 for the size that dense points use.
 	rows, cols int
 	// inPlace reports whether the program has one statistic and leaves its result in the same
@@ -236,7 +236,7 @@ const spanLength = 1024
 // the micro-kernel of whole register tiles.
 const fewPoints = 4
 
-// fill computes a statistic for rows × width elements of out, whose rows are stride apart.
+// fill computes a statistic for rows × width elements of out, whose rows are stride elements apart.
 func (g *gram[T]) fill(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	g.sum(s, st, x, z, i, j, rows, width, out, stride)
 	if st.add != nil {
@@ -348,7 +348,8 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		}
 		st.scale, p.scale = s.Scale, s.Scale
 		if c, ok := only(s.Scale); ok && s.Kind == kernels.SqDist {
-			// A single feature, as in the derivative with respect to its length scale.
+			// The statistic depends on a single feature, as in the derivative with respect to the
+			// length scale of this feature.
 			st.kernel, st.factor, st.product, st.norms = u.SqDist, inRange[T](s.Scale[c]*s.Scale[c]), false, false
 			p = packing[T]{single: true, column: c}
 		}
@@ -426,8 +427,8 @@ func inPlace(p *kernels.Program) bool {
 	return loads == 1 && p.Code[0].Op == kernels.Load
 }
 
-// distances turns a row of xᵀz into ‖x−z‖²: point i of the block bx against the cols points
-// of bz from j on.
+// distances replaces a row of xᵀz by ‖x−z‖², for point i of the block bx and the cols points of bz
+// from j on.
 func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
 	norm, norms := bx.norms[i], bz.norms[j:j+len(row)]
 	s.span = ukr.Span[T]{X: &row[0], Y: &norms[0], N: len(row), A: norm, B: canceled}
@@ -444,7 +445,7 @@ func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 	}
 }
 
-// gaussians turns a row of xᵀz into exp(factor·‖x−z‖²), with the same results as distances
+// gaussians replaces a row of xᵀz by exp(factor·‖x−z‖²), with the same results as distances
 // followed by Exp.
 func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
 	u := g.q.engine.ukr
@@ -474,8 +475,8 @@ func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 	}
 }
 
-// gaussiansTo is gaussians with the results stored in to with non-temporal stores; row does
-// not change. It returns false, with the contents of to undefined, if a distance lost too
+// gaussiansTo does the same as gaussians, but stores the results in to with non-temporal stores and
+// does not change row. It returns false, with the contents of to undefined, if a distance lost too
 // much precision.
 func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz packedPoints[T], i, j int) bool {
 	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: canceled, C: inRange[T](g.prog.Code[1].A)}
@@ -483,7 +484,7 @@ func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz packedPoints
 	return s.span.Flag == 0
 }
 
-// squaredDistance is Σ ((x_p−z_p)·scale_p)² from the differences.
+// squaredDistance returns Σ ((x_p−z_p)·scale_p)², computed from the differences.
 func squaredDistance[T backend.Float](x, z []T, scale []float64) T {
 	sum := 0.0
 	for p, v := range x {

@@ -86,7 +86,7 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 // directTriangle calls a kernel for a triangle on an m × n matrix B with row stride ldb, or, if
 // right, on a copy of Bᵀ. The k × k triangle A, with row stride lda, is transposed first if
 // transposed is set; isLower tells whether the result is a lower triangle. An upper triangle is
-// handled as a lower one in reverse order.
+// handled as a lower triangle in reverse order.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
 	s := e.take()
 	d := &s.direct

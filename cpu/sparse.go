@@ -8,19 +8,18 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Points with many features that are 0, as those of images, counts and indicators: in each
-// group of ukr.SparseRows points of X, the features that are 0 in all points of the group
-// are omitted. The sums equal the sums over all features, in the same order. This is done
-// only for ‖x−z‖² computed from the norms, because there a NaN or an infinite feature is
-// also visible in the norm.
+// Points of images, counts and indicators have many features that are 0. In each group of
+// ukr.SparseRows points of X, the features that are 0 in all points of the group are omitted. The
+// sums equal the sums over all features, in the same order. This is done only for ‖x−z‖² computed
+// from the norms, because there a NaN or an infinite feature is also visible in the norm.
 
-// sparseShare is the largest fraction of features not omitted for which omitting the zeros
-// saves time.
+// sparseShare is the largest fraction of remaining features for which omitting the zeros saves
+// time.
 const sparseShare = 0.6
 
-// keptShare estimates the fraction of features not omitted for points like the rows of m, from an
-// evenly spaced sample of groups. If omitting features saves time, it sets center to 0 for the features
-// that are 0 in half of the sample; otherwise it returns 1.
+// keptShare estimates the fraction of features that remain for points like the rows of m, from an
+// evenly spaced sample of groups. If omitting features saves time, it sets center to 0 for the
+// features that are 0 in half of the sample; otherwise it returns 1.
 func keptShare[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	const samples, few = 16, ukr.SparseRows
 	groups := m.rows / few

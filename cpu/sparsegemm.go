@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// leastAxpy is the number of columns of B from which the micro-kernel adds the rows of B.
+// leastAxpy is the minimum number of columns of B for which the micro-kernel adds the rows of B.
 const leastAxpy = 8
 
 // gemmSparse is C ← α op(A) B + β C. Row i of C is a linear combination of rows of B, with the
@@ -24,7 +24,7 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 		q.transposedVector(alpha, x.csr, mb, beta, mc)
 		return
 	}
-	// The number of rows whose products are worth passing to another worker.
+	// grain is the minimum number of rows for which passing the work to another worker saves time.
 	grain := max(1, 1<<16/(1+x.csr.NNZ()/m*n))
 	q.chunks(m, grain, 16*float64(x.csr.NNZ())*float64(n), func(s *scratch[T], first, count int) {
 		sum, met := s.grow(n), make([]int, len(bad.total))
@@ -164,7 +164,8 @@ func findNotFinite[T backend.Float](b *matrix[T]) notFinite {
 	return o
 }
 
-// meet counts those in rows from + number of B.
+// meet adds to met, for each column of B, the number of its elements that are not finite in the
+// rows from + number, for the numbers of the list.
 func meet[N int32 | uint16](o notFinite, met []int, numbers []N, from int) {
 	if o.total == nil {
 		return

@@ -343,8 +343,8 @@ func addChi2[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
 	}
 }
 
-// sparsePacked is GramPacked for sparse points. Tiles of the lower triangle lie across both parts of
-// packed storage, so that they begin with windows.
+// sparsePacked is GramPacked for sparse points. A tile of the lower triangle may extend over both
+// parts of packed storage, because its first row must be the first row of a window.
 func (q *queue[T]) sparsePacked(p *packedMatrix[T], k kernels.Kernel, x *sparseMatrix[T]) {
 	n := x.csr.Rows
 	g := q.newSparseGram(k, x, x)

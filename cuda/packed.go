@@ -18,7 +18,7 @@ import (
 // two factorizations of half the order, a solve and a product, and is as fast as in full storage.
 type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × stride
-	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
+	n1, n2 int        // orders of A₁₁ and A₂₂, where n1 is n2 or n2 + 1
 
 	inverses *inverses[T]     // of blocks of a factor of reduced precision; nil if there are none
 	whole    *packedMatrix[T] // the matrix that this is a leading part of, or nil

@@ -68,7 +68,7 @@ func (f *factoring[T]) order() int {
 	most := cuts.copied
 	switch {
 	case f.r.reduced:
-		most = 2 * cuts.reduced // halves of a triangle of this order are larger than cuts.reduced, which is large enough for cuSOLVER
+		most = 2 * cuts.reduced // halving a triangle of at least this order gives triangles larger than cuts.reduced, which are large enough for cuSOLVER
 	case f.ul == backend.Upper:
 		most = cuts.lower
 	}

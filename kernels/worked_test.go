@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/kerneltest"
 )
 
-// Worked examples from the literature, in numbers small enough to be exact,
-// and one pair of points computed by another library.
+// This file holds worked examples from the literature, in numbers small enough to be exact, and
+// values that another library computed for one pair of points.
 
 // TestWorkedCubicMap checks the Gram matrix of φ(x) = (1, x, x², x³) at −1, 0, 1.
 func TestWorkedCubicMap(t *testing.T) {

@@ -95,10 +95,10 @@ func TestDefaultKernel(t *testing.T) {
 			want       float64
 		}{
 			{[]float64{0, 1, 3}, nil, 2},                       // distances 1, 2, 3
-			{[]float64{0, 1, 3, 3}, nil, 2},                    // 1, 2, 2, 3, 3 and one pair of equal rows
-			{[]float64{0, 4}, nil, 4},                          // the only distance
-			{[]float64{0, 1, 3, 7}, nil, 3.5},                  // 1, 2, 3, 4, 6, 7
-			{[]float64{0, 1, 3, 99}, []float64{1, 2, 3, 0}, 2}, // without the last
+			{[]float64{0, 1, 3, 3}, nil, 2},                    // distances 1, 2, 2, 3, 3, and 0 for two equal rows
+			{[]float64{0, 4}, nil, 4},                          // distance 4
+			{[]float64{0, 1, 3, 7}, nil, 3.5},                  // distances 1, 2, 3, 4, 6, 7
+			{[]float64{0, 1, 3, 99}, []float64{1, 2, 3, 0}, 2}, // distances 1, 2, 3; the last row has weight 0
 		} {
 			n := len(test.x)
 			m, err := learners.KernelRidge{Lambda: 1, NoIntercept: true}.Fit(t.Context(), dev, mat.NewVecDense(n, test.x), mat.NewVecDense(n, make([]float64, n)), learners.Options{Weights: test.weights})

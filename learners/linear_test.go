@@ -34,7 +34,7 @@ func TestLeastSquares(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "least-squares", Fit: fitter(l.Fit), Unfitted: noLinear, Terms: linearTerms,
-				Condition: 1000, // bounds the condition number for 30 standard normal samples
+				Condition: 1000, // bound on the condition number for 30 standard normal samples
 			})
 		})
 	}
@@ -61,7 +61,7 @@ func TestBayesRidge(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "bayes-ridge", Fit: fitter(l.Fit), Terms: linearTerms,
 				Unfitted:  []learners.Model{&learners.BayesRidgeModel{}},
-				Condition: 1e4, // steps until the relative change is 1e-13; the rate of convergence may be 0.9
+				Condition: 1e4, // the steps end at a relative change of 1e-13, and each may reduce the error only by the factor 0.9
 			})
 		})
 	}

@@ -48,7 +48,8 @@ func TestKernelVote(t *testing.T) {
 	})
 }
 
-// TestVoteByHand evaluates the rule on samples on a line with k = exp(−|x − z|).
+// TestVoteByHand compares votes and means, for samples on a line and k = exp(−|x − z|), with values
+// computed by hand.
 func TestVoteByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x := mat.NewDense(3, 1, []float64{0, 1, 3})
@@ -154,7 +155,7 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 						t.Fatalf("row %d, neighbor %d: %d, want %d", i, j, samples[i][j], at)
 					}
 					square := want.Dist[i][j] * want.Dist[i][j]
-					if kernel != nil { // 2 − 2exp(−d²/8)
+					if kernel != nil { // the kernel is a Gaussian, so that d² is 2 − 2exp(−d²/8)
 						square = -2 * math.Expm1(-square/8)
 					}
 					// Rounding of a difference of numbers up to ‖x‖², about 30.

@@ -351,7 +351,7 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	b64, ok := z.dev.F64().(backend.HostPackedBackend[float64])
 	b32, ok32 := z.dev.F32().(backend.HostPackedBackend[float32])
 	if !ok || !ok32 {
-		return estimate{}, fmt.Errorf("solvers: outofcore: the device %s has no memory but the host's: use %q", z.dev.Info().Device, Dual)
+		return estimate{}, fmt.Errorf("solvers: outofcore: the device %s uses the memory of the host: use %q", z.dev.Info().Device, Dual)
 	}
 	single := precision.Forced() == precision.Single || z.rates().Single >= 4
 	bytesOf := func(n int) (device, host int64) {

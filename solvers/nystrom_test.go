@@ -215,7 +215,7 @@ func TestNystromAllCenters(t *testing.T) {
 					t.Fatalf("%d centers, want all %d samples", res.Centers.Rows, n)
 				}
 				phi := denseGram(k, x, res.Centers)
-				// As in TestNystromDense: ‖KH⁻¹‖ ≤ √cond/(2√λ), where the condition number of K is
+				// As in TestNystromDense, ‖KH⁻¹‖ ≤ √cond/(2√λ), where the condition number of K is
 				// near 1e4.
 				var z mat.Dense
 				z.Mul(gram, mat.NewDense(n, 2, y.Data))

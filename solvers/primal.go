@@ -319,7 +319,7 @@ type blocks struct {
 	rows         int
 	wrap         backend.Wrapper[float64] // not nil if the device can use Go memory
 	x, y         backend.Matrix[float64]  // on the device; x is nil if wrap is not nil
-	hostX, hostY backend.Host[float64]    // hostX is empty if X needs no change
+	hostX, hostY backend.Host[float64]    // hostX holds the centered and weighted X; empty if X is used unchanged
 	given        bool
 	addY         []float64
 }

@@ -141,7 +141,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 		w.checkpointer.f = f
 		if st := w.checkpointer.restored(); st != nil {
 			if first = st.Attempt; first >= len(fallbacks) || fallbacks[first].method == Dual {
-				return w.checkpointer.refused(errors.New("it was written by a method that is not available with this memory"))
+				return w.checkpointer.refused(errors.New("it was written by a method that needs more memory than this fit may use"))
 			}
 			if err := f.restore(st); err != nil {
 				return err

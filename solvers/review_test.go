@@ -25,7 +25,7 @@ func TestReviewComparesWithThePlan(t *testing.T) {
 		want              string
 	}{
 		{1, 51, ""}, // as planned
-		{1, 70, ""}, // twice the plan
+		{1, 70, ""}, // 70 is twice the planned number
 		{1, 71, "after 10 iterations, about 71 more are needed, and the plan was for 40"},
 		{2, 49, "after 10 iterations, about 98 more are needed, and the plan was for 40"},
 		{1, math.Inf(1), "after 10 iterations, the residual does not decrease, and the plan was for 40 iterations"},

@@ -308,8 +308,8 @@ func TestIndicesFromZero(t *testing.T) {
 }
 
 // TestDialect checks that the settings of CSV files also apply to files that are split into parts:
-// the model must be that of the same table in plain CSV, and the encoder the one that dataset
-// learns.
+// the model must be that of the same table in plain CSV, and the encoder must be the encoder that
+// dataset learns.
 func TestDialect(t *testing.T) {
 	const seed, n = 34, 400
 	t.Logf("seed %d", seed)

@@ -116,7 +116,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		truth, _ = a.truthOf(b, t) // a table without targets is drawn in one color
 	}
 	k, ok := b.Model.(learners.Classifier)
-	var level *zeroLevel // for one model of two classes
+	var level *zeroLevel // the line f = 0 of a model of two classes; nil for several models and for more classes
 	for i, m := range list {
 		o, x, err := a.across(ctx, m.dev, m.b, grid*grid, across)
 		if err != nil {

@@ -351,8 +351,8 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	return part
 }
 
-// title returns the measure's display name. If only some of the models have the measure, the number
-// of these models follows.
+// title returns the name of the measure for display and, if only some of the models have the
+// measure, their number.
 func title(m validate.Measure, models string) string {
 	if n := len(m.Defined()); n < len(m.Scores) {
 		return fmt.Sprintf("%s (%d of %s)", titles[m.Name], n, count(len(m.Scores), models))

@@ -56,7 +56,7 @@ func factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst
 // explain adds advice to the error for a matrix that is not positive definite.
 func explain(err error, lambda float64) error {
 	if errors.Is(err, backend.ErrNotPosDef) {
-		return message.Errorf("the matrix K + λI is not positive definite for lambda = %v: {raise $lambda|give a kernel that is}: %w", lambda, err)
+		return message.Errorf("the matrix K + λI is not positive definite for lambda = %v: {raise $lambda|give a positive definite kernel}: %w", lambda, err)
 	}
 	return err
 }

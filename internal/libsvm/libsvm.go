@@ -195,7 +195,7 @@ func (f *file) kernel() (k kernels.Kernel, err error) {
 	case "sigmoid":
 		k = kernels.Sigmoid{A: get("gamma"), C: get("coef0")}
 	default:
-		return nil, fmt.Errorf("the kernel_type %q is not read: linear, polynomial, rbf and sigmoid are", kind)
+		return nil, fmt.Errorf("the kernel_type %q is not supported: use linear, polynomial, rbf or sigmoid", kind)
 	}
 	if err == nil {
 		err = k.Check(f.points.Cols)

@@ -243,7 +243,7 @@ func TestReadRefuses(t *testing.T) {
 		{whole, "", "is incomplete"},
 		{whole, "age,sex\n1,2\n", "is not a model of LIBSVM"},
 		{"c_svc", "c_svm", `the svm_type "c_svm" is not read`},
-		{"rbf", "precomputed", `the kernel_type "precomputed" is not read`},
+		{"rbf", "precomputed", `the kernel_type "precomputed" is not supported`},
 		{"gamma 0.5\n", "", "has no gamma"},
 		{"gamma 0.5", "gamma 0", "sigma"},
 		{"gamma 0.5", "gamma 1 2", "gamma: has 2 numbers, not 1"},

@@ -20,7 +20,7 @@ type Plan struct {
 	grid   *Grid
 	width  Axes         // cells of the kernel: w, or 1 on an axis with m_a = 0
 	padded Axes         // size of the grid with margins for the kernel
-	margin Axes         // number of cells of padded before the grid
+	margin Axes         // number of cells of padded before the first cell of the grid
 	pieces [][2]float64 // polynomials of the kernel, by pieces
 	order  []int32      // the points, sorted by their cells
 	x      []float64    // three coordinates of each point of order, in cells

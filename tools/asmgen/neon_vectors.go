@@ -397,8 +397,8 @@ func (l *lowering) product(name string, i *ir.Instruction) bool {
 	return true
 }
 
-// accumulate is lanewise for a result that is also read, which must be in its assigned
-// registers.
+// accumulate does the same as lanewise for an instruction that also reads its result, which must be
+// in its assigned registers.
 func (l *lowering) accumulate(to operand.Op, reads bool, f func(to vreg, from []vreg), from ...operand.Op) {
 	r := to.(reg.Register)
 	if _, ok := l.now[r.ID()]; ok && reads {
@@ -461,8 +461,8 @@ func (l *lowering) elsewhere(name string, i *ir.Instruction) {
 	l.replace(ops[2], sums[:n]...)
 }
 
-// extreme returns the smaller or larger of two operands, and ops[0] if one is NaN: so
-// ops[0] is either a constant or the operand whose NaN must be preserved.
+// extreme returns the smaller or larger of two operands, and ops[0] if one of them is NaN.
+// Therefore ops[0] must be either a constant or the operand whose NaN is to be preserved.
 func (l *lowering) extreme(i *ir.Instruction) error {
 	ops := i.Operands
 	name := "fmax"
@@ -592,7 +592,7 @@ type columns struct {
 	l     *lowering
 	bits  operand.Op
 	first int  // the column of the first lane
-	later bool // the range may begin after the first column of all
+	later bool // whether the range may begin after the first column of the vector
 	x     vreg
 	a     address
 }
@@ -610,8 +610,8 @@ func (c columns) unless(lane int, label string) bool {
 	return false
 }
 
-// move loads or stores. The case of the whole register comes first. The other cases follow
-// after a branch and proceed as long as lanes are in the range.
+// move emits the loads or stores of the columns in the range: first the case of a whole register,
+// and after a branch the other cases, lane by lane.
 func (c columns) move(loads bool) {
 	l := c.l
 	lanes := 16 / l.size()

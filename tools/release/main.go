@@ -98,7 +98,7 @@ func (b build) environment() []string {
 // each unfused multiplication.
 const unfused = "-gcflags=all=-d=fmahash=n"
 
-// archive builds the command in the folder work and writes the archive of it to folder.
+// archive builds the command in the folder work and writes its archive to folder.
 func (b build) archive(folder, work string) error {
 	program := filepath.Join(work, "mercer")
 	arguments := []string{"build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", program}

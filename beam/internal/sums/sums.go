@@ -16,7 +16,7 @@ type Sums struct {
 	low  []float64
 }
 
-// NewSums returns count sums of no rows.
+// NewSums returns count sums that are 0, of a set without rows.
 func NewSums(count int) *Sums {
 	return &Sums{high: make([]float64, count), low: make([]float64, count)}
 }

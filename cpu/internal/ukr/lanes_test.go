@@ -267,7 +267,7 @@ func (l *lanesTest[T]) spans(tier, lanes Kernels[T]) {
 				x[i] *= c.scale
 			}
 			if strings.HasPrefix(c.name, "distance") {
-				absolute(y) // squared norms
+				absolute(y) // y holds squared norms, which are ≥ 0
 			}
 			for i, v := range x {
 				if v == 0 && c.name == "sqrt" {
