@@ -87,7 +87,8 @@ type gram[T backend.Float] struct {
 	// gaussian reports whether the kernel is exp(a‖x−z‖²), a ≤ 0, with ‖x−z‖² computed from the
 	// norms.
 	gaussian bool
-	// matern is not nil for a Matérn kernel: its three coefficients; see maternCoeffs.
+	// matern holds the three coefficients of a Matérn kernel (see maternCoeffs), and is nil for
+	// other kernels.
 	matern *[3]T
 }
 

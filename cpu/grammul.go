@@ -60,7 +60,7 @@ type gramMul[T backend.Float] struct {
 // multipliers hold V in the layout for products.
 type multipliers[T backend.Float] struct {
 	columns [][]T     // V by columns, for a small number of columns
-	strips  strips[T] // V in packed strips, otherwise
+	strips  strips[T] // V in packed strips, for a larger number of columns; see stripsPay
 }
 
 func (e *engine[T]) multipliersOf(v view[T], lend allocator[T]) (multipliers[T], func()) {

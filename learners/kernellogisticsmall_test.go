@@ -214,7 +214,7 @@ func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size fl
 	t.Helper()
 	n, d := x.Dims()
 	_, columns := f.Dims()
-	z := mat.NewDense(n, d+1, nil) // [X 1]
+	z := mat.NewDense(n, d+1, nil) // the matrix [X 1]
 	for i := range n {
 		copy(z.RawRowView(i), x.RawRowView(i))
 		z.Set(i, d, 1)

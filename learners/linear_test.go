@@ -290,7 +290,8 @@ func TestIllConditionedPowers(t *testing.T) {
 		for i := range n {
 			near(t, "fitted value", f.At(i, 0), y.At(i, 0), float64(n*terms)*0x1p-52*sum)
 		}
-		// Integer weights and a grid whose powers are exact: y is exact.
+		// The weights are integers, and the powers of the grid points are exact, so that y is
+		// exact.
 		want := []float64{3, -2, 1, 5, -4, 2}
 		x, y = mat.NewDense(n, 6, nil), mat.NewDense(n, 1, nil)
 		for i := range n {

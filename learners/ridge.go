@@ -54,9 +54,9 @@ type Ridge struct {
 	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual, which agree up to rounding
 	Intervals   bool           // keep a copy of the samples in the model for its Intervals
 	Bound       bool           // prove sharp bounds of the errors of predictions: see Bounded; it needs λ > 0
-	// Std makes the model keep the posterior of the Bayesian linear regression whose mean is f, with
-	// weights N(0, s²I) and noise N(0, s²λ/w_i), for Variance, Append, Remove and Merge: 8d² bytes. s²
-	// maximizes the likelihood. It needs one λ > 0.
+	// Std makes the model keep the posterior of the Bayesian linear regression whose mean is f,
+	// with weights N(0, s²I) and noise N(0, s²λ/w_i). Variance, Append, Remove and Merge need the
+	// posterior, which takes 8d² bytes. s² maximizes the likelihood. Std needs one λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 }

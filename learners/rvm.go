@@ -50,9 +50,9 @@ const (
 	FixedPoint = sparse.FixedPoint
 )
 
-// RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 =
-// 1 and φ_j = k(x_j, ·), the prior N(0, 1/α_j) of the weights and noise of variance σ²/w_i. α and
-// σ² maximize the evidence
+// RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1
+// and φ_j = k(x_j, ·), the prior N(0, 1/α_j) of the weights and noise of variance σ²/w_i. α and σ²
+// maximize the evidence
 //
 //	p(t) = N(t; 0, C),  C = σ²I + Φ A⁻¹ Φᵀ,  A = diag(α)
 //
@@ -62,9 +62,9 @@ const (
 // would decrease it is replaced by a step of the EM algorithm, which never does. k need not be
 // positive semidefinite. There is one target.
 //
-// A fit that ends before it reaches Tol returns the model of its last step, with the fact
-// "warning". So does a fit whose next step is singular to working precision, which happens for
-// targets without noise.
+// A fit that ends before it reaches Tol returns the model of its last step, whose Facts include a
+// "warning". The same holds for a fit whose next step is singular to working precision, which
+// happens for targets without noise.
 //
 // The variance treats the fitted α and σ² as known: their posterior is replaced by its mode
 // (Tipping 2001, section 2.3). The standardized errors of new targets therefore have a standard

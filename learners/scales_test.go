@@ -38,7 +38,7 @@ func scaled(n, classes int, scales []float64, offset, rho float64) (x, y, target
 	return x, y, target
 }
 
-// warned reports whether a model has the fact "warning".
+// warned reports whether the Facts of a model include a "warning".
 func warned(m learners.Model) bool {
 	for _, f := range m.(learners.Describer).Facts() {
 		if f.Name == "warning" {

@@ -355,7 +355,8 @@ func TestTunePlansItsLastFit(t *testing.T) {
 		return report.Planned
 	}
 	fit, search := planned("fit", "--lambda", "1"), planned("tune", "--rows", "200")
-	// The values of the other rows are 8·(n² − 200²) bytes; plans are accurate to a tenth.
+	// The kernel values of the other rows take 8·(n² − 200²) bytes, and plans are accurate to a
+	// tenth.
 	if missing := fit - search; float64(missing) > 0.1*8*(n*n-200*200) {
 		t.Errorf("fit plans %d bytes, tune %d", fit, search)
 	}

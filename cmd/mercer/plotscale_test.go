@@ -149,7 +149,7 @@ func TestMarginIsPerpendicular(t *testing.T) {
 		t.Fatal(err)
 	}
 	planes := string(data)
-	// The second column is in units of a thousandth.
+	// The second column is multiplied by 1000.
 	small := regexp.MustCompile(`(?m),([0-9.]+),(a|b)$`).ReplaceAllStringFunc(planes, func(s string) string {
 		cells := strings.Split(s, ",")
 		return "," + cells[1] + "e3," + cells[2]

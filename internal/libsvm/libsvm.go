@@ -221,7 +221,7 @@ func (f *file) bundle() (b modelfile.Bundle, err error) {
 		s.Learner = "one-class-svm"
 		err = f.expansion(s)
 	default:
-		err = fmt.Errorf("the svm_type %q is not read: c_svc, nu_svc, epsilon_svr, nu_svr and one_class are", kind)
+		err = fmt.Errorf("the svm_type %q is not supported: use c_svc, nu_svc, epsilon_svr, nu_svr or one_class", kind)
 	}
 	if err != nil {
 		return b, err

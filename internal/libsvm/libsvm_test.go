@@ -242,7 +242,7 @@ func TestReadRefuses(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{whole, "", "is incomplete"},
 		{whole, "age,sex\n1,2\n", "is not a model of LIBSVM"},
-		{"c_svc", "c_svm", `the svm_type "c_svm" is not read`},
+		{"c_svc", "c_svm", `the svm_type "c_svm" is not supported`},
 		{"rbf", "precomputed", `the kernel_type "precomputed" is not supported`},
 		{"gamma 0.5\n", "", "has no gamma"},
 		{"gamma 0.5", "gamma 0", "sigma"},

@@ -156,7 +156,7 @@ var allKernels = []string{
 	"2*gaussian(sigma=1)+linear()*matern32(sigma=2)+0.5", "laplacian(sigma=1)*matern52(sigma=1)",
 }
 
-// A fitted model and the largest differences of its outputs in onnxruntime.
+// compared holds a fitted model and the largest differences of its outputs in onnxruntime.
 type compared struct {
 	learner, kernel, name string
 	model                 learners.Model

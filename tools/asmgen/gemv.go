@@ -182,8 +182,8 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	case e.neon:
 		e.loadMasked(columnMask{b: &columnBits{bits: operand.U32(1<<count - 1)}}, 0, to, old)
 	default:
-		// The constant has four times −1 and four times 0; the mask is loaded at the offset after
-		// which count of the −1 follow.
+		// The constant has four times −1 and four times 0; the mask is loaded from the offset after
+		// which exactly count times −1 follow.
 		table := e.constant("four", 2*directRows, func(i int) uint64 {
 			if i < directRows {
 				return 1<<64 - 1

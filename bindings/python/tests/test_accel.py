@@ -82,7 +82,7 @@ class TestPatch(Patched):
         accel.unpatch()
         estimator = pickle.loads(pickle.dumps(new))
         self.assertIs(type(estimator), type(own))
-        # Both evaluate the sum of n terms with different rounding.
+        # The predictions of the two estimators sum n terms with different rounding errors.
         np.testing.assert_allclose(estimator.predict(X), want, rtol=0, atol=1e3 * support.U * np.abs(new.dual_coef_).sum())
 
     def test_log(self):

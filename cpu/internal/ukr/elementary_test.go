@@ -183,7 +183,8 @@ func powSamples[T Float](rng *rand.Rand) []*sample[T] {
 		s.with(want, maximum[T](), smallestOf[T](), T(math.Sqrt2), 3*smallestOf[T]())
 		list = append(list, s)
 	}
-	// A base with all three terms: 1 + x/(2aσ²), as in a rational quadratic kernel.
+	// The base 1 + x/(2aσ²), as in a rational quadratic kernel, has a constant, a factor and a
+	// variable.
 	for _, a := range []float64{0.5, 1, 30, 1e4, 1e9, 1e14} {
 		for _, c := range []float64{1, 0.3} {
 			s := newSample("pow of a sum", pow, 0.9, T(-a), T(0.37/a), T(c))

@@ -184,7 +184,7 @@ func (l *lanesTest[T]) direct(tier, lanes Kernels[T]) {
 				return 0
 			})
 		}
-		// A triangle whose solutions do not overflow.
+		// The elements of this triangle are such that the solutions do not overflow.
 		triangle := l.numbers(m * m)
 		for i := range m {
 			triangle[i*m+i] = T(5 + 3*l.rng.Float64())

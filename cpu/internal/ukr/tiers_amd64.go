@@ -13,7 +13,7 @@ func avx512() *Tier {
 	t.Short = true
 	t.Features = []Feature{
 		{"AVX", cpu.X86.HasAVX},
-		{"AVX2", cpu.X86.HasAVX2}, // narrow strips use functions of the avx2 tier
+		{"AVX2", cpu.X86.HasAVX2}, // the functions for narrow strips are those of the avx2 tier
 		{"FMA3", cpu.X86.HasFMA},
 		{"AVX512F", cpu.X86.HasAVX512F},
 	}
