@@ -81,7 +81,7 @@ func transposed(t blas.Transpose) backend.Trans {
 	if t == blas.NoTrans {
 		return backend.NoTrans
 	}
-	return backend.Transpose // for real matrices, ConjTrans is the same
+	return backend.Transpose // ConjTrans equals Trans for real matrices
 }
 
 func triangle(ul blas.Uplo) backend.Uplo {

@@ -72,8 +72,9 @@ func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta
 	}
 }
 
-// smallTrsv is x ← op(A)⁻¹ x, forwards with a lower triangle, as stored or transposed, or
-// backwards with an upper one, which is handled as a lower one in reverse order.
+// smallTrsv is x ← op(A)⁻¹ x. If op(A) is lower triangular, it substitutes forwards. If op(A) is
+// upper triangular, it substitutes backwards, as for a lower triangle whose rows and columns are in
+// reverse order.
 func smallTrsv[T backend.Float](k *ukr.Kernels[T], lower, trans, unit bool, n int, a []T, lda int, x []T) {
 	ars, acs, inc, first := lda, 1, 1, 0
 	if trans {

@@ -76,7 +76,7 @@ type KernelRidge struct {
 	Tol    float64        // largest relative residual; a fit that does not reach it fails; 0 is 1e-8
 	// Accuracy, if it is not 0, replaces Tol: iterative solvers stop when the errors of predictions are
 	// proven to be at most Accuracy at every x whose k(x, x) is at most the largest of the samples. A fit
-	// that does not reach it fails, and says which bound it proved.
+	// that does not reach Accuracy fails with an error that gives the proven bound.
 	Accuracy       float64
 	MaxIter        int              // maximum number of products with K, for iterative solvers; 0 is 10000
 	Operator       solvers.Operator // how an iterative solver stores K

@@ -705,7 +705,7 @@ func TestL0IsBestSubset(t *testing.T) {
 				}
 				x.Set(i, 4+i%3, 1)
 				y.Set(i, 0, y.At(i, 0)+5*x.At(i, 5))
-			case 2: // a column that is a copy, and one that is the sum of two others
+			case 2: // one column is a copy of another, and one column is the sum of two others
 				x.Set(i, 3, x.At(i, 0))
 				x.Set(i, 6, x.At(i, 1)+x.At(i, 2))
 			}

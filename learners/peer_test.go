@@ -150,7 +150,7 @@ func standardize(x *mat.Dense, train int) {
 			square += (x.At(i, j) - mean) * (x.At(i, j) - mean) / float64(train)
 		}
 		for i := range n {
-			if square > 1e-24*mean*mean { // more than rounding of the mean
+			if square > 1e-24*mean*mean { // more than the rounding error of the mean
 				x.Set(i, j, (x.At(i, j)-mean)/math.Sqrt(square))
 			} else {
 				x.Set(i, j, x.At(i, j)-mean)

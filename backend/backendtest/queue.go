@@ -204,7 +204,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 				"Potrf": b.Potrf(backend.Lower, small), "ColDot": b.ColDot(v, small, small),
 			} {
 				if !errors.Is(err, cause) {
-					r.Errorf("%s: then %s returned %v", what, name, err)
+					r.Errorf("%s: after the context was done, %s returned %v", what, name, err)
 				}
 			}
 			if err := errors.Join(bystander.Sync(), r.b.Sync()); err != nil {

@@ -190,8 +190,9 @@ func TestMarginIsPerpendicular(t *testing.T) {
 			}
 		})
 	}
-	// The units of the columns differ by a factor of 1000 without standardization, and in another
-	// model one column is 40 times as wide.
+	// Axes with one scale would be too narrow to read: the columns are not standardized, and the
+	// range of one column is 1000 times that of the other. Below, the ranges differ by a factor of
+	// 40.
 	svg := svgOf(t, small, "boundary", "--learner", "svc", "--kernel", "linear()", "--target", "class", "--textbook")
 	if !strings.Contains(svg, "svc, axes not to scale") {
 		t.Error("axes of 1 to 1000 do not say that they are not to scale")

@@ -16,7 +16,7 @@ import (
 // the same distribution as if they were drawn one at a time, but F is updated for all accepted
 // candidates at once.
 //
-// rpCholesky is a maker.
+// rpCholesky has the type maker.
 func rpCholesky[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
 	p, err := newPivoting(task, f)
 	if err == nil {

@@ -220,11 +220,11 @@ func testState(c *cell) {
 		if k, ok := m.(learners.Classifier); ok {
 			again := restored.(learners.Classifier).Classes()
 			if !slices.Equal(again.Names, k.Classes().Names) || !slices.Equal(again.Labels, k.Classes().Labels) {
-				c.Errorf("the classes were %v, are %v", k.Classes(), again)
+				c.Errorf("the classes were %v before saving, and are %v afterwards", k.Classes(), again)
 			}
 		}
 		if again, err := json.Marshal(restored.State().Params); err != nil || string(again) != string(text) {
-			c.Errorf("the parameters were %s, are %s, %v", text, again, err)
+			c.Errorf("the parameters were %s before saving, and are %s afterwards: %v", text, again, err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	}
 	parted := s.par.Folds
 	if len(live) < parted {
-		return nil, message.Errorf("tuning: %d folds of %s: {$folds}", parted, count.Of(len(live), "sample"))
+		return nil, message.Errorf("tuning: %s cannot be divided into %d folds: {$folds}", count.Of(len(live), "sample"), parted)
 	}
 	fold, err := validate.Folds(len(live), parted, nil, s.par.Seed)
 	if err != nil {

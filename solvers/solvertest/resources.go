@@ -120,7 +120,7 @@ func testBudget(c *cell) {
 			c.Errorf("%+v does not describe a plan of %d bytes for %d rows", budget, plan.Bytes, p.X.Rows)
 		}
 		if _, peak := dev.InUse(); dev != c.dev && peak != 0 {
-			c.Errorf("%d bytes had been taken when it was refused", peak)
+			c.Errorf("the solve was refused, but only after it had allocated %d bytes", peak)
 		}
 		if budget.Largest >= p.X.Rows {
 			c.Fatalf("%d rows are said to fit, %d do not", budget.Largest, p.X.Rows)

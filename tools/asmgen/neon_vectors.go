@@ -402,7 +402,7 @@ func (l *lowering) product(name string, i *ir.Instruction) bool {
 func (l *lowering) accumulate(to operand.Op, reads bool, f func(to vreg, from []vreg), from ...operand.Op) {
 	r := to.(reg.Register)
 	if _, ok := l.now[r.ID()]; ok && reads {
-		// Within the block the vector has other registers, to which the products are added.
+		// Within the block the vector is in temporary registers, to which the products are added.
 		n := l.homeOf(r.ID()).halves(width(to))
 		sources := make([][2]vreg, len(from))
 		for i, op := range from {
