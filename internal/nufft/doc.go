@@ -7,5 +7,5 @@
 // for integer vectors k, |k_a| ≤ M_a. For type 1, each c_j is spread over a fine grid by a kernel
 // of w cells in each dimension, the grid is transformed, and the result is divided by the transform
 // of the kernel (Dutt and Rokhlin 1993); the kernel is the exponential of a semicircle (Barnett,
-// Magland and af Klinteberg 2019). The results do not depend on the number of workers.
+// Magland and af Klinteberg 2019). Grid and Dense are the discrete transforms of the grid. The results do not depend on the number of workers.
 package nufft

@@ -121,6 +121,60 @@ func TestSums(t *testing.T) {
 	}
 }
 
+// TestDense compares both transforms of a Dense with those of a Grid. Each of the at most 30·30·30 terms of a
+// sum rounds a few times in each of the two.
+func TestDense(t *testing.T) {
+	element := func(transpose bool, h host.Matrix[float64], i, k int) float64 {
+		if transpose {
+			i, k = k, i
+		}
+		return h.Row(i)[k]
+	}
+	multiply := func(tA, tB bool, a, b, c host.Matrix[float64]) {
+		terms := a.Cols
+		if tA {
+			terms = a.Rows
+		}
+		for i := range c.Rows {
+			for j := range c.Cols {
+				sum := 0.0
+				for k := range terms {
+					sum += element(tA, a, i, k) * element(tB, b, k, j)
+				}
+				c.Row(i)[j] = sum
+			}
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 0))
+	for _, s := range shapes {
+		for _, least := range []int{2, 4} {
+			grid := nufft.NewGrid(s.m, nufft.Axes{least*s.m[0] + 1, least*s.m[1] + 1, least*s.m[2] + 1})
+			dense := nufft.NewDense(s.m, grid.Size, multiply)
+			f, back := make([]complex128, s.m.Half().Len()), make([]complex128, s.m.Half().Len())
+			values, want := make([]float64, grid.Size.Len()), make([]float64, grid.Size.Len())
+			total := 0.0
+			for i := range values {
+				values[i] = r.NormFloat64()
+				total += math.Abs(values[i])
+			}
+			grid.Modes(f, values)
+			dense.Modes(back, values)
+			for i, v := range f {
+				if d := cmplx.Abs(back[i] - v); !(d <= 0x1p-48*total) {
+					t.Fatalf("%v, size %v: mode %d: got %v, want %v", s.m, grid.Size, i, back[i], v)
+				}
+			}
+			grid.Values(want, slices.Clone(f))
+			dense.Values(values, f)
+			for i, v := range want {
+				if d := math.Abs(values[i] - v); !(d <= 0x1p-48*total*float64(len(f))) {
+					t.Fatalf("%v, size %v: value %d: got %v, want %v", s.m, grid.Size, i, values[i], v)
+				}
+			}
+		}
+	}
+}
+
 // TestWorkersDoNotChangeResults checks that one and several workers give the same bits.
 func TestWorkersDoNotChangeResults(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
