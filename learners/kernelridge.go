@@ -133,7 +133,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		return nil, err
 	}
 	par := solvers.Params{
-		Method: l.Solver, NeedsAlpha: true, Tol: l.Tol, MaxIter: l.MaxIter, Operator: l.Operator, Preconditioner: l.Preconditioner, Rank: l.Rank,
+		Method: l.Solver, NeedsAlpha: true, NeedsResiduals: l.Bound || l.Accuracy > 0, Tol: l.Tol, MaxIter: l.MaxIter, Operator: l.Operator, Preconditioner: l.Preconditioner, Rank: l.Rank,
 		Memory: o.Memory, Progress: o.Progress, Seed: l.Seed, Checkpoint: o.Checkpoint,
 	}
 	problem := solvers.Problem{

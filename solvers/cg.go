@@ -394,8 +394,8 @@ type preconditioner[T backend.Float] interface {
 
 // review returns a function that compares an inner solve with the plan; solves is the number of
 // inner solves that reduce the residual from 1 to the tolerance. The function ends the solve, with
-// a reason, if it takes more than twice the planned iterations and Dual costs less than the
-// remaining iterations. review returns nil if Dual cannot replace the method.
+// a reason, if it takes more than twice the planned iterations and the method that would replace it costs
+// less than the remaining iterations. review returns nil if there is no such method.
 func (w *work) review(solves float64) func(done int, remaining float64) string {
 	if w.takeover == 0 {
 		return nil

@@ -25,7 +25,9 @@ import (
 // gradients, and returns the correction Λ⁻¹(r − Φβ). ΦᴴΛ⁻¹Φ is a Toeplitz matrix between two diagonal
 // matrices, so its product with a vector takes two Fourier transforms. Residuals are computed with the
 // exact K, or, where this takes less time, with the larger number of modes that the tolerance needs. In
-// that case the residuals of 1,000 rows are computed again with the exact K at the end.
+// that case the residuals of 1,000 rows are computed again with the exact K at the end. Auto chooses Modes
+// where it costs less than every method that computes with K, and leaves it if it does not converge as
+// estimated, for example because the samples are clustered.
 const Modes Method = "modes"
 
 // modesChoice is the plan of Modes.
@@ -33,6 +35,7 @@ type modesChoice struct {
 	spectrum.Density
 	middle, period [3]float64 // of the d features, in the last d elements
 	inner, outer   nufft.Axes // largest mode indices m_a of the inner solver and of the residuals
+	dense          bool       // transform the inner modes by matrix products
 	exact          bool       // compute residuals with the exact K, without outer modes
 	tol, outerTol  float64    // tolerances of the inner and outer Fourier transforms
 	bound          float64    // bound of the error of a kernel value computed from the outer modes
@@ -78,6 +81,9 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 		return estimate{}, err
 	}
 	best := z.modesOf(choice, par)
+	if par.Method == Auto && par.NeedsResiduals {
+		return best, nil
+	}
 	if choice, err = z.modes(s, par, false); err == nil && !choice.exact {
 		wide := z.modesOf(choice, par)
 		need, needExact := wide.bytesOf(z.n), best.bytesOf(z.n)
@@ -217,6 +223,10 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	}
 	values := func(m nufft.Axes) float64 { return math.Pow(2, float64(z.d)) * 2 * float64(m.Half().Len()) }
 	step := modesSeconds[0] * float64(size.Len()) * columns
+	// Products of some hundred rows and columns run at about half the rate of large ones.
+	if dense := 2 * 2 * nufft.DenseFlops(c.inner, size) / z.costs().rate * columns; numeric.Wrapper(z.dev) != nil && dense < step {
+		step, c.dense = dense, true
+	}
 	setup := modesSeconds[0]*values(m) + spread(c.tol)
 	pass := columns * (modesSeconds[0]*values(c.inner) + spread(c.tol))
 	product := z.gramMulCost(z.t, false) / z.costs().rate
@@ -225,7 +235,7 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 		product = float64(z.t) * (modesSeconds[0]*values(c.outer) + spread(c.outerTol))
 		note = fmt.Sprintf("%s modes, residuals by %s modes with errors of at most %.2g in the kernel, checked on %d rows", axesText(c.inner, z.d), axesText(c.outer, z.d), c.bound, min(checkedRows, z.n))
 	}
-	rounds := math.Ceil(math.Log(par.tol())/math.Log(2*innerContraction)) + 1
+	rounds := modesRounds(par.tol())
 	rate := z.costs().rate
 	flops := 20 * float64(size.Len()) * columns
 	return estimate{
@@ -247,7 +257,7 @@ func (z *sizes) modesBytes(c modesChoice, n int) int64 {
 	unknowns := c.unknowns()
 	host := numeric.Total(
 		nufft.PlanElements(n, c.inner, c.tol), nufft.PlanElements(n, m, c.tol),
-		nufft.Elements(c.inner, size), 2*int64(size.Len()), int64(unknowns)*int64(3+2*z.columns),
+		nufft.Elements(c.inner, size), nufft.DenseElements(c.inner, size), 2*int64(size.Len()), int64(unknowns)*int64(3+2*z.columns),
 		numeric.Elements(n, 5+2*z.columns+4*z.t),
 	)
 	if !c.exact {
@@ -255,6 +265,11 @@ func (z *sizes) modesBytes(c modesChoice, n int) int64 {
 	}
 	return numeric.Total(z.place(n), z.refinedBytes(n), krylov.Bytes[float64](unknowns, z.columns),
 		numeric.Bytes(numeric.Elements(unknowns+c.order, z.columns)), numeric.Bytes(numeric.Elements(c.order, c.order)), numeric.Bytes(host))
+}
+
+// modesRounds is the estimated number of steps of refinement.
+func modesRounds(tol float64) float64 {
+	return math.Ceil(math.Log(tol)/math.Log(2*innerContraction)) + 1
 }
 
 // axesText formats the numbers of modes as "251×251".
@@ -269,6 +284,7 @@ func axesText(m nufft.Axes, d int) (text string) {
 }
 
 func (c modesChoice) run(w *work) error {
+	w.takeover = w.plan.other
 	x, err := w.placeX()
 	if err != nil {
 		return w.fail(err)
@@ -334,10 +350,13 @@ func (w *work) checkRows(c modesChoice, x backend.Matrix[float64]) error {
 // modal is the inner solver by Fourier modes.
 type modal struct {
 	*krylov.Solver[float64]
-	w       *work
-	c       modesChoice
-	plan    *nufft.Plan // transforms between the samples and the inner modes
-	grid    *nufft.Grid
+	w    *work
+	c    modesChoice
+	plan *nufft.Plan // transforms between the samples and the inner modes
+	grid interface { // a *nufft.Grid or *nufft.Dense
+		Values(dst []float64, f []complex128)
+		Modes(f []complex128, values []float64)
+	}
 	symbol  []float64 // the Fourier series of the Toeplitz matrix on the grid
 	scale   []float64 // diagonal matrix D, without the factor √2 of pairs of conjugate modes
 	weights []float64 // diagonal of Λ⁻¹
@@ -401,7 +420,11 @@ func (w *work) newModes(c modesChoice) (inner, error) {
 				m.symbol[i] /= float64(len(m.symbol))
 			}
 			m.plan = nufft.New(u, c.inner, c.tol)
-			m.grid = nufft.NewGrid(c.inner, size)
+			if c.dense {
+				m.grid = nufft.NewDense(c.inner, size, w.multiply)
+			} else {
+				m.grid = nufft.NewGrid(c.inner, size)
+			}
 			if !c.exact {
 				m.wide, m.density = nufft.New(u, c.outer, c.outerTol), c.spectrum(c.outer)
 			}
@@ -439,7 +462,7 @@ func (w *work) newModes(c modesChoice) (inner, error) {
 		return nil, w.fail(err)
 	}
 	m.Solver, err = krylov.New(&w.Frame, w.B, krylov.Operator[float64](m), krylov.Preconditioner[float64](m.low), krylov.Params{
-		Order: order, Columns: s.columns(), Products: &w.res.Iters, MaxProducts: w.par.maxIter(), Patience: max(patience, 2*c.its),
+		Order: order, Columns: s.columns(), Products: &w.res.Iters, MaxProducts: w.par.maxIter(), Patience: max(patience, 2*c.its), Review: w.review(modesRounds(w.par.tol())),
 	})
 	if err != nil {
 		return nil, w.fail(err)
@@ -448,6 +471,15 @@ func (w *work) newModes(c modesChoice) (inner, error) {
 		return m, nil
 	}
 	return widened{m}, nil
+}
+
+// multiply implements nufft.Multiply on a device that uses Go memory.
+func (w *work) multiply(tA, tB bool, a, b, c backend.Host[float64]) {
+	trans := map[bool]backend.Trans{false: backend.NoTrans, true: backend.Transpose}
+	wrap := numeric.Wrapper(w.Dev).Wrap
+	list := []backend.Matrix[float64]{wrap(a), wrap(b), wrap(c)}
+	w.Dev.F64().Gemm(trans[tA], trans[tB], 1, list[0], list[1], 0, list[2])
+	numeric.FreeAll(list)
 }
 
 // load computes m.modes as D times the coefficients in column j of v. v holds their real and imaginary
@@ -480,9 +512,11 @@ func (m *modal) Apply(q, p, _ backend.Matrix[float64]) error {
 	for j := range columns {
 		m.load(h, j)
 		m.grid.Values(m.values, m.modes)
-		for i, s := range m.symbol {
-			m.values[i] *= s
-		}
+		run.Parallel(len(m.symbol), func(first, last int) {
+			for i := first; i < last; i++ {
+				m.values[i] *= m.symbol[i]
+			}
+		})
 		m.grid.Modes(m.modes, m.values)
 		m.store(v, 0)
 		for i, add := range v.Data {

@@ -118,6 +118,74 @@ func TestModesSolvesTheSystem(t *testing.T) {
 	}
 }
 
+// TestAutoChoosesModes checks the choice of Auto for spread, clustered and equal rows.
+func TestAutoChoosesModes(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	gauss := kernels.Gaussian{Sigma: 0.3}
+	equal := field(gauss, 4000, 2, 0.1)
+	for i := range equal.X.Rows {
+		copy(equal.X.Row(i), equal.X.Row(i%3))
+	}
+	clustered := field(gauss, 4000, 2, 0.1)
+	for i := 5; i < clustered.X.Rows; i++ {
+		for j, v := range clustered.X.Row(i) {
+			clustered.X.Row(i)[j] = clustered.X.Row(i % 5)[j] + v*1e-3
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		p        solvers.Problem
+		residual bool           // whether Residuals are needed
+		planned  solvers.Method // "" means a method other than Modes
+	}{
+		{"spread", field(gauss, 4000, 2, 0.1), false, solvers.Modes},
+		{"spread, with residuals", field(gauss, 4000, 2, 0.1), true, solvers.Modes},
+		{"equal", equal, false, solvers.Modes},
+		{"clustered", clustered, false, solvers.Modes},
+		{"small", field(gauss, 500, 2, 0.1), false, solvers.Dual},
+		{"four features", field(gauss, 500, 4, 0.1), false, solvers.Dual},
+		{"rough", field(kernels.Matern{Nu: 0.5, Sigma: 0.1}, 3000, 2, 0.01), false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			const tol = 1e-5
+			par := solvers.Params{Tol: tol, NeedsResiduals: c.residual}
+			plan, err := solvers.MakePlan(dev, c.p, par)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.planned == "" {
+				if plan.Method == solvers.Modes || !strings.Contains(plan.Reason, "modes") {
+					t.Errorf("%s: %s", plan.Method, plan.Reason)
+				}
+				return
+			}
+			if plan.Method != c.planned || c.planned == solvers.Modes && !strings.Contains(plan.Reason, "modes, residuals by") {
+				t.Errorf("planned %s: %s", plan.Method, plan.Reason)
+			}
+			last := 0.0
+			par.Progress = func(q solvers.Progress) {
+				if q.Fraction < last {
+					t.Errorf("progress decreases from %v to %v", last, q.Fraction)
+				}
+				last = q.Fraction
+			}
+			res, err := solvers.Solve(t.Context(), dev, c.p, par)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last != 1 || !(res.Residual <= tol) || c.residual && res.Residuals.Rows == 0 {
+				t.Errorf("progress ends with %v, the residual is %v", last, res.Residual)
+			}
+			if res.Method != c.planned || res.Fallback != "" {
+				t.Errorf("method %s, fallback %q", res.Method, res.Fallback)
+			}
+			if now, _ := dev.InUse(); now != 0 {
+				t.Errorf("%d bytes are left on the device", now)
+			}
+		})
+	}
+}
+
 // TestModesOfOneSample compares with α = y/(k(0) + λ/w), also far from the origin.
 func TestModesOfOneSample(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

@@ -33,6 +33,7 @@ type Plan struct {
 	available int64             // memory in bytes that the choice of a method may use: see run.Allowed
 	its       int               // estimated number of iterations of an iterative method
 	step      float64           // estimated cost of one iteration
+	other     float64           // estimated cost of the cheapest other method that fits the memory; 0 if there is none
 }
 
 // MakePlan returns the plan of Solve(ctx, dev, p, par) without doing any work. It uses the shapes
@@ -57,7 +58,7 @@ func makePlan(ctx context.Context, dev backend.Device, p Problem, par Params) (P
 	}
 	z := newSizes(dev, p, par)
 	z.ctx = ctx
-	m, e, reason, err := choose(z, par)
+	m, e, reason, other, err := choose(z, par)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -66,7 +67,7 @@ func makePlan(ctx context.Context, dev backend.Device, p Problem, par Params) (P
 	}
 	plan := Plan{
 		Method: m.name, Reason: reason, Bytes: e.bytesOf(z.n),
-		how: e.how, sizes: z, stages: e.stages, rows: z.n, bytesOf: e.bytesOf, available: z.available, its: e.its, step: e.step,
+		how: e.how, sizes: z, stages: e.stages, rows: z.n, bytesOf: e.bytesOf, available: z.available, its: e.its, step: e.step, other: other,
 	}
 	for _, s := range e.stages {
 		plan.Flops += s.flops
@@ -178,9 +179,11 @@ func (z *sizes) soluble(m Method) error {
 	return nil
 }
 
-// choose returns the method, its estimate, and the reason for the choice.
-func choose(z *sizes, par Params) (method, estimate, string, error) {
-	name, why := par.Method, "asked for"
+// choose returns the method, its estimate, the reason for the choice, and the estimated cost of the
+// cheapest other method.
+func choose(z *sizes, par Params) (m method, e estimate, why string, other float64, err error) {
+	name := par.Method
+	why = "asked for"
 	if name == Auto && z.linear && z.p.Lambda == 0 && !par.NeedsAlpha {
 		name, why = Dual, "with lambda 0 and fewer samples than features the primal matrix is singular"
 		if z.p.Intercept || z.n >= z.d {
@@ -190,18 +193,17 @@ func choose(z *sizes, par Params) (method, estimate, string, error) {
 	if name == Auto {
 		return cheapest(z, par)
 	}
-	m, err := lookUp(name)
-	if err != nil {
-		return m, estimate{}, "", err
+	if m, err = lookUp(name); err != nil {
+		return m, e, "", 0, err
 	}
 	if par.Checkpoint.Dir != "" && !m.saves {
-		return m, estimate{}, "", noCheckpoint(name, Mixed, CG)
+		return m, e, "", 0, noCheckpoint(name, Mixed, CG)
 	}
 	if err := par.unusedBy(name); err != nil {
-		return m, estimate{}, "", err
+		return m, e, "", 0, err
 	}
-	e, err := m.estimate(z, par)
-	return m, e, why, err
+	e, err = m.estimate(z, par)
+	return m, e, why, 0, err
 }
 
 // noCheckpoint is the error for a requested checkpoint with a method that writes none.
@@ -245,17 +247,17 @@ const operations = "operations, weighted by their time relative to a matrix prod
 // cheapest returns the method with the lowest estimated time among those that fit the memory, or
 // the method with the lowest memory if none fits. If the params have a checkpoint, it considers
 // only methods that write checkpoints, and if they have a rank or a preconditioner, only methods
-// that use it.
-func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, err error) {
+// that use it. other is the cost of the second method that fits.
+func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, other float64, err error) {
 	var list, large []string
 	var all []error
 	var unused error
 	fits := false
 	for _, m := range methods {
-		if m.asked || par.Checkpoint.Dir != "" && !m.saves {
+		if par.Checkpoint.Dir != "" && !m.saves {
 			continue
 		}
-		if m.name == Primal && par.NeedsAlpha {
+		if m.name == Primal && par.NeedsAlpha || m.name == Modes && par.withoutModes {
 			continue
 		}
 		if e := par.unusedBy(m.name); e != nil {
@@ -289,15 +291,23 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 		case fit == fits:
 			better = need < chosen.bytesOf(z.n)
 		}
+		if second := e.cost; fit && len(list) > 1 {
+			if better {
+				second = chosen.cost
+			}
+			if other == 0 || second < other {
+				other = second
+			}
+		}
 		if better {
 			best, chosen, fits = m, e, fit
 		}
 	}
 	if best.name == "" {
 		if len(all) == 0 {
-			return best, chosen, "", unused
+			return best, chosen, "", 0, unused
 		}
-		return best, chosen, "", errors.Join(all...)
+		return best, chosen, "", 0, errors.Join(all...)
 	}
 	switch {
 	case len(list)+len(large) == 1 && par.Checkpoint.Dir != "":
@@ -319,7 +329,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 	if best.name == Kalman {
 		why = fmt.Sprintf("O(n) time and memory for %v of one feature; %s", z.kernel, why)
 	}
-	return best, chosen, why, nil
+	return best, chosen, why, other, nil
 }
 
 // method is one way to solve a Problem. A new method needs a new file and an element of methods.
@@ -331,12 +341,10 @@ type method struct {
 	// estimate returns the estimate for a problem of the given sizes, or an error that says why the
 	// method cannot solve it: "needs …: use …".
 	estimate func(z *sizes, par Params) (estimate, error)
-	// iterates reports whether the estimate depends on the spectrum of K.
+	// iterates reports whether the estimate depends on the spectrum of K, or takes more than constant time.
 	iterates bool
 	// saves reports whether the method writes checkpoints.
 	saves bool
-	// asked says that Auto leaves the method out.
-	asked bool
 }
 
 // A solution is a method with the choices of its estimate for one Problem.
@@ -351,7 +359,7 @@ var methods = []method{
 	{name: Dual, count: "n²d + n³/3", estimate: dualEstimate},
 	{name: Primal, count: "nd² + d³/3", estimate: primalEstimate},
 	{name: Kalman, estimate: kalmanEstimate},
-	{name: Modes, estimate: modesEstimate, asked: true},
+	{name: Modes, estimate: modesEstimate, iterates: true},
 	{name: Mixed, estimate: mixedEstimate, iterates: true, saves: true},
 	{name: OutOfCore, estimate: outOfCoreEstimate, iterates: true},
 	{name: CG, estimate: cgEstimate, iterates: true, saves: true},

@@ -45,8 +45,8 @@ type inner interface {
 	// switchToCG is called after a solve that reduced the residual by less than a digit. It
 	// switches to conjugate gradients and returns true, or returns false if it cannot switch.
 	switchToCG() bool
-	// gaveUp reports whether the last solve stopped because Dual takes less time than the remaining
-	// iterations.
+	// gaveUp reports whether the last solve stopped because another method takes less time than the
+	// remaining iterations.
 	gaveUp() bool
 	// product returns K if it is stored in float64 and no factor has overwritten it, otherwise
 	// nil.
@@ -175,6 +175,8 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			errors.As(spent.error, &before)
 			w.res.Fallback = fmt.Sprintf("%s; went on with %s", before, fallbacks[direct].text)
 			i = direct - 1 // skip the fallbacks before it, because no iterations remain for them
+		case errors.As(err, &slow) && last:
+			return f.short(slow.error)
 		case errors.As(err, &slow):
 			errors.As(slow.error, &before)
 			w.res.Fallback = fmt.Sprintf("%s: %s; went on with %s", g.method, before.Reason, fallbacks[len(fallbacks)-1].text)

@@ -1,8 +1,11 @@
 package solvers
 
 import (
+	"errors"
 	"math"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
@@ -73,5 +76,50 @@ func TestGivesUpForDual(t *testing.T) {
 	}
 	if w.res.Method != Dual || w.res.Iters != 10 || !(w.res.Residual <= 1e-8) || w.res.Fallback != "cg: too slow; went on with the factor in float64" {
 		t.Errorf("method %s after %d iterations, residual %g, fallback %q", w.res.Method, w.res.Iters, w.res.Residual, w.res.Fallback)
+	}
+}
+
+// TestModesAreReplaced checks that a Modes with too few modes for its samples is recognized, by its residuals and
+// by those of the sampled rows, and that Solve then continues with another method.
+func TestModesAreReplaced(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const n = 3000
+	p := Problem{Kernel: kernels.Gaussian{Sigma: 0.3}, X: backend.NewHost[float64](n, 2), Y: backend.NewHost[float64](n, 1), Lambda: 0.1}
+	for i := range n {
+		p.X.Row(i)[0], p.X.Row(i)[1] = math.Mod(float64(i)*0.754877666, 1), math.Mod(float64(i)*0.569840291, 1)
+		p.Y.Data[i] = math.Sin(float64(i))
+	}
+	par := Params{Tol: 1e-5}
+	for name, change := range map[string]func(c *modesChoice){
+		"too few inner modes": func(c *modesChoice) { c.inner[1], c.inner[2] = c.inner[1]/2, c.inner[2]/2 },
+		"too few outer modes": func(c *modesChoice) { c.outer[1], c.outer[2] = c.inner[1]/2, c.inner[2]/2 },
+	} {
+		plan, err := makePlan(t.Context(), dev, p, par)
+		if err != nil {
+			t.Fatal(err)
+		}
+		choice, ok := plan.how.(modesChoice)
+		if !ok || choice.exact || plan.other == 0 {
+			t.Fatalf("the plan is %+v", plan)
+		}
+		change(&choice)
+		for a := 1; a < 3; a++ {
+			choice.inner[a] = min(choice.inner[a], choice.outer[a])
+		}
+		choice.order = choice.lowOrder(choice.low)
+		w := newWork(t.Context(), dev, p, par, plan)
+		err = choice.run(w)
+		w.Mem.FreeAll()
+		var short *ConvergenceError
+		if !errors.As(err, &short) || short.Result.Method != Modes {
+			t.Fatalf("%s: got %v", name, err)
+		}
+		res, err := solveAgain(t.Context(), dev, p, par, time.Now(), short)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Method == Modes || !(res.Residual <= par.Tol) || !strings.HasPrefix(res.Fallback, "solvers: modes: ") || !strings.Contains(res.Fallback, "; went on with "+string(res.Method)) {
+			t.Errorf("%s: method %s, residual %v, fallback %q", name, res.Method, res.Residual, res.Fallback)
+		}
 	}
 }

@@ -60,9 +60,12 @@ const Auto Method = ""
 // Params are the choices of a caller; the zero value suits most problems.
 type Params struct {
 	Method     Method
-	NeedsAlpha bool           // excludes Primal, which computes no Alpha, from the choice of Auto
-	Memory     int64          // bytes that may be taken on the device; 0 means all its free memory
-	Progress   func(Progress) // nil, or reports the progress; called by one goroutine at a time
+	NeedsAlpha bool // excludes Primal, which computes no Alpha, from the choice of Auto
+	// NeedsResiduals excludes from the choice of Auto what leaves Result.Residuals empty for a nonlinear kernel:
+	// Modes without the exact K.
+	NeedsResiduals bool
+	Memory         int64          // bytes that may be taken on the device; 0 means all its free memory
+	Progress       func(Progress) // nil, or reports the progress; called by one goroutine at a time
 
 	// Tol is the relative residual that every output must reach, computed in float64 from the
 	// data; 0 is 1e-8. A Solve that does not reach it fails with a *ConvergenceError.
@@ -88,6 +91,8 @@ type Params struct {
 	Seed uint64
 	// Checkpoint lets an iterative Solve resume an earlier Solve that ended early.
 	Checkpoint Checkpoint
+
+	withoutModes bool // excludes Modes from the choice of Auto
 }
 
 // Progress describes how much of a Solve is done.
@@ -150,20 +155,61 @@ type Result struct {
 // If the residual exceeds Params.Tol, the error is a *ConvergenceError with the best solution
 // found. Once ctx is done, Solve returns within about 0.1 s an error that wraps context.Cause(ctx).
 // On every return the memory of the device has been freed.
+//
+// If Auto chose Modes, and it converges too slowly or not at all, Solve continues with the cheapest other
+// method.
 func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Result, error) {
-	start := time.Now()
+	start, reached := time.Now(), 0.0
+	report := par.Progress
+	if report != nil && par.Method == Auto {
+		par.Progress = func(q Progress) {
+			reached = q.Fraction
+			report(q)
+		}
+	}
+	plan, res, err := solve(ctx, dev, p, par, start)
+	var short *ConvergenceError
+	if par.Method != Auto || plan.Method != Modes || !(errors.As(err, &short) || errors.Is(err, backend.ErrNotPosDef)) {
+		return res, err
+	}
+	if report != nil {
+		par.Progress = func(q Progress) { report(Progress{q.Stage, reached + (1-reached)*q.Fraction}) }
+	}
+	return solveAgain(ctx, dev, p, par, start, err)
+}
+
+// solveAgain continues a Solve whose method was Modes and ended with err.
+func solveAgain(ctx context.Context, dev backend.Device, p Problem, par Params, start time.Time, err error) (*Result, error) {
+	par.withoutModes = true
+	_, res, otherErr := solve(ctx, dev, p, par, start)
+	if errors.As(otherErr, new(*BudgetError)) {
+		return nil, err // with the best solution by Modes
+	}
+	if otherErr != nil {
+		return nil, otherErr
+	}
+	text := fmt.Sprintf("%s; went on with %s", err, res.Method)
+	if res.Fallback != "" {
+		text += "; " + res.Fallback
+	}
+	res.Fallback = text
+	return res, nil
+}
+
+// solve implements Solve without its second method.
+func solve(ctx context.Context, dev backend.Device, p Problem, par Params, start time.Time) (Plan, *Result, error) {
 	plan, err := makePlan(ctx, dev, p, par)
 	if err != nil {
-		return nil, err
+		return plan, nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
+		return plan, nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
 	}
 	if err := plan.fits(ctx, dev); err != nil {
-		return nil, err
+		return plan, nil, err
 	}
 	if err := p.checkValues(); err != nil {
-		return nil, err
+		return plan, nil, err
 	}
 
 	w := newWork(ctx, dev, p, par, plan)
@@ -172,10 +218,10 @@ func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Res
 	w.res.Bytes = w.Mem.PeakBytes()
 	w.res.Seconds.Total = time.Since(start).Seconds()
 	if err != nil {
-		return nil, err
+		return plan, nil, err
 	}
 	w.Progress.Finish()
-	return w.res, nil
+	return plan, w.res, nil
 }
 
 // check checks the rules for params that hold for every method.
@@ -238,7 +284,7 @@ type work struct {
 	res          *Result
 	checkpointer *checkpointer // nil without checkpoints
 	onHost       bool          // factors are in the memory of the host
-	takeover     float64       // cost of Dual, which replaces an automatically chosen method if its estimate proves wrong; 0 if Dual cannot replace it
+	takeover     float64       // cost of the method that replaces an automatically chosen method if its estimate proves wrong; 0 if there is none
 }
 
 func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, plan Plan) *work {
