@@ -10,6 +10,8 @@ from scipy.sparse import csr_matrix
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 import mercer
@@ -108,12 +110,25 @@ class TestFromSklearn(unittest.TestCase):
         self.assertEqual(list(loaded.feature_names_in_), ["a", "b", "y", "d"])
         self.near(loaded.decision_function(X), fit.decision_function(X))
 
+    def test_pipelines(self):
+        """Checks that a model takes the columns before a StandardScaler, dense and sparse."""
+        X, new = 1e3 + 50 * self.X, 1e3 + 50 * self.new
+        for scaler in (StandardScaler(), StandardScaler(with_mean=False), StandardScaler(with_std=False)):
+            with self.subTest(scaler=scaler):
+                fit = make_pipeline(scaler, SVR(gamma=0.1)).fit(X, self.y)
+                self.near(mercer.from_sklearn(fit).predict(new), fit.predict(new))
+        r = support.rng(self)
+        X = csr_matrix(np.where(r.random((80, 200)) < 0.1, r.normal(size=(80, 200)), 0))
+        fit = make_pipeline(StandardScaler(with_mean=False), SVC()).fit(X, self.two)
+        self.near(mercer.from_sklearn(fit).decision_function(X), fit.decision_function(X))
+
     def test_refusals(self):
         """Checks the errors about what a model cannot represent."""
         k = kernels
         process = lambda kernel: GaussianProcessRegressor(kernel, optimizer=None, alpha=100).fit(self.X, self.y)  # noqa: E731
         for fit, want in [
             (Lasso().fit(self.X, self.y), "from_sklearn reads SVC.*, not Lasso"),
+            (make_pipeline(MinMaxScaler(), SVC()).fit(self.X, self.two), "from_sklearn reads SVC.*, not Pipeline"),
             (SVC(kernel=lambda a, b: a @ b.T).fit(self.X, self.two), "only Python can compute"),
             (KernelRidge(kernel="precomputed").fit(self.X @ self.X.T, self.y), "only Python can compute"),
             (SVC(kernel="poly", coef0=-1).fit(self.X, self.two), "coef0 must be"),

@@ -9,6 +9,8 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,7 +32,8 @@ def from_sklearn(estimator):
     ----------
     estimator : object
         A fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor,
-        Ridge or LogisticRegression.
+        Ridge or LogisticRegression, or a Pipeline of a StandardScaler and one of them, whose
+        model takes the columns before they are scaled.
 
     Returns
     -------
@@ -52,6 +55,10 @@ def from_sklearn(estimator):
     >>> mercer.from_sklearn(SVC(C=100, gamma=1.0).fit(X, y)).predict(X).tolist()
     ['same', 'same', 'differ', 'differ']
     """
+    first, scaler = estimator, None
+    if isinstance(estimator, Pipeline) and len(estimator.steps) == 2 and isinstance(estimator.steps[0][1], StandardScaler):
+        first = scaler = estimator.steps[0][1]
+        estimator = estimator.steps[1][1]
     for kinds, convert in _CONVERT:
         if isinstance(estimator, kinds):
             check_is_fitted(estimator)
@@ -65,20 +72,23 @@ def from_sklearn(estimator):
         params["classes"] = json.dumps([_label(v) for v in classes.tolist()])
         arrays["labels"] = np.arange(len(classes), dtype=float)
         targets = 1
-    features = list(getattr(estimator, "feature_names_in_", [f"x{j + 1}" for j in range(estimator.n_features_in_)]))
-    metadata = {"learner": learner, "model": json.dumps(params), "encoder": json.dumps(_encoder(params, features, targets, classes))}
+    features = list(getattr(first, "feature_names_in_", [f"x{j + 1}" for j in range(first.n_features_in_)]))
+    metadata = {"learner": learner, "model": json.dumps(params), "encoder": json.dumps(_encoder(params, features, scaler, targets, classes))}
     made = restored(Model.from_bytes(_file(metadata, arrays)))
     if classes is not None:
         made.classes_ = classes.copy()
     return made
 
 
-def _encoder(params, features, targets, classes):
-    """The columns of tables: the features, as they are, and the targets."""
+def _encoder(params, features, scaler, targets, classes):
+    """The columns of tables: the features, which a scaler may standardize, and the targets."""
+    d = len(features)
+    mean = [0.0] * d if scaler is None or scaler.mean_ is None or not scaler.with_mean else scaler.mean_.tolist()
+    scale = [1.0] * d if scaler is None or scaler.scale_ is None else scaler.scale_.tolist()
     if any(name.endswith(".features") for name in params):
-        inputs = [{"name": f"x1-x{len(features)}", "sparse": {"first": 1, "columns": len(features)}}]
+        inputs = [{"name": f"x1-x{d}", "sparse": {"first": 1, "columns": d, "scale": scale}}]
     else:
-        inputs = [{"name": name, "number": {"fill": 0, "mean": 0, "scale": 1}} for name in features]
+        inputs = [{"name": name, "number": {"fill": 0, "mean": m, "scale": s}} for name, m, s in zip(features, mean, scale)]
     outputs = [] if not targets else ["y"] if targets == 1 else [f"y{j + 1}" for j in range(targets)]
     while set(outputs) & set(features):
         outputs = ["_" + name for name in outputs]
