@@ -74,8 +74,8 @@ var layers = []layer{
 	{folder: "internal/nufft", ours: []string{"host", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum/dsp/fourier", "gonum.org/v1/gonum/integrate/quad"}},
 	{folder: "internal/spectrum", ours: []string{"internal/elementary", "kernels"}},
 	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary"}},
-	// The solvers of the learners' own problems, and the learners, use gonum's BLAS and LAPACK
-	// for small matrices on the host.
+	// The solvers of the learners' own problems, and the learners, use vectors of gonum's BLAS
+	// and its matrices.
 	{folder: "internal/attempt", ours: []string{"solvers", "backend", "kernels", "internal/count"}},
 	{folder: "internal/evidence", ours: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/lowrank", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
@@ -96,7 +96,7 @@ var layers = []layer{
 	{folder: "learners", ours: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/markov", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	// protowire of protobuf encodes the messages of ONNX.
 	{folder: "internal/onnx", ours: []string{"learners", "dataset", "backend", "kernels", "gonum", "internal/modelfile", "internal/svm"}, others: []string{"gonum.org/v1/gonum/mat", "google.golang.org/protobuf/encoding/protowire"}},
-	{folder: "internal/libsvm", ours: []string{"learners", "dataset", "backend", "kernels", "internal/modelfile", "internal/numeric", "internal/svm"}},
+	{folder: "internal/libsvm", ours: []string{"learners", "dataset", "backend", "kernels", "internal/elementary", "internal/modelfile", "internal/numeric", "internal/svm"}},
 	// x/sys locks temporary files, so that files of killed processes can be recognized.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// fitreport makes the report of a fit that the front ends write.
@@ -377,6 +377,42 @@ func TestPathOfAFit(t *testing.T) {
 	}
 	if len(names) > 6 {
 		t.Errorf("the data have %d names, want at most 6: %v", len(names), names)
+	}
+}
+
+// TestSameSums checks that packages that fit or predict do not call functions of gonum and package math
+// whose rounding errors depend on the architecture, because they are assembly on amd64 only or a different
+// assembly on arm64. package numeric and package elementary replace these functions.
+func TestSameSums(t *testing.T) {
+	differs := regexp.MustCompile(`\bmath\.(Exp|Exp2|Gamma|Erfc?|Tanh|Sinh|Cosh|Pow)\b|\bfloats\.(Sum|Dot|CumSum|LogSumExp)\b|\bfloats\.(Norm|Distance)\(.*, [12]\)` +
+		`|\bblas(64|32)\.(Dot|Nrm2|Asum|Gem|Sym|Syr|Tr|Ger)|gonum/(lapack|stat|optimize)\b|\bmat\.(Dot|Norm|Sum|Inner|Eigen|EigenSym|SVD|QR|LQ|Cholesky|LU|Det)\b|\.(MulVec|SolveTo|SolveVecTo)\(`)
+	harmless := map[string]string{
+		"internal/svm/rowcache.go": "floats.Sum", // only compared with NaN and Inf
+		"learners/tuning/bayes.go": "math.Erfc",  // only orders candidates
+	}
+	for _, dir := range []string{"dataset", "internal", "kernels", "learners", "solvers"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				if slices.Contains([]string{"internal/bench", "internal/verified", "kernels/gram", "kernels/kerneltest", "learners/learnertest", "solvers/solvertest"}, path) {
+					return fs.SkipDir
+				}
+				return err
+			}
+			if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			source, err := os.ReadFile(path)
+			for i, line := range strings.Split(string(source), "\n") {
+				code, _, _ := strings.Cut(line, "//")
+				if call := differs.FindString(code); call != "" && harmless[path] != call {
+					t.Errorf("%s:%d: %s has other rounding errors on arm64 than on amd64: call package numeric or package elementary", path, i+1, call)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package kernels
 
-import "math"
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/internal/elementary"
+)
 
 // Bounds returns bounds on k(x, z) over all finite points of d features. They come from interval
 // arithmetic on the program and, if k is positive semi-definite and depends only on x − z, from
@@ -102,19 +106,19 @@ func (in Instr) bounds(t interval) interval {
 	case Sqrt:
 		return interval{math.Sqrt(positive.low), math.Sqrt(positive.high)}
 	case Exp:
-		return ends(math.Exp)
+		return ends(elementary.Exp)
 	case Pow:
-		r := interval{math.Pow(positive.low, in.A), math.Pow(positive.high, in.A)}
+		r := interval{elementary.Pow(positive.low, in.A), elementary.Pow(positive.high, in.A)}
 		if in.A < 0 {
 			r = interval{r.high, r.low}
 		}
 		return r
 	case Tanh:
-		return ends(math.Tanh)
+		return ends(elementary.Tanh)
 	case Cos, Sin:
 		return interval{-1, 1}
 	case Log:
-		return interval{math.Log(positive.low), math.Log(positive.high)}
+		return interval{elementary.Log(positive.low), elementary.Log(positive.high)}
 	}
 	return interval{math.Inf(-1), math.Inf(1)}
 }

@@ -58,28 +58,26 @@ func TestSameBits(t *testing.T) {
 		if found[column] == nil {
 			found[column] = map[string]string{}
 		}
-		for _, d := range learners.Catalogue() {
-			for _, task := range d.Tasks {
-				key := d.Name + " " + string(task)
-				t.Run(fmt.Sprintf("%s/%d threads/%s", strings.ReplaceAll(info.Device, "/", " "), info.Threads, strings.ReplaceAll(key, " ", "/")), func(t *testing.T) {
-					got := bitsOf(t, dev, d, task)
-					if before, ok := found[column][key]; ok && before != got {
-						t.Errorf("the hash is %s, with another number of threads %s", got, before)
-					}
-					found[column][key] = got
-					if i == 0 && *update {
-						want[key] = got
-						fmt.Fprintf(&written, "%s: %s\n", key, got)
-					}
-					const remedy = "go test ./learners -run TestSameBits -args -update"
-					switch {
-					case want[key] == "":
-						t.Errorf("%s has no line for %q: `%s` adds it", bitsFile, key, remedy)
-					case got != want[key]:
-						t.Errorf("the bits of the predictions have the hash %s, and %s has %s: if the change is intended, `%s` writes it", got, bitsFile, want[key], remedy)
-					}
-				})
-			}
+		for _, c := range bitsCases() {
+			key := c.key()
+			t.Run(fmt.Sprintf("%s/%d threads/%s", strings.ReplaceAll(info.Device, "/", " "), info.Threads, strings.ReplaceAll(key, " ", "/")), func(t *testing.T) {
+				got := bitsOf(t, dev, c)
+				if before, ok := found[column][key]; ok && before != got {
+					t.Errorf("the hash is %s, with another number of threads %s", got, before)
+				}
+				found[column][key] = got
+				if i == 0 && *update {
+					want[key] = got
+					fmt.Fprintf(&written, "%s: %s\n", key, got)
+				}
+				const remedy = "go test ./learners -run TestSameBits -args -update"
+				switch {
+				case want[key] == "":
+					t.Errorf("%s has no line for %q: `%s` adds it", bitsFile, key, remedy)
+				case got != want[key]:
+					t.Errorf("the bits of the predictions have the hash %s, and %s has %s: if the change is intended, `%s` writes it", got, bitsFile, want[key], remedy)
+				}
+			})
 		}
 	}
 	columns, err := pageBits()
@@ -144,20 +142,17 @@ func pageBits() (map[string]map[string]string, error) {
 func writeBits(columns map[string]map[string]string) error {
 	titles := slices.Sorted(maps.Keys(columns))
 	var b strings.Builder
-	fmt.Fprintf(&b, "| learner and task | %s |\n|---|%s\n", strings.Join(titles, " | "), strings.Repeat("---|", len(titles)))
-	for _, d := range learners.Catalogue() {
-		for _, task := range d.Tasks {
-			key := d.Name + " " + string(task)
-			fmt.Fprintf(&b, "| %s |", key)
-			for _, title := range titles {
-				if hash := columns[title][key]; hash != "" {
-					fmt.Fprintf(&b, " `%s` |", hash)
-				} else {
-					b.WriteString(" |")
-				}
+	fmt.Fprintf(&b, "| learner, task and features | %s |\n|---|%s\n", strings.Join(titles, " | "), strings.Repeat("---|", len(titles)))
+	for _, c := range bitsCases() {
+		fmt.Fprintf(&b, "| %s |", c.key())
+		for _, title := range titles {
+			if hash := columns[title][c.key()]; hash != "" {
+				fmt.Fprintf(&b, " `%s` |", hash)
+			} else {
+				b.WriteString(" |")
 			}
-			b.WriteString("\n")
 		}
+		b.WriteString("\n")
 	}
 	return page.Replace(trust, bitsTable, b.String())
 }
@@ -187,34 +182,73 @@ func reproducibleDevices(t *testing.T) (list []backend.Device) {
 	return list
 }
 
-// bitsOf fits the learner to 150 samples of five features that are multiples of 1/4, and returns
-// the hash of its predictions for other points.
-func bitsOf(t *testing.T, dev backend.Device, d learners.Description, task learners.Task) string {
-	rng := rand.New(rand.NewPCG(30, 2))
-	const n, m, features = 150, 40, 5
-	x, y, points := mat.NewDense(n, features, nil), mat.NewDense(n, 1, nil), mat.NewDense(m, features, nil)
-	for i := range n {
-		sum := 0
-		for j := range features {
-			v := rng.IntN(17) - 8
-			sum += v * (j - 2)
-			x.Set(i, j, float64(v)/4)
+// bitsCase is a fit whose predictions have a hash.
+type bitsCase struct {
+	learner  learners.Description
+	task     learners.Task
+	features int
+	flags    map[string]string // parameters that differ from the defaults
+}
+
+func (c bitsCase) key() string {
+	key := fmt.Sprintf("%s %s %d", c.learner.Name, c.task, c.features)
+	for _, name := range slices.Sorted(maps.Keys(c.flags)) {
+		key += " --" + name + " " + c.flags[name]
+	}
+	return key
+}
+
+// bitsCases returns each learner and task with each number of features of bitsOf.
+func bitsCases() (list []bitsCase) {
+	for _, d := range learners.Catalogue() {
+		for _, task := range d.Tasks {
+			for _, features := range []int{5, 20, 200} {
+				list = append(list, bitsCase{d, task, features, nil})
+			}
 		}
+		if d.Name == "gaussian-process" {
+			list = append(list, bitsCase{d, learners.Regression, 12, map[string]string{"ard": "true"}})
+		}
+	}
+	return list
+}
+
+// bitsOf fits the learner to samples of features that are multiples of 1/4, and returns the hash of its
+// predictions for other points. Of 20 features, the last five are sums of other features, and with 200
+// features there are fewer samples than features.
+func bitsOf(t *testing.T, dev backend.Device, c bitsCase) string {
+	rng := rand.New(rand.NewPCG(30, 2))
+	n, m, features := 150, 40, c.features
+	if features > 5 {
+		n = 60
+	}
+	x, y, points := mat.NewDense(n, features, nil), mat.NewDense(n, 1, nil), mat.NewDense(m, features, nil)
+	row := func(to *mat.Dense, i int, draw func() int, unit float64) (sum int) {
+		for j := range features {
+			v := draw()
+			sum += v * (j%5 - 2)
+			to.Set(i, j, float64(v)/unit)
+			if features == 20 && j >= 15 {
+				to.Set(i, j, to.At(i, j-15)+to.At(i, j-8))
+			}
+		}
+		return sum
+	}
+	for i := range n {
+		sum := row(x, i, func() int { return rng.IntN(17) - 8 }, 4)
 		y.Set(i, 0, float64(sum+sum*sum/16+rng.IntN(5))/8)
-		if task == learners.Classification {
+		if c.task == learners.Classification {
 			y.Set(i, 0, float64(min(max((sum+rng.IntN(5)+20)/20, 0), 1)))
 		}
 	}
 	for i := range m {
-		for j := range features {
-			points.Set(i, j, float64(rng.IntN(33)-16)/8)
-		}
+		row(points, i, func() int { return rng.IntN(33) - 16 }, 8)
 	}
-	settings, err := d.Parse(nil)
+	settings, err := c.learner.Parse(c.flags)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fit, err := settings.Fitter(task)
+	fit, err := settings.Fitter(c.task)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/internal/krylov"
 	"github.com/mercer-go/mercer/internal/message"
@@ -219,9 +220,9 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	m, size := c.toeplitz()
 	columns := float64(z.columns)
 	spread := func(tol float64) float64 {
-		return float64(z.n) * (modesSeconds[1] + modesSeconds[2]*math.Pow(float64(nufft.Width(tol)), float64(z.d)))
+		return float64(z.n) * (modesSeconds[1] + modesSeconds[2]*elementary.Pow(float64(nufft.Width(tol)), float64(z.d)))
 	}
-	values := func(m nufft.Axes) float64 { return math.Pow(2, float64(z.d)) * 2 * float64(m.Half().Len()) }
+	values := func(m nufft.Axes) float64 { return elementary.Pow(2, float64(z.d)) * 2 * float64(m.Half().Len()) }
 	step := modesSeconds[0] * float64(size.Len()) * columns
 	// Products of some hundred rows and columns run at about half the rate of large ones.
 	if dense := 2 * 2 * nufft.DenseFlops(c.inner, size) / z.costs().rate * columns; numeric.Wrapper(z.dev) != nil && dense < step {
@@ -626,7 +627,7 @@ type lowMode struct {
 
 // lowOrder returns the number of real unknowns of the modes with ‖ω‖ ≤ omega.
 func (c modesChoice) lowOrder(omega float64) int {
-	volume := math.Pow(omega, float64(c.D)) * [...]float64{2, math.Pi, 4 * math.Pi / 3}[c.D-1]
+	volume := elementary.Pow(omega, float64(c.D)) * [...]float64{2, math.Pi, 4 * math.Pi / 3}[c.D-1]
 	for a := 3 - c.D; a < 3; a++ {
 		volume *= c.period[a] / (2 * math.Pi)
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -407,7 +406,7 @@ func (f *tuneFlags) problem(k kernels.Kernel, x mat.Matrix, y *mat.Dense, weight
 		y = mat.DenseCopyOf(y)
 		n, t := y.Dims()
 		for j := range t {
-			mean := stat.Mean(mat.Col(nil, j, y), weights)
+			mean := numeric.Mean(mat.Col(nil, j, y), weights)
 			for i := range n {
 				y.Set(i, j, y.At(i, j)-mean)
 			}

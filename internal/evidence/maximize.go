@@ -18,7 +18,6 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/optimize"
 )
 
 // search holds the state of Maximize.
@@ -228,38 +227,19 @@ func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 }
 
 // climb is one run of L-BFGS, which ends when the largest derivative divided by the number of
-// samples is tol/√n. Its final status is ignored, because found holds the points that it evaluated.
+// samples is tol/√n. It need not converge, because found holds the points that it evaluated.
 func (h *search) climb(x []float64, tol float64) error {
 	tol *= math.Sqrt(float64(h.problem.Y.Rows))
 	evaluations, found := h.evaluations, len(h.found)
-	problem := optimize.Problem{
-		Func: func(x []float64) float64 { h.evaluate(x); return h.value },
-		Grad: func(grad, x []float64) { h.evaluate(x); copy(grad, h.gradient) },
-		Status: func() (optimize.Status, error) {
-			if h.ctx.Err() != nil {
-				return optimize.Failure, context.Cause(h.ctx)
-			}
-			if h.evaluations-evaluations >= maxEvaluations {
-				return optimize.FunctionEvaluationLimit, nil
-			}
-			return optimize.NotTerminated, nil
-		},
-	}
 	h.evaluate(x)
 	if math.IsInf(h.value, 1) {
 		return h.stopped() // the value at the start is not finite
 	}
-	result, err := optimize.Minimize(problem, x, &optimize.Settings{
-		GradientThreshold: tol,
-		Converger:         &optimize.FunctionConverge{Absolute: 1e-7, Relative: 1e-10, Iterations: 4},
-	}, &optimize.LBFGS{})
+	limited := h.descend(x, tol, evaluations+maxEvaluations)
 	if stop := h.stopped(); stop != nil {
 		return stop
 	}
-	if err != nil && len(h.found) == 0 {
-		return err
-	}
-	if result != nil && result.Status == optimize.FunctionEvaluationLimit {
+	if limited {
 		for i := range h.found[found:] {
 			if c := &h.found[found+i]; c.Slope > tol {
 				c.Warning = fmt.Sprintf("the search has not converged within %d evaluations from a start: the log likelihood still changes by %.2g for each unit of the logarithm of a parameter, not %.2g: {start again from the $kernel that was found}",
@@ -268,6 +248,93 @@ func (h *search) climb(x []float64, tol float64) error {
 		}
 	}
 	return nil
+}
+
+// descend runs L-BFGS (Nocedal and Wright 2006, algorithm 7.4) from x, at which the value is known, with
+// the methods and constants of gonum/optimize, whose sums depend on the processor. It returns true if h has
+// counted most evaluations. Otherwise it ends when all derivatives are below tol, when four successive
+// steps have decreased the value by less than 10⁻⁷ + 10⁻¹⁰ of it, or when rounding errors prevent a step.
+func (h *search) descend(x []float64, tol float64, most int) (limited bool) {
+	const stored = 15
+	type pair struct {
+		s, y  []float64
+		sy, a float64
+	}
+	var pairs []pair
+	value, gradient := h.value, slices.Clone(h.gradient)
+	best, small := value, 0
+	for floats.Norm(gradient, math.Inf(1)) >= tol {
+		direction, step := slices.Clone(gradient), 1.0
+		for i := range slices.Backward(pairs) {
+			p := &pairs[i]
+			p.a = numeric.Dot(p.s, direction) / p.sy
+			numeric.Axpy(-p.a, p.y, direction)
+		}
+		if k := len(pairs); k > 0 {
+			floats.Scale(pairs[k-1].sy/numeric.Dot(pairs[k-1].y, pairs[k-1].y), direction)
+		} else {
+			step = 1 / math.Sqrt(numeric.Dot(gradient, gradient))
+		}
+		for _, p := range pairs {
+			numeric.Axpy(p.a-numeric.Dot(p.y, direction)/p.sy, p.s, direction)
+		}
+		floats.Scale(-1, direction)
+		slope := numeric.Dot(gradient, direction)
+		if !(slope < 0) {
+			return false
+		}
+		// Bisection, which first doubles the step while the value decreases.
+		low, high, atLow, atHigh := 0.0, math.Inf(1), value, math.NaN()
+		to := make([]float64, len(x))
+		for {
+			floats.AddScaledTo(to, x, step, direction)
+			if floats.Equal(to, x) {
+				return false
+			}
+			h.evaluate(to)
+			if h.stopped() != nil {
+				return false
+			}
+			if h.evaluations >= most {
+				return true
+			}
+			least := atLow
+			if atHigh < least {
+				least = atHigh
+			}
+			lower, along, bounded := h.value <= least, numeric.Dot(h.gradient, direction), !math.IsInf(high, 1)
+			if lower && math.Abs(along) < 0.9*math.Abs(slope) {
+				break
+			}
+			next := 2 * step
+			switch {
+			case lower && !bounded && along <= 0:
+				low, atLow = step, h.value
+			case lower && along < 0, !lower && bounded && !(atLow <= atHigh):
+				low, atLow = step, h.value
+				next = (low + high) / 2
+			default:
+				high, atHigh = step, h.value
+				next = (low + high) / 2
+			}
+			if next == step {
+				return false
+			}
+			step = next
+		}
+		p := pair{s: make([]float64, len(x)), y: make([]float64, len(x))}
+		floats.SubTo(p.s, to, x)
+		floats.SubTo(p.y, h.gradient, gradient)
+		p.sy = numeric.Dot(p.s, p.y)
+		pairs = append(pairs[max(0, len(pairs)-stored+1):], p)
+		x, value, gradient = to, h.value, slices.Clone(h.gradient)
+		if best-value > 1e-10*max(math.Abs(value), math.Abs(best))+1e-7 {
+			best, small = value, 0
+		} else if small++; small == 4 {
+			return false
+		}
+	}
+	return false
 }
 
 // stopped returns the error that ends the search from all starts, or nil. The error of a single

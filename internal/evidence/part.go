@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 )
 
 const (
@@ -100,7 +100,7 @@ func (h *search) climbParts(starts [][]float64) error {
 		h.ends = nil
 		return h.stopped()
 	}
-	curvature.ScaleSym(float64(h.problem.Y.Rows)/float64(g.problem.Y.Rows), curvature)
+	floats.Scale(float64(h.problem.Y.Rows)/float64(g.problem.Y.Rows), curvature.Data)
 	return h.finish(best, curvature)
 }
 
@@ -133,23 +133,22 @@ func (h *search) climbEnd(x []float64) ([]float64, error) {
 }
 
 // curvature returns the symmetric part of the matrix of finite differences of the gradient at x.
-func (h *search) curvature(x []float64) (*mat.SymDense, error) {
+func (h *search) curvature(x []float64) (c numeric.Small, err error) {
 	const step = 0.01
 	h.evaluate(x)
-	gradient, c := slices.Clone(h.gradient), mat.NewSymDense(len(x), nil)
+	gradient := slices.Clone(h.gradient)
+	c = numeric.NewSmall(len(x), len(x))
 	for i := range x {
 		y := slices.Clone(x)
 		y[i] += step
 		h.evaluate(y)
 		if h.err != nil {
-			return nil, h.err
+			return c, h.err
 		}
 		for j, v := range h.gradient {
-			d := (v - gradient[j]) / step
-			if i != j {
-				d /= 2
-			}
-			c.SetSym(i, j, c.At(i, j)+d)
+			d := (v - gradient[j]) / step / 2
+			c.Set(i, j, c.At(i, j)+d)
+			c.Set(j, i, c.At(j, i)+d)
 		}
 	}
 	return c, nil
@@ -159,7 +158,7 @@ func (h *search) curvature(x []float64) (*mat.SymDense, error) {
 // curvature, with the update of Broyden, Fletcher, Goldfarb and Shanno (Nocedal and Wright 2006,
 // chapter 6). It ends when the quadratic model predicts an increase of the log likelihood by less
 // than 10⁻⁵, or when two successive steps increase it by less than 10⁻⁵.
-func (h *search) finish(x []float64, curvature *mat.SymDense) error {
+func (h *search) finish(x []float64, curvature numeric.Small) error {
 	n := len(x)
 	x = slices.Clone(x)
 	h.evaluate(x)
@@ -191,13 +190,17 @@ func (h *search) finish(x []float64, curvature *mat.SymDense) error {
 		}
 		// The update of the matrix B is B − Bs(Bs)ᵀ/sᵀBs + ddᵀ/sᵀd for the difference d of the
 		// gradients.
-		s, d, bs := mat.NewVecDense(n, step), mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
-		s.ScaleVec(length, s)
-		floats.SubTo(d.RawVector().Data, h.gradient, gradient)
-		bs.MulVec(curvature, s)
-		if sd, sbs := mat.Dot(s, d), mat.Dot(s, bs); sd > 1e-8*length*slope && sbs > 0 {
-			curvature.SymRankOne(curvature, -1/sbs, bs)
-			curvature.SymRankOne(curvature, 1/sd, d)
+		s, d, bs := make([]float64, n), make([]float64, n), make([]float64, n)
+		floats.SubTo(s, y, x)
+		floats.SubTo(d, h.gradient, gradient)
+		for i := range n {
+			bs[i] = numeric.Dot(curvature.Data[i*n:(i+1)*n], s)
+		}
+		if sd, sbs := numeric.Dot(s, d), numeric.Dot(s, bs); sd > 1e-8*length*slope && sbs > 0 {
+			for i := range n {
+				numeric.Axpy(-bs[i]/sbs, bs, curvature.Data[i*n:(i+1)*n])
+				numeric.Axpy(d[i]/sd, d, curvature.Data[i*n:(i+1)*n])
+			}
 		}
 		copy(x, y)
 		value, gradient = h.value, slices.Clone(h.gradient)
@@ -207,19 +210,14 @@ func (h *search) finish(x []float64, curvature *mat.SymDense) error {
 
 // newtonStep returns −B⁻¹g with the absolute values of the eigenvalues of B, at least 0.01, and with a
 // length of at most 1 along each eigenvector. A length of 1 is a factor of e in a positive parameter.
-func newtonStep(b *mat.SymDense, g []float64) []float64 {
-	step := make([]float64, len(g))
-	var e mat.EigenSym
-	if !e.Factorize(b, true) {
-		floats.AddScaled(step, -min(1, 1/floats.Norm(g, 2)), g)
-		return step
-	}
-	var q mat.Dense
-	e.VectorsTo(&q)
-	for k, v := range e.Values(nil) {
-		direction := mat.Col(nil, k, &q)
+func newtonStep(b numeric.Small, g []float64) []float64 {
+	n := len(g)
+	step := make([]float64, n)
+	values, vectors := numeric.Small{Rows: n, Cols: n, Data: slices.Clone(b.Data)}.Eigen(context.Background())
+	for k, v := range values {
+		direction := vectors.Data[k*n : (k+1)*n]
 		length := numeric.Dot(direction, g) / max(math.Abs(v), 0.01)
-		floats.AddScaled(step, -min(max(length, -1), 1), direction)
+		numeric.Axpy(-min(max(length, -1), 1), direction, step)
 	}
 	return step
 }

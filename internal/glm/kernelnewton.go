@@ -99,7 +99,7 @@ func (m *kernelLogit) residual() float64 {
 		}
 	}
 	if m.intercept {
-		rest = max(rest, floats.Norm(sums, 2)/math.Sqrt(float64(m.f.Rows)))
+		rest = max(rest, numeric.Norm2(sums)/math.Sqrt(float64(m.f.Rows)))
 	}
 	if rest == 0 {
 		return 0
@@ -176,10 +176,10 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		q[k] = v / bend
 	}
 	copy(kp.Data, kr.Data)
-	size := func() float64 { return math.Hypot(floats.Norm(r.Data, 2), floats.Norm(s, 2)/math.Sqrt(float64(n))) }
+	size := func() float64 { return math.Hypot(numeric.Norm2(r.Data), numeric.Norm2(s)/math.Sqrt(float64(n))) }
 	norm := func() (float64, error) { // square of the norm of the residual in the metric
 		v := dot(r, kr)
-		if !m.k.IsPSD() && v < -1e-10*floats.Norm(r.Data, 2)*floats.Norm(kr.Data, 2) {
+		if !m.k.IsPSD() && v < -1e-10*numeric.Norm2(r.Data)*numeric.Norm2(kr.Data) {
 			return 0, errors.New("the matrix K + λI is not positive definite, as K has negative eigenvalues: use another kernel")
 		}
 		return v + numeric.Dot(s, s)/bend, nil
@@ -220,10 +220,10 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		// Adding r/λ to the step changes the residual to −WKr/λ, without the component of r in the null
 		// space of K. The metric does not control this component.
 		bent := m.curved(h, kr, make([]float64, c))
-		left := floats.Norm(h.Data, 2) / m.lambda
+		left := numeric.Norm2(h.Data) / m.lambda
 		if m.intercept {
 			floats.AddScaledTo(bent, s, -1/m.lambda, bent)
-			left = math.Hypot(left, floats.Norm(bent, 2)/math.Sqrt(float64(n)))
+			left = math.Hypot(left, numeric.Norm2(bent)/math.Sqrt(float64(n)))
 		}
 		if reached = left <= eta*first; reached {
 			floats.AddScaled(d.Data, 1/m.lambda, r.Data)

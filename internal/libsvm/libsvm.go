@@ -15,6 +15,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/svm"
@@ -189,7 +190,7 @@ func (f *file) kernel() (k kernels.Kernel, err error) {
 		if err == nil && (degree != float64(p.Degree) || !(gamma > 0) || !(p.C >= 0)) {
 			return nil, errors.New("the polynomial kernel needs gamma > 0, coef0 ≥ 0 and an integer degree")
 		}
-		k = kernels.Scaled{Weight: math.Pow(gamma, degree), Kernel: p}
+		k = kernels.Scaled{Weight: elementary.Pow(gamma, degree), Kernel: p}
 	case "rbf":
 		k = kernels.Gaussian{Sigma: math.Sqrt(0.5 / get("gamma"))}
 	case "sigmoid":

@@ -2,14 +2,13 @@ package lsq
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/mat"
 )
 
 // bestSubsets is the state of the search for the columns of A whose span is closest to z:
@@ -50,45 +49,35 @@ const (
 
 // search returns the indices of the best columns of a in ascending order, their objective, and
 // whether the search was complete. a is k×d, and its columns have the norm 1 or 0.
-func search(ctx context.Context, a mat.Matrix, z []float64, most int, penalty float64, samples int) (chosen []int, best float64, complete bool, err error) {
-	k, d := a.Dims()
+func search(t *run.Task, a backend.Host[float64], z []float64, most int, penalty float64, samples int) (chosen []int, best float64, complete bool, err error) {
+	k, d := a.Rows, a.Cols
 	s := &bestSubsets{
-		ctx: ctx, most: most, penalty: penalty, work: subsetWork,
+		ctx: t.Ctx, most: most, penalty: penalty, work: subsetWork,
 		tiny: float64(max(samples, d)) * epsilon, spare: make([][]float64, d+1),
 	}
 	order := s.forward(a, z)
 	// ordered holds R and Qᵀz of the columns in the order of the forward selection, with rows of zeros
 	// if k < d.
-	ordered := mat.NewDense(max(k, d), d+1, nil)
-	for j, p := range order {
-		for i := range k {
-			ordered.Set(i, j, a.At(i, p))
-		}
-	}
+	ordered := backend.NewHost[float64](max(k, d), d+1)
 	for i := range k {
-		ordered.Set(i, d, z[i])
+		row := ordered.Row(i)
+		for j, p := range order {
+			row[j] = a.Row(i)[p]
+		}
+		row[d] = z[i]
 	}
-	var qr mat.QR
-	qr.Factorize(ordered.Slice(0, max(k, d), 0, d))
-	var rotated mat.Dense
-	var q mat.Dense
-	qr.QTo(&q)
-	rotated.Mul(q.T(), ordered.ColView(d))
-	var r mat.Dense
-	qr.RTo(&r)
-	triangle := make([]float64, d*(d+1))
+	r, err := triangular(t, ordered, d, ordered.Rows)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	triangle := r.Data[:d*(d+1)]
 	total, lost := 0.0, 0.0
-	for i := range max(k, d) {
-		v := rotated.At(i, 0)
+	for i := range r.Rows {
+		v := r.Row(i)[d]
 		total += v * v
 		if i >= d {
 			lost += v * v
-			continue
 		}
-		for j := i; j < d; j++ {
-			triangle[i*(d+1)+j] = r.At(i, j)
-		}
-		triangle[i*(d+1)+d] = v
 	}
 	s.slack = 16 * epsilon * total
 	s.best = total
@@ -108,44 +97,43 @@ func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, co
 	if err != nil {
 		return nil, nil, err
 	}
-	a, z, err := c.triangle(t.Ctx, norms, ynorms)
+	a, z, err := c.triangle(t, norms, ynorms)
 	if err != nil {
 		return nil, nil, err
 	}
-	rows, _ := a.Dims()
 	best, complete = make([]float64, c.t), make([]bool, c.t)
 	for j, size := range ynorms {
-		right := mat.NewVecDense(rows, nil)
-		for i := range rows {
-			right.SetVec(i, z.Data[i*z.Stride+j])
-		}
 		most, penalty := l.Support, 0.0
 		if most == 0 {
 			most, penalty = c.d, l.Lambda/size/size
 		}
 		var chosen []int
-		if chosen, best[j], complete[j], err = search(t.Ctx, a, right.RawVector().Data, most, penalty, c.n); err != nil {
+		if chosen, best[j], complete[j], err = search(t, a, z.Row(j), most, penalty, c.n); err != nil {
 			return nil, nil, err
 		}
 		best[j] *= size * size
 		if len(chosen) == 0 {
 			continue
 		}
-		part := mat.NewDense(rows, len(chosen), nil)
-		for s, p := range chosen {
-			for i := range rows {
-				part.Set(i, s, a.At(i, p))
+		part := backend.NewHost[float64](a.Rows, len(chosen)+1)
+		for i := range a.Rows {
+			row := part.Row(i)
+			for s, p := range chosen {
+				row[s] = a.Row(i)[p]
 			}
+			row[len(chosen)] = z.Row(j)[i]
 		}
-		var qr mat.QR
-		qr.Factorize(part)
-		var w mat.VecDense
-		// An error of type mat.Condition is only a warning of a large condition number.
-		if err := qr.SolveVecTo(&w, false, right); err != nil && !errors.As(err, new(mat.Condition)) {
+		r, err := triangular(t, part, len(chosen), len(chosen))
+		if err != nil {
 			return nil, nil, err
 		}
+		w := make([]float64, len(chosen))
+		for s := range w {
+			w[s] = r.Row(s)[len(chosen)]
+		}
+		solveUpper(r, w)
 		for s, p := range chosen {
-			m.Coef.Row(p)[j] = w.AtVec(s) / norms[p] * size
+			m.Coef.Row(p)[j] = w[s] / norms[p] * size
 		}
 		if err := t.Step("search", float64(j+1)/float64(c.t)); err != nil {
 			return nil, nil, err
@@ -156,40 +144,36 @@ func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, co
 
 // forward returns the columns in the order of a forward selection: each next column decreases the
 // residual most.
-func (s *bestSubsets) forward(a mat.Matrix, z []float64) []int {
-	k, d := a.Dims()
-	columns := make([][]float64, d)
-	for p := range columns {
-		columns[p] = mat.Col(nil, p, a)
-	}
-	vector := func(x []float64) blas64.Vector { return blas64.Vector{N: k, Inc: 1, Data: x} }
+func (s *bestSubsets) forward(a backend.Host[float64], z []float64) []int {
+	columns := numeric.Transpose(a)
 	rest := slices.Clone(z)
 	var order []int
-	for range d {
+	for range a.Cols {
 		next, gain := -1, -1.0
-		for p, x := range columns {
+		for p := range columns.Rows {
+			x := columns.Row(p)
 			if slices.Contains(order, p) {
 				continue
 			}
 			g := 0.0
-			if norm := blas64.Nrm2(vector(x)); norm > s.tiny {
-				g = numeric.Dot(x, rest) / norm
+			if size := numeric.Norm2(x); size > s.tiny {
+				g = numeric.Dot(x, rest) / size
 			}
 			if g*g > gain {
 				next, gain = p, g*g
 			}
 		}
 		order = append(order, next)
-		norm := blas64.Nrm2(vector(columns[next]))
-		if norm <= s.tiny {
+		unit := columns.Row(next)
+		size := numeric.Norm2(unit)
+		if size <= s.tiny {
 			continue
 		}
-		unit := slices.Clone(columns[next])
-		blas64.Scal(1/norm, vector(unit))
-		blas64.Axpy(-numeric.Dot(unit, rest), vector(unit), vector(rest))
-		for p, x := range columns {
-			if !slices.Contains(order, p) {
-				blas64.Axpy(-numeric.Dot(unit, x), vector(unit), vector(x))
+		scale(1/size, unit)
+		numeric.Axpy(-numeric.Dot(unit, rest), unit, rest)
+		for p := range columns.Rows {
+			if x := columns.Row(p); !slices.Contains(order, p) {
+				numeric.Axpy(-numeric.Dot(unit, x), unit, x)
 			}
 		}
 	}

@@ -85,7 +85,7 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 			// The bound is not active, and the solution is not unique.
 			one := c.output(j)
 			var s Solution
-			if err = one.qr(t.Ctx, &s); err == nil {
+			if err = one.qr(t, &s); err == nil {
 				res = &solvers.Result{Coef: s.Coef, Intercept: one.intercepts(s.Coef)}
 			}
 		}
@@ -239,7 +239,7 @@ func (c *Samples) free(t *run.Task, s *secular, j int) (unbounded, error) {
 		return unbounded{norm: norm, slope: slope}, err
 	}
 	var w Solution
-	if err := c.output(j).qr(t.Ctx, &w); err != nil {
+	if err := c.output(j).qr(t, &w); err != nil {
 		return unbounded{}, err
 	}
 	norm = 0

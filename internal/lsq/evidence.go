@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/spread"
-	"gonum.org/v1/gonum/mat"
 )
 
 // EvidenceFit is the posterior of w under noise of variance σ²/w_i and a prior
@@ -151,51 +150,30 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 		return nil, err
 	}
 	n := s.m.Rows
-	sym := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j, v := range s.m.Row(i)[:i+1] {
-			sym.SetSym(i, j, v)
-		}
-	}
-	var eigen mat.EigenSym
-	if ok, err := run.Detached(t.Ctx, func() bool { return eigen.Factorize(sym, true) }); err != nil {
-		return nil, err
-	} else if !ok {
-		return nil, errors.New("the eigenvalues of XᵀX did not converge")
-	}
+	all, vectors := numeric.Small{Rows: n, Cols: n, Data: numeric.Clone(s.m).Data}.Eigen(t.Ctx)
 	if err := t.Step("factor", 0.9); err != nil {
 		return nil, err
 	}
-	all := eigen.Values(nil)
-	var vectors mat.Dense
-	eigen.VectorsTo(&vectors)
-	least := float64(max(c.n, c.d)) * epsilon * max(all[n-1], 0)
-	e := &spectrum{total: make([]float64, c.t), constant: make([]bool, c.t), mean: make([]float64, c.t), d: c.d}
-	first := 0
-	for first < n && all[first] <= least {
-		first++
+	least := float64(max(c.n, c.d)) * epsilon * max(all[0], 0)
+	r := 0
+	for r < n && all[r] > least {
+		r++
 	}
-	slices.Reverse(all[first:])
-	e.values = all[first:]
-	r := len(e.values)
+	e := &spectrum{values: all[:r], total: make([]float64, c.t), constant: make([]bool, c.t), mean: make([]float64, c.t), d: c.d}
 	if r == 0 {
 		return nil, errors.New("every column of x is constant: there is nothing to predict from")
 	}
 	e.vectors, e.along = backend.NewHost[float64](r, c.d), backend.NewHost[float64](c.t, r)
 	for i := range r {
-		column := n - 1 - i
+		v := vectors.Data[i*n : (i+1)*n]
 		for j := range c.t {
-			for k, v := range s.r.Row(j) {
-				e.along.Row(j)[i] += v * vectors.At(k, column)
-			}
+			e.along.Row(j)[i] = numeric.Dot(s.r.Row(j), v)
 			if !s.dual { // vᵀXᵀy = √s uᵀy
 				e.along.Row(j)[i] /= math.Sqrt(e.values[i])
 			}
 		}
 		if !s.dual {
-			for p := range c.d {
-				e.vectors.Row(i)[p] = vectors.At(p, column)
-			}
+			copy(e.vectors.Row(i), v)
 		}
 	}
 	for j := range c.t {
@@ -216,10 +194,7 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 		if s.dual { // V = XᵀU S^−½
 			c.fillX(row, k)
 			for i := range r {
-				u := vectors.At(k, n-1-i) / math.Sqrt(e.values[i])
-				for p, v := range row.Data {
-					e.vectors.Row(i)[p] += u * v
-				}
+				numeric.Axpy(vectors.At(i, k)/math.Sqrt(e.values[i]), row.Data, e.vectors.Row(i))
 			}
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/run"
-	"gonum.org/v1/gonum/blas/blas64"
 )
 
 // LassoMethod names a method to minimize the objective of the lasso.
@@ -138,7 +137,7 @@ func (c *Samples) Lasso(t *run.Task, l Lasso) ([]LassoFit, error) {
 			}
 			m.Lambda[j] = 2 * mu
 			if j == 0 {
-				m.Iters, m.Support, m.Norm, m.Gap = s.steps, s.support(), blas64.Asum(vector(w)), 2*s.gap
+				m.Iters, m.Support, m.Norm, m.Gap = s.steps, s.support(), sumAbs(w), 2*s.gap
 			}
 			if s.warning != "" {
 				m.Warnings = append(m.Warnings, fmt.Sprintf("output %d has not converged: %s", j+1, s.warning))

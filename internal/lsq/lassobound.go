@@ -6,7 +6,6 @@ import (
 
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/numeric"
-	"gonum.org/v1/gonum/blas/blas64"
 )
 
 // boundTol is the relative error of ‖w‖₁ up to which an active bound counts as reached, and
@@ -53,7 +52,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 			return nil, 0, err
 		}
 		steps += s.steps
-		norm := blas64.Asum(vector(s.w))
+		norm := sumAbs(s.w)
 		cw, wq := numeric.Dot(s.c, s.w), numeric.Dot(s.w, s.q)
 		gapAt := func(scale float64) float64 {
 			return max(0, s.gap+(1-scale)*cw-(1-scale*scale)/2*wq+mu*(theta-norm))

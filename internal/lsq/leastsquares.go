@@ -5,11 +5,6 @@ import (
 	"errors"
 	"math"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack"
-	"gonum.org/v1/gonum/lapack/lapack64"
-
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -58,7 +53,7 @@ func (c *Samples) LeastSquares(t *run.Task) (*Solution, error) {
 	}
 	if !solved {
 		s.Method = "QR"
-		if err := c.qr(t.Ctx, s); err != nil {
+		if err := c.qr(t, s); err != nil {
 			return nil, err
 		}
 	}
@@ -107,8 +102,7 @@ func (c *Samples) cholesky(t *run.Task, s *Solution) (bool, error) {
 	if err := t.B.Download(m.g, a); err != nil {
 		return false, err
 	}
-	factor := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: c.d, Stride: m.g.Stride, Data: m.g.Data}
-	s.Condition = 1 / lapack64.Trcon(lapack.MaxColumnSum, factor, make([]float64, 3*c.d), make([]int, c.d))
+	s.Condition = condition(m.g)
 	if !(s.Condition <= choleskyCondition) {
 		return false, nil
 	}

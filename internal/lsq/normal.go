@@ -5,10 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
-
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
@@ -286,11 +282,8 @@ func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
 	if g, err = a.scaled(list, scale); err != nil {
 		return nil, err
 	}
-	f.l, f.order = g, make([]int, s)
-	_, err = run.Detached(a.t.Ctx, func() bool {
-		_, f.rank, _ = lapack64.Pstrf(blas64.Symmetric{Uplo: blas.Lower, N: s, Stride: g.Stride, Data: g.Data}, f.order, rounding, make([]float64, 2*s))
-		return true
-	})
+	f.l = g
+	f.order, f.rank, err = pivotedCholesky(a.t.Ctx, g, rounding)
 	return f, err
 }
 
@@ -306,9 +299,8 @@ func (f *cholesky) solve(v []float64) {
 	for i := range u {
 		u[i] = v[column(i)] * f.scale[column(i)]
 	}
-	l := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: f.rank, Stride: f.l.Stride, Data: f.l.Data}
-	blas64.Trsv(blas.NoTrans, l, vector(u))
-	blas64.Trsv(blas.Trans, l, vector(u))
+	solveLower(f.l, u)
+	solveLowerTransposed(f.l, u)
 	clear(v)
 	for i, x := range u {
 		v[column(i)] = x * f.scale[column(i)]
@@ -348,15 +340,10 @@ func (f *cholesky) null() backend.Host[float64] {
 	if f.rank == s || f.order == nil {
 		return z.View(0, 0, 0, s)
 	}
-	b := backend.NewHost[float64](s-f.rank, f.rank)
-	for i := range b.Rows {
-		copy(b.Row(i), f.l.Row(f.rank + i)[:f.rank])
-	}
-	blas64.Trsm(blas.Right, blas.NoTrans, 1, blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: f.rank, Stride: f.l.Stride, Data: f.l.Data},
-		blas64.General{Rows: b.Rows, Cols: b.Cols, Stride: b.Stride, Data: b.Data})
-	for i := range b.Rows {
-		row := z.Row(i)
-		for k, v := range b.Row(i) {
+	for i := range z.Rows {
+		row, b := z.Row(i), slices.Clone(f.l.Row(f.rank + i)[:f.rank])
+		solveLowerTransposed(f.l, b)
+		for k, v := range b {
 			row[f.order[k]] = -v * f.scale[f.order[k]]
 		}
 		own := f.order[f.rank+i]

@@ -5,22 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	lapack "gonum.org/v1/gonum/lapack/gonum"
-	"gonum.org/v1/gonum/lapack/lapack64"
-	"gonum.org/v1/gonum/mat"
 )
 
 // qr solves the least-squares problem by Householder QR of (X Y). Columns are scaled to norm 1
 // first, so that the rank does not depend on the units of the features. The rank is the number of
 // singular values above max(n, d)·ε times the largest singular value, as in
 // numpy.linalg.matrix_rank. If the rank is below d, the result is the solution of minimum norm.
-func (c *Samples) qr(ctx context.Context, s *Solution) error {
+func (c *Samples) qr(t *run.Task, s *Solution) error {
+	ctx := t.Ctx
 	norms, err := c.scales(ctx)
 	if err != nil {
 		return err
@@ -29,12 +26,12 @@ func (c *Samples) qr(ctx context.Context, s *Solution) error {
 	if err != nil {
 		return err
 	}
-	a, z, err := c.triangle(ctx, norms, ynorms)
+	a, z, err := c.triangle(t, norms, ynorms)
 	if err != nil {
 		return err
 	}
 	s.Coef = backend.NewHost[float64](c.d, c.t)
-	values, err := singularValues(ctx, a)
+	values, err := singularValues(t, a)
 	if err != nil {
 		return err
 	}
@@ -46,19 +43,15 @@ func (c *Samples) qr(ctx context.Context, s *Solution) error {
 	case 0:
 		return nil
 	case c.d:
-		raw := a.RawMatrix()
-		for p := range c.d {
-			copy(s.Coef.Row(p), z.Data[p*z.Stride:p*z.Stride+c.t])
-		}
-		blas64.Trsm(blas.Left, blas.NoTrans, 1, blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: c.d, Stride: raw.Stride, Data: raw.Data},
-			blas64.General{Rows: c.d, Cols: c.t, Stride: s.Coef.Stride, Data: s.Coef.Data})
-		for p, v := range norms {
-			for j := range c.t {
-				s.Coef.Row(p)[j] /= v
+		for j := range c.t {
+			w := z.Row(j)
+			solveUpper(a, w)
+			for p, v := range norms {
+				s.Coef.Row(p)[j] = w[p] / v
 			}
 		}
 	default:
-		if _, err := run.Detached(ctx, func() bool { minimumNorm(s.Coef, a, z, norms, s.Rank); return true }); err != nil {
+		if err := minimumNorm(t, s.Coef, a, z, norms, s.Rank); err != nil {
 			return err
 		}
 	}
@@ -83,19 +76,24 @@ func (c *Samples) qrRows(n int) int { return min(n, max(2*(c.d+c.t), 1<<17/(c.d+
 
 // qrBytes returns the memory of qr for n rows, in bytes.
 func (c *Samples) qrBytes(n int) int64 {
-	width := int64(c.d + c.t)
+	width := c.d + c.t
 	if n < c.d {
-		return 8 * 3 * int64(n) * width
+		return 8*int64(n)*(4*int64(width)+int64(n)) + reflectorBytes(c.d, n)
 	}
-	return 8 * (width + int64(c.qrRows(n)) + 2*int64(c.d)) * width
+	rows := width + c.qrRows(n)
+	return 8*int64(width)*int64(rows+3*c.d) + reflectorBytes(rows, width)
 }
 
-// triangle returns A and Z for which ‖Aw − Z‖² and ‖Xw − Y‖² differ by a constant, where the
-// columns of X and Y are divided by their norms. If n < d they are X and Y, and otherwise R of X
-// and the first d rows of QᵀY. QR processes some rows at a time, each time with the triangle of the
-// previous rows above the next rows (Golub and Van Loan 2013, 5.3 and 6.5).
-func (c *Samples) triangle(ctx context.Context, norms, ynorms []float64) (a *mat.Dense, z blas64.General, err error) {
+// triangle returns A, and Z with a row for each output, for which ‖Aw − z_j‖² and ‖Xw − y_j‖² differ by a
+// constant, where the columns of X and Y are divided by their norms. If n < d they are X and Yᵀ, and
+// otherwise R of X and the first d columns of YᵀQ. QR processes some rows at a time, each time with the
+// triangle of the previous rows above the next rows (Golub and Van Loan 2013, 5.3 and 6.5).
+func (c *Samples) triangle(t *run.Task, norms, ynorms []float64) (a, z backend.Host[float64], err error) {
 	width := c.d + c.t
+	block := backend.NewHost[float64](c.qrRows(c.n), width)
+	if c.n < c.d {
+		block = backend.NewHost[float64](c.n, width)
+	}
 	fill := func(row []float64, i int) {
 		c.fillX(numeric.Row(row[:c.d]), i)
 		c.fillY(numeric.Row(row[c.d:]), i)
@@ -110,43 +108,41 @@ func (c *Samples) triangle(ctx context.Context, norms, ynorms []float64) (a *mat
 			row[c.d+j] /= v
 		}
 	}
-	if c.n < c.d {
-		all := mat.NewDense(c.n, width, nil)
-		for i := range c.n {
-			if i%1024 == 0 && ctx.Err() != nil {
-				return nil, z, context.Cause(ctx)
-			}
-			fill(all.RawRowView(i), i)
+	var stack backend.Matrix[float64] // the triangle above a block of rows
+	if c.n >= c.d {
+		if stack, err = t.B.New(width+block.Rows, width); err != nil {
+			return a, z, err
 		}
-		return mat.DenseCopyOf(all.Slice(0, c.n, 0, c.d)), mat.DenseCopyOf(all.Slice(0, c.n, c.d, width)).RawMatrix(), nil
+		defer stack.Free()
+		if err := t.B.Upload(stack.View(0, 0, width, width), backend.NewHost[float64](width, width)); err != nil {
+			return a, z, err
+		}
 	}
-	rows := c.qrRows(c.n)
-	stack := blas64.General{Rows: width + rows, Cols: width, Stride: width, Data: make([]float64, (width+rows)*width)}
-	tau := make([]float64, width)
-	work := make([]float64, 1)
-	lapack64.Geqrf(stack, tau, work, -1)
-	work = make([]float64, int(work[0]))
-	for i := 0; i < c.n; i += rows {
-		if ctx.Err() != nil {
-			return nil, z, context.Cause(ctx)
-		}
-		r := min(rows, c.n-i)
-		for k := range width { // the reflectors are stored below the triangle
-			clear(stack.Data[k*width : k*width+k])
-		}
+	for i := 0; i < c.n; i += block.Rows {
+		r := min(block.Rows, c.n-i)
 		for k := range r {
-			fill(stack.Data[(width+k)*width:][:width], i+k)
+			if k%1024 == 0 && t.Ctx.Err() != nil {
+				return a, z, context.Cause(t.Ctx)
+			}
+			fill(block.Row(k), i+k)
 		}
-		part := blas64.General{Rows: width + r, Cols: width, Stride: width, Data: stack.Data}
-		if _, err := run.Detached(ctx, func() bool { lapack64.Geqrf(part, tau, work, len(work)); return true }); err != nil {
-			return nil, z, err
+		if stack == nil {
+			break
+		}
+		if err := t.B.Upload(stack.View(width, 0, r, width), block.View(0, 0, r, width)); err != nil {
+			return a, z, err
+		}
+		if err := triangularize(t, stack.View(0, 0, width+r, width), width); err != nil {
+			return a, z, err
 		}
 	}
-	a = mat.NewDense(c.d, c.d, nil)
-	for p := range c.d {
-		copy(a.RawRowView(p)[p:], stack.Data[p*width+p:p*width+c.d])
+	if stack != nil {
+		block = backend.NewHost[float64](c.d, width)
+		if err := t.B.Download(block, stack.View(0, 0, c.d, width)); err != nil {
+			return a, z, err
+		}
 	}
-	return a, blas64.General{Rows: c.d, Cols: c.t, Stride: width, Data: stack.Data[c.d:]}, nil
+	return block.View(0, 0, block.Rows, c.d), numeric.Transpose(block.View(0, c.d, block.Rows, c.t)), nil
 }
 
 // norms returns the norms of cols columns. fill is fillX or fillY, which computes blocks of their rows.
@@ -189,73 +185,94 @@ func (c *Samples) targetScales(ctx context.Context) ([]float64, error) {
 	return norms, err
 }
 
-// singularValues returns the singular values of a in descending order.
-func singularValues(ctx context.Context, a *mat.Dense) ([]float64, error) {
-	var svd mat.SVD
-	if ok, err := run.Detached(ctx, func() bool { return svd.Factorize(a, mat.SVDNone) }); err != nil {
-		return nil, err
-	} else if !ok {
-		return nil, errors.New("the singular values of x did not converge")
+// singularValues returns the min(k, d) largest singular values of the k×d matrix a in descending order. a
+// is square or has more columns than rows.
+func singularValues(t *run.Task, a backend.Host[float64]) ([]float64, error) {
+	k := a.Rows
+	if k < a.Cols {
+		var err error
+		if a, err = triangular(t, numeric.Transpose(a), k, k); err != nil {
+			return nil, err
+		}
 	}
-	return svd.Values(nil), nil
+	values := numeric.Small{Rows: k, Cols: k, Data: numeric.Clone(a).Data}.SingularValues(t.Ctx)
+	return values, context.Cause(t.Ctx)
 }
 
-// minimumNorm sets w to the solution of min ‖A·diag(norms)·w − z‖ with the smallest ‖w‖, for an A
-// of the given rank. It uses the complete orthogonal factorization of LAPACK's xGELSY, with one
+// minimumNorm sets column j of w to the solution of min ‖A·diag(norms)·w − z_j‖ with the smallest ‖w‖, for
+// an A of the given rank. It uses the complete orthogonal factorization of LAPACK's xGELSY, with one
 // step of refinement because the norms may differ by many orders of magnitude: A P = Q (R₁₁ R₁₂),
-// and B = (R₁₁ R₁₂)Pᵀ·diag(norms) = L Z has full row rank, so that w = Zᵀ L⁻¹ (Qᵀz). It overwrites
-// a and z.
-func minimumNorm(w backend.Host[float64], a *mat.Dense, z blas64.General, norms []float64, rank int) {
-	var impl lapack.Implementation
-	k, d := a.Dims()
-	raw := a.RawMatrix()
-	order, tau, work := make([]int, d), make([]float64, min(k, d)), make([]float64, 1)
+// and B = (R₁₁ R₁₂)Pᵀ·diag(norms) has full row rank, so that w = Bᵀ(BBᵀ)⁻¹(Qᵀz) with BBᵀ = LLᵀ, where
+// Lᵀ is the triangle of the QR factorization of Bᵀ. w has the accuracy of an orthogonal factorization
+// although Q of Bᵀ is not used (Paige 1973, An error analysis of a method for solving matrix equations).
+func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, rank int) error {
+	k, d := a.Rows, a.Cols
+	order := make([]int, d)
 	for j := range order {
-		order[j] = -1 // −1 allows LAPACK to move the column
+		order[j] = j
 	}
-	impl.Dgeqp3(k, d, raw.Data, raw.Stride, order, tau, work, -1)
-	work = make([]float64, int(work[0]))
-	impl.Dgeqp3(k, d, raw.Data, raw.Stride, order, tau, work, len(work))
-	reflectors := blas64.General{Rows: k, Cols: min(k, d), Stride: raw.Stride, Data: raw.Data}
-	lapack64.Ormqr(blas.Left, blas.Trans, reflectors, tau, z, work[:1], -1)
-	work = make([]float64, int(work[0]))
-	lapack64.Ormqr(blas.Left, blas.Trans, reflectors, tau, z, work, len(work))
-
-	most := 0.0
-	for _, v := range norms {
-		most = max(most, v)
-	}
-	b := mat.NewDense(rank, d, nil)
-	for i := range rank {
-		for j := i; j < d; j++ {
-			b.Set(i, order[j], a.At(i, j)*(norms[order[j]]/most))
-		}
-	}
-	var lq mat.LQ
-	lq.Factorize(b)
-	left := mat.NewDense(rank, z.Cols, nil)
-	for i := range rank {
-		copy(left.RawRowView(i), z.Data[i*z.Stride:i*z.Stride+z.Cols])
-	}
-	to := mat.NewDense(d, z.Cols, nil)
-	for p := range d {
-		to.SetRow(p, w.Row(p))
-	}
-	for range 2 {
-		var step, product mat.Dense
-		// The error only reports that L is ill-conditioned, which occurs if norms differ by orders of magnitude.
-		_ = lq.SolveTo(&step, false, left)
-		to.Add(to, &step)
-		product.Mul(b, to)
-		for i := range rank {
-			for j := range z.Cols {
-				left.Set(i, j, z.Data[i*z.Stride+j]-product.At(i, j))
+	if rank < min(k, d) {
+		both := backend.NewHost[float64](k, d+z.Rows)
+		for i := range k {
+			copy(both.Row(i), a.Row(i))
+			for j := range z.Rows {
+				both.Row(i)[d+j] = z.Row(j)[i]
 			}
 		}
+		v, work := make([]float64, k), make([]float64, d+z.Rows)
+		for j := range rank {
+			if t.Ctx.Err() != nil {
+				return context.Cause(t.Ctx)
+			}
+			squares := make([]float64, d)
+			for i := j; i < k; i++ {
+				for p, x := range both.Row(i)[j:d] {
+					squares[j+p] += x * x
+				}
+			}
+			next := j
+			for p, s := range squares {
+				if s > squares[next] {
+					next = p
+				}
+			}
+			order[j], order[next] = order[next], order[j]
+			for i := range k {
+				row := both.Row(i)
+				row[j], row[next] = row[next], row[j]
+			}
+			numeric.Reflect(both, j, v, work)
+		}
+		a, z = both.View(0, 0, rank, d), numeric.Transpose(both.View(0, d, rank, z.Rows))
 	}
-	for p := range d {
-		for j := range z.Cols {
-			w.Row(p)[j] = to.At(p, j) / most
+	most := slices.Max(norms)
+	b := backend.NewHost[float64](d, rank) // Bᵀ
+	for i := range rank {
+		for j, v := range a.Row(i) {
+			b.Row(order[j])[i] = v * (norms[order[j]] / most)
 		}
 	}
+	r, err := triangular(t, b, rank, rank)
+	if err != nil {
+		return err
+	}
+	l := numeric.Transpose(r)
+	for j := range z.Rows {
+		x, left := make([]float64, d), slices.Clone(z.Row(j))
+		for range 2 {
+			solveLower(l, left)
+			solveUpper(r, left)
+			for p := range x {
+				x[p] += numeric.Dot(b.Row(p), left)
+			}
+			copy(left, z.Row(j))
+			for p, v := range x {
+				numeric.Axpy(-v, b.Row(p), left)
+			}
+		}
+		for p, v := range x {
+			w.Row(p)[j] = v / most
+		}
+	}
+	return nil
 }

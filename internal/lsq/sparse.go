@@ -215,7 +215,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 			scale(-sin*alpha/r, w)
 			numeric.Axpy(1, v, w)
 			rho, phi = -cos*alpha, sin*phi
-			slope, norm = phi*alpha*math.Abs(cos), numeric.Norm(c.d, func(p int) float64 { return x[p] })
+			slope, norm = phi*alpha*math.Abs(cos), numeric.Norm2(x)
 		}
 		s.Iters = max(s.Iters, iters)
 		for p, at := range x {

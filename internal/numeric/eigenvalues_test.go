@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEigenvalues checks the eigenvalues of a diagonal matrix to which reflections were applied,
-// which change the eigenvalues only by rounding errors.
+// TestEigenvalues checks the eigenvalues, which are also the singular values, and the eigenvectors of a
+// diagonal matrix to which reflections were applied, which change the eigenvalues only by rounding errors.
 func TestEigenvalues(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
@@ -50,14 +50,34 @@ func TestEigenvalues(t *testing.T) {
 				}
 			}
 		}
+		values, vectors := Small{n, n, slices.Clone(a.Data)}.Eigen(t.Context())
+		singular := Small{n, n, slices.Clone(a.Data)}.SingularValues(t.Context())
+		whole := slices.Clone(a.Data)
 		got := a.Eigenvalues(t.Context())
 		slices.Sort(got)
 		slices.Sort(want)
 		// Each of about n steps changes an eigenvalue by at most ε‖A‖ (Weyl).
 		bound := 16 * float64(n) * Epsilon * want[n-1]
 		for i := range n {
-			if !(math.Abs(got[i]-want[i]) <= bound) {
-				t.Errorf("n %d: eigenvalue %d is %v, want %v, allowed %.2g", n, i, got[i], want[i], bound)
+			for name, v := range map[string]float64{"Eigenvalues": got[i], "Eigen": values[n-1-i], "SingularValues": singular[n-1-i]} {
+				if !(math.Abs(v-want[i]) <= bound) {
+					t.Errorf("n %d: %s: value %d is %v, want %v, allowed %.2g", n, name, i, v, want[i], bound)
+				}
+			}
+		}
+		for i, value := range values {
+			v := vectors.Data[i*n : (i+1)*n]
+			for j := range n {
+				if r := math.Abs(Dot(whole[j*n:(j+1)*n], v) - value*v[j]); !(r <= bound) {
+					t.Errorf("n %d: eigenvector %d: the residual of row %d is %.2g, allowed %.2g", n, i, j, r, bound)
+				}
+				product := Dot(v, vectors.Data[j*n:(j+1)*n])
+				if i == j {
+					product--
+				}
+				if !(math.Abs(product) <= 16*float64(n)*Epsilon) {
+					t.Errorf("n %d: the product of eigenvectors %d and %d differs by %.2g from orthonormal vectors", n, i, j, product)
+				}
 			}
 		}
 	}

@@ -45,6 +45,9 @@ func Norm(n int, v func(i int) float64) float64 {
 	return largest * math.Sqrt(sum)
 }
 
+// Norm2 returns ‖x‖, scaled as by Norm.
+func Norm2(x []float64) float64 { return Norm(len(x), func(i int) float64 { return x[i] }) }
+
 // SumRounding bounds the rounding error of a sum of n products relative to the product of the norms
 // of their factors: |fl(xᵀy) − xᵀy| ≤ γ_n |x|ᵀ|y| ≤ γ_n ‖x‖‖y‖ with γ_n = nu/(1 − nu), u = 2⁻⁵³
 // (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1), where γ_n may be replaced

@@ -26,6 +26,20 @@ func Dot(x, y []float64) float64 {
 	return (s0 + s1) + (s2 + s3)
 }
 
+// Mean returns Σ w_i x_i/Σ w_i. Nil weights are all 1.
+func Mean(x, weights []float64) float64 {
+	sum, total := 0.0, 0.0
+	for i, v := range x {
+		w := 1.0
+		if weights != nil {
+			w = weights[i]
+		}
+		sum += w * v
+		total += w
+	}
+	return sum / total
+}
+
 // Finite reports whether no element of x is NaN or infinite.
 func Finite(x []float64) bool {
 	var s0, s1, s2, s3 float64 // 0, or NaN once an element is not finite

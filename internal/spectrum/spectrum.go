@@ -87,13 +87,15 @@ func (s Density) At(omega float64) (sum float64) {
 	for _, t := range s.Terms {
 		if math.IsInf(t.Nu, 1) {
 			v := t.Sigma * omega
-			sum += t.Weight * math.Pow(math.Sqrt(2*math.Pi)*t.Sigma, d) * elementary.Exp(-v*v/2)
+			sum += t.Weight * elementary.Pow(math.Sqrt(2*math.Pi)*t.Sigma, d) * elementary.Exp(-v*v/2)
 			continue
 		}
 		rate := math.Sqrt(2*t.Nu) / t.Sigma
 		v := omega / rate
-		c := math.Gamma(t.Nu+d/2) / math.Gamma(t.Nu) * math.Pow(2*math.Sqrt(math.Pi)/rate, d)
-		sum += t.Weight * c * math.Pow(1+v*v, -t.Nu-d/2)
+		above, _ := math.Lgamma(t.Nu + d/2)
+		below, _ := math.Lgamma(t.Nu)
+		c := elementary.Exp(above-below) * elementary.Pow(2*math.Sqrt(math.Pi)/rate, d)
+		sum += t.Weight * c * elementary.Pow(1+v*v, -t.Nu-d/2)
 	}
 	return sum
 }
@@ -127,8 +129,8 @@ func (s Density) Tail(omega, p float64) float64 {
 	sphere := [...]float64{2, 2 * math.Pi, 4 * math.Pi}[s.D-1]
 	sum := 0.0
 	for i := 0; i < 3000; i++ {
-		r := omega * math.Exp(step*float64(i))
-		f := math.Pow(s.At(r), p) * math.Pow(r, d)
+		r := omega * elementary.Exp(step*float64(i))
+		f := elementary.Pow(s.At(r), p) * elementary.Pow(r, d)
 		if i == 0 {
 			f /= 2
 		}
@@ -137,5 +139,5 @@ func (s Density) Tail(omega, p float64) float64 {
 			break
 		}
 	}
-	return sphere * math.Pow(2*math.Pi, -d) * step * sum
+	return sphere * elementary.Pow(2*math.Pi, -d) * step * sum
 }

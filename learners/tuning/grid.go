@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
@@ -224,49 +223,34 @@ func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float6
 	n, t := y.Dims()
 	for j := range t {
 		c := mat.Col(nil, j, y)
-		mean, total := stat.Mean(c, all.Train.Weights), 0.0
-		scaled := mat.NewVecDense(n, nil)
+		mean, total := numeric.Mean(c, all.Train.Weights), 0.0
+		scaled := make([]float64, n)
 		for i := range n {
 			w := 1.0
 			if all.Train.Weights != nil {
 				w = all.Train.Weights[i]
 			}
 			c[i] -= mean
-			scaled.SetVec(i, w*c[i])
+			scaled[i] = w * c[i]
 			total += w
 		}
 		if par.Learner == "lasso" {
-			g, err := gradient(all.Train.X, scaled)
+			x, err := numeric.PointsOf(all.Train.X)
 			if err != nil {
-				return 0, err
+				return 0, fmt.Errorf("tuning: x: %w", err)
 			}
-			scale = max(scale, 2*mat.Norm(g, math.Inf(1)))
+			g := make([]float64, x.Cols) // Xᵀy
+			for i, v := range scaled {
+				x.AddTo(g, v, i)
+			}
+			for _, v := range g {
+				scale = max(scale, 2*math.Abs(v))
+			}
 		} else {
-			scale = max(scale, mat.Dot(mat.NewVecDense(n, c), scaled)/total)
+			scale = max(scale, numeric.Dot(c, scaled)/total)
 		}
 	}
 	return cmp.Or(scale, 1), nil
-}
-
-// gradient returns xᵀv.
-func gradient(x mat.Matrix, v *mat.VecDense) (*mat.VecDense, error) {
-	_, d := x.Dims()
-	g := mat.NewVecDense(d, nil)
-	s, ok := x.(backend.CSR[float64])
-	if !ok {
-		g.MulVec(x.T(), v)
-		return g, nil
-	}
-	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("tuning: x: %w", err)
-	}
-	for i := range s.Rows {
-		columns, values := s.Row(i)
-		for k, j := range columns {
-			g.SetVec(int(j), g.AtVec(int(j))+values[k]*v.AtVec(i))
-		}
-	}
-	return g, nil
 }
 
 // gridFit is the fit of a setting to the samples outside one fold.

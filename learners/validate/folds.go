@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/internal/count"
-	"gonum.org/v1/gonum/stat"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 // Folds divides n samples into k parts for cross-validation: fold[i] is the part of sample i. The
@@ -132,9 +132,9 @@ type Summary struct {
 // NewSummary returns the summary of the scores that are not NaN.
 func NewSummary(scores []float64) Summary {
 	scores = slices.DeleteFunc(slices.Clone(scores), math.IsNaN)
-	s := Summary{Mean: stat.Mean(scores, nil), N: len(scores)}
+	s := Summary{Mean: numeric.Mean(scores, nil), N: len(scores)}
 	if s.N > 1 {
-		s.SD = stat.StdDev(scores, nil)
+		s.SD = numeric.Norm(s.N, func(i int) float64 { return scores[i] - s.Mean }) / math.Sqrt(float64(s.N-1))
 	}
 	return s
 }
