@@ -53,7 +53,7 @@ func TestComments(t *testing.T) {
 	if _, err = f.Read(); err == nil || !strings.HasPrefix(err.Error(), path+":3: ") {
 		t.Error(err)
 	}
-	f.Comment = "\""
+	f.Dialect.Comment = "\""
 	_, err = f.Read()
 	wantFault(t, err, path+`: the character '"' cannot begin comments: use # or another mark`)
 }

@@ -46,8 +46,7 @@ type File struct {
 	// labels-idx1 in place of images-idx3, compressed or not. If there is no such file, the table has no label column.
 	Labels string
 
-	// Dialect describes a CSV file.
-	Dialect
+	Dialect Dialect // of a CSV file
 
 	// Keep names columns of CSV files, and text columns of Parquet files, whose cells Table.Cells returns
 	// exactly as they are written: 007 does not become 7. If Keep includes "index", a first column of a CSV
@@ -149,7 +148,7 @@ func (f File) format(in *input) (form, error) {
 		form  form
 	}{
 		{len(f.Arrays) > 0, "names of arrays are", formNPZ},
-		{f.Delimiter != "" && f.Labels == "", "a delimiter is", formCSV},
+		{f.Dialect.Delimiter != "" && f.Labels == "", "a delimiter is", formCSV},
 	} {
 		if option.given && found != option.form {
 			return "", in.t.fault("", fmt.Sprintf("is %s file; %s for %s files only", article(found), option.of, option.form))
@@ -236,8 +235,8 @@ type input struct {
 
 // open opens the file and returns it as an input.
 func (f File) open() (*input, error) {
-	in := &input{t: &Table{Source: f.Path, keep: f.Keep, reading: f.reading()}, size: -1, delimiter: f.delimiter(), comment: firstByte(f.Comment), allowance: newAllowance(f.Memory)}
-	if parameter, rule := f.fault(); parameter != "" {
+	in := &input{t: &Table{Source: f.Path, keep: f.Keep, reading: f.Dialect.reading()}, size: -1, delimiter: f.Dialect.delimiter(), comment: firstByte(f.Dialect.Comment), allowance: newAllowance(f.Memory)}
+	if parameter, rule := f.Dialect.fault(); parameter != "" {
 		return nil, in.t.fault("", parameter+": "+rule)
 	}
 	if f.Path == "-" {

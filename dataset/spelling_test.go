@@ -53,7 +53,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 	} {
 		for _, n := range []int{3, dataset.MaxCategories + 5} {
 			text := tableWith(n, c.cell)
-			if c.f.Decimal == "," || c.f.Thousands == "." {
+			if c.f.Dialect.Decimal == "," || c.f.Dialect.Thousands == "." {
 				head, rest, _ := strings.Cut(text, "\n")
 				rows, last, _ := strings.Cut(rest, "\""+c.cell)
 				text = head + "\n" + strings.ReplaceAll(rows, ".25", "") + "\"" + c.cell + last
@@ -64,7 +64,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 				t.Fatal(err)
 			}
 			if x, err := table.Numbers("x"); err != nil || x[n] != c.want {
-				t.Errorf("%q with %q and %q: %v, want %v", c.cell, c.f.Decimal, c.f.Thousands, err, c.want)
+				t.Errorf("%q with %q and %q: %v, want %v", c.cell, c.f.Dialect.Decimal, c.f.Dialect.Thousands, err, c.want)
 			}
 			same(t, c.f, dataset.Rules{Targets: []string{"y"}}, 500)
 			e, _, y := stream(t, c.f, dataset.Rules{Targets: []string{"x"}}, 3000)

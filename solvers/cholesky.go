@@ -37,15 +37,23 @@ type Cholesky struct {
 // ErrClosed is the error of the methods of a Cholesky that is closed.
 var ErrClosed = run.ErrClosed
 
-// closed returns the error of the method what of a factor without L.
-func closed(what string) error { return fmt.Errorf("solvers: %s: the factor %w", what, ErrClosed) }
-
-// check returns an error if the factor has no L. The caller holds f.mu.
-func (f *Cholesky) check(what string) error {
-	if f.l == nil {
-		return closed(what)
+// lock locks the factor for the method what, for reading or for writing. It returns the function that
+// unlocks it, or an error if the factor has no L.
+func (f *Cholesky) lock(what string, write bool) (unlock func(), err error) {
+	closed := fmt.Errorf("solvers: %s: the factor %w", what, ErrClosed)
+	if f == nil {
+		return nil, closed
 	}
-	return nil
+	mu := f.mu.RLocker()
+	if write {
+		mu = &f.mu
+	}
+	mu.Lock()
+	if f.l == nil {
+		mu.Unlock()
+		return nil, closed
+	}
+	return mu.Unlock, nil
 }
 
 // NewCholesky factors K + λI for a symmetric n×n matrix K in n³/3 operations. row sets dst to the
@@ -201,14 +209,11 @@ func (f *Cholesky) Points() backend.Points {
 
 // LogDet returns log det(K + λI). It returns 0 for n = 0.
 func (f *Cholesky) LogDet() (float64, error) {
-	if f == nil {
-		return 0, closed("log determinant")
-	}
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	if err := f.check("log determinant"); err != nil {
+	unlock, err := f.lock("log determinant", false)
+	if err != nil {
 		return 0, err
 	}
+	defer unlock()
 	if f.n == 0 {
 		return 0, nil
 	}
@@ -227,14 +232,11 @@ func (f *Cholesky) LogDet() (float64, error) {
 // relative backward error of the solution is a small multiple of n·2⁻⁵³ (Higham 2002, theorem
 // 10.4).
 func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) error {
-	if f == nil {
-		return closed("solve")
-	}
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	if err := f.check("solve"); err != nil {
+	unlock, err := f.lock("solve", false)
+	if err != nil {
 		return err
 	}
+	defer unlock()
 	if b.Rows != f.n || dst.Rows != b.Rows || dst.Cols != b.Cols {
 		return fmt.Errorf("solvers: solve: the factor has order %d, b is %d×%d and dst %d×%d: the shapes do not match", f.n, b.Rows, b.Cols, dst.Rows, dst.Cols)
 	}
@@ -275,14 +277,11 @@ func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queu
 //
 // If ρ² is not positive to working precision, the error wraps *backend.PivotError.
 func (f *Cholesky) Append(ctx context.Context, row []float64) error {
-	if f == nil {
-		return closed("append")
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.check("append"); err != nil {
+	unlock, err := f.lock("append", true)
+	if err != nil {
 		return err
 	}
+	defer unlock()
 	if f.kernel != nil {
 		return fmt.Errorf("solvers: append: the factor is of a kernel: AppendPoint takes a sample")
 	}
@@ -292,14 +291,11 @@ func (f *Cholesky) Append(ctx context.Context, row []float64) error {
 // AppendPoint adds the sample x, of d features, to a factor of a kernel in nd + n² operations. In
 // all else it is like Append.
 func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
-	if f == nil {
-		return closed("append")
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.check("append"); err != nil {
+	unlock, err := f.lock("append", true)
+	if err != nil {
 		return err
 	}
+	defer unlock()
 	if f.kernel == nil {
 		return fmt.Errorf("solvers: append: the factor is of a given matrix, not of a kernel: call Append with the row of the new sample")
 	}
@@ -419,14 +415,11 @@ func (f *Cholesky) reserve(n int) error {
 // part of column i below row i, the new factor of SSᵀ + vvᵀ is computed by plane rotations (Gill,
 // Golub, Murray, Saunders 1974, method C1), which keep the backward error of L.
 func (f *Cholesky) Remove(ctx context.Context, i int) error {
-	if f == nil {
-		return closed("remove")
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.check("remove"); err != nil {
+	unlock, err := f.lock("remove", true)
+	if err != nil {
 		return err
 	}
+	defer unlock()
 	n := f.n
 	if i < 0 || i >= n {
 		return fmt.Errorf("solvers: remove: no sample has index %d: the factor has order %d", i, n)

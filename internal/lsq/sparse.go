@@ -88,6 +88,16 @@ func (s *sparseColumns) add(p int, a float64, u []float64, t float64) float64 {
 	return t - a*s.mean[p]
 }
 
+// addAll adds Xw to u + t√w for t = 0, and returns the new t.
+func (s *sparseColumns) addAll(w, u []float64) (t float64) {
+	for p, v := range w {
+		if v != 0 && s.diagonal[p] > 0 {
+			t = s.add(p, v, u, t)
+		}
+	}
+	return t
+}
+
 // moments returns the moments without XᵀX.
 func (s *sparseColumns) moments() *moments {
 	m := &moments{c: backend.NewHost[float64](s.y.Rows, s.x.Rows), s: make([]float64, s.y.Rows)}
@@ -105,12 +115,8 @@ func (s *sparseColumns) moments() *moments {
 
 // apply computes dst = XᵀXw.
 func (s *sparseColumns) apply(dst, w []float64) {
-	u, t := make([]float64, s.y.Cols), 0.0
-	for p, v := range w {
-		if v != 0 && s.diagonal[p] > 0 {
-			t = s.add(p, v, u, t)
-		}
-	}
+	u := make([]float64, s.y.Cols)
+	t := s.addAll(w, u)
 	for p := range dst {
 		if dst[p] = 0; s.diagonal[p] > 0 {
 			dst[p] = s.product(p, u, t)
@@ -152,15 +158,6 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 	root := make([]float64, c.n)
 	for i := range root {
 		root[i] = c.root(i)
-	}
-	addX := func(u, v []float64) { // u ← u + Xv
-		shift := 0.0
-		for p, at := range v {
-			if at != 0 && a.diagonal[p] > 0 {
-				shift = a.add(p, at, u, shift)
-			}
-		}
-		numeric.Axpy(shift, root, u)
 	}
 	addTransposed := func(v, u []float64) { // v ← v + Xᵀu
 		sum := numeric.Dot(root, u)
@@ -204,7 +201,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 				return nil, err
 			}
 			scale(-alpha, u)
-			addX(u, v)
+			numeric.Axpy(a.addAll(v, u), root, u)
 			beta := normalize(u)
 			scale(-beta, v)
 			addTransposed(v, u)

@@ -34,16 +34,17 @@ type Equations struct {
 
 	phi, y, sums backend.Matrix[float64] // matrices of a piece: r×M, r×t, 1×t
 	stored       Stored
-	placed       bool                    // whether all samples are on the device
-	x, w, all    backend.Matrix[float64] // the stored samples, their weights and, unless one piece is stored, their targets
-	weights      []float64               // the weights of the stored samples
-	z, g         backend.Matrix[float64] // z = ΦᵀWy, M×t; g = ΦᵀW1, M×1, if b is an unknown
-	ybar         []float64               // the weighted mean of y minus feed.offset
-	squares      []float64               // upper bound on Σ w y² for each output, where y is reduced by feed.offset
-	functions    float64                 // Σ w ‖φ‖², not centered
-	self         float64                 // Σ w k(x, x), if Whole needs it
-	explained    float64                 // Σ w ‖T⁻ᵀφ‖², not centered, if the method first was given a root
-	selves       []float64               // Σ w ∂k(x, x)/∂θ for each parameter of the kernel, if Whole asks for them
+	marks        backend.UploadBackend[float64] // nil if the backend has no uploads that wait for marks only
+	placed       bool                           // whether all samples are on the device
+	x, w, all    backend.Matrix[float64]        // the stored samples, their weights and, unless one piece is stored, their targets
+	weights      []float64                      // the weights of the stored samples
+	z, g         backend.Matrix[float64]        // z = ΦᵀWy, M×t; g = ΦᵀW1, M×1, if b is an unknown
+	ybar         []float64                      // the weighted mean of y minus feed.offset
+	squares      []float64                      // upper bound on Σ w y² for each output, where y is reduced by feed.offset
+	functions    float64                        // Σ w ‖φ‖², not centered
+	self         float64                        // Σ w k(x, x), if Whole needs it
+	explained    float64                        // Σ w ‖T⁻ᵀφ‖², not centered, if the method first was given a root
+	selves       []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel, if Whole asks for them
 	passes       int
 }
 
@@ -64,7 +65,7 @@ func PieceRows(n, m int) int { return min(n, max(1, min(8, 6<<20/(512*max(m, 1))
 type Stored int
 
 // AllPieces stores all samples on the device, so that only the first pass reads the Source.
-const AllPieces Stored = 0
+const AllPieces Stored = -1
 
 // rows returns the number of samples for which memory is allocated on the device. For AllPieces it
 // includes one piece for other points.
@@ -108,9 +109,9 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 			return nil, err
 		}
 	}
-	if b, ok := b.(backend.UploadBackend[float64]); ok { // later uploads wait until the memory has been cleared
-		b.Mark(0)
-		b.Mark(1)
+	if w.marks, _ = b.(backend.UploadBackend[float64]); w.marks != nil { // later uploads wait until the memory has been cleared
+		w.marks.Mark(0)
+		w.marks.Mark(1)
 	}
 	w.feed.shift = p.Intercept
 	if c, ok := phi.(*Centers); ok && data.Sparse == nil {
@@ -207,8 +208,8 @@ func (w *Equations) slot(at int) int {
 
 // upload overwrites stored samples or their targets once the work on them is done.
 func (w *Equations) upload(at int, to backend.Matrix[float64], h backend.Host[float64]) error {
-	if b, ok := w.b.(backend.UploadBackend[float64]); ok {
-		return b.UploadAfter(w.slot(at), to, h)
+	if w.marks != nil {
+		return w.marks.UploadAfter(w.slot(at), to, h)
 	}
 	return w.b.Upload(to, h)
 }
@@ -216,9 +217,8 @@ func (w *Equations) upload(at int, to backend.Matrix[float64], h backend.Host[fl
 // mark sets the mark after the work on the stored samples starting at row at, which later samples
 // may then overwrite.
 func (w *Equations) mark(at int) {
-	b, ok := w.b.(backend.UploadBackend[float64])
-	if slot := w.slot(at); ok && !(w.stored == AllPieces && slot == 0) {
-		b.Mark(slot)
+	if slot := w.slot(at); w.marks != nil && !(w.stored == AllPieces && slot == 0) {
+		w.marks.Mark(slot)
 	}
 }
 
