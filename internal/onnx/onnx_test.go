@@ -212,6 +212,19 @@ func fitted(t *testing.T, dev backend.Device, d learners.Description, kernels []
 	return list
 }
 
+// TestAllKernels checks that allKernels has every kernel that a model on vectors can have.
+func TestAllKernels(t *testing.T) {
+	list := strings.Join(allKernels, " ")
+	for _, d := range kernels.Catalogue() {
+		if d.Name == "precomputed" || d.Name == "matern" {
+			continue // TestGramMatrix has precomputed; matern is exponential, matern32 or matern52
+		}
+		if !strings.Contains(list, d.Name+"(") {
+			t.Errorf("allKernels does not have %s", d.Name)
+		}
+	}
+}
+
 // TestAgainstONNXRuntime checks that the outputs of every learner with every kernel, for rows of
 // which one is a training row, equal those of package learners within 1e-12 in float64 and 1e-5 in
 // float32, relative to the largest output. With MERCER_ONNX it writes the page of the differences.
