@@ -136,34 +136,55 @@ func (w *primalRounded) place(to *backend.Matrix[float64], make func() (backend.
 	return err
 }
 
-// leastEigenvalue returns a lower bound on the eigenvalues of k(x_j, x_l), or 0, by a search like that of
-// the function leastEigenvalue, with factorizations by the device and θ = 16⁻ʲ tr k. The bound allows for
-// twice as many roundings.
+// leastEigenvalue returns a lower bound on the eigenvalues of k(x_j, x_l), or 0, as the function leastEigenvalue
+// does, by factorizations on the device. FactorSlack is for twice as many roundings. The first factorization is
+// that for the smallest θ that proves a bound. Four steps of inverse iteration with its factor estimate the least
+// eigenvalue, and a second factorization proves half of the estimate, or a smaller part.
 func (w *primalRounded) leastEigenvalue() (best float64, err error) {
 	m := len(w.r.roots)
 	trace := total(m, func(j int) float64 { return up(w.r.roots[j] * w.r.roots[j]) })
 	slack := up(FactorSlack(2*m+16, trace) + w.r.relative(1)*trace)
-	a, err := w.q.New(m, m)
-	if err != nil {
+	var a, v backend.Matrix[float64]
+	if a, err = w.q.New(m, m); err != nil {
 		return 0, err
 	}
 	defer a.Free()
-	for low, high := 0, 14; low < high; {
-		j := (low + high) / 2
-		theta := math.Ldexp(trace, -4*j)
-		if !(theta > 2*slack) {
-			high = j
-			continue
-		}
+	if v, err = w.q.New(m, 1); err != nil {
+		return 0, err
+	}
+	defer v.Free()
+	if err := w.q.Upload(v, numeric.Column(ones(m))); err != nil {
+		return 0, err
+	}
+	proves := func(theta float64) (bool, error) {
 		w.q.Gram(a, w.r.kernel, w.z, w.z)
 		w.q.AddDiag([]float64{-theta}, a)
-		switch err := w.q.Potrf(backend.Lower, a); {
-		case err == nil:
-			best, high = (theta-slack)*(1-0x1p-50), j
-		case errors.Is(err, backend.ErrNotPosDef):
-			low = j + 1
-		default:
+		err := w.q.Potrf(backend.Lower, a)
+		if err == nil {
+			best = (theta - slack) * (1 - 0x1p-50)
+		} else if errors.Is(err, backend.ErrNotPosDef) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	if ok, err := proves(2 * slack); err != nil || !ok {
+		return 0, err
+	}
+	before, after := []float64{0}, []float64{float64(m)}
+	for range 4 {
+		copy(before, after)
+		w.q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, v)
+		w.q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, v)
+		if err := w.q.ColDot(after, v, v); err != nil {
 			return 0, err
+		}
+	}
+	estimate := math.Sqrt(before[0] / after[0])
+	for _, part := range []float64{2, 16, 256} {
+		if theta := 2*slack + estimate/part; theta < trace {
+			if ok, err := proves(theta); err != nil || ok {
+				return best, err
+			}
 		}
 	}
 	return best, nil
