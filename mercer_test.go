@@ -986,7 +986,7 @@ func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	k := kernels.Gaussian{Sigma: 0.8}
 	fold, weights := make([]int, n), make([]float64, n)
 	for i := range n {
-		fold[i], weights[i] = i, 2 // (K + λW⁻¹) with 2λ is K + λI
+		fold[i], weights[i] = i, 2 // with all weights 2 and 2λ in place of λ, K + λW⁻¹ equals K + λI
 	}
 	last := 0.0
 	f, err := mercer.CrossValidate(t.Context(), learners.KernelRidge{Kernel: k, Lambda: 2 * lambda, NoIntercept: true}, x, y, fold, mercer.Options{

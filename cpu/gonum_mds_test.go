@@ -12,12 +12,13 @@ import (
 	"gonum.org/v1/gonum/stat/mds"
 )
 
-// The matrix of TorgersonScaling, −½J(D∘D)J with J = I − 11ᵀ/n, has the eigenvalue 0 for
-// the vector 1. Rounding gives this eigenvalue either sign, and so one column more or less.
-// gonum's TestTorgersonScaling expects the sign that gonum's BLAS computes for one order of
-// the points (R's cmdscale computes the other, as that test says), and fails with Mercer's
-// BLAS. Here the points are permuted in 50 ways: with gonum's own BLAS both numbers of
-// columns occur too, and all eigenvalues agree within rounding.
+// TestTorgersonScalingDiffersByRounding checks that the number of columns of TorgersonScaling
+// depends on rounding errors. Its matrix, −½J(D∘D)J with J = I − 11ᵀ/n, has the eigenvalue 0 for
+// the vector 1. Rounding errors make this eigenvalue positive or negative, and so add a column or
+// not. gonum's TestTorgersonScaling expects the sign that gonum's BLAS computes for one order of
+// the points (R's cmdscale computes the other sign, as a comment in that test says), and fails with
+// Mercer's BLAS. Here the points are permuted in 50 ways: both numbers of columns also occur with
+// gonum's own BLAS, and all eigenvalues agree up to rounding errors.
 func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 	const n, most = 21, 4000.0
 	r := rand.New(rand.NewPCG(5, 0))

@@ -77,7 +77,7 @@ func (q *queue[T]) invertBlock(unit bool, a view[T]) {
 	for i := range n {
 		last := i
 		if unit {
-			last-- // the ones are not stored
+			last-- // the elements of a unit diagonal are not stored
 		}
 		for j := range last + 1 {
 			*a.at(i, j) = *x.at(i, j)

@@ -13,7 +13,8 @@ const (
 )
 
 // thinBlocks is the desired number of blocks of threads, which is enough to occupy every
-// multiprocessor. Shares depend only on the shapes, so that the sums do not depend on the device.
+// multiprocessor. The division of the product into shares depends only on the shapes, so that the
+// sums do not depend on the device.
 const thinBlocks = 4096
 
 // tallSkinny describes how a product with an m × k matrix is divided.

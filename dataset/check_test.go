@@ -34,7 +34,8 @@ func throughJSON(t *testing.T, e *dataset.Encoder) (*dataset.Encoder, []byte) {
 	return &back, data
 }
 
-// A decoded encoder gives the same features, to the bit, and the same JSON as the original encoder.
+// TestEncoderJSON checks that a decoded encoder gives the same features, to the bit, and the same
+// JSON as the original encoder.
 func TestEncoderJSON(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
@@ -48,7 +49,7 @@ func TestEncoderJSON(t *testing.T) {
 	}
 }
 
-// Check and Features refuse encoders that Learn cannot return.
+// TestCheck checks that Check and Features refuse encoders that Learn cannot return.
 func TestCheck(t *testing.T) {
 	table := read(t, mixed)
 	number := func(fill, mean, scale float64) dataset.Input {

@@ -12,7 +12,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// Comments before and below the header are removed, and the lines keep their numbers.
+// TestComments checks that comments before and below the header are removed, and the lines keep
+// their numbers.
 func TestComments(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
 	write := func(text string) {

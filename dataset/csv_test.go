@@ -158,7 +158,8 @@ func TestReadNoFile(t *testing.T) {
 	wantFault(t, err, "standard input:3: cannot be read: the line went dead")
 }
 
-// Line numbers are those of the file, including quoted line ends and empty lines.
+// TestLines checks that line numbers are those of the file, including quoted line ends and empty
+// lines.
 func TestLines(t *testing.T) {
 	table := read(t, "a,b\n\"x\ny\",1\n\nz,oops\nz,2\nz,3\n")
 	_, err := table.Numbers("b")
@@ -216,8 +217,8 @@ func numbersBelow(n int) string {
 	return b.String()
 }
 
-// A long column of numbers keeps its values when its representation changes, with missing cells
-// before and after the change.
+// TestLongColumn checks that a long column of numbers keeps its values when its representation
+// changes, with missing cells before and after the change.
 func TestLongColumn(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a,b\n")
@@ -278,7 +279,7 @@ func TestNewTable(t *testing.T) {
 	}
 }
 
-// The message about a cell is short, however long the cell is.
+// TestLongValue checks that the message about a cell is short, however long the cell is.
 func TestLongValue(t *testing.T) {
 	table := read(t, "a\n"+strings.Repeat("ü\"\"", 1)[:2]+strings.Repeat("é", 1<<16)+"\n")
 	_, err := table.Numbers("a")
@@ -333,8 +334,8 @@ func oneLine(t *testing.T, err error) {
 	}
 }
 
-// Files of pandas and R with any delimiter give the same table when they are read as a whole and in
-// passes, and a row without its index is an error.
+// TestDelimitersAndIndex checks that files of pandas and R with any delimiter give the same table
+// when they are read as a whole and in passes, and a row without its index is an error.
 func TestDelimitersAndIndex(t *testing.T) {
 	for _, d := range []string{",", ";", "\t", "|"} {
 		text := strings.ReplaceAll(",x1,kind,y\n"+strings.Repeat("0,1.5,a,1\n7,-2,\"b\",2\n,,b,3\n", 20_000), ",", d)

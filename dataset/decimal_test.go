@@ -53,9 +53,9 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// The median of many values equals that of the sorted values, whether or not it lies in the
-// interval found from a sample. The values repeat, increase, or are large at every index of the
-// sample.
+// TestMedianOfMany checks that the median of many values equals that of the sorted values, whether
+// or not it lies in the interval found from a sample. The values repeat, increase, or are large at
+// every index of the sample.
 func TestMedianOfMany(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)

@@ -156,7 +156,8 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// A file that has none of the supported dialects is refused with the reason.
+// TestDialectFaults checks that a file that has none of the supported dialects is refused with the
+// reason.
 func TestDialectFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"delimiters under a header without", "x,y\n1,2,\n3,4,\n", ":2: has 3 cells where the header has 2: it ends with a delimiter and the header does not; take it away, or name the column"},

@@ -65,7 +65,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// A later table may have its columns in another order, more columns, and no target.
+// TestEncodeOtherOrder checks that a later table may have its columns in another order, more
+// columns, and no target.
 func TestEncodeOtherOrder(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
@@ -77,7 +78,8 @@ func TestEncodeOtherOrder(t *testing.T) {
 	wantFault(t, err, `standard input: has no target column "y"; it has "note", "wide", "color", "size"`)
 }
 
-// Two targets are in the order of Rules.Targets, not in that of the table.
+// TestTwoTargets checks that two targets are in the order of Rules.Targets, not in that of the
+// table.
 func TestTwoTargets(t *testing.T) {
 	table := read(t, "a,b,c\n1,2,3\n4,5,6\n")
 	e := learn(t, table, dataset.Rules{Targets: []string{"c", "a"}})
@@ -94,8 +96,8 @@ func TestTwoTargets(t *testing.T) {
 	}
 }
 
-// The most frequent text replaces a missing text. Of equally frequent texts it is the first in
-// sorted order, regardless of the rows in which they occur.
+// TestFillTie checks that the most frequent text replaces a missing text. Of equally frequent texts
+// it is the first in sorted order, regardless of the rows in which they occur.
 func TestFillTie(t *testing.T) {
 	for _, text := range []string{"c\nb\na\nb\na\nc\n\"\"\n", "c\na\nb\nb\na\nc\n\"\"\n"} {
 		e := learn(t, read(t, text), dataset.Rules{})
@@ -190,8 +192,8 @@ func exactMoments(values []float64) (mean, sd float64) {
 	return mean, sd
 }
 
-// Missing cells are replaced before the moments are computed, as in a pipeline. A constant column
-// becomes zeros, even if its value is not a binary fraction.
+// TestStandardizeDetails checks that missing cells are replaced before the moments are computed, as
+// in a pipeline. A constant column becomes zeros, even if its value is not a binary fraction.
 func TestStandardizeDetails(t *testing.T) {
 	table := read(t, "a,b,c\n1,0.1,x\n,0.1,y\n3,0.1,x\n")
 	e := learn(t, table, dataset.Rules{Standardize: true})
@@ -211,8 +213,8 @@ func TestStandardizeDetails(t *testing.T) {
 	}
 }
 
-// Learn uses only the rows of the given table: after a split, the categories and errors of the test
-// rows do not affect it.
+// TestLearnFromRows checks that Learn uses only the rows of the given table: after a split, the
+// categories and errors of the test rows do not affect it.
 func TestLearnFromRows(t *testing.T) {
 	table := read(t, "a,c\n1,u\n2,v\n3,w\nbad,z\n")
 	for seed := range uint64(50) {
@@ -280,7 +282,8 @@ func TestLearnFaults(t *testing.T) {
 	}
 }
 
-// Up to MaxCategories distinct texts are categories, and NA is not a category.
+// TestManyCategories checks that up to MaxCategories distinct texts are categories, and NA is not a
+// category.
 func TestManyCategories(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a\nNA\n")
@@ -325,8 +328,9 @@ func TestFeaturesFaults(t *testing.T) {
 	}
 }
 
-// A category that did not occur in training sets the features of its column to zero, changes no
-// other feature, and is counted, for a whole file and in passes.
+// TestUnknownCategoriesAreZeros checks that a category that did not occur in training sets the
+// features of its column to zero, changes no other feature, and is counted, for a whole file and in
+// passes.
 func TestUnknownCategoriesAreZeros(t *testing.T) {
 	e := learn(t, read(t, "a,b,y\nred,p,1\nblue,q,2\nred,q,3\n"), dataset.Rules{Targets: []string{"y"}})
 	text := "b,y,a\nq,1,green\np,2,red\nr,3,amber\nq,4,green\nq,5,\n"
@@ -373,7 +377,8 @@ func TestUnknownCategoriesAreZeros(t *testing.T) {
 	}
 }
 
-// A category that looks like a number remains a text if Learn found texts in its column.
+// TestNumbersAsCategories checks that a category that looks like a number remains a text if Learn
+// found texts in its column.
 func TestNumbersAsCategories(t *testing.T) {
 	e := learn(t, read(t, "stay\n01\n2\n3+\n"), dataset.Rules{})
 	x := features(t, e, read(t, "stay\n2\n01\n"))

@@ -183,7 +183,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// Texts in an array are read as classes.
+// TestTextArrays checks that texts in an array are read as classes.
 func TestTextArrays(t *testing.T) {
 	x := npyOf("<f8", "False", "3,", 1.0, 2, 3)
 	for name, y := range map[string][]byte{
@@ -257,7 +257,7 @@ func TestNamedParts(t *testing.T) {
 	wantFault(t, err, filepath.Join(dir, "none")+": no such file")
 }
 
-// A feature that a row of a sparse file omits is 0.
+// TestSparse checks that a feature that a row of a sparse file omits is 0.
 func TestSparse(t *testing.T) {
 	e := learn(t, mustRead(t, "a.libsvm", "1 1:1 3:2\n-1 2:4\n"), dataset.Rules{Targets: []string{"label"}})
 	if x := features(t, e, mustRead(t, "b.libsvm", "1 2:5\n0\n")); !mat.Equal(x, mat.NewDense(2, 3, []float64{0, 5, 0, 0, 0, 0})) {
@@ -299,7 +299,8 @@ func mustRead(t testing.TB, name, text string) *dataset.Table {
 	return table
 }
 
-// Messages about a row of a binary file give its row number in the file, also after a split of the table.
+// TestRowsOfBinary checks that messages about a row of a binary file give its row number in the
+// file, also after a split of the table.
 func TestRowsOfBinary(t *testing.T) {
 	values := make([]float64, 20)
 	values[13] = math.Inf(1)
@@ -315,7 +316,8 @@ func TestRowsOfBinary(t *testing.T) {
 	wantFault(t, err, want)
 }
 
-// The error for a damaged file is one line that names the position of the damage.
+// TestFormatFaults checks that the error for a damaged file is one line that names the position of
+// the damage.
 func TestFormatFaults(t *testing.T) {
 	good := npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6)
 	header := func(text string) []byte { return npy(text, 1, 2, 3, 4) }

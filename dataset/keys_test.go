@@ -30,8 +30,8 @@ func newTable(t *testing.T, columns ...dataset.Column) *dataset.Table {
 	return table
 }
 
-// Keys are equal for rows with equal cells, and different otherwise. Numbers are compared as
-// numbers, for any order and representation of the columns.
+// TestKeysAreEqualForEqualRows checks that keys are equal for rows with equal cells, and different
+// otherwise. Numbers are compared as numbers, for any order and representation of the columns.
 func TestKeysAreEqualForEqualRows(t *testing.T) {
 	nan := math.NaN()
 	a := []string{"1", "1.0", "10e-1", "2", "-0", "0", "NA", "", "red", "1"}
@@ -71,7 +71,8 @@ func TestKeysAreEqualForEqualRows(t *testing.T) {
 	}
 }
 
-// A file gives the same keys as a table, also if it is read in passes or has another format.
+// TestKeysOfFile checks that a file gives the same keys as a table, also if it is read in passes or
+// has another format.
 func TestKeysOfFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

@@ -24,8 +24,8 @@ func indices(t *testing.T, e *dataset.Encoder, table *dataset.Table) []float64 {
 	return mat.Col(nil, 0, y)
 }
 
-// Classes are sorted, numerically if all labels are numbers. Every row gets the class of its label,
-// whatever the spelling of a number.
+// TestClasses checks that classes are sorted, numerically if all labels are numbers. Every row gets
+// the class of its label, whatever the spelling of a number.
 func TestClasses(t *testing.T) {
 	for _, c := range []struct {
 		cells   string
@@ -54,7 +54,8 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// A column of many numbers, a table made in Go and a file give the same classes.
+// TestClassesOfNumbers checks that a column of many numbers, a table made in Go and a file give the
+// same classes.
 func TestClassesOfNumbers(t *testing.T) {
 	made, err := dataset.NewTable("made", dataset.Numbers("x", []float64{1, 2, 3}), dataset.Numbers("y", []float64{3, -1, 3}))
 	if err != nil {
@@ -69,8 +70,9 @@ func TestClassesOfNumbers(t *testing.T) {
 	}
 }
 
-// Different labels with the same float64 value are different classes, in every format, read as a
-// whole and in passes, and in predictions for a table in another format.
+// TestClassesAreExact checks that different labels with the same float64 value are different
+// classes, in every format, read as a whole and in passes, and in predictions for a table in
+// another format.
 func TestClassesAreExact(t *testing.T) {
 	const a, b, c = int64(1 << 60), int64(1<<60 + 1), int64(-1<<53 - 1)
 	classes := []string{"-9007199254740993", "1152921504606846976", "1152921504606846977"}
@@ -260,7 +262,7 @@ func TestScoredTargets(t *testing.T) {
 	}
 }
 
-// The rows held out by a split add no classes.
+// TestClassesOfSplit checks that the rows held out by a split add no classes.
 func TestClassesOfSplit(t *testing.T) {
 	train, test := read(t, "x,y\n1,a\n2,b\n3,7\n4,a\n5,b\n6,a\n").Split(0.2, 3)
 	e := learn(t, train, dataset.Rules{Targets: []string{"y"}, Labels: true})
@@ -278,7 +280,7 @@ func TestClassesOfSplit(t *testing.T) {
 	}
 }
 
-// The texts of a column of texts or trees are returned unchanged.
+// TestTexts checks that the texts of a column of texts or trees are returned unchanged.
 func TestTexts(t *testing.T) {
 	table := read(t, "id,text,y\n1,\"free, now\",spam\n2,,ham\n3, NA ,ham\n4,12,ham\n")
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true, Text: "text"})
@@ -328,7 +330,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// Check refuses classes and raw inputs that Learn cannot return.
+// TestCheckLabels checks that Check refuses classes and raw inputs that Learn cannot return.
 func TestCheckLabels(t *testing.T) {
 	number := dataset.Input{Name: "x", Number: &dataset.Number{Scale: 1}}
 	y := []string{"y"}

@@ -51,8 +51,8 @@ func (r *tableReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A table of numbers takes little more memory than its matrix, and reading it takes at most three
-// times the memory of the matrix.
+// TestReadMemory checks that a table of numbers takes little more memory than its matrix, and
+// reading it takes at most three times the memory of the matrix.
 func TestReadMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads two million cells: skipped by -short")
@@ -135,8 +135,9 @@ func (r *endless) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// A file that would take more memory than the limit is refused, however small it is on the disk,
-// and the memory allocated before the refusal is proportional to the limit.
+// TestReadingObeysMemory checks that a file that would take more memory than the limit is refused,
+// however small it is on the disk, and the memory allocated before the refusal is proportional to
+// the limit.
 func TestReadingObeysMemory(t *testing.T) {
 	const limit = 4 << 20
 	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // it is not damaged

@@ -19,8 +19,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// The texts that represent missing values by default are the same as in pandas, in columns of texts
-// and of numbers.
+// TestMissingValuesAgainstPandas checks that the texts that represent missing values by default are
+// the same as in pandas, in columns of texts and of numbers.
 func TestMissingValuesAgainstPandas(t *testing.T) {
 	if err := exec.Command(required.Python, "-c", "import pandas").Run(); err != nil {
 		required.Lacking(t, "pandas", err)
@@ -57,8 +57,8 @@ func TestMissingValuesAgainstPandas(t *testing.T) {
 	}
 }
 
-// A list of missing values applies to columns of numbers and of texts, whether a file is read as a
-// whole or in blocks, and the model stores it.
+// TestNAValues checks that a list of missing values applies to columns of numbers and of texts,
+// whether a file is read as a whole or in blocks, and the model stores it.
 func TestNAValues(t *testing.T) {
 	const text = "a,kind,y\n1,red,1\n?,?,2\n3,red,3\n-999.0,blue,4\n8,NA,5\n\"?\",red,6\n"
 	path := filepath.Join(t.TempDir(), "t.csv")
@@ -120,7 +120,8 @@ func TestNAValues(t *testing.T) {
 	}
 }
 
-// A model without a stored list of missing values treats NA as a category, and ? as a missing number.
+// TestNAValuesOfOldModels checks that a model without a stored list of missing values treats NA as
+// a category, and ? as a missing number.
 func TestNAValuesOfOldModels(t *testing.T) {
 	var e dataset.Encoder
 	err := json.Unmarshal([]byte(`{"inputs":[{"name":"a","number":{"fill":7,"mean":0,"scale":1}},{"name":"b","text":{"fill":"red","categories":["NA","red"]}}],"outputs":[],"refuse_missing":false}`), &e)
@@ -158,8 +159,9 @@ func TestNAValuesOfOldModels(t *testing.T) {
 	}
 }
 
-// A few texts in a column of numbers are refused for any number of rows, unless the column is
-// declared categorical. A column with many words among the numbers is categorical.
+// TestOddMarkers checks that a few texts in a column of numbers are refused for any number of rows,
+// unless the column is declared categorical. A column with many words among the numbers is
+// categorical.
 func TestOddMarkers(t *testing.T) {
 	for _, c := range []struct {
 		cells string

@@ -27,7 +27,7 @@ func parquetFiles(t testing.TB) []string {
 	return append(paths, "testdata/parquet/arrow-brotli.parquet", "testdata/parquet/hyparquet.parquet")
 }
 
-// Every file gives the table from which it was written.
+// TestParquet checks that every file gives the table from which it was written.
 func TestParquet(t *testing.T) {
 	const n = 300
 	want := map[string][]float64{}
@@ -119,7 +119,7 @@ func TestParquetKinds(t *testing.T) {
 	wantFault(t, err, `testdata/parquet/go-list.parquet: column "list": holds lists; only flat columns can be read, or drop the column`)
 }
 
-// A stream gives the same table as the whole file.
+// TestParquetStream checks that a stream gives the same table as the whole file.
 func TestParquetStream(t *testing.T) {
 	for _, path := range parquetFiles(t) {
 		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"u8"}, Standardize: true}, 77)
@@ -127,7 +127,8 @@ func TestParquetStream(t *testing.T) {
 	}
 }
 
-// Changing any byte of a file gives an error or another table, but never a panic.
+// TestParquetDamage checks that changing any byte of a file gives an error or another table, but
+// never a panic.
 func TestParquetDamage(t *testing.T) {
 	for _, path := range parquetFiles(t) {
 		data, err := os.ReadFile(path)

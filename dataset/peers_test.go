@@ -30,8 +30,8 @@ func python(t *testing.T, script string) (dir, out string) {
 	return dir, string(data)
 }
 
-// Files that numpy and scikit-learn write, of all types, orders and versions, give the numbers from
-// which they were written.
+// TestWrittenByNumpy checks that files that numpy and scikit-learn write, of all types, orders and
+// versions, give the numbers from which they were written.
 func TestWrittenByNumpy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python: skipped by -short")

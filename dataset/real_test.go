@@ -80,8 +80,8 @@ func TestPenguins(t *testing.T) {
 	wantFault(t, err, path+`:9: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`)
 }
 
-// Without standardization, the features of a table of numbers equal its cells, and the compressed
-// file gives the same bits.
+// TestDiabetes checks that without standardization, the features of a table of numbers equal its
+// cells, and the compressed file gives the same bits.
 func TestDiabetes(t *testing.T) {
 	path := shared(t, "diabetes.csv")
 	table := readFile(t, path)

@@ -26,9 +26,10 @@ func tableWith(n int, cell string) string {
 	return b.String()
 }
 
-// A cell in an unambiguous spelling is read as its number in a column of few numbers, in a column
-// whose numbers are too many to be stored as texts, in blocks, and as a target (data.table #6604
-// and datatable #771 for the marks; the expected numbers are the values of Python's float).
+// TestSpellingsOfOneMeaning checks that a cell in an unambiguous spelling is read as its number in
+// a column of few numbers, in a column whose numbers are too many to be stored as texts, in blocks,
+// and as a target (data.table #6604 and datatable #771 for the marks; the expected numbers are the
+// values of Python's float).
 func TestSpellingsOfOneMeaning(t *testing.T) {
 	for _, c := range []struct {
 		f    dataset.File
@@ -88,10 +89,10 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 	}
 }
 
-// A number in a spelling that is not accepted is neither a category, a class nor a value. The error
-// names the first such cell and says what to do. The cells occur among numbers, among texts and
-// alone in a column. The tables are also read in blocks and made by a Go program (polars #18797,
-// datatable #771, data.table #6604).
+// TestSpellingsAreRefused checks that a number in a spelling that is not accepted is neither a
+// category, a class nor a value. The error names the first such cell and says what to do. The cells
+// occur among numbers, among texts and alone in a column. The tables are also read in blocks and
+// made by a Go program (polars #18797, datatable #771, data.table #6604).
 func TestSpellingsAreRefused(t *testing.T) {
 	const percent, currency, sign = "is a number with a percent sign: write the number alone", "is a number with a currency sign: write the number alone", "is a number whose sign does not come first: write a negative number as -1.5"
 	give := func(s string) string { return "is a number in another spelling: give " + s }
@@ -195,7 +196,7 @@ func integers(n int) (list []string) {
 	return list
 }
 
-// Codes that contain digits remain categories and classes.
+// TestCodesStayCategories checks that codes that contain digits remain categories and classes.
 func TestCodesStayCategories(t *testing.T) {
 	for _, codes := range [][]string{
 		{"A1", "B2"}, {"1-2", "2-3"}, {"12a", "12b"}, {"2024-01-05", "2024-01-06"}, {"10:30", "11:45"}, {"1.2.3", "10.20.3"}, {"3+", "4+"}, {"5-", "4-"},
@@ -221,7 +222,8 @@ func TestCodesStayCategories(t *testing.T) {
 	}
 }
 
-// Two spellings of a number are the same class, and the same marker of missing values.
+// TestSpellingsOfOneClass checks that two spellings of a number are the same class, and the same
+// marker of missing values.
 func TestSpellingsOfOneClass(t *testing.T) {
 	f := dataset.File{Path: file(t, "t.csv", []byte("x,y\n1,−1\n2,-1\n3,\"1'000\"\n4,1000\n−999,-1\n")), Dialect: dataset.Dialect{NAValues: []string{"-999"}, NoDefaultNA: true}}
 	same(t, f, dataset.Rules{Targets: []string{"y"}, Labels: true}, 2)
@@ -238,9 +240,9 @@ func TestSpellingsOfOneClass(t *testing.T) {
 	}
 }
 
-// In a file with semicolons as delimiters, the decimal comma is detected if some of the first
-// numbers have a comma and none has a point. A mark that may also be a thousands separator has no
-// effect on the detection (Excel, read.csv2).
+// TestDecimalCommaIsDetected checks that in a file with semicolons as delimiters, the decimal comma
+// is detected if some of the first numbers have a comma and none has a point. A mark that may also
+// be a thousands separator has no effect on the detection (Excel, read.csv2).
 func TestDecimalCommaIsDetected(t *testing.T) {
 	const notice = "the decimal mark is taken to be a comma, as in "
 	for _, c := range []struct {
@@ -320,7 +322,8 @@ func TestMarks(t *testing.T) {
 	wantFault(t, err, "standard input: the character 'x' cannot be a decimal mark: use . or ,")
 }
 
-// A long column with decimal commas gives the same numbers as the column with points.
+// TestDecimalCommaOfManyNumbers checks that a long column with decimal commas gives the same
+// numbers as the column with points.
 func TestDecimalCommaOfManyNumbers(t *testing.T) {
 	var commas, points strings.Builder
 	commas.WriteString("x;y\n")

@@ -30,7 +30,8 @@ func numbers(t *testing.T, table *dataset.Table, name string) []float64 {
 	return values
 }
 
-// Every row is in exactly one part, in order, and the parts have the documented sizes.
+// TestSplit checks that every row is in exactly one part, in order, and the parts have the
+// documented sizes.
 func TestSplit(t *testing.T) {
 	for _, c := range []struct {
 		rows     int
@@ -56,7 +57,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// The split depends only on the seed, and is the same on every machine and in every release.
+// TestSplitSeed checks that the split depends only on the seed, and is the same on every machine
+// and in every release.
 func TestSplitSeed(t *testing.T) {
 	table := counting(t, 12)
 	_, first := table.Split(0.25, 1)
@@ -73,7 +75,8 @@ func TestSplitSeed(t *testing.T) {
 	}
 }
 
-// Both parts keep the line numbers of the file, the missing cells and the cells that are not numbers.
+// TestSplitKeepsCells checks that both parts keep the line numbers of the file, the missing cells
+// and the cells that are not numbers.
 func TestSplitKeepsCells(t *testing.T) {
 	text := "a,b\n" + numbersBelow(2*dataset.MaxCategories) + "x,oops\n"
 	table := read(t, text)

@@ -93,7 +93,8 @@ func same(t *testing.T, f dataset.File, r dataset.Rules, rows int) {
 	}
 }
 
-// A file of any format gives the same samples, whether it is read in blocks or as a whole.
+// TestStreamFormats checks that a file of any format gives the same samples, whether it is read in
+// blocks or as a whole.
 func TestStreamFormats(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)
@@ -231,8 +232,8 @@ func TestStreamWidening(t *testing.T) {
 	}
 }
 
-// In files longer than the sample, means and standard deviations have only rounding errors, and
-// medians have the sampling error.
+// TestStreamSample checks that in files longer than the sample, means and standard deviations have
+// only rounding errors, and medians have the sampling error.
 func TestStreamSample(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 200,000 rows: skipped by -short")
@@ -304,7 +305,8 @@ func TestStreamShared(t *testing.T) {
 	}
 }
 
-// The error names the first fault in the file, as in Read and Features, wherever this fault is.
+// TestStreamFaults checks that the error names the first fault in the file, as in Read and
+// Features, wherever this fault is.
 func TestStreamFaults(t *testing.T) {
 	long := "x,y\n" + strings.Repeat("1,2\n", 300_000) // longer than one piece
 	infinite := make([]float64, 20)
@@ -408,7 +410,7 @@ func TestBlockFaults(t *testing.T) {
 	}
 }
 
-// A file that changes before the second pass is detected.
+// TestStreamChanged checks that a file that changes before the second pass is detected.
 func TestStreamChanged(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"x,y\n1,2\n", ": has changed since it was first read: it had 2 rows, now 1"},
@@ -432,8 +434,8 @@ func TestStreamChanged(t *testing.T) {
 	}
 }
 
-// A pass ends soon after its context is canceled or use returns an error, and leaves no goroutine
-// running.
+// TestStreamStops checks that a pass ends soon after its context is canceled or use returns an
+// error, and leaves no goroutine running.
 func TestStreamStops(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("x,y\n")
@@ -479,7 +481,8 @@ func TestStreamStops(t *testing.T) {
 	}
 }
 
-// A pass over a file takes memory for its blocks, not for the whole file.
+// TestStreamMemory checks that a pass over a file takes memory for its blocks, not for the whole
+// file.
 func TestStreamMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 100 MB: skipped by -short")

@@ -158,7 +158,8 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 					if kernel != nil { // the kernel is a Gaussian, so that d² is 2 − 2exp(−d²/8)
 						square = -2 * math.Expm1(-square/8)
 					}
-					// Rounding of a difference of numbers up to ‖x‖², about 30.
+					// The tolerance is the rounding error of a difference of numbers up to ‖x‖²,
+					// which is about 30.
 					near(t, "d²", squares[i][j], square, 1e-13)
 				}
 				near(t, "mean", f.At(i, 0), want.Mean[i], 1e-14)

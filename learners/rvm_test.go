@@ -55,8 +55,8 @@ func TestRVMEvidence(t *testing.T) {
 			}
 			trace := m.Trace()
 			for i, v := range trace[1:] {
-				// The rounding of sums of n terms of the size of the evidence, in a system that
-				// smooth functions make ill-conditioned.
+				// The tolerance is the rounding error of sums of n terms as large as the evidence,
+				// in a system that is ill-conditioned because the functions are smooth.
 				if !(v >= trace[i]-1e-8*(1+math.Abs(v))) {
 					t.Errorf("%s: step %d: the evidence falls from %v to %v", method, i+2, trace[i], v)
 				}

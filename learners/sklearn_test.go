@@ -110,7 +110,8 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 		for _, test := range tests {
 			x, y := table(t, test.standardize)
 			var weights []float64
-			// Square of the condition number of the centered x. Weights up to 3 can triple it.
+			// This is the square of the condition number of the centered x. Weights up to 3 can
+			// triple the square.
 			condition := 2.7e5
 			if test.standardize {
 				condition = 471

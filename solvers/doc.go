@@ -19,9 +19,8 @@
 //	            Matérn kernel (internal/spectrum)
 //	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
 //	refine.go   the loop around every method for K + λW⁻¹: residual in float64, correction
-//	plan.go     the list of methods, and the choice of the cheapest one: it knows the memory and
-//	            the work of each beforehand, by the costs of cost.go; a new method is a file and
-//	            a line there
+//	plan.go     the list of methods, and the choice of the cheapest method by estimates of memory
+//	            and time (cost.go); a new method needs a file of its own and a line in this list
 //	samples.go  the checks of the samples, and which samples take part
 //	checkpoint.go  the state of an iterative method in a file
 //

@@ -53,8 +53,8 @@ type StreamParams struct {
 	Method   Method         // Auto, Normal or Falkon
 	Memory   int64          // bytes that may be taken on the device; 0 means all its free memory
 	Progress func(Progress) // nil, or reports the progress; called by one goroutine at a time
-	// Tol is the relative residual of the normal equations that every output
-	// must reach; 0 is 1e-6.
+	// Tol is the relative residual of the normal equations that every output must reach; 0 means
+	// 1e-6.
 	Tol     float64
 	MaxIter int // maximum number of passes over the samples; 0 is 500
 	// Checkpoint lets Falkon resume an earlier call that ended early. A resumed call computes the

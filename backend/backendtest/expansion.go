@@ -136,7 +136,7 @@ func testExpansionFaults[T backend.Float](r *rig[T]) {
 	}
 	for i := range 3 {
 		if got := math.IsNaN(float64(dst.Row(i)[0])); got != (i == 1) {
-			r.Errorf("row %d is NaN: %t", i, got)
+			r.Errorf("row %d: whether the result is NaN is %t, want %t", i, got, i == 1)
 		}
 	}
 	f.Free()

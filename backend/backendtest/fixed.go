@@ -245,7 +245,7 @@ func testFixedMemory[T backend.Float](r *rig[T]) {
 	for _, n := range []int{0, 1, 33, 1000} {
 		_, a := r.fixed(b, n)
 		if now, _ := r.dev.InUse(); now != b.FixedBytes(n) || a.Order() != n {
-			r.Errorf("InUse: %d bytes with a matrix of order %d, of which FixedBytes says %d", now, a.Order(), b.FixedBytes(n))
+			r.Errorf("InUse is %d bytes for a matrix of order %d, for which FixedBytes returns %d", now, a.Order(), b.FixedBytes(n))
 		}
 		low := r.lowerOf(b, a)
 		for i := range n {

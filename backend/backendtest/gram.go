@@ -62,8 +62,8 @@ func everyKernel(d int) []kernels.Kernel {
 	gaussian, ard, laplacian, matern := distances[0], distances[1], distances[2], distances[5]
 	// A small weight keeps exp and powers of xᵀz in range.
 	small := kernels.Scaled{Weight: 0.25 / length, Kernel: kernels.Linear{}}
-	// Kernels whose derivatives need an additional statistic or operation, statistics of one point,
-	// or a deep stack.
+	// The derivatives of these kernels need an additional statistic or operation, statistics of one
+	// point, or a deep stack.
 	for _, k := range []kernels.Kernel{
 		ard, matern, distances[7],
 		kernels.Cosine{Theta: 0.7},
@@ -71,8 +71,8 @@ func everyKernel(d int) []kernels.Kernel {
 	} {
 		distances = append(distances, kernels.Gradient(k)[0])
 	}
-	// Kernels whose derivatives with respect to a statistic give the gradients with respect to
-	// points.
+	// The gradients of these kernels with respect to points are computed from derivatives with
+	// respect to a statistic.
 	for _, k := range []kernels.Kernel{
 		matern, distances[7],
 		kernels.Normalized{Kernel: kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}}},

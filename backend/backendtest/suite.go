@@ -9,7 +9,7 @@
 //		})
 //	}
 //
-// and a function of the same shape gives its benchmarks to Bench.
+// and its benchmarks are a call of Bench with the same arguments.
 //
 // Three kinds of evidence are used, in this order of strength:
 //

@@ -96,8 +96,8 @@ func TestPotrfWorked(t *testing.T) {
 	}
 }
 
-// The plain loops have no block sizes, so that large tests find no more than small ones, and no
-// workers, so that Threads has no effect.
+// TestConformance runs the suite with fewer cases: the plain loops have no block sizes, so that
+// large tests find no more errors than small tests, and no workers, so that Threads has no effect.
 func TestConformance(t *testing.T) {
 	leave := func(test string) bool { return strings.HasSuffix(test, "Threads") }
 	backendtest.Suite{Open: open, LargeN: 200, Fewer: true, RequirePacked: true, Leave: leave}.Run(t)

@@ -159,8 +159,8 @@ func section(t *testing.T, page, heading string) string {
 	return text
 }
 
-// commandFolder returns PATH with a folder in front in which mercer is a link to this test binary. With
-// asCommand set, the binary behaves as the command.
+// commandFolder returns a value for PATH whose first folder contains mercer, a link to this test
+// binary. If the variable asCommand is set, the binary behaves as the command.
 func commandFolder(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()

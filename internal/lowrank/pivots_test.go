@@ -54,7 +54,8 @@ func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting[float64]) er
 
 var pivotRules = map[string]func(*pivoting[float64]) error{"rpcholesky": (*pivoting[float64]).random, "greedy": (*pivoting[float64]).greedy}
 
-// A partial Cholesky factorization with the pivots S equals K_nS K_SS⁻¹ K_Sn for every order of the pivots.
+// TestPivotedFactor checks that a partial Cholesky factorization with the pivots S equals K_nS
+// K_SS⁻¹ K_Sn for every order of the pivots.
 func TestPivotedFactor(t *testing.T) {
 	const seed = 5
 	t.Log("seed", seed)
@@ -141,8 +142,9 @@ func TestGreedyPivots(t *testing.T) {
 	})
 }
 
-// Rejection does not change the distribution of the pivots: the first two, from five candidates
-// most of which are rejected, have the same frequencies as if they were drawn one at a time.
+// TestRandomPivotsLaw checks that rejection does not change the distribution of the pivots: the
+// first two, from five candidates most of which are rejected, have the same frequencies as if they
+// were drawn one at a time.
 func TestRandomPivotsLaw(t *testing.T) {
 	const n, draws = 5, 4000
 	x := backend.Host[float64]{Rows: n, Cols: 1, Stride: 1, Data: []float64{0, 0.3, 0.5, 2, 3}}
@@ -179,8 +181,8 @@ func TestRandomPivotsLaw(t *testing.T) {
 	}
 }
 
-// The same seed gives the same bits for every number of workers, another seed gives other pivots,
-// and the factorization stops once the remaining trace is small.
+// TestPivotedRepeats checks that the same seed gives the same bits for every number of workers,
+// another seed gives other pivots, and the factorization stops once the remaining trace is small.
 func TestPivotedRepeats(t *testing.T) {
 	x := backendtest.Normal(3, 300, 4)
 	k := kernels.Gaussian{Sigma: 2}

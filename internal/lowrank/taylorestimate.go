@@ -204,7 +204,7 @@ func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 	}
 	remaining := t.projectOut(parts, min(t.powers[i], t.maxPower(t.D, m/4)), i)
 	pairs := float64(m) * float64(m-1) * remaining * remaining
-	var lowRank []features     // degrees with fewer features than rows
+	var lowRank []features     // one element for each degree with fewer features than rows
 	var fullRank, sum features // fullRank: all other degrees together; sum: all degrees
 	base := make([]float64, m) // for each row, its diagonal element without the low-rank and full-rank degrees
 	for j, row := range t.rows {

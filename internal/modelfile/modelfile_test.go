@@ -238,8 +238,8 @@ func TestOldFile(t *testing.T) {
 	}
 }
 
-// A calibration is read back with its model. A calibration of another model and a forged
-// calibration are refused.
+// TestCalibration checks that a calibration is read back with its model. A calibration of another
+// model and a forged calibration are refused.
 func TestCalibration(t *testing.T) {
 	b := bundle(t, kernels.Gaussian{Sigma: 1}, true)
 	_, outputs := b.Model.Dims()

@@ -49,8 +49,8 @@ func textBundle(t *testing.T) (b Bundle, training, others *mat.Dense) {
 	return Bundle{Model: m, Encoder: e, Objects: objects}, training, mat.NewDense(2, 5, other)
 }
 
-// A model of texts is read back with its training texts. The file omits the kernel values among
-// these texts, which no prediction needs.
+// TestObjects checks that a model of texts is read back with its training texts. The file omits the
+// kernel values among these texts, which no prediction needs.
 func TestObjects(t *testing.T) {
 	b, training, others := textBundle(t)
 	if len(pointNames(b)) == 0 {
@@ -112,7 +112,7 @@ func pointNames(b Bundle) []string {
 	return names
 }
 
-// Objects, encoder and model must belong to the same fit.
+// TestObjectsCheck checks that objects, encoder and model must belong to the same fit.
 func TestObjectsCheck(t *testing.T) {
 	b, _, _ := textBundle(t)
 	path := filepath.Join(t.TempDir(), "m.safetensors")

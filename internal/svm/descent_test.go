@@ -161,7 +161,7 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 	}
 	most, least, square, primal := math.Inf(-1), math.Inf(1), numeric.Dot(w, w), 0.0
 	primal = square / 2
-	for i, alpha := range start { // adds b κ
+	for i, alpha := range start { // adds bκ, where κ = Σ s_i α_i at the start
 		primal += got.Intercept * p.Sign[i] * alpha
 	}
 	large := 0.0

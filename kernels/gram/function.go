@@ -14,8 +14,8 @@ import (
 )
 
 // OfFunction returns f(i, j) for all pairs of n objects, evaluated in parallel. It evaluates both
-// f(i, j) and f(j, i), and returns an error if they differ by more than rounding or a value is not
-// finite. f must be safe for concurrent use.
+// f(i, j) and f(j, i), and returns an error if they differ by more than a rounding error or if a
+// value is not finite. f must be safe for concurrent use.
 func OfFunction(ctx context.Context, n int, f func(i, j int) float64, o objects.Options) (host.Matrix[float64], error) {
 	k, err := CrossFunction(ctx, n, n, f, o)
 	if err == nil {

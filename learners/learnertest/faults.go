@@ -176,7 +176,7 @@ func testCanceled(c *cell) {
 	m := c.fit(x, y, learners.Options{})
 	ctx, cancel := context.WithCancel(c.Context())
 	if _, err := c.Fit(ctx, c.dev, x, y, learners.Options{Progress: func(p solvers.Progress) { cancel() }}); !errors.Is(err, context.Canceled) {
-		c.Errorf("canceled on the way: %v", err)
+		c.Errorf("canceled during Fit: %v", err)
 	}
 	c.nothingLeft()
 	if _, err := c.Fit(ctx, c.dev, x, y, learners.Options{}); !errors.Is(err, context.Canceled) {

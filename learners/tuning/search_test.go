@@ -548,7 +548,7 @@ func TestSearchOfOneFeature(t *testing.T) {
 			trials[k] = res.Trials[0]
 		}
 		for i, at := range trials[0].Points {
-			// The condition number is at most n/0.1 + 1, and sums of n terms round.
+			// The condition number is at most n/0.1 + 1, and sums of n terms have rounding errors.
 			if want := trials[1].Points[i].Score; !(math.Abs(at.Score-want) <= 1e5*n*0x1p-52*want) || want == 0 {
 				t.Errorf("%s, λ = %g: score %v, want %v", criterion, at.Lambda, at.Score, want)
 			}

@@ -139,7 +139,7 @@ func testBudget(c *cell) {
 				continue // fewer rows need fewer modes, for which the error does not allow
 			}
 			if fits != (n == budget.Largest) {
-				c.Errorf("%d rows need %d bytes of %d, but the error names %d rows as the maximum", n, small.Bytes, budget.Available, budget.Largest)
+				c.Errorf("a fit of %d rows needs %d of the available %d bytes, but the error says that at most %d rows fit", n, small.Bytes, budget.Available, budget.Largest)
 			}
 		}
 	}

@@ -245,7 +245,8 @@ type condition struct {
 	v reg.VecVirtual    // without mask registers: in the sign bits
 }
 
-// Predicates of comparisons; with a NaN they are false, notAtLeast and notLess are true.
+// These are predicates of comparisons. If an operand is NaN, notAtLeast and notLess are true and
+// the others are false.
 const (
 	equal      = 0x00
 	less       = 0x11

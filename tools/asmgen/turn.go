@@ -35,7 +35,7 @@ func (e *emitter) transposeDirect() {
 	from, to, n := e.GP64(), e.GP64(), e.field(args, offDirectN)
 	e.MOVQ(src, from)
 	e.MOVQ(dst, to)
-	// For the lower triangle: the rows of C from this block to the end, which are columns of A.
+	// For the lower triangle, copy the rows of C from this block to the end; they are columns of A.
 	begin, upper := e.label("begin"), e.label("upper")
 	part := e.field(args, offDirectPart)
 	before := e.field(args, offDirectM)

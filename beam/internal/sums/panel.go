@@ -52,7 +52,7 @@ func newPanel(d, t int, shift []float64) panel {
 // must empty the panel.
 func (p *panel) add(x, y backend.Host[float64], check func(row []float64) error, multiply func() error) error {
 	if x.Cols != p.x.Cols || y.Cols != p.y.Cols || x.Rows != y.Rows {
-		return fmt.Errorf("sums: %d×%d features and %d×%d targets, not %d features and %d targets", x.Rows, x.Cols, y.Rows, y.Cols, p.x.Cols, p.y.Cols)
+		return fmt.Errorf("sums: features are %d×%d and targets %d×%d, but rows must have %d features and %d targets", x.Rows, x.Cols, y.Rows, y.Cols, p.x.Cols, p.y.Cols)
 	}
 	for i := range x.Rows {
 		row := x.Row(i)

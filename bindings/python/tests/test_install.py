@@ -144,7 +144,7 @@ class TestInstall(unittest.TestCase):
         shutil.copy(os.path.join(support.ROOT, "bindings", "c", "mercer.h"), os.path.join(root, "bindings", "c"))
         self.refused(self.pip(package, PATH="/nonexistent"), "there is no .*libmercer.so, and it cannot be built here without make, go, gcc: install")
 
-        # Replacements for programs that this machine may lack.
+        # These scripts replace programs that this machine may not have.
         programs = os.path.join(self.folder, "programs")
         os.makedirs(programs)
         for name, body in (("go", "exit 9"), ("gcc", "exit 9"), ("make", "echo 'main.go:7: a defect'; exit 2")):

@@ -91,7 +91,7 @@ func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bo
 		return 0, err
 	}
 	if n := f.factor.Order(); h.Rows != n || h.Cols == 0 || len(out) != n*h.Cols {
-		return 0, fmt.Errorf("libmercer: factor: y is %d×%d with room for %s, the factor is of order %d", h.Rows, h.Cols, count.Of(len(out), "number"), n)
+		return 0, fmt.Errorf("libmercer: factor: y is %d×%d and the result has %s, but the factor has order %d", h.Rows, h.Cols, count.Of(len(out), "number"), n)
 	}
 	if err := finite("y", h); err != nil {
 		return 0, err

@@ -69,7 +69,7 @@ func denseOf(h backend.Host[float64]) *mat.Dense {
 func store(what string, dst []float64, src *mat.Dense) error {
 	rows, cols := src.Dims()
 	if len(dst) != rows*cols {
-		return fmt.Errorf("libmercer: %s: the result is %d×%d, and there is room for %s", what, rows, cols, count.Of(len(dst), "number"))
+		return fmt.Errorf("libmercer: %s: the result is %d×%d, but the given memory holds only %s", what, rows, cols, count.Of(len(dst), "number"))
 	}
 	for i := range rows {
 		copy(dst[i*cols:], src.RawRowView(i))

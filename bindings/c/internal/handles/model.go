@@ -226,7 +226,7 @@ func (m *Model) Merge(ctx context.Context, d *Device, other *Model) (*Model, err
 	})
 }
 
-// changed returns the model for other samples that change returns.
+// changed returns the model that the function change makes from m for more or fewer samples.
 func (m *Model) changed(ctx context.Context, d *Device, change func(backend.Device) (learners.Model, error)) (*Model, error) {
 	if err := m.acquire(); err != nil {
 		return nil, err
