@@ -1,11 +1,15 @@
 package learners
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/attempt"
+	"github.com/mercer-go/mercer/internal/evidence"
 	"github.com/mercer-go/mercer/internal/verified"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -140,22 +144,39 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	if err != nil {
 		return nil, err
 	}
-	var found []Fact
+	candidates, evaluations := []evidence.Candidate{{Kernel: k, Lambda: l.Lambda}}, 0
 	if l.Optimize {
 		if sparse != nil {
 			return nil, errors.New("optimize: the search for the parameters of the kernel needs dense samples")
 		}
-		if k, l.Lambda, found, err = l.optimized(ctx, dev, k, data, centers, o); err != nil {
+		if candidates, evaluations, err = l.optimized(ctx, dev, k, data, centers, o); err != nil {
 			return nil, err
 		}
 	}
 	p := solvers.NystromProblem{
-		Kernel: k, Data: data, Sparse: sparse, Lambda: l.Lambda, Intercept: !l.NoIntercept, Centers: centers,
+		Data: data, Sparse: sparse, Intercept: !l.NoIntercept, Centers: centers,
 		Choice: solvers.CenterChoice{Rule: l.Choice, Count: l.Centers, Seed: l.Seed},
 	}
-	res, err := solvers.SolveNystrom(ctx, dev, p, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint, Posterior: l.Std, UnitScale: l.UnitScale})
+	var res *solvers.NystromResult
+	at, warning, err := attempt.Candidates{
+		Len: len(candidates),
+		Name: func(i int) string {
+			return fmt.Sprintf("kernel %v, lambda %.4g", candidates[i].Kernel, candidates[i].Lambda)
+		},
+		Refused: attempt.Numeric,
+		Fit: func(i int) (err error) {
+			p.Kernel, p.Lambda = candidates[i].Kernel, candidates[i].Lambda
+			res, err = solvers.SolveNystrom(ctx, dev, p, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint, Posterior: l.Std, UnitScale: l.UnitScale})
+			return err
+		},
+	}.First()
 	if err != nil {
 		return nil, err
+	}
+	k, l.Lambda = p.Kernel, p.Lambda
+	var found []Fact
+	if l.Optimize {
+		found = warned([]Fact{{"evaluations", evaluations}, {"lambda found", l.Lambda}}, cmp.Or(warning, candidates[at].Warning))
 	}
 	m := &NystromRidgeModel{
 		kernelExpansion: kernelExpansion{

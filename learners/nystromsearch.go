@@ -19,16 +19,17 @@ const (
 	searchCenters = 1000
 )
 
-// optimized returns the kernel and λ that maximize the bound of the likelihood for a part of the samples,
-// and facts about the search, which starts at k and l.Lambda. centers are the given centers, if any.
-func (l NystromRidge) optimized(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, centers backend.Host[float64], o Options) (kernels.Kernel, float64, []Fact, error) {
+// optimized returns the points of a search for the kernel and the λ that maximize the bound of the
+// likelihood for a part of the samples, the best point first, and the number of evaluations. The search
+// starts at k and l.Lambda. centers are the given centers, if any.
+func (l NystromRidge) optimized(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, centers backend.Host[float64], o Options) (found []evidence.Candidate, evaluations int, err error) {
 	if g, ok := k.(kernels.Gaussian); ok && l.ARD {
 		_, d, _ := data.Dims()
 		k = kernels.Gaussian{Sigmas: slices.Repeat([]float64{g.Sigma}, d)}
 	}
 	x, y, weights, err := someRows(ctx, data, searchRows, l.Seed)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, 0, err
 	}
 	part := solvers.InMemory(x, y, weights, nil)
 	if centers.Rows == 0 {
@@ -37,12 +38,12 @@ func (l NystromRidge) optimized(ctx context.Context, dev backend.Device, k kerne
 			m = searchCenters
 		}
 		if centers, err = (solvers.CenterChoice{Count: min(m, searchCenters, x.Rows), Seed: l.Seed}).Sample(ctx, part); err != nil {
-			return nil, 0, nil, err
+			return nil, 0, err
 		}
 	}
 	centers = centers.View(0, 0, min(centers.Rows, searchCenters), centers.Cols)
-	progress, evaluations := newProgress(o), 0
-	found, err := evidence.Maximize(ctx, dev, solvers.Problem{Kernel: k, X: x, Y: y, Weights: weights, Lambda: l.Lambda}, evidence.Params{
+	progress := newProgress(o)
+	found, err = evidence.Maximize(ctx, dev, solvers.Problem{Kernel: k, X: x, Y: y, Weights: weights, Lambda: l.Lambda}, evidence.Params{
 		Seed: l.Seed,
 		Report: func(all, _ int) {
 			evaluations = all
@@ -58,11 +59,7 @@ func (l NystromRidge) optimized(ctx context.Context, dev backend.Device, k kerne
 			return &solvers.Evidence{Log: res.Posterior.Bound, Scale: res.Posterior.Scale, Gradient: res.Gradient[:last], Lambda: res.Gradient[last]}, nil
 		},
 	})
-	if err != nil {
-		return nil, 0, nil, err
-	}
-	best := found[0]
-	return best.Kernel, best.Lambda, warned([]Fact{{"evaluations", evaluations}, {"lambda found", best.Lambda}}, best.Warning), nil
+	return found, evaluations, err
 }
 
 // someRows returns at most limit samples of weight > 0 of data, in their order, chosen by the seed.

@@ -518,5 +518,12 @@ func TestNystromOptimize(t *testing.T) {
 		if len(sigmas) != 2 || !(sigmas[1] > 5*sigmas[0]) {
 			t.Errorf("the length scales are %v", sigmas)
 		}
+		// Without noise the best λ is so small that the equations are singular to working precision.
+		for i := range n {
+			y.Set(i, 0, math.Sin(2*x.At(i, 0)))
+		}
+		if m := fit(learners.NystromRidge{Optimize: true, Lambda: 1}); !(m.Lambda() < 1e-3) {
+			t.Errorf("lambda is %v", m.Lambda())
+		}
 	})
 }
