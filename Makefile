@@ -241,6 +241,14 @@ trust: ## measure the costs of bounds and of --reproducible into bench/results/t
 onnx: ## compare exported models with Mercer's predictions into bench/results/onnx.md (needs node and npm install --global onnxruntime-node)
 	MERCER_REQUIRE=onnxruntime MERCER_ONNX='$(abspath bench/results/onnx.md)' $(GO) test -count=1 -run '^TestAgainstONNXRuntime$$' ./internal/onnx
 
+.PHONY: accel-tests
+accel-tests: libmercer ## run scikit-learn's own tests with mercer.accel into bench/results/accel-tests.md (minutes, needs python3-pytest)
+	OPENBLAS_NUM_THREADS=1 $(PYTHON) bindings/python/accel_suite.py bench/results/accel-tests.md
+
+.PHONY: accel-bench
+accel-bench: libmercer ## time 24 programs for scikit-learn with mercer.accel into bench/results/accel.md (minutes without other work)
+	$(PYTHON) bench/accel_sklearn.py
+
 .PHONY: agree
 agree: build ## compare kernel ridge with scikit-learn's (skips where that is absent)
 	/usr/bin/python3 bench/agree_sklearn.py

@@ -14,7 +14,7 @@ from . import support
 class TestPages(unittest.TestCase):
     def test_python(self):
         """Runs the Python programs of the pages as they stand."""
-        for page in (os.path.join("docs", "c-and-python.md"), os.path.join("docs", "guide", "exchange.md"), os.path.join("bindings", "python", "README.md")):
+        for page in (os.path.join("docs", "c-and-python.md"), os.path.join("docs", "guide", "exchange.md"), os.path.join("docs", "guide", "scikit-learn.md"), os.path.join("bindings", "python", "README.md")):
             with open(os.path.join(support.ROOT, page), encoding="utf-8") as f:
                 programs = re.findall(r"```python\n(.*?)```", f.read(), re.DOTALL)
             self.assertTrue(programs, page)

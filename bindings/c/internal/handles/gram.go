@@ -102,7 +102,9 @@ func gramTo(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, v
 			return err
 		}
 		defer factor.Free()
-		b.GramMul(dst, k, on[0], on[len(on)-1], factor)
+		if err := gramMul(b, dst, k, on[0], on[len(on)-1], factor); err != nil {
+			return err
+		}
 	} else {
 		b.Gram(dst, k, on[0], on[len(on)-1])
 	}
@@ -115,6 +117,32 @@ func gramTo(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, v
 		mirror(out)
 	}
 	return err
+}
+
+// gramMul computes dst ← k(X, Z)·V. For more than a small number of columns of V, it multiplies
+// blocks of rows of k(X, Z) that fit in a cache, because a product of matrices is then faster than
+// GramMul.
+func gramMul(b backend.Backend[float64], dst backend.Matrix[float64], k kernels.Kernel, x, z, v backend.Matrix[float64]) error {
+	const columns, blockBytes = 16, 4 << 20
+	n, d := x.Dims()
+	m, t := v.Dims()
+	if t <= columns {
+		b.GramMul(dst, k, x, z, v)
+		return nil
+	}
+	rows := min(n, max(64, blockBytes/(8*m)))
+	values, err := b.New(rows, m)
+	if err != nil {
+		return err
+	}
+	defer values.Free()
+	for i := 0; i < n; i += rows {
+		r := min(rows, n-i)
+		part := values.View(0, 0, r, m)
+		b.Gram(part, k, x.View(i, 0, r, d), z)
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, part, v, 0, dst.View(i, 0, r, t))
+	}
+	return nil
 }
 
 // mirror copies the lower triangle of h to the upper one, in blocks that fit in a cache.

@@ -24,6 +24,10 @@ func TestGram(t *testing.T) {
 		for _, n := range []int{1, 33, 70} {
 			x, _ := samples(t, n, 5)
 			z, v := samples(t, 41, 5)
+			wider := backend.NewHost[float64](z.Rows, 20)
+			for i := range wider.Data {
+				wider.Data[i] = math.Sin(float64(i))
+			}
 			square := backend.NewHost[float64](n, 2)
 			for i := range square.Data {
 				square.Data[i] = math.Cos(float64(i))
@@ -37,6 +41,7 @@ func TestGram(t *testing.T) {
 				{"k(X, X)", backend.Host[float64]{}, backend.Host[float64]{}, n},
 				{"k(X, Z)V", z, v, v.Cols},
 				{"k(X, X)V", backend.Host[float64]{}, square, square.Cols},
+				{"k(X, Z)V with many columns", z, wider, wider.Cols},
 			} {
 				other := test.z
 				if other.Rows == 0 {
