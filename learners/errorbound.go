@@ -364,7 +364,7 @@ func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem,
 	for i := range n {
 		for j := range i {
 			if at(i, j) != at(j, i) {
-				return 0, fmt.Errorf("bound: %w, which are not symmetric: those of the training objects %d and %d are %v and %v", errNoFloor, i+1, j+1, at(i, j), at(j, i))
+				return 0, fmt.Errorf("bound: %w, which are not symmetric: the two values of the training objects %d and %d are %v and %v", errNoFloor, i+1, j+1, at(i, j), at(j, i))
 			}
 		}
 		half := p.Lambda / 2

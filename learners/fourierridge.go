@@ -49,8 +49,8 @@ type FourierRidge struct {
 	Kernel      kernels.Kernel // as in solvers.FourierProblem; the default is that of KernelRidge
 	Lambda      float64        // ≥ 0
 	NoIntercept bool           // set b = 0; by default b is fitted without a penalty
-	Features    int            // M, raised to an even number; 0 is about 10√n
-	Tol         float64        // relative residual of the normal equations; 0 is 1e-6
+	Features    int            // M, raised to an even number; 0 means about 10√n
+	Tol         float64        // relative residual of the normal equations; 0 means 1e-6
 	Seed        uint64         // seed of all random choices
 	Bound       bool           // prove sharp bounds of the errors of predictions: see Bounded; it needs λ > 0
 	// Std makes the model keep the posterior of the Gaussian process whose covariance is s² times

@@ -56,7 +56,7 @@ func (l *KernelKNN) parameters() []Parameter {
 // errors. Center features that are far from 0.
 type KernelKNN struct {
 	Kernel kernels.Kernel // nil is linear()
-	K      int            // 0 is 5
+	K      int            // number of neighbors; 0 means 5
 }
 
 // KernelKNNModel is a fitted KernelKNN for regression.

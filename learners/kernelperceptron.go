@@ -62,11 +62,11 @@ type KernelPerceptron struct {
 	Kernel      kernels.Kernel // nil has the default of KernelRidge
 	Kind        PerceptronKind
 	NoIntercept bool   // keep b at Start; by default b is learned, with k + R² in place of k, R² = max k(x_i, x_i)
-	Epochs      int    // 0 is 20
-	Batch       int    // 0 is 1; n or more means all samples
+	Epochs      int    // maximum number of epochs; 0 means 20
+	Batch       int    // number of samples in a batch; 0 means 1, and n or more means all samples
 	NoShuffle   bool   // keep the order of x in each epoch; by default each epoch has a new random order
 	Budget      int    // maximum number of samples in f, for LastPerceptron only; 0 means no limit
-	Cache       int64  // bytes for rows of K; 0 is 512 MiB
+	Cache       int64  // bytes for rows of K; 0 means 512 MiB
 	Seed        uint64 // of the order, and of the choice of rows if Kernel is nil
 
 	Start          float64 // b at the start, as in Perceptron; with NoIntercept b keeps this value

@@ -73,12 +73,12 @@ type KernelRidge struct {
 
 	// How the system is solved: see solvers.Params.
 	Solver solvers.Method // solvers.Auto, Dual, Mixed, CG, Kalman or Modes
-	Tol    float64        // largest relative residual; a fit that does not reach it fails; 0 is 1e-8
+	Tol    float64        // largest relative residual; a fit that does not reach it fails; 0 means 1e-8
 	// Accuracy, if it is not 0, replaces Tol: iterative solvers stop when the errors of predictions are
 	// proven to be at most Accuracy at every x whose k(x, x) is at most the largest of the samples. A fit
 	// that does not reach Accuracy fails with an error that gives the proven bound.
 	Accuracy       float64
-	MaxIter        int              // maximum number of products with K, for iterative solvers; 0 is 10000
+	MaxIter        int              // maximum number of products with K, for iterative solvers; 0 means 10000
 	Operator       solvers.Operator // how an iterative solver stores K
 	Preconditioner string           // for CG
 	Rank           int              // rank of the preconditioner; 0 means automatic

@@ -55,7 +55,7 @@ func (l *L0) parameters() []Parameter {
 type L0 struct {
 	Lambda      float64 // ≥ 0; used when Support is 0
 	Support     int     // ≥ 0
-	MaxIter     int     // 0 is 1000
+	MaxIter     int     // maximum number of steps; 0 means 1000
 	NoIntercept bool    // set b = 0; by default b is fitted without a penalty
 }
 

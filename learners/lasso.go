@@ -75,9 +75,9 @@ type Lasso struct {
 	Lambda      float64     // ≥ 0
 	Theta       float64     // > 0: bound of ‖w‖₁, with Lambda 0; 0 means no bound
 	Method      LassoMethod // "" is CoordinateDescent
-	Rate        float64     // step size η of ISTA; 0 is 1/‖2XᵀX‖
-	Tol         float64     // 0 is 1e-7
-	MaxIter     int         // 0 is 10000
+	Rate        float64     // step size η of ISTA; 0 means 1/‖2XᵀX‖
+	Tol         float64     // bound on the duality gap relative to ‖y − ȳ‖²; 0 means 1e-7
+	MaxIter     int         // maximum number of steps; 0 means 10000
 	NoIntercept bool        // set b = 0; by default b is fitted without a penalty
 }
 

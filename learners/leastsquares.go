@@ -54,8 +54,8 @@ func (l *LeastSquares) parameters() []Parameter {
 type LeastSquares struct {
 	NoIntercept bool    // set b = 0; by default b is fitted
 	LMS         bool    // approximate the solution by the LMS rule of Widrow and Hoff (1960), with a step for each sample
-	Rate        float64 // step size of LMS; 0 is 1/max w_i(‖x_i‖² + 1)
-	Epochs      int     // epochs of LMS; 0 is 100
+	Rate        float64 // step size of LMS; 0 means 1/max w_i(‖x_i‖² + 1)
+	Epochs      int     // epochs of LMS; 0 means 100
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately.

@@ -61,10 +61,10 @@ type NystromRidge struct {
 	Kernel      kernels.Kernel     // the default is that of KernelRidge
 	Lambda      float64            // ≥ 0
 	NoIntercept bool               // set b = 0; by default b is fitted without a penalty
-	Centers     int                // M; 0 is about 10√n
+	Centers     int                // M; 0 means about 10√n
 	Choice      solvers.CenterRule // "" is solvers.UniformCenters
 	Solver      solvers.Method     // solvers.Auto, solvers.Normal or solvers.Falkon
-	Tol         float64            // relative residual of the normal equations; 0 is 1e-6
+	Tol         float64            // relative residual of the normal equations; 0 means 1e-6
 	Seed        uint64             // seed of all random choices
 	Bound       bool               // prove sharp bounds of the errors of predictions: see Bounded; it needs λ > 0 and dense samples
 	// Std makes the model keep the posterior of the Gaussian process with the covariance s²k, whose

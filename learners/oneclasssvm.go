@@ -43,9 +43,9 @@ func (l *OneClassSVM) parameters() []Parameter {
 type OneClassSVM struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	Nu      float64        // in (0, 1]; 0 is 0.5
-	Tol     float64        // in units of f, or of the range of f at the start if that is below 1; 0 is 1e-3
-	MaxIter int            // 0 is 10 million steps, or 100n if that is more; if a given number is too small, the Facts include a "warning"
-	Cache   int64          // bytes for rows of K; 0 is 512 MiB
+	Tol     float64        // in units of f, or of the range of f at the start if that is below 1; 0 means 1e-3
+	MaxIter int            // maximum number of steps; 0 means 10 million, or 100n if that is more; if a given number is too small, the Facts include a "warning"
+	Cache   int64          // bytes for rows of K; 0 means 512 MiB
 }
 
 // Fit fits the n×d samples x; y is ignored.

@@ -124,9 +124,9 @@ func (k PerceptronKind) name() string {
 type Perceptron struct {
 	Kind        PerceptronKind
 	NoIntercept bool    // keep b at Start; by default b is learned
-	Rate        float64 // η > 0; 0 is 1
-	Epochs      int     // 0 is 100
-	Batch       int     // 0 is 1; n or more means all samples
+	Rate        float64 // η > 0; 0 means 1
+	Epochs      int     // maximum number of epochs; 0 means 100
+	Batch       int     // number of samples in a batch; 0 means 1, and n or more means all samples
 	NoShuffle   bool    // keep the order of x in each epoch; by default each epoch has a new random order
 	Replace     bool    // draw n samples with replacement in each epoch; a last epoch in order verifies that there are no mistakes
 	Seed        uint64  // seed of the order

@@ -55,9 +55,9 @@ type SVC struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 means 1/(2nλ), or 1 if Lambda is 0
 	Lambda  float64        // λ of (1/n)Σ w_i max(1 − y_i f(x_i), 0) + λ‖f‖², n = Σw_i over all classes; 0 means that C is used
-	Tol     float64        // < 2; 0 is 1e-3
+	Tol     float64        // largest violation of the optimality conditions, below 2; 0 means 1e-3
 	MaxIter int            // maximum number of steps per pair; 0 means max(10 million, 100n)
-	Cache   int64          // bytes for rows of K; 0 is 512 MiB
+	Cache   int64          // bytes for rows of K; 0 means 512 MiB
 	Seed    uint64         // for the order of coordinate descent, and for the folds of Probabilities
 
 	// Probabilities fits a sigmoid to the decision values of each pair of classes by five-fold

@@ -49,9 +49,9 @@ type SVR struct {
 	// are then transformed back to the units of y. The result equals a fit to y with s·ε instead of
 	// ε and s·C instead of C.
 	NoStandardize bool
-	Tol           float64 // 0 is 1e-3
+	Tol           float64 // largest violation of the optimality conditions; 0 means 1e-3
 	MaxIter       int     // maximum number of steps; 0 means max(10 million, 100n)
-	Cache         int64   // bytes for rows of K; 0 is 512 MiB
+	Cache         int64   // bytes for rows of K; 0 means 512 MiB
 }
 
 // Fit fits the n×d samples x to the n×1 targets y.

@@ -56,7 +56,7 @@ type StreamParams struct {
 	// Tol is the relative residual of the normal equations that every output must reach; 0 means
 	// 1e-6.
 	Tol     float64
-	MaxIter int // maximum number of passes over the samples; 0 is 500
+	MaxIter int // maximum number of passes over the samples; 0 means 500
 	// Checkpoint lets Falkon resume an earlier call that ended early. A resumed call computes the
 	// preconditioner again, and every call needs a pass that hashes the samples.
 	Checkpoint Checkpoint

@@ -37,8 +37,8 @@ func noiseless(t *testing.T, n, d int) (p solvers.Problem, w []float64) {
 // TestPathTinyLambda uses the data of scikit-learn's issue 32459 and of the test in its fix 33020:
 // 100 samples, 50 features, no noise, alphas of 1e-15 and 1e-14. A formula that divides by alpha
 // gives coefficients without a correct digit there. Here the error of the coefficients must be at
-// most the condition number of XᵀX times rounding, about 1e-13, and the leave-one-out errors must
-// be as small relative to y.
+// most the condition number of XᵀX times the unit roundoff, about 1e-13, and the leave-one-out
+// errors must be as small relative to y.
 func TestPathTinyLambda(t *testing.T) {
 	p, w := noiseless(t, 100, 50)
 	for _, large := range []bool{false, true} {

@@ -68,7 +68,7 @@ type Params struct {
 	Progress       func(Progress) // nil, or reports the progress; called by one goroutine at a time
 
 	// Tol is the relative residual that every output must reach, computed in float64 from the
-	// data; 0 is 1e-8. A Solve that does not reach it fails with a *ConvergenceError.
+	// data; 0 means 1e-8. A Solve that does not reach it fails with a *ConvergenceError.
 	Tol float64
 	// MaxIter is the maximum number of products with K in an iterative method, summed over all
 	// outputs and precisions; 0 means 10000.

@@ -39,7 +39,7 @@ type Suite struct {
 	// Able says that the method needs an optional ability of its device, so that tests on a
 	// device without optional abilities are skipped.
 	Able bool
-	Seed uint64 // for all random numbers; 0 is 1
+	Seed uint64 // for all random numbers; 0 means 1
 	// Tests names the tests to run, by the names in the list tests; nil means all.
 	Tests []string
 }

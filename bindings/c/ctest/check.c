@@ -75,10 +75,10 @@ static void closed_form(void)
 	OK(mercer_array(model, "alpha", &alpha, 1));
 	CHECK(alpha == 0.5 && f == 5, "alpha %g, f %g", alpha, f);
 	FAILS(MERCER_INVALID, "no array", mercer_array(model, "coefficients", &alpha, 1));
-	FAILS(MERCER_INVALID, "room for 2", mercer_predict(0, model, MERCER_VALUES, &z, &f, 2, NULL));
+	FAILS(MERCER_INVALID, "holds only 2", mercer_predict(0, model, MERCER_VALUES, &z, &f, 2, NULL));
 	FAILS(MERCER_INVALID, "no standard deviations", mercer_predict(0, model, MERCER_DEVIATIONS, &z, &f, 1, NULL));
 	FAILS(MERCER_INVALID, "no probabilities", mercer_predict(0, model, MERCER_PROBABILITIES, &z, &f, 1, NULL));
-	FAILS(MERCER_INVALID, "kind of prediction 9", mercer_predict(0, model, 9, &z, &f, 1, NULL));
+	FAILS(MERCER_INVALID, "kind of prediction has the number 9", mercer_predict(0, model, 9, &z, &f, 1, NULL));
 	OK(mercer_free(model));
 }
 
@@ -273,7 +273,7 @@ static void systems(void)
 		CHECK(a[i] == products[i], "gram: %d: %g", i, a[i]);
 	OK(mercer_gram(0, "linear()", &mx, &mx, &m1, a, 2, NULL));
 	CHECK(a[0] == sums[0] && a[1] == sums[1], "gram: %g %g", a[0], a[1]);
-	FAILS(MERCER_INVALID, "room for 3", mercer_gram(0, "linear()", &mx, NULL, NULL, a, 3, NULL));
+	FAILS(MERCER_INVALID, "holds only 3", mercer_gram(0, "linear()", &mx, NULL, NULL, a, 3, NULL));
 	FAILS(MERCER_INVALID, "v has 1 row, z 2", mercer_gram(0, "linear()", &mx, NULL, &(mercer_matrix){ones, 1, 1, 1, MERCER_FLOAT64}, a, 2, NULL));
 
 	mercer_handle factor;
@@ -382,7 +382,7 @@ static void bounds(void)
 	 * (64 + n + 9)3u for the prediction. */
 	for (int i = 0; i < 3; i++)
 		CHECK(fabs(value[i] - y[i] / 2) <= bound[i] && bound[i] < 640 * epsilon, "%.17g, bound %g", value[i], bound[i]);
-	FAILS(MERCER_INVALID, "room for", mercer_bounds(0, model, &x, value, bound, 2, NULL));
+	FAILS(MERCER_INVALID, "holds only", mercer_bounds(0, model, &x, value, bound, 2, NULL));
 	FAILS(MERCER_INVALID, "bounds is NULL", mercer_bounds(0, model, &x, value, NULL, 3, NULL));
 	OK(mercer_free(model));
 	parameters[0] = "kernel=sigmoid(a=1)";
@@ -424,7 +424,7 @@ static void intervals(void)
 	CHECK(fabs(low + 4) <= 64 * n * epsilon && fabs(high - 4) <= 64 * n * epsilon, "%.17g to %.17g", low, high);
 	FAILS(MERCER_INVALID, "level must be", mercer_intervals(0, model, 0.3, &z, &low, &high, 1, NULL));
 	FAILS(MERCER_INVALID, "9 rows or more", mercer_intervals(0, model, 0.9, &z, &low, &high, 1, NULL));
-	FAILS(MERCER_INVALID, "room for 2", mercer_intervals(0, model, 0.6, &z, y, identity, 2, NULL));
+	FAILS(MERCER_INVALID, "holds only 2", mercer_intervals(0, model, 0.6, &z, y, identity, 2, NULL));
 	FAILS(MERCER_INVALID, "upper is NULL", mercer_intervals(0, model, 0.6, &z, &low, NULL, 1, NULL));
 	OK(mercer_free(model));
 

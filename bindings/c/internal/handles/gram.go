@@ -50,7 +50,7 @@ func Gram(ctx context.Context, d *Device, kernel string, x, z, v Matrix, out []f
 			cols = factor.Cols
 		}
 		if len(out) != px.Rows*cols {
-			return fmt.Errorf("libmercer: gram: the result is %d×%d, and there is room for %s", px.Rows, cols, count.Of(len(out), "number"))
+			return fmt.Errorf("libmercer: gram: the result is %d×%d, but the given memory holds only %s", px.Rows, cols, count.Of(len(out), "number"))
 		}
 		to := backend.Host[float64]{Rows: px.Rows, Cols: cols, Stride: cols, Data: out}
 		return gramTo(dev.F64().With(ctx, nil), k, px, pz, factor, to, z.empty())

@@ -123,7 +123,7 @@ func (s PathScores) check(lambdas int, y backend.Host[float64]) error {
 		want int
 	}{{"gcv", s.GCV, lambdas * y.Cols}, {"loo", s.LOO, lambdas * y.Cols}, {"errors", s.Errors, lambdas * y.Rows * y.Cols}, {"freedom", s.Freedom, lambdas}} {
 		if c.to != nil && len(c.to) != c.want {
-			return fmt.Errorf("libmercer: path: %s: the result has %d numbers, and there is room for %d", c.name, c.want, len(c.to))
+			return fmt.Errorf("libmercer: path: %s: the result has %d numbers, but the given memory holds only %d", c.name, c.want, len(c.to))
 		}
 	}
 	return nil
