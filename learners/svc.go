@@ -45,12 +45,14 @@ func (l *SVC) parameters() []Parameter {
 // scikit-learn's SVC with the same C and kernel.
 //
 // For each pair, SMO (package svm) computes O(n·support) values of k, in rows of K that the device
-// computes in batches. Up to eight pairs are solved concurrently, but no more than the device has
-// threads. The memory is the cached rows of K and a copy of x. With the linear kernel and sparse
-// samples, dual coordinate descent solves the same problem without rows of K if its expected passes
-// over the elements of x cost less than K; its duality gap is at most Tol/1000 of the objective. If
-// classes overlap, the number of support vectors is proportional to n: for tens of thousands of
-// samples, logistic regression on features, or kernel-logistic with centers, costs less.
+// computes in batches. For more than two classes and at least 64 features, K is computed once for
+// all pairs if it takes at most half of Cache. Up to eight pairs are solved concurrently, but no
+// more than the device has threads. The memory is the cached rows of K and a copy of x. With the
+// linear kernel and sparse samples, dual coordinate descent solves the same problem without rows of
+// K if its expected passes over the elements of x cost less than K; its duality gap is at most
+// Tol/1000 of the objective. If classes overlap, the number of support vectors is proportional to n:
+// for tens of thousands of samples, logistic regression on features, or kernel-logistic with
+// centers, costs less.
 type SVC struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 means 1/(2nλ), or 1 if Lambda is 0
@@ -119,7 +121,8 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 			p.Rows[class] = append(p.Rows[class], i)
 		}
 	}
-	p.Params.Cache = svm.CacheShare(svm.CacheWithin(dev, o.Memory, p.Params.Cache), classes.Len())
+	p.Params.Cache = svm.CacheWithin(dev, o.Memory, p.Params.Cache)
+	p.ShareGram(dev, o.Memory)
 	t := f.task(hx.Rows, func(n int) int64 { return p.Bytes(dev, n) })
 	if f.err != nil {
 		return nil, f.err

@@ -28,7 +28,8 @@ type RowCache struct {
 	b    backend.Backend[float64]
 	k    kernels.Kernel
 	host numeric.Points          // X
-	x    backend.Matrix[float64] // X on the device
+	x    backend.Matrix[float64] // X on the device; nil if the rows are copied from gram
+	gram *gram
 	// Diag is the diagonal of K.
 	Diag []float64
 
@@ -59,38 +60,135 @@ func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kern
 	if size.Bytes <= 0 {
 		size.Bytes = CacheBytes
 	}
-	n := x.Rows
-	batch := min(max(size.Batch, 1), n)
-	slots := int(min(int64(n), max(size.Bytes/(8*int64(n)), int64(size.Least), int64(batch))))
-	c := &RowCache{
-		b: b.With(ctx, nil), k: k, host: x, Diag: x.Diagonal(k),
-		rows: takeRows(slots, n), slot: slices.Repeat([]int{-1}, n), owner: slices.Repeat([]int{-1}, slots),
-		newer: make([]int, slots+1), older: make([]int, slots+1),
-		batch: batch,
+	diag, err := diagonal(k, x)
+	if err != nil {
+		return nil, err
 	}
+	c := newRowCache(k, diag, size)
+	c.b, c.host = b.With(ctx, nil), x
 	if x.Sparse == nil {
-		c.gathered = backend.NewHost[float64](batch, x.Cols)
-	}
-	for i := range slots + 1 { // a ring with the head at slots
-		c.newer[i], c.older[i] = (i+1)%(slots+1), (i+slots)%(slots+1)
-	}
-	for i, v := range c.Diag {
-		if v-v != 0 {
-			return nil, numeric.PointError(k, i, x.Point(i), v)
-		}
+		c.gathered = backend.NewHost[float64](c.batch, x.Cols)
 	}
 	c.wrap, _ = b.(backend.Wrapper[float64])
-	var err error
 	if c.x, err = x.Place(b); err != nil {
 		return nil, err
 	}
 	if c.wrap == nil {
-		if c.out, err = b.New(batch, n); err != nil {
+		if c.out, err = b.New(c.batch, x.Rows); err != nil {
 			c.x.Free()
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// newRowCache returns an empty cache of a matrix with the given diagonal.
+func newRowCache(k kernels.Kernel, diag []float64, size CacheSize) *RowCache {
+	n := len(diag)
+	batch := min(max(size.Batch, 1), n)
+	slots := int(min(int64(n), max(size.Bytes/(8*int64(n)), int64(size.Least), int64(batch))))
+	c := &RowCache{
+		k: k, Diag: diag, batch: batch,
+		rows: takeRows(slots, n), slot: slices.Repeat([]int{-1}, n), owner: slices.Repeat([]int{-1}, slots),
+		newer: make([]int, slots+1), older: make([]int, slots+1),
+	}
+	for i := range slots + 1 { // a ring with the head at slots
+		c.newer[i], c.older[i] = (i+1)%(slots+1), (i+slots)%(slots+1)
+	}
+	return c
+}
+
+// diagonal returns k(x_i, x_i) for each row. It returns an error for a value that is not finite.
+func diagonal(k kernels.Kernel, x numeric.Points) ([]float64, error) {
+	diag := x.Diagonal(k)
+	for i, v := range diag {
+		if v-v != 0 {
+			return nil, numeric.PointError(k, i, x.Point(i), v)
+		}
+	}
+	return diag, nil
+}
+
+// A gram is a submatrix of a matrix k(X, X) that several caches share.
+type gram struct {
+	k    backend.Host[float64]
+	rows []int // the rows and columns of k in the submatrix
+}
+
+// newGram computes k(X, X).
+func newGram(b backend.Backend[float64], k kernels.Kernel, x numeric.Points) (out backend.Host[float64], err error) {
+	if _, err := diagonal(k, x); err != nil {
+		return out, err
+	}
+	on, err := x.Place(b)
+	if err != nil {
+		return out, err
+	}
+	defer on.Free()
+	out = takeRows(x.Rows, x.Rows)
+	if wrap, ok := b.(backend.Wrapper[float64]); ok {
+		b.Gram(wrap.Wrap(out), k, on, on)
+		err = b.Sync()
+	} else {
+		var m backend.Matrix[float64]
+		if m, err = b.New(x.Rows, x.Rows); err != nil {
+			return out, err
+		}
+		defer m.Free()
+		b.Gram(m, k, on, on)
+		err = b.Download(out, m)
+	}
+	copyLower(out)
+	return out, err
+}
+
+// copyLower copies the lower triangle of a square matrix to its upper triangle, in blocks that fit
+// in the first-level cache.
+func copyLower(a backend.Host[float64]) {
+	const block = 32
+	blocks := (a.Rows + block - 1) / block
+	fill := func(at int) {
+		first, last := at*block, min(at*block+block, a.Rows)
+		for left := first; left < a.Rows; left += block {
+			for i := first; i < last; i++ {
+				to := a.Row(i)
+				for j := max(left, i+1); j < min(left+block, a.Rows); j++ {
+					to[j] = a.Data[j*a.Stride+i]
+				}
+			}
+		}
+	}
+	run.Parallel((blocks+1)/2, func(first, last int) { // a long and a short row of blocks together
+		for at := first; at < last; at++ {
+			fill(at)
+			if other := blocks - 1 - at; other != at {
+				fill(other)
+			}
+		}
+	})
+}
+
+// take returns the submatrix with the given rows and columns of g. It is nil if g is nil.
+func (g *gram) take(rows []int) *gram {
+	if g == nil {
+		return nil
+	}
+	part := &gram{k: g.k, rows: make([]int, len(rows))}
+	for r, i := range rows {
+		part.rows[r] = g.rows[i]
+	}
+	return part
+}
+
+// cache returns a cache whose rows are copied from g.
+func (g *gram) cache(k kernels.Kernel, size CacheSize) *RowCache {
+	diag := make([]float64, len(g.rows))
+	for r, i := range g.rows {
+		diag[r] = g.k.Row(i)[i]
+	}
+	c := newRowCache(k, diag, size)
+	c.gram = g
+	return c
 }
 
 // CachePlan returns the memory of a RowCache, in bytes, for n rows with the shape of those of x and
@@ -131,7 +229,9 @@ func takeRows(slots, n int) backend.Host[float64] {
 // Close frees the device memory and adds the memory of the rows to rowMemory for the next cache.
 func (c *RowCache) Close() {
 	rowMemory.Put(&c.rows.Data)
-	c.x.Free()
+	if c.x != nil {
+		c.x.Free()
+	}
 	if c.out != nil {
 		c.out.Free()
 	}
@@ -185,6 +285,19 @@ func (c *RowCache) Fetch(list []int) error {
 
 // compute computes rows that are not cached.
 func (c *RowCache) compute(list []int) error {
+	if c.gram != nil {
+		for _, i := range list {
+			s := c.take()
+			from, to := c.gram.k.Row(c.gram.rows[i]), c.rows.Row(s)
+			for r, j := range c.gram.rows {
+				to[r] = from[j]
+			}
+			if err := c.own(s, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	n := c.host.Rows
 	x, err := c.gather(list)
 	if err != nil {

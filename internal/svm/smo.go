@@ -30,6 +30,7 @@ type Problem struct {
 	P      []float64
 	C      []float64
 	Alpha  []float64 // the initial α, which Solve replaces by the solution
+	gram   *gram     // k(X, X) if it is known, otherwise nil
 	Inside bool      // whether b is selected so large that f ≥ 0 at every row whose α is below its c
 }
 
@@ -145,6 +146,7 @@ type smo struct {
 	n        int   // number of rows in use
 	at       []int // indices of the rows in use in full.X; nil if all rows are in use
 	x        numeric.Points
+	gram     *gram // k(x, x) if it is known
 	sign     []float64
 	p        []float64
 	c        []float64
@@ -255,10 +257,10 @@ func (s *smo) take(at []int) {
 	per := len(p.Alpha) / p.X.Rows
 	s.at, s.last = at, nil
 	if at == nil {
-		s.n, s.x, s.sign, s.p, s.c, s.alpha = p.X.Rows, p.X, p.Sign, p.P, p.C, p.Alpha
+		s.n, s.x, s.gram, s.sign, s.p, s.c, s.alpha = p.X.Rows, p.X, p.gram, p.Sign, p.P, p.C, p.Alpha
 	} else {
 		s.n = len(at)
-		s.x = p.X.Take(at)
+		s.x, s.gram = p.X.Take(at), p.gram.take(at)
 		s.sign, s.p, s.c, s.alpha = make([]float64, per*s.n), make([]float64, per*s.n), make([]float64, per*s.n), make([]float64, per*s.n)
 		for r, i := range at {
 			for h := range per {
@@ -274,9 +276,14 @@ func (s *smo) take(at []int) {
 
 // open allocates the cache for the rows in use.
 func (s *smo) open() error {
-	q := s.workingSize()
+	q := min(s.workingSize(), s.n)
+	size := CacheSize{s.set.Cache, q, q}
+	if s.gram != nil {
+		s.cache = s.gram.cache(s.full.Kernel, size)
+		return nil
+	}
 	var err error
-	s.cache, err = NewRowCache(s.ctx, s.b, s.full.Kernel, s.x, CacheSize{s.set.Cache, min(q, s.n), min(q, s.n)})
+	s.cache, err = NewRowCache(s.ctx, s.b, s.full.Kernel, s.x, size)
 	return err
 }
 

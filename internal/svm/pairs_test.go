@@ -1,0 +1,75 @@
+package svm
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// TestSharedGram checks that machines that copy their rows from one k(X, X) find the minima of
+// machines that compute their own rows, also after shrinking, that the plan contains the matrix, and
+// that the matrix is not shared if its plan exceeds the memory.
+func TestSharedGram(t *testing.T) {
+	t.Log("seed 71")
+	for name, n := range map[string]int{"cpu": 3300, "ref": 90} { // a pair of 2200 rows is shrunk
+		t.Run(name, func(t *testing.T) { testSharedGram(t, backendtest.Device(t, name), n) })
+	}
+}
+
+func testSharedGram(t *testing.T, dev backend.Device, n int) {
+	r := rand.New(rand.NewPCG(71, 0))
+	const classes, tol = 3, 1e-6
+	x := backend.NewHost[float64](n, sharedFeatures)
+	rows := make([][]int, classes)
+	for i := range n {
+		for j := range x.Cols {
+			x.Row(i)[j] = r.NormFloat64()
+		}
+		x.Row(i)[i%classes] += 4
+		rows[i%classes] = append(rows[i%classes], i)
+	}
+	weights := make([]float64, n)
+	for i := range weights {
+		weights[i] = 1
+	}
+	params, err := Params{Tol: tol}.WithDefaults(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &Pairs{Kernel: kernels.Gaussian{Sigma: 8}, X: numeric.DensePoints(x), Weights: weights, Rows: rows, Names: []string{"a", "b", "c"}, C: 1, Params: params}
+	shared := *own
+	own.ShareGram(dev, own.Bytes(dev, n)) // enough for rows of the machines' own
+	shared.ShareGram(dev, 0)
+	if own.share || !shared.share {
+		t.Fatalf("shared with the memory of separate rows: %t; with all memory: %t", own.share, shared.share)
+	}
+	if with, without := shared.Bytes(dev, n), own.Bytes(dev, n); with < 8*int64(n)*int64(n) {
+		t.Errorf("the plan is %d bytes with the matrix, %d without it", with, without)
+	}
+	want, err := own.Solve(run.NewTask(t.Context(), dev, nil), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := shared.Solve(run.NewTask(t.Context(), dev, nil), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pair := range want {
+		// The duality gaps bound the distances of both objectives from the minimum.
+		g, w := got[pair], want[pair]
+		if d := math.Abs(g.Objective - w.Objective); !(d <= g.Duality+w.Duality) {
+			t.Errorf("pair %d: objectives %v and %v differ by %v, the duality gaps are %v and %v", pair, g.Objective, w.Objective, d, g.Duality, w.Duality)
+		}
+		if !(g.Duality <= 2*float64(n)*tol) { // Σ α_i g_i over violations of at most tol, α ≤ 1
+			t.Errorf("pair %d: duality gap %v", pair, g.Duality)
+		}
+	}
+}
