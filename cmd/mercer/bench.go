@@ -116,7 +116,7 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 	var o benchOutput
 	c := &cobra.Command{Use: k.Name, Short: t.short, Long: t.long, Args: cobra.NoArgs}
 	c.RunE = a.work(func(ctx context.Context, _ []string) error {
-		if err := a.checkBench(ctx, o, append(slices.Clone(b.Places), b.Texts)...); err != nil {
+		if err := a.checkBench(ctx, o, append(slices.Clone(b.Places), b.Texts, b.Images)...); err != nil {
 			return err
 		}
 		if b.Data == "sparse" { // sparse data has other defaults
@@ -152,10 +152,14 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 		flags.StringVar(&b.Data, "data", "", "dense, or sparse for other fits, to tf-idf features of --texts (default: dense)")
 		flags.StringVar(&b.Texts, "texts", "", "with --data sparse: `TABLE` with the columns text and target, of two classes")
 	}
+	if k.Name == bench.MNISTKind {
+		flags.IntVar(&b.Centers, "centers", 0, fmt.Sprintf("M of nystrom (default: %d; quick: %d)", d.Centers, k.Quick.Centers))
+		flags.StringVar(&b.Images, "images", "", "`FOLDER` of the four files of MNIST, such as train-images-idx3-ubyte.gz")
+	}
 	if k.Option != "" {
 		flags.StringSliceVar(&b.Names, k.Option, nil, k.Option+"s: "+strings.Join(k.Names, ", ")+" (default: "+cmp.Or(strings.Join(d.Names, ","), "all")+")")
 	}
-	if d.Precisions != nil {
+	if len(d.Precisions) > 1 {
 		flags.StringSliceVar(&b.Precisions, "precision", nil, strings.Join(d.Precisions, ", ")+" (default: both)")
 	}
 	if k.TakesMany {

@@ -77,4 +77,15 @@ than the processor. Where Python has torch or cupy, they do the same in the same
 		quick: "smaller n, fewer and shorter timings", n: "numbers of samples", progress: "n",
 		devices: "cpu/avx512,cuda/0 (default: all that can be used but ref)",
 	},
+	{
+		kind: bench.MNISTKind, short: "Classifiers of MNIST's handwritten digits, beside scikit-learn",
+		long: `Fits classifiers to the first n training images of MNIST in the folder --images, and
+predicts its 10,000 test images: exact kernel ridge regression, the same with
+Nyström's M functions, and support vector classification, each beside scikit-learn
+in the same run. The tables have the time of a fit, the time of the predictions, and
+the fraction of wrong predictions. KernelRidge of scikit-learn stores K: it is left
+out where K, its copy and the factor exceed the memory.`,
+		quick: "at most 2000 images, fewer and shorter timings", n: "numbers of training images", progress: "n",
+		devices: "cpu/avx512,cpu/avx2 (default: the best there is)",
+	},
 }

@@ -23,6 +23,7 @@ type Benchmark struct {
 	Kind       string
 	Data       string   // data of the kind fit: "dense", the default, or "sparse"
 	Texts      string   // if Data is "sparse": file of a table with the columns text and target, which has two classes
+	Images     string   // of the kind mnist: folder of the four files of MNIST
 	Names      []string // routines, operations, fits or solvers of the Kind
 	Precisions []string // "float64", "float32"
 	Sizes      []int    // n
@@ -87,6 +88,11 @@ func Kinds() []Kind {
 			Name: DevicesKind, Option: "operation", Names: []string{"gram", "mul", "factor", "fit", "solve"}, run: runDevices, devices: usableDevices,
 			Defaults: Benchmark{Precisions: both, Sizes: []int{256, 512, 1024, 2048, 4096, 8192}, Features: 50, Peers: []string{"torch", "cupy"}, Limit: 20 * time.Second},
 			Quick:    Benchmark{Sizes: []int{256, 512, 1024, 2048}, Limit: time.Second},
+		},
+		{
+			Name: MNISTKind, Option: "fit", Names: []string{"ridge", "nystrom", "svc"}, HasCenters: true, run: runMNIST, devices: bestDevice,
+			Defaults: Benchmark{Precisions: []string{"float64"}, Sizes: []int{10000, 60000}, Centers: 3000, Peers: []string{sklearn}},
+			Quick:    Benchmark{Sizes: []int{1000, 2000}, Centers: 300},
 		},
 	}
 }
@@ -163,6 +169,10 @@ func (b *Benchmark) Fill() error {
 		return refuse("texts", "is needed with sparse data: a table with the columns text and target")
 	case !sparse && b.Texts != "":
 		return refuse("texts", "is used only with sparse data")
+	case b.Kind == MNISTKind && b.Images == "":
+		return refuse("images", "is needed: the folder of MNIST's files train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-…")
+	case b.Kind != MNISTKind && b.Images != "":
+		return refuse("images", untaken)
 	case sparse:
 		k = k.sparse()
 	}
@@ -231,6 +241,7 @@ func (b *Benchmark) Fill() error {
 	}
 	b.Features = cmp.Or(b.Features, d.Features)
 	b.Limit = cmp.Or(b.Limit, quick.Limit, d.Limit)
+	b.Centers = cmp.Or(b.Centers, quick.Centers, d.Centers)
 	return nil
 }
 

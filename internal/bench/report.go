@@ -22,7 +22,7 @@ type Report struct {
 // reports holds, for each kind of Result, the function that adds the answer and the tables.
 var reports = map[string]func(*Result, *Report){
 	BLASKind: blasReport, CrossoverKind: crossoverReport, FitKind: fitReport, ScaleKind: scaleReport,
-	DevicesKind: devicesReport, GoKind: goReport, RunsKind: runsReport,
+	DevicesKind: devicesReport, MNISTKind: mnistReport, GoKind: goReport, RunsKind: runsReport,
 }
 
 // Report makes the Report of r. It fails if this version does not know the kind of r.

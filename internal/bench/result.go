@@ -91,10 +91,12 @@ func find[T any](list []T, is func(*T) bool) *T {
 
 // These are the names of the metrics that tables and charts can show.
 const (
-	residualMetric  = "residual"      // relative residual, in float64, of the system that every implementation of the case solves
-	rmseMetric      = "rmse"          // root-mean-square error on held-out rows
-	bytesMetric     = "bytes"         // peak memory
-	plannedMetric   = "planned_bytes" // peak memory according to the plan
+	residualMetric  = "residual"        // relative residual, in float64, of the system that every implementation of the case solves
+	rmseMetric      = "rmse"            // root-mean-square error on held-out rows
+	errorMetric     = "error"           // fraction of held-out rows that are classified wrongly
+	predictMetric   = "predict_seconds" // time of the predictions of held-out rows
+	bytesMetric     = "bytes"           // peak memory
+	plannedMetric   = "planned_bytes"   // peak memory according to the plan
 	itersMetric     = "iterations"
 	toleranceMetric = "tolerance" // requested tolerance
 )

@@ -66,12 +66,12 @@ class ScikitLearn:
         import scipy.sparse
         import sklearn
         import threadpoolctl
-        from sklearn import gaussian_process, kernel_approximation, kernel_ridge, linear_model, neighbors, svm
+        from sklearn import gaussian_process, kernel_approximation, kernel_ridge, linear_model, neighbors, pipeline, svm
 
         self.np, self.joblib, self.scipy = numpy, joblib, scipy.sparse
         self.kernel_ridge, self.gp, self.approximation, self.linear_model, self.svm = (
             kernel_ridge, gaussian_process, kernel_approximation, linear_model, svm)
-        self.nearest = neighbors
+        self.nearest, self.pipeline = neighbors, pipeline
         self.detail = f"scikit-learn {sklearn.__version__}, numpy {numpy.__version__}, scipy {scipy.__version__}"
         for pool in threadpoolctl.threadpool_info():
             if pool["user_api"] == "blas":
@@ -126,6 +126,22 @@ class ScikitLearn:
         m = self.linear_model.LogisticRegression(C=1 / p["lambda"], fit_intercept=False, tol=p["tol"], max_iter=10**5)
         m.fit(a["x"], a["y"])
         return {"coef": m.coef_.T}
+
+    def mnist(self, a, p):
+        """Fit x and y, and predict test."""
+        if p["fit"] == "svc":
+            m = self.svm.SVC(kernel="rbf", gamma=p["gamma"], C=p["c"], cache_size=p["cache"] / 2**20)
+        elif p["fit"] == "nystrom":
+            m = self.pipeline.make_pipeline(
+                self.approximation.Nystroem(kernel="rbf", gamma=p["gamma"], n_components=p["centers"], random_state=1),
+                self.linear_model.RidgeClassifier(alpha=p["lambda"]))
+        else:
+            m = self.kernel_ridge.KernelRidge(kernel="rbf", gamma=p["gamma"], alpha=p["lambda"])
+        y = self.np.eye(10)[a["y"].astype(int)] if p["fit"] == "ridge" else a["y"]
+        _, seconds = timed(lambda: m.fit(a["x"], y))
+        found, predict = timed(lambda: m.predict(a["test"]))
+        digits = found.argmax(axis=1) if found.ndim == 2 else found
+        return {"digits": digits, "predict": self.np.array([predict]), "seconds": seconds}
 
     def sparse(self, a, p):
         """The samples that put has sent as the arrays of compressed sparse rows."""

@@ -1,0 +1,237 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/bench/pypeer"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// MNISTKind measures classifiers of MNIST's handwritten digits (LeCun, Bottou, Bengio and Haffner
+// 1998): the time of a fit to the first n training images, the time of predicting the 10,000 test
+// images, and the fraction of them that is classified wrongly:
+//
+//	ridge    exact kernel ridge regression of the ten indicators, λ = 0.1
+//	nystrom  the same with kernel functions at M of the images
+//	svc      support vector classification, one class against one, C = 10
+//
+// A pixel is a number from 0 to 1. All fits use the Gaussian kernel with σ = 5. scikit-learn fits
+// KernelRidge if its matrices fit into the memory, RidgeClassifier on Nystroem, and SVC.
+const MNISTKind = "mnist"
+
+const (
+	mnistSigma  = 5
+	mnistLambda = 0.1
+	mnistC      = 10
+	mnistCache  = 2 << 30 // bytes of the caches for rows of K in LIBSVM and Mercer
+)
+
+// mnistBench is a running benchmark of MNIST.
+type mnistBench struct {
+	*setup
+	x, y     *mat.Dense // pixels and digits of all training images
+	test     *mat.Dense
+	expected []float64 // digits of the test images
+}
+
+func runMNIST(ctx context.Context, b Benchmark) (*Result, error) {
+	c := &mnistBench{}
+	if err := c.read(b.Images); err != nil {
+		return nil, err
+	}
+	if n := slices.Max(b.Sizes); n > c.x.RawMatrix().Rows {
+		return nil, &OptionError{Kind: MNISTKind, Option: "n", Problem: fmt.Sprintf("must be ≤ %d, the number of training images, got %d", c.x.RawMatrix().Rows, n)}
+	}
+	var err error
+	c.setup, err = b.open(ctx)
+	defer c.close()
+	if err != nil {
+		return nil, err
+	}
+	var list []Implementation
+	for _, d := range c.devices {
+		list = append(list, ownImplementation(d))
+	}
+	for _, p := range c.peers {
+		list = append(list, p.implementation(c.Threads[0]))
+	}
+	r, err := b.Runner.Run(ctx, MNISTKind, list, c.tasks(c.start))
+	if err != nil {
+		return nil, err
+	}
+	r.Notes = append(c.methods,
+		fmt.Sprintf("data: the first n of %d training images, %d pixels from 0 to 1; %d test images", c.x.RawMatrix().Rows, c.x.RawMatrix().Cols, len(c.expected)),
+		fmt.Sprintf("Gaussian kernel, σ = %d; ridge and nystrom: λ = %g; nystrom: M = %d; svc: C = %d, a cache of 2 GiB", mnistSigma, mnistLambda, c.Centers, mnistC),
+		"scikit-learn: KernelRidge, RidgeClassifier on Nystroem, SVC (LIBSVM)",
+	)
+	return r, nil
+}
+
+// read reads the four files of MNIST in a folder, compressed or not.
+func (c *mnistBench) read(folder string) error {
+	var encoder *dataset.Encoder
+	for _, part := range []struct {
+		prefix string
+		to     func(x, y *mat.Dense)
+	}{
+		{"train", func(x, y *mat.Dense) { c.x, c.y = x, y }},
+		{"t10k", func(x, y *mat.Dense) { c.test, c.expected = x, y.RawMatrix().Data }},
+	} {
+		paths, err := filepath.Glob(filepath.Join(folder, "*"+part.prefix+"-images*"))
+		if err != nil || len(paths) == 0 {
+			return &OptionError{Kind: MNISTKind, Option: "images", Problem: fmt.Sprintf("%s has no file %s-images-idx3-ubyte, compressed or not", folder, part.prefix)}
+		}
+		t, err := dataset.Read(paths[0], nil)
+		if err != nil {
+			return err
+		}
+		if encoder == nil {
+			if encoder, err = dataset.Learn(t, dataset.Rules{Targets: []string{"label"}}); err != nil {
+				return err
+			}
+		}
+		x, errX := encoder.Features(t)
+		y, errY := encoder.Targets(t)
+		if err := errors.Join(errX, errY); err != nil {
+			return err
+		}
+		floats.Scale(1.0/255, x.RawMatrix().Data)
+		part.to(x, y)
+	}
+	return nil
+}
+
+// A digitModel is a fitted model of Mercer.
+type digitModel interface {
+	Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
+}
+
+// fit fits a model of Mercer to images x with digits y.
+func (c *mnistBench) fit(name string, dev backend.Device, x, y *mat.Dense) (digitModel, error) {
+	kernel := kernels.Gaussian{Sigma: mnistSigma}
+	o := learners.Options{Memory: c.Memory}
+	if name == "svc" {
+		return learners.SVC{Kernel: kernel, C: mnistC, Cache: mnistCache}.Fit(c.ctx, dev, x, y, o)
+	}
+	indicators := mat.NewDense(len(y.RawMatrix().Data), 10, nil)
+	for i, digit := range y.RawMatrix().Data {
+		indicators.Set(i, int(digit), 1)
+	}
+	if name == "nystrom" {
+		return learners.NystromRidge{Kernel: kernel, Lambda: mnistLambda, Centers: c.Centers}.Fit(c.ctx, dev, x, indicators, o)
+	}
+	return learners.KernelRidge{Kernel: kernel, Lambda: mnistLambda}.Fit(c.ctx, dev, x, indicators, o)
+}
+
+// digits returns the predicted digits, given these or the predicted indicators.
+func digits(predictions *mat.Dense) []float64 {
+	rows, columns := predictions.Dims()
+	out := make([]float64, rows)
+	for i := range out {
+		if out[i] = predictions.At(i, 0); columns > 1 {
+			out[i] = float64(floats.MaxIdx(predictions.RawRowView(i)))
+		}
+	}
+	return out
+}
+
+// metrics returns the metrics of an implementation that has predicted the test images.
+func (c *mnistBench) metrics(digits []float64, took time.Duration) map[string]float64 {
+	wrong := 0.0
+	for i, digit := range c.expected {
+		if i >= len(digits) || digits[i] != digit {
+			wrong++
+		}
+	}
+	return map[string]float64{errorMetric: wrong / float64(len(c.expected)), predictMetric: took.Seconds()}
+}
+
+// start creates the entries of a case.
+func (c *mnistBench) start(_ context.Context, name, _ string, threads, n int) ([]Entry, error) {
+	x, y := c.x.Slice(0, n, 0, c.x.RawMatrix().Cols).(*mat.Dense), c.y.Slice(0, n, 0, 1).(*mat.Dense)
+	var list []Entry
+	for _, dev := range c.devices {
+		var model digitModel
+		var found map[string]float64
+		list = append(list, Entry{
+			Implementation: ownName(dev),
+			Run: func() (err error) {
+				model, err = c.fit(name, dev, x, y)
+				return err
+			},
+			Metrics: func() map[string]float64 {
+				if found == nil { // a failure leaves the metrics out; the fit has succeeded
+					start := time.Now()
+					if predictions, err := model.Predict(c.ctx, dev, c.test); err == nil {
+						found = c.metrics(digits(predictions), time.Since(start))
+					}
+				}
+				return found
+			},
+		})
+	}
+	for _, p := range c.peers {
+		list = append(list, c.byPeer(p, name, x, y))
+	}
+	return list, nil
+}
+
+// byPeer returns the entry of scikit-learn, which sends the predicted digits and the time of
+// predicting them after the fit.
+func (c *mnistBench) byPeer(p Peer, name string, x, y *mat.Dense) Entry {
+	e := Entry{Implementation: p.Name, Reason: p.Missing, Optional: true}
+	n := x.RawMatrix().Rows
+	if need := 3 * 8 * int64(n) * int64(n); name == "ridge" && need > c.judges.Info().Memory { // K, a copy of K, the factor
+		e.Reason = "needs " + strconv.FormatInt(need>>30, 10) + " GiB for three n × n matrices"
+	}
+	if e.Reason != "" {
+		return e
+	}
+	e.Close = func() { _ = p.Python.Clear() } // if the process has ended, the next case reports it
+	sent := false
+	var took time.Duration
+	e.Before = func() error {
+		if sent {
+			return nil
+		}
+		sent = true
+		rows, columns := c.test.Dims()
+		return errors.Join(pypeer.Put(p.Python, "x", n, columns, x.RawMatrix().Data[:n*columns]), pypeer.Put(p.Python, "y", n, 0, y.RawMatrix().Data[:n]),
+			pypeer.Put(p.Python, "test", rows, columns, c.test.RawMatrix().Data))
+	}
+	parameters := map[string]any{"fit": name, "gamma": 1.0 / (2 * mnistSigma * mnistSigma), "lambda": mnistLambda, "c": mnistC, "centers": c.Centers, "cache": mnistCache}
+	e.Run = func() (err error) {
+		took, err = p.Python.Run("mnist", parameters)
+		return err
+	}
+	e.Took = func() time.Duration { return took }
+	e.Metrics = func() map[string]float64 {
+		digits, errDigits := p.Python.Get("digits")
+		predict, errPredict := p.Python.Get("predict")
+		if errors.Join(errDigits, errPredict) != nil {
+			return nil
+		}
+		return c.metrics(digits.Data, time.Duration(predict.Data[0]*float64(time.Second)))
+	}
+	return e
+}
+
+func mnistReport(r *Result, p *Report) {
+	p.Title = "Handwritten digits (MNIST)"
+	p.beside(r, r.compare("n"), false)
+	p.add(r.tables("n", secondsQuantity, "time of a fit", figures)...)
+	p.add(r.tables("n", metric(predictMetric, "s"), "time of predicting 10,000 images", figures)...)
+	p.add(r.tables("n", metric(errorMetric, ""), "fraction of wrong predictions", figures)...)
+}
