@@ -14,9 +14,11 @@ import (
 
 const (
 	// searchRows and searchCenters bound the samples and the centers of a search for the parameters of
-	// a kernel. An evaluation of the bound with its gradient then takes 3e10 operations.
-	searchRows    = 5000
-	searchCenters = 1000
+	// a kernel. If there are many more samples than centers, the bound may favor a λ that is too large. With
+	// as many centers as samples it is the likelihood of the exact process of these samples. An evaluation
+	// takes 4e10 operations.
+	searchRows    = 2000
+	searchCenters = 2000
 )
 
 // optimized returns the points of a search for the kernel and the λ that maximize the bound of the
