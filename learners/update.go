@@ -36,25 +36,24 @@ func Remove[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matr
 // operations.
 func Merge[M Model](ctx context.Context, dev backend.Device, m M, other Model) (M, error) {
 	return updated(m, "merge", func(p *process, u updatable) (Model, error) {
+		if numeric.IsNil(other) {
+			return nil, errors.New("no other model was given")
+		}
 		v, ok := other.(updatable)
 		if !ok || v.Learner() != u.Learner() {
-			return nil, fmt.Errorf("the other model is one of %s, not of %s", learnerOf(other), u.Learner())
+			return nil, fmt.Errorf("the other model is one of %s, not of %s", other.Learner(), u.Learner())
 		}
 		return p.merge(ctx, dev, u, v)
 	})
 }
 
-func learnerOf(m Model) string {
-	if numeric.IsNil(m) {
-		return "no learner"
-	}
-	return m.Learner()
-}
-
 func updated[M Model](m M, what string, change func(p *process, u updatable) (Model, error)) (out M, err error) {
+	if numeric.IsNil(m) {
+		return out, fmt.Errorf("learners: %s: no model was given", what)
+	}
 	u, ok := any(m).(updatable)
 	if !ok {
-		return out, fmt.Errorf("learners: %s: a model of %s is not updated; models of ridge, nystrom-ridge and fourier-ridge that were fitted with std = true are", what, learnerOf(m))
+		return out, fmt.Errorf("learners: %s: a model of %s is not updated; models of ridge, nystrom-ridge and fourier-ridge that were fitted with std = true are", what, m.Learner())
 	}
 	defer named(m.Learner()+": "+what, nil, &out, &err)
 	p := u.sums()

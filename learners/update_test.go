@@ -185,7 +185,7 @@ func TestUpdate(t *testing.T) {
 			"another scale: one model has the scale 1":          with(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, UnitScale: true}, chosen, ys),
 			"the other model has another number of outputs":     with(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}, chosen, part(y1, 0, second)),
 			"the other model: the model did not keep its poste": with(learners.NystromRidge{Kernel: k, Lambda: 0.2}, chosen, ys),
-			"the other model is one of no learner": func() error {
+			"no other model was given": func() error {
 				_, err := learners.Merge(t.Context(), dev, m, nil)
 				return err
 			},
