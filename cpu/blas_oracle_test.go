@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// The oracle of the BLAS tests: level 3 by its definition, in plain loops over small
-// integers. Every sum is exact in both precisions and in any order, so results are compared
-// with ==.
+// This file is the oracle of the BLAS tests: it computes the routines of level 3 by their
+// definition, in plain loops over small integers. Every sum is exact in both precisions and in any
+// order, so results are compared with ==.
 
 // level3 holds the routines of one precision.
 type level3[T backend.Float] struct {

@@ -59,10 +59,10 @@ func testProgramOperations[T backend.Float](t *testing.T, k *ukr.Kernels[T]) {
 			x := append([]T{}, stats...)
 			for i, got := range g.run(&scratch[T]{}, stack, stats, 0, n, n) {
 				want := p.Run([]float64{float64(x[i])})
-				// Rounding the sum ½x + 1 = t ≤ 3, or not rounding it, moves the result by
-				// u·t·f′(t): 3u for each of the functions, relative to the larger of the
-				// result and 1. At most two functions, a product and an affine operation
-				// follow, with a small number of roundings each.
+				// The sum t = ½x + 1 ≤ 3 may be rounded or not, which changes the result of a
+				// function f by u·t·f′(t). For each of the functions this is at most 3u relative to
+				// the larger of the result and 1. At most two functions, a product and an affine
+				// operation follow, each with a small number of roundings.
 				if tol := u * (2*3 + 16) * max(1, math.Abs(want)); !(math.Abs(float64(got)-want) <= tol) {
 					t.Errorf("%+v of %v is %v, want %v: off by %g, allowed %g", code, x[i], got, want, math.Abs(float64(got)-want), tol)
 				}

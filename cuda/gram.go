@@ -103,7 +103,7 @@ func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part reg
 	for i := 0; i < n; i += rows {
 		count := min(rows, n-i)
 		from, to := 0, m
-		switch part { // the rectangle beside the square on the diagonal
+		switch part { // first the rectangle beside the square on the diagonal
 		case lower:
 			to = i
 		case upper:

@@ -23,9 +23,9 @@ type pool struct {
 // a factorization of order 4096 is 134 MB. Tests set it to 0.
 var poolMost = struct{ one, all int64 }{160 << 20, 512 << 20}
 
-// alloc returns memory of the given number of bytes. If there is not enough, because
-// another program or the libraries took it, the error gives the requested and the free
-// bytes. It is called on the executor's thread.
+// alloc returns memory of the given number of bytes. If there is not enough free memory, because
+// another program or the libraries use it, the error gives the requested and the free bytes. It is
+// called on the executor's thread.
 func (d *device) alloc(bytes int64) (driver.DevicePtr, error) {
 	l := &d.pool
 	if list := l.free[bytes]; len(list) > 0 {
@@ -62,8 +62,7 @@ func isOutOfMemory(err error) bool {
 	return errors.As(err, &e) && e.OutOfMemory()
 }
 
-// release returns memory that alloc has returned to the pool or, if the pool is full, to the
-// driver.
+// release returns memory from alloc: to the pool or, if the pool is full, to the driver.
 func (d *device) release(p driver.DevicePtr) error {
 	l := &d.pool
 	bytes := l.taken[p]

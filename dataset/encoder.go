@@ -92,20 +92,20 @@ type Text struct {
 //   - A column of texts becomes one feature, 0 or 1, for each text in it, in
 //     sorted order. A missing cell is replaced by the most frequent text; ties are resolved by sorted order. r.Categorical must name a column of categories whose texts are all or mostly numbers. In any other column that also holds numbers, an *Error is returned for: texts that are at most a tenth of the cells; texts without a letter or a digit that do not outnumber the numbers; a text without a digit beside two or more numbers; and numbers in an unsupported spelling, such as 12% (see Dialect.Decimal).
 //
-// With r.Gram the columns that are not targets are the Gram matrix of the rows, column
-// j for row j, and Features returns it unchanged. It must have as many columns as rows, and all its
-// cells must be numbers, none missing. Setting r.Standardize or r.Categorical is an error.
+// With r.Gram the columns that are not targets are the Gram matrix of the rows, column j for row j,
+// and Features returns it unchanged. It must have as many columns as rows, and all its cells must
+// be numbers, none missing. Setting r.Standardize or r.Categorical is an error.
 //
 // With r.Text or r.Tree the named column is the whole input, and Texts replaces Features; other
 // columns are ignored. With r.Labels the classes of the target are learned: see Classes. Unless
 // r.AnyLabels is set, numbers that are not integers are rejected as classes, and so are more than
 // 20 classes with fewer rows per class than ten (numbers) or two (texts).
 //
-// Each column that r.TFIDF names becomes tf-idf features, one for each n-gram that r.NGrams selects:
-// the number of times that the n-gram occurs in the text, multiplied by log((1 + n) / (1 + m)) + 1 if m
-// of the n training texts have the n-gram, and divided by the norm of the row of these features. They are
-// not standardized and do not depend on the weights of the rows. A text without a known n-gram makes
-// zeros: see Encoder.Unknown. Encoder.Sparse is then true.
+// Each column that r.TFIDF names becomes tf-idf features, one for each n-gram that r.NGrams
+// selects: the number of times that the n-gram occurs in the text, multiplied by log((1 + n) / (1 +
+// m)) + 1 if m of the n training texts have the n-gram, and divided by the norm of the row of these
+// features. They are not standardized and do not depend on the weights of the rows. For a text
+// without a known n-gram these features are 0: see Encoder.Unknown. Encoder.Sparse is then true.
 //
 // A column without any value, a column with too many distinct texts to be categories, and
 // everything that Features, Texts or Targets would refuse are each an *Error.

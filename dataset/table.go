@@ -30,12 +30,12 @@ type Table struct {
 	index    bool     // CSV: each row begins with a cell that belongs to no column
 	keep     []string // column names: see File.Keep
 	nameless int      // CSV: number of empty cells at the end of the header
-	notices  []string // see Notices
-	peak     int64    // see ReadBytes
+	notices  []string // see the method Notices
+	peak     int64    // see the method ReadBytes
 
 	features *csr // the features of a sparse table, which are not among columns
 	expand   sync.Once
-	expanded []*column // see all
+	expanded []*column // the result of the method all, which is computed once
 }
 
 // ReadBytes returns the approximate maximum number of bytes that the table and the parts of its

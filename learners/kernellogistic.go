@@ -50,7 +50,7 @@ func (l *KernelLogistic) parameters() []Parameter {
 // If a fit ends before it reaches Tol, it returns the model of its last step with the fact
 // "warning".
 type KernelLogistic struct {
-	Kernel      kernels.Kernel // nil has the default of KernelRidge
+	Kernel      kernels.Kernel // nil means the default of KernelRidge
 	Lambda      float64        // > 0; without a penalty α would diverge if the classes are separable
 	NoIntercept bool           // set b = 0; by default b is fitted without a penalty
 	Tol         float64        // bound on ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 means 1e-6

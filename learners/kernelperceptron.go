@@ -59,7 +59,7 @@ func (l *KernelPerceptron) parameters() []Parameter {
 // O(nC). If the samples are not separable in the kernel's space, the fit ends with Epochs;
 // kernel-ridge and svc are better there.
 type KernelPerceptron struct {
-	Kernel      kernels.Kernel // nil has the default of KernelRidge
+	Kernel      kernels.Kernel // nil means the default of KernelRidge
 	Kind        PerceptronKind
 	NoIntercept bool   // keep b at Start; by default b is learned, with k + R² in place of k, R² = max k(x_i, x_i)
 	Epochs      int    // maximum number of epochs; 0 means 20

@@ -148,8 +148,9 @@ func (m *KernelVoteClassModel) Decision(ctx context.Context, dev backend.Device,
 	return m.decision(m.sums(ctx, dev, x, false))
 }
 
-// Proba implements Prober: the fractions of the sums, as of densities. It refuses a row for which
-// the kernel is negative, or 0 for all samples.
+// Proba implements Prober: the probability of a class is the fraction of its sum in the total of
+// all sums, as for densities. It refuses a row for which the kernel is negative, or 0 for all
+// samples.
 func (m *KernelVoteClassModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	sums, err := m.sums(ctx, dev, x, false)
 	if err != nil {

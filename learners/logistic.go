@@ -78,7 +78,7 @@ type Logistic struct {
 	Tol         float64 // largest remaining decrease; 0 means 1e-6 for gradient-descent, 1e-2 for sgd, which only reports it, and 1e-9 for the others
 	MaxIter     int     // maximum number of iterations; 0 means 100 for newton, 1000 for auto and lbfgs, 20000 for gradient-descent, 20 epochs for sgd
 	Rate        float64 // step size of gradient-descent and sgd on the mean loss; 0 means automatic
-	Batch       int     // batch size of sgd; 0 is 32
+	Batch       int     // batch size of sgd; 0 means 32
 	Seed        uint64  // for the order of the samples in sgd
 }
 

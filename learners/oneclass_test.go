@@ -22,7 +22,7 @@ func TestOneClassKeepsNu(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	sizes := []int{1, 5, 40, 500}
 	if !testing.Short() {
-		sizes = append(sizes, 2500) // rows are shrunk from 2000 on
+		sizes = append(sizes, 2500) // from 2000 rows on, the solver shrinks the problem
 	}
 	for _, n := range sizes {
 		uniform, copies, equal, gauss := mat.NewDense(n, 4, nil), mat.NewDense(n, 4, nil), mat.NewDense(n, 4, nil), mat.NewDense(n, 4, nil)

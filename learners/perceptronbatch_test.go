@@ -155,7 +155,7 @@ func TestPerceptronBatches(t *testing.T) {
 					t.Fatalf("only %d mistakes: the test shows nothing", want.mistakes)
 				}
 				last, mean := want.after[len(want.after)-1], want.average()
-				size := 0.0 // of an inner product
+				size := 0.0 // the largest size of an inner product
 				for _, w := range want.after {
 					size = max(size, mat.Norm(w, 2)*bias)
 				}

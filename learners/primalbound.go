@@ -24,12 +24,13 @@ func primalSteps(n, m int, each float64) float64 {
 	return float64(n) * float64(m) * (3*(each+20) + float64(m)/8)
 }
 
-// makePrimal sets the bound of m, a model with the function f, which solves p for the samples of
-// data, and adds facts, in which name is the name of the coefficients. If sharp is set, it is an
-// error if there is no sharp bound. Otherwise a bound is computed only with o.Prove: the sharp one if that
-// takes a few hundredths of a second at most, and otherwise one from float64 if the samples are in memory. r returns
-// the bounds on the rounding errors of the functions; it is nil if no bound from float64 is known. each is as in
-// primalSteps. If sparse is not nil, its rows are the samples, and data holds their row numbers.
+// makePrimal sets the bound of m, a model with the function f, which is the solution of p for the
+// samples of data. It also adds facts, in which the coefficients are called name. If sharp is set
+// and there is no sharp bound, it returns an error. If sharp is not set, a bound is computed only
+// with o.Prove: the sharp one if that takes a few hundredths of a second at most, and otherwise one
+// from float64 if the samples are in memory. r returns the bounds on the rounding errors of the
+// functions; it is nil if no bound from float64 is known. each is as in primalSteps. If sparse is
+// not nil, its rows are the samples, and data holds their row numbers.
 func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, sparse *backend.CSR[float64], res *solvers.Result, each float64, r func() *verified.Roundoff, sharp bool, o Options) error {
 	n, d, t := data.Dims()
 	size := f.Alpha.Rows

@@ -93,7 +93,8 @@ func TestTrace(t *testing.T) {
 		t.Fatal("no mistakes in the facts")
 		return 0
 	}
-	// Rounding of sums of n losses of about 1, each from dot products of a few terms.
+	// The bound covers the rounding errors of sums of n losses of about 1, each of which is
+	// computed from dot products of a few terms.
 	near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-11*n*max(1, want) }
 	for _, name := range []string{"perceptron", "kernel-perceptron", "least-squares"} {
 		given := map[string]string{"epochs": "6", "shuffle": "true"}

@@ -74,8 +74,8 @@ func updated[M Model](m M, what string, change func(p *process, u updatable) (Mo
 type updatable interface {
 	Model
 	sums() *process
-	// linearly returns the predictor of the model, of which fixed[0] are the points of the basis; the basis; and
-	// the coefficients and the intercept for the basis.
+	// linearly returns the predictor of the model, whose fixed[0] holds the points of the basis;
+	// the basis phi; and the coefficients and the intercept for this basis.
 	linearly() (p predictor, phi stream.Basis, beta backend.Host[float64], bias []float64)
 	// with returns the model with another posterior, and coefficients and intercept for the basis.
 	with(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model

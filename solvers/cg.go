@@ -450,10 +450,10 @@ func (c *conjugate[T]) solve(rhs backend.Matrix[float64], goal []float64) error 
 	return c.w.fail(err)
 }
 
-func (c *conjugate[T]) direct() bool       { return false }
-func (c *conjugate[T]) stopReason() string { return c.Stopped }
-func (c *conjugate[T]) switchToCG() bool   { return false }
-func (c *conjugate[T]) gaveUp() bool       { return c.EndedByReview }
+func (c *conjugate[T]) direct() bool         { return false }
+func (c *conjugate[T]) stopReason() string   { return c.Stopped }
+func (c *conjugate[T]) switchToCG() bool     { return false }
+func (c *conjugate[T]) endedForFaster() bool { return c.EndedByReview }
 
 func (c *conjugate[T]) product() numeric.Product {
 	p, _ := any(c.a).(numeric.Product)

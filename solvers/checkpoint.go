@@ -39,7 +39,7 @@ import (
 // Auto then chooses among the other methods.
 type Checkpoint struct {
 	Dir   string        // created if it is missing; "" turns checkpoints off
-	Every time.Duration // interval between checkpoints; 0 is 30 seconds
+	Every time.Duration // interval between checkpoints; 0 means 30 seconds
 }
 
 // every returns Checkpoint.Every or its default.

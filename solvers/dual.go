@@ -148,10 +148,10 @@ func (d *direct64) product() numeric.Product {
 	p, _ := d.a.(numeric.Product)
 	return p
 }
-func (d *direct64) direct() bool       { return true }
-func (d *direct64) stopReason() string { return "" }
-func (d *direct64) switchToCG() bool   { return false }
-func (d *direct64) gaveUp() bool       { return false }
+func (d *direct64) direct() bool         { return true }
+func (d *direct64) stopReason() string   { return "" }
+func (d *direct64) switchToCG() bool     { return false }
+func (d *direct64) endedForFaster() bool { return false }
 
 func (d *direct64) release() { d.w.Mem.Free(d.a) }
 

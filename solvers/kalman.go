@@ -222,7 +222,7 @@ func (f *filter) product() numeric.Product { return nil }
 func (f *filter) direct() bool             { return true }
 func (f *filter) stopReason() string       { return "" }
 func (f *filter) switchToCG() bool         { return false }
-func (f *filter) gaveUp() bool             { return false }
+func (f *filter) endedForFaster() bool     { return false }
 func (f *filter) release()                 {}
 
 // pathKalman factors C = K + λW⁻¹ by a Kalman filter for each λ, in Go memory. The samples are sorted

@@ -575,7 +575,7 @@ func (m *modal) product() numeric.Product { return nil }
 func (m *modal) direct() bool             { return false }
 func (m *modal) stopReason() string       { return m.Stopped }
 func (m *modal) switchToCG() bool         { return false }
-func (m *modal) gaveUp() bool             { return m.EndedByReview }
+func (m *modal) endedForFaster() bool     { return m.EndedByReview }
 func (m *modal) Free()                    {}
 func (m *modal) release() {
 	m.Solver.Free()

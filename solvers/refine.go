@@ -45,9 +45,9 @@ type inner interface {
 	// switchToCG is called after a solve that reduced the residual by less than a digit. It
 	// switches to conjugate gradients and returns true, or returns false if it cannot switch.
 	switchToCG() bool
-	// gaveUp reports whether the last solve stopped because another method takes less time than the
-	// remaining iterations.
-	gaveUp() bool
+	// endedForFaster reports whether the last solve stopped because another method takes less time
+	// than the remaining iterations.
+	endedForFaster() bool
 	// product returns K if it is stored in float64 and no factor has overwritten it, otherwise
 	// nil.
 	product() numeric.Product
@@ -68,8 +68,9 @@ type fallback struct {
 // fallback may avoid.
 type accuracyError struct{ err error }
 
-// giveUpError is an accuracyError after which the last fallback, Dual, is tried next.
-type giveUpError struct{ error }
+// slowError is an accuracyError after which the last fallback, Dual, is tried next, because it
+// takes less time than the remaining iterations.
+type slowError struct{ error }
 
 // stagnationError is an accuracyError after which no fallback is tried.
 type stagnationError struct{ error }
@@ -157,7 +158,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 		err = f.tryNext(g)
 		var weak *accuracyError
 		var spent *stagnationError
-		var slow *giveUpError
+		var slow *slowError
 		switch {
 		case err == nil:
 			w.res.Method = g.method
@@ -299,8 +300,8 @@ func (f *refinement) tryNext(g fallback) error {
 				return nil
 			case in.direct():
 				return f.inaccurate("iterative refinement does not reduce it")
-			case in.gaveUp():
-				return &giveUpError{f.inaccurate(in.stopReason())}
+			case in.endedForFaster():
+				return &slowError{f.inaccurate(in.stopReason())}
 			case w.res.Iters >= w.par.maxIter():
 				return &stagnationError{f.inaccurate(in.stopReason())}
 			case !(f.residual < before/10) && in.switchToCG():

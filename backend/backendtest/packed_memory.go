@@ -40,7 +40,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 				r.Fatalf("NewPacked(%d).Order() = %d", n, a.Order())
 			}
 			if now, peak := r.dev.InUse(); now != b.PackedBytes(n) || peak < now {
-				r.Fatalf("InUse: %d bytes, peak %d, with a packed matrix of order %d, of which PackedBytes says %d", now, peak, n, b.PackedBytes(n))
+				r.Fatalf("InUse: %d bytes, peak %d, with a packed matrix of order %d; PackedBytes is %d", now, peak, n, b.PackedBytes(n))
 			}
 			low := backend.NewHost[T](n, n)
 			spoil(low.Data)

@@ -463,7 +463,7 @@ func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task, 
 	if err != nil {
 		return fmt.Errorf("%w; the row was held out by %s", err, flag)
 	}
-	return fmt.Errorf("%w; the row was held out by %s: give another --seed, or no %[2]s", fault, flag)
+	return fmt.Errorf("%w; the row was held out by %s: give another --seed, or leave %[2]s out", fault, flag)
 }
 
 // encode returns the features and targets of a table; y is nil if there are no targets.

@@ -103,7 +103,7 @@ func newGramLab(t *testing.T, n, m int) gramLab {
 
 // TestGramFileGivesTheResultsOfItsKernel checks that a file with the Gram matrix of a kernel gives
 // the same results as that kernel on the features, for a fit, for held-out rows, in
-// cross-validation and in the bootstrap. The random choices of rows are the same for both.
+// cross-validation and in the bootstrap. With the same seed, both choose the same rows at random.
 func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	const n, m, lambda = 40, 12, 0.5
 	l := newGramLab(t, n, m)
@@ -239,10 +239,10 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 	}{
 		// The condition number of K + λI is at most n/λ + 1 = 601, |y| < 4.
 		{"ridge", 0, 4 * 60 * 601 * 0x1p-52, []string{"--lambda", "0.1", "--no-intercept"}, nil},
-		// The solutions of both programs violate the optimality conditions by less than 1e-9. For a
-		// positive definite K the difference of f is bounded by a multiple of 1e-9. The factor
-		// depends on the active constraints and is some hundreds here, so that it is below 1000. A
-		// wrong row or column changes f by 0.1.
+		// Both programs compute solutions that violate the optimality conditions by less than 1e-9.
+		// For a positive definite K, their values of f therefore differ by at most a multiple of
+		// 1e-9. The multiple depends on the active constraints: here it is some hundreds, and thus
+		// below 1000. A wrong row or column changes f by 0.1.
 		{"svc", 1, 1e-6, []string{"--learner", "svc", "--C", "2", "--tol", "1e-9"}, []string{"--decision"}},
 	} {
 		for _, form := range []string{".csv", ".npz"} {

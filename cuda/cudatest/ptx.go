@@ -484,7 +484,7 @@ func floating(parts []string) func(a, b, c float64) float64 {
 		return func(a, _, _ float64) float64 { return math.Float64frombits(math.Float64bits(1/a) &^ (1<<32 - 1)) }
 	case name == "ex2": // ex2.approx.ftz.f32
 		return func(a, _, _ float64) float64 {
-			if a = flush(a); a == math.Trunc(a) { // exact, because tanh in float64 scales by these powers of 2
+			if a = flush(a); a == math.Trunc(a) { // powers of 2 must be exact, because the device function of tanh in float64 multiplies by them
 				return flush(math.Exp2(a))
 			}
 			return flush(inexact(math.Exp2(a), 2))

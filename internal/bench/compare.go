@@ -111,7 +111,7 @@ func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 	return t
 }
 
-// optional returns the field of a value, which is empty if the value is 0, that is, unknown.
+// optional returns the field of a value. A value of 0 is unknown, and its field is empty.
 func optional(v float64, format func(float64) string) Field {
 	if v == 0 {
 		return Field{Text: "–"}

@@ -133,7 +133,7 @@ func (p Points) Without(i int) Points {
 }
 
 // With returns the points followed by the point x of p.Cols features. The elements of p are shared
-// or moved: only the result is to be extended further.
+// or moved, so that afterwards only the result may be extended.
 func (p Points) With(x []float64) Points {
 	if p.Sparse == nil {
 		h := p.Dense

@@ -164,8 +164,8 @@ func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
 	return g.op("Add", sums, g.numbers(initial, len(initial)))
 }
 
-// mostProbable returns the n indices of the largest probabilities. Ties keep the index of the
-// decision, as learners.SVCModel.Decide does.
+// mostProbable returns the n indices of the largest probabilities. Of equal probabilities, it
+// chooses the index of the decision, as learners.SVCModel.Decide does.
 func (g *graph) mostProbable(probabilities, index value) value {
 	own := g.node("GatherElements", []attribute{intAttribute("axis", 1)}, probabilities, g.op("Unsqueeze", index, g.integers(1)))
 	largest := g.node("ReduceMax", []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}, probabilities)

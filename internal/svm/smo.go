@@ -164,7 +164,7 @@ type smo struct {
 	steps    int
 	rows     int
 	passes   int     // number of passes of coordinate descent
-	gap      float64 // the last most − least that optimize has computed
+	gap      float64 // the last difference most − least that optimize has computed
 }
 
 // SolveIn solves p as Solve does, and reports the progress of the task from base to base + share.

@@ -70,8 +70,9 @@ func (c *cell) condition(p solvers.Problem) {
 		}
 		single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32
 		if c.par.Operator == solvers.Fixed16 {
-			// Rounding errors of half a step in each of n² elements may have that norm; the
-			// factor is 4, since a step must gain more than a bit.
+			// Rounding errors of half a step in each of n² elements may have that norm. The factor
+			// is 4, because a step of refinement must reduce the residual by more than a factor of
+			// two.
 			low, high, _ := kernels.Bounds(p.Kernel, p.X.Cols)
 			reach = max(reach, 4*tol*float64(p.X.Rows)*(high-low)/0x1p17/p.Lambda)
 		}

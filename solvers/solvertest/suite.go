@@ -33,7 +33,7 @@ type Suite struct {
 	Params  solvers.Params   // for every Solve; Method is replaced
 	Kernels []kernels.Kernel // kernels that the method accepts
 	Device  string           // "", or the only device to test
-	// Features is the number of features of the samples; 0 is 4.
+	// Features is the number of features of the samples; 0 means 4.
 	Features int
 	Sparse   bool // the samples are given as a backend.CSR
 	// Able says that the method needs an optional ability of its device, so that tests on a

@@ -6,15 +6,15 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The polynomials of the logarithm, in t = s², by interpolation in Chebyshev's
-// nodes of [0, ((√2−1)/(√2+1))²] with 80 decimal digits, lowest first.
+// The coefficients, lowest first, of the polynomials of the logarithm in t = s², by interpolation
+// at the Chebyshev nodes of [0, ((√2−1)/(√2+1))²] with 80 decimal digits.
 var (
-	// (2 artanh s − 2s − ⅔s³)/s⁵. Error relative to the logarithm 2^−66.4.
+	// The polynomial of (2 artanh s − 2s − ⅔s³)/s⁵. The error relative to the logarithm is 2^−66.4.
 	logCoefficients = []float64{
 		0x1.999999999999ap-2, 0x1.2492492492521p-2, 0x1.c71c71c6eaa80p-3, 0x1.745d177a8fd08p-3,
 		0x1.3b1395d4b0394p-3, 0x1.1118c757caf20p-3, 0x1.df7ce6604dddep-4, 0x1.e02d3bbc44457p-4,
 	}
-	// (2 artanh s − 2s)/s³. Error relative to the logarithm 2^−43.1.
+	// The polynomial of (2 artanh s − 2s)/s³. The error relative to the logarithm is 2^−43.1.
 	logCoefficientsShort = []float64{
 		0x1.5555555564e9ap-1, 0x1.999998caf9cc3p-2, 0x1.249323e68ef34p-2, 0x1.c67ad927c1ad8p-3, 0x1.8c8c226bbe73ep-3,
 	}

@@ -57,8 +57,8 @@ func bitwise(name string, code uint32) *neonForms {
 	return &neonForms{single: op, double: op}
 }
 
-// only returns an instruction with one form.
-func only(code uint32, write string) *neonForms {
+// sameForms returns an instruction that is the same in single and in double precision.
+func sameForms(code uint32, write string) *neonForms {
 	op := neonOp{code: code, write: write}
 	return &neonForms{single: op, double: op}
 }
@@ -116,23 +116,23 @@ var neonOps = map[string]*neonForms{
 	"add": three("add", 0x4ea08400),
 	"and": bitwise("and", 0x4e201c00), "orr": bitwise("orr", 0x4ea01c00), "eor": bitwise("eor", 0x6e201c00),
 	"bit": bitwise("bit", 0x6ea01c00).accumulates(), "bsl": bitwise("bsl", 0x6e601c00).accumulates(),
-	"not":   only(0x6e205800, "not v{d}.16b, v{n}.16b"),
-	"movi":  only(0x6f00e400, "movi v{d}.2d, #0"),
-	"mov":   only(0x4ea01c00, "mov v{d}.16b, v{n}.16b"),
+	"not":   sameForms(0x6e205800, "not v{d}.16b, v{n}.16b"),
+	"movi":  sameForms(0x6f00e400, "movi v{d}.2d, #0"),
+	"mov":   sameForms(0x4ea01c00, "mov v{d}.16b, v{n}.16b"),
 	"cmlt0": {single: neonOp{code: 0x4ea0a800, write: "cmlt v{d}.4s, v{n}.4s, #0"}, double: neonOp{code: 0x4ee0a800, write: "cmlt v{d}.2d, v{n}.2d, #0"}},
 	"shl":   shifted("shl", 0x4f005400, true), "ushr": shifted("ushr", 0x6f000400, false),
 
 	"zip1": three("zip1", 0x4e803800), "zip2": three("zip2", 0x4e807800), "trn2": three("trn2", 0x4e806800),
-	"fcvtl":  only(0x0e617800, "fcvtl v{d}.2d, v{n}.2s"),
-	"fcvtl2": only(0x4e617800, "fcvtl2 v{d}.2d, v{n}.4s"),
-	"fcvtn":  only(0x0e616800, "fcvtn v{d}.2s, v{n}.2d"),
-	"fcvtn2": only(0x4e616800, "fcvtn2 v{d}.4s, v{n}.2d").accumulates(),
-	"ushll":  only(0x2f10a400, "ushll v{d}.4s, v{n}.4h, #0"),
-	"ushll2": only(0x6f10a400, "ushll2 v{d}.4s, v{n}.8h, #0"),
-	"scvtf":  only(0x4e21d800, "scvtf v{d}.4s, v{n}.4s"),
-	"fcvtns": only(0x4e21a800, "fcvtns v{d}.4s, v{n}.4s"),
-	"xtn":    only(0x0e612800, "xtn v{d}.4h, v{n}.4s"),
-	"xtn2":   only(0x4e612800, "xtn2 v{d}.8h, v{n}.4s").accumulates(),
+	"fcvtl":  sameForms(0x0e617800, "fcvtl v{d}.2d, v{n}.2s"),
+	"fcvtl2": sameForms(0x4e617800, "fcvtl2 v{d}.2d, v{n}.4s"),
+	"fcvtn":  sameForms(0x0e616800, "fcvtn v{d}.2s, v{n}.2d"),
+	"fcvtn2": sameForms(0x4e616800, "fcvtn2 v{d}.4s, v{n}.2d").accumulates(),
+	"ushll":  sameForms(0x2f10a400, "ushll v{d}.4s, v{n}.4h, #0"),
+	"ushll2": sameForms(0x6f10a400, "ushll2 v{d}.4s, v{n}.8h, #0"),
+	"scvtf":  sameForms(0x4e21d800, "scvtf v{d}.4s, v{n}.4s"),
+	"fcvtns": sameForms(0x4e21a800, "fcvtns v{d}.4s, v{n}.4s"),
+	"xtn":    sameForms(0x0e612800, "xtn v{d}.4h, v{n}.4s"),
+	"xtn2":   sameForms(0x4e612800, "xtn2 v{d}.8h, v{n}.4s").accumulates(),
 	"dup": (&neonForms{
 		single: neonOp{code: 0x4e000400, write: "dup v{d}.4s, v{n}.s[{i}]"},
 		double: neonOp{code: 0x4e000400, write: "dup v{d}.2d, v{n}.d[{i}]"},

@@ -11,17 +11,17 @@ import (
 // the Chebyshev nodes of [0, 0.786²] with 80 decimal digits. 0.786 is slightly larger than ¼π,
 // because rounded arithmetic chooses the multiple of ½π.
 var (
-	// (sin r − r)/r³; the error relative to the sine is 2^−57.1.
+	// The polynomial of (sin r − r)/r³. The error relative to the sine is 2^−57.1.
 	sinCoefficients = []float64{
 		-0x1.5555555555555p-3, 0x1.1111111111110p-7, -0x1.a01a01a01992ap-13, 0x1.71de3a545ef0dp-19,
 		-0x1.ae64540feaf6dp-26, 0x1.61217cc913f00p-33, -0x1.ab167f4fb1867p-41,
 	}
-	// (cos r − 1 + ½r²)/r⁴; the error relative to the cosine is 2^−59.4.
+	// The polynomial of (cos r − 1 + ½r²)/r⁴. The error relative to the cosine is 2^−59.4.
 	cosCoefficients = []float64{
 		0x1.5555555555555p-5, -0x1.6c16c16c16962p-10, 0x1.a01a019f4d709p-16, -0x1.27e4fa163c142p-22,
 		0x1.1eeb673a2e0cap-29, -0x1.907c6d159beaap-37,
 	}
-	// The same functions for float32, with relative errors 2^−35.6 and 2^−39.5.
+	// The polynomials of the same functions for float32, with relative errors 2^−35.6 and 2^−39.5.
 	sinCoefficientsShort = []float64{-0x1.555555545c866p-3, 0x1.11110deb7eef4p-7, -0x1.a013a29ae5232p-13, 0x1.6dbc6beea63eep-19}
 	cosCoefficientsShort = []float64{0x1.55555555024dap-5, -0x1.6c16bf52716b0p-10, 0x1.a015c12bb84c8p-16, -0x1.25233ada55c80p-22}
 )

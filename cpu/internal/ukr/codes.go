@@ -21,8 +21,8 @@ type Codes[T Float] struct {
 	N, Ld      int
 }
 
-// The portable functions on codes. Their sums have one lane. The conversions of products to T
-// force rounding, so that compilers do not fuse them with additions.
+// The functions below are the portable functions on codes. Their sums have one lane. The
+// conversions of products to T force rounding, so that compilers do not fuse them with additions.
 
 func codes1Generic[T Float](s *Codes[T]) { s.multiply(1) }
 func codes2Generic[T Float](s *Codes[T]) { s.multiply(2) }

@@ -240,9 +240,9 @@ func trigSamples[T Float](rng *rand.Rand) []*sample[T] {
 			near, _ := new(big.Float).Mul(bigPi(), newBig(n/4)).Float64()
 			s.with(want, T(near), next(T(near), 1), next(T(near), -1))
 		}
-		// The numbers nearest to a multiple of ½π: 6381956970095103·2⁷⁹⁷ among all float64,
-		// and 16367173·2⁷² among float32 (Muller et al. 2018, section 10.2); and the
-		// nearest below 2³¹, by the continued fraction of ½π.
+		// The numbers with the smallest distance to a multiple of ½π are 6381956970095103·2⁷⁹⁷
+		// among all float64 and 16367173·2⁷² among all float32 (Muller et al. 2018, section 10.2).
+		// Those below 2³¹ are found by the continued fraction of ½π.
 		if digits[T]() == 53 {
 			s.with(want, T(math.Ldexp(6381956970095103, 797)))
 		} else {

@@ -1,6 +1,6 @@
 package ukr
 
-// The portable functions on strips.
+// The functions below are the portable functions on strips.
 
 const (
 	genericPanelRows = 4

@@ -1,6 +1,6 @@
 package ukr
 
-// The portable functions on rows.
+// The functions below are the portable functions on rows.
 
 func (r *Rows[T]) row(i int) []T { return at(r.Z, i*r.Ldz, r.N) }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// The portable functions on spans.
+// The functions below are the portable functions on spans.
 
 func (s *Span[T]) x() []T { return at(s.X, 0, s.N) }
 func (s *Span[T]) y() []T { return at(s.Y, 0, s.N) }
