@@ -82,9 +82,9 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 	if parts < 2 {
 		return nil, errors.New("mercer: cross-validate: all rows are in one fold: a model needs rows of another fold")
 	}
-	of := make([]int, parts)
-	for k := range of {
-		of[k] = k
+	divisions := make([]int, parts)
+	for k := range divisions {
+		divisions[k] = k
 	}
 	var predictions *mat.Dense
 	targets, err := gonum.Dense(hy)
@@ -92,7 +92,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 		return nil, fmt.Errorf("mercer: cross-validate: y: %w", err)
 	}
 	r := validate.Runner{Data: validate.Samples{X: points.Matrix(), Y: targets, Weights: o.Weights, Keys: o.Keys}, Devices: []backend.Device{dev}, Options: o.Options}
-	err = r.Each(ctx, splits, of, func(ctx context.Context, v validate.Fit) error {
+	err = r.Each(ctx, splits, divisions, func(ctx context.Context, v validate.Fit) error {
 		m, err := l.Fit(ctx, v.Device, v.Part.Train.X, v.Part.Train.Y, v.Options)
 		if err != nil {
 			return err

@@ -40,8 +40,8 @@ type scratch[T backend.Float] struct {
 	work   []T // grown on demand
 	more   []T // a second buffer, for routines that need two
 	third  []T
-	pairs  []T // allocated like more, for statistics that are computed pair by pair
-	total  []T // allocated like more, for the sums of a task
+	pairs  []T // allocated like the field more, for statistics that are computed pair by pair
+	total  []T // allocated like the field more, for the sums of a task
 }
 
 // take returns scratch memory for a worker; give returns it to the pool.

@@ -100,7 +100,7 @@ func TestSmallCases(t *testing.T) {
 	}
 }
 
-// smallCase is one routine at one order, by Mercer and by gonum.
+// smallCase is one routine at one order, with its implementations by Mercer and by gonum.
 type smallCase struct {
 	routine       string
 	mercer, gonum func()

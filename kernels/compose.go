@@ -105,7 +105,7 @@ func (k ExpOf) String() string { return "exp(" + text(k.Kernel) + ")" }
 // Check requires a valid kernel.
 func (k ExpOf) Check(d int) error {
 	if k.Kernel == nil {
-		return errors.New("kernels: exp: no kernel inside")
+		return errors.New("kernels: exp: the inner kernel is missing")
 	}
 	return k.Kernel.Check(d)
 }

@@ -12,7 +12,7 @@ func (k CosOf) String() string { return "cos(" + text(k.Kernel) + ")" }
 // Check requires a valid kernel.
 func (k CosOf) Check(d int) error {
 	if k.Kernel == nil {
-		return errors.New("kernels: cos: no kernel inside")
+		return errors.New("kernels: cos: the inner kernel is missing")
 	}
 	return k.Kernel.Check(d)
 }

@@ -85,7 +85,7 @@ func (k Derivative) String() string {
 // Check requires a valid kernel that has the parameter.
 func (k Derivative) Check(d int) error {
 	if k.Of == nil {
-		return fmt.Errorf("kernels: derivative: no kernel inside")
+		return fmt.Errorf("kernels: derivative: the inner kernel is missing")
 	}
 	if err := k.Of.Check(d); err != nil {
 		return err

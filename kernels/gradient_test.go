@@ -72,7 +72,7 @@ func TestDerivativeCheck(t *testing.T) {
 		k    kernels.Derivative
 		want string
 	}{
-		{kernels.Derivative{}, "kernels: derivative: no kernel inside"},
+		{kernels.Derivative{}, "kernels: derivative: the inner kernel is missing"},
 		{kernels.Derivative{Of: kernels.Linear{}}, "kernels: derivative: no parameter has index 0: linear() has 0"},
 		{kernels.Derivative{Of: kernels.Gaussian{Sigma: 1}, Param: -1}, "kernels: derivative: no parameter has index -1: gaussian(sigma=1) has 1"},
 		{kernels.Derivative{Of: kernels.Gaussian{}}, "kernels: gaussian: sigma must be a finite number > 0, got 0"},

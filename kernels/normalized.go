@@ -11,7 +11,7 @@ func (k Normalized) String() string { return "normalize(" + text(k.Kernel) + ")"
 // Check requires a valid kernel.
 func (k Normalized) Check(d int) error {
 	if k.Kernel == nil {
-		return errors.New("kernels: normalize: no kernel inside")
+		return errors.New("kernels: normalize: the inner kernel is missing")
 	}
 	return k.Kernel.Check(d)
 }

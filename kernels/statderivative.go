@@ -40,7 +40,7 @@ func (k StatDerivative) String() string {
 // Check requires a valid kernel that contains no derivative and has the statistic.
 func (k StatDerivative) Check(d int) error {
 	if k.Of == nil {
-		return fmt.Errorf("kernels: derivative with respect to a statistic: no kernel inside")
+		return fmt.Errorf("kernels: derivative with respect to a statistic: the inner kernel is missing")
 	}
 	if err := k.Of.Check(d); err != nil {
 		return err

@@ -13,7 +13,7 @@ func TestStatDerivativeCheck(t *testing.T) {
 		k    kernels.StatDerivative
 		want string
 	}{
-		{kernels.StatDerivative{}, "kernels: derivative with respect to a statistic: no kernel inside"},
+		{kernels.StatDerivative{}, "kernels: derivative with respect to a statistic: the inner kernel is missing"},
 		{kernels.StatDerivative{Of: gaussian, Stat: 1}, "kernels: derivative with respect to a statistic: no statistic has index 1: gaussian(sigma=1) has 1"},
 		{kernels.StatDerivative{Of: kernels.Constant{Value: 1}}, "kernels: derivative with respect to a statistic: no statistic has index 0: 1 has 0"},
 		{kernels.StatDerivative{Of: kernels.Gaussian{}}, "kernels: gaussian: sigma must be a finite number > 0, got 0"},

@@ -326,8 +326,8 @@ func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpa
 // computes a bound. 400 rows of 8 features and a Gaussian kernel take 11 million steps.
 const provedSteps = 12e6
 
-// prove sets the bound of m, a solution of p, with at most memory bytes on dev, and adds its facts.
-// The rows of p are the points of m.
+// prove sets the bound of m, a solution of p, and adds the facts of the bound. It takes at most the
+// given number of bytes on dev. The rows of p are the points of m.
 func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, memory int64) error {
 	floor := 0.0
 	if _, values := p.Kernel.(kernels.Precomputed); values && p.Lambda > 0 {

@@ -68,8 +68,8 @@ type fallback struct {
 // fallback may avoid.
 type accuracyError struct{ err error }
 
-// slowError is an accuracyError after which the last fallback, Dual, is tried next, because it
-// takes less time than the remaining iterations.
+// slowError is an accuracyError after which the last fallback is tried next, because it takes less
+// time than the remaining iterations.
 type slowError struct{ error }
 
 // stagnationError is an accuracyError after which no fallback is tried.

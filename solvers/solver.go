@@ -428,8 +428,8 @@ func (e *each) one(lambda, from, to float64) error {
 	return nil
 }
 
-// put copies column from of the solution r to output j.
-func (e *each) put(j, from int, r *Result) {
+// put copies a column of the solution r to output j.
+func (e *each) put(j, column int, r *Result) {
 	for _, part := range []struct {
 		to *backend.Host[float64]
 		h  backend.Host[float64]
@@ -441,7 +441,7 @@ func (e *each) put(j, from int, r *Result) {
 			*part.to = backend.NewHost[float64](part.h.Rows, len(e.lambdas))
 		}
 		for i := range part.h.Rows {
-			part.to.Row(i)[j] = part.h.Row(i)[from]
+			part.to.Row(i)[j] = part.h.Row(i)[column]
 		}
 	}
 	e.res.Intercept[j] = r.Intercept[from]

@@ -212,17 +212,17 @@ func testGramDuplicates[T backend.Float](r *rig[T]) {
 				z := each(1+r.rng.IntN(60), d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
 				what := fmt.Sprintf("Gram %v n=%d m=%d d=%d, duplicates, offset %g", k, x.Rows, z.Rows, d, offset)
 				atZero := float64(T(kernels.Compile(k).Run([]float64{0})))
-				of := make([]int, z.Rows) // the row of X that row j of Z repeats
-				for j := range of {
-					of[j] = r.rng.IntN(x.Rows)
+				sourceRow := make([]int, z.Rows) // the row of X that row j of Z repeats
+				for j := range sourceRow {
+					sourceRow[j] = r.rng.IntN(x.Rows)
 					if j%2 == 0 {
-						copy(z.Row(j), x.Row(of[j]))
+						copy(z.Row(j), x.Row(sourceRow[j]))
 					}
 				}
 				got := r.do(what, gramCall[T](k), x, z, filled(x.Rows, z.Rows, sentinel))
 				for j := 0; j < z.Rows; j += 2 {
-					if g := got.Row(of[j])[j]; g != atZero {
-						r.Fatalf("%s: rows %d and %d are equal: k is %v, want exactly %v", what, of[j], j, g, atZero)
+					if g := got.Row(sourceRow[j])[j]; g != atZero {
+						r.Fatalf("%s: rows %d and %d are equal: k is %v, want exactly %v", what, sourceRow[j], j, g, atZero)
 					}
 				}
 			}

@@ -18,7 +18,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 		n64 := int64(n)
 		elements := n64 * (n64 + 1) / 2
 		if got := b.PackedBytes(n); got < elements*size || got > (elements+64*(n64+1))*size {
-			r.Errorf("PackedBytes(%d) is %d, want %d and at most 64(n+1) elements of %d more", n, got, elements*size, size)
+			r.Errorf("PackedBytes(%d) is %d, want %d plus at most 64(n+1) elements of %d bytes", n, got, elements*size, size)
 		}
 	}
 	for _, n := range []int{math.MaxInt / 2, math.MaxInt - 1, math.MaxInt} {

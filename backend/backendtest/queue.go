@@ -152,7 +152,7 @@ func testProgress[T backend.Float](r *rig[T]) {
 					r.Errorf("%s: done was called by two goroutines at a time", job.name)
 				}
 				if flops < 0 || math.IsNaN(flops) {
-					r.Errorf("%s: done was told %v flops", job.name, flops)
+					r.Errorf("%s: done was called with %v flops", job.name, flops)
 				}
 				sum += flops
 				parts++
@@ -162,7 +162,7 @@ func testProgress[T backend.Float](r *rig[T]) {
 				r.Fatalf("%s: %v", job.name, err)
 			}
 			if math.Abs(sum-job.flops) > float64(parts)*0x1p-52*job.flops {
-				r.Errorf("%s n=%d: done was told of %.17g flops in %d parts, want %.17g", job.name, n, sum, parts, job.flops)
+				r.Errorf("%s n=%d: done was called with %.17g flops in %d parts, want %.17g", job.name, n, sum, parts, job.flops)
 			}
 		}
 		release()
@@ -267,7 +267,7 @@ func testConcurrent[T backend.Float](r *rig[T]) {
 					failures[c] = err
 				}
 				if all := flop.Gemm(n, n, n) + flop.Potrf(n); c != 0 && math.Abs(told-all) > 1e-9*all {
-					failures[c] = fmt.Errorf("done was told of %g flops, want %g", told, all)
+					failures[c] = fmt.Errorf("done was called with %g flops, want %g", told, all)
 				}
 			}
 		})

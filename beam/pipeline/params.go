@@ -14,7 +14,7 @@ import (
 // Params specifies what to fit. Inputs, Targets and Model are required.
 type Params struct {
 	Inputs  []string // globs of tables
-	Targets []string // columns
+	Targets []string // names of the target columns
 	Drop    []string // columns to leave out, such as identifiers; every file has them
 	Model   string   // path of the model to write; the report goes to Model + ".json"
 

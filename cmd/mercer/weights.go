@@ -151,7 +151,8 @@ func (w weighted) Pass(ctx context.Context, keyed bool, use func(b solvers.Block
 	return w.Rows.Pass(ctx, keyed, w.times(use))
 }
 
-// times wraps use for blocks whose weights are multiplied.
+// times wraps use: it multiplies the weights of each block by the factors of the classes before it
+// calls use.
 func (w weighted) times(use func(b solvers.Block) error) func(b solvers.Block) error {
 	return func(b solvers.Block) error {
 		weights := make([]float64, b.Y.Rows)

@@ -184,7 +184,7 @@ func checkValues(t *testing.T, k kernels.Kernel, points [][]float64) {
 		for j, z := range points[:i+1] {
 			a, b := kernels.Eval(k, x, z), kernels.Eval(k, z, x)
 			if a != b || math.IsNaN(a) || math.IsInf(a, 0) {
-				t.Errorf("seed %d, d = %d: k of points %d and %d is %v, of %d and %d %v", seed, len(x), i, j, a, j, i, b)
+				t.Errorf("seed %d, d = %d: k of points %d and %d is %v, but k of points %d and %d is %v", seed, len(x), i, j, a, j, i, b)
 			}
 		}
 	}

@@ -57,17 +57,17 @@ type Fit struct {
 	Options learners.Options
 }
 
-// Each calls use once for each k from 0 to len(of)−1, with division of[k] of the data. Calls for
-// the same division share its Part, which is made for the first call and released after the last
-// call. A k whose division has no test samples is skipped. The error is the *FitError of the
-// smallest k that failed.
-func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx context.Context, f Fit) error) error {
+// Each calls use once for each k from 0 to len(divisions)−1, with the division of the data whose
+// index is divisions[k]. Calls for the same division share its Part, which is made for the first
+// call and released after the last call. A k whose division has no test samples is skipped. The
+// error is the *FitError of the smallest k that failed.
+func (r Runner) Each(ctx context.Context, splits Splits, divisions []int, use func(ctx context.Context, f Fit) error) error {
 	if err := r.check(); err != nil {
 		return err
 	}
 	parts := map[int]func() (*Part, error){}
 	users := map[int]int{}
-	for _, i := range of {
+	for _, i := range divisions {
 		users[i]++
 		parts[i] = sync.OnceValues(func() (*Part, error) {
 			train, test := splits(i)
@@ -79,13 +79,13 @@ func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx 
 	}
 	report := func(int) func(float64) { return func(float64) {} }
 	if r.Options.Progress != nil {
-		report = run.Parts(len(of), func(fraction float64) { r.Options.Progress(solvers.Progress{Stage: "models", Fraction: fraction}) })
+		report = run.Parts(len(divisions), func(fraction float64) { r.Options.Progress(solvers.Progress{Stage: "models", Fraction: fraction}) })
 	}
-	atOnce := int64(min(len(r.Devices), len(of)))
+	atOnce := int64(min(len(r.Devices), len(divisions)))
 	var mu sync.Mutex
-	return pool.Each(r.Devices, len(of), func(dev backend.Device, k int) error {
+	return pool.Each(r.Devices, len(divisions), func(dev backend.Device, k int) error {
 		mu.Lock()
-		part := parts[of[k]]
+		part := parts[divisions[k]]
 		mu.Unlock()
 		p, err := part()
 		done := report(k)
@@ -108,8 +108,8 @@ func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx 
 			return &FitError{k, err}
 		}
 		mu.Lock()
-		if users[of[k]]--; users[of[k]] == 0 {
-			delete(parts, of[k])
+		if users[divisions[k]]--; users[divisions[k]] == 0 {
+			delete(parts, divisions[k])
 		}
 		mu.Unlock()
 		done(1)
@@ -122,12 +122,12 @@ func (r Runner) Each(ctx context.Context, splits Splits, of []int, use func(ctx 
 // called with each model and the time of its fit, by one goroutine at a time. The error is a
 // *FitError.
 func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits Splits, fitted func(m learners.Model, took time.Duration)) ([]*Score, error) {
-	scores, of := make([]*Score, n), make([]int, n)
-	for i := range of {
-		of[i] = i
+	scores, divisions := make([]*Score, n), make([]int, n)
+	for i := range divisions {
+		divisions[i] = i
 	}
 	fit = observed(fit, fitted)
-	err := r.Each(ctx, splits, of, func(ctx context.Context, f Fit) error {
+	err := r.Each(ctx, splits, divisions, func(ctx context.Context, f Fit) error {
 		p := f.Part
 		m, err := fit(ctx, f.Device, p.Train.X, p.Train.Y, f.Options)
 		if err != nil {

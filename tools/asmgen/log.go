@@ -255,8 +255,8 @@ func (e *emitter) tanh() {
 	e.RET()
 }
 
-// sum3 is a + b + c as the sum of two numbers, for |a| ≥ |b|, and c small compared with a +
-// b unless a + b = 0.
+// sum3 returns a + b + c as the sum of two numbers. |a| must be at least |b|, and c must be small
+// compared with a + b unless a + b = 0.
 func (d doubles) sum3(a, b, c reg.VecVirtual) (high, low reg.VecVirtual) {
 	sum := d.add(a, b)
 	low = d.add(d.sub(b, d.sub(sum, a)), c)

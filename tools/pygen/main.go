@@ -137,8 +137,8 @@ func (e estimator) argument(name string, known []parameter) (a argument, err err
 			a.kind += " or array-like of shape (n_targets,)"
 		}
 	}
-	for _, of := range []map[string]argument{shared, e.texts} {
-		own := of[name]
+	for _, arguments := range []map[string]argument{shared, e.texts} {
+		own := arguments[name]
 		a = argument{cmp.Or(own.value, a.value), cmp.Or(own.kind, a.kind), cmp.Or(own.text, a.text)}
 	}
 	if at >= 0 {

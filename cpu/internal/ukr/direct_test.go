@@ -56,7 +56,7 @@ type guarded[T Float] struct {
 
 const sentinel = 12345
 
-func newGuarded[T Float](rng *rand.Rand, rows, cols int, reverse bool, of func(i, j int) T) guarded[T] {
+func newGuarded[T Float](rng *rand.Rand, rows, cols int, reverse bool, element func(i, j int) T) guarded[T] {
 	const margin = 9
 	ld := cols + rng.IntN(4)
 	g := guarded[T]{data: make([]T, 2*margin+rows*ld), off: margin, rs: ld, rows: rows, cols: cols}
@@ -68,7 +68,7 @@ func newGuarded[T Float](rng *rand.Rand, rows, cols int, reverse bool, of func(i
 	}
 	for i := range rows {
 		for j := range cols {
-			*g.at(i, j) = of(i, j)
+			*g.at(i, j) = element(i, j)
 		}
 	}
 	return g

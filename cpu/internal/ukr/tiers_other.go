@@ -5,7 +5,8 @@ package ukr
 // assembled lists the tiers in assembly: this architecture has none.
 func assembled() []*Tier { return nil }
 
-// ShortDotF64 and the following functions are Kernels.Dot and Axpy, called by name.
+// ShortDotF64 and the following functions have the results of Kernels.Dot and Kernels.Axpy. They
+// are called directly, not through the fields of Kernels.
 
 func ShortDotF64(n int, x, y *float64) float64     { return dotGeneric(n, x, y) }
 func ShortDotF32(n int, x, y *float32) float32     { return dotGeneric(n, x, y) }

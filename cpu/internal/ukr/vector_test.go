@@ -73,17 +73,17 @@ func testLevel2[T Float](t *testing.T, k Kernels[T]) {
 
 func checkGemv[T Float](t *testing.T, what string, gemv func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T), rng *rand.Rand, m, n int, trans bool, beta T) {
 	t.Helper()
-	of := anyInteger[T](rng)
+	element := anyInteger[T](rng)
 	rows, cols := m, n
 	if trans {
 		rows, cols = n, m
 	}
-	a, x := newGuarded(rng, m, n, false, of), newGuarded(rng, 1, cols, false, of)
+	a, x := newGuarded(rng, m, n, false, element), newGuarded(rng, 1, cols, false, element)
 	y := newGuarded(rng, 1, rows, false, func(i, j int) T {
 		if beta == 0 {
 			return T(math.NaN())
 		}
-		return of(i, j)
+		return element(i, j)
 	})
 	before, alpha := y.clone(), []T{1, -1, 2}[rng.IntN(3)]
 	gemv(m, n, alpha, a.at(0, 0), a.rs, x.at(0, 0), beta, y.at(0, 0))
@@ -106,8 +106,8 @@ func checkGemv[T Float](t *testing.T, what string, gemv func(m, n int, alpha T, 
 
 func checkGer[T Float](t *testing.T, ger func(m, n int, alpha T, x, y, a *T, lda int), rng *rand.Rand, m, n int) {
 	t.Helper()
-	of := anyInteger[T](rng)
-	a, x, y := newGuarded(rng, m, n, false, of), newGuarded(rng, 1, m, false, of), newGuarded(rng, 1, n, false, of)
+	element := anyInteger[T](rng)
+	a, x, y := newGuarded(rng, m, n, false, element), newGuarded(rng, 1, m, false, element), newGuarded(rng, 1, n, false, element)
 	before, alpha := a.clone(), []T{1, -1, 2}[rng.IntN(3)]
 	ger(m, n, alpha, x.at(0, 0), y.at(0, 0), a.at(0, 0), a.rs)
 	a.same(t, "ger", before, Whole, func(i, j int) T { return *before.at(i, j) + alpha**x.at(0, i)**y.at(0, j) })
@@ -135,9 +135,9 @@ func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs
 		}
 		return i, j
 	}
-	of := anyInteger[T](rng)
-	a := newGuarded(rng, n, n, false, of)
-	x, want := newGuarded(rng, 1, n, false, of), make([]T, n)
+	element := anyInteger[T](rng)
+	a := newGuarded(rng, n, n, false, element)
+	x, want := newGuarded(rng, 1, n, false, element), make([]T, n)
 	at := func(i int) *T {
 		if reverse {
 			i = n - 1 - i
@@ -190,14 +190,14 @@ func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs
 
 func checkSyr2k[T Float](t *testing.T, syr2k func(lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int), rng *rand.Rand, n, k int) {
 	t.Helper()
-	of := anyInteger[T](rng)
+	element := anyInteger[T](rng)
 	lower, alpha, beta := rng.IntN(2) == 0, []T{1, -1, 2}[rng.IntN(3)], []T{0, 1, -3}[rng.IntN(3)]
-	a, b := newGuarded(rng, n, k, false, of), newGuarded(rng, n, k, false, of)
+	a, b := newGuarded(rng, n, k, false, element), newGuarded(rng, n, k, false, element)
 	c := newGuarded(rng, n, n, false, func(i, j int) T {
 		if beta == 0 {
 			return T(math.NaN())
 		}
-		return of(i, j)
+		return element(i, j)
 	})
 	part := Upper
 	if lower {
