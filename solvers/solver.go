@@ -444,7 +444,7 @@ func (e *each) put(j, column int, r *Result) {
 			part.to.Row(i)[j] = part.h.Row(i)[column]
 		}
 	}
-	e.res.Intercept[j] = r.Intercept[from]
+	e.res.Intercept[j] = r.Intercept[column]
 }
 
 // add combines a plan and a residual with the totals in the result.
