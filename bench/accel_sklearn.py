@@ -5,7 +5,7 @@
 A case is a fit and its predictions or transforms, as a program calls them. Each case runs once
 without being counted and then three times in turns; the time is the median. The seeds and shapes
 are those below, and no case is left out. With numbers as arguments only these cases run, and the
-others keep their results in bench/results/accel-bench.json, from which bench/results/accel.md is
+others keep their results in bench/accel_sklearn.json, from which bench/results/accel.md is
 written.
 """
 
@@ -150,8 +150,7 @@ The median ratio is {statistics.median(ratios):.1f}, the smallest {min(ratios):.
 def main():
     warnings.simplefilter("ignore")  # of searches that end at a bound
     accel.patch()
-    folder = os.path.join(ROOT, "bench", "results")
-    path = os.path.join(folder, "accel-bench.json")
+    path = os.path.join(ROOT, "bench", "accel_sklearn.json")
     kept = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as f:
@@ -166,7 +165,7 @@ def main():
         json.dump(found, f, indent=1)
         f.write("\n")
     if len(found) == len(CASES):
-        with open(os.path.join(folder, "accel.md"), "w", encoding="utf-8") as f:
+        with open(os.path.join(ROOT, "bench", "results", "accel.md"), "w", encoding="utf-8") as f:
             f.write(page(found))
 
 
