@@ -40,8 +40,8 @@ func (m *Model[M]) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, error
 	return m.predictor.Predict(ctx, x)
 }
 
-// PredictRow sets dst, one number for each output, to the prediction for one point x, which
-// is quicker than Predict for a matrix of one row.
+// PredictRow sets dst, one number for each output, to the prediction for one point x. It is quicker
+// than Predict with a matrix of one row.
 func (m *Model[M]) PredictRow(ctx context.Context, dst, x []float64) error {
 	if err := m.begin("predict"); err != nil {
 		return err

@@ -39,8 +39,9 @@ func TestReadmeExample(t *testing.T) {
 	}
 }
 
-// TestReadmeFigures compares each figure of the README's table of times and rates, to the
-// digits shown, and each ratio, with docs/results.md, whose tables are generated from the measurements.
+// TestReadmeFigures checks that every figure in the README's table of times and rates is the one in
+// docs/results.md, rounded to the digits shown, and that every ratio is that of these figures. The
+// tables of docs/results.md are generated from the measurements.
 func TestReadmeFigures(t *testing.T) {
 	text := func(name string) string {
 		t.Helper()
@@ -51,8 +52,7 @@ func TestReadmeFigures(t *testing.T) {
 		return string(b)
 	}
 	results := text("docs/results.md")
-	// cells returns the cells of a row of the table under a heading, by the names of their
-	// columns.
+	// cells maps the name of each column to its cell in a row of the table under a heading.
 	cells := func(section, heading, row string) map[string]string {
 		t.Helper()
 		_, rest, found := strings.Cut(results, "\n## "+section)

@@ -88,9 +88,9 @@ type Device interface {
 	Close() error
 }
 
-// Backend is an ordered queue of work in one precision. Methods that say that they wait return an
-// error. The other methods queue work; the next method that waits returns their first failure,
-// once.
+// Backend is an ordered queue of work in one precision. A method whose comment says that it waits
+// returns when its result is ready, and can return an error. The other methods queue work; the next
+// method that waits returns their first failure, once.
 //
 // Outputs must not overlap inputs unless a method says otherwise. Elements outside the named
 // triangle, and memory between the rows of a view, are never written. NaN and Inf follow IEEE
@@ -125,18 +125,18 @@ type Backend[T Float] interface {
 	// Trsm queues B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right), A triangular
 	// with the triangle ul. A zero on the diagonal gives Inf or NaN.
 	Trsm(s Side, ul Uplo, t Trans, alpha T, a, b Matrix[T])
-	// Potrf waits: it factors A = L Lᵀ (Lower) or UᵀU (Upper) and stores the factor in the triangle
-	// ul of A. If a pivot is not a positive finite number, it returns a *PivotError; the part of
-	// the factor before this pivot is then valid.
+	// Potrf factors A = L Lᵀ (Lower) or UᵀU (Upper), stores the factor in the triangle ul of A and
+	// waits. If a pivot is not a positive finite number, it returns a *PivotError; the part of the
+	// factor before this pivot is then valid.
 	Potrf(ul Uplo, a Matrix[T]) error
 
-	// AddDiag queues A_ii ← A_ii + d_i for the square matrix A; a d of length
-	// 1 is used for every i. d may be changed once the call has returned.
+	// AddDiag queues A_ii ← A_ii + d_i for the square matrix A. If d has length 1, its element is
+	// added for every i. d may be changed once the call has returned.
 	AddDiag(d []T, a Matrix[T])
 	// ColAxpy queues y_j ← y_j + α_j x_j for each column j. alpha may be
 	// changed once the call has returned.
 	ColAxpy(alpha []T, x, y Matrix[T])
-	// ColDot waits: dst_j ← x_jᵀ y_j for each column j. y and x may be one matrix.
+	// ColDot sets dst_j to x_jᵀ y_j for each column j and waits. x and y may be the same matrix.
 	ColDot(dst []T, x, y Matrix[T]) error
 
 	// Gram queues dst_ij ← k(x_i, z_j) for the rows of X, n × d, and Z, m × d. If z and x have the
@@ -234,14 +234,14 @@ type PackedBackend[T Float] interface {
 	// GramPacked queues A ← k(X, X) for the rows of X, n × d. The diagonal is
 	// k(x_i, x_i) with distances of exactly 0.
 	GramPacked(a Packed[T], k kernels.Kernel, x Matrix[T])
-	// AddDiagPacked queues A_ii ← A_ii + d_i; a d of length 1 is used for every
-	// i. d may be changed once the call has returned.
+	// AddDiagPacked queues A_ii ← A_ii + d_i. If d has length 1, its element is added for every i.
+	// d may be changed once the call has returned.
 	AddDiagPacked(d []T, a Packed[T])
-	// DiagPacked waits: dst_i ← A_ii.
+	// DiagPacked sets dst_i to A_ii for every i and waits.
 	DiagPacked(dst []T, a Packed[T]) error
 	// SymmPacked queues C ← α A B + β C.
 	SymmPacked(alpha T, a Packed[T], b Matrix[T], beta T, c Matrix[T])
-	// PotrfPacked waits: it factors A = L Lᵀ and stores L in A. If a pivot is not a positive finite
+	// PotrfPacked factors A = L Lᵀ, stores L in A and waits. If a pivot is not a positive finite
 	// number, it returns a *PivotError; the part of L before this pivot is then valid.
 	PotrfPacked(a Packed[T]) error
 	// TrsmPacked queues B ← op(L)⁻¹ B, L being the lower triangle of A. After

@@ -11,9 +11,9 @@ import (
 // it too.
 type Expander[T Float] interface {
 	Backend[T]
-	// NewExpansion waits: it returns x ↦ k(x, Z) V for the rows of Z, m × d, and V, m × t. The
-	// expansion has its own copy of the data; z and v may be changed afterwards. NewExpansion
-	// returns a *MemoryError if the expansion does not fit.
+	// NewExpansion returns the function x ↦ k(x, Z) V for the rows of Z, m × d, and V, m × t, and
+	// waits. The function has its own copy of the data; z and v may be changed afterwards.
+	// NewExpansion returns a *MemoryError if the expansion does not fit.
 	NewExpansion(k kernels.Kernel, z, v Host[T]) (Expansion[T], error)
 }
 
@@ -22,9 +22,9 @@ type Expander[T Float] interface {
 type Expansion[T Float] interface {
 	// Dims returns d, the number of features of a point, and t, the number of elements of f(x).
 	Dims() (features, outputs int)
-	// Apply waits: dst ← k(X, Z) V for the rows of X, n × d; dst is n × t. The result equals that
-	// of GramMul up to rounding. Several goroutines may call it at once. Once ctx is done, Apply
-	// returns within about 0.1 s an error that wraps context.Cause(ctx), and dst is undefined.
+	// Apply sets dst, n × t, to k(X, Z) V for the rows of X, n × d, and waits. The result equals that
+	// of GramMul up to rounding. Several goroutines may call Apply at once. Within about 0.1 s after
+	// ctx is done, it returns an error that wraps context.Cause(ctx); dst is then undefined.
 	Apply(ctx context.Context, dst, x Host[T]) error
 	// Free releases the memory. Apply must not be running then, nor be called afterwards.
 	Free()

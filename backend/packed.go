@@ -84,10 +84,10 @@ type Rates struct {
 	Reduced float64 // speed of PotrfPackedReduced in float32; 0 if not supported
 	Values  float64 // speed of kernel evaluations in float32
 
-	Products float64 // operations a second of a large product in float64
-	Bytes    float64 // bytes a second of the device's memory
-	Pairs    float64 // instructions a second of kernel evaluations in float64
-	Step     float64 // seconds of a short operation that waits for the previous operation
+	Products float64 // speed of a large product in float64, in operations per second
+	Bytes    float64 // memory bandwidth of the device, in bytes per second
+	Pairs    float64 // speed of kernel evaluations in float64, in instructions per second
+	Step     float64 // time of a short operation that waits for the previous operation, in seconds
 	Solve    float64 // seconds per row of a triangular solve with a small number of columns, in addition to the time of reading the triangle
 	// ReducedSolve is Solve for a factor of PotrfPackedReduced; 0 means the same as Solve.
 	ReducedSolve float64
@@ -111,9 +111,9 @@ type UploadBackend[T Float] interface {
 
 // PreserveBackend is an optional ability of a Backend, found by type assertion.
 type PreserveBackend[T Float] interface {
-	// PotrfPreserve waits: it factors A = UᵀU for a symmetric A given by its lower
-	// triangle, and stores U in the upper triangle. Elements below the diagonal are not
-	// changed. It returns a *PivotError as Potrf does.
+	// PotrfPreserve factors A = UᵀU for a symmetric A given by its lower triangle, stores U in the
+	// upper triangle and waits. Elements below the diagonal are not changed. It returns a
+	// *PivotError as Potrf does.
 	PotrfPreserve(a Matrix[T]) error
 }
 

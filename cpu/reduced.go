@@ -87,9 +87,9 @@ type reducedFactor[T backend.Float] struct {
 	mean float64 // mean absolute value of A's diagonal
 }
 
-// factor factors the lower trapezoid a like potrf. It also updates the triangle to the right of the
-// trapezoid, behind −= LLᵀ, where L holds the last rows of the factor.
-func (r *reducedFactor[T]) factor(a, behind view[T]) error {
+// factor factors the lower trapezoid a like potrf. It also subtracts LLᵀ from corner, the triangle to
+// the right of the trapezoid, where L holds the last rows of the factor.
+func (r *reducedFactor[T]) factor(a, corner view[T]) error {
 	// The first block column often has to be multiplied in float32, so it is narrower.
 	w := min(reducedBlock/2, a.cols)
 	blockNorm, err := r.factorNext(r.queue, a.part(0, 0, w, w), 0)
@@ -104,15 +104,15 @@ func (r *reducedFactor[T]) factor(a, behind view[T]) error {
 		r.multiply(func() {
 			blockNorm, err = r.factorNext(r.single(), rest.part(0, 0, w, w), done)
 		}, l21, w, w, rest.part(w, w, rest.rows-w, rest.cols-w))
-		first := a21.rows - behind.rows
-		r.multiply(nil, l21, first, first, behind)
+		first := a21.rows - corner.rows
+		r.multiply(nil, l21, first, first, corner)
 		free()
 	}
 	return err
 }
 
-// multiply subtracts from the lower part of C the product of the rows of L₂₁ from i on and
-// the transpose of its rows from j on.
+// multiply subtracts L_i L_jᵀ from the lower part of C, where L_i holds the rows of L₂₁ from row i
+// on, and L_j those from row j on.
 func (r *reducedFactor[T]) multiply(lookahead func(), l21 roundedRows[T], i, j int, c view[T]) {
 	a, b := l21.from(i, c.rows), l21.from(j, c.cols)
 	if l21.steps == nil {

@@ -79,8 +79,8 @@ func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding
 	if r.scale == 0 || n < cuts.halves {
 		return factor(rounding{reduced: true})
 	}
-	// The factors of a product have n rows and columns in total. If they do not fit in the memory,
-	// the terms are divided.
+	// In a product AB the rows of A and the columns of B are at most n together. If A and B do not
+	// fit in the memory, the method terms divides the product into sums over fewer columns of A.
 	rows := int64(n + 2*halfPad(1))
 	least := 2 * rows * int64(halfPad(1))
 	r.bytes = max(least, min(2*rows*int64(halfPad(n)), cuts.halfBytes, d.memory.most()/32))
@@ -122,8 +122,8 @@ func (q *queue[T]) toHalf(t backend.Trans, a *matrix[T], p driver.DevicePtr, r r
 	return h, p + driver.DevicePtr(2*a.rows*h.stride), d.launch("to_half", spread(a.rows, a.cols))
 }
 
-// terms divides the k terms of a product, whose factors have the given number of rows and columns
-// in total, into ranges whose factors fit in the memory in FP16, and calls f for each range.
+// terms divides a product AB, whose elements are sums of k terms, into ranges of terms for which the
+// parts of A and B fit in the memory in FP16, and calls f for each. A's rows and B's columns sum to rows.
 func (r rounding) terms(k, rows int, f func(from, count int) error) error {
 	most := int(r.bytes/int64(2*rows)) / halfPad(1) * halfPad(1)
 	for from := 0; from < k; from += most {

@@ -776,9 +776,10 @@ func TestBoundsOfFunctions(t *testing.T) {
 	})
 }
 
-// TestFloat64BoundsOfFunctions checks the bounds from float64 of ridge with a λ for each target, and of sparse
-// Nyström, for which there is no other bound, against solutions in rational numbers. For fits that are too large for
-// the sharp bound of Options.Prove it compares them with the sharp bound.
+// TestFloat64BoundsOfFunctions checks the bounds that are computed in float64. For ridge with a λ for each target and
+// for Nyström with sparse samples, which have no other bound, it compares with solutions in rational numbers. For
+// fits so large that Options.Prove no longer computes the sharp bound, it compares with the sharp bound, which the
+// learner's field Bound demands for any size.
 func TestFloat64BoundsOfFunctions(t *testing.T) {
 	random := rand.New(rand.NewPCG(30, 1))
 	draw := func(rows, cols int) *mat.Dense {

@@ -200,8 +200,8 @@ func inverted(name string, field *bool, help string) Parameter {
 	return p
 }
 
-// oneOf is a parameter that is one of some words; the first is the default. first is the word that
-// stands for the field "", or "" if "" itself is a choice.
+// oneOf is a parameter with a fixed list of words: first, unless it is "", and then the choices. The
+// default is the first word of the list. The field is empty if the parameter is the word first.
 func oneOf[T ~string](name string, field *T, first string, choices []T, help string) Parameter {
 	words := make([]string, 0, len(choices)+1)
 	if first != "" {

@@ -92,11 +92,12 @@ out["gaussian"] = errors(u * np.sqrt(np.maximum(s, 0)), a["y"], None, False)
 					if at.Err != nil {
 						t.Fatal(at.Err)
 					}
-					// There are six perturbations: in scikit-learn the values of K, its
-					// eigenvectors, their product and the eigenvectors of that, and here K and
-					// the solve. Each rounds sums of n terms, whose rounding errors are nearly
-					// independent, so that they grow with √n (Higham and Mary, SIAM J. Sci.
-					// Comput. 41, 2019).
+					// At most six steps perturb the results. Four are in scikit-learn, if K is
+					// Gaussian: the values of K, the eigenvectors that give its square root, the
+					// product of the root with its transpose, and the eigenvectors of this product.
+					// Two are in Mercer: the values of K and the solve. Each step rounds sums of n terms.
+					// Their rounding errors are nearly independent, so that they grow with √n
+					// (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
 					delta := 6 * math.Sqrt(float64(n)) * 0x1p-52 * (c.want.Size + alphas[l])
 					for i := range n {
 						e := at.Errors.Row(i)[0]

@@ -206,8 +206,9 @@ func TestPerceptronBatches(t *testing.T) {
 	}
 }
 
-// TestPerceptronWeightsAreRepetitions checks that in one batch of all samples, a sample of weight 2
-// counts as two equal samples, up to the factor between the sizes of the batches.
+// TestPerceptronWeightsAreRepetitions checks that, if one batch holds all samples, a sample of weight
+// 3 counts as three equal samples. A step is divided by the number of samples in the batch, 64 with
+// weights and 128 with repeated samples, so that the repeated samples give half of w.
 func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 13")

@@ -107,7 +107,7 @@ func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, self, selfStar []float64, y [
 	return p
 }
 
-// features returns the kernel values of rows with points, and of rows with themselves.
+// features returns the kernel values of each row of x with each row of points, and with itself.
 func features(k kernels.Kernel, x, points *mat.Dense) (phi *mat.Dense, self []float64) {
 	n, _ := x.Dims()
 	m, _ := points.Dims()
@@ -132,7 +132,7 @@ func symmetric(a *mat.Dense) *mat.SymDense {
 	return s
 }
 
-// repeated returns row i of x weights[i] times.
+// repeated returns a matrix in which row i of x is repeated weights[i] times.
 func repeated(x *mat.Dense, weights []float64) *mat.Dense {
 	_, d := x.Dims()
 	var data []float64

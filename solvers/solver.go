@@ -153,7 +153,7 @@ type Result struct {
 // column, counted from 1) or does not fit the memory (*BudgetError). If the matrix is not positive
 // definite to working precision, the error wraps *backend.PivotError and says how large λ must be.
 // If the residual exceeds Params.Tol, the error is a *ConvergenceError with the best solution
-// found. Once ctx is done, Solve returns within about 0.1 s an error that wraps context.Cause(ctx).
+// found. Within about 0.1 s after ctx is done, Solve returns an error that wraps context.Cause(ctx).
 // On every return the memory of the device has been freed.
 //
 // If Auto chose Modes, and it converges too slowly or not at all, Solve continues with the cheapest other
@@ -183,7 +183,7 @@ func solveAgain(ctx context.Context, dev backend.Device, p Problem, par Params, 
 	par.withoutModes = true
 	_, res, otherErr := solve(ctx, dev, p, par, start)
 	if errors.As(otherErr, new(*BudgetError)) {
-		return nil, err // with the best solution by Modes
+		return nil, err // a *ConvergenceError contains the best solution that Modes found
 	}
 	if otherErr != nil {
 		return nil, otherErr

@@ -238,8 +238,8 @@ func TestPlanOfResamplingIsThePeak(t *testing.T) {
 }
 
 // TestPlansOfTunePredictAndEvaluateAreThePeak checks that the other commands that read a table also
-// plan the memory of the whole process, at two sizes: tune by each criterion, and a model of each
-// learner applied to more rows than it was fitted to.
+// plan the memory of the whole process: tune with each criterion, and predict and evaluate with a
+// model of each learner and more rows than it was fitted to. Each command runs at two sizes.
 func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")

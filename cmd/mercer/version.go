@@ -18,7 +18,7 @@ type version struct {
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	Build    string `json:"build"` // dynamic, or static for the tag static, which opens no shared libraries
+	Build    string `json:"build"` // "dynamic", or "static" if built with the tag static; a static build opens no shared libraries
 }
 
 func readVersion() version {

@@ -35,8 +35,8 @@ func content(t *testing.T, path, want string) {
 	}
 }
 
-// TestWrite checks that Write creates a new file, and replaces an existing file, which keeps its
-// mode, without the system's folder for temporary files.
+// TestWrite checks that WriteBytes creates a new file, and replaces an existing file without a change
+// of its mode, even if the system's folder for temporary files does not exist.
 func TestWrite(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", filepath.Join(folder, "none"))

@@ -425,10 +425,10 @@ func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []f
 	return p
 }
 
-// exponents replaces the scores f of a sample: those of the other classes become their difference
-// from the largest score, which it returns, and that of its own class becomes −∞. lead is the score
-// of the sample's class minus the largest other score. For two classes, whose only score f gives
-// the score z = −lead of the other class, f becomes −|z|.
+// exponents subtracts the largest score from the scores f of a sample, and replaces the score of the
+// sample's own class by −∞. It returns the largest score, and in lead the score of the sample's class
+// minus the largest other score. For two classes f has only one element, which becomes −|z|, where
+// z = −lead is the score of the other class, and largest is 0.
 func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	if l.two() {
 		if lead = f[0]; class == 0 {
@@ -456,8 +456,8 @@ func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	return own - other + 0*largest, largest // NaN if scores overflow
 }
 
-// probabilities converts f, the exponentials of the results of exponents, to p − [y = c] without
-// cancellation, and returns −ln Pr(y).
+// probabilities expects in f the exponentials of the values that the method exponents stored there. It
+// replaces them by p − [y = c], which it computes without cancellation, and returns −ln Pr(y).
 func (l *logit) probabilities(f []float64, class int, lead, largest float64) (loss float64) {
 	if l.two() {
 		e := f[0]

@@ -184,8 +184,8 @@ func (m Model) first(p *matrix) (v vector) {
 	return v
 }
 
-// observe replaces the covariance p of the state by the covariance given also a value with the noise
-// variance r, where ph = Ph and f = hᵀPh + r. For one term the first row, P₁r/f, has no cancellation.
+// observe updates p, the covariance P of the state, for one more observation, with noise variance r;
+// ph = Ph and f = hᵀPh + r. With one term it computes the first row as P₁r/f, without cancellation.
 func (m Model) observe(p *matrix, ph *vector, f, r float64) {
 	for i := range m.dim {
 		for j := range m.dim {

@@ -451,8 +451,8 @@ func (p *laplace) maximize(tol float64, limit int) error {
 }
 
 // model returns the evidence of the functions in list, which begins with the functions of the
-// model, for the targets linearized at the mode, Φμ + B⁻¹W(t − y), with precision B. For its second
-// factor see statistics.
+// model, for the targets linearized at the mode, Φμ + B⁻¹W(t − y), with precision B. Its field second
+// gives the factors Q2, which the comment of the method statistics defines.
 func (p *laplace) model(list []int) (*evidence, error) {
 	k, size, second := len(p.active), len(list), newMean(len(list))
 	e := &evidence{

@@ -231,7 +231,7 @@ func (w *Equations) done(x backend.Matrix[float64]) error {
 	return err
 }
 
-// RowNumbers returns the only feature of the samples of a Source with sparse samples.
+// RowNumbers returns the only column of h: the row numbers that stand in for sparse samples.
 func RowNumbers(h backend.Host[float64]) []int {
 	list := make([]int, h.Rows)
 	for i := range list {

@@ -10,14 +10,14 @@ import (
 )
 
 // falkon is the preconditioner of Rudi, Carratino and Rosasco (2017). It is the matrix of the normal
-// equations of a sample Q, each element of which counts n/|Q| times, instead of all n samples,
+// equations, summed over a sample Q with the factor n/|Q| instead of over all n samples:
 //
 //	P = (n/|Q|) Φ_Qᵀ W_Q Φ_Q + λS = Tᵀ(A Aᵀ)T,  TᵀT = S
 //	A Aᵀ = (n/|Q|) T⁻ᵀ Φ_Qᵀ W_Q Φ_Q T⁻¹ + λI
 //
-// In the paper Q consists of the centers. With several times as many samples, as in
-// StreamParams.sample, the method takes less than half as many steps if λ is small (falkonPasses),
-// and makes no assumption about the centers.
+// In the paper Q consists of the centers. With a sample several times as large, as in
+// StreamParams.sample, the method makes no assumption about the centers, and if λ is small, it takes
+// fewer than half as many steps as with the centers (falkonPasses).
 //
 // T and A share one matrix of M+1 rows: T is the upper triangle of its first M rows, and A the
 // lower triangle of its last M rows.

@@ -38,8 +38,8 @@ type Suite struct {
 
 	// Terms returns Σ|terms| over the terms of f(x) of output j, including the intercept, and their
 	// number; rounding errors are relative to that sum. For a classifier, f is the vector of
-	// decision values. If Terms is nil, the bound is that of 1000 terms whose absolute values sum
-	// to the largest value.
+	// decision values. If Terms is nil, the bound on rounding errors assumes 1000 terms, whose
+	// absolute values sum to the largest |f(x)|.
 	Terms func(m learners.Model, x []float64, j int) (sum float64, n int)
 	// Condition bounds the condition number of the system that Fit solves for 30 samples of 3
 	// standard normal features. It multiplies the rounding errors in the difference of two

@@ -14,7 +14,7 @@ type device struct {
 	// before is called before every call that can fail; if it returns an error, the call returns
 	// that error. Nil means no faults.
 	before func() error
-	// factor is added to the diagonal of every factor.
+	// factor is an error that the device adds to the diagonal of every Cholesky factor.
 	factor float64
 }
 

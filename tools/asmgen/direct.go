@@ -288,8 +288,8 @@ func (e *emitter) jumpIfZero(at operand.Mem, to string) {
 	e.JZ(operand.LabelRef(to))
 }
 
-// rowMask returns the part of a panel's mask that is in the triangle, for row t+r, counted
-// from the panel's first column.
+// rowMask restricts a panel's mask to the columns that lie in the triangle in row t+r. Row 0 is the
+// one with its diagonal element in the panel's first column.
 func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel columnMask) columnMask {
 	isUpper, done := e.label("upper"), e.label("masked")
 	count := e.GP64()
@@ -312,7 +312,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	}
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectPart}, operand.U8(partLower))
 	e.JNE(operand.LabelRef(isUpper))
-	// Lower: the first t+r+1 columns.
+	// In the lower triangle, row t+r has the first t+r+1 columns of the panel, or all NR if t+r ≥ NR.
 	e.INCQ(count)
 	e.MOVQ(operand.U32(e.nr()), limit)
 	e.CMPQ(count, limit)
@@ -328,7 +328,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	}
 	e.JMP(operand.LabelRef(done))
 	e.Label(isUpper)
-	// Upper: all columns except the first t+r, t+r < NR.
+	// In the upper triangle, row t+r has the panel's columns from number t+r on, where t+r < NR.
 	e.XORQ(limit, limit)
 	e.CMPQ(count, limit)
 	e.CMOVQLT(limit, count)

@@ -13,8 +13,8 @@ import "unsafe"
 type Float interface{ float32 | float64 }
 
 // A Tile is the argument of a micro-kernel: C ← α·S + β·C on an M × N tile, where S_ij =
-// Σ_{p<K} s(A_ip, B_pj) and s is the function that names the kernel. With β = 0, C is not
-// read.
+// Σ_{p<K} s(A_ip, B_pj) and s is the function after which the kernel is named. With β = 0, C is
+// not read.
 //
 // A points to ⌈M/MR⌉ packed panels, Lda elements apart, each with K columns of MR rows; B
 // points to one packed panel with K rows of NR columns. Both are padded: every element of a
