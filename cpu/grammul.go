@@ -31,7 +31,7 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.same(mz))
 }
 
-// times is out ← k(X, Z) V; none of the matrices is empty.
+// times computes out ← k(X, Z) V. None of the matrices may be empty.
 func (g *gram[T]) times(v, out *matrix[T], same bool) {
 	given, free := g.q.engine.multipliersOf(v.view(), g.q.engine.shared)
 	defer free()
@@ -43,11 +43,11 @@ func (g *gram[T]) times(v, out *matrix[T], same bool) {
 	}
 }
 
-// stripsPay is the number of columns of V from which packed strips are faster than columns.
+// stripsPay is the smallest number of columns of V for which packed strips are faster than separate columns.
 const stripsPay = 3
 
-// symmetricColumns is the number of columns up to which the symmetry of k(X, X) is used:
-// each group of rows has a matrix of sums as large as dst.
+// symmetricColumns is the largest number of columns of V for which the symmetry of k(X, X) is used:
+// each group of blocks of rows then needs its own matrix of sums, as large as dst.
 const symmetricColumns = 16
 
 // gramMul multiplies tiles of a Gram matrix.
@@ -119,7 +119,7 @@ func (p partial[T]) at(i, j int) T {
 	return p.strips.at(i, j)
 }
 
-// general is out ← k(X, Z) V. Each task owns some rows of out and visits the columns of
+// general computes out ← k(X, Z) V. Each task owns some rows of out and visits the columns of
 // k(X, Z) in order.
 func (g *gramMul[T]) general(out view[T]) {
 	n, m := out.rows, g.z.rows
@@ -144,9 +144,9 @@ func (g *gramMul[T]) general(out view[T]) {
 	})
 }
 
-// symmetric is out ← k(X, X) V from the lower triangle. Blocks of rows are assigned to groups
-// round-robin. Each group has its own sums and is one task, so that the order of additions does not
-// depend on the number of workers.
+// symmetric computes out ← k(X, X) V from the lower triangle of k(X, X). Blocks of rows are assigned
+// to groups round-robin. Each group has its own sums and is one task, so that the order of additions
+// does not depend on the number of workers.
 func (g *gramMul[T]) symmetric(out view[T]) {
 	n := out.rows
 	_, tn := g.tileSize()
@@ -172,7 +172,7 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 			sum := part[group]
 			for i := group * tm; i < rows; i += size * tm {
 				count := min(tm, rows-i)
-				below := min(g.size, n-j0) // columns to the left of the block on the diagonal
+				below := min(g.size, n-j0) // number of columns of this block that are left of the tile on the diagonal
 				if j0 == i0 {
 					below = i
 				}

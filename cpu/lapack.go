@@ -17,10 +17,10 @@ import (
 // Mercer implements the routines on Cholesky factors and triangles: Dpotrf, Dpotrs, Dpotri,
 // Dtrtri, Dlauum, Dtrtrs, and in float32 Spotrf, Spotrs, Spotri, which gonum does not have.
 // All other routines are gonum's, which call the implementation that blas64 uses: with both
-// lines, its factorizations by LU and QR are faster too. Arguments are checked as gonum
+// lines above, gonum's LU and QR factorizations are faster too. Arguments are checked as gonum
 // checks them, with the same panics.
 //
-// The zero value is ready to use, from several goroutines.
+// The zero value is ready to use. Several goroutines may use it at the same time.
 type LAPACK struct {
 	gonum.Implementation
 	bound *device // device that computes, or nil for the best one
@@ -33,12 +33,12 @@ func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0, cacheS
 
 func (impl LAPACK) device() *device { return BLAS{bound: impl.bound}.device() }
 
-// leastPotrf is the order from which Mercer's Dpotrf is used: below it gonum's is as fast,
-// and gonum's tests compare a factor of order 3 bit by bit.
+// leastPotrf is the smallest order for which Mercer's Dpotrf is used: below it gonum's is as
+// fast, and gonum's tests compare a factor of order 3 bit by bit.
 const leastPotrf = 4
 
-// unblockedOrder is the order up to which gonum's unblocked Dlauum (matrix-vector products
-// in SSE2) is faster than recursion (AMD EPYC of family 25, November 2026).
+// unblockedOrder is the largest order for which gonum's unblocked Dlauum (matrix-vector
+// products in SSE2) is faster than recursion (AMD EPYC of family 25, November 2026).
 const unblockedOrder = 64
 
 // Dpotrf factors A = LLᵀ (blas.Lower) or UᵀU (blas.Upper) and stores the factor in place of

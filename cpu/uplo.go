@@ -1,7 +1,7 @@
 package cpu
 
-// uplo is the part of C that a product writes. For a block of C, off is the offset of the
-// diagonal: element (i, j) of the block is on it if i = j + off.
+// uplo is the part of C that a product writes: its lower or upper triangle, or all of it. For a block
+// of C, off is the offset of the diagonal: element (i, j) of the block is on it if i = j + off.
 type uplo uint8
 
 const (
@@ -10,7 +10,7 @@ const (
 	upper      // i ≤ j + off
 )
 
-// transposed returns the same part of Cᵀ.
+// transposed returns the part of Cᵀ that holds the transpose of the part r of C.
 func (r uplo) transposed() uplo {
 	switch r {
 	case lower:
@@ -21,7 +21,7 @@ func (r uplo) transposed() uplo {
 	return whole
 }
 
-// columns returns the range of columns, within 0 … n−1, of row i that are in the part if
+// columns returns the range of columns, within 0 … n−1, in which the elements of row i lie in r if
 // off is 0. For another off, pass i − off.
 func (r uplo) columns(i, n int) (from, to int) {
 	switch r {
@@ -33,8 +33,8 @@ func (r uplo) columns(i, n int) (from, to int) {
 	return 0, n
 }
 
-// rows returns the range of rows, within 0 … m−1, that have an element of columns j … j+n−1
-// in the part.
+// rows returns the range of rows, within 0 … m−1, of which at least one element in the columns
+// j … j+n−1 lies in r.
 func (r uplo) rows(m, j, n, off int) (first, last int) {
 	switch r {
 	case lower:
@@ -45,7 +45,7 @@ func (r uplo) rows(m, j, n, off int) (first, last int) {
 	return 0, m
 }
 
-// full returns the range of rows whose elements of columns j … j+n−1 are all in the part.
+// full returns the range of rows of which all elements in the columns j … j+n−1 lie in r.
 func (r uplo) full(m, j, n, off int) (first, last int) {
 	switch r {
 	case lower:
@@ -56,7 +56,7 @@ func (r uplo) full(m, j, n, off int) (first, last int) {
 	return 0, m
 }
 
-// count returns the number of elements of an m × n block that are in the part.
+// count returns the number of elements of an m × n block that lie in r.
 func (r uplo) count(m, n, off int) int {
 	if r == whole {
 		return m * n
@@ -91,8 +91,8 @@ func evenGrid(m, n, mc, tn int) grid {
 // then the columns, down to KC, at the cost of packing A more often. The last tasks become
 // smaller and smaller, so that the workers finish together.
 //
-// Blocks begin at whole register tiles: elements of partly stored tiles are rounded once
-// more.
+// Every block begins at the edge of a register tile, because the elements of a tile that is stored
+// only in part are rounded once more.
 func newGrid(m, n int, size blocking, threads int) grid {
 	mc, tn := min(size.mc, panels(m, size.mr)*size.mr), panels(n, size.nr)*size.nr
 	few := func() bool { return threads > 1 && panels(m, mc)*panels(n, tn) < 4*threads }
@@ -115,8 +115,8 @@ func newGrid(m, n int, size blocking, threads int) grid {
 // enough to justify reading the task's part of packed B.
 const leastRows = 48
 
-// cutRows returns a grid in which rows(left) is the number of rows of the next block, left
-// being the number of remaining rows.
+// cutRows returns a grid in which each block has rows(left) rows, where left is the number of rows
+// that remain to be divided.
 func cutRows(m, n, tn int, rows func(left int) int) grid {
 	g := grid{starts: make([]int, 0, 16), m: m, n: n, tn: tn, cols: panels(n, tn)}
 	for i := 0; i < m; i += rows(m - i) {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The benchmarks of this file measure the GPU and NVIDIA's libraries (Roofline), and Mercer's own
-// device functions (Own), whose upper bounds the first measurements are.
+// BenchmarkRoofline measures the GPU and NVIDIA's libraries. Its rates are upper bounds for those of
+// Mercer's own device functions, which BenchmarkOwn measures.
 //
 //	go test ./cuda -run '^$' -bench 'Roofline|Own' -benchtime 1x
 //
@@ -238,9 +238,10 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 	}
 }
 
-// nearIdentity turns a matrix l of values between 0 and 1 into I + εN, ε = 2⁻²⁰/n. A solve in place
-// with its triangle changes an element by at most about 2⁻²⁰ times the largest element, so that
-// thousands of successive solves leave the right-hand side almost unchanged.
+// nearIdentity replaces the n × n matrix l = N, whose elements are between 0 and 1, by I + εN with
+// ε = 2⁻²⁰/n. Solving in place with a triangle of the result changes an element of the right-hand side
+// by at most about 2⁻²⁰ times the largest one, so that thousands of successive solves leave it almost
+// unchanged.
 func nearIdentity[T backend.Float](q *queue[T], l *matrix[T]) error {
 	return errors.Join(q.scale(T(math.Ldexp(1/float64(l.rows), -20)), l.view(), whole, false), q.addDiag(l.diagonal(), 0, 1))
 }
@@ -257,8 +258,8 @@ func ordinary[T backend.Float](b *testing.B, q *queue[T], x *matrix[T]) {
 	}
 }
 
-// factors measures cuSOLVER's factorizations of both triangles, and logs the workspace, which are
-// needed to choose the largest order that potrf leaves to cuSOLVER.
+// factors measures cuSOLVER's factorizations of both triangles, and logs the sizes of the
+// workspace. Both are needed to choose the largest order that potrf leaves to cuSOLVER.
 func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
 	for n := 1024 / m.scale; n <= 32768/m.scale; n *= 2 {
 		A := matrixOf(b, q, n, n)

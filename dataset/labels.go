@@ -244,7 +244,7 @@ func (e *Encoder) checkLabels() error {
 		return nil
 	}
 	if len(e.Outputs) != 1 {
-		return fmt.Errorf("dataset: encoder: has classes and %s; one target is needed", count.Of(len(e.Outputs), "target"))
+		return fmt.Errorf("dataset: encoder: must have exactly one target if it has classes, has %s", count.Of(len(e.Outputs), "target"))
 	}
 	if len(e.Labels) == 0 || len(e.Labels) > MaxCategories {
 		return fmt.Errorf("dataset: encoder: must have 1 to %d classes, has %d", MaxCategories, len(e.Labels))

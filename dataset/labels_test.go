@@ -340,7 +340,7 @@ func TestCheckLabels(t *testing.T) {
 	}{
 		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"9", "10"}}, ""},
 		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"10", "9", "x"}}, ""},
-		{dataset.Encoder{Inputs: []dataset.Input{number}, Labels: []string{"a"}}, `dataset: encoder: has classes and 0 targets; one target is needed`},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Labels: []string{"a"}}, `dataset: encoder: must have exactly one target if it has classes, has 0 targets`},
 		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{}}, `dataset: encoder: must have 1 to 1000 classes, has 0`},
 		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"10", "9"}}, `dataset: encoder: classes must be sorted and distinct, but "10" precedes "9"`},
 		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"1", "1.0"}}, `dataset: encoder: classes must be sorted and distinct, but "1" precedes "1.0"`},

@@ -10,7 +10,7 @@ import (
 // dialect of the file, both detected in begin, the beginning of the file. ReadLines reads later
 // lines with this header and dialect. ok is false if the names are not found, or if lines cannot be
 // read separately: in a file with UTF-16, CR line ends, or row names.
-func (d Dialect) Header(begin []byte) (header []byte, of Dialect, ok bool) {
+func (d Dialect) Header(begin []byte) (header []byte, detected Dialect, ok bool) {
 	f := File{Path: "-", Stdin: bytes.NewReader(begin), Dialect: d}
 	in, err := f.open()
 	if err != nil {
@@ -29,17 +29,17 @@ func (d Dialect) Header(begin []byte) (header []byte, of Dialect, ok bool) {
 		}
 		rest = rest[n+1:]
 	}
-	of = d
+	detected = d
 	switch {
 	case h.blanks:
-		of.Delimiter = " "
+		detected.Delimiter = " "
 	case h.comma == '\t':
-		of.Delimiter = "tab"
+		detected.Delimiter = "tab"
 	default:
-		of.Delimiter = string(h.comma)
+		detected.Delimiter = string(h.comma)
 	}
-	of.Decimal = string(in.t.reading.decimal)
-	return begin[:len(begin)-len(rest)], of, true
+	detected.Decimal = string(in.t.reading.decimal)
+	return begin[:len(begin)-len(rest)], detected, true
 }
 
 // ReadLines reads lines of a CSV file below its header, with the header and the dialect that Header

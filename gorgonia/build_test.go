@@ -142,7 +142,7 @@ func TestTensorOf(t *testing.T) {
 	}{
 		{backend.Host[float64]{}, "it is empty"},
 		{backend.Host[float64]{Rows: 3, Cols: 5, Stride: 5, Data: data}, "does not fit in 12 elements"},
-		{h.View(1, 1, 2, 2), "needs 8 elements to be a slice of a tensor"},
+		{h.View(1, 1, 2, 2), "has too few elements to be a slice of a tensor: it needs 8, and has "},
 	} {
 		if _, err := gorgonia.TensorOf(c.h); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s", c.h, err, c.want)

@@ -60,14 +60,14 @@ func TensorOf[T backend.Float](h backend.Host[T]) (*tensor.Dense, error) {
 	}
 	needs := (h.Rows-1)*h.Stride + h.Cols
 	if h.Stride < h.Cols || len(h.Data) < needs {
-		return nil, fmt.Errorf("gorgonia: tensor of a matrix: %d×%d with stride %d does not fit in %d elements", h.Rows, h.Cols, h.Stride, len(h.Data))
+		return nil, fmt.Errorf("gorgonia: tensor of a matrix: a %d×%d matrix with stride %d does not fit in %d elements", h.Rows, h.Cols, h.Stride, len(h.Data))
 	}
 	if h.Stride == h.Cols || h.Rows == 1 {
 		return tensor.New(tensor.WithShape(h.Rows, h.Cols), tensor.WithBacking(h.Data[:needs])), nil
 	}
 	whole := h.Rows * h.Stride
 	if cap(h.Data) < whole {
-		return nil, fmt.Errorf("gorgonia: tensor of a matrix: %d×%d with stride %d needs %d elements to be a slice of a tensor, and has %d", h.Rows, h.Cols, h.Stride, whole, len(h.Data))
+		return nil, fmt.Errorf("gorgonia: tensor of a matrix: a %d×%d matrix with stride %d has too few elements to be a slice of a tensor: it needs %d, and has %d", h.Rows, h.Cols, h.Stride, whole, len(h.Data))
 	}
 	t := tensor.New(tensor.WithShape(h.Rows, h.Stride), tensor.WithBacking(h.Data[:whole]))
 	view, err := t.Slice(nil, tensor.S(0, h.Cols))

@@ -215,7 +215,7 @@ func (k Scaled) with(values []float64) Kernel {
 	return Scaled{Weight: values[0], Kernel: k.Kernel.with(values[1:])}
 }
 
-// derive uses that the derivative with respect to the logarithm of Weight is Weight·k itself.
+// derive uses the fact that the derivative with respect to the logarithm of Weight is Weight·k itself.
 func (k Scaled) derive(c *compiler, i int) {
 	if i == 0 {
 		k.compile(c)

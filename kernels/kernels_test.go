@@ -362,7 +362,7 @@ func TestCheck(t *testing.T) {
 		{kernels.ChiSquared{Gamma: -1}, -1, "kernels: chi2: gamma must be a finite number > 0, got -1"},
 		{kernels.Normalized{}, -1, "kernels: normalize: the inner kernel is missing"},
 		{kernels.Normalized{Kernel: kernels.Gaussian{}}, -1, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
-		{kernels.Precomputed{}, 2, "kernels: precomputed: a point has the object's number, its kernel value with itself, and with each training object: at least 3 features, got 2"},
+		{kernels.Precomputed{}, 2, "kernels: precomputed: a point needs at least 3 features, got 2: the object's number, its kernel value with itself, and its kernel value with each training object"},
 		{kernels.ExpOf{}, -1, "kernels: exp: the inner kernel is missing"},
 		{kernels.ExpOf{Kernel: kernels.Laplacian{}}, -1, "kernels: laplacian: sigma must be a finite number > 0, got 0"},
 		{kernels.Sum{}, -1, "kernels: sum: needs at least one kernel"},

@@ -25,10 +25,10 @@ type Precomputed struct{}
 
 func (Precomputed) String() string { return "precomputed()" }
 
-// Check requires at least three features: a number and two values.
+// Check requires at least three features: the object's number and at least two kernel values.
 func (Precomputed) Check(d int) error {
 	if d >= 0 && d < 3 {
-		return fmt.Errorf("kernels: precomputed: a point has the object's number, its kernel value with itself, and with each training object: at least 3 features, got %d", d)
+		return fmt.Errorf("kernels: precomputed: a point needs at least 3 features, got %d: the object's number, its kernel value with itself, and its kernel value with each training object", d)
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	case l.AverageFrom != 0 && l.Kind != AveragedPerceptron:
 		return nil, fmt.Errorf("average-from must be 0 except for the averaged kind, got %d", l.AverageFrom)
 	case l.Kind == VotedPerceptron && (l.Start != 0 || l.Coef != nil):
-		return nil, errors.New("the voted kind starts with w = 0 and b = 0")
+		return nil, errors.New("the voted kind always starts with w = 0 and b = 0: give no start values")
 	}
 	f := newFitting(ctx, dev, l.Kind.name(), l.parameters(), x, y, o)
 	run, classes := l.loop(f)

@@ -170,11 +170,11 @@ func TestUpdate(t *testing.T) {
 		}
 		ys, chosen := part(y, 0, second), m.Centers()
 		for want, call := range map[string]func() error{
-			"the removed samples are not among those of the fit": func() error {
+			"some removed samples were not in the fit": func() error {
 				_, err := learners.Remove(t.Context(), dev, m, x, y, learners.Options{})
 				return err
 			},
-			"or all of them were removed": func() error {
+			"or no sample of the fit is left": func() error {
 				_, err := learners.Remove(t.Context(), dev, m, part(x, 0, first), part(y, 0, first), learners.Options{})
 				return err
 			},

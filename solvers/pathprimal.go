@@ -27,9 +27,9 @@ type pathPrimal struct {
 	q       *band.Solver
 	blocks  *blocks
 	rhs     backend.Host[float64]   // QᵀX̃ᵀỹ
-	size    []float64               // for each output, the norm that its residual is divided by
+	size    []float64               // for each output, the norm by which its residual is divided
 	coef    backend.Matrix[float64] // d × groupSize·t
-	left    backend.Matrix[float64]
+	product backend.Matrix[float64] // d × groupSize·t: X̃ᵀr
 	fit     backend.Matrix[float64] // rows of a block × groupSize·t
 	rotated backend.Matrix[float64] // d × rows of a block: QᵀX̃ᵀ
 }
@@ -49,7 +49,7 @@ func (p *pathPrimal) begin() error {
 		m          *backend.Matrix[float64]
 		rows, cols int
 		loo        bool
-	}{{&p.coef, s.d, group, false}, {&p.left, s.d, group, false}, {&p.fit, rows, group, false}, {&p.rotated, s.d, rows, true}} {
+	}{{&p.coef, s.d, group, false}, {&p.product, s.d, group, false}, {&p.fit, rows, group, false}, {&p.rotated, s.d, rows, true}} {
 		if m.loo && !p.loo {
 			continue
 		}
@@ -94,7 +94,7 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 			points[i].Err = p.s.explain(err)
 		}
 	}
-	coef, left := p.coef.View(0, 0, s.d, cols), p.left.View(0, 0, s.d, cols)
+	coef, product := p.coef.View(0, 0, s.d, cols), p.product.View(0, 0, s.d, cols)
 	if err := b.Upload(coef, coefs); err != nil {
 		return nil, err
 	}
@@ -105,11 +105,11 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 			leverage = append(leverage, make([]float64, s.n))
 		}
 	}
-	if err := p.residuals(ctx, b, coef, left, residual, leverage); err != nil {
+	if err := p.residuals(ctx, b, coef, product, residual, leverage); err != nil {
 		return nil, err
 	}
 	gradient := backend.NewHost[float64](s.d, cols) // X̃ᵀr
-	if err := b.Download(gradient, left); err != nil {
+	if err := b.Download(gradient, product); err != nil {
 		return nil, err
 	}
 	for i := range points {
@@ -140,9 +140,9 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 	return points, nil
 }
 
-// residuals sets residual to r = ỹ − X̃w, left to X̃ᵀr and leverage to h, in one pass over the
-// samples.
-func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], coef, left backend.Matrix[float64], residual backend.Host[float64], leverage [][]float64) error {
+// residuals computes, in one pass over the samples, residual = ỹ − X̃w for the coefficients w in coef,
+// product = X̃ᵀ·residual and, unless leverage is nil, the leverages h_i.
+func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], coef, product backend.Matrix[float64], residual backend.Host[float64], leverage [][]float64) error {
 	s := p.s
 	_, cols := coef.Dims()
 	first, beta := 0, 0.0
@@ -168,7 +168,7 @@ func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], 
 			return
 		}
 		b.Gemm(backend.NoTrans, backend.NoTrans, -1, x, coef, 1, fit)
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, x, fit, beta, left)
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, x, fit, beta, product)
 		if failure = b.Download(r, fit); failure != nil {
 			return
 		}

@@ -199,8 +199,8 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 	return nil
 }
 
-// fittedWith returns advice on the parameter of the learner that would make the model provide the
-// missing values, if there is one.
+// fittedWith returns advice to set the parameter in a new fit, so that the model provides the outputs
+// that m lacks. It returns "" if the learner of m has no such parameter.
 func fittedWith(m learners.Model, parameter string) string {
 	if d, err := learners.Find(m.Learner()); err == nil {
 		if _, has := d.Parameter(parameter); has {

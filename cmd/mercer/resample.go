@@ -305,7 +305,7 @@ func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeat
 	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: r.all.Rows(), Folds: folds, Repeats: repeats, Measures: validate.Measures(scores), Planned: r.memory.total()})
 }
 
-// outOfBag computes the error by the bootstrap.
+// outOfBag computes the bootstrap estimate of the error.
 func (r *resampling) outOfBag(ctx context.Context, rounds int) (*validate.OutOfBag, error) {
 	within, runner := r.runner(ctx)
 	b, err := runner.OutOfBag(within, r.fit, rounds, r.f.seed)

@@ -24,14 +24,14 @@ type Peer struct {
 	Missing string          // the reason why the library could not be opened
 }
 
-// These are the names of the ceilings among the implementations of a Result.
+// Under these names a Result lists the ceilings among its implementations.
 const (
 	ceilingPrefix = "ceiling " // followed by the name of a device
 	memoryCeiling = "ceiling memory"
 )
 
-// ceiling is a device that can run multiply-adds in registers only. The method runs at least the
-// given number of operations on one core and returns the number of operations executed.
+// ceiling is a device that can run multiply-adds that touch only registers, not memory. Ceiling runs
+// at least the given number of operations on one core, and returns the number that it has executed.
 type ceiling interface {
 	Ceiling(single bool, flops float64) float64
 }

@@ -113,12 +113,12 @@ func (c *mnistBench) read(folder string) error {
 	return nil
 }
 
-// A digitModel is a fitted model of Mercer.
+// A digitModel is a fitted Mercer model.
 type digitModel interface {
 	Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }
 
-// fit fits a model of Mercer to images x with digits y.
+// fit fits a Mercer model to images x with digits y.
 func (c *mnistBench) fit(name string, dev backend.Device, x, y *mat.Dense) (digitModel, error) {
 	kernel := kernels.Gaussian{Sigma: mnistSigma}
 	o := learners.Options{Memory: c.Memory}
@@ -135,7 +135,7 @@ func (c *mnistBench) fit(name string, dev backend.Device, x, y *mat.Dense) (digi
 	return learners.KernelRidge{Kernel: kernel, Lambda: mnistLambda}.Fit(c.ctx, dev, x, indicators, o)
 }
 
-// digits returns the predicted digits, given these or the predicted indicators.
+// digits returns the predicted digits, given either the digits themselves or the predicted indicators.
 func digits(predictions *mat.Dense) []float64 {
 	rows, columns := predictions.Dims()
 	out := make([]float64, rows)

@@ -290,13 +290,13 @@ func (f *file) expansion(s learners.State) error {
 // classes are in the order of the training file, and its decision value of a pair is positive for the
 // first class. svc's are in the order of the labels, and the value is positive for the second class.
 func (f *file) classes(s learners.State) ([]string, error) {
-	k, pairs := f.k, f.k*(f.k-1)/2
+	k, pairs, times := f.k, f.k*(f.k-1)/2, make(map[float64]int, f.k)
 	labels, err := f.numbers("label", k)
 	if err != nil {
 		return nil, err
 	}
-	if len(slices.Compact(slices.Sorted(slices.Values(labels)))) != k {
-		return nil, errors.New("label: has the same label twice")
+	if i := slices.IndexFunc(labels, func(v float64) bool { times[v]++; return times[v] > 1 }); i >= 0 {
+		return nil, fmt.Errorf("label: label %s occurs twice", f.header["label"][i])
 	}
 	counts, err := f.numbers("nr_sv", k)
 	if err != nil {

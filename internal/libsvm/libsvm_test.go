@@ -253,7 +253,7 @@ func TestReadRefuses(t *testing.T) {
 		{"nr_sv 1 1", "nr_sv 1 2", "nr_sv does not add up"},
 		{"nr_sv 1 1", "nr_sv -1 3", "nr_sv does not add up"},
 		{"rho 0.25", "rho x", `rho: "x" is not a finite number`},
-		{"label 1 -1", "label 1 1", "has the same label twice"},
+		{"label 1 -1", "label 1 1", "label: label 1 occurs twice"},
 		{"3:1\n", "1:1\n", `line 10: "1:1": the index must be an integer from 2 to`},
 		{"3:1\n", "3\n", `line 10: "3": "" is not a finite number`},
 		{"2:0.5", "2:NaN", "is not a finite number"},

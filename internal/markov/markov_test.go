@@ -150,7 +150,7 @@ func problem(r *rand.Rand, n int, step, noise float64) (x, d []float64) {
 }
 
 // TestAgainstExactNumbers compares products, solves, the diagonal of the inverse and the determinant with
-// the reference values, from points that are far apart to points at distances of 10⁻⁹ length scales.
+// the reference values, for points from far apart to only 10⁻⁹ length scales apart.
 func TestAgainstExactNumbers(t *testing.T) {
 	const n, seed = 14, 3
 	t.Logf("seed %d", seed)

@@ -21,9 +21,9 @@ type Plan struct {
 	width  Axes         // cells of the kernel: w, or 1 on an axis with m_a = 0
 	padded Axes         // size of the grid with margins for the kernel
 	margin Axes         // number of cells of padded before the first cell of the grid
-	pieces [][2]float64 // polynomials of the kernel, by pieces
+	pieces [][2]float64 // the polynomials that approximate the kernel piecewise
 	order  []int32      // the points, sorted by their cells
-	x      []float64    // three coordinates of each point of order, in cells
+	x      []float64    // three coordinates, in cells, of each point, in the sequence of order
 	strip  int          // the axis whose cells are the first sorting key of the points
 	factor [3][]float64 // reciprocals of the kernel's transform for k = 0, …, m
 	cells  []float64    // the grid with its margins
@@ -187,7 +187,7 @@ func (p *Plan) sort(x host.Matrix[float64]) {
 	}
 }
 
-// start returns the first cell, on axis a of the padded grid, of the kernel around a point at t.
+// start returns the first cell, along axis a of the padded grid, that the kernel around a point at t covers.
 func (p *Plan) start(t float64, a int) int {
 	if p.width[a] == 1 {
 		return 0

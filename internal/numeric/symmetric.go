@@ -15,14 +15,14 @@ type Symmetric[T backend.Float] interface {
 	run.Releaser
 	Gram(k kernels.Kernel, x backend.Matrix[T]) // ← k(X, X)
 	AddDiag(d []T)
-	Diagonal() ([]T, error)     // waits
+	Diagonal() ([]T, error)     // waits for the queued work
 	Mul(q, p backend.Matrix[T]) // q ← A p
-	Factor(reduced bool) error  // waits: A = L Lᵀ, in reduced precision if reduced is set
+	Factor(reduced bool) error  // A = L Lᵀ, in reduced precision if reduced is set; waits for the result
 	Solve(r backend.Matrix[T])  // r ← (L Lᵀ)⁻¹ r
 
 	On(b backend.Backend[T]) Symmetric[T] // the same matrix in another queue
 	Leading(n int) Symmetric[T]           // the first n rows and columns
-	// Upload and Download wait, as in backend.PackedBackend.
+	// Upload and Download wait for the copy, as in backend.PackedBackend.
 	Upload(first int, h backend.Host[T]) error
 	Download(h backend.Host[T], first int) error
 	Substitute(r backend.Matrix[T]) // r ← L⁻¹ r

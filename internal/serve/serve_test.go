@@ -612,7 +612,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestShutdown checks that a request that is running at the signal gets its answer, over TLS.
+// TestShutdown checks that a TLS request in progress when the shutdown signal arrives is still answered.
 func TestShutdown(t *testing.T) {
 	s := server(t, fit(t, ridge, price), nil)
 	certificates := httptest.NewTLSServer(nil)

@@ -265,8 +265,8 @@ func (u *update) addSums(v *update) error {
 	return numeric.ScaleRows(u.B, u.d, u.d, numeric.Repeated(v.weight, m))
 }
 
-// errRemoved is the error for removed samples that were not in the fit.
-var errRemoved = errors.New("the remaining samples have no positive definite equations: the removed samples are not among those of the fit, or all of them were removed")
+// errRemoved is the error if removed samples were not in the fit, or if no sample of the fit is left.
+var errRemoved = errors.New("the remaining samples have no positive definite equations: some removed samples were not in the fit, or no sample of the fit is left")
 
 // finish returns the posterior and the solution of the sums.
 func (u *update) finish() (q *Posterior, beta backend.Host[float64], bias []float64, err error) {

@@ -100,7 +100,7 @@ print(json.dumps(out))
 // checkEqual compares vocabularies, weights and features with those of scikit-learn.
 func checkEqual(t *testing.T, texts []string, learned int, list []result) {
 	t.Helper()
-	// A feature has errors of a few units in the last place from a logarithm, products and a norm.
+	// The logarithm, the products and the norm give each feature an error of a few units in the last place.
 	const tol = 1e-12
 	for k, s := range settings {
 		want := list[k]

@@ -86,8 +86,8 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 //
 // or of (K + D)α = y without an intercept. The error of α and b solves the same equations with the
 // residuals r and ρ on the right. A float64 solution z, ζ of these equations is a correction, whose
-// effect on f is evaluated. The bounds below hold for the effect of the residuals after the
-// correction, which are again called r and ρ. The correction is 0 if System.Solve is nil.
+// effect on f is evaluated. The bounds below hold for the effect of the residuals that remain
+// after the correction, which are again called r and ρ. The correction is 0 if System.Solve is nil.
 //
 // Let N = ‖D^−½r‖ and A = K + D. The kernel is positive semidefinite: with feature vectors φ,
 // k(x, z) = φ(x)ᵀφ(z) and K = ΦᵀΦ. Without an intercept the error of α is A⁻¹r. With
@@ -495,8 +495,8 @@ type residuals struct {
 // corrections is the maximum number of steps of iterative refinement that compute the correction.
 const corrections = 3
 
-// correct computes b.Correction and replaces r by the residuals after the correction. Each element
-// of gram differs from the exact kernel value by at most off.
+// correct computes b.Correction and replaces r by the residuals that remain after the correction. Each
+// element of gram differs from the exact kernel value by at most off.
 func (b *ErrorBound) correct(s *System, r *residuals, gram backend.Host[float64], off float64) error {
 	n, t := gram.Rows, len(b.Targets)
 	first, left := *r, *r
@@ -556,8 +556,8 @@ func (r *residuals) norm(c int) float64 {
 	}))
 }
 
-// minus returns the residuals after the correction by z and by the Shift of each target. It sets
-// the Power of each target.
+// minus returns the residuals that remain after the correction by z and by the Shift of each target.
+// It sets the Power of each target.
 func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, intercept bool, gram backend.Host[float64], off float64) residuals {
 	n := z.Rows
 	left := residuals{make([][]Ball, n), slices.Clone(r.sums), r.diagonal}
@@ -613,8 +613,8 @@ func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 	return up((r.relative(1) + gamma(len(r.roots)+9)) * b.Root * b.Targets[c].Size)
 }
 
-// left returns a bound on the effect of the residuals after the correction, for √k(x,x) ≤ root and
-// ‖φ(x) − φ̄‖ ≤ reach.
+// left returns a bound on how much the residuals that remain after the correction can change f(x), for
+// target c and every x with √k(x,x) ≤ root and ‖φ(x) − φ̄‖ ≤ reach.
 func (b *ErrorBound) left(c int, root, reach float64) float64 {
 	t := &b.Targets[c]
 	if b.Plain {

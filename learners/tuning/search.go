@@ -245,13 +245,13 @@ func (par Params) complete() (Params, error) {
 	if par.Strategy == Gradient {
 		switch {
 		case par.Criterion != Evidence:
-			return par, fmt.Errorf("tuning: the strategy gradient is for the criterion evidence, not %s", par.Criterion)
+			return par, fmt.Errorf("tuning: the strategy \"gradient\" needs the criterion \"evidence\", got %q", par.Criterion)
 		case par.Vary != nil || par.Reach != 0 || par.Steps != 0 || par.Lambdas != nil:
-			return par, errors.New("tuning: the strategy gradient varies all parameters and lambda by derivatives: leave out Vary, Reach, Steps and Lambdas")
+			return par, errors.New("tuning: the strategy \"gradient\" varies all parameters and lambda by derivatives: leave out Vary, Reach, Steps and Lambdas")
 		}
 	}
 	if par.Folds != 0 && par.Criterion != KFold {
-		return par, fmt.Errorf("tuning: folds are for the criterion kfold, not %s", par.Criterion)
+		return par, fmt.Errorf("tuning: Folds needs the criterion \"kfold\", got %q", par.Criterion)
 	}
 	if par.Reach == 0 {
 		par.Reach = 30

@@ -7,7 +7,7 @@
 //	score.go       Score, of a model on samples; Measures, of several models
 //	regression.go  root mean squared error, mean absolute error, R²
 //	classes.go     accuracy, log loss, confusion, ROC and its area
-//	outofbag.go    the error by the bootstrap, its bias and its variance
+//	outofbag.go    the bootstrap estimate of the error, and the learner's bias and variance
 //	curve.go       learning curves: errors against the number of training samples
 //	importance.go  by how much a score falls when a column is shuffled
 //	variance.go    bias and variance on simulated data

@@ -40,7 +40,7 @@ func (e *emitter) label(what string) string {
 	return fmt.Sprintf("%s%d", what, e.labels)
 }
 
-// vec is a new vector register.
+// vec returns a new vector register.
 func (e *emitter) vec() reg.VecVirtual {
 	if e.tier.bytes == 64 {
 		return e.ZMM()
@@ -48,7 +48,7 @@ func (e *emitter) vec() reg.VecVirtual {
 	return e.YMM()
 }
 
-// vecs is n new vector registers.
+// vecs returns n new vector registers.
 func (e *emitter) vecs(n int) []reg.VecVirtual {
 	v := make([]reg.VecVirtual, n)
 	for i := range v {
@@ -76,7 +76,7 @@ func (e *emitter) load(m operand.Op, v reg.VecVirtual) {
 
 func (e *emitter) store(v reg.VecVirtual, m operand.Op) { e.move(v, m) }
 
-// streamStore is a non-temporal store; the address must be aligned to the vector.
+// streamStore emits a non-temporal store; the address must be aligned to the vector.
 func (e *emitter) streamStore(v reg.VecVirtual, m operand.Mem) {
 	pick(e, e.VMOVNTPS, e.VMOVNTPD)(v, m)
 }
@@ -95,27 +95,27 @@ func (e *emitter) broadcast(m operand.Op, v reg.VecVirtual) {
 	}
 }
 
-// fma is acc ← acc + a·b.
+// fma emits acc ← acc + a·b.
 func (e *emitter) fma(a, b operand.Op, acc reg.VecVirtual) {
 	pick(e, e.VFMADD231PS, e.VFMADD231PD)(a, b, acc)
 }
 
-// sub is dst ← a − b.
+// sub emits dst ← a − b.
 func (e *emitter) sub(a, b operand.Op, dst reg.VecVirtual) {
 	pick(e, e.VSUBPS, e.VSUBPD)(b, a, dst)
 }
 
-// add is dst ← a + b.
+// add emits dst ← a + b.
 func (e *emitter) add(a, b operand.Op, dst reg.VecVirtual) {
 	pick(e, e.VADDPS, e.VADDPD)(b, a, dst)
 }
 
-// mul is dst ← a · b.
+// mul emits dst ← a · b.
 func (e *emitter) mul(a, b operand.Op, dst reg.VecVirtual) {
 	pick(e, e.VMULPS, e.VMULPD)(b, a, dst)
 }
 
-// div is dst ← a / b.
+// div emits dst ← a / b.
 func (e *emitter) div(a, b operand.Op, dst reg.VecVirtual) {
 	pick(e, e.VDIVPS, e.VDIVPD)(b, a, dst)
 }
@@ -135,8 +135,8 @@ func (e *emitter) absMask(n int) operand.Mem {
 	return e.constant("abs", n, func(int) uint64 { return 1<<63 - 1 })
 }
 
-// constant is an array of n elements in read-only memory, given by its bits in float64; float32
-// takes the upper half. Calls with the same name return the same array.
+// constant returns an array of n elements in read-only memory. bits gives each element in float64; in
+// float32 the element is the upper half of these bits. Calls with the same name return the same array.
 func (e *emitter) constant(name string, n int, bits func(i int) uint64) operand.Mem {
 	name += e.precision.name + e.tier.name
 	m, ok := e.constants[name]
@@ -158,9 +158,9 @@ func (e *emitter) constant(name string, n int, bits func(i int) uint64) operand.
 
 // A columnMask selects the first n columns of a row of the tile for loads and stores.
 type columnMask struct {
-	k []reg.OpmaskVirtual // with mask registers
-	v []reg.VecVirtual    // without mask registers
-	b *columnBits         // for NEON, which has no masked loads and stores
+	k []reg.OpmaskVirtual // set only if the tier has mask registers
+	v []reg.VecVirtual    // set if it has masked loads and stores, but no mask registers
+	b *columnBits         // set for NEON, which has no masked loads and stores
 }
 
 // columnBits has a bit for each column. The zero value selects all columns.
@@ -215,8 +215,8 @@ func (e *emitter) columnMaskOf(n reg.Register, nv int) columnMask {
 		}
 		return m
 	}
-	// The constant has NR times −1 and NR times 0; the mask is loaded at the offset after which n
-	// of the −1 follow.
+	// The constant consists of NR elements −1 and then NR elements 0. The mask is loaded from the
+	// offset at which the last n of the −1 begin.
 	table := e.constant("columns", 2*e.nr(), func(i int) uint64 {
 		if i < e.nr() {
 			return 1<<64 - 1
@@ -250,7 +250,7 @@ func (e *emitter) loadMasked(m columnMask, i int, from operand.Mem, to reg.VecVi
 	}
 }
 
-// fmaMasked is acc ← acc + a·b for the columns a of vector i that m selects.
+// fmaMasked emits acc ← acc + a·b for the columns a of vector i that m selects.
 func (e *emitter) fmaMasked(m columnMask, i int, a operand.Mem, b, acc reg.VecVirtual) {
 	switch {
 	case e.masks:

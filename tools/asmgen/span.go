@@ -146,10 +146,10 @@ func (e *emitter) sqrt() {
 type cancellation struct {
 	e     *emitter
 	a     reg.VecVirtual
-	least operand.Op // the fraction
+	least operand.Op // the given fraction of A + y
 	two   operand.Op
-	hit   reg.OpmaskVirtual // with mask registers
-	found reg.VecVirtual    // without mask registers
+	hit   reg.OpmaskVirtual // set only if the tier has mask registers
+	found reg.VecVirtual    // set only if it has none
 }
 
 func (e *emitter) cancellation(a reg.VecVirtual, least operand.Op) *cancellation {
@@ -164,7 +164,7 @@ func (e *emitter) cancellation(a reg.VecVirtual, least operand.Op) *cancellation
 	return c
 }
 
-// distance is (A + y) − 2x; bad has ones in the lanes with too much cancellation.
+// distance returns r = (A + y) − 2x; bad or badMask has ones in the lanes with too much cancellation.
 func (c *cancellation) distance(x, y operand.Mem) (r, bad reg.VecVirtual, badMask reg.OpmaskVirtual) {
 	const notGreaterEqualUnordered = 0x19
 	e := c.e
@@ -267,12 +267,12 @@ func (e *emitter) exp() {
 	e.RET()
 }
 
-// fma213 is x ← b·x + c.
+// fma213 emits x ← b·x + c.
 func (e *emitter) fma213(c, b operand.Op, x reg.VecVirtual) {
 	pick(e, e.VFMADD213PS, e.VFMADD213PD)(c, b, x)
 }
 
-// fnma213 is x ← c − b·x; b is in a register or moved there.
+// fnma213 emits x ← c − b·x; b is in a register or moved there.
 func (e *emitter) fnma213(c reg.VecVirtual, b operand.Op, x reg.VecVirtual) {
 	if _, ok := b.(operand.Mem); ok {
 		v := e.vec()
@@ -282,12 +282,12 @@ func (e *emitter) fnma213(c reg.VecVirtual, b operand.Op, x reg.VecVirtual) {
 	pick(e, e.VFNMADD213PS, e.VFNMADD213PD)(c, b, x)
 }
 
-// fnma231 is x ← x − a·b.
+// fnma231 emits x ← x − a·b.
 func (e *emitter) fnma231(a reg.VecVirtual, b operand.Op, x reg.VecVirtual) {
 	pick(e, e.VFNMADD231PS, e.VFNMADD231PD)(b, a, x)
 }
 
-// minmax is dst ← the smaller or larger of x and limit, or x if x is NaN.
+// minmax emits dst ← the smaller or larger of x and limit, or x if x is NaN.
 func (e *emitter) minmax(smaller bool, x reg.VecVirtual, limit operand.Op, dst reg.VecVirtual) {
 	if _, ok := limit.(operand.Mem); ok {
 		v := e.vec()
@@ -302,7 +302,7 @@ func (e *emitter) minmax(smaller bool, x reg.VecVirtual, limit operand.Op, dst r
 	}
 }
 
-// round is dst ← x rounded to the nearest whole number.
+// round emits dst ← x rounded to the nearest whole number.
 func (e *emitter) round(x, dst reg.VecVirtual) {
 	const nearest = 0x8
 	switch {
@@ -313,7 +313,7 @@ func (e *emitter) round(x, dst reg.VecVirtual) {
 	}
 }
 
-// scalef is x ← x·2ⁿ, rounded once.
+// scalef emits x ← x·2ⁿ, rounded once.
 func (e *emitter) scalef(n, x reg.VecVirtual) {
 	pick(e, e.VSCALEFPS, e.VSCALEFPD)(n, x, x)
 }

@@ -489,7 +489,7 @@ static void updates(void)
 		CHECK(fabs(draw[i + 1] - 2 * draw[i]) <= 64 * epsilon && fabs(draw[i + 2] - 3 * draw[i]) <= 64 * epsilon, "draw %d is not linear", i / 3);
 	FAILS(MERCER_INVALID, "out has 6 elements", mercer_sample(0, merged, &all, 3, 7, draw, 6, NULL));
 	FAILS(MERCER_INVALID, "out has 6 elements", mercer_sample(0, merged, &all, -2, 7, draw, 6, NULL));
-	FAILS(MERCER_INVALID, "all of them were removed", mercer_update(0, model, &first, &first, weights, 1, NULL, &removed));
+	FAILS(MERCER_INVALID, "no sample of the fit is left", mercer_update(0, model, &first, &first, weights, 1, NULL, &removed));
 	FAILS(MERCER_INVALID, "weights: row 1", mercer_update(0, model, &first, &first, (double[]){-1, 1}, 0, NULL, &removed));
 	OK(mercer_free(other));
 	FAILS(MERCER_INVALID, "freed", mercer_merge(0, model, other, NULL, &merged));

@@ -59,8 +59,8 @@ class TestUpdates(unittest.TestCase):
         for make in self.kinds:
             model = make().fit(X, y)
             for text, call in [
-                ("the removed samples are not among those of the fit", lambda: model.remove(X + 9, y)),
-                ("all of them were removed", lambda: model.remove(X, y)),
+                ("some removed samples were not in the fit", lambda: model.remove(X + 9, y)),
+                ("no sample of the fit is left", lambda: model.remove(X, y)),
                 ("2 features|2 columns", lambda: model.partial_fit(X[:, :1], y)),
                 ("another number of columns", lambda: model.partial_fit(X, np.column_stack([y, y]))),
                 (r"sample_weight\[1\] must be", lambda: model.partial_fit(X[:2], y[:2], [1, -1])),

@@ -58,7 +58,7 @@ func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, st
 // row pointers and column indices. The row pointers are copied; the other arrays are shared.
 func SharedCSR(name string, rows, cols int64, indptr, indices, data unsafe.Pointer) (m backend.CSR[float64], err error) {
 	if rows <= 0 || cols <= 0 || rows > math.MaxInt32 || cols > math.MaxInt32 {
-		return m, fmt.Errorf("libmercer: %s: %d rows and %d columns; each is from 1 to %d", name, rows, cols, math.MaxInt32)
+		return m, fmt.Errorf("libmercer: %s: %d rows and %d columns; each must be from 1 to %d", name, rows, cols, math.MaxInt32)
 	}
 	starts, err := Shared[int64](name+".indptr", indptr, rows+1)
 	if err != nil {

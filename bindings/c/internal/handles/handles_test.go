@@ -234,9 +234,9 @@ func TestFewRows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Both predictions sum 60 products of α with values in [0, 1], whose rounding error is
-			// below 2⁻⁴⁰ (as in TestFactor). The norm of α is at most ‖y‖/λ, λ = 1. A linear model
-			// sums 3 products.
+			// Both predictions sum 60 products of an element of α and a kernel value in [0, 1]. Each
+			// kernel value has a rounding error below 2⁻⁴⁰ (as in TestFactor). The norm of α is at most
+			// ‖y‖/λ, where λ = 1. A linear model sums only 3 products.
 			bound := math.Sqrt(60) * (0x1p-40 + 60*0x1p-53) * mat.Norm(denseOf(y), 2)
 			for i := range all {
 				if math.Abs(all[i]-few[i]) > bound {
@@ -279,7 +279,7 @@ func TestPrecomputed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Errors of 2⁻⁴⁰ in kernel values in [0, 1] (as in TestFactor) change α by at most
-	// n·2⁻⁴⁰‖α‖/λ, ‖α‖ ≤ ‖y‖/λ, and f by √n times that.
+	// n·2⁻⁴⁰‖α‖/λ, where ‖α‖ ≤ ‖y‖/λ, and change f by at most √n times that.
 	norm := mat.Norm(denseOf(y), 2)
 	bound := math.Sqrt(40) * (1 + 40/lambda) * 0x1p-40 * norm / lambda
 	for i := range f {
