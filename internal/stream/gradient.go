@@ -50,19 +50,19 @@ func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]
 // gradient is the state of Gradient.
 type gradient struct {
 	*Equations
-	f             *falkon
-	p             *Posterior
-	c             *Centers
-	derivatives   []kernels.Kernel
-	outputs       float64 // t
-	sums          []float64
-	placed        []backend.Matrix[float64]
-	byS, solved   backend.Matrix[float64] // ∂/∂S, and (tI/λ − tH⁻¹)T⁻ᵀ
-	bar, dk       backend.Matrix[float64] // ∂/∂Φ and ∂k/∂θ of a piece
-	beta, scaled  backend.Matrix[float64] // β and β diag(1/λs²)
-	bias, row     backend.Matrix[float64] // b and tv̄ᵀH⁻¹T⁻ᵀ
-	ones          backend.Matrix[float64]
-	columns, dots []float64
+	f            *falkon
+	p            *Posterior
+	c            *Centers
+	derivatives  []kernels.Kernel
+	outputs      float64 // t
+	sums         []float64
+	placed       []backend.Matrix[float64]
+	byS, solved  backend.Matrix[float64] // ∂/∂S, and (tI/λ − tH⁻¹)T⁻ᵀ
+	bar, dk      backend.Matrix[float64] // ∂/∂Φ and ∂k/∂θ of a piece
+	beta, scaled backend.Matrix[float64] // β and β diag(1/λs²)
+	bias, row    backend.Matrix[float64] // b and tv̄ᵀH⁻¹T⁻ᵀ
+	ones         backend.Matrix[float64]
+	columns      []float64
 }
 
 // place copies h to the device until Gradient returns.

@@ -206,7 +206,7 @@ func TestErrors(t *testing.T) {
 			_, err := backend.GramMatrix(ctx, dev, kernels.ChiSquared{Gamma: 1}, x)
 			return err
 		},
-		"backend: gram: x has 2 columns, z 1": func() error {
+		"backend: gram: x has 2 columns, but z has 1": func() error {
 			_, err := backend.CrossGramMatrix(ctx, dev, kernels.Linear{}, x, host([]float64{1}))
 			return err
 		},
