@@ -118,13 +118,12 @@ func Reflect(a backend.Host[float64], j int, v, w []float64) (tau float64) {
 // (I − τvvᵀ)x = (β, 0, …, 0).
 func reflection(x []float64) (tau, beta float64) {
 	first, rest := x[0], x[1:]
-	norm := Norm2(x)
+	beta = -math.Copysign(Norm2(x), first)
 	x[0] = 1
-	if norm == math.Abs(first) { // the other elements are 0 or negligible
+	if Norm2(rest) == 0 { // elements far below first count where the rows have very different scales
 		clear(rest)
 		return 0, first
 	}
-	beta = -math.Copysign(norm, first)
 	for i := range rest {
 		rest[i] /= first - beta
 	}
