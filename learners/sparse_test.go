@@ -172,7 +172,7 @@ func TestSparseFitsOfManyFeatures(t *testing.T) {
 		}
 		for _, task := range l.Tasks {
 			given := map[string]string{}
-			if _, has := l.Parameter("optimize"); has { // many fits
+			if p, has := l.Parameter("optimize"); has && p.Default == "true" { // many fits
 				given["optimize"] = "false"
 			}
 			fit, err := l.Make(task, given)

@@ -11,7 +11,7 @@ import (
 )
 
 // tunePlotArguments reads its table from standard input.
-var tunePlotArguments = []string{"tune", "--device", "ref", "--rows", "60", "--search", "grid", "--kernel", "gaussian(sigma=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-"}
+var tunePlotArguments = []string{"tune", "--device", "ref", "--rows", "60", "--search", "grid", "--kernel", "rationalquadratic(sigma=1,a=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-"}
 
 // startTune starts a search with a model and a picture of the given number of rows, and returns
 // during the fit that follows the search.

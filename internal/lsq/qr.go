@@ -270,6 +270,12 @@ func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, ra
 				numeric.Axpy(-v, b.Row(p), left)
 			}
 		}
+		if rank < min(k, d) { // the errors are relative to ‖x‖: those of R₁₁ are relative to each element
+			solveUpper(a.View(0, 0, rank, rank), left)
+			for p, v := range left {
+				x[order[p]] += v / (norms[order[p]] / most)
+			}
+		}
 		for p, v := range x {
 			w.Row(p)[j] = v / most
 		}
