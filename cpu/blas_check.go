@@ -22,8 +22,8 @@ const (
 	shortC = "blas: insufficient length of c"
 )
 
-// must panics with gonum's text unless ok. The checks run in gonum's order, so that a call
-// with several faults panics with the same text.
+// must panics with text, a message of gonum, unless ok. The checks run in gonum's order, so that a
+// call with several faults panics with gonum's message.
 func must(ok bool, text string) {
 	if !ok {
 		panic(text)
@@ -44,7 +44,7 @@ func mustDiag(d blas.Diag) { must(d == blas.NonUnit || d == blas.Unit, badDiag) 
 // stride ld.
 func reaches(length, rows, cols, ld int) bool { return length >= (rows-1)*ld+cols }
 
-// swapIf returns rows and cols, swapped if the operand is stored transposed.
+// swapIf returns rows and cols, in reverse order if the operand is stored transposed.
 func swapIf(t blas.Transpose, rows, cols int) (int, int) {
 	if t == blas.NoTrans {
 		return rows, cols

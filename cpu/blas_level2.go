@@ -9,13 +9,13 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// This file implements levels 2 and 1. Calls with contiguous vectors use the micro-kernels and,
-// above a minimum size, several workers. All other calls, including those with invalid arguments,
-// go to gonum. Small problems call their micro-kernel directly, because for them the function calls
-// take as long as the arithmetic.
+// This file implements levels 2 and 1 of BLAS. Calls with contiguous vectors use the micro-kernels
+// and, above a minimum size, several workers. All other calls, including those with invalid
+// arguments, go to gonum. Small problems call their micro-kernel directly, because for them the
+// function calls take as long as the arithmetic.
 
-// Sizes of a matrix and of a vector, in elements, from which several workers are faster than one,
-// and the number of elements of a vector in one task.
+// The constants shared… are the numbers of elements from which several workers are faster than one
+// worker; vectorPiece is the number of elements of a vector in one task.
 const (
 	sharedGemv = 512 * 512
 	sharedSymv = 1024 * 1024
@@ -29,8 +29,7 @@ func ranges(lenX, incX, nx, lenY, incY, ny int) bool {
 	return incX == 1 && incY == 1 && nx <= lenX && ny <= lenY
 }
 
-// small reports whether an m × n matrix with row stride lda is valid, not empty, and too
-// small for several workers.
+// small reports whether the m × n matrix is valid, not empty, and too small for several workers.
 func small(m, n, lenA, lda int) bool {
 	return uint(m-1)|uint(n-1) < 1<<20-1 && m*n < sharedGemv && lda >= n && lenA >= (m-1)*lda+n
 }
@@ -171,8 +170,8 @@ func (impl BLAS) Saxpy(n int, alpha float32, x []float32, incX int, y []float32,
 
 func (impl BLAS) Dnrm2(n int, x []float64, incX int) float64 {
 	if n > 1 && incX == 1 && n <= len(x) {
-		// If the sum of squares is far from the ends of the range, no square has overflowed or
-		// underflowed.
+		// If the sum of squares is far from the ends of the range, no overflow or underflow has
+		// affected it.
 		if sq := impl.Ddot(n, x, 1, x, 1); sq > 0x1p-900 && sq < 0x1p1000 {
 			return math.Sqrt(sq)
 		}

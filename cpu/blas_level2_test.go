@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// TestLevel2 compares levels 2 and 1 with gonum's on small integers, for which both results are
-// exact. It uses sizes around the limits, padding and increments, and a y full of NaN where y must
-// not be read.
+// TestLevel2 compares the routines of levels 2 and 1 with gonum's on small integers, for which both
+// results are exact. It uses sizes around the limits, padding and increments, and fills y with NaN
+// where y must not be read.
 func TestLevel2(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 23
@@ -75,7 +75,7 @@ func TestLevel2(t *testing.T) {
 			a, x, y := integers(m*lda), integers(m), integers(m)
 			a32, x32, y32 := narrow(a), narrow(x), narrow(y)
 			for _, ul := range []blas.Uplo{blas.Lower, blas.Upper} {
-				// NaN in the other triangle checks that it is not read.
+				// Reading the other triangle would give NaN.
 				half, half32 := slices.Clone(a), slices.Clone(a32)
 				for i := range m {
 					for j := range m {

@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// This file implements level 3 once for both precisions.
+// This file implements level 3 of BLAS, generic in the precision.
 
 func (impl BLAS) Dgemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
 	blasGemm(impl.device().f64, tA, tB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
@@ -216,8 +216,7 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 		if solve {
 			kernel = e.ukr.TrsmDirect
 		}
-		// If the triangle is on the right or transposed, but not both, the opposite triangle
-		// applies.
+		// If A is either on the right or transposed, but not both, its opposite triangle is used.
 		other := (t != blas.NoTrans) != (s == blas.Right)
 		e.directTriangle(kernel, s == blas.Right, other, (ul == blas.Lower) != other, d == blas.Unit, m, n, k, alpha, a, lda, b, ldb)
 		return
@@ -232,14 +231,14 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 	}
 }
 
-// storedAs returns the view of a matrix stored transposed, with rows ld elements apart.
+// storedAs sets the strides of v for a matrix stored transposed with row stride ld.
 func (v *view[T]) storedAs(transposed bool, ld int) {
 	if transposed {
 		v.rs, v.cs = 1, ld
 	}
 }
 
-// solve is B ← op(A)⁻¹ B for an n × n triangle A and cols ≥ 0 columns of B.
+// solve computes B ← op(A)⁻¹ B for an n × n triangle A and cols ≥ 0 columns of B.
 func solve[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, unit bool, n, cols int, a []T, lda int, b []T, ldb int) {
 	if cols == 0 {
 		return
@@ -253,7 +252,7 @@ func solve[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, unit b
 	q.trsm(backend.Left, triangle(ul), transposed(t), unit, 1, rowMajor(a, n, n, lda), rowMajor(b, n, cols, ldb))
 }
 
-// rescale is C ← β C on a region; it does nothing if β = 1.
+// rescale computes C ← β C on a region; it does nothing if β = 1.
 func rescale[T backend.Float](e *engine[T], beta T, c view[T], part uplo) {
 	if beta != 1 {
 		q := &queue[T]{engine: e}

@@ -61,7 +61,7 @@ type stored[T backend.Float] struct {
 	data           []T
 }
 
-// padding is the value of the elements between rows; no routine computes this value.
+// padding is the value of the elements between rows, a value that no routine computes.
 const padding = -12345.5
 
 func newStored[T backend.Float](rows, cols, pad int) stored[T] {
@@ -190,14 +190,13 @@ func multiplied[T backend.Float](k int, alpha T, a, b func(i, j int) T, beta T, 
 	}
 }
 
-// inTriangle reports whether element (i, j) is in the triangle; blas.All contains all
-// elements.
+// inTriangle reports whether element (i, j) is in the triangle ul, or whether ul is blas.All.
 func inTriangle(ul blas.Uplo, i, j int) bool {
 	return ul == blas.All || i == j || (ul == blas.Lower) == (i > j)
 }
 
-// expect fails unless got equals want in the triangle, and unless got equals before everywhere
-// else, padding included. NaN equals NaN.
+// expect fails unless got equals want in the triangle ul, and equals before everywhere else,
+// including the padding. It treats NaN as equal to NaN.
 func expect[T backend.Float](t *testing.T, what string, got, before stored[T], ul blas.Uplo, want func(i, j int) T) {
 	t.Helper()
 	model := before.clone()

@@ -18,7 +18,7 @@ type call[T backend.Float] struct {
 	name  string
 	exact bool // whether the two results must have the same bits
 	good  []int
-	run   func(args []int, a, b, c []T) bool // calls the routine with slices whose lengths are the last elements of args
+	run   func(args []int, a, b, c []T) bool // calls the routine; the last elements of args are the lengths of the slices
 }
 
 // TestPanicsAsGonum changes every argument of a valid call, and every pair of arguments, to
@@ -178,7 +178,7 @@ func lapackCalls(n int, impl cholesky) []call[float64] {
 	}
 }
 
-// narrow is LAPACK with its float32 routines under the names of its float64 routines.
+// narrow offers the float32 routines of LAPACK under the names of the float64 routines.
 type narrow struct{ LAPACK }
 
 func (l narrow) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) bool {

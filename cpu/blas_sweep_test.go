@@ -58,7 +58,7 @@ func (l level3[T]) shapes() [][3]int {
 	return some
 }
 
-// unread fills C with NaN if β = 0, in which case C must not be read.
+// unread fills C with NaN if β = 0, because C must not be read then.
 func unread[T backend.Float](c stored[T], beta T) stored[T] {
 	if beta == 0 {
 		c.fill(func(i, j int) T { return T(math.NaN()) })
@@ -153,7 +153,7 @@ func (l level3[T]) sweepTriangular(t *testing.T) {
 		for flags := range 16 {
 			s, ul, tr, d := bothSide[flags&1], bothUplo[flags>>1&1], bothTrans[flags>>2&1], bothDiag[flags>>3&1]
 			if m*n > 4000 && flags != x%16 && flags != (7*x+5)%16 {
-				continue // only two cases of each large size, alternating
+				continue // each large size is tested with two of the sixteen combinations only
 			}
 			k := n
 			if s == blas.Left {
@@ -170,7 +170,7 @@ func (l level3[T]) sweepTriangular(t *testing.T) {
 				continue
 			}
 
-			// Trsm must recover B exactly from the result of Trmm, since α is a power of two.
+			// Because α is a power of two, Trsm must recover B exactly from the result of Trmm.
 			solution := product.clone()
 			l.trsm(s, ul, tr, d, m, n, 1/alpha, a.data, a.ld, solution.data, solution.ld)
 			expect(t, "trsm"+name, solution, product, blas.All, b.at)

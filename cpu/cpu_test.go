@@ -24,8 +24,8 @@ func forEachTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	}
 }
 
-// forEachAssembledTier is forEachTier, except that -short leaves out the portable tier, which takes
-// seconds.
+// forEachAssembledTier runs f for every tier that this machine can run. With -short it omits the
+// portable tier, which takes seconds.
 func forEachAssembledTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	for _, tier := range ukr.Tiers() {
 		if tier.Missing() == "" && !(testing.Short() && tier.Name == "generic") {
@@ -34,8 +34,8 @@ func forEachAssembledTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	}
 }
 
-// TestConformance runs the suite of all backends. With -short it runs on the best tier
-// only; otherwise the best tier runs all cases.
+// TestConformance runs the suite of all backends. With -short it runs only on the best tier;
+// without -short, the best tier runs all cases.
 func TestConformance(t *testing.T) {
 	each := forEachTier
 	if testing.Short() {
@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 	each(t, func(t *testing.T, tier *ukr.Tier) {
 		large := 0
 		if tier.Name == "generic" {
-			large = 520 // beyond KC = 512, and several blocks of rows
+			large = 520 // larger than KC = 512, so that there are several blocks of rows
 		}
 		backendtest.Suite{RequirePacked: true, LargeN: large, Fewer: tier.Name != bestDevice().tier.Name, Open: func(t testing.TB, c backend.Config) backend.Device {
 			dev, err := backend.Open("cpu/"+tier.Name, c)

@@ -33,7 +33,7 @@ type lists[T backend.Float] struct {
 	ends       []uint32 // cols+1 offsets for each window: element (w, c) is the start of the list of column c, relative to starts[w]
 	numbers    []uint16 // row of each element, counted from the first row of its window
 	values     []T
-	mostly     []int32   // columns that more than mostlyShare of the rows store
+	mostly     []int32   // columns stored by more than the fraction mostlyShare of the rows
 	position   []int32   // position of each column in mostly, or −1 for a column that is not in mostly
 	odd        []int32   // rows with an element that is not finite
 	negative   []int32   // rows with an element that is negative or not finite
@@ -53,9 +53,9 @@ type onePointValues[T backend.Float] struct {
 }
 
 const (
-	// leastWindow is the minimum number of rows of a window; the values of one row of a tile then
-	// fit in the first-level cache. It is a multiple of every NR and of the chunks of 16-bit
-	// storage.
+	// leastWindow is the minimum number of rows of a window. The values of one row of a tile then
+	// fit in the first-level cache. leastWindow is a multiple of every NR and of the chunks of
+	// 16-bit storage.
 	leastWindow = 512
 	mostWindow  = 1 << 15
 	// mostlyShare is the fraction of stored elements above which a column is multiplied in dense
@@ -65,8 +65,8 @@ const (
 	mostlyShare = 0.2
 )
 
-// windowFor returns the number of rows of a window. It is so large that the bounds of the lists
-// take no more memory than the elements.
+// windowFor returns the number of rows of a window, so large that the bounds of the lists take no
+// more memory than the elements.
 func windowFor(rows, cols, nnz int) int {
 	each := math.MaxInt
 	if nnz > 0 {
@@ -97,7 +97,7 @@ func (q *queue[T]) NewSparse(x backend.CSR[T]) (backend.Matrix[T], error) {
 	return &sparseMatrix[T]{device: d, csr: x, all: l}, nil
 }
 
-// list fills l. Each window is sorted by counting.
+// list fills l with the elements of x. It orders each window with a counting sort.
 func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 	windows := panels(l.rows, l.window)
 	l.starts = make([]int, windows+1)
@@ -185,7 +185,7 @@ func (x *sparseMatrix[T]) Free() {
 	l.ends, l.numbers, l.values, l.squares, l.sums, l.single = nil, nil, nil, nil, nil, nil
 }
 
-// same reports whether x and z are the same rows of one matrix.
+// same reports whether x and z consist of the same rows of one matrix.
 func (x *sparseMatrix[T]) same(z *sparseMatrix[T]) bool {
 	return x.all == z.all && x.first == z.first && x.csr.Rows == z.csr.Rows
 }
@@ -255,7 +255,7 @@ func (q *queue[T]) onePoint(stat kernels.Stat, x *sparseMatrix[T]) []T {
 			}
 		})
 		if q.stopped() {
-			return values[x.first:] // values is incomplete and not cached
+			return values[x.first:] // incomplete values, which are not cached
 		}
 		at = min(len(l.single), kept-1)
 		l.single = append(l.single[:at:at], onePointValues[T]{})

@@ -12,7 +12,7 @@ import (
 
 func init() { backend.Register(driver{}, 0) }
 
-// driver offers a device for each tier.
+// driver offers one device for each tier.
 type driver struct{}
 
 func (driver) Name() string { return "cpu" }
@@ -70,7 +70,7 @@ func open(t *ukr.Tier, c backend.Config, caches cacheSizes) (*device, error) {
 	return d, nil
 }
 
-// newDevice returns a device that counts the memory in use, with a budget of zero.
+// newDevice returns a device with a budget of 0 bytes; the device only counts the memory in use.
 func newDevice(t *ukr.Tier, threads int, caches cacheSizes) *device {
 	caches = caches.orReported()
 	d := &device{tier: t, threads: threads, caches: caches}
@@ -163,16 +163,16 @@ func rounded[D, S backend.Float](to []D, from []S) {
 
 func (d *device) InUse() (now, peak int64) { return d.memory.inUse() }
 
-// Workspace returns the maximum size of the packed operands in bytes, which is memory in addition
-// to the matrices. It depends on the caches, not on the matrices (see blockingFor). InUse counts
-// neither this workspace nor the rounded rows of a factor of reduced precision, 576 bytes per row.
+// Workspace returns the maximum size of the packed operands in bytes, in addition to the matrices.
+// It depends on the caches, not on the matrices (see blockingFor). InUse counts neither this
+// workspace nor the rounded rows of a factor of reduced precision, 576 bytes per row.
 func (d *device) Workspace() int64 {
 	b := d.f64.block
 	return 8 * int64(b.kc) * (int64(b.nc) + int64(d.workers()*b.mc))
 }
 
-// Rates implements backend.Rated. Parts of the factorization of reduced precision are not
-// faster than float32.
+// Rates implements backend.Rated. Some parts of a factorization of reduced precision are not faster
+// than in float32.
 func (d *device) Rates() backend.Rates {
 	r := backend.Rates{Single: 2, Values: 1.5}
 	if d.tier.Pairs > 0 {

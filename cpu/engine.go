@@ -37,14 +37,14 @@ type scratch[T backend.Float] struct {
 	turned ukr.Direct[T]
 	sparse ukr.Sparse[T]
 	block  []T // a register tile of which only a part is stored, or the rows that gemv processes together
-	work   []T // grown on demand
+	work   []T // a first buffer, which grows on demand
 	more   []T // a second buffer, for routines that need two
 	third  []T
 	pairs  []T // allocated like the field more, for statistics that are computed pair by pair
 	total  []T // allocated like the field more, for the sums of a task
 }
 
-// take returns scratch memory for a worker; give returns it to the pool.
+// take returns scratch memory for a worker; give puts the memory back into the pool.
 func (e *engine[T]) take() *scratch[T] {
 	if s, ok := e.idle.Get().(*scratch[T]); ok {
 		return s
@@ -86,8 +86,8 @@ func (s *scratch[T]) last(n int) []T {
 // operation share. The second result is a function that returns the memory to the pool.
 func (e *engine[T]) shared(n int) ([]T, func()) { return borrow[T](&e.big, n) }
 
-// sharedSums is shared for sums; it has its own pool, so that a request for a small buffer never
-// takes a large buffer.
+// sharedSums is the method shared for sums. Sums have their own pool, so that a request for a small
+// buffer never takes a large buffer.
 func (e *engine[T]) sharedSums(n int) ([]T, func()) { return borrow[T](&e.sums, n) }
 
 func borrow[T backend.Float](pool *sync.Pool, n int) ([]T, func()) {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/cpu"
 )
 
-// A program that uses gonum needs two lines to run on Mercer's BLAS and LAPACK,
-// and a third for float32.
+// A program that uses gonum runs on Mercer's BLAS and LAPACK after two added lines, and a third
+// line for float32.
 func Example_gonum() {
 	blas64.Use(cpu.BLAS{})
 	lapack64.Use(cpu.LAPACK{})

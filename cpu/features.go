@@ -9,16 +9,16 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// This file has the statistics that are inner products of derived features of the points: CosSum is
-// the inner product of cosines and sines.
+// This file computes statistics from features derived from the points. For example, CosSum is an
+// inner product of cosines and sines.
 
-// cosinesAndSines writes one row for each row of m from first on: cos(w(x−center)) and
+// cosinesAndSines writes one row for each row of m from row first on: cos(w(x−center)) and
 // sin(w(x−center)) for each feature and each frequency w.
 func (p packing[T]) cosinesAndSines(m *matrix[T], first, rows int, out []T) {
 	for i := range rows {
 		for c, v := range m.row(first + i) {
-			// For float32 the difference is exact in float64, and the center keeps the angles
-			// small, so that the only significant rounding error is that of the result.
+			// If T is float32, the difference is exact in float64, and the angles are small because
+			// the center is subtracted, so that only the rounding of the result is significant.
 			x := float64(v) - float64(p.center[c])
 			for _, w := range p.freqs {
 				sin, cos := math.Sincos(w * x)
@@ -33,7 +33,7 @@ func (p packing[T]) cosinesAndSines(m *matrix[T], first, rows int, out []T) {
 // elements past the last point are arbitrary.
 type filler[T backend.Float] func(s *scratch[T], i, j int, out []T)
 
-// onePoint evaluates a statistic that depends on one point of the pair.
+// onePoint returns a filler for a statistic that depends on only one point of the pair.
 func (g *gram[T]) onePoint(stat kernels.Stat) filler[T] {
 	m, ofX := g.z, stat.Kind == kernels.SelfX || stat.Kind == kernels.RootX
 	if ofX {
@@ -61,7 +61,7 @@ func (g *gram[T]) onePoint(stat kernels.Stat) filler[T] {
 	}
 }
 
-// entries looks up precomputed values, by the index of z if it has one.
+// entries returns a filler that looks up precomputed values, by the index of z if z has an index.
 func (g *gram[T]) entries() filler[T] {
 	d := g.x.cols
 	number := func(v T) int { return kernels.PrecomputedIndex(float64(v), d) }
@@ -96,9 +96,9 @@ func equalRows[T backend.Float](x, z []T) bool {
 // sineBatch is the approximate number of sines that are computed at once.
 const sineBatch = 1024
 
-// sines returns a filler for a sum over the features. Without frequencies the terms are
-// sin(2πΔ)/Δ, or 2π at Δ = 0; otherwise they are Σ_w wΔ sin(wΔ), where Δ is the difference
-// of the feature.
+// sines returns a filler for a sum over the features. Without frequencies the terms are sin(2πΔ)/Δ,
+// or 2π at Δ = 0; otherwise they are Σ_w wΔ sin(wΔ), where Δ is the difference of the two points in
+// the feature.
 func (g *gram[T]) sines(freqs []float64) filler[T] {
 	u, d := g.q.engine.ukr, g.x.cols
 	batch := max(1, sineBatch/max(d, 1)) // number of pairs

@@ -103,7 +103,7 @@ func (h *fixedMatrix[T]) value(i, j int) T {
 	return T(h.coding.Value(*h.at(i, j)))
 }
 
-// fixed evaluates tiles in scratch memory and stores their codes.
+// fixed evaluates the kernel on tiles in scratch memory and stores their codes in h.
 func (of *gram[T]) fixed(h *fixedMatrix[T], k kernels.Kernel) {
 	*h.coding = check.GramFixed(k, of.d)
 	g, q := &gramMul[T]{gram: of}, of.q
@@ -155,7 +155,7 @@ func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T
 		if s.span.Flag == 0 {
 			return
 		}
-		// A value slightly outside the bounds, by rounding, is accepted.
+		// A value that rounding has moved slightly outside the bounds is accepted.
 		for c, v := range x {
 			if err := h.coding.Check(i, j+first+c, float64(v)); err != nil {
 				q.fail(err)
@@ -182,8 +182,8 @@ const (
 	fixedSpan    = 512
 )
 
-// symmFixed is C ← α A B + β C. With codes c, the product is low·Σ_j b_j + step·Σ_j c_ij
-// b_j plus the diagonal.
+// symmFixed computes C ← α A B + β C. With codes c, the product is low·Σ_j b_j + step·Σ_j c_ij b_j
+// plus the diagonal.
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c view[T]) {
 	for j := 0; j < c.cols && !q.stopped(); j += fixedColumns {
 		cols := min(fixedColumns, c.cols-j)
@@ -239,8 +239,8 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 			low := h.coding.Low
 			for i, s := range sum {
 				i += lo
-				// The diagonal has no codes, but total includes low for it, which is subtracted
-				// here.
+				// The diagonal has no codes, but total includes the term of low for the diagonal
+				// element; this term is subtracted here.
 				w := low*total[j] + h.coding.Step*float64(s) + (float64(h.diag[i])-low)*float64(v[j*ld+i])
 				store(c.at(i, j), T(float64(alpha)*w), beta)
 			}
@@ -251,8 +251,8 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 	}
 }
 
-// addPanel adds the contribution of the panel of rows i … to the product with v's columns,
-// which are ld apart: to x for the columns of the panel, and to sums for its rows.
+// addPanel adds the contribution of the panel that begins at row i to the product with v's columns,
+// which are ld apart: to x for the panel's columns, and to sums for the panel's rows.
 func (q *queue[T]) addPanel(s *scratch[T], h *fixedMatrix[T], i int, v []T, ld int, x, sums []T, cols int) {
 	u := q.engine.ukr
 	chunks, span := i/ukr.CodeSpan+1, fixedSpan/ukr.CodeSpan

@@ -46,7 +46,7 @@ func BenchmarkFixed(b *testing.B) {
 				b.Fatal(err)
 			}
 			gram := func() error { q.GramPacked(a, kernels.Gaussian{Sigma: 7}, x); return q.Sync() }
-			if err := gram(); err != nil { // also computed if only the product is timed
+			if err := gram(); err != nil { // the Gram matrix is computed even if only the product is timed
 				b.Fatal(err)
 			}
 			run := func(name string, f func() error) {

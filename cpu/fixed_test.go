@@ -49,7 +49,7 @@ func TestErrorOf16BitsIsLikeNoise(t *testing.T) {
 		v[i] = rng.NormFloat64()
 	}
 	norm := 0.0
-	for range 100 { // the norm from below, within a few percent
+	for range 100 { // power iteration, which gives the norm from below, within a few percent
 		sum := 0.0
 		for i := range w {
 			w[i] = 0

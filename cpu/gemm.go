@@ -24,7 +24,7 @@ func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Mat
 	q.syrk(ul, alpha, q.own("Syrk", a).view().op(t), beta, q.own("Syrk", c).view())
 }
 
-// syrk is C ← α A Aᵀ + β C on a triangle.
+// syrk computes C ← α A Aᵀ + β C on a triangle.
 func (q *queue[T]) syrk(ul backend.Uplo, alpha T, a view[T], beta T, c view[T]) {
 	part := lower
 	if ul == backend.Upper {
@@ -38,7 +38,7 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 	q.symm(backend.Left, ul, alpha, q.own("Symm", a).view(), q.own("Symm", b).view(), beta, q.own("Symm", c).view())
 }
 
-// symm is C ← α A B + β C or α B A + β C with A symmetric.
+// symm computes C ← α A B + β C or α B A + β C with A symmetric.
 func (q *queue[T]) symm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) {
 	if side == backend.Right && c.rows <= thinColumns {
 		side, b, c = backend.Left, b.t(), c.t()
@@ -57,7 +57,7 @@ func (q *queue[T]) symm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T
 	}
 }
 
-// gemm is C ← α A B + β C on a region of C.
+// gemm computes C ← α A B + β C on a region of C.
 func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part uplo) {
 	thin := part == whole && a.rows > 0 && a.cols > 0 && b.cols > 0
 	thin = thin && (c.cols <= thinColumns && a.rows*a.cols >= thinElements || c.rows <= thinColumns && b.rows*b.cols >= thinElements)
@@ -72,17 +72,17 @@ func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part uplo) {
 	}
 }
 
-// product is C ← α A B + β C on a region of C. A has k columns, and B is given as its
+// product computes C ← α A B + β C on a region of C. A has k columns, and B is given as its
 // transpose.
 func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], part uplo) {
 	q.gemmLookahead(nil, alpha, a, bt, k, beta, c, part)
 }
 
-// gemmLookahead is product, except that one of the workers first runs lookahead. It
+// gemmLookahead is the method product, except that one of the workers first runs lookahead. It
 // contains loops 5 to 3.
 func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k int, beta T, c view[T], part uplo) {
 	if c.cs != 1 && c.rs == 1 {
-		// The micro-kernels store rows: work on Cᵀ.
+		// The micro-kernels store rows, and C has contiguous columns, so compute Cᵀ.
 		a, bt, c, part = bt, a, c.t(), part.transposed()
 	}
 	m, n := c.rows, c.cols
@@ -151,7 +151,7 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 // columns; float64, AMD EPYC of family 25, November 2026).
 const packGrain = 512
 
-// scale is C ← β C on a region.
+// scale computes C ← β C on a region.
 func (q *queue[T]) scale(beta T, c view[T], part uplo) {
 	q.rows(c.rows, c.cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -176,7 +176,7 @@ type packed[T backend.Float] struct {
 	rows, cols []T
 }
 
-// multiply is C ← α A B + β C on a region of a task's part of C: loops 2 and 1. off shifts
+// multiply computes C ← α A B + β C on a region of a task's part of C: loops 2 and 1. off shifts
 // the diagonal: element (i, j) of c is in the lower region if i ≥ j + off.
 func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T], part uplo, off int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
@@ -240,7 +240,7 @@ func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T]
 	}
 }
 
-// storeRow is C ← V + β C.
+// storeRow computes C ← V + β C.
 func storeRow[T backend.Float](c, v []T, beta T) {
 	v = v[:len(c)]
 	switch beta {

@@ -16,9 +16,9 @@ import (
 // depends on rounding errors. Its matrix, −½J(D∘D)J with J = I − 11ᵀ/n, has the eigenvalue 0 for
 // the vector 1. Rounding errors make this eigenvalue positive or negative, and so add a column or
 // not. gonum's TestTorgersonScaling expects the sign that gonum's BLAS computes for one order of
-// the points (R's cmdscale computes the other sign, as a comment in that test says), and fails with
-// Mercer's BLAS. Here the points are permuted in 50 ways: both numbers of columns also occur with
-// gonum's own BLAS, and all eigenvalues agree up to rounding errors.
+// the points (R's cmdscale computes the opposite sign, as a comment in that test says), and fails
+// with Mercer's BLAS. For 50 permutations of the points, this test checks that both numbers of
+// columns also occur with gonum's own BLAS, and that all eigenvalues agree up to rounding errors.
 func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 	const n, most = 21, 4000.0
 	r := rand.New(rand.NewPCG(5, 0))
@@ -29,10 +29,10 @@ func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 		}
 	}
 	// The bound covers the rounding errors of JSJ with |S| ≤ ½most². JSJ consists of two products
-	// of n terms, each with an error of nε times the sum of the sizes, which is below 2·½most². The
-	// norm of such a matrix is at most n times its largest element. In each of the n steps, the
-	// eigenvalue algorithm perturbs the matrix by about ε times its norm, which is below n·½most²·4
-	// (Weyl's inequality).
+	// of n terms, each with an error of nε times the sum of the terms' absolute values, which is
+	// below 2·½most². The norm of such a matrix is at most n times its largest element. In each of
+	// the n steps, the eigenvalue algorithm perturbs the matrix by about ε times its norm, which is
+	// below n·½most²·4 (Weyl's inequality).
 	bound := float64(n*n) * 0x1p-52 * most * most * 4
 	blas, lapack := blas64.Implementation(), gonum.Implementation{} // the default of lapack64
 	defer func() { blas64.Use(blas); lapack64.Use(lapack) }()

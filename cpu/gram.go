@@ -30,7 +30,7 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 	q.gram(a, k, mx, mz, part)
 }
 
-// gram is A ← k(X, Z) on a region of A.
+// gram computes A ← k(X, Z) on a region of A.
 func (q *queue[T]) gram(a *matrix[T], k kernels.Kernel, x, z *matrix[T], part uplo) {
 	n, m := a.rows, a.cols
 	if n == 0 || m == 0 {
@@ -92,22 +92,21 @@ type gram[T backend.Float] struct {
 	matern *[3]T
 }
 
-// flops returns the number of operations of rows × cols values of the kernel, from which the number
-// of workers is decided: the operations of the statistics, and about twenty operations for the
-// program.
+// flops returns the number of operations for rows × cols values of the kernel: those of the
+// statistics, and about twenty for the program. The number of workers depends on it.
 func (g *gram[T]) flops(rows, cols int) float64 {
 	return flop.Gemm(rows, cols, g.d*len(g.stats)+10)
 }
 
 // gramBlock returns the number of points of X and of Z that are packed at a time: about 8 MiB of
-// each, but enough to make the cost of packing small compared with the products.
+// each, but so many that packing costs little compared with the products.
 func gramBlock(d, size int) int {
 	const most, least, bytes = 4096, 256, 8 << 20
 	return max(least, min(most, bytes/(max(d, 1)*size)/least*least))
 }
 
-// tileSize is the number of rows and columns of a task: with a small number of statistics a
-// tile fits in the second-level cache.
+// tileSize returns the number of rows and columns of a task. With a small number of statistics,
+// such a tile fits in the second-level cache.
 func (g *gram[T]) tileSize() (rows, cols int) {
 	if g.rows > 0 {
 		return g.rows, g.cols
@@ -191,8 +190,8 @@ func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i
 	}
 }
 
-// tile evaluates the kernel for rows × cols pairs, which begin at point i of the packed
-// block bx and point j of bz, and passes each row to use.
+// tile evaluates the kernel for rows × cols pairs, which begin at point i of the packed block bx
+// and point j of bz, and calls use with each row.
 func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, rows, cols int, part uplo, use func(r, from int, values []T)) {
 	u := g.q.engine.ukr
 	// Rows are padded to whole vectors; the padding is not used.
@@ -229,7 +228,7 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, ro
 	}
 }
 
-// spanLength is the approximate number of elements that a program evaluates at once: its
+// spanLength is the approximate number of elements that a program evaluates at once, so that its
 // stack fits in the first-level cache.
 const spanLength = 1024
 
@@ -247,7 +246,7 @@ func (g *gram[T]) fill(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j
 	}
 }
 
-// sum is fill for the packed features, by the micro-kernel, KC features at a time.
+// sum does what fill does for the packed features, with the micro-kernel, KC features at a time.
 func (g *gram[T]) sum(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	if st.fill != nil {
 		for r := 0; r < rows && !g.q.stopped(); r++ {
@@ -304,8 +303,7 @@ type pairwise[T backend.Float] struct {
 	scale   []float64
 	product bool // the kernel is Gemm
 	norms   bool // the kernel computes xᵀz, and the norms give ‖x−z‖²
-	// features is the number of features of a packed point: of the original or of the
-	// derived features.
+	// features is the number of original or derived features of a packed point.
 	features int
 	fill     filler[T] // computes the statistic in place of a micro-kernel, or nil
 	add      filler[T] // adds the contribution of the features that are not packed, or nil
@@ -313,7 +311,7 @@ type pairwise[T backend.Float] struct {
 }
 
 // directDistance is the number of features up to which ‖x−z‖² is summed from the differences. That
-// takes two operations per feature instead of one, but without cancellation, and for a small number
+// takes two operations per feature instead of one, but has no cancellation, and with a small number
 // of features other work takes most of the time.
 const directDistance = 16
 
@@ -381,8 +379,7 @@ func (g *gram[T]) fuse(k kernels.Kernel) *gram[T] {
 	return g
 }
 
-// maternCoeffs returns a, b and c of a Matérn kernel written as (1 + b·t + c·t²) exp(−t), t
-// = a‖x−z‖.
+// maternCoeffs returns a, b and c of a Matérn kernel, (1 + b·t + c·t²) exp(−t) with t = a‖x−z‖.
 func maternCoeffs[T backend.Float](k kernels.Matern) *[3]T {
 	d := &[3]T{inRange[T](math.Sqrt(2*k.Nu) / k.Sigma)}
 	if k.Nu > 0.5 {
@@ -403,8 +400,8 @@ func inRange[T backend.Float](v float64) T {
 	return T(max(-math.MaxFloat64, min(v, math.MaxFloat64)))
 }
 
-// only returns the index of the only nonzero element of scale; ok is false unless there is
-// exactly one.
+// only returns the index of the only nonzero element of scale; ok is false if the number of nonzero
+// elements is not 1.
 func only(scale []float64) (column int, ok bool) {
 	for c, v := range scale {
 		if v != 0 {

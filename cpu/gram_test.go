@@ -40,16 +40,16 @@ func TestGramBlocks(t *testing.T) {
 		half, all, stored, gram := backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, n)
 		X, V := wrap(x), wrap(v)
 		// A sync.Pool drops its contents when garbage is collected, and holds some memory for each
-		// thread of Go. Neither may add to the measured memory.
+		// thread of Go. Both would add to the measured memory.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 		defer debug.SetGCPercent(debug.SetGCPercent(-1))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		b.GramMul(wrap(half), k, X, X, V)
 		runtime.ReadMemStats(&after)
-		// The bound is the memory of two packed blocks, their norms, the rounding to huge pages,
-		// and the tiles. X itself is 29 MB, and packing all of it twice would take 58 MB. Under the
-		// race detector a sync.Pool also drops some of its contents.
+		// The bound covers two packed blocks, their norms, the rounding to huge pages, and the
+		// tiles. X itself takes 29 MB, and packing all of X twice would take 58 MB. Under the race
+		// detector a sync.Pool also drops some of its contents.
 		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(48<<20); took > most && !underRace {
 			t.Errorf("K·V allocated %d bytes, expected at most %d", took, most)
 		}
@@ -59,8 +59,8 @@ func TestGramBlocks(t *testing.T) {
 		if err := b.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		// Each sum has n terms of at most |v|; the kernel values agree up to the rounding
-		// of the distance: 2d roundings of a value of about 1.
+		// Each sum has n terms of at most |v|. The kernel values agree up to the rounding of the
+		// distance, which has 2d roundings of a value of about 1.
 		for i := range n {
 			for j := range columns {
 				bound := 0.0

@@ -50,7 +50,7 @@ const stripsPay = 3
 // each group of blocks of rows then needs its own matrix of sums, as large as dst.
 const symmetricColumns = 16
 
-// gramMul multiplies tiles of a Gram matrix.
+// gramMul multiplies the tiles of a Gram matrix by V.
 type gramMul[T backend.Float] struct {
 	*gram[T]
 	t int
@@ -79,7 +79,7 @@ type partial[T backend.Float] struct {
 	strips  strips[T]
 }
 
-// add adds rows lo … hi−1 of o.
+// add adds rows lo … hi−1 of o to p.
 func (p partial[T]) add(e *engine[T], o partial[T], lo, hi int) {
 	if p.columns == nil {
 		for c := range p.strips.count() {
@@ -93,7 +93,7 @@ func (p partial[T]) add(e *engine[T], o partial[T], lo, hi int) {
 	}
 }
 
-// partialElements returns the number of elements of a partial with the given rows.
+// partialElements returns the number of elements of a partial with the given number of rows.
 func (g *gramMul[T]) partialElements(rows int) int {
 	if g.columns != nil {
 		return rows * g.t
@@ -101,7 +101,7 @@ func (g *gramMul[T]) partialElements(rows int) int {
 	return g.q.engine.stripElements(rows, g.t)
 }
 
-// zeros returns a partial of zeros in memory.
+// zeros returns a partial of zeros that uses the given memory.
 func (g *gramMul[T]) zeros(memory []T, rows int) partial[T] {
 	clear(memory)
 	if g.columns != nil {
@@ -172,7 +172,7 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 			sum := part[group]
 			for i := group * tm; i < rows; i += size * tm {
 				count := min(tm, rows-i)
-				below := min(g.size, n-j0) // number of columns of this block that are left of the tile on the diagonal
+				below := min(g.size, n-j0) // number of columns of this block to the left of the tile on the diagonal
 				if j0 == i0 {
 					below = i
 				}
@@ -230,7 +230,7 @@ func (g *gramMul[T]) values(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, 
 	return tile.part(0, 0, rows, cols)
 }
 
-// multiply adds tile · V_j to the rows of sum from row i on, where V_j is V from row j on.
+// multiply adds tile · V_j to sum from row i on, where V_j holds the rows of V from row j on.
 func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], i, j int, sum partial[T]) {
 	e := g.q.engine
 	if g.columns == nil {
@@ -248,7 +248,7 @@ func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], i, j int, sum partial
 }
 
 // both adds tile · V_j to the rows of sum from row i on, and tileᵀ · V_i to the rows from row j on,
-// where V_i is V from row i on.
+// where V_i holds the rows of V from row i on.
 func (g *gramMul[T]) both(s *scratch[T], tile view[T], i, j int, sum partial[T]) {
 	e := g.q.engine
 	if g.columns == nil {

@@ -14,7 +14,7 @@ import (
 // integers with sums in 32 bits, at up to four times the rate of float64.
 
 // manyPoints is the number of points from which integer products save more time than the search for
-// a common step takes.
+// a step takes.
 const manyPoints = 64
 
 // useIntegers makes g use integer products if the points allow it: for xᵀz, and for ‖x−z‖² computed
@@ -37,7 +37,7 @@ func (g *gram[T]) useIntegers() *gram[T] {
 		}
 		if step != 0 {
 			*p = packing[T]{step: step, norms: p.norms}
-			if len(g.packs) == 1 { // packed integers take a quarter or half of the memory of T
+			if len(g.packs) == 1 { // packed integers take a quarter of the memory of float64, or half of that of float32
 				g.size = gramBlock(g.x.cols, 2)
 			}
 			st.factor = step * step
@@ -64,7 +64,7 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 	}
 	largest := q.largestSquare(z, step)
 	if !x.same(z) {
-		// By the Cauchy–Schwarz inequality, this also bounds all partial sums.
+		// By the Cauchy–Schwarz inequality, this product of norms also bounds all partial sums.
 		largest = math.Sqrt(largest) * math.Sqrt(q.largestSquare(x, step))
 	}
 	if !(largest < math.MaxInt32) {
@@ -74,9 +74,9 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 }
 
 // stepOf returns the greatest common divisor of some features of m, or 0 if rounding errors do not
-// allow determining it. For multiples up to r, Euclid's algorithm amplifies rounding errors u of
-// the features to about 2ru of the largest feature, which must be less than half of the step, 1/r
-// of the largest.
+// allow determining it. For multiples up to r, Euclid's algorithm amplifies the features' rounding
+// errors u to about 2ru times the largest feature. This must be less than half of the step, which
+// is 1/r of that feature.
 func stepOf[T backend.Float](m *matrix[T]) T {
 	const samples = 16
 	multiple := float64(math.MaxInt16)
@@ -147,12 +147,12 @@ func (q *queue[T]) largestSquare(m *matrix[T], step T) float64 {
 // Adding toInteger to a number leaves the nearest integer in the last bits of the sum.
 const toInteger = 0x1.8p52
 
-// nearest returns the integer nearest to t, for |t| < 2³¹.
+// nearest returns the integer nearest to t; |t| must be less than 2³¹.
 func nearest(t float64) int32 { return int32(math.Float64bits(t + toInteger)) }
 
-// packIntegers is pack for points that are integers times p.step. It packs panels of w
-// points, each with pairs of 16-bit integers; if the number of features is odd, the last
-// one is paired with zero.
+// packIntegers is the method pack for points that are integers times p.step. It packs panels of w
+// points, each with pairs of 16-bit integers; if the number of features is odd, the last feature is
+// paired with zero.
 func (g *gram[T]) packIntegers(p packing[T], m *matrix[T], first, rows, w int, lend allocator[T]) (packedPoints[T], func()) {
 	depth, padded := panels(m.cols, 2), panels(rows, w)*w
 	size := panels(padded*depth*4, int(unsafe.Sizeof(T(0))))
@@ -184,7 +184,7 @@ func (g *gram[T]) packIntegers(p packing[T], m *matrix[T], first, rows, w int, l
 	return b, free
 }
 
-// fillIntegers is fill for the statistic xᵀz of points packed by packIntegers.
+// fillIntegers is the method fill for the statistic xᵀz of points packed by packIntegers.
 func (g *gram[T]) fillIntegers(s *scratch[T], factor T, x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	u, depth, kc := g.q.engine.ukr, panels(g.x.cols, 2), g.q.engine.block.kc
 	at := func(pairs []uint32, place int) *T { return (*T)(unsafe.Pointer(&pairs[place])) }

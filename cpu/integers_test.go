@@ -29,7 +29,7 @@ func testCommonStep[T backend.Float](t *testing.T, q *queue[T]) {
 		}
 	}
 	tiny := 0x1p-1022
-	half, few := math.Sqrt(math.MaxInt32/cols), 1.0 // a sum of cols squares of half fits in 32 bits
+	half, few := math.Sqrt(math.MaxInt32/cols), 1.0 // a sum of cols terms half² fits in 32 bits
 	if unsafe.Sizeof(T(0)) == 4 {
 		tiny = 0x1p-126
 		few = 0 // float32 cannot represent so many multiples
@@ -130,7 +130,8 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 				kernel kernels.Kernel
 				want   func(dot, xx, zz float64) (value, tol float64)
 			}{
-				// The step, its square, the product, and one addition per KC pairs.
+				// The step, its square, the product, and one addition for each KC pairs are
+				// rounded.
 				"linear": {kernels.Linear{}, func(dot, xx, zz float64) (float64, float64) {
 					return dot * step * step, (8 + float64(d/1024)) * u * step * step * math.Sqrt(xx*zz)
 				}},

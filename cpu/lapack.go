@@ -14,16 +14,16 @@ import (
 //	blas64.Use(cpu.BLAS{})
 //	lapack64.Use(cpu.LAPACK{})
 //
-// Mercer implements the routines on Cholesky factors and triangles: Dpotrf, Dpotrs, Dpotri,
-// Dtrtri, Dlauum, Dtrtrs, and in float32 Spotrf, Spotrs, Spotri, which gonum does not have.
-// All other routines are gonum's, which call the implementation that blas64 uses: with both
-// lines above, gonum's LU and QR factorizations are faster too. Arguments are checked as gonum
-// checks them, with the same panics.
+// Mercer implements the routines on Cholesky factors and triangles: Dpotrf, Dpotrs, Dpotri, Dtrtri,
+// Dlauum, Dtrtrs, and in float32 Spotrf, Spotrs, Spotri, which gonum does not have. All other
+// routines are gonum's, which call the implementation that blas64 uses. With both lines above,
+// gonum's LU and QR factorizations are faster too. Arguments are checked as gonum checks them, with
+// the same panics.
 //
 // The zero value is ready to use. Several goroutines may use it at the same time.
 type LAPACK struct {
 	gonum.Implementation
-	bound *device // device that computes, or nil for the best one
+	bound *device // device that computes, or nil for the best device
 }
 
 var _ lapack.Float64 = LAPACK{}
@@ -33,8 +33,8 @@ func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0, cacheS
 
 func (impl LAPACK) device() *device { return BLAS{bound: impl.bound}.device() }
 
-// leastPotrf is the smallest order for which Mercer's Dpotrf is used: below it gonum's is as
-// fast, and gonum's tests compare a factor of order 3 bit by bit.
+// leastPotrf is the smallest order for which Mercer's Dpotrf is used. For smaller orders gonum's is
+// as fast, and gonum's tests compare a factor of order 3 bit by bit.
 const leastPotrf = 4
 
 // unblockedOrder is the largest order for which gonum's unblocked Dlauum (matrix-vector
@@ -105,7 +105,7 @@ func (impl LAPACK) Dtrtri(ul blas.Uplo, d blas.Diag, n int, a []float64, lda int
 	return q.trtri(triangle(ul), d == blas.Unit, v)
 }
 
-// Dlauum replaces the factor by the triangle of UUᵀ (blas.Upper) or LᵀL (blas.Lower).
+// Dlauum replaces a triangular factor by the triangle of UUᵀ (blas.Upper) or LᵀL (blas.Lower).
 func (impl LAPACK) Dlauum(ul blas.Uplo, n int, a []float64, lda int) {
 	if n <= unblockedOrder {
 		impl.Implementation.Dlauum(ul, n, a, lda)

@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// TestCholeskyExact factors, solves, inverts and squares matrices of integers whose
-// factors, solutions and inverses are integers too, at every order around the thresholds of
-// the recursions, and compares with ==.
+// TestCholeskyExact factors, solves, inverts and squares matrices of integers whose factors,
+// solutions and inverses are integers too, at every order around the thresholds of the recursions,
+// and compares results with ==.
 func TestCholeskyExact(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		d := newBLAS(tier).bound
@@ -177,8 +177,8 @@ func TestCholeskyRefuses(t *testing.T) {
 	})
 }
 
-// TestTriangleNotFinite checks that a NaN or an Inf in a triangle changes exactly the elements of
-// the triangle's inverse and square that depend on this element by definition.
+// TestTriangleNotFinite checks that a NaN or Inf in a triangle changes exactly the elements of the
+// triangle's inverse and square that depend on that element by definition.
 func TestTriangleNotFinite(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		r := newSeed(t, 11)

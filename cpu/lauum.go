@@ -2,7 +2,7 @@ package cpu
 
 import "github.com/mercer-go/mercer/backend"
 
-// lauum replaces L by the triangle of LᵀL (Lower), or U by that of UUᵀ (Upper).
+// lauum replaces L by the triangle of LᵀL (Lower), or U by the triangle of UUᵀ (Upper).
 func (q *queue[T]) lauum(ul backend.Uplo, a view[T]) {
 	if ul == backend.Upper {
 		a = a.t() // U Uᵀ is LᵀL of L = Uᵀ
@@ -31,8 +31,8 @@ func (q *queue[T]) squareLower(a view[T]) {
 	q.squareLower(a22)
 }
 
-// squareBlock computes LᵀL for a small triangle: by the definition if L has NaN or Inf, and
-// otherwise as a product of L with zeros above its diagonal.
+// squareBlock computes LᵀL for a small triangle L. It uses the definition if L has NaN or Inf, and
+// otherwise a product of full matrices, with zeros above the diagonal of L.
 func (q *queue[T]) squareBlock(a view[T]) {
 	n := a.rows
 	if n <= squareBase || !a.finiteLower() {
@@ -55,8 +55,8 @@ func (q *queue[T]) squareBlock(a view[T]) {
 // squareBase is the order up to which squarePlain is faster than a matrix product.
 const squareBase = 12
 
-// squarePlain is LᵀL for a small triangle, row by row: row i of the result depends on the
-// rows from i on, and its diagonal element is written last.
+// squarePlain computes LᵀL for a small triangle, row by row. Row i of the result depends on the
+// rows of L from i on, and its diagonal element is written last.
 func squarePlain[T backend.Float](a *view[T]) {
 	for i := range a.rows {
 		for j := range i + 1 {

@@ -15,7 +15,7 @@ type matrix[T backend.Float] struct {
 	device             *device
 	rows, cols, stride int
 	data               []T
-	bytes              int64 // size counted in the device's memory; 0 for views and wrapped memory
+	bytes              int64 // size that the device's memory counts; 0 for views and wrapped memory
 }
 
 func (m *matrix[T]) Dims() (rows, cols int) { return m.rows, m.cols }
@@ -46,7 +46,7 @@ func (m *matrix[T]) host() backend.Host[T] {
 
 func (m *matrix[T]) row(i int) []T { return m.host().Row(i) }
 
-// same reports whether a and b are the same matrix: the same memory and shape.
+// same reports whether m and b have the same memory and shape.
 func (m *matrix[T]) same(b *matrix[T]) bool {
 	if m == b {
 		return true
@@ -104,7 +104,7 @@ func (v view[T]) reversed(both bool) view[T] {
 	return v
 }
 
-// inPieces reports whether the rows or the columns of v are contiguous.
+// inPieces reports whether the rows of v, or its columns, are contiguous.
 func (v view[T]) inPieces() bool { return v.cs == 1 || v.rs == 1 }
 
 // at returns the address of element (i, j). The receiver is a pointer because copying v,
@@ -138,7 +138,7 @@ func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 	return m, nil
 }
 
-// allocate returns a matrix of zeros and counts bytes for it.
+// allocate returns a matrix of zeros and adds bytes to the memory in use.
 func (q *queue[T]) allocate(rows, cols, stride int, bytes int64) (*matrix[T], error) {
 	d := q.engine.device
 	if d.closed.Load() {

@@ -15,7 +15,7 @@ type memory struct {
 	now, peak int64
 }
 
-// take counts bytes, or fails if they do not fit.
+// take adds bytes to the memory in use, or fails if they exceed the budget.
 func (m *memory) take(bytes int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

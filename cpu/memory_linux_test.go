@@ -43,7 +43,7 @@ func TestFreeReturnsMemoryToTheSystem(t *testing.T) {
 	m.Free()
 	after := resident()
 	t.Logf("%.0f bytes resident before Free, %.0f after, of a matrix of %d", before, after, size)
-	// Other memory that the process writes meanwhile is far less than a huge page.
+	// The process writes far less than a huge page of other memory meanwhile.
 	if freed := before - after; freed < size-2*(2<<20) {
 		t.Errorf("Free returned %.0f bytes of a matrix of %d", freed, size)
 	}

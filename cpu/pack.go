@@ -54,7 +54,7 @@ func (p packer[T]) panel(dst []T, v view[T]) {
 		p.s.tile = ukr.Tile[T]{A: v.at(0, 0), C: &dst[0], K: done, Lda: v.rs}
 		p.Transpose(&p.s.tile)
 	}
-	// Copy the remaining elements one at a time: at an edge, or in small problems.
+	// Elements at an edge, or of a small problem, are copied one at a time.
 	dst = dst[done*w : w*v.cols]
 	if v.rs == 1 {
 		for at := v.off + done*v.cs; len(dst) >= w; dst = dst[w:] {
@@ -72,8 +72,8 @@ func (p packer[T]) panel(dst []T, v view[T]) {
 	}
 }
 
-// An operand is a factor of a product to be packed: the left factor, or the transpose of the right
-// factor. pack writes its rows i … i+rows−1 and columns p … p+cols−1 as panels of w rows.
+// An operand is the left factor of a product, or the transpose of the right factor. pack writes its
+// rows i … i+rows−1 and columns p … p+cols−1 as panels of w rows.
 type operand[T backend.Float] interface {
 	pack(to packer[T], dst []T, i, p, rows, cols int)
 }
@@ -90,8 +90,8 @@ func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 	for r := 0; r < rows; r += w {
 		n := min(w, rows-r)
 		panel := dst[r*cols : (r+w)*cols]
-		// The columns before and after the square on the panel's diagonal are views of the stored
-		// triangle: before it as they are stored, after it transposed.
+		// The columns before the square on the panel's diagonal are a view of the stored triangle;
+		// the columns after the square are a view of its transpose.
 		before := clamp(i+r-p, cols)
 		behind := clamp(i+r+n-p, cols)
 		to.panel(panel, s.part(i+r, p, n, before))
@@ -103,7 +103,7 @@ func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 	}
 }
 
-// each packs elements one by one, by a function that returns them.
+// each packs elements one by one. It obtains element (r, c) from a function.
 func (p packer[T]) each(dst []T, rows, cols int, element func(r, c int) T) {
 	w := p.Width
 	for r := 0; r < rows; r += w {
@@ -157,9 +157,9 @@ type packedPoints[T backend.Float] struct {
 	pairs  []uint32 // pairs of integers, instead of panels; see integers.go
 }
 
-// center returns a point near the middle of the data: the mean of the finite values of each
-// column, over at most 64 evenly spaced rows, or 0 if there are none. Subtracting it from
-// both points does not change distances, but reduces cancellation.
+// center returns a point near the middle of the data: for each column the mean of the finite values
+// in at most 64 evenly spaced rows, or 0 if there are none. Subtracting this point from both points
+// does not change distances, but reduces cancellation.
 func center[T backend.Float](m *matrix[T]) []T {
 	const rows = 64
 	mean, count := make([]float64, m.cols), make([]float64, m.cols)
@@ -180,9 +180,9 @@ func center[T backend.Float](m *matrix[T]) []T {
 	return c
 }
 
-// pack packs the block of points that begins at first, in every way that the statistics
-// need, into memory from lend: points of X in panels of MR, points of Z in panels of NR.
-// The second result frees the memory.
+// pack packs the block of points that begins at first, in every way that the statistics need, into
+// memory from lend: points of X in panels of MR points, points of Z in panels of NR. The second
+// result frees the memory.
 func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]packedPoints[T], func()) {
 	rows := min(g.size, m.rows-first)
 	packerFor := g.q.engine.packerB
@@ -236,8 +236,8 @@ func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]
 	}
 }
 
-// finish transforms one packed panel of w points with d features, of which rows points
-// exist, and computes their squared norms.
+// finish transforms the features of a packed panel of w points with d features, of which only rows
+// points exist, and computes the squared norms of the points.
 func (p packing[T]) finish(dst, norms []T, d, rows, w int) {
 	if p.center != nil {
 		for c, shift := range p.center {

@@ -48,13 +48,13 @@ func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 	return m.View(i, j, rows, cols).(*matrix[T])
 }
 
-// cut splits v into the rows of A₁₁ and the rows of A₂₂.
+// cut splits v into the rows that correspond to A₁₁ and those that correspond to A₂₂.
 func (p *packedMatrix[T]) cut(v view[T]) (v1, v2 view[T]) {
 	return v.part(0, 0, p.n1, v.cols), v.part(p.n1, 0, p.n2, v.cols)
 }
 
-// row returns row i of the lower triangle: its elements 0 … n₁−1, and the remaining
-// elements as a column of A₂₂ᵀ.
+// row returns row i of the lower triangle in two parts: elements 0 … n₁−1, as the slice left, and
+// the remaining elements, a column of A₂₂ᵀ, as the view right.
 func (p *packedMatrix[T]) row(i int) (left []T, right view[T]) {
 	if i < p.n1 {
 		return p.rect.row(1 + i)[:i+1], view[T]{}

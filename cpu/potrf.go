@@ -20,8 +20,7 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	return err
 }
 
-// potrf factors a triangle in place. Block column by block column (right
-// looking):
+// potrf factors a triangle in place, one block column after the other (right-looking):
 //
 //	A = ┌ A₁₁     ┐   A₁₁ is factored already; A₂₁ ← A₂₁ L₁₁⁻ᵀ;
 //	    └ A₂₁ A₂₂ ┘   A₂₂ ← A₂₂ − A₂₁A₂₁ᵀ, its first block column first;
@@ -69,9 +68,9 @@ func potrfBlock(n, kc int) int {
 // triangle, AMD EPYC of family 25, November 2026).
 const potrfBase = 256
 
-// factorBlock factors a lower triangle in place; first is the index of its first row. It halves
-// the matrix recursively until blocks are small, so most of the work is in matrix products (Andersen,
-// Gustavson and others, recursive Cholesky, 2000).
+// factorBlock factors a lower triangle in place; first is the index of its first row. It halves the
+// matrix recursively until blocks are small, so that most of the work is in matrix products
+// (recursive Cholesky, Andersen, Gustavson and others, 2000).
 func (q *queue[T]) factorBlock(a view[T], first int) error {
 	n := a.rows
 	if n <= potrfBase {
@@ -114,7 +113,7 @@ func (e *engine[T]) factorDirect(a *view[T], first int) error {
 	if a.rs == 1 {
 		e.ukr.PotrfDirect(d)
 	} else {
-		// Rows an odd number of cache lines apart do not map to the same cache sets.
+		// Rows that are an odd number of cache lines apart do not map to the same cache sets.
 		ld := n + 8
 		work := s.grow(n * ld)
 		t := &s.turned
@@ -122,8 +121,8 @@ func (e *engine[T]) factorDirect(a *view[T], first int) error {
 		e.ukr.TransposeDirect(t)
 		d.C, d.Ldc = &work[0], ld
 		e.ukr.PotrfDirect(d)
-		// Copy back in strips of rows, so that rows that map to the same cache set are completely
-		// written before the next ones.
+		// Copy back in strips of rows, so that rows that map to the same cache set are complete
+		// before the next strip is written.
 		t.Ars, t.Ldc = ld, a.rs
 		for i := 0; i < n; i += transposeStrip {
 			rows := min(transposeStrip, n-i)

@@ -6,9 +6,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// run executes the kernel's program on n pairs at once, where n is a multiple of NR.
-// Statistic i of the pairs is stats[i·apart+at:]; it may be overwritten. The stack has
-// Depth slots of n elements.
+// run executes the kernel's program on n pairs at once, where n is a multiple of NR. The values of
+// statistic i are stats[i·apart+at:]; they may be overwritten. The stack has Depth slots of n
+// elements.
 func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 	if d := g.matern; d != nil {
 		x := stats[at:][:n]
@@ -57,8 +57,8 @@ func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 			case next.Op == kernels.Exp:
 				do(u.Exp, x, nil, in.A, in.B)
 			case next.Op == kernels.Pow:
-				// One operation computes the sum and the power, so that the sum is not rounded: a
-				// large power would multiply the rounding error of a base near 1.
+				// One operation computes the sum and the power, so that the sum is not rounded,
+				// because a large power would multiply the rounding error of a base near 1.
 				pow(x, next.A, in.A, in.B)
 			case next.Op == kernels.Tanh:
 				do(u.Tanh, x, nil, in.A, in.B)

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestProgramOperations runs every function that a program may have, alone and after an
-// affine operation with which it is fused, and compares with Program.Run.
+// TestProgramOperations runs every function that a program may have, alone and fused with an affine
+// operation before it, and compares the results with those of Program.Run.
 func TestProgramOperations(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		t.Run("float64", func(t *testing.T) { testProgramOperations(t, &tier.F64) })
@@ -60,9 +60,9 @@ func testProgramOperations[T backend.Float](t *testing.T, k *ukr.Kernels[T]) {
 			for i, got := range g.run(&scratch[T]{}, stack, stats, 0, n, n) {
 				want := p.Run([]float64{float64(x[i])})
 				// The sum t = ½x + 1 ≤ 3 may be rounded or not, which changes the result of a
-				// function f by u·t·f′(t). For each of the functions this is at most 3u relative to
-				// the larger of the result and 1. At most two functions, a product and an affine
-				// operation follow, each with a small number of roundings.
+				// function f by u·t·f′(t). For each of the functions this change is at most 3u
+				// times the larger of the result and 1. At most two functions, a product and an
+				// affine operation follow, each with a small number of roundings.
 				if tol := u * (2*3 + 16) * max(1, math.Abs(want)); !(math.Abs(float64(got)-want) <= tol) {
 					t.Errorf("%+v of %v is %v, want %v: off by %g, allowed %g", code, x[i], got, want, math.Abs(float64(got)-want), tol)
 				}

@@ -19,7 +19,7 @@ type queue[T backend.Float] struct {
 	alone  bool // use only one worker
 
 	mu  sync.Mutex // guards done's calls and err
-	err error      // the failure that the next waiting method returns
+	err error      // the failure that the next call of wait returns
 }
 
 func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.Backend[T] {
@@ -107,14 +107,14 @@ func (q *queue[T]) threads(flops float64) int {
 	return q.engine.device.workers()
 }
 
-// worthSharing is the number of operations that take as long as waking a worker, about 20 µs.
+// worthSharing operations take as long as waking a worker, about 20 µs.
 const worthSharing = 1 << 20
 
 // moved returns the number of operations that take as long as moving n elements.
 func moved(n int) float64 { return 32 * float64(n) }
 
-// parallel runs tasks 0 … n−1, with flops operations in total, on the workers, until the
-// caller's context is done. Each worker has scratch memory of its own.
+// parallel runs tasks 0 … n−1, which take flops operations in total, on the workers. It stops when
+// the caller's context is done. Each worker has scratch memory of its own.
 func (q *queue[T]) parallel(n int, flops float64, run func(s *scratch[T], task int)) {
 	parallel(q.threads(flops), n, func(mine iter.Seq[int]) {
 		s := q.engine.take()
@@ -128,7 +128,7 @@ func (q *queue[T]) parallel(n int, flops float64, run func(s *scratch[T], task i
 	})
 }
 
-// chunks is parallel with the range 0 … n−1 divided into tasks of grain indices.
+// chunks divides the range 0 … n−1 into tasks of grain indices and runs them like parallel.
 func (q *queue[T]) chunks(n, grain int, flops float64, f func(s *scratch[T], first, count int)) {
 	q.parallel(panels(n, grain), flops, func(s *scratch[T], i int) { f(s, i*grain, min(grain, n-i*grain)) })
 }
@@ -142,7 +142,7 @@ func (q *queue[T]) rows(n, cols int, f func(lo, hi int)) {
 	})
 }
 
-// single returns a queue that runs its work on one worker, while other workers do other work.
+// single returns a queue that uses only one worker, for work beside that of other workers.
 func (q *queue[T]) single() *queue[T] {
 	return &queue[T]{engine: q.engine, ctx: q.ctx, done: q.count, alone: true}
 }

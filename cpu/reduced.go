@@ -28,10 +28,9 @@ var reducedBlock = 256
 // integers are below 2¹⁵.
 const roundedNorm = 1<<15 - 64
 
-// reducedDiagonal is the lower limit for the elements of A's diagonal, which are the
-// squared norms of rows of L. Squares below 2⁻¹⁵⁰ are 0 in float32, and nb such squares sum
-// to less than 2⁻¹⁴², which is 2⁻⁴⁶ of the limit; and products of two steps are normal
-// numbers.
+// reducedDiagonal is the lower limit for the elements of A's diagonal, which are the squared norms
+// of rows of L. Squares below 2⁻¹⁵⁰ are 0 in float32, and nb such squares sum to less than 2⁻¹⁴²,
+// which is 2⁻⁴⁶ of the limit. Products of two steps are normal numbers.
 const reducedDiagonal = 0x1p-96
 
 // ReducedUnit returns the measured relative error of elements of LLᵀ: their root mean
@@ -122,8 +121,8 @@ func (r *reducedFactor[T]) multiply(lookahead func(), l21 roundedRows[T], i, j i
 	r.gemmLookahead(lookahead, -1, a, b, l21.cols, 1, c, lower)
 }
 
-// factorNext is factorBlock that also returns, for the symmetric matrix before the
-// factorization, the largest sum of absolute values of a row, an upper bound of its norm.
+// factorNext is factorBlock that also returns, the largest sum of the absolute values of a row of
+// the symmetric matrix before the factorization, an upper bound of the norm of that matrix.
 func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockNorm float64, err error) {
 	sums := make([]float64, a.rows)
 	for i := range a.rows {
@@ -141,12 +140,12 @@ func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockN
 	return blockNorm, q.factorBlock(a, first)
 }
 
-// round rounds the rows of a block column of L in place, and also returns them as integers
-// with steps. If rounding would change A by too much, it does not round, and returns the
-// rows as numbers without steps. If the rounding errors D are independent, D L₁₁ᵀ has the
-// norm √(n/12)·step·‖L₁₁‖, where ‖L₁₁‖² is at most blockNorm. The largest norm that is
-// allowed is the value of this expression for ‖L₁₁‖² and squared row norms equal to the
-// mean of A's diagonal. free frees the memory of the integers.
+// round rounds the rows of a block column of L in place, and also returns them as integers with
+// steps. If rounding would change A by too much, it does not round, and returns the rows as floats
+// without steps. If the rounding errors D are independent, D L₁₁ᵀ has the norm √(n/12)·step·‖L₁₁‖,
+// where ‖L₁₁‖² is at most blockNorm. The largest norm that is allowed is the value of this
+// expression for ‖L₁₁‖² and squared row norms equal to the mean of A's diagonal. free frees the
+// memory of the integers.
 func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedRows[T], free func()) {
 	steps := make([]T, a.rows+2*r.engine.ukr.NR) // padded to whole panels
 	r.strips(a, false, func(s *scratch[T], i int, row []T) {
@@ -221,8 +220,8 @@ func (e *engine[T]) round16(s *scratch[T], x []T, step T, z []T) {
 	}
 }
 
-// roundedRows holds rows of pairs of integers, one pair per element of the view, and a step
-// per row that scales them. Without steps, it holds rows of numbers.
+// roundedRows holds rows of pairs of integers, one pair per element of the view, and a step per row
+// that scales them. Without steps, it holds rows of floats.
 type roundedRows[T backend.Float] struct {
 	view[T]
 	steps []T

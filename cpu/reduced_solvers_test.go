@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
-// TestMixedReduced is TestMixed of package solvers with a factor of reduced precision, on
-// matrices of many blocks.
+// TestMixedReduced is TestMixed of package solvers with a factor of reduced precision, on matrices
+// that span many blocks.
 func TestMixedReduced(t *testing.T) {
 	cpu.NeedReduced(t)
 	cpu.SmallReducedBlocks(t)
@@ -27,8 +27,8 @@ func TestMixedReduced(t *testing.T) {
 	})
 }
 
-// TestReducedHopeless checks that if a factor in float32 is not precise enough, the solver does
-// not compute a factor of reduced precision first, which is even less precise.
+// TestReducedHopeless checks that if a factor in float32 is not precise enough, the solver does not
+// first compute a factor of reduced precision, which is even less precise.
 func TestReducedHopeless(t *testing.T) {
 	cpu.NeedReduced(t)
 	dev, err := backend.Open("cpu", backend.Config{})

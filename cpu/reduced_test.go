@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// SmallReducedBlocks makes the factorization use small blocks during a test, so that small
-// matrices span several.
+// SmallReducedBlocks makes the factorization use small blocks during a test, so that small matrices
+// span several blocks.
 func SmallReducedBlocks(t testing.TB) {
 	before := reducedBlock
 	reducedBlock = 16
@@ -200,8 +200,8 @@ func testReducedFactor(t *testing.T, q *queue[float32], a backend.Host[float32],
 	}
 }
 
-// TestReducedFactorFaults checks that the same pivot fails as in PotrfPacked, unless the pivot
-// depends on rounding, and that NaN and Inf are detected.
+// TestReducedFactorFaults checks that the factorization fails at the same pivot as PotrfPacked,
+// unless the pivot depends on rounding, and that it detects NaN and Inf.
 func TestReducedFactorFaults(t *testing.T) {
 	SmallReducedBlocks(t)
 	const n = 150

@@ -7,15 +7,14 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Small problems run on the caller's goroutine: distributing tasks costs about a
-// microsecond, in which a core does 50,000 operations. Their matrices are not packed. The
-// direct micro-kernels work on them in place; matrices without contiguous rows are
-// transposed first.
+// Small problems run on the caller's goroutine, because distributing tasks costs about a
+// microsecond, in which a core does 50,000 operations. Their matrices are not packed. The direct
+// micro-kernels work on them in place; matrices without contiguous rows are transposed first.
 
 // The limits were measured on an AMD EPYC of family 25 (Zen 4), November 2026.
 const (
-	// aloneOps is the number of multiplications from which several workers are faster than
-	// one: that of a product of order 64.
+	// aloneOps is the number of multiplications, that of a product of order 64, from which several
+	// workers are faster than one worker.
 	aloneOps = 1 << 18
 	// directOrder is the order of the largest triangle that is not packed.
 	directOrder = 128
@@ -30,7 +29,7 @@ func isSmall(m, n, k int) bool {
 		(n > thinColumns || m*k < thinElements) && (m > thinColumns || n*k < thinElements)
 }
 
-// directProduct is C ← α op(A) op(B) + β C on a part of C, for a small product of matrices
+// directProduct computes C ← α op(A) op(B) + β C on a part of C, for a small product of matrices
 // with row strides lda, ldb and ldc. A transposed B is copied.
 func (e *engine[T]) directProduct(part ukr.Part, transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	s := e.take()
@@ -55,7 +54,7 @@ func (e *engine[T]) directProduct(part ukr.Part, transA, transB bool, m, n, k in
 	e.give(s)
 }
 
-// directRank2 is C ← α (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + β C on a triangle.
+// directRank2 computes C ← α (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + β C on a triangle.
 func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	s := e.take()
 	d := &s.direct
@@ -84,7 +83,7 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 }
 
 // directTriangle calls a kernel for a triangle on an m × n matrix B with row stride ldb, or, if
-// right, on a copy of Bᵀ. The k × k triangle A, with row stride lda, is transposed first if
+// right is set, on a copy of Bᵀ. The k × k triangle A, with row stride lda, is transposed first if
 // transposed is set; isLower tells whether the result is a lower triangle. An upper triangle is
 // handled as a lower triangle in reverse order.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
@@ -148,15 +147,14 @@ func plainPotrf[T backend.Float](lower bool, n int, a []T, lda int) bool {
 	return true
 }
 
-// turn writes the transpose of the m × n matrix a, with row stride lda, to the matrix c, with row
-// stride ldc.
+// turn transposes the m × n matrix a, with row stride lda, into the matrix c, with row stride ldc.
 func (e *engine[T]) turn(s *scratch[T], a *T, m, n, lda int, c *T, ldc int) {
 	t := &s.turned
 	t.A, t.C, t.M, t.N, t.Ars, t.Ldc, t.Part = a, c, m, n, lda, ldc, ukr.Whole
 	e.ukr.TransposeDirect(t)
 }
 
-// small computes a product if it is small enough, and reports whether it did.
+// small computes C ← α A B + β C if the product is small enough, and reports whether it did.
 func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part uplo) bool {
 	bt := b.t()
 	if !q.engine.small(alpha, &a, &bt, beta, &c, part) {
@@ -180,7 +178,7 @@ func (e *engine[T]) small(alpha T, a, bt *view[T], beta T, c *view[T], part uplo
 	return true
 }
 
-// unpacked is C ← α A B + β C on a region of C, B given as its transpose. B and C have
+// unpacked computes C ← α A B + β C on a region of C, B given as its transpose. B and C have
 // contiguous rows or columns.
 func (e *engine[T]) unpacked(s *scratch[T], alpha T, a, bt *view[T], beta T, c *view[T], part uplo) {
 	if c.cs != 1 && c.cols > 1 {
@@ -209,7 +207,7 @@ func (e *engine[T]) transposed(s *scratch[T], v *view[T], dst []T) *T {
 	return &dst[0]
 }
 
-// directSymm is C ← α A B + β C, or α B A + β C, for a small product; it reads one triangle
+// directSymm computes C ← α A B + β C, or α B A + β C, for a small product; it reads one triangle
 // of the k × k matrix A.
 func (e *engine[T]) directSymm(right bool, part ukr.Part, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	s := e.take()
@@ -226,7 +224,8 @@ func (e *engine[T]) directSymm(right bool, part ukr.Part, m, n, k int, alpha T, 
 	e.give(s)
 }
 
-// completed writes to full the symmetric matrix whose triangle a stores with rows lda apart.
+// completed writes to the slice full the symmetric matrix of which a stores a triangle, with rows
+// lda apart.
 func completed[T backend.Float](full []T, part ukr.Part, a []T, n, lda int) {
 	for i := range n {
 		from, to := 0, i+1
@@ -255,12 +254,12 @@ func store[T backend.Float](c *T, v, beta T) {
 // of columns is small enough for the direct kernels.
 func direct(n, cols int) bool { return n <= directOrder && n*n*cols <= 2*aloneOps }
 
-// solveDirect is X ← α A⁻¹ X for a small lower triangle.
+// solveDirect computes X ← α A⁻¹ X for a small lower triangle.
 func (e *engine[T]) solveDirect(s *scratch[T], unit bool, alpha T, a, x *view[T]) {
 	e.triangular(e.ukr.TrsmDirect, s, unit, alpha, a, x)
 }
 
-// multiplyDirect is X ← α A X for a small lower triangle.
+// multiplyDirect computes X ← α A X for a small lower triangle.
 func (e *engine[T]) multiplyDirect(s *scratch[T], unit bool, alpha T, a, x *view[T]) {
 	e.triangular(e.ukr.TrmmDirect, s, unit, alpha, a, x)
 }

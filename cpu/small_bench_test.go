@@ -27,8 +27,8 @@ func smallOrders() []int {
 	return append(orders, 40, 48, 64, 96, 128)
 }
 
-// BenchmarkSmall measures the gain for a gonum user who registers Mercer, for small
-// problems, where calling the micro-kernels costs as much as running them:
+// BenchmarkSmall measures what a user of gonum gains by registering Mercer in small problems, where
+// calling the micro-kernels costs as much as running them:
 //
 //	go test -run '^$' -bench 'Small/.*/library=' -count 10 ./cpu > small.txt
 //	benchstat -col /library small.txt
@@ -142,8 +142,8 @@ func singles(impl blas.Float32) routinesOf[float32] {
 	}
 }
 
-// levels returns the cases of levels 3, 2 and 1. Triangles are nearly the identity, so that
-// repeated solves in place do not change the size of the numbers.
+// levels returns the cases of levels 3, 2 and 1. Triangles are close to the identity, so that
+// repeated solves in place do not change the magnitude of the numbers.
 func levels[T backend.Float](n int, letter string, mercer, gonum routinesOf[T]) []smallCase {
 	r := rand.New(rand.NewPCG(uint64(n), 1))
 	random := func(size int) []T {

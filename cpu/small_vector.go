@@ -28,10 +28,10 @@ func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, b
 // of family 25, November 2026).
 const plainSymvOrder = 52
 
-// plainSymv is smallSymv in plain loops, two rows at a time: y is read and written once for
-// both, and their sums are independent. An off-diagonal element contributes to its row and
-// to its column. Rows are visited from the corner where the triangle has one element, so
-// that no earlier row has changed the y of a later one.
+// plainSymv is smallSymv in plain loops, two rows at a time: y is read and written once for both
+// rows, and the sums of the two rows are independent. An off-diagonal element contributes to its
+// row and to its column. Rows are visited from the corner where the triangle has one element, so
+// that no row has changed an element of y that belongs to a later row.
 func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta T, y []T) {
 	n := len(x)
 	y = y[:n]
@@ -72,9 +72,9 @@ func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta
 	}
 }
 
-// smallTrsv is x ← op(A)⁻¹ x. If op(A) is lower triangular, it substitutes forwards. If op(A) is
-// upper triangular, it substitutes backwards, as for a lower triangle whose rows and columns are in
-// reverse order.
+// smallTrsv computes x ← op(A)⁻¹ x. If op(A) is lower triangular, it substitutes forwards. If op(A)
+// is upper triangular, it substitutes backwards, as for a lower triangle whose rows and columns are
+// in reverse order.
 func smallTrsv[T backend.Float](k *ukr.Kernels[T], lower, trans, unit bool, n int, a []T, lda int, x []T) {
 	ars, acs, inc, first := lda, 1, 1, 0
 	if trans {

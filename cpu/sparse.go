@@ -17,9 +17,9 @@ import (
 // time.
 const sparseShare = 0.6
 
-// keptShare estimates the fraction of features that remain for points like the rows of m, from an
-// evenly spaced sample of groups. If omitting features saves time, it sets center to 0 for the
-// features that are 0 in half of the sample; otherwise it returns 1.
+// keptShare estimates, from an evenly spaced sample of groups, the fraction of features that remain
+// for the rows of m. If omitting features saves time, it sets center to 0 for the features that are
+// 0 in half of the sample; otherwise it returns 1.
 func keptShare[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	const samples, few = 16, ukr.SparseRows
 	groups := m.rows / few
@@ -78,7 +78,7 @@ func (g *gram[T]) packSparse(p packing[T], m *matrix[T], first, rows int, lend a
 	return b, free
 }
 
-// finishSparse is finish for a group with n points.
+// finishSparse is the method finish for a group with n points.
 func (p packing[T]) finishSparse(group [ukr.SparseRows][]T, n int, dst, norms []T, places []int32, nr int) {
 	kept := 0
 	var sums [ukr.SparseRows]float64
@@ -108,10 +108,10 @@ func (p packing[T]) finishSparse(group [ukr.SparseRows][]T, n int, dst, norms []
 	}
 }
 
-// fillSparse is fill of xᵀz, where i and the first row of every worker's share are
-// multiples of the group size.
+// fillSparse is the method fill for xᵀz. The first row i, and that of every worker's rows, is a
+// multiple of the group size.
 func (g *gram[T]) fillSparse(s *scratch[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
-	const w, together = ukr.SparseRows, 2 // panels of Z that stay in the second-level cache
+	const w, together = ukr.SparseRows, 2 // together is the number of panels of Z that stay in the second-level cache
 	u, d := g.q.engine.ukr, g.x.cols
 	for c := 0; c < width && !g.q.stopped(); c += together * u.NR {
 		for r := 0; r < rows; r += w {

@@ -12,13 +12,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// text returns n rows like those of tf-idf features: a word of rank r occurs in the share min(0.8,
-// c/r) of the rows, so that a row has about `each` of the d words.
+// text returns n rows like those of tf-idf features: the word of rank r occurs in the fraction
+// min(0.8, c/r) of the rows, where c is such that a row has about `each` of the d words.
 func text[T backend.Float](n, d, each int) backend.CSR[T] {
 	rng := rand.New(rand.NewPCG(1, 0))
 	share := func(c float64, r int) float64 { return min(0.8, c/float64(r+1)) }
 	low, high := 0.0, float64(d)
-	for range 60 { // c by bisection
+	for range 60 { // find c by bisection
 		c, sum := (low+high)/2, 0.0
 		for r := range d {
 			sum += share(c, r)
@@ -56,8 +56,8 @@ func text[T backend.Float](n, d, each int) backend.CSR[T] {
 	return x
 }
 
-// BenchmarkSparse times the lower triangle of k(X, X), one row against all, K·v, and products of
-// X with a few columns, on rows like those of texts, beside the Gram matrix of the dense rows.
+// BenchmarkSparse times the lower triangle of k(X, X), one row of it, K·v, and products of X with a
+// few columns, on rows like those of texts, and for comparison the Gram matrix of the dense rows.
 func BenchmarkSparse(b *testing.B) {
 	for _, c := range []struct{ n, d, each int }{{1000, 10000, 200}, {4000, 40578, 550}} {
 		if c.n > 1000 && testing.Short() {

@@ -11,10 +11,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestGramOfPointsWithZeros compares Gram matrices of points with many zeros, and their
-// products, with the definition. It includes tasks and blocks whose rows are not whole
-// groups, features that are 0 everywhere or nowhere, equal points, and points with a NaN or
-// an infinite feature.
+// TestGramOfPointsWithZeros compares Gram matrices of points with many zeros, and their products
+// with V, with the definition. It includes tasks and blocks whose rows are not whole groups,
+// features that are 0 everywhere or nowhere, equal points, and points with a NaN or an infinite
+// feature.
 func TestGramOfPointsWithZeros(t *testing.T) {
 	const seed, n, d, width = 53, 391, 70, 3
 	t.Logf("seed %d", seed)

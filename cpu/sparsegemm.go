@@ -8,12 +8,12 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// leastAxpy is the minimum number of columns of B for which the micro-kernel adds the rows of B.
+// leastAxpy is the minimum number of columns of B for which a micro-kernel adds the rows of B.
 const leastAxpy = 8
 
-// gemmSparse is C ← α op(A) B + β C. Row i of C is a linear combination of rows of B, with the
-// nonzeros of row i of op(A) as coefficients: each nonzero takes n multiply-adds and reads a row of
-// B. The rows of Aᵀ are the lists of A.
+// gemmSparse computes C ← α op(A) B + β C. Row i of C is a linear combination of rows of B, with
+// the nonzeros of row i of op(A) as coefficients: each nonzero takes n multiply-adds and reads a
+// row of B. The rows of Aᵀ are the lists of A.
 func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	m, n, k := mc.rows, mc.cols, mb.rows
 	if m == 0 || n == 0 {
@@ -56,10 +56,10 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 	})
 }
 
-// transposedVector is gemmSparse for Aᵀ and one column of finite elements. It adds the rows of A to
-// the sums of a part of the columns at a time, because most columns store so few elements that looking
-// up their lists would take longer than the products. The sums are those of gemmSparse, in the same
-// order.
+// transposedVector is gemmSparse for Aᵀ and a B of one column of finite elements. It adds the rows
+// of A to the sums of a part of the columns at a time, because most columns store so few elements
+// that looking up their lists takes longer than the products. The sums are those of gemmSparse, in
+// the same order.
 func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	grain := max(4096, panels(x.Cols, 4))
 	q.chunks(x.Cols, grain, 16*float64(x.NNZ()), func(s *scratch[T], first, count int) {
@@ -143,8 +143,8 @@ func bounds(list []uint16, lo, hi int) (from, to int) {
 // notFinite holds the positions of the elements of B that are not finite. The product of such an
 // element and a 0 of A, which is not stored, is NaN.
 type notFinite struct {
-	columns map[int][]int // columns of the elements of each row
-	total   []int         // number of such elements in each column; nil if B is finite
+	columns map[int][]int // for each row, the columns of its elements that are not finite
+	total   []int         // number of elements that are not finite in each column; nil if all elements are finite
 }
 
 func findNotFinite[T backend.Float](b *matrix[T]) notFinite {

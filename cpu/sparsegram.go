@@ -25,14 +25,14 @@ import (
 // For each column that a row of a tile stores, the list of the column (csr.go) is read, and the
 // terms of the common elements are added to the values of the row, which are in the first-level
 // cache. If column j has c_j elements in X and in Z, these are Σ c_j² multiply-adds, or half as
-// many if Z is X; each reads 2 bytes of a row's number and a value, in order, and reads and writes
-// one value of the tile. The columns that most rows store are multiplied in dense form by the
-// micro-kernel instead: for texts these are a few hundred columns, which account for most of Σ
+// many if Z is X; each reads a row's number, of 2 bytes, and a value, in order, and reads and
+// writes one value of the tile. The columns that most rows store are multiplied in dense form by
+// the micro-kernel instead: for texts these are a few hundred columns, which account for most of Σ
 // c_j². The kernel's program runs on the tile as for dense points.
 //
 // For points x and z close to each other, all these statistics except xᵀz suffer from cancellation.
-// Each rounding is relative to at most 3 (n_x + n_z), where n is the sum of f(x, 0), which gives an
-// error of up to 4γ (n_x + n_z). Values below 1/1024 of n_x + n_z are computed again from the
+// Each rounding is relative to at most 3 (n_x + n_z), where n_x is the sum of f(x, 0). The error is
+// thus at most 4γ (n_x + n_z). Values below 1/1024 of n_x + n_z are computed again from the
 // differences, so that the error is at most 2¹²γ of the value itself, and 0 stays 0. Points whose
 // features are not finite, or negative for χ², are always summed by the definition.
 
@@ -78,8 +78,7 @@ func (q *queue[T]) newSparseGram(k kernels.Kernel, x, z *sparseMatrix[T]) *gram[
 		st.packing, st.features = len(g.packs), p.features(len(mostly))
 		g.stats, g.packs = append(g.stats, st), append(g.packs, p)
 	}
-	// The first row of a tile is the first row of a window, and the first row of a block that of a
-	// tile.
+	// A tile begins at the first row of a window, and a block at the first row of a tile.
 	const tileElements = 1 << 16
 	window := z.all.window
 	g.rows, g.cols = max(1, tileElements/window/u.MR)*u.MR, window
@@ -173,7 +172,7 @@ type common[T backend.Float] struct {
 	product            bool           // the statistic is xᵀz
 	factor             T              // factor by which the tile's values are multiplied at the end
 	sizesX, sizesZ     []T            // n_x and n_z
-	definedX, definedZ []int32        // rows of X and of Z, by their numbers in the whole matrices, that are summed by the definition
+	definedX, definedZ []int32        // rows of X and of Z that are summed by the definition, as indices into the whole matrices
 }
 
 func (q *queue[T]) newCommon(stat kernels.Stat, x, z *sparseMatrix[T], position []int32) *common[T] {
@@ -190,7 +189,7 @@ func (q *queue[T]) newCommon(stat kernels.Stat, x, z *sparseMatrix[T], position 
 	}
 	o.definedX, o.definedZ = list(x), list(z)
 	if stat.Kind == kernels.SqDist {
-		o.factor, position = -2, nil // the micro-kernel also computes xᵀz for its features
+		o.factor, position = -2, nil // for the features in dense form, the micro-kernel also computes xᵀz
 	}
 	if !o.product {
 		o.sizesX = o.sizes(x, position)
@@ -250,12 +249,12 @@ func (o *common[T]) sizes(x *sparseMatrix[T], position []int32) []T {
 	return sizes
 }
 
-// defined returns the statistic of a pair, computed by its definition.
+// defined returns the statistic of a pair of points, computed by the definition of the statistic.
 func (o *common[T]) defined(i, j int) T {
 	return T(kernels.EvalSparse(o.stat, o.x.csr.Cols, o.x.point(i), o.z.point(j)))
 }
 
-// add is the filler for this statistic.
+// add is the filler of o's statistic.
 func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
 	out = out[:min(len(out), o.z.csr.Rows-j)]
 	if _, ok := slices.BinarySearch(o.definedX, int32(o.x.first+i)); ok {

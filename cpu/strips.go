@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// strips is a matrix divided into strips of columns. A strip is as wide as a vector
-// register, or half of one, and its rows are contiguous, so that one row is one vector. The
-// last strip is padded with zeros.
+// strips is a matrix divided into strips of columns. A strip has as many columns as a vector
+// register, or half of one, has elements, and its rows are contiguous, so that one row is one
+// vector. The last strip is padded with zeros.
 type strips[T backend.Float] struct {
 	data              []T
 	rows, cols, width int
@@ -66,8 +66,8 @@ func (p strips[T]) at(i, j int) T { return p.strip(j / p.width)[i*p.width+j%p.wi
 // 10,000: 183 ms against 190 with twice as much; AMD EPYC of family 25, November 2026).
 const stripBytes = 8 << 10
 
-// addStrips is Y ← Y + tile · V for rows i … of Y and rows j … of V, and, if
-// both, also Y ← Y + tileᵀ · V for rows j … of Y and rows i … of V.
+// addStrips computes Y ← Y + tile · V for rows i … of Y and rows j … of V, and, if both is set,
+// also Y ← Y + tileᵀ · V for rows j … of Y and rows i … of V.
 func (e *engine[T]) addStrips(s *scratch[T], tile view[T], i, j int, v, y strips[T], both bool) {
 	rows, w := v.kernels.Rows, v.width
 	span := stripBytes / (w * int(unsafe.Sizeof(*new(T))))
@@ -75,7 +75,7 @@ func (e *engine[T]) addStrips(s *scratch[T], tile view[T], i, j int, v, y strips
 	if both {
 		f = v.kernels.ApplyPair
 	}
-	// The last rows are processed in scratch memory, padded with zeros.
+	// The rows that remain are processed in scratch memory, padded with zeros.
 	whole := tile.rows / rows * rows
 	left := tile.rows - whole
 	corner := s.block[:2*rows*w]

@@ -8,10 +8,10 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// Products of a matrix and a small number of vectors are bound by memory bandwidth: each
-// element is read once, and half of a symmetric matrix not at all. At least four rows are
-// processed together, so that the vectors, which may be too long for the first-level cache,
-// are read once for all of them, and more memory requests are in flight at once.
+// Products of a matrix and a small number of vectors are bound by memory bandwidth: each element is
+// read once, and half of a symmetric matrix not at all. At least four rows are processed together,
+// so that the vectors, which may be too long for the first-level cache, are read once for all these
+// rows, and more memory requests are in flight at once.
 //
 // The order of the additions depends only on the shape and the row stride: rows are
 // assigned to a fixed number of groups, each with its own sums.
@@ -82,9 +82,9 @@ type sums[T backend.Float] struct {
 	stride           int // distance of columns in elements; each column is aligned to a cache line
 }
 
-// newSums returns sums with arbitrary contents: each group begins with clear. The memory
-// comes from a pool, because memory that the system has just provided, page by page, would
-// cost more than a product that reuses memory.
+// newSums returns sums with arbitrary contents; each group begins with the method clear. The memory
+// comes from a pool, because memory that the system has just provided, page by page, would cost
+// more than a product that reuses memory.
 func (e *engine[T]) newSums(rows, cols, size int) (sums[T], func()) {
 	line := cacheLine / int(unsafe.Sizeof(T(0)))
 	stride := panels(rows, line) * line
@@ -98,7 +98,7 @@ func (p sums[T]) column(g, j int) []T { return p.data[(g*p.cols+j)*p.stride:][:p
 // clear sets group g's part to zero.
 func (p sums[T]) clear(g int) { clear(p.data[g*p.cols*p.stride:][:p.cols*p.stride]) }
 
-// addTo is C ← α·sums + β·C, group after group.
+// addTo computes C ← α·sums + β·C, group after group.
 func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 	q.rows(p.rows, p.cols*p.size, func(lo, hi int) {
 		for j := range p.cols {
@@ -113,9 +113,8 @@ func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 	})
 }
 
-// symv is C ← α A B + β C for a symmetric A, given by a triangle with contiguous rows, and
-// a small number of columns. A lower triangle may omit columns on the right, where A is
-// zero.
+// symv computes C ← α A B + β C for a symmetric A, given by a triangle with contiguous rows, and a
+// small number of columns. A lower triangle may omit columns on the right, where A is zero.
 func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) {
 	n, size, count := a.rows, groups(a.rows), rowsAtOnce[T](a.rs)
 	x, freeX := columnsOf(b, q.engine.shared)
@@ -183,7 +182,7 @@ func besideDiagonal[T backend.Float](ul backend.Uplo, a view[T], i, count int) (
 	return end, 0, min(i, a.cols)
 }
 
-// symvBeside is symvRows for the columns from … to−1, which lie outside the corner.
+// symvBeside is the part of symvRows for the columns from … to−1, which lie outside the corner.
 func (e *engine[T]) symvBeside(s *scratch[T], a view[T], i, end, from, to int, x, sum []T) {
 	beside := func(from, to int) {
 		if from < to {
@@ -198,7 +197,7 @@ func (e *engine[T]) symvBeside(s *scratch[T], a view[T], i, end, from, to int, x
 	beside(from, to)
 }
 
-// symvCorner is symvRows for the corner.
+// symvCorner is the part of symvRows for the square corner on the diagonal.
 func (e *engine[T]) symvCorner(ul backend.Uplo, a view[T], i, end int, x, sum []T) {
 	if end <= a.cols {
 		plainSymv(ul == backend.Lower, 1, a.data[a.off+i*a.rs+i:], a.rs, x[i:end], 1, sum[i:end])
@@ -222,7 +221,7 @@ func (e *engine[T]) symvCorner(ul backend.Uplo, a view[T], i, end int, x, sum []
 	}
 }
 
-// dotAxpys is t ← t + Z y and x ← x + Zᵀ a, where the rows of Z are contiguous.
+// dotAxpys computes t ← t + Z y and x ← x + Zᵀ a, where the rows of Z are contiguous.
 func (e *engine[T]) dotAxpys(s *scratch[T], z view[T], y, x, a, t []T) {
 	most := rowsAtOnce[T](z.rs)
 	s.rows.X, s.rows.Y, s.rows.N, s.rows.Ldz = &x[0], &y[0], z.cols, z.rs
@@ -253,7 +252,7 @@ func (e *engine[T]) dotAxpys(s *scratch[T], z view[T], y, x, a, t []T) {
 	}
 }
 
-// gemv is C ← α A B + β C for a small number of columns, where the rows or the columns of A
+// gemv computes C ← α A B + β C for a small number of columns, where the rows or the columns of A
 // are contiguous.
 func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	e := q.engine

@@ -62,7 +62,7 @@ func number(path string) (int64, bool) {
 	return n, err == nil
 }
 
-// processor returns the maker's name of the processor.
+// processor returns the name of the processor as its maker gives it.
 var processor = sync.OnceValue(func() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
@@ -72,8 +72,8 @@ var processor = sync.OnceValue(func() string {
 	return processorName(f)
 })
 
-// processorName reads the name from the text of /proc/cpuinfo. On arm64 the file has the
-// numbers of the implementer and the part instead.
+// processorName reads the name from the text of /proc/cpuinfo. On arm64 that file has the numbers
+// of the implementer and of the part instead of a name.
 func processorName(cpuinfo io.Reader) string {
 	fields := map[string]string{}
 	for s := bufio.NewScanner(cpuinfo); s.Scan(); {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestProcessorName reads the beginnings of /proc/cpuinfo of two machines.
+// TestProcessorName checks the names read from the first lines of /proc/cpuinfo of two machines.
 func TestProcessorName(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC 9R14\n", "AMD EPYC 9R14"},

@@ -4,7 +4,7 @@ package cpu
 
 import "runtime"
 
-// processor returns the architecture: the maker's name is not available on this system.
+// processor returns the architecture, because this system does not report the processor's name.
 func processor() string { return runtime.GOARCH }
 
 // discard leaves the memory to the collector.

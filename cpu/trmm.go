@@ -6,13 +6,13 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// trmm is B ← α op(A) B or α B op(A) with A triangular, in place. A unit diagonal is taken
-// as ones and is not read.
+// trmm computes B ← α op(A) B or α B op(A) with A triangular, in place. A unit diagonal is taken as
+// ones and is not read.
 //
-// A row of the result depends on the same row of B and the rows on one side of it. So
-// blocks of rows are computed from the far end: first the block on the diagonal, then a
-// product with the rows that have not been overwritten. The right side is the left one
-// applied to Bᵀ, as in trsm.
+// A row of the result depends on the same row of B and on the rows on one side of that row. So
+// blocks of rows are computed from the opposite end: first the product with the block on the
+// diagonal, then that with the rows that are not overwritten yet. B op(A) is computed as op(A)ᵀ Bᵀ,
+// as in trsm.
 func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
 	isLower := (ul == backend.Lower) == (t == backend.NoTrans)
@@ -39,8 +39,8 @@ func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 }
 
-// multiplyBlock is X ← α A X for a triangle of order at most KC. An upper triangle is
-// handled as a lower one in reverse order.
+// multiplyBlock computes X ← α A X for a triangle of order at most KC. An upper triangle is handled
+// as a lower one in reverse order.
 func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	n := a.rows
 	if n == 0 || x.cols == 0 {

@@ -15,9 +15,9 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.trsm(s, ul, t, false, alpha, q.own("Trsm", a).view(), q.own("Trsm", b).view())
 }
 
-// trsm is B ← α op(A)⁻¹ B or α B op(A)⁻¹, block by block of the triangle:
-// solve with a block on the diagonal, then subtract its contribution from the remaining rows of B,
-// which is a matrix product.
+// trsm computes B ← α op(A)⁻¹ B or α B op(A)⁻¹, block by block of the triangle: solve with a block
+// on the diagonal, then subtract its contribution from the remaining rows of B, which is a matrix
+// product.
 //
 // On the right, X op(A) = B is op(A)ᵀ Xᵀ = Bᵀ; so both sides share code that works on a
 // triangle and a view of B. A unit diagonal is taken as ones and is not read.
@@ -42,8 +42,8 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		q.trsv(isLower, unit, alpha, a, b)
 		return
 	}
-	// A triangle of order up to KC is solved at once: that avoids packing B for a product
-	// and waiting for it (n = 384, two workers: 83 GFLOP/s against 70; float64, AMD EPYC of
+	// A triangle of order up to KC is solved at once: that avoids packing B for a product and
+	// waiting for the product (n = 384, two workers: 83 GFLOP/s against 70; float64, AMD EPYC of
 	// family 25, November 2026).
 	n, kc := b.rows, q.engine.block.kc
 	if n > kc {
@@ -70,8 +70,8 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 }
 
-// solveBlock is X ← α A⁻¹ X for a triangle of order at most KC. An upper triangle is
-// handled as a lower one in reverse order.
+// solveBlock computes X ← α A⁻¹ X for a triangle of order at most KC. An upper triangle is handled
+// as a lower one in reverse order.
 func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	n := a.rows
 	if n == 0 || x.cols == 0 {
@@ -176,7 +176,7 @@ func packCorner[T backend.Float](dst []T, a view[T], w int, unit bool) bool {
 	return true
 }
 
-// unpack writes a packed panel of NR columns back.
+// unpack writes a packed panel of NR columns back to x.
 func (e *engine[T]) unpack(s *scratch[T], x view[T], work []T) {
 	w, done := e.ukr.NR, 0
 	if x.rs == 1 && x.cols == w && x.rows >= 8 {

@@ -6,8 +6,9 @@ import "github.com/mercer-go/mercer/internal/flop"
 // updated.
 const trsvBlock = 256
 
-// trsv is trsm for one right-hand side: A is read once and not packed. It solves with a
-// block on the diagonal, then subtracts its contribution from the remaining rows of b, in parallel.
+// trsv is trsm for one right-hand side: A is read once and not packed. It solves with a block on
+// the diagonal, then subtracts the contribution of the solution from the remaining rows of b, in
+// parallel.
 func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	n := a.rows
 	s := q.engine.take()
@@ -39,13 +40,12 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	q.count(flop.Trsm(n, 1))
 }
 
-// trsvOrder is the order of the triangles on the diagonal that are solved one unknown at a
-// time.
+// trsvOrder is the order of the triangles on the diagonal that solveTriangle solves.
 const trsvOrder = 32
 
-// solveVector is x ← A⁻¹ x for a triangle whose rows or columns are contiguous. With
-// contiguous rows, it subtracts the known terms before it solves for an unknown; with
-// contiguous columns, each solved unknown updates the later ones.
+// solveVector computes x ← A⁻¹ x for a triangle whose rows or columns are contiguous. With
+// contiguous rows, it subtracts the known terms before it solves for an unknown; with contiguous
+// columns, each solved unknown updates the later ones.
 func (e *engine[T]) solveVector(isLower, unit bool, a view[T], x []T) {
 	n := len(x)
 	for done := 0; done < n; done += trsvOrder {
@@ -76,7 +76,7 @@ func (e *engine[T]) solveTriangle(isLower, unit bool, a *view[T], x []T) {
 	e.ukr.Trsv(len(x), unit, a.at(last, last), -a.rs, -a.cs, &x[last], -1)
 }
 
-// subtractProduct is y ← y − A x for a matrix whose rows or columns are contiguous.
+// subtractProduct computes y ← y − A x for a matrix whose rows or columns are contiguous.
 func (e *engine[T]) subtractProduct(y []T, a view[T], x []T) {
 	if a.cs == 1 {
 		e.ukr.Gemv(len(y), len(x), -1, a.at(0, 0), a.rs, &x[0], 1, &y[0])

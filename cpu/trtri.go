@@ -9,9 +9,9 @@ const triangleBase = 64
 // plainInverse is the order up to which invertPlain is faster than solving L X = I.
 const plainInverse = 24
 
-// trtri is A ← A⁻¹ for a triangle, in place; a unit diagonal is taken as ones and is
-// neither read nor written. If an element of the diagonal is exactly zero it returns false
-// and does not change A.
+// trtri computes A ← A⁻¹ for a triangle, in place; a unit diagonal is taken as ones and is neither
+// read nor written. If an element of the diagonal is exactly zero it returns false and does not
+// change A.
 func (q *queue[T]) trtri(ul backend.Uplo, unit bool, a view[T]) bool {
 	if !unit && !regular(a) {
 		return false
@@ -99,8 +99,8 @@ func (v *view[T]) finiteLower() bool {
 	return sum == 0
 }
 
-// invertPlain inverts a small lower triangle, from the last column on: column j below the
-// diagonal is the inverse of the trailing triangle times the column, divided by −L_jj.
+// invertPlain inverts a small lower triangle, from the last column on: column j of the result below
+// the diagonal is the inverse of the trailing triangle times that column of L, divided by −L_jj.
 func invertPlain[T backend.Float](unit bool, a *view[T]) {
 	for j := a.rows - 1; j >= 0; j-- {
 		pivot := T(1)

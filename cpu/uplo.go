@@ -72,8 +72,8 @@ func (r uplo) count(m, n, off int) int {
 // clamp returns x, limited to the range 0 … limit.
 func clamp(x, limit int) int { return max(0, min(x, limit)) }
 
-// grid divides an m × n part of C into blocks of tn columns and varying numbers of rows,
-// one for each task.
+// grid divides an m × n part of C into blocks of tn columns and varying numbers of rows, one block
+// for each task.
 type grid struct {
 	starts []int // the first rows of the blocks
 	m, n   int
@@ -111,12 +111,12 @@ func newGrid(m, n int, size blocking, threads int) grid {
 	})
 }
 
-// leastRows is the approximate number of rows of the smallest task of a large product,
-// enough to justify reading the task's part of packed B.
+// leastRows is the approximate number of rows of the smallest task of a large product, so large
+// that reading the task's part of packed B is worthwhile.
 const leastRows = 48
 
-// cutRows returns a grid in which each block has rows(left) rows, where left is the number of rows
-// that remain to be divided.
+// cutRows returns a grid in which each block has as many rows as the function rows returns for the
+// number of rows that remain to be divided.
 func cutRows(m, n, tn int, rows func(left int) int) grid {
 	g := grid{starts: make([]int, 0, 16), m: m, n: n, tn: tn, cols: panels(n, tn)}
 	for i := 0; i < m; i += rows(m - i) {

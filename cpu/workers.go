@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// each splits 0 … n−1 into pieces of grain and runs f on all of them, on up to threads
-// goroutines, the caller's included. The pieces do not depend on threads, but their
-// assignment to goroutines does.
+// each splits 0 … n−1 into pieces of grain indices and runs f on all pieces, on up to threads
+// goroutines, including the caller's. The pieces do not depend on threads, but their assignment to
+// goroutines does.
 func each(threads, n, grain int, f func(lo, hi int)) {
 	chunks := (n + grain - 1) / grain
 	parallel(threads, chunks, func(mine iter.Seq[int]) {
@@ -39,7 +39,7 @@ func parallel(threads, n int, work func(mine iter.Seq[int])) {
 	j.idle = make(chan struct{})
 	j.places.Store(int64(helpers))
 	slot := post(j)
-	// Helpers counted as lingering see the job on the board, so only the others are started.
+	// Helpers counted in lingering see the job on the board; only the missing ones are started.
 	for range helpers - int(lingering.Load()) {
 		go help(j)
 	}
@@ -55,14 +55,14 @@ func parallel(threads, n int, work func(mine iter.Seq[int])) {
 	work(j.mine)
 }
 
-// job is a call of tasks.
+// job is one call of the function parallel.
 type job struct {
 	n      int64
 	work   func(mine iter.Seq[int])
 	next   atomic.Int64 // the next task
 	places atomic.Int64 // number of helpers that may still join
-	// helpers counts the active workers other than the caller; closed is added when the caller
-	// finds no further task.
+	// helpers counts the active workers other than the caller. When the caller finds no further
+	// task, it adds the constant closed.
 	helpers atomic.Int64
 	idle    chan struct{}          // closed when the last helper leaves a closed job
 	fault   atomic.Pointer[string] // message of the first helper that panicked

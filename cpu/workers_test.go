@@ -20,7 +20,7 @@ func TestWorkerPanics(t *testing.T) {
 				working.Add(1)
 				defer working.Add(-1)
 				for range mine {
-					// All four workers are active before one of them, which depends on round, panics.
+					// One of the four workers, chosen by round, panics after all four are active.
 					first := started.Add(1) == int64(round%4)+1
 					for deadline := time.Now().Add(time.Second); started.Load() < 4 && time.Now().Before(deadline); {
 						time.Sleep(10 * time.Microsecond)

@@ -6,7 +6,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// gemmCase is one call C ← α op(A) op(B) + β C.
+// gemmCase describes one call C ← α op(A) op(B) + β C.
 type gemmCase struct {
 	tA, tB      backend.Trans
 	m, n, k     int

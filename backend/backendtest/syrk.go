@@ -6,7 +6,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// syrkCase is one call C ← α op(A) op(A)ᵀ + β C, op(A) n × k.
+// syrkCase describes one call C ← α op(A) op(A)ᵀ + β C, where op(A) is n × k.
 type syrkCase struct {
 	ul          backend.Uplo
 	t           backend.Trans
@@ -35,7 +35,7 @@ func (r *rig[T]) syrkExact(s syrkCase) {
 	r.equal(s.String(), got, triangle(s.ul, combine(s.alpha, mul(a, transpose(a)), s.beta, c)))
 }
 
-// symmCase is one call C ← α A B + β C, A symmetric m × m.
+// symmCase describes one call C ← α A B + β C with a symmetric m × m matrix A.
 type symmCase struct {
 	ul          backend.Uplo
 	m, n        int

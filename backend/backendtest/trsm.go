@@ -6,8 +6,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// trsmCase is one call B ← α op(A)⁻¹ B or α B op(A)⁻¹, A order × order, with
-// rhs columns (Left) or rows (Right) in B.
+// trsmCase describes one call B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right). A is order × order,
+// and B has rhs columns (Left) or rows (Right).
 type trsmCase struct {
 	s          backend.Side
 	ul         backend.Uplo
@@ -27,7 +27,7 @@ func trsmCall[T backend.Float](c trsmCase) call[T] {
 	}
 }
 
-// stored returns the operand A of the case for the lower triangle low: low or its transpose.
+// stored returns the operand A of the case: the lower triangle low, or its transpose.
 func (c trsmCase) stored(low host) host {
 	if c.ul == backend.Upper {
 		return transpose(low)
@@ -35,7 +35,7 @@ func (c trsmCase) stored(low host) host {
 	return low
 }
 
-// times returns op(A) X, or X op(A) for Right.
+// times returns op(A) X if c.s is Left, or X op(A) if it is Right.
 func (c trsmCase) times(a, x host) host {
 	if c.s == backend.Left {
 		return mulSparse(op(c.t, a), x)

@@ -6,14 +6,13 @@ import (
 	"sync"
 )
 
-// The references of the elementary functions: power series in big arithmetic of 192 bits,
-// of which about 160 are correct after all roundings.
+// This file computes references for the elementary functions by power series in numbers of 192
+// bits, of which about 160 are correct after all roundings.
 const bigBits = 192
 
 func newBig(x float64) *big.Float { return new(big.Float).SetPrec(bigBits).SetFloat64(x) }
 
-// series is Σ t_n with t_0 = first and t_n = t_{n−1}·factor(n), until the terms are
-// negligible.
+// series returns Σ t_n with t_0 = first and t_n = factor(t_{n−1}, n), up to negligible terms.
 func series(first *big.Float, factor func(term *big.Float, n int)) *big.Float {
 	sum, term := new(big.Float).Set(first), new(big.Float).Set(first)
 	for n := 1; term.Sign() != 0; n++ {
@@ -26,8 +25,8 @@ func series(first *big.Float, factor func(term *big.Float, n int)) *big.Float {
 	return sum
 }
 
-// oddSeries is Σ sign^n x^(2n+1)/(2n+1)!, and evenSeries Σ sign^n x^2n/(2n)!:
-// sine and cosine, or with sign 1 the hyperbolic ones.
+// oddSeries returns Σ sign^n x^(2n+1)/(2n+1)!, and evenSeries Σ sign^n x^2n/(2n)!. These are sine
+// and cosine for the sign −1, and the hyperbolic functions for the sign 1.
 func oddSeries(x *big.Float, sign float64) *big.Float {
 	return series(x, func(term *big.Float, n int) { nextTerm(term, x, sign, 2*n) })
 }
@@ -36,7 +35,7 @@ func evenSeries(x *big.Float, sign float64) *big.Float {
 	return series(newBig(1), func(term *big.Float, n int) { nextTerm(term, x, sign, 2*n-1) })
 }
 
-// nextTerm multiplies by sign·x²/(n(n+1)).
+// nextTerm multiplies term by sign·x²/(n(n+1)).
 func nextTerm(term, x *big.Float, sign float64, n int) {
 	term.Mul(term, x).Mul(term, x).Mul(term, inverse(n)).Mul(term, inverse(n+1))
 	if sign < 0 {
@@ -74,7 +73,7 @@ var bigLn2 = sync.OnceValue(func() *big.Float {
 	return third.Mul(newBig(2), artanh(third))
 })
 
-// bigLog is ln x for x > 0: 2 artanh((m−1)/(m+1)) + k ln 2.
+// bigLog returns ln x for x > 0, computed as 2 artanh((m−1)/(m+1)) + k ln 2.
 func bigLog(x *big.Float) *big.Float {
 	m := new(big.Float).SetPrec(bigBits)
 	k := x.MantExp(m)
@@ -88,7 +87,7 @@ func bigLog(x *big.Float) *big.Float {
 	return l.Add(l, new(big.Float).Mul(newBig(float64(k)), bigLn2()))
 }
 
-// bigPow is x^a for x > 0: 2ⁿ times the exponential of a ln x − n ln 2.
+// bigPow returns x^a for x > 0, computed as 2ⁿ exp(a ln x − n ln 2).
 func bigPow(x *big.Float, a float64) *big.Float {
 	y := new(big.Float).Mul(bigLog(x), newBig(a))
 	estimate, _ := y.Float64()
@@ -102,14 +101,14 @@ func bigPow(x *big.Float, a float64) *big.Float {
 	return sum.SetMantExp(sum, int(estimate))
 }
 
-// bigTanh is sinh x / cosh x; arguments from 30 on are treated as Inf.
+// bigTanh returns sinh x / cosh x; it treats arguments from 30 on as Inf.
 func bigTanh(x float64) *big.Float {
 	y := newBig(max(min(x, 90), -90))
 	return y.Quo(oddSeries(y, 1), evenSeries(y, 1))
 }
 
-// bigPi has the digits that arguments up to 2¹⁰²⁴ need: Machin's formula
-// π/4 = 4 arctan 1/5 − arctan 1/239.
+// bigPi returns π with as many digits as arguments up to 2¹⁰²⁴ need, by Machin's formula π/4 = 4
+// arctan 1/5 − arctan 1/239.
 var bigPi = sync.OnceValue(func() *big.Float {
 	const bits = 1024 + 200 + bigBits
 	arctan := func(n float64) *big.Float {
@@ -129,7 +128,7 @@ var bigPi = sync.OnceValue(func() *big.Float {
 	return pi.Mul(pi, four)
 })
 
-// bigSin is sin(x + turn·½π): it subtracts a multiple of ½π and sums the series.
+// bigSin returns sin(x + turn·½π). It subtracts a multiple of ½π and sums the series.
 func bigSin(x float64, turn int64) *big.Float {
 	half := new(big.Float).SetMantExp(bigPi(), -1)
 	y := new(big.Float).SetPrec(half.Prec()).SetFloat64(x)
@@ -152,8 +151,8 @@ func bigSin(x float64, turn int64) *big.Float {
 	return r
 }
 
-// ulps returns the error of got in units in the last place of want in T. Inf stands for the
-// number after the largest finite one, and is correct for every larger want.
+// ulps returns the error of got in units in the last place of want in T. Inf stands for the number
+// after the largest finite number, and is correct for every larger want.
 func ulps[T Float](got T, want *big.Float) float64 {
 	bits, least, most := digits[T](), -1074, 1024
 	if bits == 24 {

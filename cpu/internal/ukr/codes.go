@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	CodeRows = 8  // rows of a panel of codes
-	CodeSpan = 32 // columns of a chunk of a panel: each row of a chunk is a cache line
+	CodeRows = 8  // number of rows of a panel of codes
+	CodeSpan = 32 // number of columns of a chunk of a panel, so that each row of a chunk is a cache line
 )
 
-// Codes is the argument of the functions on a panel of numbers of 16 bits: N consecutive
-// chunks of CodeSpan columns, each with CodeRows consecutive rows. z_ri is row r and column
-// i of the panel; columns c of X, Y and A are Ld elements apart.
+// Codes is the argument of the functions on a panel of 16-bit numbers. The panel has N consecutive
+// chunks of CodeSpan columns, each with CodeRows consecutive rows. z_ri is row r and column i of
+// the panel; columns c of X, Y and A are Ld elements apart.
 //
 // tools/asmgen relies on the field order.
 type Codes[T Float] struct {
@@ -21,7 +21,7 @@ type Codes[T Float] struct {
 	N, Ld      int
 }
 
-// The functions below are the portable functions on codes. Their sums have one lane. The
+// The functions below are the portable functions on codes. Their sums have no lanes. The
 // conversions of products to T force rounding, so that compilers do not fuse them with additions.
 
 func codes1Generic[T Float](s *Codes[T]) { s.multiply(1) }

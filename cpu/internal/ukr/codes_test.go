@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// TestCodes compares the products of codes with their definition, exactly, and the codes of
-// numbers with the nearest integers.
+// TestCodes compares the products of codes with their definition, and the codes of numbers with the
+// nearest integers, both exactly.
 func TestCodes(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testCodes(t, &tier.F64) })
@@ -24,8 +24,7 @@ func testCodes[T Float](t *testing.T, k *Kernels[T]) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for cols, f := range map[int]func(*Codes[T]){1: k.Codes1, 2: k.Codes2} {
 		for n := range 4 {
-			// Only a small share of the codes is large, so that the sums are exact in
-			// float32.
+			// Only a few of the codes are large, so that the sums are exact in float32.
 			ld := n*CodeSpan + CodeSpan + rng.IntN(5)
 			z := make([]uint16, (n+1)*CodeRows*CodeSpan)
 			for i := range z {
@@ -96,7 +95,7 @@ func testCodes[T Float](t *testing.T, k *Kernels[T]) {
 			}
 		}
 	}
-	// A·x + B.
+	// Encode computes A·x + B.
 	x, z := []T{0: -1, CodeSpan - 1: 1}, make([]uint16, CodeSpan)
 	k.Encode(&Span[T]{X: &x[0], Z: (*T)(unsafe.Pointer(&z[0])), N: CodeSpan, A: 65535.0 / 2, B: 65535.0 / 2})
 	if got := fmt.Sprint(z[0], z[1], z[CodeSpan-1]); got != "0 32768 65535" {
@@ -104,9 +103,9 @@ func testCodes[T Float](t *testing.T, k *Kernels[T]) {
 	}
 }
 
-// TestGemm16 compares sums of products of 16-bit integers with their definition. The
-// integers are chosen so that sums come near 2³¹, and the factors are powers of two, so
-// that nothing but the conversion to float32 and the addition to C is rounded.
+// TestGemm16 compares sums of products of 16-bit integers with their definition. The integers are
+// chosen so that sums come near 2³¹, and the factors are powers of two, so that only the conversion
+// to float32 and the addition to C round.
 func TestGemm16(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testGemm16s(t, &tier.F64) })
@@ -116,7 +115,7 @@ func TestGemm16(t *testing.T) {
 
 func testGemm16s[T Float](t *testing.T, k *Kernels[T]) {
 	if k.Gemm16 == nil {
-		return // this tier has no Gemm16, because Gemm is as fast
+		return // this tier has no Gemm16, because its Gemm in float32 is as fast
 	}
 	const seed = 47
 	t.Logf("seed %d", seed)

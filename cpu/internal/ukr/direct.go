@@ -22,14 +22,14 @@ type Direct[T Float] struct {
 // Part is a part of a matrix.
 type Part int
 
-// All is the whole matrix; the others are triangles with the diagonal.
+// All is the whole matrix; Lower and Upper are triangles that include the diagonal.
 const (
 	Whole Part = iota
 	Lower
 	Upper
 )
 
-// columns returns the range of columns of row i, within 0 … n−1, that are in the part.
+// columns returns the range of columns, within 0 … n−1, of row i in the part p.
 func (p Part) columns(i, n int) (from, to int) {
 	switch p {
 	case Lower:
@@ -153,7 +153,7 @@ func transposeDirectGeneric[T Float](d *Direct[T]) {
 // a returns element (i, p) of A.
 func (d *Direct[T]) a(i, p int) T { return at(d.A, i*d.Ars+p*d.Acs, 1)[0] }
 
-// addMultiple is y ← y + a·x.
+// addMultiple computes y ← y + a·x.
 func addMultiple[T Float](y []T, a T, x []T) {
 	for j, v := range x {
 		y[j] += a * v

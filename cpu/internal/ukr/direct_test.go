@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// The kernels on unpacked matrices are compared exactly with the definition; the data are
-// small integers. The tests include every m and n around the tile sizes, every triangle,
-// padded and negative strides, and sentinels around and between the rows.
+// These tests compare the kernels on unpacked matrices exactly with the definition; the data are
+// small integers. They cover every m and n around the tile sizes, every triangle, padded and
+// negative strides, and sentinels around and between the rows.
 
 func TestDirect(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
@@ -76,7 +76,7 @@ func newGuarded[T Float](rng *rand.Rand, rows, cols int, reverse bool, element f
 
 func (g guarded[T]) at(i, j int) *T { return &g.data[g.off+i*g.rs+j] }
 
-// same fails unless the elements of g in the part equal want, and all others equal before.
+// same fails unless the elements of g in the part equal want, and all other elements equal before.
 func (g guarded[T]) same(t *testing.T, what string, before guarded[T], part Part, want func(i, j int) T) {
 	t.Helper()
 	expected := slices.Clone(before.data)
@@ -158,8 +158,8 @@ func checkGemmDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m, n i
 	})
 }
 
-// checkTriangleDirect multiplies by a triangle and solves with it. Its diagonal consists of
-// powers of two, so that both are exact; the other triangle is NaN.
+// checkTriangleDirect multiplies by a triangle and solves with it. The triangle's diagonal consists
+// of powers of two, so that both operations are exact; the other triangle is NaN.
 func checkTriangleDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m, n int) {
 	unit, transposed, reverse := rng.IntN(2) == 0, rng.IntN(2) == 0, rng.IntN(2) == 0
 	values := newGuarded(rng, m, m, false, func(i, j int) T {
@@ -209,7 +209,7 @@ func checkTransposeDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m
 	before := newGuarded(rng, n, m, rng.IntN(2) == 0, anyInteger[T](rng))
 	after := before.clone()
 	k.TransposeDirect(&Direct[T]{A: a.at(0, 0), C: after.at(0, 0), M: m, N: n, Ars: a.rs, Ldc: after.rs, Part: part})
-	if part == Upper { // these elements below the diagonal are not specified
+	if part == Upper { // up to three elements left of the diagonal are not specified
 		for i := range n {
 			for j := max(i-3, 0); j < i; j++ {
 				*after.at(i, j) = *before.at(i, j)
@@ -280,7 +280,7 @@ func potrfRange[T Float](t *testing.T, k Kernels[T], scales []T) {
 		k.PotrfDirect(&Direct[T]{C: &c[0], M: 2, Ldc: 2})
 		root := T(math.Sqrt(float64(scale)))
 		for i, want := range []T{root, root, 0, root} {
-			// The root and the product have two roundings each.
+			// The square root and the product each have two roundings.
 			if math.Abs(float64(c[i]-want)) > 4*math.Abs(float64(want))*epsilon[T]() {
 				t.Errorf("scale %v: element %d is %v, want %v", scale, i, c[i], want)
 			}

@@ -6,9 +6,9 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// The portable logarithm, power and hyperbolic tangent. They repeat the algorithms of the
-// assembly, which are explained in tools/asmgen/log.go, operation by operation, so that
-// float64 has the same bits on every tier. float32 is computed in float64.
+// This file has the portable logarithm, power and hyperbolic tangent. They repeat the algorithms of
+// the assembly, explained in tools/asmgen/log.go, operation by operation, so that results in
+// float64 have the same bits on every tier. Results in float32 are computed in float64.
 //
 // The explicit conversion of a product to float64 forces rounding: without it a compiler
 // may fuse the product with the addition that follows, and the low parts of the pairs would

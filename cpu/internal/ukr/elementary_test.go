@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// A sample is a function of Kernels with arguments and the correct results.
+// A sample is a function of Kernels, with arguments and the correct results.
 type sample[T Float] struct {
 	name    string
 	f       func(Kernels[T]) func(*Span[T])
 	a, b, c T
-	limit   float64 // in ulp, as documented in Kernels
+	limit   float64 // error bound in ulp, as documented in Kernels
 	x       []T
 	want    []*big.Float
 }
@@ -25,7 +25,7 @@ func newSample[T Float](name string, f func(Kernels[T]) func(*Span[T]), limit fl
 	return &sample[T]{name: name, f: f, limit: limit, a: a, b: b, c: c}
 }
 
-// with adds arguments, and the results that want computes from them.
+// with adds the arguments x, and the results that the function want returns for x.
 func (s *sample[T]) with(want func(x float64) *big.Float, x ...T) {
 	for _, v := range x {
 		s.x = append(s.x, v)
@@ -33,9 +33,9 @@ func (s *sample[T]) with(want func(x float64) *big.Float, x ...T) {
 	}
 }
 
-// TestElementary holds Log, Pow, Tanh, Sin and Cos to their bounds, against results of big
-// arithmetic, over the whole range and at difficult arguments. It also compares the tiers
-// with each other, bit by bit in float64.
+// TestElementary checks the error bounds of Log, Pow, Tanh, Sin and Cos against results of package
+// big, over the whole range and at difficult arguments. It also compares the tiers with each other,
+// bit by bit in float64.
 func TestElementary(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)
@@ -183,8 +183,7 @@ func powSamples[T Float](rng *rand.Rand) []*sample[T] {
 		s.with(want, maximum[T](), smallestOf[T](), T(math.Sqrt2), 3*smallestOf[T]())
 		list = append(list, s)
 	}
-	// The base 1 + x/(2aσ²), as in a rational quadratic kernel, has a constant, a factor and a
-	// variable.
+	// The base is 1 + x/(2aσ²), as in a rational quadratic kernel.
 	for _, a := range []float64{0.5, 1, 30, 1e4, 1e9, 1e14} {
 		for _, c := range []float64{1, 0.3} {
 			s := newSample("pow of a sum", pow, 0.9, T(-a), T(0.37/a), T(c))
@@ -234,7 +233,7 @@ func trigSamples[T Float](rng *rand.Rand) []*sample[T] {
 			s.with(want, anywhere[T](rng))
 			s.with(want, T(math.Ldexp(rng.NormFloat64(), 30+rng.IntN(90))))
 		}
-		// Near multiples of ½π and ¼π, which big computes exactly.
+		// Arguments near multiples of ½π and ¼π, which package big computes exactly.
 		for range 400 {
 			n := math.Round(math.Ldexp(rng.Float64(), rng.IntN(32)))
 			near, _ := new(big.Float).Mul(bigPi(), newBig(n/4)).Float64()
@@ -242,7 +241,7 @@ func trigSamples[T Float](rng *rand.Rand) []*sample[T] {
 		}
 		// The numbers with the smallest distance to a multiple of ½π are 6381956970095103·2⁷⁹⁷
 		// among all float64 and 16367173·2⁷² among all float32 (Muller et al. 2018, section 10.2).
-		// Those below 2³¹ are found by the continued fraction of ½π.
+		// nearMultiples finds such numbers below 2³¹ with the continued fraction of ½π.
 		if digits[T]() == 53 {
 			s.with(want, T(math.Ldexp(6381956970095103, 797)))
 		} else {

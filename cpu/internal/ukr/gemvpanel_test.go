@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestStrips compares the functions on strips with their definitions, exactly, for
-// every length around the unrolled loop.
+// TestStrips compares the functions on strips exactly with their definitions, for every length
+// around that of the unrolled loop.
 func TestStrips(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		for _, k := range tier.F64.GemvPanels {

@@ -1,7 +1,7 @@
 package ukr
 
-// The portable micro-kernels. The compiler keeps a 4×4 tile in registers on most machines
-// when the sums are named variables; an array would be spilled.
+// The portable micro-kernels use 4×4 tiles. On most machines the compiler keeps such a tile in
+// registers if the sums are named variables, but not if they are an array.
 const genericMR, genericNR = 4, 4
 
 // A statistic is s(a, b) of Tile.
@@ -24,7 +24,7 @@ func (chiSquare[T]) of(a, b T) T {
 	return diff / (a + b) * diff
 }
 
-// tileGeneric is Tile for the statistic S.
+// tileGeneric is the portable micro-kernel for the statistic S.
 func tileGeneric[T Float, S statistic[T]](t *Tile[T]) {
 	for i0 := 0; i0 < t.M; i0 += genericMR {
 		sum := sumGeneric[T, S](t, i0/genericMR*t.Lda)
@@ -41,7 +41,7 @@ func tileGeneric[T Float, S statistic[T]](t *Tile[T]) {
 	}
 }
 
-// sumGeneric is Σ_p s(A_ip, B_pj) for the panel of A that begins at offset.
+// sumGeneric returns Σ_p s(A_ip, B_pj) for the panel of A that begins at offset.
 func sumGeneric[T Float, S statistic[T]](t *Tile[T], offset int) (sum [genericMR * genericNR]T) {
 	if t.K == 0 {
 		return sum

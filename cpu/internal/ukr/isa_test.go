@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// implied are features of the generator's "Requires" lines that every amd64
-// processor has. MMX+ is its word for PREFETCHT0, which is part of SSE.
+// implied are features of the generator's "Requires" lines that every amd64 processor has. MMX+ is
+// the generator's word for PREFETCHT0, which is part of SSE.
 var implied = []string{"MMX+", "SSE", "SSE2", "CMOV"}
 
 // TestNarrowerTier checks that the avx512 tier requires every feature of the avx2 tier, whose
@@ -30,9 +30,9 @@ func TestNarrowerTier(t *testing.T) {
 	}
 }
 
-// TestFeatures reads the features that each assembly function needs from its "Requires"
-// line, and checks that its tier requires them of the processor: a function that needs more
-// would crash with an illegal instruction.
+// TestFeatures reads from its "Requires" line the features that each assembly function needs, and
+// checks that the function's tier requires them, because an instruction that the processor lacks
+// would crash the program.
 func TestFeatures(t *testing.T) {
 	if len(Tiers()) == 1 {
 		t.Skipf("this build has no tier in assembly: GOARCH other than amd64 and arm64, or tag purego")

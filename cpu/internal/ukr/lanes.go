@@ -97,7 +97,7 @@ func fma32(a, b, c float64) float32 {
 	return float32(s)
 }
 
-// least and most are the smaller and the larger of x and limit, or x if x is NaN.
+// least and most return the smaller and the larger of x and limit, or x if x is NaN.
 func least[T Float](x, limit T) T {
 	if limit < x {
 		return limit
@@ -112,7 +112,7 @@ func most[T Float](x, limit T) T {
 	return x
 }
 
-// update is c ← α·sum + β·c.
+// update computes c ← α·sum + β·c.
 func update[T Float](c *T, sum, alpha, beta T) {
 	v := T(sum * alpha)
 	if beta != 0 {
@@ -141,7 +141,7 @@ func chi2Step[T Float](a, b, acc T) T {
 	return fma(diff/sum, diff, acc)
 }
 
-// tileLanes is Tile for a step acc ← acc + s(a, b).
+// tileLanes returns the function on a Tile for step, which computes acc + s(a, b).
 func tileLanes[T Float](step func(a, b, acc T) T) func(*Tile[T]) {
 	return func(t *Tile[T]) {
 		nr := 2 * lanesOf[T]()
@@ -179,7 +179,7 @@ func sparseLanes[T Float](s *Sparse[T]) {
 	}
 }
 
-// fusedMultiple is y ← y + a·x.
+// fusedMultiple computes y ← y + a·x.
 func fusedMultiple[T Float](y []T, a T, x []T) {
 	for j, v := range x {
 		y[j] = fma(a, v, y[j])
@@ -279,7 +279,7 @@ func invertible[T Float](x T) bool {
 
 // potrfDirectLanes factors four rows at a time. In the first NR columns from the diagonal on, it
 // subtracts multiples of a row from the rows below before it divides the row by the root of its
-// pivot. In the other columns it divides the row first.
+// pivot. In the other columns it first divides the row.
 func potrfDirectLanes[T Float](d *Direct[T]) {
 	d.Flag = 0
 	for top := 0; top < d.M; top += 4 {
@@ -345,7 +345,7 @@ func sqrtLanes[T Float](s *Span[T]) {
 	}
 }
 
-// expOf is the exponential of Kernels.Exp.
+// expOf computes the exponential function of Kernels.Exp.
 func expOf[T Float](x T) T {
 	if double[T]() {
 		return T(elementary.Exp(float64(x)))
@@ -353,7 +353,7 @@ func expOf[T Float](x T) T {
 	return T(exp32(float32(x)))
 }
 
-// exp32 is exp in float32.
+// exp32 computes exp in float32.
 func exp32(x float32) float32 {
 	const ln2Hi, ln2Lo = 0x1.63p-1, -0x1.bd0105c610ca8p-13
 	x = most(least(x, 89), -104)
@@ -447,7 +447,8 @@ var (
 	cosCoefficientsShort = [...]float64{0x1.55555555024dap-5, -0x1.6c16bf52716b0p-10, 0x1.a015c12bb84c8p-16, -0x1.25233ada55c80p-22}
 )
 
-// logarithmShort is ln(x + rest), and ±end for x = Inf and x = 0. The rest matters only near 1.
+// logarithmShort returns ln(x + rest), or ±end for x = Inf and x = 0. The argument rest matters
+// only near x = 1.
 func logarithmShort(x, rest, end float64) float64 {
 	switch {
 	case x == 0:
@@ -490,7 +491,7 @@ func powShort[T Float](s *Span[T]) {
 	}
 }
 
-// expm1Short is elementary.Exp(y − n ln 2) − 1 as r + c.
+// expm1Short returns exp(y − n ln 2) − 1 as the sum r + c.
 func expm1Short(y, n float64) (r, c float64) {
 	r = math.FMA(-n, math.Ln2, y)
 	return r, float64(float64(r*r) * elementary.Polynomial(r, expCoefficientsShort[:]))
@@ -513,8 +514,8 @@ func tanhShort[T Float](s *Span[T]) {
 	}
 }
 
-// trigonometricShort is x ← sin(A·x + turn·½π). A step of NR elements with an argument beyond
-// reduceLimit is left to trigonometric.
+// trigonometricShort computes x ← sin(A·x + turn·½π). It passes groups of NR elements with an
+// argument beyond reduceLimit to trigonometric.
 func trigonometricShort[T Float](s *Span[T], turn int) {
 	x, n, a := s.X, s.N, float64(s.A)
 	nr := 2 * lanesOf[T]()
@@ -564,7 +565,7 @@ func byQuadrantShort(y float64, turn int) float64 {
 
 // Levels 1 and 2.
 
-// add is v ← v + x∘y for as many lanes as x has, and v ← v + 0 for the others of width.
+// add adds x∘y to as many lanes of v as x has elements, and 0 to the other lanes before width.
 func (v *vector[T]) add(width int, x, y []T) {
 	for l := range width {
 		if l < len(x) {
@@ -582,7 +583,7 @@ func (v *vector[T]) fold(width int) {
 	}
 }
 
-// total is the sum of the lanes, folded in halves.
+// total returns the sum of the lanes, computed by folding halves.
 func (v vector[T]) total() T {
 	for width := lanesOf[T](); width > 1; width /= 2 {
 		v.fold(width)
@@ -598,8 +599,8 @@ func (v vector[T]) plus(w vector[T]) vector[T] {
 	return v
 }
 
-// dotLanes adds the tail first, backwards from single elements to half a vector, then four
-// vectors at a time from the front, then single vectors backwards.
+// dotLanes first adds the tail, backwards from single elements to half a vector, then from the
+// front four vectors at a time, then backwards single vectors.
 func dotLanes[T Float](n int, first, second *T) T {
 	lanes := lanesOf[T]()
 	x, y := at(first, 0, n), at(second, 0, n)
@@ -645,8 +646,8 @@ func dotAxpyLanes[T Float](s *Span[T]) {
 	s.B = sums[0].plus(sums[1]).plus(sums[2].plus(sums[3])).total()
 }
 
-// lanes implements the functions on count rows: the dot products if dot is set, and x ← x + Σ_r A_r
-// z_r if axpy is set.
+// lanes implements the functions on count rows. If dot is set, it computes the dot products, and if
+// axpy is set, x ← x + Σ_r A_r z_r.
 func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 	lanes := lanesOf[T]()
 	if dot {
@@ -669,9 +670,8 @@ func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 // A pair is two vectors whose product is taken.
 type pair[T Float] struct{ x, y []T }
 
-// products is the sum of the dot products of pairs of n elements, vector by vector. The lanes
-// are folded to 16 bytes before the tail, and adjacent ones are added at last if many rows are
-// computed together.
+// products returns the sum of the dot products of pairs of n elements, vector by vector. The lanes
+// are folded to 16 bytes before the tail, and adjacent lanes are added last if many is set.
 func products[T Float](n int, many bool, pairs ...pair[T]) T {
 	var sum vector[T]
 	lanes := lanesOf[T]()
@@ -703,8 +703,8 @@ func products[T Float](n int, many bool, pairs ...pair[T]) T {
 	return sum[0]
 }
 
-// lanesOfPart is the number of lanes that take part in a product of part elements: a single
-// element is added alone.
+// lanesOfPart returns the number of lanes that take part in a product of part elements, which is 1
+// for a single element.
 func lanesOfPart(part, width int) int {
 	if part == 1 {
 		return 1

@@ -10,9 +10,9 @@ import (
 )
 
 // TestLanesAreTheTier compares the virtual machine in portable Go with the tiers that are this
-// machine in assembly: every function of the table must return the same bits, on random and
-// special numbers, for all sizes around the vectors, the unrolled loops and the tails. Any NaN
-// equals any other, since processors differ in its sign and payload.
+// machine in assembly: every function of the table must return the same bits, on random and special
+// numbers, for all sizes around the vectors, the unrolled loops and the tails. Two NaNs are taken
+// as equal, since processors differ in the sign and payload of a NaN.
 func TestLanesAreTheTier(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		if tier.Name == "avx512" || tier.Name == "generic" {
@@ -46,8 +46,8 @@ func testLanes[T Float](t *testing.T, tier, lanes Kernels[T]) {
 	}
 }
 
-// numbers returns n numbers whose magnitudes differ, so that another order of summation has
-// another rounding.
+// numbers returns n numbers whose magnitudes differ, so that a sum in another order is rounded
+// differently.
 func (l *lanesTest[T]) numbers(n int) []T {
 	x := make([]T, n)
 	for i := range x {
@@ -201,7 +201,7 @@ func (l *lanesTest[T]) direct(tier, lanes Kernels[T]) {
 				return 0
 			})
 		}
-		// Positive definite, but for special numbers.
+		// The matrix is positive definite unless it has special numbers.
 		square := l.numbers(m * m)
 		for i := range m {
 			for j := range m {
@@ -218,7 +218,7 @@ func (l *lanesTest[T]) direct(tier, lanes Kernels[T]) {
 			d := &Direct[T]{C: ptr(s[0]), M: m, Ldc: m}
 			kernels.PotrfDirect(d)
 			if d.Flag != 0 {
-				clear(s[0]) // the contents are not specified
+				clear(s[0]) // the contents of s[0] are not specified
 			} else {
 				for i := range m { // the contents of the other triangle are not specified either
 					clear(s[0][i*m : i*m+i])
@@ -240,7 +240,7 @@ func (l *lanesTest[T]) spans(tier, lanes Kernels[T]) {
 		name    string
 		of      spans
 		a, b, c T
-		scale   T // of x
+		scale   T // scale of x
 	}{
 		{"affine", func(k Kernels[T]) func(*Span[T]) { return k.Affine }, 1.3, -0.7, 0, 1},
 		{"add", func(k Kernels[T]) func(*Span[T]) { return k.Add }, 0, 0, 0, 1},
@@ -348,8 +348,9 @@ func (l *lanesTest[T]) vectors(tier, lanes Kernels[T]) {
 	}
 }
 
-// panels compares the strips; a strip of more rows than the virtual machine's must be equal
-// to strips of that many rows one after another.
+// panels compares the functions on strips. If a tier's strips have more rows than those of the
+// virtual machine, one such strip must give the same results as several strips of the virtual
+// machine.
 func (l *lanesTest[T]) panels(tier, lanes Kernels[T], n int) {
 	if len(tier.GemvPanels) != 1 || tier.GemvPanels[0].Width != lanes.GemvPanels[0].Width {
 		l.Fatalf("the strips of the tier are %v", tier.GemvPanels)
@@ -410,7 +411,7 @@ func (l *lanesTest[T]) codes(tier, lanes Kernels[T]) {
 // TestFMA32 compares the fused multiply-add in float32 with the exact sum, rounded once.
 func TestFMA32(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 0))
-	// Bits at random reach all exponents, and short significands reach the ties.
+	// Random bits reach all exponents, and short significands reach ties.
 	number := func() float32 {
 		u := rng.Uint32() & []uint32{math.MaxUint32, 0xfff80000, 0xffc00001}[rng.IntN(3)]
 		if rng.IntN(2) == 0 {

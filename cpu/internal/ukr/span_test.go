@@ -25,8 +25,8 @@ func apply[T Float](f func(*Span[T]), nr int, x, y []T, a, b T) ([]T, int) {
 	return padX[:len(x)], s.Flag
 }
 
-// TestSpans compares the elementwise functions with the portable ones: they must be equal
-// on small integers, where every result is exact.
+// TestSpans compares the elementwise functions with the portable ones: both must give equal results
+// for small integers, where every result is exact.
 func TestSpans(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testSpans(t, tier.F64) })
@@ -63,8 +63,8 @@ func testSpans[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestVectors compares Dot, Axpy and DotAxpy with their definitions for every
-// length around the unrolled loops, exactly, with sentinels at the ends.
+// TestVectors compares Dot, Axpy and DotAxpy exactly with their definitions, for every length
+// around that of the unrolled loops, with sentinels at the ends.
 func TestVectors(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testVectors(t, tier.F64) })
@@ -112,7 +112,7 @@ func testVectors[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestRows compares the functions on rows with their definitions, exactly.
+// TestRows compares the functions on rows exactly with their definitions.
 func TestRows(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testRows(t, tier.F64) })
@@ -159,7 +159,8 @@ func testRows[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestDistanceFlag sets one element of many just below and at the limit.
+// TestDistanceFlag checks Flag if one element of many is just below its limit, and if it is at the
+// limit.
 func TestDistanceFlag(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		k := tier.F64
@@ -167,7 +168,7 @@ func TestDistanceFlag(t *testing.T) {
 			for at := range n {
 				x, y := make([]float64, n), make([]float64, n)
 				for i := range y {
-					y[i] = 3 // with A = 1: 4 − 0 ≥ 4·¼
+					y[i] = 3 // with A = 1 and x = 0, the result 4 is at least ¼·4
 				}
 				for _, c := range []struct {
 					dot  float64
@@ -246,8 +247,8 @@ func testDistanceExp[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestExp requires Exp to be within 1 ulp of the result of big arithmetic, over the whole
-// range and for special values.
+// TestExp requires Exp to be within 1 ulp of the result of package big, over the whole range and
+// for special values.
 func TestExp(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testExp(t, tier.F64) })
@@ -268,8 +269,8 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 	for range 4000 {
 		x = append(x, T(low+(high-low)*rng.Float64()), T(rng.NormFloat64()), T(-rng.ExpFloat64()*30), T(math.Ldexp(rng.NormFloat64(), -rng.IntN(60))))
 	}
-	// Around the multiples of ½ ln 2, where the reduction changes, and around
-	// the ends of the range.
+	// Arguments around the multiples of ½ ln 2, where the reduction changes, and around the ends of
+	// the range.
 	for n := range 200 {
 		c := float64(n-100) * math.Ln2 / 2
 		x = append(x, T(c), T(c*(1+1e-7)), T(c*(1-1e-7)))
@@ -288,7 +289,7 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 		}
 		if math.IsInf(rounded, 1) || math.IsInf(float64(got[i]), 1) {
 			if rounded != float64(got[i]) {
-				// The largest finite number and Inf are neighbors.
+				// The largest finite number and Inf count as neighbors.
 				if limit, _ := want.Float64(); !(limit > float64(maximum[T]())*(1-0x1p-23)) {
 					t.Errorf("exp(%v) is %v, want %v", v, got[i], rounded)
 				}
@@ -313,7 +314,7 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 	if got[0] == got[0] || !math.IsInf(float64(got[1]), 1) || got[2] != 0 || got[3] != 1 || got[4] != 1 {
 		t.Errorf("exp of NaN, Inf, −Inf, 0, −0 is %v", got)
 	}
-	// The arguments A and B.
+	// A and B are the factor and the constant of the argument.
 	got, _ = apply(k.Exp, k.NR, []T{3, 1}, []T{0, 0}, 2, -2)
 	if want := T(math.Exp(4)); math.Abs(float64(got[0]-want)) > float64(want)*math.Ldexp(2, -digits[T]()) || got[1] != 1 {
 		t.Errorf("exp(2x−2) at 3 and 1 is %v", got)
@@ -335,10 +336,10 @@ func maximum[T Float]() T {
 	return T(any(math.MaxFloat64).(float64))
 }
 
-// exponent is e with 2^e ≤ x < 2^(e+1).
+// exponent returns the e with 2^e ≤ x < 2^(e+1).
 func exponent(x float64) int { _, e := math.Frexp(x); return e - 1 }
 
-// bigExp is exp(x) to some 150 bits: the series at x/2^k, squared k times.
+// bigExp returns exp(x) to about 150 bits: the sum of the series at x/2^k, squared k times.
 func bigExp(x float64) *big.Float {
 	const bits, squarings = 200, 14
 	r := new(big.Float).SetPrec(bits).SetFloat64(x)
@@ -355,9 +356,9 @@ func bigExp(x float64) *big.Float {
 	return sum
 }
 
-// TestDecay compares MaternExp with its formula in float64. The root, the factor, the
-// polynomial, and the exponential of the rounded t (an error weighted by t) each add an
-// error of at most a small number of units.
+// TestDecay compares MaternExp with its formula in float64. The root, the factor, the polynomial,
+// and the exponential of the rounded t (an error weighted by t) each add an error of a few units in
+// the last place at most.
 func TestDecay(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testDecay(t, tier.F64) })

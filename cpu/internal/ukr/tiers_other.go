@@ -2,7 +2,7 @@
 
 package ukr
 
-// assembled lists the tiers in assembly: this architecture has none.
+// assembled returns no tiers: there is no assembly for this architecture.
 func assembled() []*Tier { return nil }
 
 // ShortDotF64 and the following functions have the results of Kernels.Dot and Kernels.Axpy. They

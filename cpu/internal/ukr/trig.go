@@ -7,9 +7,9 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// The portable sine and cosine. They repeat the algorithm of the assembly, which is
-// explained in tools/asmgen/trig.go. Arguments beyond its range are reduced by the
-// algorithm of Payne and Hanek.
+// This file has the portable sine and cosine. They repeat the algorithm of the assembly, which is
+// explained in tools/asmgen/trig.go. Arguments beyond the range of that algorithm are reduced by
+// the algorithm of Payne and Hanek.
 
 var (
 	sinCoefficients = [...]float64{
@@ -22,7 +22,7 @@ var (
 	}
 )
 
-// ½π in three parts.
+// The sum of three numbers approximates ½π.
 const halfPi1, halfPi2, halfPi3 = 0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110
 
 // reduceLimit is the largest argument that is reduced without Payne and Hanek.
@@ -31,7 +31,7 @@ const reduceLimit = 0x1p30
 func sinGeneric[T Float](s *Span[T]) { trigonometric(s, 0) }
 func cosGeneric[T Float](s *Span[T]) { trigonometric(s, 1) }
 
-// trigonometric is x ← sin(A·x + turn·½π).
+// trigonometric computes x ← sin(A·x + turn·½π).
 func trigonometric[T Float](s *Span[T], turn int) {
 	s.Flag = 0
 	x := s.x()
@@ -109,10 +109,10 @@ var twoOverPi = [...]uint64{
 
 // reduceLarge is reduce for y > 2²⁹, by the algorithm of Payne and Hanek (1983).
 //
-// Write y = M·2ᵉ with a whole number M. The digits of 2/π whose weight in the product
-// M·2ᵉ·2/π is 4 or more contribute multiples of four turns of ½π and are skipped. The 256
-// digits after them give the product modulo 4 with an error below 2^−201, and no float64 is
-// nearer than 2^−61 to a whole number of turns.
+// Write y = M·2ᵉ with a whole number M. Digits of 2/π whose weight in the product M·2ᵉ·2/π is 4 or
+// more contribute multiples of 2π and are skipped. The 256 digits after them give the product
+// modulo 4 with an error below 2^−201, and for no float64 is the product nearer than 2^−61 to a
+// whole number.
 func reduceLarge(y float64) (quadrant int, r, low float64) {
 	b := math.Float64bits(y)
 	m := b&(1<<52-1) | 1<<52
@@ -121,7 +121,7 @@ func reduceLarge(y float64) (quadrant int, r, low float64) {
 	// 2^(e−i), and is bit 63+i of the table.
 	first := 62 + e
 	word, shift := first/64, uint(first%64)
-	var p [4]uint64 // the product modulo 4, in units of 2^−254
+	var p [4]uint64 // the product M·2ᵉ·2/π modulo 4, in units of 2^−254
 	var carry uint64
 	for i := 3; i >= 0; i-- {
 		digits := twoOverPi[word+i]<<shift | twoOverPi[word+i+1]>>(64-shift)

@@ -36,7 +36,7 @@ type Tile[T Float] struct {
 type Span[T Float] struct {
 	X, Y *T
 	N    int
-	Flag int // a result
+	Flag int // result of some functions
 	A, B T
 	C    T
 	Z    *T
@@ -69,7 +69,7 @@ type GemvPanel[T Float] struct {
 type Kernels[T Float] struct {
 	MR, NR int // rows and columns of a register tile
 
-	PackA, PackB Packer[T] // for panels of MR rows, and of NR rows
+	PackA, PackB Packer[T] // packers for panels of MR rows and of NR rows
 
 	// UnpackB is the reverse of PackB.Transpose: A is a packed panel of NR rows and K
 	// columns, with K a multiple of 8; C receives the NR rows, Ldc elements apart.
@@ -79,7 +79,7 @@ type Kernels[T Float] struct {
 	// which is 0 for 0/0. Chi2 requires a, b ≥ 0.
 	Gemm, SqDist, L1, Chi2 func(*Tile[T])
 
-	// Sparse is C ← A B for at most SparseRows rows of A that have many zeros in the same
+	// Sparse computes C ← A B for at most SparseRows rows of A that have many zeros in the same
 	// columns.
 	Sparse func(*Sparse[T])
 
@@ -92,115 +92,114 @@ type Kernels[T Float] struct {
 	// The kernels on unpacked matrices; see Direct. Fields that are not named are not used,
 	// except C, M and Ldc.
 	//
-	// GemmDirect is C ← α A B + β C, with A M × K and C M × N, and SyrkDirect is the same
-	// on the triangle of C that Part names. With β = 0, C is not read.
+	// GemmDirect computes C ← α A B + β C, with A M × K and C M × N. SyrkDirect does the same on
+	// the triangle of C that Part names. With β = 0, C is not read.
 	GemmDirect, SyrkDirect func(*Direct[T])
-	// TrsmDirect is C ← α L⁻¹ C and TrmmDirect is C ← α L C for the lower triangle L of the
-	// M × M matrix A, and C M × N. If Flag ≠ 0 the diagonal is taken as ones. Elements
+	// TrsmDirect computes C ← α L⁻¹ C and TrmmDirect C ← α L C for the lower triangle L of the M ×
+	// M matrix A, and C M × N. If Flag ≠ 0 the diagonal elements of L are taken as 1. Elements
 	// above the diagonal are not read.
 	TrsmDirect, TrmmDirect func(*Direct[T])
 	// PotrfDirect factors the M × M matrix C = UᵀU; it reads and writes the upper triangle
 	// only. It sets Flag to 0, or to 1 plus the index of the first pivot that is not
 	// positive and finite; this pivot then remains on C's diagonal.
 	PotrfDirect func(*Direct[T])
-	// TransposeDirect is C ← Aᵀ for A M × N with column stride 1, or only on the triangle
-	// of C that Part names. For the upper triangle, up to three elements left of the
-	// diagonal become undefined.
+	// TransposeDirect computes C ← Aᵀ for A M × N with column stride 1, or only on the triangle of
+	// C that Part names. For the upper triangle, up to three elements left of the diagonal become
+	// undefined.
 	TransposeDirect func(*Direct[T])
 
-	// Affine is x ← A·x + B; Add is x ← x + y; Mul is x ← x·y, where Y may be X; Sqrt is x
-	// ← √max(x, 0). NaN gives NaN.
+	// Affine computes x ← A·x + B; Add, x ← x + y; Mul, x ← x·y, where Y may be X; Sqrt, x ←
+	// √max(x, 0). NaN gives NaN.
 	Affine, Add, Mul, Sqrt func(*Span[T])
-	// Exp is x ← exp(A·x + B), within 1 ulp of the exponential of the rounded
-	// argument; overflow gives Inf, and results below the normal range lose
-	// digits gradually.
+	// Exp computes x ← exp(A·x + B), within 1 ulp of the exponential of the rounded argument;
+	// overflow gives Inf, and results below the normal range lose digits gradually.
 	Exp func(*Span[T])
 
-	// The errors of the following functions are bounded by the stated number of units in
-	// the last place (ulp) for every argument, near zeros of the result too. The largest
-	// error found in tests is in brackets. In float32, which is computed in float64 and
-	// rounded, the bound is 0.51 ulp for all of them [0.503]. NaN gives NaN.
+	// The errors of the following functions are bounded by the stated number of units in the last
+	// place (ulp) for every argument, including arguments near zeros of the function. The largest
+	// error found in tests is in brackets. In float32, which is computed in float64 and rounded,
+	// the bound is 0.51 ulp for all of them [0.503]. NaN gives NaN.
 
-	// Log is x ← ln x within 0.51 ulp [0.500]: −Inf for 0, NaN for x < 0.
+	// Log computes x ← ln x within 0.51 ulp [0.500]. The result is −Inf for 0 and NaN for x < 0.
 	Log func(*Span[T])
-	// Pow is x ← (B·x + C)^A within 0.9 ulp [0.692] of the power of the exact base if B·x
-	// and C are not negative, and otherwise of the power of the rounded base. A may have
-	// any magnitude. A negative base gives NaN; 0 and Inf give 0 or Inf by the sign of A;
-	// with A = 0 both give 1.
+	// Pow computes x ← (B·x + C)^A within 0.9 ulp [0.692] of the power of the exact base if B·x and
+	// C are not negative, and otherwise of the power of the rounded base. A may have any magnitude.
+	// A negative base gives NaN; 0 and Inf give 0 or Inf by the sign of A; for A = 0, the bases 0
+	// and Inf give 1.
 	Pow func(*Span[T])
-	// Tanh is x ← tanh(A·x + B) within 1 ulp [0.677] of the hyperbolic tangent of the argument
-	// rounded to float64.
+	// Tanh computes x ← tanh(A·x + B) within 1 ulp [0.677] of the hyperbolic tangent of the
+	// argument rounded to float64.
 	Tanh func(*Span[T])
-	// Sin is x ← sin(A·x) and Cos is x ← cos(A·x) within 0.8 ulp [0.715] of the function of
-	// the argument rounded to float64; ±Inf gives NaN. Arguments beyond 2³⁰ are reduced one
-	// at a time, in portable Go.
+	// Sin computes x ← sin(A·x) and Cos x ← cos(A·x) within 0.8 ulp [0.715] of the function of the
+	// argument rounded to float64; ±Inf gives NaN. Arguments beyond 2³⁰ are reduced one at a time,
+	// in portable Go.
 	Sin, Cos func(*Span[T])
 
-	// Distance is x ← (A + y) − 2x, that is ‖a−b‖² from aᵀb and the squared norms A and y.
-	// Flag is not 0 if any result is not at least B·(A + y): then summing squared
-	// differences is more accurate.
+	// Distance computes x ← (A + y) − 2x, that is ‖a−b‖² from aᵀb and the squared norms A and y.
+	// Flag is not 0 if any result is less than B·(A + y) or NaN; summing squared differences is
+	// then more accurate.
 	Distance func(*Span[T])
 
-	// DistanceExp is Distance followed by x ← exp(C·x) for C ≤ 0. Elements for which
-	// Distance sets Flag become −1, a value that no exponential has.
+	// DistanceExp performs Distance and then x ← exp(C·x) for C ≤ 0. Elements for which Distance
+	// sets Flag become −1, a value that no exponential has.
 	DistanceExp func(*Span[T])
-	// DistanceExpTo is DistanceExp with the results stored in Z, by non-temporal stores if
-	// the tier has them; X does not change. Z must be aligned to 64 bytes and must not
-	// overlap X. Another goroutine may read Z after this goroutine has executed a locked
-	// instruction, such as an atomic addition.
+	// DistanceExpTo performs DistanceExp but stores the results in Z, by non-temporal stores if the
+	// tier has them; X does not change. Z must be aligned to 64 bytes and must not overlap X.
+	// Another goroutine may read Z after this goroutine has executed a locked instruction, such as
+	// an atomic addition.
 	DistanceExpTo func(*Span[T])
 
-	// MaternExp is x ← (1 + B·t + C·t²) exp(−t) with t = A·√max(x, 0), for A, B and C ≥ 0:
+	// MaternExp computes x ← (1 + B·t + C·t²) exp(−t) with t = A·√max(x, 0), for A, B and C ≥ 0:
 	// the Matérn kernels. Infinite x gives 0, and NaN gives NaN.
 	MaternExp func(*Span[T])
 
-	// Dot is Σ x_i y_i and Axpy is y ← y + a·x for n elements.
+	// Dot returns Σ x_i y_i, and Axpy computes y ← y + a·x, for n elements.
 	Dot  func(n int, x, y *T) T
 	Axpy func(n int, a T, x, y *T)
 	// Below returns the index of the first group of NR elements of x that contains an element ≥
 	// bound or NaN, or n if there is none. n and the result are multiples of NR.
 	Below func(n int, bound T, x *T) int
-	// DotAxpy is B ← Σ z_i y_i and x ← x + A·z in one pass over z. N need not be a multiple
+	// DotAxpy computes B ← Σ z_i y_i and x ← x + A·z in one pass over z. N need not be a multiple
 	// of NR.
 	DotAxpy func(*Span[T])
 
-	// Dot4 is B_r ← Σ_i z_ri y_i and Axpy4 is x ← x + Σ_r A_r z_r for four rows z_r;
-	// DotAxpy8 and DotAxpy12 do both, for eight and for twelve rows.
+	// Dot4 computes B_r ← Σ_i z_ri y_i and Axpy4 x ← x + Σ_r A_r z_r for four rows z_r; DotAxpy8
+	// and DotAxpy12 do both, for eight and for twelve rows.
 	Dot4, Axpy4, DotAxpy8, DotAxpy12 func(*Rows[T])
 
-	// Codes1 is x_i ← x_i + Σ_r a_r z_ri and b_r ← b_r + Σ_i z_ri y_i for a panel of codes,
-	// and Codes2 is the same for two columns. B has CodeLanes partial sums for each row of
-	// a column, which the caller adds.
+	// Codes1 computes x_i ← x_i + Σ_r a_r z_ri and b_r ← b_r + Σ_i z_ri y_i for a panel of codes;
+	// Codes2 does the same for two columns of X, Y and A. B has CodeLanes partial sums for each row
+	// of a column, which the caller adds.
 	Codes1, Codes2 func(*Codes[T])
 	CodeLanes      int
-	// Encode stores X as a row of such a panel, beginning at Z: A·x + B rounded to the
-	// nearest of 0 … 65535. N is a multiple of CodeSpan; Z is the address of a uint16. Flag
-	// is not 0 when any A·x + B is not a number from −1/2 to 65535 + 1/2.
+	// Encode stores X as a row of such a panel, beginning at Z: A·x + B rounded to the nearest of 0
+	// … 65535. N is a multiple of CodeSpan; Z is the address of a uint16. Flag is not 0 if any A·x
+	// + B is NaN or outside the range from −1/2 to 65535 + 1/2.
 	Encode func(*Span[T])
 
-	// Gemm16 is the product of Scaled. Round16 is Z ← A·x rounded to int16 and x ← B·z,
-	// with N a multiple of CodeSpan; float64 does not have it. Neither detects overflow.
-	// Both are nil if Gemm in float32 is as fast.
+	// Gemm16 is the product that Scaled describes. Round16 computes Z ← A·x, rounded to int16, and
+	// x ← B·z, with N a multiple of CodeSpan; float64 does not have Round16. Neither detects
+	// overflow. Both are nil if Gemm in float32 is as fast.
 	Gemm16  func(*Scaled[T])
 	Round16 func(*Span[T])
 
-	// Gemv is y ← α A x + β y, GemvT is y ← α Aᵀ x + β y and Ger is A ← A + α x yᵀ for an m
-	// × n matrix A with row stride lda, m, n ≥ 1. With β = 0, y is not read. x, y and A
-	// must not overlap an output.
+	// Gemv computes y ← α A x + β y, GemvT y ← α Aᵀ x + β y and Ger A ← A + α x yᵀ for an m × n
+	// matrix A with row stride lda, m, n ≥ 1. With β = 0, y is not read. x, y and A must not
+	// overlap an output.
 	Gemv, GemvT func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T)
 	Ger         func(m, n int, alpha T, x, y, a *T, lda int)
 
-	// Trsv is x ← L⁻¹ x for a small lower triangle: element (i, p) is at offset ars·i +
-	// acs·p from a, and the elements of x are incX apart. Any stride may be negative. With
-	// unit the diagonal is taken as ones.
+	// Trsv computes x ← L⁻¹ x for a small lower triangle: element (i, p) is at offset ars·i + acs·p
+	// from a, and the elements of x are incX apart. Any stride may be negative. If unit is set, the
+	// diagonal elements are taken as 1.
 	Trsv func(n int, unit bool, a *T, ars, acs int, x *T, incX int)
 
-	// Syr2k is C ← α (A Bᵀ + B Aᵀ) + β C on a triangle of the n × n matrix C, where A and B
+	// Syr2k computes C ← α (A Bᵀ + B Aᵀ) + β C on a triangle of the n × n matrix C, where A and B
 	// are n × k with contiguous rows, for small n and k. With β = 0, C is not read.
 	Syr2k func(lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int)
 
-	// GemvPanels work on strips of columns, narrowest first. Each is for matrices with more
-	// columns than the width of the previous one.
+	// GemvPanels holds functions on strips of columns for several widths, in ascending order. An
+	// entry suits matrices with more columns than the width of the entry before it.
 	GemvPanels []GemvPanels[T]
 
 	// Peak performs N times MR·NR multiply-adds in registers, which measures the peak rate
@@ -224,35 +223,35 @@ type Packer[T Float] struct {
 // GemvPanels holds the functions on strips of Width columns, with Rows rows of a tile.
 type GemvPanels[T Float] struct {
 	Width, Rows int
-	// Apply is y_r ← y_r + Σ_i z_ri v_i. ApplyPair also computes s_i ← s_i + Σ_r z_ri x_r
-	// in the same pass, for an off-diagonal tile of a symmetric matrix.
+	// Apply computes y_r ← y_r + Σ_i z_ri v_i. ApplyPair also computes s_i ← s_i + Σ_r z_ri x_r in
+	// the same pass, for an off-diagonal tile of a symmetric matrix.
 	Apply, ApplyPair func(*GemvPanel[T])
 }
 
 // A Feature is a processor feature that a tier's assembly needs.
 type Feature struct {
-	Name string // as in the "Requires" lines of the assembly
+	Name string // name as in the "Requires" lines of the assembly
 	Has  bool   // whether the processor and the operating system support it
 }
 
-// A Tier is an instruction set with the features it needs and its kernels.
+// A Tier is an instruction set with its kernels and the processor features that they need.
 type Tier struct {
 	Name     string
 	Features []Feature
-	Optional []Feature // features of functions that are replaced if a feature is missing
+	Optional []Feature // features of functions that are replaced by other functions if a feature is missing
 	Short    bool      // whether this tier has the features that ShortDotF64 and the functions after it need
-	// Pairs is the ratio of the rates of Gemm16 and of Gemm in float32, counted in
-	// multiplications; 0 if Gemm16 is not faster.
+	// Pairs is the rate of Gemm16 divided by that of Gemm in float32, in multiplications per
+	// second, or 0 if Gemm16 is not faster.
 	Pairs float64
 	F32   Kernels[float32]
 	F64   Kernels[float64]
-	// Reproducible returns the tier whose results have the same bits on every processor: this
-	// one without Gemm16, or for the generic tier the virtual machine of lanes.go. It is nil if
-	// this instruction set has no such tier.
+	// Reproducible returns a tier whose results have the same bits on every processor: this tier
+	// without Gemm16, or, for the generic tier, the virtual machine of lanes.go. It is nil if this
+	// instruction set has no such tier.
 	Reproducible func() *Tier
 }
 
-// Missing names the first feature that the machine lacks, or is empty.
+// Missing returns the name of the first feature that the machine lacks, or "".
 func (t *Tier) Missing() string {
 	for _, f := range t.Features {
 		if !f.Has {

@@ -18,10 +18,10 @@ func usable(t *testing.T, f func(t *testing.T, tier *Tier)) {
 	}
 }
 
-// TestTiles compares every micro-kernel with the definition, exactly: the data are small
-// integers. It covers all m up to two panels, all n ≤ NR, k around the unrolled loop,
-// padded and negative strides, and several α and β. C is filled with a sentinel if it must
-// not be read, and surrounded by sentinels.
+// TestTiles compares every micro-kernel exactly with the definition, on small integers. It covers
+// all m up to two panels, all n ≤ NR, all k around the length of the unrolled loop, padded and
+// negative strides, and several α and β. C is filled with a sentinel if it must not be read, and
+// surrounded by sentinels.
 func TestTiles(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testTiles(t, tier.F64) })
@@ -126,8 +126,8 @@ func checkTile[T Float](t *testing.T, k Kernels[T], name string, kernel func(*Ti
 	}
 }
 
-// TestTrsm solves triangles of integers with a diagonal of powers of two, which
-// is exact.
+// TestTrsm solves with triangles of integers whose diagonal consists of powers of two, so that
+// solutions are exact.
 func TestTrsm(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testTrsm(t, tier.F64) })
@@ -145,7 +145,7 @@ func testTrsm[T Float](t *testing.T, k Kernels[T]) {
 			a[i] = T(rng.IntN(3) - 1)
 		}
 		for p := range k.MR {
-			a[(depth+p)*k.MR+p] = 0.5 // the diagonal is 2
+			a[(depth+p)*k.MR+p] = 0.5 // the inverse of the diagonal element 2
 		}
 		b := make([]T, (depth+k.MR)*k.NR)
 		x := make([]T, len(b))
@@ -199,7 +199,7 @@ func TestTileLayout(t *testing.T) {
 	}
 }
 
-// TestTierInvariants tests the properties of tiers that the framework relies on.
+// TestTierInvariants checks the properties of tiers on which package cpu relies.
 func TestTierInvariants(t *testing.T) {
 	tiers := Tiers()
 	if last := tiers[len(tiers)-1]; last.Name != "generic" || last.Missing() != "" {
@@ -227,8 +227,8 @@ func complete[T Float](k Kernels[T]) error {
 	return nil
 }
 
-// TestChi2 compares Chi2 with its definition, exactly: for the numbers 0, 2 and 6 every
-// term is a whole number, and 0/0 is taken as 0.
+// TestChi2 compares Chi2 exactly with its definition. For the numbers 0, 2 and 6 every term is a
+// whole number, where 0/0 is taken as 0.
 func TestChi2(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testChi2(t, tier.F64) })

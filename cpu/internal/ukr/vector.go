@@ -1,6 +1,6 @@
 package ukr
 
-// The portable functions of levels 1 and 2.
+// This file has the portable functions of levels 1 and 2.
 
 func dotGeneric[T Float](n int, first, second *T) T {
 	var s0, s1, s2, s3 T
@@ -55,7 +55,7 @@ func gemvGeneric[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) 
 	}
 }
 
-// accumulate is y ← v + β y.
+// accumulate computes y ← v + β y.
 func accumulate[T Float](y *T, v, beta T) {
 	if beta != 0 {
 		v += beta * *y

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestLevel2 compares Gemv, GemvT, Ger, Trsv and Syr2k with their definitions, exactly: the data
-// are small integers. It covers every m and n around the vector lengths, padded rows, sentinels
-// around all operands, and NaN in the output if β = 0.
+// TestLevel2 compares Gemv, GemvT, Ger, Trsv and Syr2k exactly with their definitions, on small
+// integers. It covers every m and n around the vector lengths, padded rows, sentinels around all
+// operands, and an output that contains NaN before the call if β = 0.
 func TestLevel2(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testLevel2(t, tier.F64) })
@@ -16,8 +16,8 @@ func TestLevel2(t *testing.T) {
 	})
 }
 
-// TestBelow compares Below with its definition if all elements are less than the bound, and if one
-// element, at each index, is the bound, larger, or NaN.
+// TestBelow compares Below with its definition for elements that are all less than the bound, and
+// with one element, at each index in turn, that equals the bound, is larger, or is NaN.
 func TestBelow(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testBelow(t, tier.F64) })
@@ -32,7 +32,7 @@ func testBelow[T Float](t *testing.T, k Kernels[T]) {
 		for i := range x {
 			x[i] = T(-i)
 		}
-		x[n] = 9 // beyond the elements
+		x[n] = 9 // an element after the n elements that Below reads
 		if got := k.Below(n, 1, &x[0]); got != n {
 			t.Errorf("%d elements below: %d", n, got)
 		}
@@ -113,8 +113,8 @@ func checkGer[T Float](t *testing.T, ger func(m, n int, alpha T, x, y, a *T, lda
 	a.same(t, "ger", before, Whole, func(i, j int) T { return *before.at(i, j) + alpha**x.at(0, i)**y.at(0, j) })
 }
 
-// checkTrsv solves with a triangle, as stored or transposed, forwards or backwards, from a
-// vector whose solution is known. Some pivots have no normal inverse.
+// checkTrsv solves with a triangle, as stored or transposed, forwards or backwards, for a
+// right-hand side whose solution is known. Some pivots have no normal inverse.
 func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs int, x *T, incX int), rng *rand.Rand, n int) {
 	t.Helper()
 	unit, transposed, reverse := rng.IntN(2) == 0, rng.IntN(2) == 0, rng.IntN(2) == 0
@@ -123,7 +123,7 @@ func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs
 		extreme = rng.IntN(n)
 	}
 	tiny, huge := T(math.Ldexp(1, -1060)), T(math.Ldexp(1, 1023))
-	if tiny == 0 { // float32
+	if tiny == 0 { // in float32
 		tiny, huge = 0x1p-140, 0x1p127
 	}
 	row := func(i, j int) (int, int) {
