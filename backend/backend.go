@@ -17,15 +17,15 @@ type Host[T Float] = host.Matrix[T]
 // NewHost returns a rows × cols matrix of zeros without padding.
 func NewHost[T Float](rows, cols int) Host[T] { return host.New[T](rows, cols) }
 
-// HostMemory returns the memory in bytes that this process may still allocate. It returns
-// false if the system does not report it.
+// HostMemory returns the number of bytes that this process may still allocate, or false if the
+// system does not report that number.
 func HostMemory() (int64, bool) { return host.Memory() }
 
 // Matrix is a rows × cols matrix in the memory of the device that made it.
 type Matrix[T Float] interface {
 	Dims() (rows, cols int)
-	// View returns the rows × cols part whose first element is (i, j). It
-	// shares memory with the matrix and must not be used after its Free.
+	// View returns the rows × cols part whose first element is (i, j). It shares memory with the
+	// matrix and must not be used once the matrix is freed.
 	View(i, j, rows, cols int) Matrix[T]
 	// Free releases the memory of the matrix. On a view it does nothing.
 	Free()
@@ -39,8 +39,8 @@ const (
 	Transpose
 )
 
-// Uplo names the triangle of a square matrix that an operation reads and writes. The operation
-// neither reads nor writes the other triangle.
+// Uplo names the triangle of a square matrix that an operation uses. The operation neither reads
+// nor writes the other triangle.
 type Uplo uint8
 
 const (
@@ -48,7 +48,7 @@ const (
 	Upper
 )
 
-// Side says on which side of B the triangular or symmetric matrix stands.
+// Side says on which side of B a product or solve has the triangular or symmetric matrix.
 type Side uint8
 
 const (
@@ -59,14 +59,14 @@ const (
 // Info describes an open device.
 type Info struct {
 	Device      string // the argument of Open for this device, such as "cpu/avx512"
-	Processor   string // the maker's name of the processor, or the part of the name that is known
+	Processor   string // name that the maker gives the processor, as far as it is known
 	Instruction string // instruction set or compute capability in use
 	Threads     int    // number of workers; 0 for a GPU and other devices without workers
 	Memory      int64  // bytes that all matrices together may take
 	// Reproducible reports whether results have the same bits on every processor; see Config.
 	Reproducible bool
 	Libraries    string // libraries of other vendors in use; "" if there are none
-	Missing      string // libraries not found, the use of each, and the places searched; "" if none is missing
+	Missing      string // libraries that were not found, with the use of each and the places searched; "" if none is missing
 }
 
 // Device is one processor and its memory. Its methods may be called from
@@ -75,14 +75,14 @@ type Device interface {
 	Info() Info
 	F32() Backend[float32]
 	F64() Backend[float64]
-	// Narrow queues dst ← src, rounded to nearest; Widen queues dst ← src,
-	// exactly. The shapes are equal.
+	// Narrow queues dst ← src, rounded to nearest; Widen queues dst ← src, which is exact. The
+	// shapes of dst and src must be equal.
 	Narrow(dst Matrix[float32], src Matrix[float64])
 	Widen(dst Matrix[float64], src Matrix[float32])
 	// InUse returns the number of bytes of all matrices that have not been freed, and the
 	// largest such number since the device was opened.
 	InUse() (now, peak int64)
-	// Sync waits for all work and returns its first failure.
+	// Sync waits for all work and returns the first failure of that work.
 	Sync() error
 	// Close waits for all work and frees all memory. The device is unusable afterwards.
 	Close() error
@@ -108,9 +108,9 @@ type Backend[T Float] interface {
 
 	// New returns a rows × cols matrix of zeros, or a *MemoryError.
 	New(rows, cols int) (Matrix[T], error)
-	// Upload copies src to dst and waits.
+	// Upload copies src to dst and waits for the copy.
 	Upload(dst Matrix[T], src Host[T]) error
-	// Download copies src to dst and waits.
+	// Download copies src to dst and waits for the copy.
 	Download(dst Host[T], src Matrix[T]) error
 	// Sync waits for the queued work.
 	Sync() error
@@ -120,14 +120,14 @@ type Backend[T Float] interface {
 	// Syrk queues C ← α A Aᵀ + β C (NoTrans) or α Aᵀ A + β C (Transpose) on
 	// the triangle ul of C.
 	Syrk(ul Uplo, t Trans, alpha T, a Matrix[T], beta T, c Matrix[T])
-	// Symm queues C ← α A B + β C with A symmetric, given by its triangle ul.
+	// Symm queues C ← α A B + β C with a symmetric A, of which the triangle ul is read.
 	Symm(ul Uplo, alpha T, a, b Matrix[T], beta T, c Matrix[T])
-	// Trsm queues B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right), A triangular
-	// with the triangle ul. A zero on the diagonal gives Inf or NaN.
+	// Trsm queues B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right) for the triangle ul of A. A zero on
+	// the diagonal gives Inf or NaN.
 	Trsm(s Side, ul Uplo, t Trans, alpha T, a, b Matrix[T])
 	// Potrf factors A = L Lᵀ (Lower) or UᵀU (Upper), stores the factor in the triangle ul of A and
-	// waits. If a pivot is not a positive finite number, it returns a *PivotError; the part of the
-	// factor before this pivot is then valid.
+	// waits for it. If a pivot is not a positive finite number, it returns a *PivotError; the part
+	// of the factor before this pivot is then valid.
 	Potrf(ul Uplo, a Matrix[T]) error
 
 	// AddDiag queues A_ii ← A_ii + d_i for the square matrix A. If d has length 1, its element is
@@ -136,14 +136,15 @@ type Backend[T Float] interface {
 	// ColAxpy queues y_j ← y_j + α_j x_j for each column j. alpha may be
 	// changed once the call has returned.
 	ColAxpy(alpha []T, x, y Matrix[T])
-	// ColDot sets dst_j to x_jᵀ y_j for each column j and waits. x and y may be the same matrix.
+	// ColDot sets dst_j to x_jᵀ y_j for each column j and waits for it. x and y may be the same
+	// matrix.
 	ColDot(dst []T, x, y Matrix[T]) error
 
 	// Gram queues dst_ij ← k(x_i, z_j) for the rows of X, n × d, and Z, m × d. If z and x have the
 	// same memory and shape, the strict upper triangle of dst is neither read nor written, and the
 	// diagonal is k(x_i, x_i) with distances of exactly 0.
 	Gram(dst Matrix[T], k kernels.Kernel, x, z Matrix[T])
-	// GramMul queues dst ← k(X, Z) V without storing k(X, Z): V is m × t.
+	// GramMul queues dst ← k(X, Z) V, where V is m × t, without storing k(X, Z).
 	GramMul(dst Matrix[T], k kernels.Kernel, x, z, v Matrix[T])
 }
 
@@ -200,9 +201,9 @@ func name(i int, names ...string) string {
 	return fmt.Sprintf("invalid(%d)", i)
 }
 
-// Packed is a symmetric matrix, or the lower triangle of its factor, in the memory of the
-// device that made it. It takes half the memory of a Matrix of the same order. The device
-// chooses the layout of the elements.
+// Packed is a symmetric matrix, or its Cholesky factor L, in the memory of the device that made it.
+// It takes half the memory of a Matrix of the same order. The device chooses the layout of the
+// elements.
 type Packed[T Float] interface {
 	// Order returns the number of rows, which is also the number of columns.
 	Order() int
@@ -214,22 +215,22 @@ type Packed[T Float] interface {
 }
 
 // PackedBackend is a Backend that also has symmetric matrices in packed storage, which it factors
-// in place at the speed of full storage. A type assertion finds this optional ability, which the
-// Backend that With returns has too. The rules of Backend on queueing, waiting, overlap, NaN and
-// workers hold here as well.
+// in place at the speed of full storage. A type assertion finds this optional ability; the Backend
+// that With returns has it too. The rules of Backend on queueing, waiting, overlap, NaN and workers
+// hold here as well.
 type PackedBackend[T Float] interface {
 	Backend[T]
-	// PackedBytes returns the bytes of NewPacked(n): n(n+1)/2 elements and at most 64(n+1) more
-	// elements. The result is math.MaxInt64 if the number of bytes overflows.
+	// PackedBytes returns the number of bytes that NewPacked(n) takes: those of n(n+1)/2 elements
+	// and of at most 64(n+1) more elements. The result is math.MaxInt64 if the number overflows.
 	PackedBytes(n int) int64
 	// NewPacked returns a matrix of zeros of order n, or a *MemoryError.
 	NewPacked(n int) (Packed[T], error)
 	// UploadPacked copies the rows of src, from column 0 to the diagonal, to the rows first,
-	// first+1, … of dst and waits. src is r × (first + r). Its elements right of the diagonal are
-	// not read.
+	// first+1, … of dst, and waits for the copy. src is r × (first + r). Its elements right of the
+	// diagonal are not read.
 	UploadPacked(dst Packed[T], first int, src Host[T]) error
-	// DownloadPacked copies rows first, first+1, … of src, from column 0 to the diagonal, to dst
-	// and waits. dst is r × (first + r). Its elements right of the diagonal are not written.
+	// DownloadPacked copies rows first, first+1, … of src, from column 0 to the diagonal, to dst, r
+	// × (first + r), and waits for the copy. Elements right of the diagonal of dst are not written.
 	DownloadPacked(dst Host[T], src Packed[T], first int) error
 	// GramPacked queues A ← k(X, X) for the rows of X, n × d. The diagonal is
 	// k(x_i, x_i) with distances of exactly 0.
@@ -237,15 +238,14 @@ type PackedBackend[T Float] interface {
 	// AddDiagPacked queues A_ii ← A_ii + d_i. If d has length 1, its element is added for every i.
 	// d may be changed once the call has returned.
 	AddDiagPacked(d []T, a Packed[T])
-	// DiagPacked sets dst_i to A_ii for every i and waits.
+	// DiagPacked sets dst_i to A_ii for every i and waits for the result.
 	DiagPacked(dst []T, a Packed[T]) error
 	// SymmPacked queues C ← α A B + β C.
 	SymmPacked(alpha T, a Packed[T], b Matrix[T], beta T, c Matrix[T])
-	// PotrfPacked factors A = L Lᵀ, stores L in A and waits. If a pivot is not a positive finite
-	// number, it returns a *PivotError; the part of L before this pivot is then valid.
+	// PotrfPacked factors A = L Lᵀ, stores L in A and waits for L. If a pivot is not a positive
+	// finite number, it returns a *PivotError; the part of L before this pivot is then valid.
 	PotrfPacked(a Packed[T]) error
-	// TrsmPacked queues B ← op(L)⁻¹ B, L being the lower triangle of A. After
-	// PotrfPacked, NoTrans and then Transpose solve A X = B. A zero on the
-	// diagonal gives Inf or NaN.
+	// TrsmPacked queues B ← op(L)⁻¹ B, where L is the lower triangle of A. After PotrfPacked,
+	// NoTrans and then Transpose solve A X = B. A zero on the diagonal gives Inf or NaN.
 	TrsmPacked(t Trans, a Packed[T], b Matrix[T])
 }

@@ -15,9 +15,9 @@
 //	b.AddDiag([]float64{lambda}, k)
 //	err = b.Potrf(backend.Lower, k)
 //
-// Misuse of this interface, such as shapes that do not fit or a matrix of another device, panics
-// with a text made in package check. Faults of the data and of the environment are errors, listed
-// in errors.go.
+// Misuse of this interface, such as shapes that do not fit or a matrix of another device, causes a
+// panic with a text made by package check. Faults of the data and of the environment are errors,
+// listed in errors.go.
 //
 // Some abilities of a Backend are optional and are found by type assertions: Wrapper, Exponential,
 // Searcher, PackedBackend, Expander, SparseBackend. PlaceSparse works with every backend.

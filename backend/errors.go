@@ -9,12 +9,12 @@ import (
 )
 
 var (
-	// ErrNotPosDef is matched by a *PivotError (errors.Is).
+	// ErrNotPosDef is the error that a *PivotError matches with errors.Is.
 	ErrNotPosDef = errors.New("backend: matrix is not positive definite")
-	// ErrUnavailable is matched by the error of Open if the machine lacks the requested device.
-	// The text of the error lists every reason.
+	// ErrUnavailable is the error that Open's error matches if the machine lacks the requested
+	// device. The text of Open's error lists every reason.
 	ErrUnavailable = errors.New("backend: device is not available")
-	// ErrMemory is matched by a *MemoryError.
+	// ErrMemory is the error that a *MemoryError matches with errors.Is.
 	ErrMemory = host.ErrMemory
 )
 
@@ -35,7 +35,7 @@ func (e *PivotError) Is(target error) bool { return target == ErrNotPosDef }
 // MemoryError reports that a matrix does not fit in the remaining memory of the device.
 type MemoryError struct {
 	Device      string
-	Asked, Free int64 // bytes
+	Asked, Free int64 // numbers of bytes
 }
 
 func (e *MemoryError) Error() string {
@@ -46,10 +46,10 @@ func (e *MemoryError) Error() string {
 // Order returns the largest order of a square matrix of float64 that would fit.
 func (e *MemoryError) Order() int { return int(math.Sqrt(float64(max(e.Free, 0) / 8))) }
 
-// PackedOrder returns the approximate order of the largest symmetric matrix that would fit in packed
-// storage: n²/2 elements and the padding of the rows.
+// PackedOrder returns the approximate order n of the largest symmetric matrix that would fit in
+// packed storage, with n²/2 elements and the padding of the rows.
 func (e *MemoryError) PackedOrder() int {
-	const padding = 16 // elements of a row
+	const padding = 16 // number of padding elements per row
 	b := 0.5 + padding
 	return int(math.Sqrt(b*b+float64(max(e.Free, 0)/8)*2) - b)
 }
@@ -57,9 +57,9 @@ func (e *MemoryError) PackedOrder() int {
 // Is makes errors.Is(err, ErrMemory) true.
 func (e *MemoryError) Is(target error) bool { return target == ErrMemory }
 
-// RangeError says that a value of a kernel is outside the bounds that 16 bits represent.
+// RangeError says that a kernel value is outside the range of values that 16 bits represent.
 type RangeError struct {
-	I, J      int // the points, from 0
+	I, J      int // indices of the two points, from 0
 	Value     float64
 	Low, High float64
 }

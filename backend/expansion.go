@@ -12,7 +12,7 @@ import (
 type Expander[T Float] interface {
 	Backend[T]
 	// NewExpansion returns the function x ↦ k(x, Z) V for the rows of Z, m × d, and V, m × t, and
-	// waits. The function has its own copy of the data; z and v may be changed afterwards.
+	// waits for it. The function has its own copy of the data; z and v may be changed afterwards.
 	// NewExpansion returns a *MemoryError if the expansion does not fit.
 	NewExpansion(k kernels.Kernel, z, v Host[T]) (Expansion[T], error)
 }
@@ -22,10 +22,11 @@ type Expander[T Float] interface {
 type Expansion[T Float] interface {
 	// Dims returns d, the number of features of a point, and t, the number of elements of f(x).
 	Dims() (features, outputs int)
-	// Apply sets dst, n × t, to k(X, Z) V for the rows of X, n × d, and waits. The result equals that
-	// of GramMul up to rounding. Several goroutines may call Apply at once. Within about 0.1 s after
-	// ctx is done, it returns an error that wraps context.Cause(ctx); dst is then undefined.
+	// Apply sets dst, n × t, to k(X, Z) V for the rows of X, n × d, and waits for it. The result
+	// equals that of GramMul up to rounding. Several goroutines may call Apply at once. Within
+	// about 0.1 s after ctx is done, it returns an error that wraps context.Cause(ctx), and dst is
+	// undefined.
 	Apply(ctx context.Context, dst, x Host[T]) error
-	// Free releases the memory. Apply must not be running then, nor be called afterwards.
+	// Free releases the memory. No call of Apply may be running then or follow.
 	Free()
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Points are the rows of a Host or a CSR of float64.
+// Points is a Host or a CSR of float64, whose rows are the points.
 type Points interface{ Dims() (rows, cols int) }
 
 // GramMatrix returns both triangles of K_ij = k(x_i, x_j), computed on dev. A CSR is not expanded
@@ -30,7 +30,7 @@ func CrossGramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Poi
 	return gramMatrix(ctx, dev, k, x, z)
 }
 
-// gramMatrix is CrossGramMatrix, or the lower triangle of GramMatrix where z is nil.
+// gramMatrix implements CrossGramMatrix, or, if z is nil, the lower triangle of GramMatrix.
 func gramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) (Host[float64], error) {
 	none := Host[float64]{}
 	if k == nil {
@@ -73,7 +73,7 @@ func gramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) 
 	return out, nil
 }
 
-// placePoints checks the points by kernels.PointRule and returns a matrix of them on b's device.
+// placePoints checks points with kernels.PointRule and returns them as a matrix on b's device.
 func placePoints(b Backend[float64], k kernels.Kernel, name string, points Points) (Matrix[float64], error) {
 	switch x := points.(type) {
 	case Host[float64]:

@@ -5,7 +5,7 @@ import (
 )
 
 // FixedBackend is a PackedBackend that can also store Gram matrices with 16 bits per element. A
-// type assertion finds this optional ability. Off the diagonal element (i, j) is
+// type assertion finds this optional ability. Off the diagonal, element (i, j) is
 //
 //	low + c_ij (high − low)/65535,  c_ij the nearest integer,
 //
@@ -13,7 +13,7 @@ import (
 // half a step, in addition to the error of k(x_i, x_j) in T. (A step is at least 2⁻²⁰ of the larger
 // bound, which T can resolve.) The diagonal is stored in T.
 //
-// GramPacked, AddDiagPacked, DiagPacked, SymmPacked and DownloadPacked accept such a Packed; the
+// GramPacked, AddDiagPacked, DiagPacked, SymmPacked and DownloadPacked accept such a matrix; the
 // other methods panic. A kernel without Bounds is misuse. If a value is NaN or outside the Bounds,
 // for example because a feature is infinite, the next method that waits returns a *RangeError, and
 // the elements of the matrix are undefined. If a column of B in SymmPacked is not finite, the same
@@ -22,8 +22,8 @@ type FixedBackend[T Float] interface {
 	PackedBackend[T]
 	// NewFixed returns a matrix of zeros of order n, or a *MemoryError.
 	NewFixed(n int) (Packed[T], error)
-	// FixedBytes returns the bytes of NewFixed(n): 2 for each element of a triangle and
-	// at most 512(n+1) more. It is math.MaxInt64 if the number of bytes overflows.
+	// FixedBytes returns the number of bytes that NewFixed(n) takes: 2 for each element of a
+	// triangle and at most 512(n+1) more. The result is math.MaxInt64 if the number overflows.
 	FixedBytes(n int) int64
 }
 
@@ -42,8 +42,8 @@ func (c Coding) Factors() (a, b float64) {
 // Value returns the value of a code.
 func (c Coding) Value(code uint16) float64 { return c.Low + float64(code)*c.Step }
 
-// Check returns a *RangeError unless the value of element (i, j) is within the bounds or at most
-// half a step outside.
+// Check returns a *RangeError unless the value of element (i, j) is within the bounds, or outside
+// them by at most half a step.
 func (c Coding) Check(i, j int, value float64) error {
 	low, high := c.Low, c.Value(math.MaxUint16)
 	if value >= low-c.Step/2 && value <= high+c.Step/2 {
@@ -52,7 +52,7 @@ func (c Coding) Check(i, j int, value float64) error {
 	return &RangeError{i, j, value, low, high}
 }
 
-// PackedNarrower is an optional ability of a Device, found by type assertion: rounding a packed
+// PackedNarrower is an optional ability of a Device, found by type assertion, to round a packed
 // matrix to float32. Both matrices must belong to the device, have the same order, and not be
 // leading parts.
 type PackedNarrower interface {
@@ -65,20 +65,20 @@ type PackedNarrower interface {
 type ReducedBackend[T Float] interface {
 	PackedBackend[T]
 	// ReducedUnit returns the relative precision of the products in PotrfPackedReduced: 2⁻¹¹ if
-	// factors are rounded to FP16 or NVIDIA's TF32 and products summed in float32; 2⁻¹⁹, as
-	// measured, for the integers of the CPU. It is 0 if PotrfPackedReduced is not faster than
+	// factors are rounded to FP16 or NVIDIA's TF32 and products are summed in float32; 2⁻¹⁹, as
+	// measured, for the integers of the CPU; 0 if PotrfPackedReduced is not faster than
 	// PotrfPacked.
 	ReducedUnit() float64
-	// PotrfPackedReduced is PotrfPacked with products of reduced precision for the elements
-	// outside the diagonal blocks. The factors of the diagonal blocks and the solves with
-	// them are computed in T. Element (i, j) of LLᵀ differs from element (i, j) of A by
-	// about ReducedUnit·‖l_i‖‖l_j‖, with the norms of rows of L.
+	// PotrfPackedReduced does the same as PotrfPacked, but with products of reduced precision for
+	// the elements outside the diagonal blocks. The factors of the diagonal blocks and the solves
+	// with them are computed in T. Element (i, j) of LLᵀ differs from that of A by about
+	// ReducedUnit·‖l_i‖‖l_j‖, where l_i is row i of L.
 	PotrfPackedReduced(a Packed[T]) error
 }
 
-// Rates are the speeds of a Device. The first three are relative to the same work in float64. From
-// the other fields package solvers estimates the time of its methods; if one of these is unknown,
-// all of them are 0.
+// Rates are the speeds of a Device. The first three are relative to the same work in float64.
+// Package solvers estimates the time of its methods from the other fields, which are all 0 if one
+// of them is unknown.
 type Rates struct {
 	Single  float64 // speed of large products in float32
 	Reduced float64 // speed of PotrfPackedReduced in float32; 0 if not supported
@@ -87,8 +87,8 @@ type Rates struct {
 	Products float64 // speed of a large product in float64, in operations per second
 	Bytes    float64 // memory bandwidth of the device, in bytes per second
 	Pairs    float64 // speed of kernel evaluations in float64, in instructions per second
-	Step     float64 // time of a short operation that waits for the previous operation, in seconds
-	Solve    float64 // seconds per row of a triangular solve with a small number of columns, in addition to the time of reading the triangle
+	Step     float64 // seconds that a short operation takes if it depends on the previous operation
+	Solve    float64 // seconds per row of a triangular solve with a small number of columns, in addition to the time to read the triangle
 	// ReducedSolve is Solve for a factor of PotrfPackedReduced; 0 means the same as Solve.
 	ReducedSolve float64
 }
@@ -96,24 +96,24 @@ type Rates struct {
 // Rated is an optional ability of a Device. Package solvers chooses its methods by the rates.
 type Rated interface{ Rates() Rates }
 
-// UploadBackend is an optional ability of a Backend, found by type assertion: uploads that do not
-// wait for all earlier work, so that a device works while the next samples are copied to it.
+// UploadBackend is an optional ability of a Backend, found by type assertion, to upload without
+// waiting for all earlier work, so that a device works while the next samples are copied to it.
 type UploadBackend[T Float] interface {
 	Backend[T]
-	// Mark queues a mark with the number 0 or 1, which replaces the earlier mark of this number.
+	// Mark queues a mark with the number slot, 0 or 1; it replaces the earlier mark of that number.
 	Mark(slot int)
-	// UploadAfter is Upload, except that the copy waits only for the work that was queued before
-	// the last Mark(slot). Work that is queued after UploadAfter waits for the copy. Work queued
-	// between Mark and UploadAfter must not use dst, and dst must not be made by New between them,
-	// because New clears its memory. Without a mark the copy waits for no work.
+	// UploadAfter does the same as Upload, but the copy waits only for the work that was queued
+	// before the last Mark(slot). Work that is queued after UploadAfter waits for the copy. Work
+	// queued between Mark and UploadAfter must not use dst, and dst must not be made by New between
+	// them, because New clears its memory. Without a mark the copy waits for no work.
 	UploadAfter(slot int, dst Matrix[T], src Host[T]) error
 }
 
 // PreserveBackend is an optional ability of a Backend, found by type assertion.
 type PreserveBackend[T Float] interface {
 	// PotrfPreserve factors A = UᵀU for a symmetric A given by its lower triangle, stores U in the
-	// upper triangle and waits. Elements below the diagonal are not changed. It returns a
-	// *PivotError as Potrf does.
+	// upper triangle and waits for U. Elements below the diagonal are not changed. It returns a
+	// *PivotError in the same cases as Potrf.
 	PotrfPreserve(a Matrix[T]) error
 }
 

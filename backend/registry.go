@@ -14,27 +14,27 @@ import (
 // Config holds the settings of a device. The zero value suits most callers.
 type Config struct {
 	Threads int   // number of workers; 0 means GOMAXPROCS
-	Memory  int64 // bytes that matrices may take; 0 means 80 % of the memory available to the process
+	Memory  int64 // number of bytes that matrices may take; 0 means 80 % of the memory available to the process
 	// Reproducible requests results that have the same bits on every processor, for the same
 	// version of Mercer, the same input and the same options. Open then opens only devices that
-	// guarantee this; docs/trust.md lists them and further conditions. Open also sets it if
-	// MERCER_REPRODUCIBLE is true.
+	// guarantee this; docs/trust.md lists them and further conditions. If MERCER_REPRODUCIBLE is
+	// true, Open acts as if Reproducible were set.
 	Reproducible bool
 	// Fallback, if not nil, is called with the reason if an automatically chosen device has passed
 	// its probe but cannot be opened; Open then tries the next device. If Fallback is nil, or the
-	// device was named, Open returns the failure.
+	// name of the device was given, Open returns the failure.
 	Fallback func(device string, err error)
 }
 
 // A Candidate is a device that a driver knows of.
 type Candidate struct {
-	Device       string // such as "cpu/avx512"
+	Device       string // name of the device, such as "cpu/avx512"
 	Info         Info   // the result of the probe; incomplete if Err is not nil
 	Err          error  // why this machine cannot run the device; nil if it can
 	Reproducible bool   // whether the device can be opened with Config.Reproducible
 }
 
-// Driver makes devices of one kind. Packages cpu and cuda register one each.
+// Driver makes devices of one kind. Packages cpu and cuda each register one driver.
 type Driver interface {
 	// Name is the part of a device's name before the slash.
 	Name() string
@@ -45,7 +45,7 @@ type Driver interface {
 	Open(device string, c Config) (Device, error)
 }
 
-// NotAutomatic is the preference of a driver whose devices are opened by name only.
+// NotAutomatic is the preference of a driver whose devices are opened only by name.
 const NotAutomatic = -1
 
 type registration struct {
@@ -58,9 +58,9 @@ var (
 	drivers []registration // in descending order of preference
 )
 
-// Register makes a driver known. Among usable devices Open("") chooses the one whose driver
-// has the highest preference, and never one whose preference is NotAutomatic. Register
-// panics if a driver of that name exists.
+// Register makes a driver known. Open("") chooses the usable device whose driver has the highest
+// preference, and never a device of a driver whose preference is NotAutomatic. Register panics if a
+// driver of that name exists.
 func Register(d Driver, preference int) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -168,8 +168,8 @@ type Status struct {
 	Chosen bool // whether Open("auto") would choose the device
 }
 
-// Report lists every device of every driver, in the order in which Open("auto")
-// considers them, and why each can or cannot be used.
+// Report lists every device of every driver, in the order in which Open("auto") considers them, and
+// says for each whether it can be used, or why not.
 func Report() []Status {
 	all := statuses("")
 	for _, r := range registered() {
@@ -191,7 +191,7 @@ func statuses(name string) []Status {
 		if name == "" && r.preference == NotAutomatic {
 			continue
 		}
-		// Drivers that were not named are not probed: probing a GPU driver starts the GPU.
+		// Only drivers that name selects are probed, because probing a GPU driver starts the GPU.
 		if driver, _, _ := strings.Cut(name, "/"); name != "" && driver != r.driver.Name() {
 			continue
 		}

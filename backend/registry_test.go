@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fakeDriver has candidates but no real devices: its Open only records the name.
+// fakeDriver has candidates but no real devices; its method Open only records the name.
 type fakeDriver struct {
 	name       string
 	candidates []Candidate
@@ -77,7 +77,7 @@ func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		name, env string
 		want      string   // name of the device that Open opens
-		fails     []string // texts that the error must contain, if Open must fail
+		fails     []string // if Open must fail, texts that its error must contain
 	}{
 		{name: "", want: "cpu/avx2"},
 		{name: "auto", want: "cpu/avx2"},
@@ -180,7 +180,7 @@ func TestOpenReproducible(t *testing.T) {
 		name, env string
 		asked     bool
 		want      string // name of the device that Open opens, or "" if it fails
-		fails     string // part of the error
+		fails     string // text that the error must contain
 	}{
 		{name: "", want: "cuda/0"},
 		{name: "", env: "0", want: "cuda/0"},

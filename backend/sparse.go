@@ -15,14 +15,14 @@ type CSR[T Float] = host.CSR[T]
 // stores take memory and work. A type assertion finds this optional ability; the Backend that With
 // returns has it too. PlaceSparse places the matrix of a CSR on every Backend.
 //
-// Sparse matrices may be X and Z of Gram and GramMul, both of them, X of GramPacked, and A of Gemm
-// if B and C are dense and op(B) is B. A View must have all columns. Any other use is misuse.
+// Sparse matrices may be X and Z of Gram and GramMul, if both are sparse, X of GramPacked, and A of
+// Gemm if B and C are dense and op(B) is B. A View must have all columns. Any other use is misuse.
 //
 // The results equal those of the dense matrix up to rounding: an element that is not stored acts as
 // 0, and 0·NaN is NaN. The work of a product xᵀz is the number of columns that both rows store.
-// Distances are computed from norms and the columns in common, or from the differences if more than
-// ten bits cancel. Their error is at most 2¹²γ‖x−z‖², with γ for a sum over the elements of both
-// rows, and equal rows have distance 0.
+// Distances are computed from norms and the columns that both rows store, or from the differences
+// if more than ten bits cancel. Their error is at most 2¹²γ‖x−z‖², with γ for a sum over the
+// elements of both rows, and equal rows have distance 0.
 type SparseBackend[T Float] interface {
 	Backend[T]
 	// SparseBytes returns the bytes that NewSparse takes, in addition to the CSR itself, for a
@@ -33,14 +33,14 @@ type SparseBackend[T Float] interface {
 	NewSparse(x CSR[T]) (Matrix[T], error)
 }
 
-// SparseMatrix is a Matrix that NewSparse made, or a View of one.
+// SparseMatrix is a Matrix that NewSparse made, or a View of such a Matrix.
 type SparseMatrix[T Float] interface {
 	Matrix[T]
 	CSR() CSR[T] // the elements, for reading only
 }
 
-// PlaceSparse returns a matrix on b's device with the elements of x, for reading only. It is
-// sparse if b is a SparseBackend and a dense copy otherwise. The caller frees it.
+// PlaceSparse returns a matrix on b's device with the elements of x, for reading only. The matrix
+// is sparse if b is a SparseBackend, and a dense copy otherwise. The caller frees it.
 func PlaceSparse[T Float](b Backend[T], x CSR[T]) (Matrix[T], error) {
 	if s, ok := b.(SparseBackend[T]); ok {
 		return s.NewSparse(x)

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/kerneltest"
 )
 
-// Bounds of rounding errors, after Higham, Accuracy and Stability of Numerical
+// The bounds of rounding errors in this file follow Higham, Accuracy and Stability of Numerical
 // Algorithms (2nd edition, 2002), chapter 3.
 
 func short() bool { return testing.Short() }
@@ -41,10 +41,10 @@ func gamma[T backend.Float](n int) float64 {
 	return nu / (1 - nu)
 }
 
-// product returns the bound, relative to |α||A||B| + |β||C|, for the difference of two computed αAB
-// + βC with sums of k products, one in T and one by the oracle. In addition to the k roundings of
-// the sum, the arithmetic in T rounds the product with α, the product with β, and their sum. The
-// oracle rounds in float64, and once in T when it stores the element.
+// product returns a bound, relative to |α||A||B| + |β||C|, for the difference of two results αAB +
+// βC with sums of k products, one computed in T and one computed by the oracle. In addition to the
+// k roundings of the sum, the arithmetic in T rounds the product with α, the product with β, and
+// their sum. The oracle rounds in float64, and once in T when it stores the element.
 func product[T backend.Float](k int) float64 {
 	return gamma[T](k+3) + gamma[float64](k+3) + unit[T]()
 }
@@ -52,12 +52,12 @@ func product[T backend.Float](k int) float64 {
 // kernelBounds returns, for every pair of rows, the largest permitted difference of k(x_i, z_j) in
 // T from the oracle's value.
 //
-// A distance computed as the sum over the features has the relative error γ_{d+3}: difference,
-// scale, square or absolute value, and sum. The L1 distance must meet this bound, because it has no
-// other formula.
+// A distance computed as the sum over the features has the relative error γ_{d+3}, from the
+// roundings of difference, scale, square or absolute value, and sum. The L1 distance must meet this
+// bound, because it has no other formula.
 //
 // ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from points x′ that were shifted by a
-// center in their midst, and scaled. Its error is at most γ_{d+6}(‖x′‖+‖z′‖)², which is ≤
+// center in their midst, and scaled. The error is then at most γ_{d+6}(‖x′‖+‖z′‖)², which is ≤
 // 16γ_{d+6}r²: neither norm exceeds the diameter of the set of points, at most 2r if r is the
 // largest distance from one of the points. If the terms cancel, this bound is too weak for the
 // square root in Matérn kernels. So the error must also be small relative to the distance itself: a
@@ -65,7 +65,7 @@ func product[T backend.Float](k int) float64 {
 // 2·2¹⁰γ_{d+6}‖x−z‖²; one more factor of 2 allows for the rounding of both sides of this
 // comparison. Duplicate rows have distance 0, exactly.
 //
-// NaN stands for no bound: every comparison with NaN fails.
+// A NaN stands for no bound: every comparison with NaN is false.
 //
 // The total is doubled, because a fused path may evaluate the kernel by another formula
 // with as many roundings.
@@ -73,11 +73,11 @@ func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, false).at)
 }
 
-// sparseBounds is kernelBounds for sparse points. These are not shifted, so that r is their largest
-// norm. ‖x−z‖₁ and χ² may be computed from n_x + n_z, the statistics of x and of z with 0, and a
-// correction for each column that both rows store. The corrections sum to at most n_x + n_z in
-// absolute value, and their terms to twice that, so that the error is at most 4γ_{d+6}(n_x + n_z).
-// As for ‖x−z‖², the error must also be small relative to the value.
+// sparseBounds is kernelBounds for sparse points. Sparse points are not shifted, so that r is their
+// largest norm. ‖x−z‖₁ and χ² may be computed from n_x + n_z, the statistics of x and of z with 0,
+// and a correction for each column that both rows store. The corrections sum to at most n_x + n_z
+// in absolute value, and their terms to at most twice as much, so that the error is at most
+// 4γ_{d+6}(n_x + n_z). As for ‖x−z‖², the error must also be small relative to the value.
 func sparseBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, true).at)
 }
@@ -87,7 +87,7 @@ type kernelBound[T backend.Float] struct {
 	program *kernels.Program
 	x, z    host
 	radius2 []float64 // r² of kernelBounds, for each statistic
-	reach   []float64 // for each feature, a bound for |x−center| of all points
+	reach   []float64 // for each feature, a bound on |x−center| over all points
 	single  []kernelBound[T]
 	sparse  bool
 }
@@ -135,8 +135,8 @@ func (b kernelBound[T]) at(i, j int) float64 {
 	return 2*kerneltest.Propagate(b.program, mine, unit[T]()).Error + o.Error + unit[T]()*math.Abs(o.Value) + smallest[T]()
 }
 
-// statistic returns statistic s of the points i and j twice: with the error bound of the backend
-// under test, and with the error bound of the oracle.
+// statistic returns statistic s of the points i and j, once with the error bound of the backend
+// under test, and once with that of the oracle.
 func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx) {
 	d, stat := b.x.Cols, b.program.Stats[s]
 	x, z := b.x.Row(i), b.z.Row(j)
@@ -207,8 +207,8 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 	return sum * u
 }
 
-// direct returns a statistic v by its definition, and the sum of the absolute values of its terms,
-// size.
+// direct returns v, a statistic computed by its definition, and size, the sum of the absolute
+// values of the terms of the statistic.
 func direct(stat kernels.Stat, x, z []float64) (v, size float64) {
 	for p := range x {
 		scale := 1.0

@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Devices returns the names of the devices that the tests of the packages above backend
-// use: every registered device that this machine can run. With -short it returns ref and
-// the best device, which MERCER_DEVICE may replace.
+// Devices returns the names of the devices for tests of packages that import backend: every
+// registered device that this machine can run. With -short it returns ref and the best device, or
+// ref and the device that MERCER_DEVICE names.
 func Devices(t testing.TB) []string {
 	t.Helper()
 	var names []string
@@ -35,8 +35,8 @@ func Devices(t testing.TB) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name != best && name != "ref" })
 }
 
-// Device opens a device with the settings c, by default backend.Config{}, and closes it at the end
-// of the test.
+// Device opens a device with the settings c, by default backend.Config{}, and closes the device at
+// the end of the test.
 func Device(t testing.TB, name string, c ...backend.Config) backend.Device {
 	t.Helper()
 	dev, err := backend.Open(name, append(c, backend.Config{})[0])
@@ -64,15 +64,15 @@ type Far struct{ backend.Device }
 
 type farQueue struct{ backend.Backend[float64] }
 
-// F64 returns the queue without its optional abilities.
+// F64 returns the float64 queue without its optional abilities.
 func (d Far) F64() backend.Backend[float64] { return farQueue{d.Device.F64()} }
 
 func (q farQueue) With(ctx context.Context, done func(float64)) backend.Backend[float64] {
 	return farQueue{q.Backend.With(ctx, done)}
 }
 
-// OnDevices runs a test on the devices "ref" and "cpu", and on "cpu" as Far. It fails if the test
-// does not free all memory.
+// OnDevices runs a test on the devices "ref" and "cpu", and on "cpu" wrapped in Far. It fails if
+// the test does not free all memory.
 func OnDevices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	for name, device := range map[string]string{"ref": "ref", "best": "cpu", "far": "cpu"} {
 		t.Run(name, func(t *testing.T) {

@@ -37,8 +37,8 @@ func (r *rig[T]) padded(h host) backend.Host[T] {
 	return out
 }
 
-// testExpansion requires of an expansion what testGramMul requires of GramMul, for small and large
-// numbers of points, from several goroutines, after Z and V have been overwritten.
+// testExpansion checks an expansion like testGramMul checks GramMul, for small and large numbers of
+// points, in several goroutines, after Z and V have been overwritten.
 func testExpansion[T backend.Float](r *rig[T]) {
 	b := r.expander()
 	try := func(k kernels.Kernel, m, d, t int, counts ...int) {
@@ -105,7 +105,7 @@ func testExpansion[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testExpansionFaults tests a context that is done, a device with too little memory, and misuse.
+// testExpansionFaults tests a context that is done, too little memory, and misuse.
 func testExpansionFaults[T backend.Float](r *rig[T]) {
 	b := r.expander()
 	z, v := r.padded(r.normals(30, 4)), r.padded(r.normals(30, 2))

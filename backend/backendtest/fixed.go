@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Tests of Gram matrices with 16 bits per element, skipped if the backend does not support them.
+// Gram matrices with 16 bits per element are tested if the backend supports them.
 
 func (r *rig[T]) fixed(b backend.Backend[T], n int) (backend.FixedBackend[T], backend.Packed[T]) {
 	r.Helper()
@@ -36,7 +36,7 @@ func (r *rig[T]) lowerOf(b backend.PackedBackend[T], a backend.Packed[T]) host {
 	return widen(low)
 }
 
-// boundedKernels returns kernels that have Bounds.
+// boundedKernels returns kernels that have the method Bounds.
 func boundedKernels(d int) []kernels.Kernel {
 	var list []kernels.Kernel
 	for _, k := range everyKernel(d) {
@@ -48,15 +48,15 @@ func boundedKernels(d int) []kernels.Kernel {
 }
 
 // testFixedGram checks that each element differs from the oracle's value by at most half a step of
-// the codes plus rounding, that the diagonal has rounding errors only, and that k of equal points
-// has the code of the diagonal.
+// the codes plus rounding, that the diagonal has only rounding errors, and that k(x, x) off the
+// diagonal has the code nearest to the value on the diagonal.
 func testFixedGram[T backend.Float](r *rig[T]) {
 	gram := func(k kernels.Kernel, x host) {
 		n, d := x.Rows, x.Cols
 		what := fmt.Sprintf("16 bits %v n=%d d=%d", k, n, d)
 		b, a := r.fixed(r.b, n)
 		defer a.Free()
-		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, k} { // the second overwrites the first's matrix
+		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, k} { // the second kernel overwrites the matrix of the first
 			m := Upload(r, b, round[T](x))
 			b.GramPacked(a, k, m)
 			if err := b.Sync(); err != nil {
@@ -72,7 +72,7 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 			if i == j {
 				return bound.Row(i)[j]
 			}
-			// The code is a rounded product and sum in T, of a number up to 65535.
+			// The code, up to 65535, is computed by a product and a sum in T, both rounded.
 			return bound.Row(i)[j] + step*(0.5+4*65535*unit[T]()) + unit[T]()*math.Abs(want.Row(i)[j])
 		}))
 		program := kernels.Compile(k)
@@ -122,8 +122,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 		for _, part := range []int{n, n / 2, max(n-3, 0)} {
 			lead := a.Leading(part)
 			whole := mirror(backend.Lower, r.lowerOf(b, lead))
-			// The terms of the codes and the terms of the offset may be summed separately and
-			// cancel.
+			// A backend may sum the terms of the codes and those of the offset separately; the two
+			// sums may cancel.
 			size := each(part, part, func(i, j int) float64 { return math.Abs(whole.Row(i)[j]-low) + math.Abs(low) })
 			for _, cols := range []int{0, 1, 2, 3, 4, 5, 10, 16, 17, 35}[:3+r.rng.IntN(8)] {
 				alpha, beta := float64(T(r.rng.NormFloat64())), pick(r, []float64{0, 1, -0.5})
@@ -150,8 +150,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testFixedFaults checks that a value without a code is an error that names the points, that
-// operations without support of 16 bits panic, and that the queue remains usable after errors and
+// testFixedFaults checks that a value without a code gives an error that names the two points, that
+// operations that do not support 16 bits panic, and that the queue remains usable after errors and
 // panics.
 func testFixedFaults[T backend.Float](r *rig[T]) {
 	b, a := r.fixed(r.b, 40)
@@ -173,8 +173,8 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 	if err := b.Sync(); err != nil {
 		r.Fatalf("after a fault: %v", err)
 	}
-	// An element of B that is not finite makes its column of C not finite, and no other
-	// column.
+	// If an element of B is not finite, the same column of C is not finite, and no other column is
+	// affected.
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
 		in := r.normals(40, 3)
 		in.Row(23)[1] = v

@@ -26,7 +26,7 @@ func gemmCall[T backend.Float](g gemmCase) call[T] {
 
 // gemmExact fills op(A), op(B) and C with whole numbers of absolute value ≤ 8. With k ≤ 4100 the
 // sums are < 2¹⁹ and the result, with the factors in alphas, < 2²⁴, so that float32 holds every
-// intermediate result. C is NaN when it must not be read.
+// intermediate result. If C must not be read, it is filled with NaN.
 func (r *rig[T]) gemmExact(g gemmCase) {
 	r.Helper()
 	a, b, c := r.integers(g.m, g.k, 8), r.integers(g.k, g.n, 8), r.integers(g.m, g.n, 8)

@@ -29,7 +29,7 @@ func symmetricCall[T backend.Float](k kernels.Kernel, anotherView bool) call[T] 
 	}
 }
 
-// distanceKernels returns kernels with one statistic, a distance, with length scales for points
+// distanceKernels returns kernels whose only statistic is a distance, with length scales for points
 // that differ by about 1/spread in each feature.
 func distanceKernels(d int, spread float64) []kernels.Kernel {
 	length := math.Sqrt(float64(max(d, 1))) / spread
@@ -38,7 +38,7 @@ func distanceKernels(d int, spread float64) []kernels.Kernel {
 		sigmas[p] = length * (0.5 + float64(p%7)/4)
 	}
 	ard := kernels.Gaussian{Sigmas: sigmas}
-	if d == 0 { // a kernel needs at least one scale
+	if d == 0 { // a kernel must have at least one length scale
 		ard = kernels.Gaussian{Sigma: length / 2}
 	}
 	return []kernels.Kernel{
@@ -84,7 +84,7 @@ func everyKernel(d int) []kernels.Kernel {
 		if err != nil || k.Check(d) != nil {
 			continue
 		}
-		// testGramPoints tests the kernels that reject negative coordinates.
+		// Kernels that reject negative coordinates are tested by testGramPoints.
 		if rule := kernels.PointRule(k); rule == nil || rule(slices.Repeat([]float64{-0.5}, d)) == nil {
 			distances = append(distances, k)
 		}
@@ -116,7 +116,7 @@ func everyKernel(d int) []kernels.Kernel {
 	)
 }
 
-// gram requires k(X, Z) of the device to be near the oracle's result and the scalar definition.
+// gram requires the device's k(X, Z) to be near that of the oracle and near the scalar definition.
 func (r *rig[T]) gram(what string, k kernels.Kernel, x, z host) {
 	r.Helper()
 	dst := filled(x.Rows, z.Rows, sentinel)
@@ -239,7 +239,7 @@ func sameRow(x host, i, j int) bool {
 	return true
 }
 
-// testGramPoints tests kernels that restrict their points: to features ≥ 0, some of them 0, and to
+// testGramPoints tests kernels that allow only some points: features ≥ 0, of which some are 0, or
 // rows of a Gram matrix.
 func testGramPoints[T backend.Float](r *rig[T]) {
 	check := func(k kernels.Kernel, x, z host) {
@@ -293,8 +293,8 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramOffset adds 10⁶ to every feature. Only the error of rounding the input is
-// allowed: the bounds are relative to the distances between the rounded points.
+// testGramOffset adds 10⁶ to every feature. It allows no error except the rounding of the input:
+// the bounds are relative to the distances between the rounded points.
 func testGramOffset[T backend.Float](r *rig[T]) {
 	for _, d := range featureCounts {
 		for _, k := range distanceKernels(d, 1) {
@@ -350,11 +350,11 @@ func (r *rig[T]) gramMulBound(what string, k kernels.Kernel, x, z, v host) host 
 	return r.productBound(what, k, x, z, v, kernelBounds[T](k, x, z))
 }
 
-// productBound is gramMulBound with bounds of the errors of k_ij that are given.
+// productBound is gramMulBound with given bounds of the errors of k_ij.
 func (r *rig[T]) productBound(what string, k kernels.Kernel, x, z, v, bound host) host {
 	r.Helper()
 	n, m := x.Rows, z.Rows
-	// The values of the kernel scale the bound of the products.
+	// The kernel values are needed for the bound of the products.
 	gram := r.ask(what, gramCall[T](k), x, z, filled(n, m, sentinel))
 	relative := gamma[T](m+1) + gamma[float64](m+1) + unit[T]()
 	size := each(n, m, func(i, j int) float64 {
@@ -364,7 +364,7 @@ func (r *rig[T]) productBound(what string, k kernels.Kernel, x, z, v, bound host
 }
 
 // testGramMul compares GramMul with the oracle within gramMulBound. Every second call has z == x,
-// and every fourth has points far from the origin.
+// and in every fourth call the points are far from the origin.
 func testGramMul[T backend.Float](r *rig[T]) {
 	calls := 0
 	compare := func(d int, k kernels.Kernel, n, m, t int, same bool) {
@@ -414,7 +414,7 @@ func testGramMul[T backend.Float](r *rig[T]) {
 		d := pick(r, featureCounts)
 		multiply(d, pick(r, everyKernel(d)), r.block(), r.block(), pick(r, []int{1, 2, 3, 7, 16, 33}))
 	}
-	for _, t := range []int{2, 5, 16} { // several groups of rows, and strips of several vectors
+	for _, t := range []int{2, 5, 16} { // t such that there are several groups of rows, and strips of several vectors
 		compare(3, kernels.Gaussian{Sigma: 2}, min(r.LargeN, 601), 0, t, true)
 	}
 	for _, long := range []int{1025, 2049} {

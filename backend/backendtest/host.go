@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Host matrices of the tests and the operations on them. The products in this file are
-// implemented independently of the oracle, so that a fault of the oracle is found.
+// This file has the tests' operations on host matrices. Its products are implemented independently
+// of the oracle, so that tests also find faults of the oracle.
 
 func bits(v float64) uint64 { return math.Float64bits(v) }
 
@@ -111,7 +111,7 @@ func mulSparse(a, b host) host {
 	return c
 }
 
-// combine returns αS + βC, and αS alone when β is 0.
+// combine returns αS + βC, or αS without reading C if β is 0.
 func combine(alpha float64, s host, beta float64, c host) host {
 	return each(s.Rows, s.Cols, func(i, j int) float64 {
 		v := alpha * s.Row(i)[j]
@@ -140,7 +140,7 @@ func triangle(ul backend.Uplo, h host) host {
 	})
 }
 
-// mirror returns the symmetric matrix given by the triangle ul of h.
+// mirror returns the symmetric matrix whose triangle ul is that of h.
 func mirror(ul backend.Uplo, h host) host {
 	return each(h.Rows, h.Cols, func(i, j int) float64 {
 		if inside(ul, i, j) {
@@ -153,11 +153,11 @@ func mirror(ul backend.Uplo, h host) host {
 // exactTriangle returns a lower triangular matrix of small whole numbers, with
 // zeros above, that can be inverted without rounding.
 //
-// Its diagonal holds powers of two. The rows fall at random into three classes, and an element
-// below the diagonal is zero unless the class of its row is higher than the class of its column.
-// Therefore, with the diagonal D and the strict triangle N, N³ = 0, the inverse D⁻¹ − D⁻¹ND⁻¹ +
-// D⁻¹ND⁻¹ND⁻¹ has small elements, and both substitution and multiplication by inverted diagonal
-// blocks are exact. perRow is the approximate number of nonzero elements in a row.
+// Its diagonal holds powers of two. Each row belongs at random to one of three classes, and an
+// element below the diagonal is zero unless the class of its row is higher than the class of its
+// column. Therefore, with the diagonal D and the strict triangle N, N³ = 0, the inverse D⁻¹ −
+// D⁻¹ND⁻¹ + D⁻¹ND⁻¹ND⁻¹ has small elements, and both substitution and multiplication by inverted
+// diagonal blocks are exact. perRow is the approximate number of nonzero elements in a row.
 func (r *rig[T]) exactTriangle(n, perRow int, positive bool) host {
 	class := make([]int, n)
 	for i := range class {
@@ -203,16 +203,16 @@ func (r *rig[T]) block() int {
 	return pick(r, r.upToLarge(blockSizes...))
 }
 
-// upToLarge returns the sizes that are at most LargeN. A backend that sets a lower LargeN has
+// upToLarge returns those sizes that are at most LargeN. A backend that sets a lower LargeN has
 // smaller blocks.
 func (r *rig[T]) upToLarge(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > r.LargeN })
 }
 
-// some returns true; with Fewer or -short it returns true for one call in four, at random.
+// some returns true, or, with Fewer or -short, true for one call in four, at random.
 func (r *rig[T]) some() bool { return !r.Fewer && !short() || r.rng.IntN(4) == 0 }
 
-// fewer returns n, or n/4 with Fewer or -short.
+// fewer returns n, or n/4, rounded up, with Fewer or -short.
 func (r *rig[T]) fewer(n int) int {
 	if r.Fewer || short() {
 		return (n + 3) / 4

@@ -8,10 +8,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Tests at a size at which every loop over blocks runs several times and all workers are busy. A
-// product is checked by multiplying both sides by a vector, in n² operations (Freivalds, 1977).
-// With whole numbers both sides are exact, so that a single wrong element is detected, because the
-// vector has no zeros.
+// These tests use a size at which every loop over blocks runs several times and all workers are
+// busy. A product is checked by multiplying both sides by a vector, in n² operations (Freivalds,
+// 1977). With whole numbers both sides are exact, so that a single wrong element is detected,
+// because the vector has no zeros.
 
 // vector returns n nonzero whole numbers. A sum of n products of these numbers with whole numbers
 // below 2²⁴ is exact in float64 for n < 2¹⁹.
@@ -73,9 +73,9 @@ func testLargeSolves[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testLargePotrf factors a matrix whose factor is exact, and a dense random matrix. For the latter
-// it bounds the residual times a vector v of ±1: |LLᵀv − Av| ≤ γ_{n+2}|L||Lᵀ||v|, plus 3n roundings
-// in float64 for the three products.
+// testLargePotrf factors a matrix whose factor is exact, and a dense random matrix. For the random
+// matrix it bounds the residual times a vector v of ±1: |LLᵀv − Av| ≤ γ_{n+2}|L||Lᵀ||v|, plus 3n
+// roundings in float64 for the three products.
 func testLargePotrf[T backend.Float](r *rig[T]) {
 	n := r.LargeN - 1
 	low := r.exactTriangle(n, 12, true)
@@ -111,7 +111,7 @@ func testLargePotrf[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testLargeGram compares a sample of the elements with the scalar definition of the kernel.
+// testLargeGram compares a sample of a Gram matrix with the scalar definition of the kernel.
 func testLargeGram[T backend.Float](r *rig[T]) {
 	n, m := r.LargeN+1, r.LargeN-1
 	for _, d := range []int{3, 33} {

@@ -30,13 +30,13 @@ func (r *rig[T]) alloc(b backend.Backend[T], rows, cols int) backend.Matrix[T] {
 	return m
 }
 
-// testMemory checks that new matrices are zero, also in reused memory, that Free releases the bytes
-// that New took, only once, and that views neither take nor free memory.
+// testMemory checks that new matrices are zero, even in reused memory, that Free releases the bytes
+// that New took, once, and that views neither take nor free memory.
 func testMemory[T backend.Float](r *rig[T]) {
 	top := int64(0)
 	for _, s := range [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {7, 3}, {33, 65}, {300, 200}} {
 		rows, cols := s[0], s[1]
-		for range 3 { // later iterations reuse memory that the first has written
+		for range 3 { // later iterations reuse memory that the first iteration has written
 			m := r.alloc(r.b, rows, cols)
 			if gr, gc := m.Dims(); gr != rows || gc != cols {
 				r.Fatalf("New(%d, %d).Dims() = %d, %d", rows, cols, gr, gc)
@@ -78,8 +78,8 @@ func testMemory[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testTransfer checks that copies between strided host matrices and views write the elements, and
-// no memory between the rows.
+// testTransfer checks that copies between host matrices and views, both with strides, write the
+// elements but no memory between the rows.
 func testTransfer[T backend.Float](r *rig[T]) {
 	for _, s := range [][2]int{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {1, 9}, {9, 1}, {17, 31}, {64, 64}, {129, 257}} {
 		rows, cols := s[0], s[1]
@@ -123,7 +123,7 @@ func testTransfer[T backend.Float](r *rig[T]) {
 	m.Free()
 }
 
-// testBudget checks that a device with 1 MiB of memory refuses matrices that do not fit.
+// testBudget checks that a device with 1 MiB of memory returns a *MemoryError for larger matrices.
 func testBudget[T backend.Float](r *rig[T]) {
 	const limit = 1 << 20
 	dev := r.Open(r, backend.Config{Memory: limit})
@@ -144,7 +144,7 @@ func testBudget[T backend.Float](r *rig[T]) {
 		}
 	}
 	refused(1<<10, 1<<10, 0)
-	refused(1<<(strconv.IntSize/2), 1<<(strconv.IntSize/2), 0) // their product wraps round to 0
+	refused(1<<(strconv.IntSize/2), 1<<(strconv.IntSize/2), 0) // the product of the two dimensions overflows to 0
 	refused(math.MaxInt, math.MaxInt, 0)
 	refused(math.MaxInt, 1, 0)
 	half := r.alloc(b, 250, int(limit*5/8/bytesOf[T](250, 1)))
@@ -159,7 +159,7 @@ func testBudget[T backend.Float](r *rig[T]) {
 		r.Fatalf("InUse at the end: %d bytes, peak %d", now, peak)
 	}
 
-	// k(X, Z) of 2000 × 2000 would be 16 times the budget or more.
+	// k(X, Z), 2000 × 2000, would take at least 16 times the budget.
 	n := 2000
 	x, v, dst := r.alloc(b, n, 2), r.alloc(b, n, 1), r.alloc(b, n, 1)
 	b.GramMul(dst, kernels.Constant{Value: 1}, x, x, v)
@@ -232,7 +232,7 @@ func testBelow[T backend.Float](r *rig[T]) {
 	infinity := T(math.Inf(1))
 	for n := range 140 {
 		x := make([]T, n, n+1)
-		x[:n+1][n] = infinity // must not be read
+		x[:n+1][n] = infinity // the element after x must not be read
 		for i := range x {
 			x[i] = T(-i)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// requirePanic requires f to panic with a text of package check for operation op, and returns it.
+// requirePanic requires f to panic with a text of package check for op, and returns the text.
 func requirePanic(t testing.TB, op string, f func()) string {
 	t.Helper()
 	text := func() (text string) {

@@ -11,7 +11,7 @@ import (
 // These tests check that an infinity or NaN in an input reaches every element of the output that
 // depends on it, even multiplied by zero, and no other element.
 
-// alike checks the bounds as within does, but where want is NaN it accepts a NaN with any bits.
+// alike checks bounds like the method within, but where want is NaN it accepts a NaN with any bits.
 func (r *rig[T]) alike(what string, got, want, bound host) {
 	r.Helper()
 	for i := range want.Rows {
@@ -44,7 +44,7 @@ func testNaNGemm[T backend.Float](r *rig[T]) {
 			pick(r, bothTrans), pick(r, bothTrans), pick(r, nanSizes), pick(r, nanSizes), pick(r, nanSizes),
 			pick(r, []float64{1, 0, -2}), pick(r, []float64{0, 1, 2}),
 		}
-		largest := pick(r, []int{0, 3}) // matrices of zeros too
+		largest := pick(r, []int{0, 3}) // with largest = 0 the matrices are zero
 		a, b, c := r.integers(g.m, g.k, largest), r.integers(g.k, g.n, largest), r.integers(g.m, g.n, 3)
 		if g.beta == 0 {
 			c = filled(g.m, g.n, sentinel)
@@ -95,9 +95,10 @@ func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testNaNTrsm checks that a NaN in B makes all later elements of its right-hand side, in the order
-// of substitution, NaN and affects no other right-hand side. If a backend inverts blocks, earlier
-// elements may become NaN. A zero pivot makes its whole row of the solution infinite or NaN.
+// testNaNTrsm checks that a NaN in B makes NaN all elements of its right-hand side that the
+// substitution computes later, and affects no other right-hand side. If a backend inverts blocks,
+// earlier elements may become NaN. A zero pivot makes its whole row of the solution infinite or
+// NaN.
 func testNaNTrsm[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for range r.fewer(12) {
@@ -155,9 +156,9 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 }
 
 // testNaNGram checks that a NaN feature makes the row or column of its point NaN, and neither a NaN
-// nor an infinite feature affects other points: a center or a scale computed from the data
-// must not carry it to other points. k(x, x) for a point x with a NaN is unspecified,
-// because its distance to itself is both 0 and NaN.
+// nor an infinite feature affects other points: a center or a scale computed from the data must not
+// carry it to other points. For a point x with a NaN, k(x, x) is unspecified: the distance of x to
+// itself is both 0 and NaN.
 func testNaNGram[T backend.Float](r *rig[T]) {
 	for _, d := range []int{1, 3, 17} {
 		for _, k := range everyKernel(d) {
@@ -198,7 +199,7 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 // testNaNGramMul checks that a NaN in V makes its column of the result NaN, even where k is 0, that
 // a NaN in X makes its row NaN, and that a NaN in Z makes the whole result NaN.
 func testNaNGramMul[T backend.Float](r *rig[T]) {
-	far := len(distanceKernels(3, 1)) // the kernels before this index are 0 at points far apart
+	far := len(distanceKernels(3, 1)) // the kernels before this index are 0 for points far apart
 	for ki, k := range everyKernel(3) {
 		if len(kernels.Compile(k).Stats) == 0 {
 			continue

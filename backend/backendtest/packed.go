@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Packed storage has to pass the tests of full storage with the same cases. If a backend has no
-// packed storage, these tests are skipped, or fail if Suite.RequirePacked is set.
+// Operations on packed storage have to pass the tests of full storage with the same cases. If a
+// backend has no packed storage, these tests are skipped, or fail if Suite.RequirePacked is set.
 
 // packed returns the queue as a PackedBackend.
 func (r *rig[T]) packed() backend.PackedBackend[T] {
@@ -80,9 +80,9 @@ func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend
 	})
 }
 
-// packedCall passes operand number at to f in packed storage. If that operand is the
-// output, f's result is read from the lower triangle of the packed matrix; otherwise f must
-// not change it.
+// packedCall passes operand number `at` to f in packed storage. If that operand is the output, the
+// result of f is read from the lower triangle of the packed matrix; otherwise f must not change the
+// packed matrix.
 func packedCall[T backend.Float](r *rig[T], at int, f func(b backend.PackedBackend[T], a backend.Packed[T], m []backend.Matrix[T]) error) call[T] {
 	return func(q backend.Backend[T], m []backend.Matrix[T]) error {
 		b := q.(backend.PackedBackend[T])
@@ -210,8 +210,8 @@ func testPackedDiagonal[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedRounding bounds residuals as testPotrfResidual, testTrsmResidual and
-// testSymmRounding do.
+// testPackedRounding checks residuals like testPotrfResidual, testTrsmResidual and
+// testSymmRounding.
 func testPackedRounding[T backend.Float](r *rig[T]) {
 	r.packed()
 	for range r.fewer(30) {
@@ -291,7 +291,7 @@ func testPackedFailure[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedGram compares GramPacked with the oracle as testGramSymmetric does. The packed matrix
+// testPackedGram compares GramPacked with the oracle, like testGramSymmetric. The packed matrix
 // contains NaN before the call.
 func testPackedGram[T backend.Float](r *rig[T]) {
 	r.packed()

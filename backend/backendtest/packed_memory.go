@@ -31,7 +31,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 		}
 	}
 	for _, n := range []int{0, 1, 2, 7, 64, 301, 1000} {
-		for range 2 { // the second iteration reuses memory that the first has written
+		for range 2 { // the second iteration reuses memory that the first iteration has written
 			a, err := b.NewPacked(n)
 			if err != nil {
 				r.Fatal(err)
@@ -73,7 +73,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 			}
 		}
 	}
-	// A budget that is large enough for packed storage but not for full storage.
+	// The budget is large enough for packed storage but not for full storage.
 	const n = 400
 	q := r.queue(r.Open(r, backend.Config{Memory: bytesOf[T](n, n) * 3 / 4}))
 	if m, err := q.New(n, n); !errors.Is(err, backend.ErrMemory) {
@@ -90,7 +90,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 }
 
 // testPackedLeading checks that operations on the leading part of a packed matrix do not change the
-// rows below it, and that the factor of the leading part is the leading part of the factor.
+// rows below that part, and that its factor is the leading part of the factor of the whole matrix.
 func testPackedLeading[T backend.Float](r *rig[T]) {
 	r.packed()
 	for _, n := range []int{1, 2, 5, 16, 33, 66, 130, 257} {

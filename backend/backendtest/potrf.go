@@ -12,8 +12,8 @@ func potrfCall[T backend.Float](ul backend.Uplo) call[T] {
 	return func(b backend.Backend[T], m []backend.Matrix[T]) error { return b.Potrf(ul, m[0]) }
 }
 
-// as returns the lower triangular or symmetric matrix h as the operand of Potrf for ul, transposed
-// if ul is Upper, with sentinels in the other triangle.
+// as returns the lower triangular or symmetric matrix h as the operand of Potrf for the triangle
+// ul: transposed if ul is Upper, and with sentinels in the opposite triangle.
 func as(ul backend.Uplo, h host) host {
 	if ul == backend.Upper {
 		h = transpose(h)
@@ -48,8 +48,8 @@ func testPotrfExact[T backend.Float](r *rig[T]) {
 }
 
 // testPotrfResidual bounds the residual of random matrices of condition about 10 and about 10⁴:
-// |LLᵀ − A| ≤ γ_{n+1}|L||Lᵀ| (Higham, theorem 10.3), plus the bound for computing LLᵀ in float64.
-// One more rounding allows for a reciprocal of the pivot.
+// |LLᵀ − A| ≤ γ_{n+1}|L||Lᵀ| (Higham, theorem 10.3), plus the error bound for computing LLᵀ in
+// float64. One more rounding allows for a reciprocal of the pivot.
 func testPotrfResidual[T backend.Float](r *rig[T]) {
 	for trial := range r.fewer(40) {
 		n := 1 + r.rng.IntN(200)
@@ -87,8 +87,8 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 }
 
 // testPotrfFailure replaces one element of a matrix with an exact factor by an invalid value. It
-// checks the PivotError, which has the index and value of the first pivot that depends on the
-// element, the part of the factor before this pivot, and that the other triangle is unchanged.
+// checks that the PivotError has the index and value of the first pivot that depends on that
+// element, the factor before this pivot, and that the other triangle is unchanged.
 func testPotrfFailure[T backend.Float](r *rig[T]) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, n := range r.upToLarge(1, 2, 9, 34, 130, 258) {
@@ -106,8 +106,8 @@ func testPotrfFailure[T backend.Float](r *rig[T]) {
 			for _, fault := range []struct {
 				name  string
 				col   int
-				value float64 // the element (p, col) of A
-				pivot float64 // PivotError.Value
+				value float64 // the invalid value, at (p, col) in A
+				pivot float64 // expected PivotError.Value
 			}{
 				{"zero", p, good.Row(p)[p] - square, 0},
 				{"negative", p, good.Row(p)[p] - square - 3, -3},

@@ -17,11 +17,11 @@ import (
 type job[T backend.Float] struct {
 	name  string
 	flops float64
-	run   func(b backend.Backend[T]) error // returns the error if the operation waits
+	run   func(b backend.Backend[T]) error // runs the operation; returns its error if the operation waits
 }
 
-// jobs returns one operation of order n of each kind that reports flops. The elements remain finite
-// under every operation. release frees the operands.
+// jobs returns, for each kind of operation that reports flops, one operation of order n. The
+// elements remain finite under every operation. release frees the operands.
 func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 	r.Helper()
 	place := func(h host) backend.Matrix[T] { return Upload(r, r.b, round[T](h)) }
@@ -138,8 +138,8 @@ func (r *rig[T]) packedJobs(n int, eye, points, v, result backend.Matrix[T], k k
 		}
 }
 
-// testProgress checks that the flops reported to done add up to the count of the operation, up to
-// one rounding for each addition, and that no two calls of done overlap.
+// testProgress checks that the flops reported to the function done add up to the flops of the
+// operation, up to one rounding for each addition, and that calls of done never overlap.
 func testProgress[T backend.Float](r *rig[T]) {
 	for _, n := range []int{1, 2, 5, 64, 131, min(r.LargeN, 500)} {
 		list, release := r.jobs(n)
@@ -170,8 +170,8 @@ func testProgress[T backend.Float](r *rig[T]) {
 }
 
 // testCancel cancels each operation before it starts, and at its first report of progress. It
-// requires the queue's next waiting method to return the cause, regardless of how much work was
-// done, and the device and other queues to remain usable.
+// checks that the next waiting method of the queue returns the cause, regardless of how much work
+// was done, and that the device and other queues remain usable.
 func testCancel[T backend.Float](r *rig[T]) {
 	cause := errors.New("the reason of the test")
 	n := min(r.LargeN, 700)
@@ -213,7 +213,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 			cancel(nil)
 			release()
 		}
-		// No waiting method collects the error of this work. Other callers must not get this error.
+		// No waiting method returns the error of this work; other callers must not get it.
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
 		r.b.With(ctx, nil).AddDiag([]T{1}, small)
@@ -228,7 +228,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testDeadline checks that the error of a context past its deadline is DeadlineExceeded.
+// testDeadline checks that a context past its deadline gives the error DeadlineExceeded.
 func testDeadline[T backend.Float](r *rig[T]) {
 	ctx, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()

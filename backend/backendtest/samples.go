@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// EachDevice runs f on every device of Devices, and fails if memory of the device stays in use.
+// EachDevice runs f on every device of Devices, and fails if device memory then remains in use.
 func EachDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	for _, name := range Devices(t) {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +31,7 @@ func Normal(seed uint64, n, d int) backend.Host[float64] {
 	return h
 }
 
-// GramOf returns k(X, Z) by kernels.Eval.
+// GramOf returns k(X, Z), computed by kernels.Eval.
 func GramOf(k kernels.Kernel, x, z backend.Host[float64]) backend.Host[float64] {
 	g := backend.NewHost[float64](x.Rows, z.Rows)
 	for i := range x.Rows {

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Tests of sparse matrices of a backend.SparseBackend, or of the dense copies of PlaceSparse.
+// These tests cover matrices of a backend.SparseBackend, or the dense copies of PlaceSparse.
 
 // rowsOf returns a view of rows i … k−1 of m.
 func rowsOf[T backend.Float](m backend.Matrix[T], i, k int) backend.Matrix[T] {
@@ -21,7 +21,7 @@ func rowsOf[T backend.Float](m backend.Matrix[T], i, k int) backend.Matrix[T] {
 var densities = []float64{0, 0.05, 0.3, 1}
 
 // thinned returns an n×d matrix of normal numbers and zeros. The fraction of nonzeros is about
-// density, with large differences between columns. Some rows are zero and some are equal.
+// density, but differs greatly between columns. Some rows are zero and some are equal.
 func (r *rig[T]) thinned(n, d int, density float64) host {
 	h := r.normals(n, d)
 	for i := range n {
@@ -45,8 +45,8 @@ func (r *rig[T]) thinned(n, d int, density float64) host {
 	return h
 }
 
-// stored returns h in compressed sparse rows, with some zeros stored explicitly, as the rows from
-// first on of the matrix whole. The other rows of whole hold sentinels.
+// stored returns a CSR matrix whole that holds h in its rows from index first on, with some zeros
+// stored explicitly. The other rows of whole hold sentinels.
 func (r *rig[T]) stored(h host) (whole backend.CSR[T], first int) {
 	before, behind := r.rng.IntN(3), r.rng.IntN(3)
 	whole = backend.CSR[T]{Rows: before + h.Rows + behind, Cols: h.Cols, Indptr: []int{0}}
@@ -87,8 +87,8 @@ func (r *rig[T]) placeSparse(h host) (x backend.Matrix[T], free func()) {
 	return x, free
 }
 
-// sparseGram compares k(X, Z), k(X, X), and k(X, X) in packed storage with the oracle's values of
-// the dense points.
+// sparseGram compares k(X, Z), k(X, X), and k(X, X) in packed storage with the values of the oracle
+// for dense points.
 func (r *rig[T]) sparseGram(what string, k kernels.Kernel, x, z host) {
 	r.Helper()
 	sx, freeX := r.placeSparse(x)
@@ -165,7 +165,7 @@ func testSparseGram[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseGramPoints tests nonnegative features, for χ², and rows of a Gram matrix.
+// testSparseGramPoints tests kernels of nonnegative features and of rows of a Gram matrix.
 func testSparseGramPoints[T backend.Float](r *rig[T]) {
 	for _, d := range []int{1, 5, 40} {
 		chi2 := kernels.ChiSquared{Gamma: 1 / float64(d)}
@@ -393,11 +393,11 @@ func testSparseThreads[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testSparseMemory checks that NewSparse takes SparseBytes, and fails if the memory is too small.
+// testSparseMemory checks that NewSparse takes SparseBytes bytes, or fails if memory is too small.
 func testSparseMemory[T backend.Float](r *rig[T]) {
 	b, ok := r.b.(backend.SparseBackend[T])
 	if !ok {
-		return // PlaceSparse makes a dense copy
+		return // without a SparseBackend, PlaceSparse makes a dense copy
 	}
 	for _, n := range []int{0, 1, 50, 1100} {
 		x, _ := r.stored(r.thinned(n, 30, 0.1))
@@ -420,7 +420,7 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testSparseFaults tests misuse, and calls with a context that is done.
+// testSparseFaults tests misuse of sparse matrices, and calls with a context that is done.
 func testSparseFaults[T backend.Float](r *rig[T]) {
 	x, freeX := r.placeSparse(r.thinned(6, 4, 1))
 	defer freeX()
@@ -519,7 +519,7 @@ func testLargeSparse[T backend.Float](r *rig[T]) {
 			free()
 		}
 	}
-	// The transposed product with a view of rows that begins and ends within windows.
+	// Test the transposed product with a view whose first and last rows lie within windows.
 	a := r.integers(n, d, 1)
 	sa, free := r.placeSparse(a)
 	defer free()

@@ -9,7 +9,7 @@
 //		})
 //	}
 //
-// and its benchmarks are a call of Bench with the same arguments.
+// and its benchmarks are one call of Bench with the same function.
 //
 // Three kinds of evidence are used, in this order of strength:
 //
@@ -22,9 +22,9 @@
 //     from the number of roundings (bounds.go).
 //
 // Every operand is a view into a larger matrix whose other elements are NaN with a known bit
-// pattern: reading one makes the result NaN, and writing one is detected. The seed, which every
-// test logs, determines all random choices. -short runs part of the cases and omits the large
-// sizes.
+// pattern. Reading such an element makes the result NaN, and the suite detects when it is written.
+// The seed, which every test logs, determines all random choices. -short runs part of the cases and
+// omits the large sizes.
 package backendtest
 
 import (
@@ -39,8 +39,8 @@ import (
 	_ "github.com/mercer-go/mercer/backend/ref" // the oracle
 )
 
-// Open opens the device under test and registers its Close with t.Cleanup. The device must
-// obey c.
+// Open opens the device under test and registers its Close with t.Cleanup. The device must follow
+// the settings c.
 type Open func(t testing.TB, c backend.Config) backend.Device
 
 // Run tests the device that open opens, in both precisions.
@@ -55,9 +55,9 @@ type Suite struct {
 	// Leave reports whether to omit a test by name, for example because an earlier run with
 	// another Open covers it. If nil, no test is omitted.
 	Leave func(test string) bool
-	// Fewer runs only a quarter of the combinations and random cases, as -short does, but all edges
-	// of tiles and the large sizes; with -short it runs only float64. It suits a backend that shares
-	// most of its code with another backend, or that consists of plain loops.
+	// Fewer runs only a quarter of the combinations and random cases, as -short does, but still all
+	// edges of tiles and the large sizes. With -short it runs only float64. It suits a backend that
+	// shares most of its code with another backend, or that consists of plain loops.
 	Fewer bool
 	// RequirePacked makes the suite fail if the backend has no packed storage.
 	RequirePacked bool
@@ -190,8 +190,8 @@ func (s Suite) leaves(test string, packed, expands bool) bool {
 	return s.Leave != nil && s.Leave(test)
 }
 
-// rig holds one test's device, its queue in the precision under test, and the oracle's
-// queue.
+// rig holds the device of one test, the device's queue in the precision under test, and the
+// oracle's queue.
 type rig[T backend.Float] struct {
 	*testing.T
 	Suite
@@ -226,8 +226,8 @@ type host = backend.Host[float64]
 // call is a call of one method. m holds the matrices; the last one is the output.
 type call[T backend.Float] func(b backend.Backend[T], m []backend.Matrix[T]) error
 
-// sentinel is the NaN in all memory that a method must neither read nor write. Its bit
-// pattern survives conversion between the precisions.
+// sentinel is the NaN that fills memory that a method must neither read nor write. Its bit pattern
+// survives conversion between the precisions.
 var sentinel = float64(math.Float32frombits(0x7fc0beef))
 
 // frame is an operand: a view into a larger matrix whose other elements are sentinels.
@@ -237,8 +237,8 @@ type frame[T backend.Float] struct {
 	top, left   int
 }
 
-// place copies h into a frame on the device under test. The frame has a random width: one operand
-// in four has no sentinels around it, and some have a stride of thousands.
+// place copies h into a frame on the device under test. The width of the frame is random: one
+// operand in four has no sentinels around it, and some operands have a stride of thousands.
 func (r *rig[T]) place(h host) frame[T] {
 	r.Helper()
 	var top, bottom, left, right int
@@ -333,7 +333,7 @@ func (r *rig[T]) try(what string, f call[T], in ...host) (host, error) {
 	return out, failure
 }
 
-// do is try, but fails the test if the call returns an error.
+// do does the same as the method try, but fails the test if the call returns an error.
 func (r *rig[T]) do(what string, f call[T], in ...host) host {
 	r.Helper()
 	out, err := r.try(what, f, in...)
@@ -343,7 +343,7 @@ func (r *rig[T]) do(what string, f call[T], in ...host) host {
 	return out
 }
 
-// ask returns the output of the call on the oracle.
+// ask performs the call on the oracle and returns the output.
 func (r *rig[T]) ask(what string, f call[T], in ...host) host {
 	r.Helper()
 	m := make([]backend.Matrix[T], len(in))
@@ -358,7 +358,7 @@ func (r *rig[T]) ask(what string, f call[T], in ...host) host {
 	return widen(held[len(in)-1])
 }
 
-// equal requires got to equal want; NaNs must have equal bits.
+// equal requires got to equal want; a NaN must have the same bits as the expected NaN.
 func (r *rig[T]) equal(what string, got, want host) {
 	r.Helper()
 	for i := range want.Rows {
@@ -390,7 +390,7 @@ func (r *rig[T]) within(what string, got, want, bound host) {
 }
 
 // near requires got to be within bound of the oracle's result, and the oracle's result to be within
-// bound of own, which the suite computes itself in float64.
+// bound of own, a result that the suite itself computes in float64.
 func (r *rig[T]) near(what string, got, oracles, own, bound host) {
 	r.Helper()
 	r.within(what+", the oracle's result", oracles, own, bound)

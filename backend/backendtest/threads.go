@@ -95,7 +95,7 @@ func testThreads[T backend.Float](r *rig[T]) {
 	}
 }
 
-// threadsPacked runs every operation on packed storage and passes the results to keep.
+// threadsPacked runs every operation on packed storage and passes each result to the function keep.
 func threadsPacked[T backend.Float](r *rig[T], b backend.PackedBackend[T], spd backend.Host[T], x, v backend.Matrix[T], keep func(name string, h backend.Host[T])) {
 	n, t := v.Dims()
 	half, err := r.load(b, spd)

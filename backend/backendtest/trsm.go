@@ -113,7 +113,7 @@ func testTrsmResidual[T backend.Float](r *rig[T]) {
 		for range r.fewer(8) {
 			c.order, c.rhs = 1+r.rng.IntN(150), 1+r.rng.IntN(60)
 			c.alpha = pick(r, []float64{1, float64(T(r.rng.NormFloat64()))})
-			// A diagonal as large as the row sums keeps X small.
+			// X remains small because the diagonal is as large as the row sums.
 			low := r.normals(c.order, c.order)
 			for i := range c.order {
 				for j := range low.Row(i) {

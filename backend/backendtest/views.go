@@ -38,7 +38,7 @@ func testViews[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testSharedInputs passes one matrix as several inputs, and inputs that overlap.
+// testSharedInputs passes one matrix as several inputs, and several inputs that overlap.
 func testSharedInputs[T backend.Float](r *rig[T]) {
 	const no, yes = backend.NoTrans, backend.Transpose
 	for _, n := range []int{1, 5, 17, 64, 130} {
@@ -63,7 +63,7 @@ func testSharedInputs[T backend.Float](r *rig[T]) {
 		}, a, filled(n, n, sentinel))
 		r.equal(what, got, mul(mirror(backend.Upper, part), part))
 
-		// Overlapping sets of points must not be taken for the same matrix.
+		// A backend must not mistake overlapping sets of points for the same matrix.
 		what = fmt.Sprintf("Gram of overlapping sets, n=%d", n)
 		x := r.normals(n+1, 3)
 		k := distanceKernels(3, 1)[n%7]

@@ -28,7 +28,7 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 	}
 }
 
-// GramMul stores one row of k(X, Z) at a time, in float64.
+// GramMul computes and stores one row of k(X, Z) at a time, in float64.
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
 	n, m, d, t := check.GramMul(dst, k, x, z, v)
 	F, X, Z, V := own(q.dev, "GramMul", dst), own(q.dev, "GramMul", x), own(q.dev, "GramMul", z), own(q.dev, "GramMul", v)
@@ -84,7 +84,7 @@ func pair[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float6
 	}
 }
 
-// ofPoints returns the values of a statistic of one point, for all points.
+// ofPoints returns a statistic of one point, evaluated at all points.
 func ofPoints(stat kernels.Stat, points [][]float64) []float64 {
 	values := make([]float64, len(points))
 	for i, x := range points {

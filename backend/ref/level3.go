@@ -74,8 +74,8 @@ func (q *queue[T]) symm(ul backend.Uplo, alpha T, A, B grid[T], beta T, C grid[T
 	}
 }
 
-// Trsm solves op(A) X = αB by substitution. For Right, X op(A) = αB is solved as op(A)ᵀ Xᵀ = αBᵀ by
-// the same loops over transposed grids.
+// Trsm solves op(A) X = αB by substitution. For Right, the same loops over transposed grids solve X
+// op(A) = αB as op(A)ᵀ Xᵀ = αBᵀ.
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
 	check.Trsm(s, ul, t, a, b)
 	A, B := own(q.dev, "Trsm", a).op(t), own(q.dev, "Trsm", b)
@@ -86,7 +86,7 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.trsm(lower, alpha, A, B)
 }
 
-// trsm is Trsm for Left and NoTrans.
+// trsm implements Trsm for Left and NoTrans.
 func (q *queue[T]) trsm(lower bool, alpha T, A, B grid[T]) {
 	m, n := B.rows, B.cols
 	progress := q.meter(flop.Trsm(m, n), m)

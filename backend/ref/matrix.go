@@ -14,7 +14,7 @@ type allocation struct {
 	freed atomic.Bool
 }
 
-// matrix implements backend.Matrix by row-major elements in Go memory.
+// matrix implements backend.Matrix with row-major elements in Go memory.
 type matrix[T backend.Float] struct {
 	host   backend.Host[T]
 	memory *allocation
@@ -28,7 +28,7 @@ func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
 	return &matrix[T]{host: m.host.View(i, j, rows, cols), memory: m.memory, view: true}
 }
 
-// Free does nothing when it is called again.
+// Free releases the memory; a second call does nothing.
 func (m *matrix[T]) Free() {
 	if m.view || m.memory.freed.Swap(true) {
 		return

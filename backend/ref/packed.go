@@ -9,15 +9,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// packedMatrix implements backend.Packed by the rows of the lower triangle, stored consecutively.
+// packedMatrix implements backend.Packed; it stores the rows of the lower triangle consecutively.
 type packedMatrix[T backend.Float] struct {
 	n      int
 	data   []T
 	memory *allocation
-	part   bool // a leading part of another packed matrix
+	part   bool // whether this is a leading part of another packed matrix
 
-	// With 16 bits per element, data is the diagonal, and codes holds the elements below it, by
-	// rows.
+	// With 16 bits per element, data holds the diagonal, and codes the elements below the diagonal,
+	// by rows.
 	codes  []uint16
 	coding *backend.Coding
 }
@@ -31,7 +31,7 @@ func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	return &leading
 }
 
-// Free does nothing when it is called again.
+// Free releases the memory; a second call does nothing.
 func (h *packedMatrix[T]) Free() {
 	if h.part || h.memory.freed.Swap(true) {
 		return
@@ -40,7 +40,7 @@ func (h *packedMatrix[T]) Free() {
 	h.data, h.codes = nil, nil
 }
 
-// ownFloat is ownPacked for methods that do not accept matrices of 16 bits.
+// ownFloat is ownPacked for methods that do not accept matrices with 16 bits per element.
 func ownFloat[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
 	r := ownPacked(d, op, h)
 	if r.coding != nil {
@@ -69,7 +69,7 @@ func (h *packedMatrix[T]) address(i, j int) *T {
 	return &h.data[i*(i+1)/2+j]
 }
 
-// code returns a pointer to the code of element (i, j), j < i, or nil.
+// code returns a pointer to the code of element (i, j), j < i, or nil if the matrix has no codes.
 func (h *packedMatrix[T]) code(i, j int) *uint16 {
 	if h.coding == nil || i == j {
 		return nil
@@ -88,7 +88,7 @@ func (h *packedMatrix[T]) set(i, j int, v float64) { *h.address(i, j) = T(v) }
 
 func (q *queue[T]) PackedBytes(n int) int64 {
 	check.NewPacked(n)
-	// n(n+1)/2 is an integer, as one of n and n+1 is even; the test in float64 avoids overflow.
+	// n(n+1)/2 is an integer, because either n or n+1 is even; the test in float64 avoids overflow.
 	if float64(n)*(float64(n)+1)/2*float64(sizeof[T]()) >= math.MaxInt64 {
 		return math.MaxInt64
 	}
@@ -177,8 +177,8 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 	}
 }
 
-// encode stores v as element (i, j), or its code if the elements have 16 bits. It returns an error
-// if v has no code.
+// encode stores v, or the code of v if elements have 16 bits, as element (i, j). It returns an
+// error if v has no code.
 func (h *packedMatrix[T]) encode(i, j int, v float64) error {
 	if h.coding == nil {
 		h.set(i, j, v)

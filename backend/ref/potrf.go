@@ -24,7 +24,7 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	return q.potrf(L)
 }
 
-// potrf is Potrf for a lower triangle.
+// potrf implements Potrf for a lower triangle.
 func (q *queue[T]) potrf(L grid[T]) error {
 	progress := q.meter(flop.Potrf(L.rows), L.rows)
 	for i := range L.rows {

@@ -15,8 +15,8 @@ type queue[T backend.Float] struct {
 	*work
 }
 
-// With returns a queue under ctx that records its own failures. It does not use the context
-// and done of q.
+// With returns a queue with the context ctx and its own record of failures. It does not use the
+// context or the function done of q.
 func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.Backend[T] {
 	return &queue[T]{dev: q.dev, work: &work{ctx: ctx, done: done}}
 }
@@ -32,7 +32,7 @@ type work struct {
 	err  error // the first failure, until wait returns it
 }
 
-// stopped reports whether work must stop because ctx is done now or was done during earlier work.
+// stopped reports whether work must stop because ctx is done or was done during earlier work.
 func (w *work) stopped() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

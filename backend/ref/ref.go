@@ -68,7 +68,7 @@ func info(limit int64) backend.Info {
 	}
 }
 
-// device implements backend.Device. Its mutex guards the counts of memory, which are all that
+// device implements backend.Device. Its mutex guards the counts of bytes, the only data that
 // concurrent work shares.
 type device struct {
 	limit    int64
@@ -119,7 +119,7 @@ func (d *device) Close() error {
 
 var errClosed = errors.New("backend: ref: the device is closed")
 
-// take counts the bytes of a matrix.
+// take adds the bytes of a matrix to those in use and returns their number.
 func (d *device) take(rows, cols int, size int64) (int64, error) {
 	// rows·cols·size may overflow int64; comparing with the quotient avoids the overflow.
 	bytes := int64(math.MaxInt64)
@@ -129,7 +129,7 @@ func (d *device) take(rows, cols int, size int64) (int64, error) {
 	return bytes, d.takeBytes(bytes)
 }
 
-// takeBytes counts bytes as in use, or fails if they do not fit.
+// takeBytes adds bytes to those in use, or fails if they exceed the limit.
 func (d *device) takeBytes(bytes int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,7 +144,7 @@ func (d *device) takeBytes(bytes int64) error {
 	return nil
 }
 
-// give subtracts bytes that take counted.
+// give subtracts bytes that take has added.
 func (d *device) give(bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

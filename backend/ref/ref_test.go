@@ -17,7 +17,7 @@ func open(t testing.TB, c backend.Config) backend.Device {
 	return backendtest.Device(t, "ref", c)
 }
 
-// upload makes a matrix of rows.
+// upload returns a matrix with the given rows on b.
 func upload(t *testing.T, b backend.Backend[float64], rows ...[]float64) backend.Matrix[float64] {
 	t.Helper()
 	return backendtest.Upload(t, b, backend.Host[float64]{Rows: len(rows), Cols: len(rows[0]), Stride: len(rows[0]), Data: slices.Concat(rows...)})
@@ -60,7 +60,7 @@ func TestGramOfCubicMap(t *testing.T) {
 }
 
 // TestGramOfXOR checks the Gram matrix of (xᵀz)² on the points (±1, ±1) of the XOR example against
-// the feature map (x₁², √2x₁x₂, x₂²); only the exact square of √2 occurs.
+// the feature map (x₁², √2x₁x₂, x₂²); √2 occurs only squared, which is exact.
 func TestGramOfXOR(t *testing.T) {
 	b := open(t, backend.Config{}).F64()
 	rows := [][]float64{{1, 1}, {-1, 1}, {-1, -1}, {1, -1}}
@@ -96,8 +96,8 @@ func TestPotrfWorked(t *testing.T) {
 	}
 }
 
-// TestConformance runs the suite with fewer cases: the plain loops have no block sizes, so that
-// large tests find no more errors than small tests, and no workers, so that Threads has no effect.
+// TestConformance runs the suite with fewer cases, because ref has no block sizes, so that large
+// tests find no more errors than small tests, and no workers, so that Threads has no effect.
 func TestConformance(t *testing.T) {
 	leave := func(test string) bool { return strings.HasSuffix(test, "Threads") }
 	backendtest.Suite{Open: open, LargeN: 200, Fewer: true, RequirePacked: true, Leave: leave}.Run(t)
