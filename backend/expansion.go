@@ -22,10 +22,9 @@ type Expander[T Float] interface {
 type Expansion[T Float] interface {
 	// Dims returns d, the number of features of a point, and t, the number of elements of f(x).
 	Dims() (features, outputs int)
-	// Apply sets dst, n × t, to k(X, Z) V for the rows of X, n × d, and waits for it. The result
-	// equals that of GramMul up to rounding. Several goroutines may call Apply at once. Within
-	// about 0.1 s after ctx is done, it returns an error that wraps context.Cause(ctx), and dst is
-	// undefined.
+	// Apply sets dst, n × t, to k(X, Z) V for the rows of X, n × d, and waits for it. dst equals
+	// the result of GramMul up to rounding. Goroutines may call Apply at once. Within about 0.1 s
+	// after ctx is done, it returns an error wrapping context.Cause(ctx); dst is undefined.
 	Apply(ctx context.Context, dst, x Host[T]) error
 	// Free releases the memory. No call of Apply may be running then or follow.
 	Free()

@@ -33,8 +33,8 @@ func TestSmallBuffers(t *testing.T) {
 	}.Run(t)
 }
 
-// TestSmallUploadsBeyondTheRing checks that more small vectors can be queued than fit in the ring:
-// y ← y + (i, 2i, …) x for i = 1 … 40, in integers.
+// TestSmallUploadsBeyondTheRing checks that more small vectors can be queued than fit in the ring.
+// It queues y ← y + (i, 2i, …) x for i = 1 … 40, in integers.
 func TestSmallUploadsBeyondTheRing(t *testing.T) {
 	Need(t)
 	bytes, most := ringBytes, ringMost
@@ -89,8 +89,8 @@ func TestSmallUploadsBeyondTheRing(t *testing.T) {
 }
 
 // TestUploadsOverlapWork checks that an upload into page-locked memory does not wait for queued
-// work, so that the caller can read the next rows meanwhile, and that changes the caller makes to
-// its rows after the upload are not copied.
+// work, so that the caller can read the next rows meanwhile, and that rows which the caller changes
+// after the upload are copied as they were before.
 func TestUploadsOverlapWork(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -154,7 +154,7 @@ func TestUploadsOverlapWork(t *testing.T) {
 }
 
 // TestUploadAfter checks that an upload after a mark is queued in the stream of copies, waits there
-// for the mark alone, and finishes before later work starts. Work before the mark must read the old
+// only for the mark, and finishes before later work starts. Work before the mark must read the old
 // elements and work after the upload the new elements, whichever stream is delayed.
 func TestUploadAfter(t *testing.T) {
 	Need(t)

@@ -31,7 +31,7 @@ func (d *device) check() error {
 	return nil
 }
 
-// checkHalf multiplies matrices of small integers in FP16; the result must be exact.
+// checkHalf multiplies matrices of small integers in FP16 and checks that the result is exact.
 func (q *queue[T]) checkHalf() error {
 	const n = 64
 	d := q.engine.device
@@ -72,7 +72,7 @@ func (q *queue[T]) checkHalf() error {
 }
 
 func checkPrecision[T backend.Float](q *queue[T]) error {
-	// There are more features than any specialized function accepts; all features but two are 0.
+	// No specialized function accepts so many features; all features but two are 0.
 	const n, features = 40, 17
 	x, v := backend.NewHost[T](n, features), backend.NewHost[T](n, 1)
 	for i := range n {
@@ -128,7 +128,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		return err
 	}
 	got := backend.NewHost[T](n, 1)
-	// The bound covers the rounding of exp and of sums of n products of numbers of size at most 2.
+	// The bound covers the rounding of exp and of sums of n products of numbers in −2 … 2.
 	within := 32 * n * math.Ldexp(1, -52)
 	if sizeOf[T]() == 4 {
 		within = 32 * n * math.Ldexp(1, -23)
@@ -180,7 +180,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		return err
 	}
 	q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, square, out)
-	if bl := q.engine.device.libraries.Blas; bl != nil { // as potrf does for a large triangle
+	if bl := q.engine.device.libraries.Blas; bl != nil { // potrf solves with cuBLAS for a large triangle
 		err := q.wait("trsv", func() error { return q.blasTrsv(bl, backend.Left, backend.Lower, backend.Transpose, square, out) })
 		if err != nil {
 			return err
@@ -191,8 +191,8 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	return compare("a solution", func(i int) float64 { return float64(v.Data[i]) })
 }
 
-// smallPotrf factors a triangle with cuSOLVER, if that is available, also if its order is so small
-// that potrf would use the device function.
+// smallPotrf factors a triangle, even of an order for which potrf would use the device function,
+// with cuSOLVER if that library is available.
 func (q *queue[T]) smallPotrf(a *matrix[T]) error {
 	d := q.engine.device
 	if d.libraries.Solver == nil {

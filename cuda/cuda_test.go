@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// simulated is the folder of the simulated libraries, or "" if they could not be built. The
-// libraries that are opened first remain loaded for the whole process.
+// simulated is the folder of the simulated libraries, or "" if they could not be built. The first
+// libraries that a process opens remain loaded until it ends.
 var simulated string
 
 func TestMain(m *testing.M) {
@@ -80,7 +80,8 @@ func openAt(level cudatest.Level, c backend.Config) (backend.Device, error) {
 	return dev, err
 }
 
-// The conformance suite tests matrices of 16 bits only if the backend implements FixedBackend.
+// The conformance suite tests matrices with 16 bits per element only if the backend implements
+// FixedBackend.
 var (
 	_ backend.FixedBackend[float32] = (*queue[float32])(nil)
 	_ backend.FixedBackend[float64] = (*queue[float64])(nil)
@@ -99,7 +100,7 @@ func TestConformance(t *testing.T) {
 	Need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
 		if testing.Short() && level == int(cudatest.WithBlas) {
-			continue // the other two levels together cover everything that this level uses
+			continue // the tests at the other two levels cover everything that this level uses
 		}
 		t.Run(name, func(t *testing.T) {
 			if level > int(cudatest.DriverOnly) {

@@ -34,8 +34,8 @@ func (v view[T]) part(i, j, rows, cols int) view[T] {
 	return view[T]{v.ptr + driver.DevicePtr((i*v.rs+j*v.cs)*sizeOf[T]()), rows, cols, v.rs, v.cs}
 }
 
-// reversed returns v with the rows and the columns in reverse order: an upper triangle
-// becomes a lower one.
+// reversed returns v with the rows and the columns in reverse order, so that an upper triangle
+// becomes a lower triangle.
 func (v view[T]) reversed() view[T] {
 	r := v.part(v.rows-1, v.cols-1, v.rows, v.cols)
 	r.rs, r.cs = -v.rs, -v.cs
@@ -80,8 +80,8 @@ func (e *engine[T]) launch(name string, g driver.Grid) error {
 	return e.device.launch(name+e.suffix, g)
 }
 
-// spread returns a grid with one thread per element: columns along x, and rows along y up
-// to the limit of a grid.
+// spread returns a grid with one thread per element, with columns along x, and rows along y up to
+// the limit of a grid.
 func spread(rows, cols int) driver.Grid {
 	return driver.Grid{Blocks: [3]int{ceil(cols, threads), min(rows, 65535), 1}, Threads: [3]int{threads, 1, 1}}
 }
@@ -126,8 +126,8 @@ func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym r
 	return nil
 }
 
-// partRows computes rows i … i+count−1 of product for the triangle `part` of a square C: the square
-// on the diagonal and the rectangle beside it.
+// partRows computes rows i … i+count−1 of the result of the method product for the triangle `part`
+// of a square C: the square on the diagonal and the rectangle beside that square.
 func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part region, i, count int) error {
 	n, k := c.cols, b.rows
 	first, cols := 0, i
@@ -144,9 +144,9 @@ func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part regio
 	})
 }
 
-// symmetricRows computes product with a symmetric A that is too large for one step: each range of
-// rows of C is the sum of products with the parts of A to the left of, on and to the right of the
-// diagonal of A.
+// symmetricRows does the work of product for a symmetric A that is too large for one step. It
+// computes each range of rows of C as a sum of products with the parts of A to the left of, on and
+// to the right of A's diagonal.
 func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym region, rows int) error {
 	n := a.rows
 	for i := 0; i < n; i += rows {
@@ -236,7 +236,7 @@ func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 }
 
 // withVector copies v immediately, because the caller may change it, and returns a function that
-// calls f with the copy on the device. If n is 0, that function does nothing.
+// calls f with the copy on the device. If n is 0, the returned function does nothing.
 func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) func() error {
 	own := append([]T(nil), v...)
 	return func() error {
@@ -291,8 +291,8 @@ type spare struct {
 // separately.
 const mostSpare = 64 << 20
 
-// room returns the spare memory. If it has fewer than the requested bytes, room first replaces it
-// by memory whose size is the next power of two.
+// room returns the spare memory. If that has fewer bytes than requested, room first replaces it by
+// memory whose size is the next power of two.
 func (s *spare) room(d *device, bytes int64) (driver.DevicePtr, error) {
 	if bytes <= s.bytes {
 		return s.memory, nil
@@ -371,7 +371,7 @@ func (d *device) set(p driver.DevicePtr, v []byte) error {
 	return nil
 }
 
-// get copies from the device to v.
+// get copies len(v) bytes from the device to v.
 func (d *device) get(p driver.DevicePtr, v []byte) error {
 	s := &d.staging[0]
 	if err := s.take(d.api); err != nil {

@@ -22,7 +22,7 @@ type device struct {
 	memory memory
 	closed atomic.Bool
 
-	// If the context is borrowed, the device does not release it, but keeps its owner alive.
+	// If set, the device does not release the context, but keeps the context's owner alive.
 	borrowed bool
 	owner    any
 
@@ -31,9 +31,9 @@ type device struct {
 
 	// The following fields are used on the executor's thread only.
 	stream    driver.Stream
-	copies    driver.Stream   // copies that run beside the queued work
-	marks     [2]driver.Event // for each slot: occurs after the work queued before the last Mark
-	copied    driver.Event    // occurs after the copies that later work must wait for
+	copies    driver.Stream   // stream for copies that run beside the queued work
+	marks     [2]driver.Event // for each slot, an event after the work queued before the last Mark
+	copied    driver.Event    // event after the copies for which later work must wait
 	module    driver.Module
 	functions map[string]driver.Function
 	libraries driver.Libraries
@@ -96,9 +96,9 @@ func openIn(api *driver.API, p properties, ordinal int, context driver.Context, 
 	return d, nil
 }
 
-// ready checks that a new device computes correctly, and then sets its budget: during the check the
-// libraries and the driver allocate the memory that they need, such as the local memory of threads
-// for the largest function.
+// ready checks that a new device computes correctly, and then sets its budget, because in the check
+// the libraries and the driver allocate the memory that they need, such as the threads' local
+// memory for the largest function.
 func (d *device) ready(ordinal int, c backend.Config) error {
 	err := d.check()
 	if err == nil {
@@ -163,8 +163,8 @@ func (d *device) start(c backend.Config) (err error) {
 	return d.budget(c)
 }
 
-// envCode is an environment variable that names a file with device functions (GPU code or
-// PTX), for developers. They are loaded instead of the embedded ones.
+// envCode is an environment variable that names a file with device functions (GPU code or PTX), for
+// developers. They are loaded instead of the embedded functions.
 const envCode = "MERCER_CUDA_CODE"
 
 // load loads the code compiled for the GPU, or PTX if there is no such code or the driver rejects
@@ -199,8 +199,8 @@ func (d *device) load() (driver.Module, error) {
 	return d.api.Load(text)
 }
 
-// budget sets the memory available to matrices: the free memory minus leftFree or, if that is less,
-// minus 1/16 of the free memory; and at most c.Memory if that is positive.
+// budget sets the memory available to matrices: the free memory minus leftFree or 1/16 of the free
+// memory, whichever is less; but at most c.Memory, if c.Memory is positive.
 func (d *device) budget(c backend.Config) error {
 	free, _, err := d.api.MemInfo()
 	if err != nil {
@@ -215,7 +215,7 @@ func (d *device) budget(c backend.Config) error {
 }
 
 // failed handles a failed call of cuBLAS or cuSOLVER. If the driver reports an error, failed
-// returns that error as the cause, because a library that accesses an illegal address only reports
+// returns that error as the cause, because a library that accesses an illegal address reports only
 // that it did not succeed. If there is pooled memory and the library may have lacked memory, failed
 // returns the pooled memory to the driver and returns again = true, so that the call is repeated.
 func (d *device) failed(e *driver.Error) (again bool, err error) {
@@ -241,7 +241,7 @@ func (d *device) failed(e *driver.Error) (again bool, err error) {
 // load on first use.
 const leftFree = 1 << 30
 
-// stop releases everything that start has allocated, even if start has failed halfway.
+// stop releases everything that start has allocated, even if start has failed before its end.
 func (d *device) stop() error {
 	var errs []error
 	try := func(err error) { errs = append(errs, err) }
@@ -368,12 +368,12 @@ func (d *device) freed(err error) {
 // Error is a failed call of the driver, cuBLAS or cuSOLVER.
 type Error = driver.Error
 
-// ErrLost is matched (errors.Is) by errors after which the process can no longer use the GPU: the
-// driver has lost its context, which all devices and libraries of the process share. Restart the
-// program.
+// ErrLost is the error that errors.Is finds in errors after which the process can no longer use the
+// GPU: the driver has lost its context, which all devices and libraries of the process share.
+// Restart the program.
 var ErrLost = errors.New("cuda: the device is lost")
 
-// checked names the device in an error, and records an error that made the context
+// checked adds the name of the device to an error, and records an error that made the context
 // unusable.
 func (d *device) checked(op string, err error) error {
 	if err == nil {

@@ -28,7 +28,7 @@ var library = sync.OnceValues(func() (*driver.API, error) {
 	return api, initialize(api)
 })
 
-// oldest is the oldest CUDA version whose drivers accept the PTX of this package.
+// oldest is the oldest CUDA version, 11.8, whose drivers accept the PTX of this package.
 const oldest = 11080
 
 func initialize(api *driver.API) error {
@@ -138,7 +138,7 @@ type properties struct {
 	ratio      int     // ratio of the rates of float32 and float64
 	rate       float64 // float32 multiply-adds per second, estimated from the clock and the number of cores
 	clock      float64 // cycles per second
-	bandwidth  float64 // bytes per second of the memory
+	bandwidth  float64 // memory bandwidth in bytes per second
 }
 
 func probe(api *driver.API, ordinal int) (p properties, err error) {
@@ -155,7 +155,7 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	for _, a := range []struct {
 		to     *int
 		of     driver.Attribute
-		needed bool // if false, only the planner uses the attribute, and it is 0 if the driver does not report it
+		needed bool // if false, only the planner uses the attribute, which is 0 if the driver does not report it
 	}{
 		{&p.processors, driver.MultiprocessorCount, true}, {&p.major, driver.ComputeMajor, true}, {&p.minor, driver.ComputeMinor, true},
 		{&p.ratio, driver.SingleToDoubleRatio, false}, {&clock, driver.ClockRate, false},
@@ -174,7 +174,7 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	}
 	p.clock = float64(clock) * 1e3
 	p.rate = p.clock * float64(p.processors) * 64
-	p.bandwidth = 2 * float64(memoryClock) * 1e3 * float64(memoryWidth) / 8 // two transfers a cycle
+	p.bandwidth = 2 * float64(memoryClock) * 1e3 * float64(memoryWidth) / 8 // two transfers per cycle
 	if p.major < 7 {
 		return p, fmt.Errorf("%s has compute capability %d.%d, and 7.0 is needed", p.name, p.major, p.minor)
 	}
@@ -183,8 +183,8 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 
 // single, double and reduced return peak rates in operations per second: single in float32, double
 // in float64, including tensor cores, and reduced for products with factors in FP16 and sums in
-// float32. For the listed compute capabilities they are the rates that NVIDIA's tables give for the
-// slowest card.
+// float32. For the listed compute capabilities, the results are the rates that NVIDIA's tables give
+// for the slowest card.
 func (p properties) single() float64 {
 	cores := 128.0
 	if p.major == 7 || p.major == 8 && p.minor == 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // Importing the package registers the devices "cuda/0", "cuda/1", …; on a machine without a GPU,
-// Report gives the reason.
+// backend.Report says why no device can be used.
 func Example() {
 	dev, err := backend.Open("cuda/0", backend.Config{})
 	if err == nil {

@@ -17,8 +17,8 @@ func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 	e := &executor{work: make(chan func(), 64), gone: make(chan struct{})}
 	ready := make(chan error)
 	go func() {
-		// The goroutine stays locked, so that its thread ends with it and no other goroutine
-		// inherits the context.
+		// The goroutine stays locked to its thread, so that the thread ends with the goroutine and
+		// no other goroutine inherits the context.
 		runtime.LockOSThread()
 		defer close(e.gone)
 		err := api.SetCurrent(context)
@@ -36,8 +36,8 @@ func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 	return e, nil
 }
 
-// queue schedules f. do also waits until f has run, and returns false if f will not run because the
-// thread has ended, for example for a Free while the device is being closed.
+// queue schedules f. The method do also waits until f has run, and returns false if f will not run
+// because the thread has ended, for example if Free is called while the device is being closed.
 func (e *executor) queue(f func()) {
 	select {
 	case e.work <- f:
@@ -64,8 +64,8 @@ func (e *executor) do(f func()) bool {
 	}
 }
 
-// close ends the thread after everything queued has run. The channel stays open, because other
-// goroutines may still send to it.
+// close ends the thread after all queued functions have run. It does not close the channel, because
+// other goroutines may still send to it.
 func (e *executor) close() {
 	e.queue(nil)
 	<-e.gone

@@ -160,7 +160,7 @@ func TestFaults(t *testing.T) {
 		{"lost with packed matrices", packedWorkload, lost, works},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.code == driver.OutOfMemory { // without memory, no inverses are computed, which is not an error
+			if c.code == driver.OutOfMemory { // if there is no memory for inverses, none are computed, which is not an error
 				defer func(most int64) { inverseMost = most }(inverseMost)
 				inverseMost = 0
 			}
@@ -207,7 +207,7 @@ func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n i
 			defer mu.Unlock()
 			// Calls that release objects or describe errors must not fail.
 			gives := contains(s.Name, "MemFree", "Destroy", "Release", "Unload")
-			// A driver need not report the rates (TestRefusedAttributes).
+			// A driver need not report the attributes in rates (see TestRefusedAttributes).
 			rate := s.Name == "cuDeviceGetAttribute" && slices.Contains(rates, driver.Attribute(args[1]))
 			if !gives && !rate && !contains(s.Name, "GetError") && contains(s.Name, counts...) {
 				if calls++; calls == n {
@@ -322,7 +322,7 @@ func TestNoCode(t *testing.T) {
 }
 
 // TestCodeOfDevelopers checks that device functions are loaded from the file that MERCER_CUDA_CODE
-// names, and that an error names the file.
+// names, and that an error contains the name of the file.
 func TestCodeOfDevelopers(t *testing.T) {
 	Need(t)
 	folder := t.TempDir()
@@ -358,10 +358,10 @@ func TestCodeOfDevelopers(t *testing.T) {
 	}
 }
 
-// TestFaultOfOneCall checks which errors leave the device usable: a launch that requested too many
-// resources (701), a call that is not permitted (800) and a call during a stream capture (900) do;
-// an illegal address (700), a contained error (226), a leak of tensor memory (721) and an end of
-// the process (911) do not, and their errors say what to do.
+// TestFaultOfOneCall checks that the device remains usable after a launch that requested too many
+// resources (701), a call that is not permitted (800) and a call during a stream capture (900), but
+// not after an illegal address (700), a contained error (226), a leak of tensor memory (721) and an
+// end of the process (911), whose errors must say what to do.
 func TestFaultOfOneCall(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -410,7 +410,7 @@ func TestRefusedAttributes(t *testing.T) {
 		api := *real
 		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 			if s.Name == "cuDeviceGetAttribute" && driver.Attribute(args[1]) == a {
-				return 1 // invalid value
+				return 1 // CUDA_ERROR_INVALID_VALUE
 			}
 			return real.Call(s, args...)
 		}

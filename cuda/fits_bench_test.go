@@ -44,7 +44,7 @@ func BenchmarkFits(b *testing.B) {
 			{name: "cg", par: solvers.Params{Method: solvers.CG}},
 		} {
 			if n > 50000 && c.name != "mixed reduced" {
-				continue // the other methods take too long, or need too much memory
+				continue // for this n the other methods take too long or too much memory
 			}
 			c.par.Tol = 1e-10
 			b.Run(fmt.Sprintf("n=%d/method=%s", n, c.name), func(b *testing.B) {

@@ -17,7 +17,7 @@ import (
 type fixedMatrix[T backend.Float] struct {
 	memory *matrix[T] // the memory of the whole matrix
 	diag   driver.DevicePtr
-	coding *backend.Coding // the same pointer as in leading blocks of the matrix
+	coding *backend.Coding // coding of the elements; leading blocks of the matrix have the same pointer
 	n      int
 	part   bool // whether this is a leading block of another matrix
 }
@@ -71,7 +71,7 @@ func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 	return &fixedMatrix[T]{memory: memory, diag: memory.ptr + driver.DevicePtr(2*codesOf(n)), coding: new(backend.Coding), n: n}, nil
 }
 
-// fixed returns a as a *fixedMatrix if it is one of this device, and nil otherwise.
+// fixed returns a as a *fixedMatrix if it is a *fixedMatrix of this device, and nil otherwise.
 func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	h, ok := a.(*fixedMatrix[T])
 	if !ok {
@@ -83,8 +83,8 @@ func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	return h
 }
 
-// gramFixed evaluates ranges of rows in T and stores their codes. It waits for the device, because
-// it returns an error if a value is outside of the range of the codes.
+// gramFixed evaluates ranges of rows in T and stores their codes. It waits for the device, to
+// return an error if a value is outside the range of the codes.
 func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], coding backend.Coding) error {
 	if h.n == 0 {
 		return nil
@@ -130,8 +130,7 @@ func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], 
 	return err
 }
 
-// rangeError returns the error for element (i, j), whose value is outside of the range of the
-// codes.
+// rangeError returns the error for element (i, j), whose value is outside the range of the codes.
 func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding backend.Coding) error {
 	var value [1]T
 	err := q.scratch(int64(sizeOf[T]()), func(p driver.DevicePtr) error {
@@ -147,7 +146,7 @@ func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding b
 }
 
 // symmFixed computes C ← α A B + β C, thinMost columns of B at a time. Each code is read once, and
-// is used for its row, its column and all of these columns of B.
+// used for its row and its column, for all these columns of B.
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], coding backend.Coding, b view[T], beta T, c view[T]) error {
 	name, width := "fixed_symm", thinMost
 	if c.cols == 1 {

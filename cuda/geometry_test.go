@@ -46,7 +46,7 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 		for _, features := range []int{3, 50, 784} {
 			x := matrixOf(n, features)
 			z := matrixOf(n, features)
-			z.ptr += 1 << 36 // a Z whose points are not those of X
+			z.ptr += 1 << 36 // z becomes a matrix of other points than X
 			k := kernels.Gaussian{Sigma: 7}
 			out := matrixOf(n, n)
 			pairs := float64(n) * float64(n)
@@ -116,8 +116,8 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 }
 
 // recordLaunches calls f, which queues work, without running any device function. It returns the
-// number of blocks of the function that does the work, without blocks that end at once; that
-// function's name without its variant; the number of rounds in which the card runs the blocks; and
+// number of blocks of the function that does the work, without blocks that end at once; the name of
+// that function without its variant; the number of rounds in which the card runs the blocks; and
 // the largest number of blocks of a launch. Functions that add up partial sums are not counted.
 func recordLaunches[T backend.Float](t *testing.T, q *queue[T], f func() error) (blocks int, launched string, rounds, most int) {
 	t.Helper()

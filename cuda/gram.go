@@ -24,14 +24,15 @@ func (p *program[T]) cost(d int) float64 {
 	return pair
 }
 
-// blockInstructions is the largest number of float64 instructions of a block of threads. They take
-// 34 ms on the slowest multiprocessors, which have two float64 units for two blocks. The limit
-// determines how the sums of a kernel product are divided, so it must not depend on the device.
+// blockInstructions is the largest number of float64 instructions of a block of threads. That many
+// instructions take 34 ms on the slowest multiprocessors, which have two float64 units for two
+// blocks. The limit determines how the sums of a kernel product are divided, so it must not depend
+// on the device.
 const blockInstructions = 3.5e7
 
 // tilesOfBlock returns the number of tiles of a block of threads, given the number of instructions
-// per pair of points. In float32 every multiprocessor is so fast that the number is only limited by
-// a large constant.
+// per pair of points. In float32 every multiprocessor is so fast that only a large constant limits
+// the number.
 func tilesOfBlock[T backend.Float](instructions float64) int {
 	if sizeOf[T]() == 4 {
 		return 1 << 16
@@ -103,7 +104,7 @@ func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part reg
 	for i := 0; i < n; i += rows {
 		count := min(rows, n-i)
 		from, to := 0, m
-		switch part { // first the rectangle beside the square on the diagonal
+		switch part { // the rectangle beside the square on the diagonal is computed first
 		case lower:
 			to = i
 		case upper:
@@ -147,7 +148,7 @@ func (q *queue[T]) gramTile(p *program[T], out view[T], x, z *matrix[T], i, rows
 }
 
 // formed returns the suffix of the names of the functions gram and gram_mul that are specialized
-// for the kernel's program, and "" if there are none.
+// for the kernel's program, or "" if there are no such functions.
 func (p *program[T]) formed() string {
 	if p.form == general {
 		return ""
@@ -177,7 +178,7 @@ func fewFeatures(kernel string) []int {
 func (p *program[T]) mul(d, t int) (name string, rows, cols int) {
 	low := p.form != general && p.of.Stats[0].Kind <= kernels.L1 && p.of.Stats[0].Scale == nil
 	if low && p.one != "" && t == 1 {
-		each := 4 // rows per thread
+		each := 4 // number of rows per thread
 		if sizeOf[T]() == 8 {
 			each = 2
 		}
@@ -232,9 +233,9 @@ func (q *queue[T]) gramProduct(out *matrix[T], k kernels.Kernel, x, z, v *matrix
 	return err
 }
 
-// The columns of K are divided into shares, one per block of threads. The number of shares is
-// chosen such that there are mostBlocks blocks, but a share has at most shareColumns columns. A
-// step then has enough blocks to occupy a device. Shares depend only on the shapes, so that the
+// The columns of K are divided into shares, one per block of threads. The number of shares is such
+// that there are mostBlocks blocks, unless a share would then have more than shareColumns columns.
+// A step then has enough blocks to occupy a device. Shares depend only on the shapes, so that the
 // sums do not depend on the device.
 const (
 	shareColumns = 4096
@@ -282,10 +283,9 @@ func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	})
 }
 
-// gramSymv computes out ← k(X, X) v for one column, evaluating each pair of points once. It
-// is not used if there is a specialized function in float32 for the number of features:
-// evaluating a pair twice there takes fewer instructions than summing over the threads of a
-// block.
+// gramSymv computes out ← k(X, X) v for one column, evaluating each pair of points once. It is not
+// used if there is a specialized function in float32 for the number of features: in that function,
+// evaluating a pair twice takes fewer instructions than summing over the threads of a block.
 //
 // A block of threads processes a square of tiles. For a large X, K is divided into parts of at most
 // `most` squares a side, whose sums take at most partialBytes. The order of the parts and of the
@@ -314,14 +314,14 @@ func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 // not on the diagonal, the product with its transpose. The first part of each row of K overwrites
 // out; the other parts add to it.
 func (q *queue[T]) gramSymvPart(p *program[T], out, x, v *matrix[T], partial driver.DevicePtr, side, i, j, n, m int) error {
-	height, width := ceil(n, tile*side), ceil(m, tile*side) // in squares
+	height, width := ceil(n, tile*side), ceil(m, tile*side) // numbers of squares
 	blocks, across, triangle := height*width, width, 0
 	shares, weight := width, 2*float64(n)*float64(m) // number of shares of each row
 	columns := partial + driver.DevicePtr(width*n*sizeOf[T]())
 	if i == j {
 		blocks, across, triangle = height*(height+1)/2, height+1, 1
 		shares, weight = height+1, float64(n)*float64(n)
-		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // the sums of columns follow as share I + 1 of the part's rows
+		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // the sums of columns follow after those of rows, as share I + 1
 	}
 	work := flop.GramMul(x.rows, x.rows, x.cols, 1) * weight / (float64(x.rows) * float64(x.rows))
 	step := q.blocksOfStep(float64(side*side*tile*tile) * (p.cost(x.cols) + 2))

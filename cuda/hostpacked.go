@@ -68,7 +68,7 @@ func (q *queue[T]) HostPackedBytes(n int) (device, hostBytes int64) {
 	return 3 * int64(n) * int64(w) * int64(size), hostBytes * int64(size)
 }
 
-// HostFree returns 80 % of the memory that the process may still take, in bytes, or 2 GiB if the
+// HostFree returns 80 % of the bytes of memory that the process may still take, or 2 GiB if the
 // system does not report this memory.
 func (q *queue[T]) HostFree() int64 {
 	free, known := backend.HostMemory()
@@ -163,7 +163,7 @@ func (s *hostStore[T]) close() error {
 
 func (h *hostPacked[T]) Order() int { return h.n }
 
-// Free does nothing on a leading block, or when it is called again.
+// Free does nothing on a leading block, or if the matrix is already freed.
 func (h *hostPacked[T]) Free() {
 	s := h.store
 	if h.n != s.n || s.n == 0 || s.device.closed.Load() || s.freed.Swap(true) {
@@ -227,9 +227,9 @@ func (h *hostPacked[T]) move(p panel[T], from int, at driver.DevicePtr, toHost b
 	return h.store.device.api.Copy(c, stream)
 }
 
-// each copies panels to the device one after the other and calls use for each, with the rows from
-// row `first` on or from the panel's first row if that is later. While use runs for one panel, the
-// next panel is copied.
+// each copies panels to the device one after the other and calls the function use for each panel,
+// with the rows from row `first` on, or from the panel's first row if that is later. While use runs
+// for one panel, the next panel is copied.
 func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
 	s, api, stream, copies := h.store, h.store.device.api, h.store.device.stream, h.store.device.copies
 	from := func(p panel[T]) int { return max(first-p.first, 0) }
@@ -298,8 +298,8 @@ func down(n int) []int {
 	return list
 }
 
-// hostRows waits for the device and calls f for parts of the rows first … first+rows−1 in host
-// memory: the elements v of row i that begin at column j.
+// hostRows waits for the device and calls f for each part of the rows first … first+rows−1 in host
+// memory. The slice v holds the elements of row i from column j on.
 func (h *hostPacked[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, v []T)) error {
 	d := h.store.device
 	if err := d.api.Wait(d.stream); err != nil {
@@ -400,7 +400,7 @@ func (h *hostPacked[T]) potrf(q *queue[T], r rounding) error {
 		}
 		if pivot := new(backend.PivotError); errors.As(err, &pivot) {
 			pivot.Index += p.first
-			// The leading rows of a failed factor are valid, and so are written back.
+			// The leading rows of a failed factor are valid, so they are written back.
 			return errors.Join(h.move(p, 0, s.target, true, stream), api.Wait(stream), err)
 		}
 		if err == nil {
@@ -432,7 +432,7 @@ func (h *hostPacked[T]) trsm(q *queue[T], t backend.Trans, b *matrix[T]) error {
 	})
 }
 
-// onHost returns a as a *hostPacked if it is one of this device, and nil otherwise.
+// onHost returns a as a *hostPacked if it is a *hostPacked of this device, and nil otherwise.
 func (q *queue[T]) onHost(op string, a backend.Packed[T]) *hostPacked[T] {
 	h, ok := a.(*hostPacked[T])
 	if !ok {

@@ -160,7 +160,7 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 		all.Free()
 		rhs.Free()
 	}
-	// For a matrix too large for the host, the error states the bytes.
+	// If a matrix is too large for the host, the error states the number of bytes.
 	const much = 10_000_000
 	_, want := hb.HostPackedBytes(much)
 	var e *backend.MemoryError
@@ -169,8 +169,8 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 	}
 }
 
-// TestNewHostPackedStops checks that NewHostPacked stops when the context is done, and leaves no
-// memory in use.
+// TestNewHostPackedStops checks that NewHostPacked stops when the context is done, and that no
+// memory then remains in use.
 func TestNewHostPackedStops(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")

@@ -97,8 +97,7 @@ func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
 
 // testNaNTrsm checks that a NaN in B makes NaN all elements of its right-hand side that the
 // substitution computes later, and affects no other right-hand side. If a backend inverts blocks,
-// earlier elements may become NaN. A zero pivot makes its whole row of the solution infinite or
-// NaN.
+// earlier elements may become NaN. A zero pivot makes its row of the solution infinite or NaN.
 func testNaNTrsm[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for range r.fewer(12) {

@@ -2,9 +2,9 @@
 // compute on the CPU. The device functions of package ptx are compiled by the system's C++ compiler
 // from the same source as for a GPU.
 //
-// As with a real driver, a wrong thread, context or handle is an error, and new memory is not
-// zeroed. A guard page after each allocation ends the process if a device function accesses memory
-// beyond the end.
+// As with a real driver, a call with a wrong thread, context or handle returns an error, and new
+// memory is not zeroed. A guard page after each allocation ends the process if a device function
+// accesses memory beyond the end.
 package cudatest
 
 import (
@@ -117,7 +117,7 @@ var compiled = sync.OnceValues(func() (string, error) {
 			return "", fmt.Errorf("cudatest: %s: %w\n%s", l.name, err, out)
 		}
 	}
-	// Another process may have built the libraries meanwhile.
+	// Rename fails if another process has built the libraries meanwhile.
 	if err := os.Rename(work, cache); err != nil {
 		if _, other := os.Stat(cache); other != nil {
 			return "", err

@@ -29,15 +29,15 @@ type Interpreter struct {
 	allocations []allocation // ordered by address
 	last        allocation   // the allocation that was accessed last
 	shadows     map[uint64]*[shadowPage]shadow
-	page        uint64 // number and shadow of the page that was accessed last
+	page        uint64 // number of the page that was accessed last, and its shadow
 	shadow      *[shadowPage]shadow
 	launches    uint32
 }
 
 type allocation struct{ from, to uint64 }
 
-// shadow records the last write to two bytes, and the last read; the reader is `several` if several
-// threads have read the bytes.
+// shadow records the last write to two bytes, and the last read. If several threads have read the
+// bytes, the reader is the constant `several`.
 type shadow struct {
 	launch                 uint32
 	wBlock, wThread, wTime int32
@@ -45,7 +45,7 @@ type shadow struct {
 }
 
 const (
-	shadowPage = 2048 // shadows per page, for 4096 bytes
+	shadowPage = 2048 // number of shadows per page of 4096 bytes
 	several    = -2
 	never      = -1
 )
@@ -255,7 +255,7 @@ func (t *thread) call(in *instruction) {
 	f.free = append(f.free, c)
 }
 
-// at returns a pointer to the bytes of an access, after checking the access.
+// at checks an access and returns a pointer to its bytes.
 func (t *thread) at(s space, address uint64, bytes int, write bool) unsafe.Pointer {
 	if address%uint64(bytes) != 0 && s != parameters {
 		panic(fault(fmt.Sprintf("address %#x is no multiple of %d", address, bytes)))
@@ -282,7 +282,7 @@ func (t *thread) at(s space, address uint64, bytes int, write bool) unsafe.Point
 	return unsafe.Pointer(&memory[address])
 }
 
-// global returns a pointer to bytes of global memory, after checking the access.
+// global checks an access to global memory and returns a pointer to its bytes.
 func (t *thread) global(address, bytes uint64, write bool) unsafe.Pointer {
 	m := t.b.m
 	p := m.find(address, bytes)
@@ -337,7 +337,7 @@ func (t *thread) access(s *shadow, write bool, where string) {
 	}
 }
 
-// The next functions convert between registers and numbers.
+// The next functions convert numbers to the contents of registers and back.
 
 func single(r uint64) float64   { return float64(math.Float32frombits(uint32(r))) }
 func ofSingle(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }

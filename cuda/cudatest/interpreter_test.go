@@ -45,7 +45,7 @@ const address = `
 	add.s64 %rd3, %rd1, %rd2;`
 
 // TestFaultsAreFound checks that a launch returns an error for mistakes that a GPU would not
-// report, or would only show as an occasional wrong result.
+// report, or that would cause a wrong result only occasionally.
 func TestFaultsAreFound(t *testing.T) {
 	const reverse = `
 	.shared .align 4 .b8 s[256];` + address + `
@@ -87,7 +87,7 @@ func TestFaultsAreFound(t *testing.T) {
 func TestInstructions(t *testing.T) {
 	f := func(v float32) uint32 { return math.Float32bits(v) }
 	for _, c := range []struct {
-		code string // sets %r9 or %f9
+		code string // instructions that set %r9 or %f9
 		want uint32
 	}{
 		{"mov.u32 %r8, 0x80000000; shr.s32 %r9, %r8, 31;", 0xffffffff},
@@ -135,7 +135,7 @@ func TestMissingBarriers(t *testing.T) {
 	}
 	_, body, _ := strings.Cut(string(text), ".visible .entry check_diag_f64(")
 	body, _, _ = strings.Cut(body, "\n}\n")
-	const n = 256 // the invalid pivot is in the last row, so that its number is passed through every step
+	const n = 256 // the invalid pivot is in the last row, so that every step passes on the number of that row
 	for removed := -1; removed < strings.Count(body, "bar.sync"); removed++ {
 		parts := strings.SplitAfter(body, "bar.sync")
 		changed := body
@@ -158,9 +158,9 @@ func TestMissingBarriers(t *testing.T) {
 			switch {
 			case p != nil:
 				args = binary.LittleEndian.AppendUint64(args, uint64(uintptr(p)))
-			case len(args) == 16: // strides
+			case len(args) == 16: // the arguments are strides
 				args = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(args, n), 1)
-			default: // number of the first row
+			default: // the argument is the number of the first row
 				args = binary.LittleEndian.AppendUint64(args, 100)
 			}
 		}
@@ -168,7 +168,7 @@ func TestMissingBarriers(t *testing.T) {
 			m.Allocate(uint64(uintptr(p)), uint64(bytes))
 		}
 		err = m.Launch("check_diag_f64", [3]int{1, 1, 1}, [3]int{256, 1, 1}, args)
-		runtime.KeepAlive(l) // the interpreter has only addresses, which do not keep the arrays alive
+		runtime.KeepAlive(l) // the interpreter holds only addresses, which do not prevent the collection of the arrays
 		runtime.KeepAlive(diag)
 		switch {
 		case removed < 0 && (err != nil || counts[1] != 356 || value[0] != 5-9):

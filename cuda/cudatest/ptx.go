@@ -21,15 +21,15 @@ const (
 
 func (s space) String() string { return [...]string{"global", "shared", "local", "parameter"}[s] }
 
-// function is a device function or a function that device functions call.
+// A function is a device function, or a function that device functions call.
 type function struct {
 	entry     bool
-	registers []uint64 // initial values; constants are registers too
+	registers []uint64 // initial values of the registers; constants are also held in registers
 	params    int      // bytes of the parameters
-	frame     int      // bytes of the parameters and of the arguments of calls
+	frame     int      // number of bytes of the parameters and of the arguments of calls
 	arguments []int    // offsets of the parameters
 	result    int      // offset of the result
-	local     int      // bytes of local memory
+	local     int      // number of bytes of local memory
 	sharedEnd int
 	code      []instruction
 
@@ -390,7 +390,7 @@ func (f *function) operation(parts, x []string) func(t *thread) {
 	case "mov":
 		return f.move(x)
 	case "cvta":
-		return f.move(x) // each state space has its own addresses, so there is nothing to convert
+		return f.move(x) // every state space has its own addresses, so the address remains the same
 	case "cvt":
 		return f.convert(parts, x)
 	case "atom":
@@ -439,9 +439,9 @@ func (f *function) operation(parts, x []string) func(t *thread) {
 	return func(t *thread) { t.r[d] = cut(g(t.r[a], t.r[b], t.r[c]), out) }
 }
 
-// floating returns the function of an instruction on floating-point numbers. It computes in
-// float64, and the caller rounds to the instruction's type: for a sum, a product or a quotient of
-// float32 this double rounding gives the correctly rounded result.
+// floating returns the function that computes an instruction on floating-point numbers in float64.
+// The caller rounds the result to the instruction's type; for a sum, a product or a quotient of
+// float32 numbers this double rounding gives the correctly rounded result.
 func floating(parts []string) func(a, b, c float64) float64 {
 	name := parts[0]
 	flush := func(v float64) float64 {
@@ -540,7 +540,7 @@ func comparison(relation string, n, d, a, b int) func(t *thread) {
 }
 
 func integerComparison(relation string, isSigned bool, n, d, a, b int) func(t *thread) {
-	want := map[string][3]bool{ // the result of the relation for less, equal and greater
+	want := map[string][3]bool{ // for each relation, its results if a < b, a = b and a > b
 		"eq": {false, true, false}, "ne": {true, false, true}, "lt": {true, false, false},
 		"le": {true, true, false}, "gt": {false, false, true}, "ge": {false, true, true},
 	}
@@ -563,8 +563,8 @@ func integerComparison(relation string, isSigned bool, n, d, a, b int) func(t *t
 	}
 }
 
-// integral returns the function of an instruction on integers; the caller truncates the result to
-// the type.
+// integral returns the function that computes an instruction on integers; the caller truncates the
+// result to the instruction's type.
 func integral(parts []string, isSigned bool, n int) func(a, b, c uint64) uint64 {
 	s := func(r uint64) int64 { return signed(r, n) }
 	u := func(r uint64) uint64 { return cut(r, n) }
@@ -639,7 +639,7 @@ func integral(parts []string, isSigned bool, n int) func(a, b, c uint64) uint64 
 	panic("unknown instruction " + strings.Join(parts, "."))
 }
 
-// carrying returns the function of a 32-bit instruction that reads or writes the carry flag.
+// carrying returns the function that executes a 32-bit instruction that uses the carry flag.
 func carrying(parts []string, d, a, b, c int) func(t *thread) {
 	if parts[len(parts)-1] != "u32" {
 		panic("unknown instruction " + strings.Join(parts, "."))
@@ -673,8 +673,8 @@ func carrying(parts []string, d, a, b, c int) func(t *thread) {
 	}
 }
 
-// move returns the function of a mov: from a register, from or to the two halves of a register, or
-// from a special register.
+// move returns the function that executes a mov from a register, from or to the two halves of a
+// register, or from a special register.
 func (f *function) move(x []string) func(t *thread) {
 	if strings.HasPrefix(x[0], "{") || strings.HasPrefix(x[1], "{") {
 		if strings.HasPrefix(x[0], "{") {
@@ -708,7 +708,7 @@ func (f *function) move(x []string) func(t *thread) {
 	return func(t *thread) { t.r[d] = t.r[a] }
 }
 
-// transfer returns the function of a load or a store.
+// transfer returns the function that executes a load or a store.
 func (f *function) transfer(parts, x []string) func(t *thread) {
 	s, ok := map[string]space{"global": global, "shared": shared, "local": local, "param": parameters}[parts[1]]
 	if !ok {
@@ -773,8 +773,8 @@ func (f *function) atomicMax(parts, x []string) func(t *thread) {
 	}
 }
 
-// convert returns the function of a conversion. The parts are cvt, the modes, the type of the
-// result and the type of the operand.
+// convert returns the function that executes a conversion. The argument parts holds "cvt", the
+// modes, the type of the result and the type of the operand.
 func (f *function) convert(parts, x []string) func(t *thread) {
 	d, a := f.register(x[0]), f.register(x[1])
 	to, from := parts[len(parts)-2], parts[len(parts)-1]
@@ -835,7 +835,7 @@ func (f *function) convert(parts, x []string) func(t *thread) {
 	panic("unknown conversion " + strings.Join(parts, "."))
 }
 
-// halfOf converts a number to FP16, ties to even.
+// halfOf rounds a number to FP16, ties to even.
 func halfOf(v float64) uint16 {
 	sign := uint16(math.Float64bits(v) >> 48 & 0x8000)
 	size := math.Abs(v)

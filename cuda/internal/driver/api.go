@@ -81,7 +81,7 @@ func goString(p uintptr) string {
 	return string(s[:n])
 }
 
-// Init must be called once, before any other method.
+// Init initializes the driver; it must be called once, before any other method.
 func (a *API) Init() error { return a.do(cuInit, 0) }
 
 // Version returns the newest CUDA version that the driver supports: 12040 means 12.4.
@@ -111,7 +111,7 @@ func (a *API) Name(d Device) (string, error) {
 	return string(name), err
 }
 
-// TotalMem returns the device's memory in bytes.
+// TotalMem returns the size of the device's memory in bytes.
 func (a *API) TotalMem(d Device) (int64, error) {
 	out := cell()
 	err := a.do(cuDeviceTotalMem, address(&out[0]), uintptr(uint32(d)))
@@ -185,8 +185,8 @@ func (a *API) FreeHost(memory []byte) error {
 	return a.do(cuMemFreeHost, address(unsafe.SliceData(memory)))
 }
 
-// A Copy2D moves Height rows of Width bytes. Each side sets either Host or Device; Host
-// must be page-locked memory.
+// A Copy2D moves Height rows of Width bytes. The source and the destination each set either Host or
+// Device; Host must be page-locked memory.
 type Copy2D struct {
 	Src, Dst      Place
 	Width, Height int
@@ -269,7 +269,7 @@ func (a *API) Clear(p DevicePtr, bytes int64, s Stream) error {
 func (a *API) Load(image []byte) (Module, error) {
 	const errorLog, errorLogSize = 5, 6
 	text, log := cString(image), buffer(8192)
-	m := words() // two options, followed by their values
+	m := words() // two options, and then the values of the options
 	m[0] = errorLog | errorLogSize<<32
 	m[1], m[2] = uint64(address(&log[0])), uint64(len(log))
 	out := cell()
@@ -297,7 +297,7 @@ func (a *API) Function(m Module, name string) (Function, error) {
 	return Function(out[0]), err
 }
 
-// NewStream returns a stream that does not wait for the default one.
+// NewStream returns a stream that does not wait for the default stream.
 func (a *API) NewStream() (Stream, error) {
 	const nonBlocking = 1
 	out := cell()
@@ -324,7 +324,7 @@ func (a *API) NewEvent(timed bool) (Event, error) {
 
 func (a *API) DestroyEvent(e Event) error { return a.do(cuEventDestroy, uintptr(e)) }
 
-// Record queues the event e, which occurs when the stream reaches it.
+// Record queues the event e in the stream s; e occurs when the work before it is done.
 func (a *API) Record(e Event, s Stream) error { return a.do(cuEventRecord, uintptr(e), uintptr(s)) }
 
 // WaitEvent waits until e has occurred; WaitInStream makes a stream wait for e.

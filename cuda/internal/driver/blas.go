@@ -14,7 +14,7 @@ type Blas struct {
 
 	symbols []Symbol
 	handle  uintptr
-	scalars *[2]uint64 // α and β, on the heap
+	scalars *[2]uint64 // memory for α and β, on the heap
 }
 
 // newBlas binds the library and, if create is set, creates a handle.
@@ -62,7 +62,7 @@ func (b *Blas) SetTF32(on bool) error {
 	return b.do(cublasSetMathMode, b.handle, mode)
 }
 
-// Deterministic forbids atomic additions.
+// Deterministic makes cuBLAS work without atomic additions, whose order varies.
 func (b *Blas) Deterministic() error {
 	const notAllowed = 0
 	return b.do(cublasSetAtomicsMode, b.handle, notAllowed)

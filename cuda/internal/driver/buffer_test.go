@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// TestBuffersDoNotMove checks that memory which the driver reads and writes does not move when the
-// stack of the calling goroutine grows, and so moves, before the call. The depth of calls at which
-// the stack grows depends on the frames of the callers, so the test tries every depth.
+// TestBuffersDoNotMove checks that memory which the driver reads and writes does not move if the
+// stack of the calling goroutine grows, and thereby moves, before the call. The depth of calls at
+// which the stack grows depends on the frames of the callers, so the test tries every depth.
 func TestBuffersDoNotMove(t *testing.T) {
 	const device, function, image = "NVIDIA H200", "gram_mul_sqdist_f64", ".version 7.8"
 	const errorLog = "ptxas error"
@@ -41,7 +41,7 @@ func TestBuffersDoNotMove(t *testing.T) {
 	}
 	for depth = range 400 {
 		done := make(chan struct{})
-		go func() { // with a new stack
+		go func() { // a goroutine with a new stack
 			defer close(done)
 			deep(depth, func() {
 				if name, err := api.Name(0); name != device || err != nil {

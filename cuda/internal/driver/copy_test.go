@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// TestCopyRows checks that rows without a gap are copied at once, whatever their number, and that
-// rows with a gap are one two-dimensional copy or, if the pitch exceeds the driver's limit, one
+// TestCopyRows checks that any number of rows without gaps is copied at once, and that rows with
+// gaps are copied by one two-dimensional copy or, if the pitch exceeds the driver's limit, by one
 // copy per row. Exactly the bytes of the rows must be copied.
 func TestCopyRows(t *testing.T) {
 	const width, from, to = 80, 1 << 20, 1 << 50

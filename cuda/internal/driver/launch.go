@@ -7,12 +7,12 @@ import (
 )
 
 // Args holds the arguments of a device function, packed as C aligns them. One object can be reused
-// for many launches: the driver copies the arguments before Launch returns. It must be made by
+// for many launches: the driver copies the arguments before Launch returns. Args must be made by
 // NewArgs, because the driver gets addresses inside of it.
 type Args struct {
 	buf   [4096]byte
 	size  uintptr
-	extra [5]uintptr // not pointers: the values 1 and 2 are not addresses
+	extra [5]uintptr // uintptr, not pointers, because the values 1 and 2 are not addresses
 }
 
 // NewArgs returns Args on the heap, where the garbage collector does not move them.
@@ -73,11 +73,11 @@ func (a *Args) Bytes(b []byte) *Args {
 	return a
 }
 
-// Grid gives the numbers of blocks and of threads per block with which a function runs.
+// Grid holds the numbers of blocks and of threads per block with which a function runs.
 type Grid struct {
 	Blocks  [3]int
 	Threads [3]int
-	Shared  int // bytes of dynamic shared memory per block
+	Shared  int // number of bytes of dynamic shared memory per block
 }
 
 // Launch queues a device function.

@@ -79,9 +79,9 @@ func (l loader) caller() func(s *Symbol, args ...uintptr) int32 {
 // first opens a file in the first folder of places where the file can be opened. The folder ""
 // means the system's loader, and the folder of MERCER_CUDA_LIBDIR is tried before all places. If
 // the library cannot be opened alone, first also opens the files in needs, from the same folder if
-// possible. It does not open them earlier, because a library normally finds its own dependencies,
-// and a dependency opened by name could belong to another release. The error lists every path that
-// was tried.
+// possible. It does not open those files earlier, because a library normally finds its own
+// dependencies, and a dependency opened by name could belong to another release. The error lists
+// every path that was tried.
 func (l loader) first(file string, needs, places []string) (handle uintptr, path string, err error) {
 	if dir := l.env(EnvLibraries); dir != "" {
 		places = append([]string{dir}, places...)
@@ -141,7 +141,7 @@ type toolkit struct {
 	blas         string
 	solverNeeds  []string
 	solver       string
-	pythonFolder []string // below site-packages/nvidia
+	pythonFolder []string // folders below site-packages/nvidia
 }
 
 var toolkits = []toolkit{
@@ -163,12 +163,12 @@ type Libraries struct {
 // It must be called on a thread that has a context.
 func OpenLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, true) }
 
-// ProbeLibraries is OpenLibraries without a context: the result states which libraries exist, but
-// the libraries cannot be called.
+// ProbeLibraries is OpenLibraries for a thread without a context. The result says which libraries
+// exist, but the libraries cannot be called.
 func ProbeLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, false) }
 
 // Used lists the files of the libraries that were found. Missing lists the missing libraries with
-// their purpose and the searched paths, or is "" if none is missing.
+// their purpose and the searched paths, or returns "" if none is missing.
 func (l Libraries) Used() string {
 	used := "driver"
 	if l.Blas != nil {
@@ -238,7 +238,7 @@ func (l loader) folders(t toolkit) []string {
 	}
 	roots := []string{l.env("VIRTUAL_ENV"), l.env("CONDA_PREFIX")}
 	// The python3 on the path may belong to an environment that is not activated. If python3 is a
-	// link, the environment is the one with the link, not with the file.
+	// link, the environment is that of the link, not that of the file.
 	if python, err := l.which("python3"); err == nil {
 		roots = append(roots, filepath.Dir(filepath.Dir(python)))
 	}

@@ -44,7 +44,7 @@ func dirOf(files map[string]bool, path string) bool {
 	return false
 }
 
-// TestNoDriver checks that the error is one line with every path that was tried.
+// TestNoDriver checks that the error without a driver is one line with every path that was tried.
 func TestNoDriver(t *testing.T) {
 	_, err := folder(map[string]string{EnvLibraries: "/mine"}).driver()
 	if err == nil || strings.Contains(err.Error(), "\n") {
@@ -79,8 +79,8 @@ func TestDriverPlaces(t *testing.T) {
 	}
 }
 
-// TestToolkits checks that the release is never newer than the driver, that cuSOLVER is in the
-// folder of its cuBLAS, and that the next release is tried if a release cannot be used.
+// TestToolkits checks that the chosen release is never newer than the driver, that cuSOLVER is
+// taken from the folder of cuBLAS, and that the next release is tried if a release cannot be used.
 func TestToolkits(t *testing.T) {
 	files := func(dir string, names ...string) (list []string) {
 		for _, n := range names {
@@ -131,7 +131,7 @@ func TestPythonOnPath(t *testing.T) {
 // if cuSOLVER cannot open them.
 func TestLibrariesOfOneRelease(t *testing.T) {
 	const old, new = "/usr/local/cuda-12/lib64/", "/usr/local/cuda-13/lib64/"
-	for _, ownPath := range []bool{true, false} { // whether cuSOLVER finds libraries in its own folder
+	for _, ownPath := range []bool{true, false} { // ownPath says whether cuSOLVER finds libraries in its own folder
 		var opened []string
 		there := map[string]bool{}
 		for _, name := range []string{"libcublas.so.12", "libcusparse.so.12", "libcusolver.so.11", "libnvJitLink.so.12"} {

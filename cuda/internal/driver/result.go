@@ -9,7 +9,7 @@ import (
 // Result is a CUresult.
 type Result int32
 
-// These results are handled separately.
+// These results are handled in special ways.
 const (
 	Success        Result = 0
 	OutOfMemory    Result = 2
@@ -20,7 +20,7 @@ const (
 
 // Error reports a failed call of a library.
 type Error struct {
-	Op   string // the function that was called
+	Op   string // name of the function that was called
 	Code int    // the result code
 	Name string // the name of the code, or "" if the library does not provide it
 	Text string // the meaning of the code
@@ -44,15 +44,15 @@ func (e *Error) Is(target error) bool {
 
 // OutOfMemory reports whether the code says that there was not enough memory on the device.
 func (e *Error) OutOfMemory() bool {
-	code := int(OutOfMemory) // also CUSOLVER_STATUS_ALLOC_FAILED
+	code := int(OutOfMemory) // CUSOLVER_STATUS_ALLOC_FAILED has the same value
 	if strings.HasPrefix(e.Op, "cublas") {
 		code = 3
 	}
 	return e.Code == code
 }
 
-// Failed handles a failed call of cuBLAS or cuSOLVER: it returns whether to repeat the call and, if
-// not, the error to return.
+// Failed handles a failed call of cuBLAS or cuSOLVER. It returns whether to repeat the call and, if
+// the call is not to be repeated, the error to return.
 type Failed func(e *Error) (again bool, err error)
 
 // call calls f, and repeats the call as long as failed returns again = true.
@@ -86,11 +86,11 @@ var solverNames = map[int]string{
 	7: "CUSOLVER_STATUS_INTERNAL_ERROR", 8: "CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED", 9: "CUSOLVER_STATUS_NOT_SUPPORTED",
 }
 
-// Sticky reports whether a result means that the context, and with it the process, is
-// unable to use the GPU: every later call returns the same result, and NVIDIA's manual requires a
-// restart of the process ("leaves the process in an inconsistent state"). Other errors, such as a
-// launch that takes too many registers (701), a call that is not permitted (800) or an error of
-// stream capture (900 to 909), concern one call.
+// Sticky reports whether a result means that the context, and therefore the process, can no longer
+// use the GPU: every later call returns the same result, and NVIDIA's manual requires a restart of
+// the process ("leaves the process in an inconsistent state"). Other errors, such as a launch that
+// takes too many registers (701), a call that is not permitted (800) or an error of stream capture
+// (900 to 909), concern only one call.
 func (r Result) Sticky() bool {
 	switch r {
 	case 201, // context is invalid: other code has destroyed it

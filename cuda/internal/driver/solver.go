@@ -50,7 +50,7 @@ func (v *Solver) SetStream(s Stream) error { return v.do(cusolverSetStream, v.ha
 // dataType returns the cudaDataType of E.
 func dataType[E Float]() uintptr { return uintptr(pick[E](0, 1)) }
 
-// PotrfWork returns the bytes that Potrf needs on the device and on the host.
+// PotrfWork returns the numbers of bytes that Potrf needs on the device and on the host.
 func PotrfWork[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int) (device, host int64, err error) {
 	out := cell()
 	err = v.do(cusolverXpotrfBufferSize, v.handle, v.params, uintptr(fill), uintptr(n), dataType[E](), uintptr(A), uintptr(lda), dataType[E](),

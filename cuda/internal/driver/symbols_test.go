@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// tables lists the functions of each library that are called, with its header.
+// tables lists, for each library, the functions that are called and the header.
 var tables = []struct {
 	header, library string
 	symbols         []Symbol
@@ -92,8 +92,8 @@ func TestPrototypes(t *testing.T) {
 	}
 }
 
-// libraryOf returns the file of a library in the toolkit of any release: the name that compilers
-// link with, or a name with a version.
+// libraryOf returns the file of a library in the toolkit of any release. It has the name that
+// compilers link with, or a name with a version.
 func libraryOf(root, name string) string {
 	for _, folder := range []string{"lib", "lib64"} {
 		path := filepath.Join(root, folder, name)
