@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/ptx"
 )
 
-// interpret makes the devices that a test opens execute their functions by interpreting the PTX for
-// a compute capability. A fault, such as a race, fails the test.
+// interpret makes the devices that a test opens interpret the PTX for a compute capability to
+// execute their functions. A fault, such as a race, makes the test fail.
 func interpret(t *testing.T, target int) *cudatest.Interpreter {
 	Need(t)
 	real, err := library()
@@ -35,7 +35,7 @@ func interpret(t *testing.T, target int) *cudatest.Interpreter {
 	}
 	var mu sync.Mutex
 	names := map[uintptr]string{}
-	stringAt := func(p uintptr) string { // reads a C string
+	stringAt := func(p uintptr) string { // stringAt reads a C string
 		var b []byte
 		for ; *at[byte](p) != 0; p++ {
 			b = append(b, *at[byte](p))
@@ -47,7 +47,7 @@ func interpret(t *testing.T, target int) *cudatest.Interpreter {
 		mu.Lock()
 		defer mu.Unlock()
 		if s.Name == "cuLaunchKernel" {
-			// Streams may be late: the work before the function may not have run yet.
+			// Streams may be delayed: the work queued before the function may not have run yet.
 			if err := real.Wait(driver.Stream(args[8])); err != nil {
 				t.Error(err)
 			}
@@ -104,7 +104,7 @@ func TestInterpretedPTX(t *testing.T) {
 	t.Run("suite", func(t *testing.T) {
 		some := regexp.MustCompile("^(AddDiag|ColAxpy|ColDot|Convert|FixedGram|FixedSymm|GramKernels|GramMul|PotrfExact|TrsmExact)$")
 		leave := func(test string) bool { return !some.MatchString(test) }
-		if *interpretAll { // a GPU has no workers, whose number these tests change
+		if *interpretAll { // these tests change the number of workers, and a GPU has none
 			leave = func(test string) bool { return strings.HasSuffix(test, "Threads") }
 		}
 		backendtest.Suite{LargeN: 70, Fewer: true, RequirePacked: true, Leave: leave, Open: func(t testing.TB, c backend.Config) backend.Device {

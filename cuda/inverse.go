@@ -9,23 +9,23 @@ import (
 )
 
 // inverses holds the inverses of the diagonal blocks, of order cuts.thin, of a packed factor in
-// reduced precision. The factor is a preconditioner: every iteration solves with it for a small
-// number of columns. A solve by cuBLAS is a chain of short steps; a product with an inverse is one
-// launch, whose time is that of reading the inverse. Rounding errors of the inverses change only
-// the preconditioner.
+// reduced precision. The factor is a preconditioner: every iteration solves with the factor for a
+// small number of columns. A solve by cuBLAS is a chain of short steps; a product with an inverse
+// is one launch that takes only the time to read the inverse. Rounding errors of the inverses
+// change only the preconditioner.
 type inverses[T backend.Float] struct {
 	device *device
-	memory driver.DevicePtr // the blocks of A₁₁, then those of A₂₂ᵀ, row-major
+	memory driver.DevicePtr // the inverses of blocks of A₁₁, then of A₂₂ᵀ, row-major
 	order  int
 }
 
-// inverseMost is the largest number of bytes of the inverses of one factor, 4·cuts.thin for a row.
-// The inverses use the memory that the budget leaves free; the copies in FP16, which use the same
-// memory, are freed before. Tests change it.
+// inverseMost is the largest number of bytes of the inverses of one factor; a row takes
+// 4·cuts.thin. Inverses use the memory that the budget leaves free; the copies in FP16, which use
+// the same memory, are freed before. Tests change inverseMost.
 var inverseMost int64 = 512 << 20
 
-// invertedColumns is the largest number of columns that are solved for by inverses: the columns of a block
-// of the iterations in package solvers, for which the planner assumes Rates.ReducedSolve.
+// invertedColumns is the largest number of columns that inverses solve for: that of a block of
+// iterations in package solvers, for which the planner assumes Rates.ReducedSolve.
 const invertedColumns = 64
 
 func (v *inverses[T]) close() error { return v.device.release(v.memory) }
@@ -109,7 +109,7 @@ func (h *packedMatrix[T]) solvePart(q *queue[T], ul backend.Uplo, t backend.Tran
 	return q.scratch(int64(b.rows)*int64(b.cols)*int64(sizeOf[T]()), func(p driver.DevicePtr) error {
 		x := &matrix[T]{device: b.device, ptr: p, rows: b.rows, cols: b.cols, stride: b.cols}
 		return q.step(flop.Trsm(b.rows, b.cols), func() error {
-			q.nested = true // several hundred short launches count as one step
+			q.nested = true // so that several hundred short launches count as one step
 			defer func() { q.nested = false }()
 			return firstOf(
 				func() error { return q.solveInverted(v, first, ul, t, a, b, x) },
@@ -119,7 +119,7 @@ func (h *packedMatrix[T]) solvePart(q *queue[T], ul backend.Uplo, t backend.Tran
 	})
 }
 
-// solveInverted computes X = op(A)⁻¹ B by halves; it changes B. first is the number of A's first block.
+// solveInverted computes X = op(A)⁻¹ B by halving A; it changes B. A begins at block number first.
 func (q *queue[T]) solveInverted(v *inverses[T], first int, ul backend.Uplo, t backend.Trans, a, b, x *matrix[T]) error {
 	bl, n := q.engine.device.libraries.Blas, a.rows
 	if n <= v.order {

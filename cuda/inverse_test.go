@@ -14,8 +14,8 @@ import (
 
 // TestSolvesByInverses checks that solves with a factor in reduced precision are products with the
 // inverses of its diagonal blocks and with the blocks between them, without a solve by cuBLAS; that
-// the solutions satisfy LX = B and LᵀX = B within the rounding of float32; and that a matrix that
-// has changed, or for whose inverses no memory is free, is solved without inverses.
+// the solutions satisfy LX = B and LᵀX = B within the rounding of float32; and that no inverses are
+// used if the matrix has changed or there is no memory for its inverses.
 func TestSolvesByInverses(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -37,7 +37,7 @@ func TestSolvesByInverses(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, n := range []int{1, 64, 129, 500} {
-		a := backend.NewHost[float32](n, n) // 2I and more, plus a matrix with a norm of about 1/4
+		a := backend.NewHost[float32](n, n) // a diagonal matrix with elements ≥ 2, plus a matrix with a norm of about 1/4
 		for i := range n {
 			for j := range i {
 				a.Row(i)[j] = float32(rng.NormFloat64()) / float32(8*math.Sqrt(float64(n)))
@@ -78,8 +78,8 @@ func TestSolvesByInverses(t *testing.T) {
 			// that |ZL − I| ≤ γ_m|L⁻¹||L||Z||L|, and a product with Z adds γ_m|L||Z| (Higham 2002,
 			// § 8.1 and 3.5). With a bound s on the norms of |L||L⁻¹| and |L⁻¹||L|, the residual of
 			// a block is at most γ_m(s + s²) times its right-hand side, which is at most size. The
-			// products with the other blocks are sums of n terms. Twice that covers the terms of
-			// second order.
+			// products with the other blocks are sums of n terms. Twice the sum of these bounds
+			// covers the terms of second order.
 			s := skeel(l)
 			const u = 0x1p-24
 			for j := range columns {
@@ -108,7 +108,7 @@ func TestSolvesByInverses(t *testing.T) {
 					products += max(2*ceil(order, cuts.thin)-1, 0)
 				}
 				if p.n2 > 0 {
-					products++ // the product with A₂₁
+					products++ // one more product, that with A₂₁
 				}
 				made := calls["cublasSgemv_v2"] + calls["cublasSgemm_v2"]
 				if calls["cublasStrsv_v2"]+calls["cublasStrsm_v2"] > 0 || made != products {
@@ -116,7 +116,7 @@ func TestSolvesByInverses(t *testing.T) {
 				}
 			}
 		}
-		b.AddDiagPacked([]float32{1}, h.Leading((n+1)/2)) // another triangle
+		b.AddDiagPacked([]float32{1}, h.Leading((n+1)/2)) // this changes another triangle
 		solved(1, backend.NoTrans)
 		if h.(*packedMatrix[float32]).inverses != nil {
 			t.Errorf("order %d: the inverses are those of another matrix", n)
@@ -144,8 +144,8 @@ func TestSolvesByInverses(t *testing.T) {
 	}
 }
 
-// skeel returns the largest of the row sums and column sums of |L||L⁻¹| and |L⁻¹||L|, of the blocks of order
-// cuts.thin on the diagonals of A₁₁ and A₂₂ of a packed L.
+// skeel returns the largest row sum or column sum of |B||B⁻¹| and |B⁻¹||B| for the blocks B, of
+// order cuts.thin, on the diagonals of the parts A₁₁ and A₂₂ of a packed L.
 func skeel(l backend.Host[float32]) float64 {
 	largest, n1 := 0.0, l.Rows-l.Rows/2
 	for first, end := 0, n1; first < l.Rows; first = min(first+cuts.thin, end) {

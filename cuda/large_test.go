@@ -37,7 +37,7 @@ func TestLargeOddFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !(r.Residual <= 1e-10) { // the residual is computed from the data in float64
+		if !(r.Residual <= 1e-10) { // the residual is computed in float64 from the data
 			t.Errorf("%s: the residual is %g", m, r.Residual)
 		}
 	}

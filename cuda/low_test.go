@@ -46,7 +46,7 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 			copy(x.Row(7), z.Row(9)) // a pair with distance 0
 			x.Row(8)[0] = T(math.Sqrt(0x1p1000))
 			if sizeOf[T]() == 4 {
-				x.Row(8)[0] = 1e30 // its square is ∞
+				x.Row(8)[0] = 1e30 // the square of this coordinate is ∞
 			}
 			X, Z, V, out := hostMatrix(t, q, x), hostMatrix(t, q, z), hostMatrix(t, q, v), hostMatrix(t, q, backend.NewHost[T](n, 1))
 			q.GramMul(out, k, X, Z, V)
@@ -95,7 +95,7 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 
 // TestSymmetricKernelProduct checks k(X, X) v, for which each value is evaluated once for both
 // triangles, against package kernels, in one step and in several steps, whose sums must be added.
-// Points with NaN and ∞ must give NaN exactly in the rows that depend on them.
+// Points with NaN and ∞ must give NaN in exactly those rows that depend on these points.
 func TestSymmetricKernelProduct(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -197,7 +197,7 @@ func hostMatrix[T backend.Float](t *testing.T, q *queue[T], h backend.Host[T]) *
 }
 
 // TestFormsOfKernelProduct checks k(X, Z) V for each form of the function gram_mul, for one column
-// and for several, against package kernels.
+// and for several columns, against package kernels.
 func TestFormsOfKernelProduct(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -217,7 +217,7 @@ func testForms[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 		x, z, v := backend.NewHost[T](n, d), backend.NewHost[T](m, d), backend.NewHost[T](m, columns)
 		for _, h := range []backend.Host[T]{x, z, v} {
 			for i := range h.Data {
-				h.Data[i] = T(rng.Float64()) // positive, so that Σ|x·z| = x·z
+				h.Data[i] = T(rng.Float64()) // elements are positive, so that Σ|x·z| = x·z
 			}
 		}
 		X, Z, V, out := hostMatrix(t, q, x), hostMatrix(t, q, z), hostMatrix(t, q, v), hostMatrix(t, q, backend.NewHost[T](n, columns))

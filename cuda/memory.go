@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-// memory counts the bytes of matrices.
+// memory counts the bytes that the matrices of a device take.
 type memory struct {
 	mu         sync.Mutex
 	limit      int64
@@ -39,7 +39,7 @@ func (m *memory) give(bytes int64) {
 	m.now -= bytes
 }
 
-// bound sets the limit in bytes, and most returns the limit.
+// bound sets the limit in bytes; the method most returns it.
 func (m *memory) bound(limit int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +86,7 @@ func (m *memory) remove(p driver.DevicePtr) bool {
 	return ok
 }
 
-// forgotten removes and returns all remaining allocations.
+// forgotten empties the list and returns the allocations that were in it.
 func (m *memory) forgotten() []driver.DevicePtr {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,8 +20,8 @@ type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × stride
 	n1, n2 int        // orders of A₁₁ and A₂₂, where n1 is n2 or n2 + 1
 
-	inverses *inverses[T]     // of blocks of a factor of reduced precision; nil if there are none
-	whole    *packedMatrix[T] // the matrix that this is a leading part of, or nil
+	inverses *inverses[T]     // inverses of the diagonal blocks of a factor of reduced precision, or nil
+	whole    *packedMatrix[T] // the matrix of which this is a leading part, or nil
 }
 
 func (h *packedMatrix[T]) Order() int { return h.n1 + h.n2 }
@@ -48,7 +48,7 @@ func (h *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
 }
 
-// cut splits m into a window of the rows of A₁₁ and a window of the rows of A₂₂.
+// cut splits m into a window of the rows that belong to A₁₁ and one of those that belong to A₂₂.
 func (h *packedMatrix[T]) cut(m *matrix[T]) (m1, m2 *matrix[T]) {
 	return m.window(0, 0, h.n1, m.cols), m.window(h.n1, 0, h.n2, m.cols)
 }
@@ -83,7 +83,7 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 	return &packedMatrix[T]{rect: rect, n1: rect.cols, n2: n - rect.cols}, nil
 }
 
-// ownPacked returns a as a *packedMatrix of this device, and panics if it is not one.
+// ownPacked returns a as a *packedMatrix of this device, and panics if it is anything else.
 func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 	if q.fixed(op, a) != nil {
 		check.NoFixed(op)
@@ -303,7 +303,7 @@ func (q *queue[T]) diagonals(op string, a backend.Packed[T]) []view[T] {
 	return []view[T]{a11.diagonal(), a22t.diagonal()}
 }
 
-// addDiag adds a vector to a diagonal, or adds value to every element if the vector's address is 0.
+// addDiag adds a vector to a diagonal or, if the address vector is 0, adds value to each element.
 func (q *queue[T]) addDiag(diagonal view[T], vector driver.DevicePtr, value T) error {
 	if diagonal.rows == 0 {
 		return nil

@@ -71,7 +71,7 @@ func TestPlanOfLargeCard(t *testing.T) {
 }
 
 // TestPlanOutOfCore checks that for a problem too large even for the host, the error states the
-// bytes and the size that would fit.
+// number of bytes and the size of problem that would fit.
 func TestPlanOutOfCore(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -125,7 +125,7 @@ func TestRatesOfCards(t *testing.T) {
 	within("memory of an H200", h200.memoryRate(), 4.8e12)
 	within("float64 of an L4", l4.double(), 0.47e12)
 	within("float32 of an L4", l4.single(), 30.3e12)
-	within("FP16 of an L4", l4.reduced(), 121e12/2) // 4 times the rate of float32; consumer cards reach half of that
+	within("FP16 of an L4", l4.reduced(), 121e12/2) // 4 times the rate of float32; consumer cards reach half of that rate
 	within("memory of an L4", l4.memoryRate(), 300e9)
 }
 

@@ -8,9 +8,9 @@ import (
 )
 
 // pool keeps freed memory for the next request of the same size, because the driver takes several
-// tenths of a millisecond to allocate or free memory, and waits for all work before. Without the
+// tenths of a millisecond to allocate or free memory, and first waits for all work. Without the
 // pool, this would be a large part of the time of a small fit. Pooled memory does not count in the
-// budget, and is returned when the driver has no more memory. The pool is used only on the
+// budget, and is returned to the driver when it has no more memory. The pool is used only on the
 // executor's thread. Memory is reused without waiting, because the work of one stream runs in
 // order, and the stream waits for every copy of UploadAfter.
 type pool struct {
@@ -19,8 +19,8 @@ type pool struct {
 	kept  int64
 }
 
-// poolMost is the largest number of pooled bytes, of one allocation and in total. The workspace of
-// a factorization of order 4096 is 134 MB. Tests set it to 0.
+// poolMost holds the largest numbers of pooled bytes, for one allocation and in total. The
+// workspace of a factorization of order 4096 is 134 MB. Tests set it to 0.
 var poolMost = struct{ one, all int64 }{160 << 20, 512 << 20}
 
 // alloc returns memory of the given number of bytes. If there is not enough free memory, because
@@ -62,7 +62,7 @@ func isOutOfMemory(err error) bool {
 	return errors.As(err, &e) && e.OutOfMemory()
 }
 
-// release returns memory from alloc: to the pool or, if the pool is full, to the driver.
+// release gives memory from alloc back to the pool or, if the pool is full, to the driver.
 func (d *device) release(p driver.DevicePtr) error {
 	l := &d.pool
 	bytes := l.taken[p]

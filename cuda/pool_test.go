@@ -37,7 +37,7 @@ func TestPool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the memory that scratch reuses grows in the first fits
+	for range 2 { // the memory that the method scratch reuses grows in the first fits
 		if err := workload(dev); err != nil {
 			t.Fatal(err)
 		}
@@ -78,8 +78,8 @@ func TestPool(t *testing.T) {
 
 // TestErrorsOfLibraries checks what happens if cuBLAS or cuSOLVER lacks memory, or fails with a
 // code that has several causes: pooled memory is returned to the driver and the call is repeated.
-// If the call fails again, the error is ErrMemory, and the device remains usable. If the driver
-// reports an error, that is the error, and the device is lost.
+// If the call fails again, it returns ErrMemory, and the device remains usable. If the driver
+// reports an error, the call returns that error, and the device is lost.
 func TestErrorsOfLibraries(t *testing.T) {
 	Need(t)
 	SmallCuts(t)

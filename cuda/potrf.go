@@ -76,8 +76,8 @@ func (f *factoring[T]) order() int {
 	return min(most, max(step, cuts.solver))
 }
 
-// close frees the memory of cuSOLVER. The work that uses the memory is done, because pivot has
-// waited for it.
+// close frees the memory of cuSOLVER. No work uses it any more, because the method pivot has
+// waited.
 func (f *factoring[T]) close() error {
 	d := f.q.engine.device
 	var errs []error
@@ -95,7 +95,7 @@ func (f *factoring[T]) close() error {
 	return errors.Join(errs...)
 }
 
-// pivot waits and returns a *backend.PivotError if a factorization found an invalid pivot.
+// pivot waits, and returns a *backend.PivotError if the factorization found an invalid pivot.
 func (f *factoring[T]) pivot() error {
 	d := f.q.engine.device
 	if err := d.window.drain(d.api); err != nil {
@@ -171,14 +171,14 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 	})
 }
 
-// solve factors with cuSOLVER, and waits. After a pivot that is not positive, cuSOLVER continues
-// with NaN, and it does not report NaN or Inf in the matrix. So solve checks the diagonal of the
-// factor, and computes the pivot from a copy of the matrix's diagonal and the factor's row.
-// cuSOLVER's documentation does not define the contents of a failed factor. For a lower triangle,
-// cuSOLVER therefore works on a copy, and after a failure the device functions factor the triangle
-// again, so that the pivot and the leading factor are exact. An upper triangle is factored in
-// place, and after a failure solve returns the pivot and the leading factor that cuSOLVER has
-// written.
+// solve factors a triangle with cuSOLVER, and waits for it. After a pivot that is not positive,
+// cuSOLVER continues with NaN, and it does not report NaN or Inf in the matrix. So solve checks the
+// diagonal of the factor, and computes the pivot from a copy of the matrix's diagonal and the
+// factor's row. cuSOLVER's documentation does not define the contents of a failed factor. For a
+// lower triangle, cuSOLVER therefore works on a copy, and after a failure the device functions
+// factor the triangle again, so that the pivot and the leading factor are exact. An upper triangle
+// is factored in place, and after a failure solve returns the pivot and the leading factor that
+// cuSOLVER has written.
 func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	q, n, on := f.q, a.rows, a
 	d := q.engine.device
@@ -252,7 +252,7 @@ func (f *factoring[T]) room(fill driver.Fill, a *matrix[T]) error {
 			return err
 		}
 		f.workBytes = device
-		if old != 0 { // the last use of the old memory is complete
+		if old != 0 { // no work uses the old memory any more
 			if err := d.release(old); err != nil {
 				return err
 			}
@@ -271,7 +271,7 @@ func (f *factoring[T]) room(fill driver.Fill, a *matrix[T]) error {
 	return nil
 }
 
-// copy computes b ← a on a part of b.
+// copy computes b ← a on the given part of b.
 func (q *queue[T]) copy(a, b view[T], part region) error {
 	if b.rows == 0 || b.cols == 0 {
 		return nil

@@ -15,10 +15,10 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// TestPotrfPreservesTriangle checks that the triangle that the factor does not occupy does not
-// change in any bit, both if cuSOLVER factors the whole matrix, whose order determines its
-// algorithm, and if it factors several blocks. The orders are those of production on a real GPU,
-// and small on the simulated one.
+// TestPotrfPreservesTriangle checks that no bit of the triangle that the factor does not occupy
+// changes, both if cuSOLVER factors the whole matrix, whose order determines its algorithm, and if
+// it factors several blocks. The orders are those of production on a real GPU, and small on the
+// simulated GPU.
 func TestPotrfPreservesTriangle(t *testing.T) {
 	Need(t)
 	const seed = 3
@@ -72,8 +72,8 @@ func TestPotrfPreservesTriangle(t *testing.T) {
 	}
 }
 
-// TestWorkOfSolver checks that, if there is no memory for the workspace of cuSOLVER, it gets
-// smaller triangles, and that the factor is the same up to rounding.
+// TestWorkOfSolver checks that cuSOLVER gets smaller triangles if there is no memory for its
+// workspace, and that the factor is the same up to rounding.
 func TestWorkOfSolver(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -142,9 +142,9 @@ func TestWorkOfSolver(t *testing.T) {
 }
 
 // TestFailuresOfSolver checks that a failed factorization of a lower triangle gives the exact index
-// and value of the pivot and the exact leading factor, whatever cuSOLVER writes to the rest: NaN,
-// zeros, or nothing from the block of 32 rows with the pivot on. For an upper triangle, which is
-// factored in place, only the index is checked.
+// and value of the pivot and the exact leading factor, whatever cuSOLVER writes to the rest of the
+// factor: NaN, zeros, or nothing from the block of 32 rows that contains the pivot on. For an upper
+// triangle, which is factored in place, only the index is checked.
 func TestFailuresOfSolver(t *testing.T) {
 	Need(t)
 	if !isSimulated(backendtest.Device(t, "cuda/0")) {
@@ -191,7 +191,7 @@ func TestFailuresOfSolver(t *testing.T) {
 				}
 				failed := int(**(**int32)(unsafe.Pointer(&info))) - 1
 				for j := 0; failed >= 0 && j < order; j++ {
-					for i := j; i < order; i++ { // column-major, lower triangle
+					for i := j; i < order; i++ { // column j of the lower triangle, in column-major order
 						switch {
 						case leaves == "zeros" && math.IsNaN(a[i+j*lda]):
 							a[i+j*lda] = 0

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// Products are computed by cuBLAS if available and otherwise by the device functions, in full
-// precision unless a factorization for a preconditioner requests less (reduced.go).
+// Products are computed by cuBLAS if it is available, and otherwise by the device functions, in
+// full precision unless a factorization for a preconditioner requests lower precision (reduced.go).
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Gemm(tA, tB, a, b, c)
@@ -30,17 +30,17 @@ func (q *queue[T]) gemm(tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, 
 // matrices are divided like large matrices.
 var cuts = struct {
 	tile    int // products are divided at multiples of tile
-	solve   int // largest triangle of a solve, and largest block on the diagonal of a syrk
+	solve   int // order of the largest triangle of a solve, and of the largest block on the diagonal of a syrk
 	columns int // right-hand sides of a solve are divided at multiples of columns
 	// few is the largest number of right-hand sides for which reading memory determines the time of
-	// a solve. thin is the largest triangle of such a solve, because the parts beside the triangles
-	// are read faster by products.
+	// a solve. thin is the order of the largest triangle of such a solve; products read the parts
+	// beside the triangles faster.
 	few, thin int
 	// vectors is the largest number of right-hand sides that are solved one at a time with the
 	// whole triangle, even if it is larger than thin. Each solve is then one call instead of a
 	// chain of calls that take at least the time of a launch each.
 	vectors int
-	symm    int // largest symmetric factor
+	symm    int // order of the largest symmetric factor
 	// read is the least number of elements of a matrix for which a product with a small number of
 	// columns takes two launches instead of one.
 	read int
@@ -81,8 +81,8 @@ func fillOf(ul backend.Uplo) driver.Fill {
 	return driver.Lower
 }
 
-// chunk returns the numbers of rows and columns of a step of a product with m × n results and k
-// terms. A step is as close to square as possible, because a square step reads the least memory.
+// chunk returns the numbers of rows and columns of one step of a product of m × n sums of k terms.
+// A step is as close to a square as possible, because a square step reads the least memory.
 func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 	results := q.libraryStep() / (2 * float64(max(k, 1)))
 	if float64(m)*float64(n) <= results {
@@ -104,7 +104,7 @@ func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 	return cut(side, m), cut(side, n)
 }
 
-// blasGemm computes C ← α op(A) op(B) + β C by cuBLAS; no dimension is 0.
+// blasGemm computes C ← α op(A) op(B) + β C by cuBLAS; no dimension may be 0.
 func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], r rounding) error {
 	k := a.view().op(tA).cols
 	if c.cols == 1 {
@@ -162,7 +162,7 @@ func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix
 	return nil
 }
 
-// math sets whether products of float32 round their factors to TF32.
+// math sets whether cuBLAS rounds the factors of float32 products to TF32.
 func (d *device) math(reduced bool) error {
 	if d.reduced == reduced {
 		return nil
@@ -181,8 +181,8 @@ func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Mat
 }
 
 // syrk computes C ← α op(A) op(A)ᵀ + β C on a triangle, block by block along the diagonal. The part
-// beside a block is a product, which is faster than one large syrk, and may be in reduced
-// precision. The blocks on the diagonal are always in full precision.
+// beside a block is computed as a product, which is faster than one large syrk and may be in
+// reduced precision. The blocks on the diagonal are always in full precision.
 func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], r rounding) error {
 	op := a.view().op(t)
 	n, k := op.rows, op.cols
@@ -236,7 +236,7 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 
 // symm computes C ← α A B + β C. It halves a large A and computes the product with the off-diagonal
 // square by two ordinary products. For a small number of columns it uses the device function, which
-// reads all of A at the rate of the memory, in two launches.
+// reads all of A at the memory bandwidth, in two launches.
 func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *matrix[T]) error {
 	bl := q.engine.device.libraries.Blas
 	n := a.rows

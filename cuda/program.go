@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The limits of struct Program in internal/ptx/common.cuh.
+// These are the limits of struct Program in internal/ptx/common.cuh.
 const (
 	maxStats = 16
 	maxCode  = 96
@@ -22,7 +22,7 @@ const (
 	programBytes = headerBytes + maxStats*statBytes + maxCode*instrBytes
 )
 
-// The forms of struct Program.
+// These are the forms of struct Program.
 const (
 	general = iota
 	identity
@@ -38,7 +38,7 @@ type program[T backend.Float] struct {
 	of     *kernels.Program
 	bytes  []byte
 	form   int
-	one    string // prefix of the name of the function for a small number of features and one column
+	one    string // prefix of the name of the function for one column and a small number of features
 	memory []driver.DevicePtr
 }
 
@@ -121,7 +121,7 @@ func (p *program[T]) setForm(k kernels.Kernel) {
 	}
 }
 
-// stat writes a struct Stat to at.
+// stat writes s as a struct Stat to the slice at.
 func (p *program[T]) stat(at []byte, s kernels.Stat, x, z *matrix[T]) error {
 	b := binary.LittleEndian
 	b.PutUint32(at, uint32(s.Kind))
@@ -162,7 +162,7 @@ func (p *program[T]) stat(at []byte, s kernels.Stat, x, z *matrix[T]) error {
 	return nil
 }
 
-// allocate returns memory that free will release.
+// allocate returns device memory that the method free will release.
 func (p *program[T]) allocate(bytes int) (driver.DevicePtr, error) {
 	ptr, err := p.q.engine.device.alloc(int64(max(bytes, 1)))
 	if err == nil {

@@ -26,7 +26,7 @@ func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.B
 	return &queue[T]{engine: q.engine, ctx: ctx, done: done}
 }
 
-// own returns m as a *matrix of this device, and panics if it is not one.
+// own returns m as a *matrix of this device, and panics if it is anything else.
 func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
 	if own, ok := m.(*matrix[T]); ok && own.device == q.engine.device {
 		return own
@@ -40,7 +40,7 @@ var errStopped = errors.New("stopped")
 
 func (q *queue[T]) canceled() bool { return q.ctx != nil && q.ctx.Err() != nil }
 
-// run queues f, which queues work in the stream.
+// run makes the executor run f, which queues work in the stream.
 func (q *queue[T]) run(op string, f func() error) {
 	d := q.engine.device
 	if d.closed.Load() {
@@ -101,7 +101,7 @@ func (q *queue[T]) Sync() error {
 		if err := d.window.drain(d.api); err != nil {
 			return err
 		}
-		if q.canceled() { // as last observed
+		if q.canceled() { // the context is done, as far as observed
 			return errStopped
 		}
 		return d.api.Wait(d.stream)
@@ -139,7 +139,7 @@ func (w *window) close(api *driver.API) error {
 	return errors.Join(errs...)
 }
 
-// land waits for the step in a slot and reports it to the caller.
+// land waits for the step in slot i and reports its operations to the caller.
 func (w *window) land(api *driver.API, i int) error {
 	s := &w.slots[i]
 	if !s.used {
@@ -192,7 +192,7 @@ func (q *queue[T]) step(flops float64, f func() error) error {
 }
 
 // rowsOfStep returns how many of n rows, each with the given number of operations, form a step of
-// about 20 ms at a third of the device's peak rate, rounded to a multiple of the tile.
+// about 20 ms at a third of the device's peak rate, as a multiple of tile.
 func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 	rate := q.engine.device.props.rate * 2 / 3
 	if sizeOf[T]() == 8 {
@@ -205,8 +205,8 @@ func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 	return max(1, int(rows)/tile) * tile
 }
 
-// libraryStep returns the number of operations in a library step of at most about 30 ms: libraries
-// reach at least half of the device's peak rate. With TF32 the step is shorter.
+// libraryStep returns the number of operations of a library in a step of at most about 30 ms;
+// libraries reach at least half of the device's peak rate. With TF32 the step is shorter.
 func (q *queue[T]) libraryStep() float64 {
 	p := q.engine.device.props
 	if sizeOf[T]() == 8 {

@@ -13,10 +13,10 @@ import (
 // of its off-diagonal products. Tensor cores compute such products many times as fast, with sums in
 // float32. The zero value is full precision.
 //
-// FP16 has the 11 significant bits of TF32 at twice the rate and half the bytes, but only
-// the exponents −24 to 15. The scale s, a power of two, brings the largest elements of sL
-// just below 2¹⁴; products of scaled elements are divided by s². If FP16's range is too
-// small, the factors are in TF32, which has the range of float32.
+// FP16 has the 11 significant bits of TF32, twice the rate of TF32 and half the bytes, but only the
+// exponents −24 to 15. The scale s, a power of two, brings the largest elements of sL just below
+// 2¹⁴; products of scaled elements are divided by s². If the range of FP16 is too small, the
+// factors are rounded to TF32, which has the range of float32.
 type rounding struct {
 	reduced bool
 	scale   float64 // s; 0 if the factors are not in FP16
@@ -28,9 +28,9 @@ type rounding struct {
 // reducedUnit is the unit roundoff of FP16 and of TF32.
 const reducedUnit = 0x1p-11
 
-// ReducedUnit returns the unit roundoff of reduced-precision factorizations. It is 0, so that there
-// are none, in float64, without cuBLAS, on GPUs whose tensor cores are not faster in FP16 than in
-// float32, and if cuBLAS does not support products in FP16.
+// ReducedUnit returns the unit roundoff of reduced-precision factorizations. It is 0, which means
+// that there are no such factorizations, in float64, without cuBLAS, if tensor cores are not faster
+// in FP16 than in float32, and if cuBLAS does not support products in FP16.
 func (q *queue[T]) ReducedUnit() float64 {
 	if sizeOf[T]() == 8 || q.engine.device.Rates().Reduced == 0 {
 		return 0
@@ -79,8 +79,8 @@ func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding
 	if r.scale == 0 || n < cuts.halves {
 		return factor(rounding{reduced: true})
 	}
-	// In a product AB the rows of A and the columns of B are at most n together. If A and B do not
-	// fit in the memory, the method terms divides the product into sums over fewer columns of A.
+	// In a product AB, A's rows and B's columns are at most n in total. If A and B do not fit in
+	// the memory, the method terms divides the product into sums over fewer columns of A.
 	rows := int64(n + 2*halfPad(1))
 	least := 2 * rows * int64(halfPad(1))
 	r.bytes = max(least, min(2*rows*int64(halfPad(n)), cuts.halfBytes, d.memory.most()/32))
@@ -122,8 +122,8 @@ func (q *queue[T]) toHalf(t backend.Trans, a *matrix[T], p driver.DevicePtr, r r
 	return h, p + driver.DevicePtr(2*a.rows*h.stride), d.launch("to_half", spread(a.rows, a.cols))
 }
 
-// terms divides a product AB, whose elements are sums of k terms, into ranges of terms for which the
-// parts of A and B fit in the memory in FP16, and calls f for each. A's rows and B's columns sum to rows.
+// terms divides a product AB of sums of k terms into ranges of terms for which the parts of A and B
+// in FP16 fit in memory, and calls f for each range. A's rows and B's columns sum to rows.
 func (r rounding) terms(k, rows int, f func(from, count int) error) error {
 	most := int(r.bytes/int64(2*rows)) / halfPad(1) * halfPad(1)
 	for from := 0; from < k; from += most {
@@ -134,7 +134,7 @@ func (r rounding) terms(k, rows int, f func(from, count int) error) error {
 	return nil
 }
 
-// cut returns columns from … from+count−1 of op(a).
+// cut returns count columns of op(a), from column number from on.
 func cut[T backend.Float](t backend.Trans, a *matrix[T], from, count int) *matrix[T] {
 	if t == backend.Transpose {
 		return a.window(from, 0, count, a.cols)
@@ -214,8 +214,8 @@ func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, a
 	})
 }
 
-// These assumed ratios of the achieved to the peak rate have not been measured on cards yet. They
-// are for products in float64, for the memory, and for the instructions of a product with a K that
+// These ratios of achieved to peak rates are assumed; they have not been measured on cards yet.
+// They are for products in float64, for the memory, and for instructions in a product with a K that
 // is not stored.
 const (
 	productShare = 0.82
@@ -230,9 +230,9 @@ const (
 // Rates computes the device's rates from the clocks and widths that the driver reports and from
 // NVIDIA's tables. On an H200, whose tensor cores compute float64 at the rate of float32, products
 // in float32, products in reduced precision and kernel values are 1, 6.4 and 2 times as fast as in
-// float64; on a consumer card, 64, 116 and 64 times. The rate of a reduced-precision factorization
-// assumes that a tenth of it is in full precision: at n = 50,000 these are 3·cuts.reduced/n of its
-// operations, at a third of the rate.
+// float64; on a consumer card, 64, 116 and 64 times as fast. The rate of a reduced-precision
+// factorization assumes that a tenth of it is in full precision: at n = 50,000, 3·cuts.reduced/n of
+// its operations are, at a third of the rate.
 func (d *device) Rates() backend.Rates {
 	p := d.props
 	r := backend.Rates{
@@ -251,7 +251,7 @@ func (d *device) Rates() backend.Rates {
 	return r
 }
 
-// memoryRate returns the bytes per second of the memory. If a virtual GPU does not report the
+// memoryRate returns the memory bandwidth in bytes per second. If a virtual GPU does not report the
 // memory's clock, it returns the rate of the slowest card with the compute capability.
 func (p properties) memoryRate() float64 {
 	switch {

@@ -15,7 +15,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// SmallCuts reduces cuts during a test, so that small matrices are divided like large matrices.
+// SmallCuts reduces the sizes in cuts during a test, so that small matrices are divided like large
+// ones.
 func SmallCuts(t testing.TB) {
 	before, bytes := cuts, panelBytes
 	panelBytes = 8 * 24
@@ -27,8 +28,8 @@ func SmallCuts(t testing.TB) {
 
 // TestReducedPrecisionFactor checks that the error of a factor in reduced precision is within the
 // bound for the rounding of the products' factors and, except in its first diagonal block, larger
-// than that of float32. The products are in FP16 for any scale of A, and in TF32 if rows differ by
-// more than FP16's range.
+// than that of float32. Products must be in FP16 for any scale of A, but in TF32 if rows differ by
+// more than the range of FP16.
 func TestReducedPrecisionFactor(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -152,8 +153,8 @@ func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
 	}
 }
 
-// TestMixedWithoutHalf checks that, if a library refuses products in FP16 in the middle of a fit,
-// the method mixed continues with another factor and reports this.
+// TestMixedWithoutHalf checks that, if a library rejects products in FP16 in the middle of a fit,
+// the method "mixed" continues with another factor and reports that.
 func TestMixedWithoutHalf(t *testing.T) {
 	Need(t)
 	SmallCuts(t)

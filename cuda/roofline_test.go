@@ -20,15 +20,14 @@ import (
 //
 //	go test ./cuda -run '^$' -bench 'Roofline|Own' -benchtime 1x
 //
-// Each figure is the best of three timings of at least 30 ms of queued work, by the clock
-// of the host. With simulated libraries the matrices are tiny and the times are
-// meaningless.
+// Each figure is the best of three timings, by the clock of the host, of at least 30 ms of queued
+// work. With simulated libraries the matrices are tiny and the times are meaningless.
 
 // meter takes measurements on one device.
 type meter struct {
 	*device
 	least time.Duration // least length of a timing
-	scale int           // divisor of the orders of matrices
+	scale int           // number by which the orders of matrices are divided
 }
 
 func newMeter(b *testing.B) *meter {
@@ -58,8 +57,9 @@ func (m *meter) on(b *testing.B, f func() error) time.Duration {
 	return took
 }
 
-// figure reports amount times the number of runs of f per second, in unit. before prepares the
-// operands of each run and is not timed. If before is nil, f runs repeatedly without preparation.
+// figure reports amount times the number of runs of f per second, in the given unit. The function
+// before prepares the operands of each run and is not timed. If it is nil, f runs repeatedly
+// without preparation.
 func (m *meter) figure(b *testing.B, name string, amount float64, unit string, before, f func() error) {
 	b.Run(name, func(b *testing.B) {
 		for range b.N {
@@ -94,8 +94,8 @@ func (m *meter) figure(b *testing.B, name string, amount float64, unit string, b
 	})
 }
 
-// matrixOf returns a matrix of values between 0 and 1. A matrix of zeros would not do: multiplying
-// it takes less power, and so can be faster.
+// matrixOf returns a matrix of values between 0 and 1. Multiplying a matrix of zeros would take
+// less power, and so could be faster.
 func matrixOf[T backend.Float](b *testing.B, q *queue[T], rows, cols int) *matrix[T] {
 	fill := func(n int) *matrix[T] {
 		h := backend.NewHost[T](n, 2)
@@ -239,9 +239,9 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 }
 
 // nearIdentity replaces the n × n matrix l = N, whose elements are between 0 and 1, by I + εN with
-// ε = 2⁻²⁰/n. Solving in place with a triangle of the result changes an element of the right-hand side
-// by at most about 2⁻²⁰ times the largest one, so that thousands of successive solves leave it almost
-// unchanged.
+// ε = 2⁻²⁰/n. Solving in place with a triangle of the result changes an element of the right-hand
+// side by at most about 2⁻²⁰ times the largest element, so that the right-hand side remains almost
+// the same in thousands of successive solves.
 func nearIdentity[T backend.Float](q *queue[T], l *matrix[T]) error {
 	return errors.Join(q.scale(T(math.Ldexp(1/float64(l.rows), -20)), l.view(), whole, false), q.addDiag(l.diagonal(), 0, 1))
 }
@@ -259,7 +259,8 @@ func ordinary[T backend.Float](b *testing.B, q *queue[T], x *matrix[T]) {
 }
 
 // factors measures cuSOLVER's factorizations of both triangles, and logs the sizes of the
-// workspace. Both are needed to choose the largest order that potrf leaves to cuSOLVER.
+// workspace. The times and the sizes are needed to choose the largest order that potrf passes to
+// cuSOLVER.
 func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
 	for n := 1024 / m.scale; n <= 32768/m.scale; n *= 2 {
 		A := matrixOf(b, q, n, n)
@@ -384,7 +385,7 @@ func own[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string,
 		}
 		x.Free()
 	}
-	for _, n := range []int{50_000, 262_144, 1_000_000} { // orders of the k(X, X) v of residuals
+	for _, n := range []int{50_000, 262_144, 1_000_000} { // numbers of points for k(X, X) v, the product in residuals
 		n /= m.scale * m.scale
 		x, v, out := matrixOf(b, q, n, 50), matrixOf(b, q, n, 1), matrixOf(b, q, n, 1)
 		m.figure(b, fmt.Sprintf("op=kmul symmetric/type=%s/d=50/n=%d", precision, n), float64(n)*float64(n), "pairs/s", nil,

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestSeveralDevices works on two devices at once and checks that each has its own memory, context
-// and thread.
+// TestSeveralDevices uses two devices at once and checks that each device has its own memory,
+// context and thread.
 func TestSeveralDevices(t *testing.T) {
 	Need(t)
 	var devices []backend.Device
@@ -65,7 +65,8 @@ func TestSeveralDevices(t *testing.T) {
 }
 
 // TestContextStays checks that the context in which the libraries work outlives the devices, so
-// that the next device can use it, and that each device releases the reference that it retained.
+// that the next device can use the context, and that each device releases its own reference to the
+// context.
 func TestContextStays(t *testing.T) {
 	Need(t)
 	real, err := library()

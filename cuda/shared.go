@@ -11,9 +11,9 @@ import (
 
 // OpenCurrent opens device number ordinal in the context that is current on the calling thread,
 // which the program has created with the driver's or the runtime's API, in Go or in another
-// language. The caller locks its goroutine to the thread for this call. Afterwards the device works
-// in that context on its own thread and stream, so that the device and the program can share
-// memory: see Wrap. It allocates its memory in that context.
+// language. The caller must lock its goroutine to the thread for this call. Afterwards the device
+// works in that context on its own thread and stream, so that the device and the program can share
+// memory (see Wrap). The device allocates its memory in that context.
 //
 // The device does not own the context: the context must live until the device has been closed, and
 // Close does not destroy it. Go's garbage collector does not free owner as long as the device, or
@@ -46,11 +46,11 @@ func OpenCurrent(ordinal int, owner any, c backend.Config) (backend.Device, erro
 }
 
 // Wrap returns a rows × cols row-major matrix in memory that the program has allocated at the
-// address ptr of dev's context. Consecutive rows are stride elements apart. Its Free does nothing.
+// address ptr of dev's context. Consecutive rows are stride elements apart. Free does nothing.
 //
 // Wrap waits for all work that is queued in the context so far, because streams do not wait for
-// each other. The caller must wait for work that it queues later before it passes the matrix to
-// Mercer, and must call dev.Sync before it reads results that Mercer has written.
+// each other. If the caller queues work later, it must wait for that work before it passes the
+// matrix to Mercer, and must call dev.Sync before it reads results that Mercer has written.
 func Wrap[T backend.Float](dev backend.Device, ptr uintptr, rows, cols, stride int) (backend.Matrix[T], error) {
 	d, ok := dev.(*device)
 	switch {

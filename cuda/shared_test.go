@@ -41,7 +41,7 @@ func inContext(t *testing.T, f func(api *driver.API)) {
 	}
 }
 
-// TestOpenCurrent checks a device that works in a context and on memory of the caller.
+// TestOpenCurrent checks a device that works in the caller's context and on the caller's memory.
 func TestOpenCurrent(t *testing.T) {
 	Need(t)
 	inContext(t, func(api *driver.API) {
@@ -79,7 +79,7 @@ func TestOpenCurrent(t *testing.T) {
 		for i := range n {
 			for j := range i + 1 {
 				want := kernels.Eval(kernels.Laplacian{Sigma: 2}, h.Row(i), h.Row(j))
-				if diff := got.Row(i)[j] - want; diff > 16*0x1p-53 || diff < -16*0x1p-53 { // the bound covers d terms and exp, whose error is 2 units
+				if diff := got.Row(i)[j] - want; diff > 16*0x1p-53 || diff < -16*0x1p-53 { // the bound covers the errors of d terms, and of exp, which is 2 units
 					t.Fatalf("seed 3, 4: element %d, %d is %v, want %v", i, j, got.Row(i)[j], want)
 				}
 			}

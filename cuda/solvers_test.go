@@ -15,11 +15,11 @@ import (
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
-// TestSolvers runs the solvers' suite on the device.
+// TestSolvers runs the suite of package solvers on the device.
 func TestSolvers(t *testing.T) {
 	cuda.Need(t)
 	// With this tolerance an iterative solution is as accurate as the suite requires of a direct
-	// one.
+	// solution.
 	const fine = 4e-14
 	gaussian := []kernels.Kernel{kernels.Gaussian{Sigma: 2}}
 	suites := []struct {
@@ -36,7 +36,7 @@ func TestSolvers(t *testing.T) {
 		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Stored32, Rank: 6}, Kernels: gaussian}},
 		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Fixed16, Rank: 6}, Kernels: gaussian}},
 	}
-	if testing.Short() { // one suite for each kind of storage; the other suites take half a minute
+	if testing.Short() { // only one suite runs for each kind of storage; the other suites take half a minute
 		suites = suites[:3]
 	}
 	for _, suite := range suites {
@@ -68,7 +68,7 @@ func (c *counted) Pass(ctx context.Context, keyed bool, use func(solvers.Block) 
 func TestSamplesStayOnDevice(t *testing.T) {
 	cuda.Need(t)
 	dev := backendtest.Device(t, "cuda/0")
-	const n, d, m = 9000, 3, 10 // three pieces of samples
+	const n, d, m = 9000, 3, 10 // the samples are processed in three pieces
 	x, y := backend.NewHost[float64](n, d), backend.NewHost[float64](n, 1)
 	for i := range n {
 		for j := range d {

@@ -76,7 +76,7 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 	column := 0
 	apart := func(rows, cols int) *matrix[T] {
 		m := all.window(0, column, rows, cols)
-		column += cols + 3 // leave a gap that must not be written
+		column += cols + 3 // leaves a gap that must not be written
 		return m
 	}
 	work := func(place func(rows, cols int) *matrix[T]) [][]T {

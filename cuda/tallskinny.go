@@ -5,8 +5,8 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// thinMost is the largest number of columns of a product that reads its matrix once, and thinEach
-// the number of rows per thread. They must equal THIN and EACH of the device functions.
+// thinMost is the largest number of columns for which a product reads its matrix only once, and
+// thinEach is the number of rows per thread. They must equal THIN and EACH of the device functions.
 const (
 	thinMost = 4
 	thinEach = 4
@@ -20,9 +20,9 @@ const thinBlocks = 4096
 // tallSkinny describes how a product with an m × k matrix is divided.
 type tallSkinny struct {
 	name          string
-	lanes         int // threads that read neighboring elements
-	rows          int // rows per block of threads
-	share, shares int // columns per block of threads, and the number of shares
+	lanes         int // number of threads that read neighboring elements
+	rows          int // number of rows per block of threads
+	share, shares int // number of columns per block of threads, and number of shares
 }
 
 // tallSkinnyOf divides a product with a matrix whose columns (or, if columns is false,
@@ -30,7 +30,7 @@ type tallSkinny struct {
 func tallSkinnyOf(m, k int, columns bool) tallSkinny {
 	s := tallSkinny{name: "thin_rows", lanes: powerOfTwo(k, 4, 32)}
 	s.rows = threads / s.lanes * thinEach
-	step := s.lanes // columns that a block of threads reads together
+	step := s.lanes // number of columns that a block of threads reads together
 	if columns {
 		s.name, s.lanes = "thin_cols", powerOfTwo(ceil(m, thinEach), 1, 32)
 		s.rows, step = s.lanes*thinEach, threads/s.lanes
@@ -50,14 +50,14 @@ func powerOfTwo(n, least, most int) int {
 	return least
 }
 
-// isThin reports whether C ← α A B + β C, C m × n, is computed by thin: if C has a small number of
-// columns or, unless A is symmetric, of rows.
+// isThin reports whether the method thin computes C ← α A B + β C for an m × n matrix C. It does so
+// if C has a small number of columns or, unless A is symmetric, of rows.
 func isThin(m, n, k int, sym region) bool {
 	return m > 0 && n > 0 && k > 0 && max(m, n)*k >= cuts.read && (n <= thinMost || m <= thinMost && sym == whole)
 }
 
-// thin computes C ← α A B + β C for a small number of columns or rows. If A is symmetric, sym is the
-// triangle of A that is stored. The elements of A, or of its triangle, are read once. It
+// thin computes C ← α A B + β C for a small number of columns or rows. If A is symmetric, sym is
+// the triangle of A that is stored. The elements of A, or of its triangle, are read once. The work
 // is a single step, because reading all of a device's memory takes only about 50 ms.
 func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) error {
 	if c.cols > thinMost {
@@ -95,8 +95,8 @@ func (q *queue[T]) symmTriangle(name string, a func(*driver.Args), alpha T, b vi
 	})
 }
 
-// shared computes C ← α Σ_s P_s + β C, where launch computes the shares P_s of a product
-// with k terms.
+// shared computes C ← α Σ_s P_s + β C, where the function launch computes the shares P_s of a
+// product with k terms.
 func (q *queue[T]) shared(shares, k int, alpha, beta T, c view[T], launch func(partial driver.DevicePtr) error) error {
 	m, n := c.rows, c.cols
 	return q.scratch(int64(shares)*int64(m)*int64(n)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {

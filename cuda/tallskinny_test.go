@@ -11,8 +11,8 @@ import (
 )
 
 // TestThin checks products with a small number of columns or rows. The elements are whole numbers,
-// so that the results are exact. The shapes are near those of a block of threads and of a share;
-// the unused triangle of symmetric matrices is NaN.
+// so that the results are exact. The shapes are near those of a block of threads and of a share.
+// The unused triangle of symmetric matrices is filled with NaN.
 func TestThin(t *testing.T) {
 	Need(t)
 	dev, err := openAt(cudatest.DriverOnly, backend.Config{})

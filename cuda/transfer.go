@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-// pieces divides rows × cols elements into pieces that fit in a stage, each of whole rows or of a
-// part of one row, and calls f for each piece.
+// pieces divides rows × cols elements into pieces that fit in a stage, each consisting of whole
+// rows or of a part of one row, and calls f for each piece.
 func pieces(rows, cols, size int, f func(i, j, rows, cols int) error) error {
 	width := min(cols, stageBytes/size)
 	height := max(1, stageBytes/size/max(width, 1))
@@ -44,7 +44,7 @@ func (q *queue[T]) UploadAfter(slot int, dst backend.Matrix[T], src backend.Host
 		if err == nil {
 			err = q.upload(to, src, d.copies)
 		}
-		// Work queued after this waits for the copies, even if an error has stopped them halfway.
+		// Work queued later waits for the copies, even if an error has prevented some of them.
 		return errors.Join(err, d.api.Record(d.copied, d.copies), d.api.WaitInStream(d.stream, d.copied))
 	})
 }
@@ -59,7 +59,7 @@ const fillers = 4
 func (q *queue[T]) upload(to *matrix[T], src backend.Host[T], stream driver.Stream) error {
 	d, size := q.engine.device, sizeOf[T]()
 	if bytes := to.rows * to.cols * size; bytes <= ringMost && to.cols == to.stride && src.Cols == src.Stride && !q.canceled() {
-		return d.set(to.ptr, bytesOf(src.Data[:to.rows*to.cols])) // does not wait for a staging buffer
+		return d.set(to.ptr, bytesOf(src.Data[:to.rows*to.cols])) // set does not wait for a staging buffer
 	}
 	return pieces(to.rows, to.cols, size, func(i, j, rows, cols int) error {
 		if q.canceled() {
@@ -94,10 +94,10 @@ func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 	})
 }
 
-// download waits for the device and calls land with parts of rows: the elements v of row i that
-// begin at column j.
+// download waits for the device and calls the function land for each part of a row. The slice v
+// holds the elements of row i from column j on.
 func (q *queue[T]) download(from *matrix[T], land func(i, j int, v []T)) error {
-	// While one piece is copied to its destination, the next one is transferred.
+	// While one piece is copied to its destination, the next piece is transferred.
 	type piece struct{ i, j, rows, cols int }
 	var last *piece
 	d, size, turn := q.engine.device, sizeOf[T](), 0

@@ -40,8 +40,7 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 			return err
 		}
 	}
-	// Solve op(A) X = B with a lower triangle; other systems are transposed or reversed to this
-	// form.
+	// Systems are transposed or reversed to the form op(A) X = B with a lower triangle op(A).
 	l, x := a.view().op(t), b.view()
 	lowerTriangle := (ul == backend.Lower) == (t == backend.NoTrans)
 	if s == backend.Right {
@@ -55,7 +54,7 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 
 // blasTrsv solves for one right-hand side at a time. In column-major order A is transposed.
 func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t backend.Trans, a, b *matrix[T]) error {
-	systems, op := b.view().t(), opOf(1-t) // one system in each row
+	systems, op := b.view().t(), opOf(1-t) // each row is the right-hand side of one system
 	if s == backend.Right {
 		systems, op = b.view(), opOf(t)
 	}
@@ -74,7 +73,7 @@ func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	return nil
 }
 
-// solveAtOnce reports whether a single call of cuBLAS per right-hand side solves with the whole
+// solveAtOnce reports whether each right-hand side is solved by one call of cuBLAS with the whole
 // triangle.
 func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], r rounding) bool {
 	most := cuts.solve
