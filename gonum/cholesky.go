@@ -17,17 +17,17 @@ import (
 
 var errNoDevice = errors.New("gonum: cholesky: no device was given: set Cholesky.Device")
 
-// Cholesky is mat.Cholesky with the work done on a Mercer device: a program replaces the
-// type and sets Device, and needs no other change. It has all methods of mat.Cholesky, with
-// the same results up to rounding, the same panics on misuse and the same mat.Condition
-// errors, and it implements mat.Symmetric.
+// Cholesky is mat.Cholesky with the work done on a Mercer device. A program replaces the type and
+// sets Device; no other change is needed. It has all methods of mat.Cholesky, with the same results
+// up to rounding, the same panics on misuse and the same mat.Condition errors, and it implements
+// mat.Symmetric.
 //
-// Factorize, SolveTo, SolveVecTo and InverseTo run on the device; operations of O(n²) run
-// in gonum. The embedded factor is a complete mat.Cholesky: pass &c.Cholesky to functions
-// that need one, and change it only by methods of c.
+// Factorize, SolveTo, SolveVecTo and InverseTo run on the device; operations of O(n²) run in gonum.
+// The embedded factor is a complete mat.Cholesky: pass &c.Cholesky to functions that need a
+// *mat.Cholesky, and change it only by methods of c.
 //
-// If the device's memory is not Go memory, the factor is also stored on the device until it
-// changes, until Close, or until c is garbage collected.
+// If the device's memory is not Go memory, the factor is also stored on the device, until the
+// factor changes, Close is called, or c is garbage collected.
 type Cholesky struct {
 	mat.Cholesky
 	// Device executes the factorizations and solves.
@@ -35,12 +35,12 @@ type Cholesky struct {
 	// Context cancels the work; nil means no cancellation.
 	Context context.Context
 
-	cond float64 // condition number; 0 means that of the embedded factor
+	cond float64 // condition number; if 0, that of the embedded factor holds
 	far  *copied // the copy of the factor on a device whose memory is not Go memory
 	err  error
 }
 
-// copied is the factor in a device's memory.
+// copied holds a copy of the factor in a device's memory.
 type copied struct{ m backend.Matrix[float64] }
 
 func (c *Cholesky) queue() backend.Backend[float64] {
@@ -87,7 +87,7 @@ func (c *Cholesky) factor(u *mat.TriDense) error {
 		return fmt.Errorf("gonum: cholesky: %w", err)
 	}
 	if c.far != nil {
-		// The elements below the diagonal are still the zeros that were uploaded.
+		// The elements below the diagonal of m are still the uploaded zeros.
 		if err := b.Download(h, m); err != nil {
 			return fmt.Errorf("gonum: cholesky: %w", err)
 		}
@@ -157,7 +157,7 @@ func hostOfUpper(u *mat.TriDense) backend.Host[float64] {
 	return backend.Host[float64]{Rows: r.N, Cols: r.N, Stride: r.Stride, Data: r.Data}
 }
 
-// symmetric returns the factor in the form of package lapack64.
+// symmetric returns the factor in the form that package lapack64 uses.
 func (c *Cholesky) symmetric() blas64.Symmetric {
 	r := c.RawU().(*mat.TriDense).RawTriangular()
 	return blas64.Symmetric{Uplo: blas.Upper, N: r.N, Stride: r.Stride, Data: r.Data}
@@ -178,7 +178,7 @@ func (c *Cholesky) changed() {
 	c.cond, c.err = 0, nil
 }
 
-// Cond is like mat.Cholesky.Cond.
+// Cond returns the condition number, like mat.Cholesky.Cond.
 func (c *Cholesky) Cond() float64 {
 	if c.cond > 0 && !c.IsEmpty() {
 		return c.cond
@@ -197,16 +197,16 @@ func (c *Cholesky) condition() error {
 // work returns the backend of the device. It panics if c is empty, and returns an error if Device
 // is nil.
 func (c *Cholesky) work() (backend.Backend[float64], error) {
-	c.LogDet() // panics like mat.Cholesky if c is empty
+	c.LogDet() // LogDet panics like mat.Cholesky if c is empty
 	if c.Device == nil {
 		return nil, errNoDevice
 	}
 	return c.queue(), nil
 }
 
-// SolveTo sets dst to A⁻¹b: 2n²t operations on the device for t columns. dst may be b. It
-// returns a mat.Condition if A is nearly singular. If the device fails it returns the
-// device's error, and dst is undefined.
+// SolveTo sets dst to A⁻¹b, in 2n²t operations on the device for t columns. dst may be b. SolveTo
+// returns a mat.Condition if A is nearly singular. If the device fails, SolveTo returns its error,
+// and dst is undefined.
 func (c *Cholesky) SolveTo(dst *mat.Dense, b mat.Matrix) error {
 	q, err := c.work()
 	if err != nil {
@@ -231,7 +231,7 @@ func (c *Cholesky) SolveTo(dst *mat.Dense, b mat.Matrix) error {
 	return c.condition()
 }
 
-// SolveVecTo sets dst to A⁻¹b for a vector b, as SolveTo does for a matrix.
+// SolveVecTo sets dst to A⁻¹b for a vector b; see SolveTo.
 func (c *Cholesky) SolveVecTo(dst *mat.VecDense, b mat.Vector) error {
 	q, err := c.work()
 	if err != nil {
@@ -256,7 +256,7 @@ func (c *Cholesky) SolveVecTo(dst *mat.VecDense, b mat.Vector) error {
 	return c.condition()
 }
 
-// SolveCholTo sets dst to A⁻¹B for a matrix B given by its factor b.
+// SolveCholTo sets dst to A⁻¹B for the matrix B whose factor is b.
 func (c *Cholesky) SolveCholTo(dst *mat.Dense, b *Cholesky) error {
 	q, err := c.work()
 	if err != nil {
@@ -264,7 +264,7 @@ func (c *Cholesky) SolveCholTo(dst *mat.Dense, b *Cholesky) error {
 	}
 	n := c.SymmetricDim()
 	var u mat.TriDense
-	b.UTo(&u) // panics like mat.Cholesky if b is empty
+	b.UTo(&u) // UTo panics like mat.Cholesky if b is empty
 	if b.SymmetricDim() != n {
 		panic(mat.ErrShape)
 	}
@@ -291,8 +291,8 @@ func (c *Cholesky) solve(q backend.Backend[float64], h backend.Host[float64]) er
 	})
 }
 
-// inPlace runs work on h, or on a copy in the device's memory that it downloads to h, and waits for
-// the result.
+// inPlace runs work on h, or on a copy of h in the device's memory that it then downloads to h, and
+// waits.
 func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m backend.Matrix[float64])) error {
 	m, err := backend.Place(q, h)
 	if err != nil {
@@ -311,8 +311,8 @@ func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m ba
 	return nil
 }
 
-// InverseTo sets dst to A⁻¹ = U⁻¹U⁻ᵀ: 2n³ operations on the device. It fails in the same cases as
-// SolveTo.
+// InverseTo sets dst to A⁻¹ = U⁻¹U⁻ᵀ, in 2n³ operations on the device. It returns the same errors
+// as SolveTo.
 func (c *Cholesky) InverseTo(dst *mat.SymDense) error {
 	q, err := c.work()
 	if err != nil {

@@ -19,7 +19,7 @@ func ExampleCholesky() {
 	defer dev.Close()
 
 	a := mat.NewSymDense(2, []float64{4, 2, 2, 3})
-	chol := gonum.Cholesky{Device: dev} // instead of var chol mat.Cholesky
+	chol := gonum.Cholesky{Device: dev} // replaces var chol mat.Cholesky
 	if ok := chol.Factorize(a); !ok {
 		log.Fatal(chol.Err())
 	}

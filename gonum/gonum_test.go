@@ -44,7 +44,7 @@ func TestHost(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		m      mat.Matrix
-		first  int // index in data of element (0, 0), or −1 for a copy
+		first  int // index of element (0, 0) in data, or −1 if the result is a copy
 		stride int
 		fails  string
 	}{
@@ -111,8 +111,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// positive returns a random positive definite matrix of condition number below 10³, as a part
-// of a larger matrix.
+// positive returns a random positive definite matrix that is part of a larger matrix and has a
+// condition number below 10³.
 func positive(r *rand.Rand, n int) *mat.SymDense {
 	large := mat.NewSymDense(n+3, nil)
 	for i := range n + 3 {
@@ -137,7 +137,7 @@ func random(r *rand.Rand, rows, cols int) *mat.Dense {
 	return m
 }
 
-// TestCholesky compares every method with mat.Cholesky's.
+// TestCholesky compares every method with that of mat.Cholesky.
 func TestCholesky(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		for _, n := range []int{1, 2, 7, 40, 131} {
@@ -204,7 +204,7 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 		}
 		var x mat.Dense
 		x.CloneFrom(b)
-		inside := x.Slice(0, m, 1, 2).(*mat.Dense) // a part of a matrix, solved in place
+		inside := x.Slice(0, m, 1, 2).(*mat.Dense) // a column within a matrix, for a solve in place
 		if err := c.SolveTo(inside, inside); err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +294,7 @@ func TestMethods(t *testing.T) {
 	var _ mat.Symmetric = (*gonum.Cholesky)(nil)
 }
 
-// TestMisuse checks that misuse panics with the value with which mat.Cholesky panics.
+// TestMisuse checks that misuse panics with the same value as in mat.Cholesky.
 func TestMisuse(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	panics := func(f func()) (v any) {
@@ -358,7 +358,7 @@ func TestCondition(t *testing.T) {
 		if err := c.SolveVecTo(&x, mat.NewVecDense(3, []float64{1, 2, 3e-17})); !errors.As(err, &condition) {
 			t.Errorf("got %v, want a mat.Condition", err)
 		}
-		if want := mat.NewVecDense(3, []float64{1, 2, 3}); !mat.EqualApprox(&x, want, 16*0x1p-53) { // errors of a square root, its square, and a division
+		if want := mat.NewVecDense(3, []float64{1, 2, 3}); !mat.EqualApprox(&x, want, 16*0x1p-53) { // the bound covers the errors of a square root, its square, and a division
 			t.Errorf("the solution is %v", mat.Formatted(&x))
 		}
 	})
@@ -376,7 +376,7 @@ func TestInsideGonum(t *testing.T) {
 	if !ok {
 		t.Fatal("not positive definite")
 	}
-	if w := want.LogProb(x); math.Abs(got-w) > 1e3*16*0x1p-53*math.Abs(w) { // the condition number times some roundings
+	if w := want.LogProb(x); math.Abs(got-w) > 1e3*16*0x1p-53*math.Abs(w) { // the bound is the condition number times some roundings
 		t.Errorf("seed %d: the logarithm of the density is %v, want %v", seed, got, w)
 	}
 }

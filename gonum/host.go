@@ -11,11 +11,11 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Host returns m as a row-major matrix for package solvers and the backends. A matrix that is
-// already row-major shares its memory with the result: a backend.Host, a *mat.Dense or a part of
-// one, a *mat.VecDense or a column of a matrix (n×1 with its increment as stride), the transpose of
-// a vector without gaps, and every type with the method RawMatrix or RawVector. Any other matrix is
-// copied. For a nil or empty matrix it returns an error that contains name.
+// Host returns m as a row-major matrix for package solvers and the backends. The result shares the
+// memory of a row-major m: a backend.Host, a *mat.Dense or a part of a *mat.Dense, a *mat.VecDense
+// or a column of a matrix (n×1 with its increment as stride), the transpose of a vector without
+// gaps, and every type with the method RawMatrix or RawVector. Any other m is copied. If m is nil
+// or empty, Host returns an error that contains name.
 func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
 	none := backend.Host[float64]{}
 	if v := reflect.ValueOf(m); m == nil || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -73,7 +73,7 @@ func shared(m mat.Matrix) (backend.Host[float64], bool) {
 		}
 	}
 	if u, ok := untransposed(m); ok {
-		// A column without gaps has the memory of a row.
+		// A column without gaps has the same memory layout as a row.
 		if v, ok := u.(mat.RawVectorer); ok {
 			if r := v.RawVector(); r.Inc == 1 {
 				return backend.Host[float64]{Rows: 1, Cols: r.N, Stride: r.N, Data: r.Data}, true
@@ -92,7 +92,7 @@ func untransposed(m mat.Matrix) (mat.Matrix, bool) {
 	return u.Untranspose(), true
 }
 
-// transpose sets dst to srcᵀ, in tiles that stay in cache.
+// transpose sets dst to srcᵀ, tile by tile, so that the tiles stay in the cache.
 func transpose(dst, src backend.Host[float64]) {
 	const tile = 32
 	for i := 0; i < src.Rows; i += tile {
@@ -106,8 +106,8 @@ func transpose(dst, src backend.Host[float64]) {
 	}
 }
 
-// Dense returns h as a *mat.Dense that shares its memory, whatever its stride. It returns an error
-// if h is empty or if h.Data is too short.
+// Dense returns h, which may have any stride, as a *mat.Dense that shares the memory of h. It
+// returns an error if h is empty or if h.Data is too short.
 func Dense(h backend.Host[float64]) (*mat.Dense, error) {
 	if h.Rows < 1 || h.Cols < 1 {
 		return nil, fmt.Errorf("gonum: Dense: the matrix is empty: %s, %s", count.Of(h.Rows, "row"), count.Of(h.Cols, "column"))

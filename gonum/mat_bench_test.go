@@ -68,8 +68,8 @@ func newOperands(n int) (*operands, error) {
 	return o, nil
 }
 
-// BenchmarkMat compares single operations of package mat with and without Mercer's BLAS and
-// LAPACK registered, in alternation every few milliseconds:
+// BenchmarkMat compares single operations of package mat with and without Mercer's BLAS and LAPACK
+// registered, alternating every few milliseconds:
 //
 //	for i in $(seq 15); do go test -run '^$' -bench Mat -benchtime 20ms ./gonum; done > mat.txt
 //	mercer bench import --by library mat.txt > mat.json

@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/cpu"
 )
 
-// libraries are the libraries that a program can register.
+// libraries lists the libraries that a test can register.
 var libraries = []string{"mercer", "gonum"}
 
 // use registers a library for the duration of a test.
@@ -52,8 +52,8 @@ var programs = []program{
 	{"ridge by mat.Cholesky, 20 lambdas", ridges, 4000, 500},
 }
 
-// BenchmarkPrograms measures the gain from registering Mercer's BLAS and LAPACK in
-// otherwise unchanged programs:
+// BenchmarkPrograms measures what otherwise unchanged programs gain if they register Mercer's BLAS
+// and LAPACK:
 //
 //	for i in $(seq 6); do go test -run '^$' -bench Programs -benchtime 1x ./gonum; done > programs.txt
 //	benchstat -col /library programs.txt
@@ -82,7 +82,7 @@ func TestPrograms(t *testing.T) {
 				found[i] = run(t)
 			}
 			for i, v := range found[0] {
-				// Searches end with a gradient of 1e-6 at a function of order 1 with curvature
+				// The searches stop at a gradient of 1e-6, for a function of order 1 with curvature
 				// above 1e-3; the errors of the other programs are about 1e-12.
 				if w := found[1][i]; !(math.Abs(v-w) <= 1e-5*(1+math.Abs(w))) {
 					t.Errorf("result %d is %v with mercer, %v with gonum", i, v, w)
@@ -177,7 +177,7 @@ func minimize(t testing.TB, p optimize.Problem, start []float64) []float64 {
 	return []float64{result.F}
 }
 
-// logistic minimizes the mean logistic loss with a penalty, by matrix-vector products.
+// logistic minimizes the mean logistic loss plus a penalty, with matrix-vector products.
 func logistic(n, d int) func(testing.TB) []float64 {
 	x, y := table(n, d)
 	sign := make([]float64, n)
@@ -211,8 +211,7 @@ func logistic(n, d int) func(testing.TB) []float64 {
 	}
 }
 
-// process maximizes the likelihood of a Gaussian process over its length scale and its
-// noise.
+// process maximizes the likelihood of a Gaussian process over the length scale and the noise.
 func process(n, d int) func(testing.TB) []float64 {
 	x, y := table(n, d)
 	square := mat.NewSymDense(n, nil)

@@ -2,17 +2,17 @@ package gonum
 
 import "gonum.org/v1/gonum/mat"
 
-// The methods below change the factor in O(n²) operations of gonum. Where a method of mat.Cholesky
-// takes a mat.Cholesky, they take a Cholesky of this package. They do not change the device of the
-// receiver.
+// The methods below change the factor in O(n²) operations of gonum. They take a Cholesky of this
+// package where the methods of mat.Cholesky take a mat.Cholesky. They do not change the device of
+// the receiver.
 
-// Reset empties c.
+// Reset makes c empty.
 func (c *Cholesky) Reset() {
 	c.changed()
 	c.Cholesky.Reset()
 }
 
-// SetFromU is like mat.Cholesky.SetFromU.
+// SetFromU is like mat.Cholesky.SetFromU: c gets the factor t.
 func (c *Cholesky) SetFromU(t mat.Triangular) {
 	c.changed()
 	c.Cholesky.SetFromU(t)
@@ -46,8 +46,8 @@ func (c *Cholesky) SymRankOne(orig *Cholesky, alpha float64, x mat.Vector) (ok b
 	return c.update(orig, c.Cholesky.SymRankOne(&orig.Cholesky, alpha, x))
 }
 
-// update is called after an update; ok tells whether it succeeded. A failed update of c itself
-// leaves c unchanged.
+// update is called after an update of the embedded factor; ok says whether that succeeded. A failed
+// update of c itself leaves c unchanged.
 func (c *Cholesky) update(orig *Cholesky, ok bool) bool {
 	if ok || c != orig {
 		c.changed()

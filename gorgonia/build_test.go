@@ -19,8 +19,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestNoCUDA checks that the default build and its tests never load gorgonia.org/cu, and no package
-// in them uses cgo.
+// TestNoCUDA checks that the default build and its tests do not contain gorgonia.org/cu, and that
+// none of their packages uses cgo.
 func TestNoCUDA(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", "-test", "-f", "{{.ImportPath}} {{len .CgoFiles}} {{.Standard}}", "./...")
 	cmd.Stderr = os.Stderr
@@ -30,7 +30,7 @@ func TestNoCUDA(t *testing.T) {
 	}
 	found := 0
 	for line := range strings.Lines(string(out)) {
-		// Packages of a test are listed as "path [path.test]".
+		// Packages that are compiled for a test are listed as "path [path.test]".
 		fields := strings.Fields(line)
 		path, cgo, standard := fields[0], fields[len(fields)-2], fields[len(fields)-1]
 		if path == "gorgonia.org/cu" || strings.HasPrefix(path, "gorgonia.org/cu/") {
@@ -70,7 +70,7 @@ func TestHostOf(t *testing.T) {
 		name               string
 		t                  *tensor.Dense
 		rows, cols, stride int
-		first              int // index in data of element (0, 0)
+		first              int // index of element (0, 0) in data
 		fails              string
 	}{
 		{name: "whole", t: whole, rows: 3, cols: 4, stride: 4},
@@ -150,7 +150,7 @@ func TestTensorOf(t *testing.T) {
 	}
 }
 
-// TestBuildErrors checks that invalid inputs are errors when the graph is built.
+// TestBuildErrors checks that invalid inputs cause errors when the graph is built.
 func TestBuildErrors(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	g := G.NewGraph()
@@ -263,7 +263,7 @@ func TestTheta(t *testing.T) {
 			t.Errorf("parameter %d is %v, want %v", i, theta[i], v)
 		}
 	}
-	theta[5] = 7 // has no effect, because a parameter that is 0 remains 0
+	theta[5] = 7 // this has no effect, because a parameter that is 0 remains 0
 	theta[3] = -2
 	changed, err := gorgonia.KernelAt(k, theta)
 	if err != nil || changed.String() != "0.5*gaussian(sigma=[1,2]) + sigmoid(a=-2,c=3) + polynomial(degree=2,c=0)" {

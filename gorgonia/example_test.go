@@ -15,9 +15,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// This example learns a metric by gradients through a solve: y depends on three of eight features.
-// A matrix A of the features, and λ, are trained so that kernel ridge regression, fitted to some
-// rows of XA, predicts other rows; unseen rows measure the accuracy.
+// This example learns a metric with gradients through a solve. y depends on three of eight
+// features. A matrix A of the features, and λ, are trained so that kernel ridge regression, fitted
+// to some rows of XA, predicts other rows; unseen rows measure the accuracy.
 func Example() {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {

@@ -11,26 +11,26 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// A function is a node's operation: its value and its gradients. It is the only type of
-// this package that implements Gorgonia's interfaces.
+// A function is the operation of a node: it computes the value and the gradients. No other type of
+// this package implements Gorgonia's interfaces.
 type function struct {
 	// name identifies a function: nodes of the same name with the same children become one
 	// node of a graph.
 	name string
-	// in and out are numbers of dimensions; shape is the shape of the result.
+	// in and out are numbers of dimensions; shape returns the shape of the result.
 	in    []int
 	out   int
 	shape func(in []tensor.Shape) (tensor.Shape, error)
 	// forward computes the result, which is new memory without gaps.
 	forward func(in []value) (value, error)
-	// wrt tells for which inputs backward returns gradients; nil means for no input.
+	// wrt says for which inputs backward returns gradients; nil means for no input.
 	wrt []bool
 	// backward returns the gradients with respect to the inputs, given the result and
 	// the gradient with respect to the result. If only ≥ 0, it returns only the gradient
 	// with respect to that input.
 	backward func(in []value, out, grad value, only int) ([]value, error)
-	// apart is true if each gradient is computed in a node of its own, because the gradients share
-	// little work or are large.
+	// apart is true if each gradient is computed in a separate node, because the gradients have
+	// little work in common or are large.
 	apart bool
 	// release frees the state kept between runs, if there is any.
 	release func()
@@ -49,7 +49,7 @@ func (f *function) apply(children ...*G.Node) (*G.Node, error) {
 	return n, nil
 }
 
-// Arity implements G.Op, as do the methods up to String.
+// Arity and the methods after it, up to String, implement G.Op.
 func (f *function) Arity() int { return len(f.in) }
 
 func (f *function) Type() hm.Type {
@@ -120,8 +120,8 @@ func (f *function) DiffWRT(inputs int) []bool {
 	return f.wrt
 }
 
-// SymDiff implements G.SDOp: it makes a node for each gradient, or one node with all
-// gradients concatenated and a node for each part.
+// SymDiff implements G.SDOp. It makes a node for each gradient, or one node for the concatenated
+// gradients and a node for each part.
 func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error) {
 	if f.backward == nil {
 		return nil, fmt.Errorf("gorgonia: %s: second derivatives are not supported", f.name)
@@ -161,9 +161,9 @@ func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error
 	return gradients, nil
 }
 
-// gradient returns the function of the inputs, the output and the gradient with respect
-// to the output that computes the gradient with respect to input i, or the concatenated
-// gradients with respect to all inputs.
+// gradient returns a function of the inputs, the output and the gradient with respect to the
+// output. The function computes the gradient with respect to input i, or, concatenated, those with
+// respect to all inputs.
 func (f *function) gradient(i int, shape tensor.Shape, gradDims int) *function {
 	shape = shape.Clone()
 	name := fmt.Sprintf("gradient of %s by input %d", f.name, i+1)
@@ -230,8 +230,8 @@ func part(first int, shape tensor.Shape) *function {
 	}
 }
 
-// DoDiff implements G.ADOp, for the LispMachine: gradients are added to the existing gradients of
-// the inputs.
+// DoDiff implements G.ADOp for the LispMachine: it adds gradients to the existing gradients of the
+// inputs.
 func (f *function) DoDiff(_ G.ExecutionContext, inputs G.Nodes, output *G.Node) error {
 	if f.backward == nil {
 		return nil

@@ -45,11 +45,11 @@ func random(r *rand.Rand, shape ...int) *tensor.Dense {
 // A model makes a node from its named inputs.
 type model struct {
 	name   string
-	inputs map[string]*tensor.Dense // of shape () for scalars
+	inputs map[string]*tensor.Dense // inputs by name; scalars have the shape ()
 	build  func(in map[string]*G.Node) (*G.Node, error)
 	// symmetric names an input that must remain symmetric when it is changed.
 	symmetric string
-	// condition bounds the condition number of the systems.
+	// condition is a bound of the condition number of the systems.
 	condition float64
 }
 
@@ -157,7 +157,7 @@ func (m model) graph(t *testing.T) (*G.ExprGraph, *G.Node) {
 	return g, f
 }
 
-// value returns only the loss.
+// value returns the loss without gradients.
 func (m model) value(t *testing.T, w *tensor.Dense) float64 {
 	t.Helper()
 	g, f := m.graph(t)
@@ -173,7 +173,7 @@ func (m model) value(t *testing.T, w *tensor.Dense) float64 {
 	return loss
 }
 
-// moved returns the model with one input moved along a direction.
+// moved returns the model with s times direction added to the named input.
 func (m model) moved(name string, direction []float64, s float64) model {
 	inputs := map[string]*tensor.Dense{}
 	for other, v := range m.inputs {
@@ -202,7 +202,7 @@ func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 	}
 	rational := parse(t, "rationalquadratic(a=1.5,sigma=1.2) + 0.5*linear()")
 	ard := parse(t, "gaussian(sigma=[1,2,0.7])")
-	sigmoid := parse(t, "sigmoid(a=0.4,c=0.2)") // parameters whose Log is not set
+	sigmoid := parse(t, "sigmoid(a=0.4,c=0.2)") // a kernel whose parameters have Log = false
 	gaussian := kernels.Gaussian{Sigma: 1.3}
 	x, z, y, ys := random(r, 9, 3), random(r, 5, 3), random(r, 9), random(r, 9, 2)
 	symmetric := random(r, 9, 9)
@@ -239,7 +239,7 @@ func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 		{name: "ridge", inputs: inputs{"x": x, "y": y, "lambda": number(0.3), "z": z, "theta": theta(ard)}, build: ridge(ard), condition: 40},
 		{name: "ridge of itself", inputs: inputs{"x": x, "y": ys, "lambda": number(0.3), "theta": number(0.1)}, build: ridge(gaussian), condition: 40},
 		{name: "ridge of constants", inputs: inputs{"x": x, "y": ys, "lambda": number(0.3), "z": z}, build: ridge(rational), condition: 200},
-		// Gram and Solve combined equal KernelRidge.
+		// Gram and Solve combined must equal KernelRidge.
 		{name: "gram and solve", inputs: inputs{"x": x, "y": y, "lambda": number(0.3), "z": z, "theta": theta(ard)}, condition: 40,
 			build: func(in map[string]*G.Node) (*G.Node, error) {
 				p := gorgonia.Params{Device: dev, Kernel: ard, Theta: in["theta"]}
@@ -257,7 +257,8 @@ func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 				}
 				return G.Mul(kz, alpha)
 			}},
-		// Nodes before the kernel are trained: a linear metric, a layer of features.
+		// In these models nodes before the kernel are trained: a linear metric, or a layer of
+		// features.
 		{name: "features", inputs: inputs{"x": x, "y": y, "loglambda": number(-1), "z": z, "layer": random(r, 3, 2)}, condition: 40,
 			build: func(in map[string]*G.Node) (*G.Node, error) {
 				feature := func(n *G.Node) *G.Node { return G.Must(G.Tanh(G.Must(G.Mul(n, in["layer"])))) }
@@ -273,8 +274,8 @@ func weights(t *testing.T, m model, r *rand.Rand) *tensor.Dense {
 	return random(r, f.Shape()...)
 }
 
-// simulated is nil if cuda/0 is available, simulated or real, and otherwise the reason why it is
-// not available. The libraries are chosen only once, because they remain loaded.
+// simulated is nil if cuda/0, simulated or real, is available, and otherwise the reason why it is
+// not. The libraries are chosen only once, because they remain loaded.
 var simulated error
 
 func TestMain(m *testing.M) {
@@ -287,7 +288,8 @@ func TestMain(m *testing.M) {
 			defer os.RemoveAll(folder)
 			if simulated = cudatest.Build(folder, cudatest.WithSolver); simulated == nil {
 				os.Setenv("MERCER_CUDA_LIBDIR", folder)
-				// Without this variable, the slow simulated device would be chosen as the best one.
+				// Without this variable, the slow simulated device would be chosen as the best
+				// device.
 				os.Setenv(backend.EnvDevice, "cpu")
 			}
 		}
@@ -295,8 +297,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// TestGradients compares all gradients with differences of losses, in both machines and on
-// three devices, the last of which does not use Go memory.
+// TestGradients compares all gradients with differences of losses, in both machines and on three
+// devices, of which the last does not use Go memory.
 func TestGradients(t *testing.T) {
 	for _, name := range []string{"ref", "cpu", "cuda/0"} {
 		if name == "cuda/0" {
@@ -320,7 +322,7 @@ func TestGradients(t *testing.T) {
 func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
 	w := weights(t, m, r)
 	loss, gradients := m.run(t, w, G.Float64, lisp)
-	if v := m.value(t, w); math.Abs(v-loss) > 1e-13*float64(w.Shape().TotalSize())*(1+math.Abs(v)) { // the order of the additions differs
+	if v := m.value(t, w); math.Abs(v-loss) > 1e-13*float64(w.Shape().TotalSize())*(1+math.Abs(v)) { // the two losses are sums in different orders
 		t.Fatalf("seed %d: the loss is %v, and %v of the node's values", seed, loss, v)
 	}
 	for name, v := range m.inputs {
@@ -391,8 +393,8 @@ func TestFloat32(t *testing.T) {
 	}
 }
 
-// TestTraining checks that a machine runs repeatedly while its inputs change in place, and that its
-// gradients equal those of a new graph.
+// TestTraining checks that a machine can run repeatedly while its inputs change in place, and that
+// its gradients then equal those of a new graph.
 func TestTraining(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	r := rand.New(rand.NewPCG(seed, 3))

@@ -17,15 +17,14 @@ type Params struct {
 	// Device executes the nodes; backend.Open returns a device. It must remain open as long as a
 	// machine may run the graph.
 	Device backend.Device
-	// Kernel is the kernel function k.
+	// Kernel is the kernel function k of the nodes.
 	Kernel kernels.Kernel
-	// Theta is a node with the kernel's parameters in the order of kernels.Params, a
-	// vector, or a scalar if there is only one parameter: ln θ for parameters with Log set
-	// and θ for the others, so that every number is allowed. Nil means the parameters of
-	// Kernel. A parameter with Log set that is 0 in Kernel remains 0.
+	// Theta is a node with the kernel's parameters in the order of kernels.Params: a vector, or a
+	// scalar if there is only one parameter. It holds ln θ for parameters with Log set and θ for
+	// the others, so that every number is allowed. Nil means the parameters of Kernel. A parameter
+	// with Log set that is 0 in Kernel remains 0.
 	Theta *G.Node
-	// Context cancels a run; nil means no cancellation. Gorgonia's machines have no context
-	// of their own.
+	// Context cancels a run; nil means no cancellation. Gorgonia's machines take no context.
 	Context context.Context
 }
 
@@ -43,8 +42,8 @@ func ThetaOf(k kernels.Kernel) []float64 {
 	return theta
 }
 
-// KernelAt returns k with the parameters theta, in the form of Params.Theta, for example
-// the result of training.
+// KernelAt returns k with the parameters theta, for example the result of training, in the form of
+// Params.Theta.
 func KernelAt(k kernels.Kernel, theta []float64) (kernels.Kernel, error) {
 	params := kernels.Params(k)
 	values := append([]float64(nil), theta...)
@@ -70,7 +69,7 @@ func (p Params) context() context.Context {
 	return p.Context
 }
 
-// check returns an error for parameters with which no run can succeed; x is n×d.
+// check returns an error for parameters with which no run with the n×d node x can succeed.
 func (p Params) check(x *G.Node) error {
 	if p.Device == nil {
 		return errors.New("no device was given")
@@ -96,7 +95,7 @@ func (p Params) check(x *G.Node) error {
 	return nil
 }
 
-// at returns the kernel of a run; theta is the last input if there is a Theta.
+// at returns the kernel of a run. If Theta is set, its value is the last input.
 func (p Params) at(in []value) (kernels.Kernel, error) {
 	if p.Theta == nil {
 		return p.Kernel, nil

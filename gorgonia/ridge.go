@@ -12,10 +12,10 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// KernelRidge is the node of the predictions f = k(Z, X)α at the m×d node z, with (k(X, X)
-// + λI)α = y fitted to the n×d node x, y, a vector of n or an n×t matrix, and the scalar
-// node lambda. The result is a vector of m, or m×t. If z is nil or x, it predicts at the
-// points of the fit.
+// KernelRidge is the node of the predictions f = k(Z, X)α at the m×d node z, where (k(X, X) + λI)α
+// = y for the n×d node x, the node y, a vector of n or an n×t matrix, and the scalar node lambda.
+// The result is a vector of m, or m×t. If z is nil or x, the predictions are for the points of the
+// fit.
 //
 // There are gradients with respect to x, y, lambda, z and Params.Theta, so that the nodes
 // before x and z, such as a network of features or a metric, are trained through the solve.
@@ -65,8 +65,8 @@ func Release(n *G.Node) error {
 	return fmt.Errorf("gorgonia: release: %v is not a node of KernelRidge", n)
 }
 
-// ridge is the operation of one node. The stored fit is used only for inputs with the values of its
-// own inputs, so that a gradient never uses the factor of another run.
+// ridge is the operation of one node. The stored fit is used only for inputs equal to those of the
+// fit, so that a gradient never uses the factor of another run.
 type ridge struct {
 	params Params
 	own    bool
@@ -74,7 +74,7 @@ type ridge struct {
 	mu     sync.Mutex
 	fit    *adjoint.Ridge
 	kernel kernels.Kernel
-	of     [3]value // x, y and lambda of the fit
+	of     [3]value // x, y and lambda of the stored fit
 }
 
 func (r *ridge) release() {
@@ -90,7 +90,7 @@ func (r *ridge) drop() {
 	}
 }
 
-// fitted returns the fit of the inputs: the stored fit if it has the same inputs.
+// fitted returns the stored fit if its kernel and inputs equal in, and otherwise a new fit.
 func (r *ridge) fitted(in []value) (*adjoint.Ridge, error) {
 	k, err := r.params.at(in)
 	if err != nil {

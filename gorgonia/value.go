@@ -8,8 +8,8 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// A value is the value of a node as a matrix of float64: a scalar is 1×1, a vector of n elements
-// n×1.
+// A value is the value of a node as a matrix of float64. A scalar is 1×1, and a vector of n
+// elements is n×1.
 type value struct {
 	backend.Host[float64]
 	dims int
@@ -33,7 +33,7 @@ func vector(v []float64) value {
 // float returns the number of a scalar value.
 func (v value) float() float64 { return v.Data[0] }
 
-// column returns the elements of a vector, or a scalar, as a list.
+// column returns the elements of a vector, or the element of a scalar, as a list.
 func (v value) column() []float64 {
 	list := make([]float64, v.Rows)
 	for i := range list {
@@ -67,8 +67,7 @@ func (v value) equal(o value) bool {
 	return true
 }
 
-// valueOf converts the value of a node: a row-major tensor of float64 is not copied, any other
-// value is.
+// valueOf converts the value of a node. It copies any value except a row-major tensor of float64.
 func valueOf(v G.Value) (value, error) {
 	switch v := v.(type) {
 	case *G.F64:
@@ -137,7 +136,7 @@ func denseValue(t *tensor.Dense) (value, error) {
 	return w, nil
 }
 
-// gorgonia returns v, which must have no gaps, as the value of a node of the type.
+// gorgonia returns v, which must have no gaps, as the value of a node of the type of.
 func (v value) gorgonia(of tensor.Dtype) (G.Value, error) {
 	shape := v.shape()
 	switch {

@@ -15,7 +15,7 @@ import (
 // 2³¹−1.
 //
 // Check verifies these rules; the other methods assume that they hold. A CSR is a mat.Matrix, but
-// At takes a search for each element.
+// each call of At searches for the element.
 type CSR[T Float] struct {
 	Rows, Cols int
 	Indptr     []int
@@ -48,7 +48,7 @@ func NewCSR[T Float, I int | int32 | int64](rows, cols int, indptr, indices []I,
 		m.Indices = make([]int32, len(indices))
 		for p, c := range indices {
 			if c < 0 || int64(c) > math.MaxInt32 {
-				c = -1 // an invalid column, which makes Check report the row
+				c = -1 // an invalid column, so that Check reports the row
 			}
 			m.Indices[p] = int32(c)
 		}
@@ -72,8 +72,8 @@ func (m CSR[T]) checkShape(indptr, indices int) error {
 	return nil
 }
 
-// Check returns nil, or an error that names the first row, and the column in it, that break the
-// rules of CSR, both counted from 1. It does not check the values of the elements, and never
+// Check returns nil, or an error that names the first row that breaks the rules of CSR, and the
+// column in that row, both counted from 1. It does not check the values of the elements, and never
 // panics.
 func (m CSR[T]) Check() error {
 	if err := m.checkShape(len(m.Indptr), len(m.Indices)); err != nil {
@@ -118,10 +118,10 @@ func (m CSR[T]) At(i, j int) float64 {
 	return 0
 }
 
-// T returns the transpose, sharing its memory.
+// T returns the transpose of m, which shares m's memory.
 func (m CSR[T]) T() mat.Matrix { return mat.Transpose{Matrix: m} }
 
-// Row returns the columns and the values of the elements of row i, sharing their memory. It
+// Row returns the columns and the values of the elements of row i, which share m's memory. It
 // panics if there is no row i.
 func (m CSR[T]) Row(i int) (columns []int32, values []T) {
 	if uint(i) >= uint(m.Rows) {
@@ -131,7 +131,7 @@ func (m CSR[T]) Row(i int) (columns []int32, values []T) {
 	return m.Indices[from:to:to], m.Data[from:to:to]
 }
 
-// SliceRows returns rows i … k−1, sharing their memory. It panics unless 0 ≤ i ≤ k ≤ Rows.
+// SliceRows returns rows i … k−1, which share m's memory. It panics unless 0 ≤ i ≤ k ≤ Rows.
 func (m CSR[T]) SliceRows(i, k int) CSR[T] {
 	if i < 0 || k < i || k > m.Rows {
 		panic(fmt.Sprintf("host: CSR.SliceRows: %d to %d is outside a %d×%d matrix", i, k, m.Rows, m.Cols))
@@ -158,7 +158,7 @@ func (m CSR[T]) TakeRows(list []int) CSR[T] {
 	return x
 }
 
-// NNZ is the number of stored elements.
+// NNZ returns the number of stored elements.
 func (m CSR[T]) NNZ() int {
 	if m.Rows == 0 {
 		return 0
@@ -166,7 +166,7 @@ func (m CSR[T]) NNZ() int {
 	return m.Indptr[m.Rows] - m.Indptr[0]
 }
 
-// Density is the number of stored elements divided by Rows·Cols; it is 0 for a matrix without
+// Density returns the number of stored elements divided by Rows·Cols, or 0 for a matrix without
 // elements.
 func (m CSR[T]) Density() float64 {
 	if m.Rows == 0 || m.Cols == 0 {
@@ -176,8 +176,8 @@ func (m CSR[T]) Density() float64 {
 }
 
 // Transposed returns a copy of the transpose, that is, m in compressed sparse columns, by a
-// counting sort in time and memory O(NNZ + Rows + Cols). The columns in the rows of m need not
-// increase; in the rows of the copy they do, with duplicates next to each other, so that two
+// counting sort in time and memory O(NNZ + Rows + Cols). The columns in a row of m may be in any
+// order. In the copy they are in ascending order, with duplicates next to each other, so that two
 // transpositions sort a matrix.
 func (m CSR[T]) Transposed() CSR[T] {
 	t := CSR[T]{Rows: m.Cols, Cols: m.Rows, Indptr: make([]int, m.Cols+1), Indices: make([]int32, m.NNZ()), Data: make([]T, m.NNZ())}
@@ -205,7 +205,7 @@ func (m CSR[T]) Transposed() CSR[T] {
 	return t
 }
 
-// Single returns a copy with elements in float32 that shares Indptr and Indices.
+// Single returns a copy of m with elements in float32; the copy shares Indices.
 func (m CSR[T]) Single() CSR[float32] {
 	x := CSR[float32]{Rows: m.Rows, Cols: m.Cols, Indptr: make([]int, len(m.Indptr)), Data: make([]float32, m.NNZ())}
 	if m.Rows == 0 {

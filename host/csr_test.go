@@ -32,7 +32,7 @@ func randomCSR(rng *rand.Rand, rows, cols int, density float64) (host.Matrix[flo
 	return m, m.CSR()
 }
 
-// same reports whether two matrices have the same elements, bit for bit.
+// same fails unless two matrices have the same elements, bit for bit.
 func same(t *testing.T, what string, got, want mat.Matrix) {
 	t.Helper()
 	r, c := want.Dims()
@@ -112,8 +112,8 @@ func TestTransposedTwiceSortsRows(t *testing.T) {
 	}
 }
 
-// TestForgedCSRIsAnError passes matrices that break one rule each to Check and NewCSR, and checks
-// that the error names the place.
+// TestForgedCSRIsAnError passes to Check and NewCSR matrices that each break one rule, and checks
+// that the error says what is wrong and where.
 func TestForgedCSRIsAnError(t *testing.T) {
 	const big = math.MaxInt64
 	data := []float64{1, 2, 3, 4}
@@ -214,8 +214,7 @@ func ExampleCSR() {
 	// host: csr: row 1: column 2 comes after column 4; columns must increase
 }
 
-// TestCSRTakeRowsAndSingle checks TakeRows on a slice of a matrix, with the rows in another order,
-// and Single.
+// TestCSRTakeRowsAndSingle checks Single, and TakeRows on some rows of a matrix in another order.
 func TestCSRTakeRowsAndSingle(t *testing.T) {
 	x := host.CSR[float64]{Rows: 4, Cols: 3, Indptr: []int{0, 1, 1, 3, 5}, Indices: []int32{2, 0, 1, 1, 2}, Data: []float64{7, 1, 0.1, 3, 4}}
 	part := x.SliceRows(1, 4)

@@ -10,17 +10,15 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ErrMemory is the error that errors.Is finds in every error about work that does not fit in
-// memory.
+// ErrMemory is the error that errors.Is finds in every error that reports too little memory.
 var ErrMemory = errors.New("out of memory")
 
 // Float is the element type of a matrix.
 type Float interface{ float32 | float64 }
 
-// Matrix is a row-major matrix: element (i, j) is Data[i*Stride+j]. Stride ≥ Cols,
-// and Data reaches at least to the last element. It is a mat.Matrix, so that samples in float32
-// are accepted wherever gonum's matrices are; code that works in float64 converts them row by
-// row.
+// Matrix is a row-major matrix: element (i, j) is Data[i*Stride+j]. Stride ≥ Cols, and Data reaches
+// at least to the last element. A Matrix is a mat.Matrix, so that samples in float32 are accepted
+// wherever gonum's matrices are; code that works in float64 converts the samples row by row.
 type Matrix[T Float] struct {
 	Rows, Cols, Stride int
 	Data               []T
@@ -42,19 +40,18 @@ func (m Matrix[T]) At(i, j int) float64 {
 	return float64(m.Data[i*m.Stride+j])
 }
 
-// T returns the transpose, sharing its memory.
+// T returns the transpose of m, which shares m's memory.
 func (m Matrix[T]) T() mat.Matrix { return mat.Transpose{Matrix: m} }
 
-// Row returns row i of m, sharing its memory.
+// Row returns row i of m, which shares m's memory.
 func (m Matrix[T]) Row(i int) []T {
 	if m.Cols == 0 {
-		return nil // m.Data may be shorter than i rows
+		return nil // without columns, m.Data may have fewer than i rows
 	}
 	return m.Data[i*m.Stride : i*m.Stride+m.Cols : i*m.Stride+m.Cols]
 }
 
-// View returns the rows × cols part of m whose first element is (i, j), sharing its
-// memory.
+// View returns the rows × cols part of m whose first element is (i, j); it shares m's memory.
 func (m Matrix[T]) View(i, j, rows, cols int) Matrix[T] {
 	if err := CheckView(i, j, rows, cols, m.Rows, m.Cols); err != nil {
 		panic("host: " + err.Error())

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// Memory returns the memory in bytes that this process may still take: the smallest of the memory
-// that the system has available, the unused part of the limits of its control groups, and the
-// unused part of the limit of its address space (RLIMIT_AS, ulimit -v). It returns false if none of
-// them can be read.
+// Memory returns the memory in bytes that this process may still take: the smallest of the system's
+// available memory, the unused part of the limits of the process's control groups, and the unused
+// part of the limit of its address space (RLIMIT_AS, ulimit -v). It returns false if none of these
+// values can be read.
 func Memory() (int64, bool) {
 	free := int64(math.MaxInt64)
 	if kib, ok := field("/proc/meminfo", "MemAvailable"); ok {
@@ -34,11 +34,11 @@ func Memory() (int64, bool) {
 	return free, free != math.MaxInt64
 }
 
-// controlGroup is the folder of a control group of this process, and the names of its files.
+// controlGroup holds the folder of a control group of this process, and names of its files.
 type controlGroup struct{ folder, limit, used, cache string }
 
-// controlGroups lists the groups of this process from the innermost to the
-// root, for version 2 and version 1 of the interface.
+// controlGroups lists the control groups of this process, from the innermost to the root, for
+// version 2 and version 1 of the interface.
 func controlGroups() []controlGroup {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -80,7 +80,7 @@ func number(path string) (int64, bool) {
 	return n, err == nil
 }
 
-// field reads the number that follows a name at the start of a line of a file.
+// field reads the number after a name at the start of a line of a file.
 func field(path, name string) (int64, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -40,8 +40,8 @@ func context(t *testing.T) *cu.Ctx {
 	return ctx
 }
 
-// TestSharedMemory checks that Mercer computes with data that the program has uploaded by cu, and
-// cu reads the results of Mercer.
+// TestSharedMemory checks that Mercer computes with data that a program has uploaded with cu, and
+// that cu can read Mercer's results.
 func TestSharedMemory(t *testing.T) {
 	ctx := context(t)
 	dev, err := cuctx.Open(ctx, backend.Config{})

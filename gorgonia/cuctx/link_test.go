@@ -18,9 +18,8 @@ import (
 // CUDA 11.8 or newer, and its lib/stubs/libcuda.so.
 const toolkit = "MERCER_CUDA_TOOLKIT"
 
-// TestWithCUDA builds the tests of this package with the tag cuda against
-// NVIDIA's headers and stub, and runs them on the simulated driver, or, with
-// MERCER_REQUIRE=cuda, on the real one.
+// TestWithCUDA builds the tests of this package with the tag cuda against NVIDIA's headers and
+// stub, and runs them on the simulated driver, or, with MERCER_REQUIRE=cuda, on the real driver.
 func TestWithCUDA(t *testing.T) {
 	root := os.Getenv(toolkit)
 	for _, place := range []string{"/usr/local/cuda", "/usr"} {
