@@ -26,6 +26,6 @@ type Expansion[T Float] interface {
 	// the result of GramMul up to rounding. Goroutines may call Apply at once. Within about 0.1 s
 	// after ctx is done, it returns an error wrapping context.Cause(ctx); dst is undefined.
 	Apply(ctx context.Context, dst, x Host[T]) error
-	// Free releases the memory. No call of Apply may be running then or follow.
+	// Free releases the memory. No call of Apply may still run, or be made afterwards.
 	Free()
 }

@@ -104,7 +104,7 @@ func TestLevel2(t *testing.T) {
 			want.Saxpy(m, 3, x32, 1, wantY32, 1)
 			same("axpy", m, m, gotY, wantY, gotY32, wantY32)
 			x[0], x32[0] = math.NaN(), float32(math.NaN())
-			impl.Daxpy(m, 0, x, 1, gotY, 1) // must not read x
+			impl.Daxpy(m, 0, x, 1, gotY, 1) // with α = 0 it must not read x
 			impl.Saxpy(m, 0, x32, 1, gotY32, 1)
 			same("axpy with alpha = 0", m, m, gotY, wantY, gotY32, wantY32)
 		}

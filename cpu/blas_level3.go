@@ -187,7 +187,7 @@ func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n,
 	q.gemm(alpha, right, left.t(), 1, to, part)
 }
 
-// blasTriangular is Trsm if solve is set, and Trmm otherwise.
+// blasTriangular implements Trsm, if solve is set, and Trmm.
 func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul blas.Uplo, t blas.Transpose, d blas.Diag, m, n int, alpha T, a []T, lda int, b []T, ldb int) {
 	mustSide(s)
 	mustUplo(ul)

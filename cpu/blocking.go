@@ -48,10 +48,10 @@ func (c cacheSizes) orReported() cacheSizes {
 // documentation.
 type blocking struct {
 	kc int // depth of a packed panel
-	mc int // rows of a task, a multiple of MR
-	nc int // columns of packed B, a multiple of NR
-	mr int // rows of a register tile
-	nr int // columns of a register tile
+	mc int // number of rows of a task, a multiple of MR
+	nc int // number of columns of packed B, a multiple of NR
+	mr int // number of rows of a register tile
+	nr int // number of columns of a register tile
 }
 
 // depth is KC. It is the same on every machine, because sums are split after each KC terms and the

@@ -72,7 +72,7 @@ func (g *gram[T]) into(a *matrix[T], part uplo) {
 type gram[T backend.Float] struct {
 	q     *queue[T]
 	x, z  *matrix[T] // for sparse points, only the columns that most rows store: see sparsegram.go
-	d     int        // features of a point
+	d     int        // number of features of a point
 	prog  *kernels.Program
 	stats []pairwise[T]
 	packs []packing[T]
@@ -81,8 +81,7 @@ type gram[T backend.Float] struct {
 	ones  []T                 // a vector of ones: the scale factors of rows and columns for products of integers
 	// rows and cols are the size of a tile, or 0 for the size that dense points use.
 	rows, cols int
-	// inPlace reports whether the program has one statistic and leaves its result in the same
-	// memory.
+	// inPlace reports whether the program has one statistic and replaces it by its result in place.
 	inPlace bool
 	// gaussian reports whether the kernel is exp(a‖x−z‖²), a ≤ 0, with ‖x−z‖² computed from the
 	// norms.
@@ -301,8 +300,8 @@ type pairwise[T backend.Float] struct {
 	kernel  func(*ukr.Tile[T])
 	packing int // index into gram.packs
 	scale   []float64
-	product bool // the kernel is Gemm
-	norms   bool // the kernel computes xᵀz, and the norms give ‖x−z‖²
+	product bool // whether the micro-kernel is Gemm
+	norms   bool // whether the micro-kernel computes xᵀz, and the norms give ‖x−z‖²
 	// features is the number of original or derived features of a packed point.
 	features int
 	fill     filler[T] // computes the statistic in place of a micro-kernel, or nil

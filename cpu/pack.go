@@ -131,7 +131,7 @@ type packing[T backend.Float] struct {
 	freqs  []float64 // pack cosines and sines of these frequencies instead of the features
 	none   bool      // pack nothing
 	step   T         // if not 0, the features are integers times step; see integers.go
-	single bool      // pack only the feature column, unchanged
+	single bool      // pack only the feature with index column, unchanged
 	column int
 	// positive replaces features below 0, which are not allowed, by NaN.
 	positive bool

@@ -88,7 +88,7 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 	return &packedMatrix[T]{rect, rect.cols, n - rect.cols}, nil
 }
 
-// ownPacked returns a as a live packed matrix of this device, and panics otherwise.
+// ownPacked returns a, and panics unless a is a packed matrix of this device that is not freed.
 func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 	if q.fixed(op, a) != nil {
 		check.NoFixed(op)

@@ -190,7 +190,7 @@ func (e *engine[T]) symvBeside(s *scratch[T], a view[T], i, end, from, to int, x
 		}
 	}
 	if line := cacheLine / int(unsafe.Sizeof(T(0))); to-from > 1024 {
-		next := panels(from, line) * line // where sum is aligned to a cache line
+		next := panels(from, line) * line // first index at which sum is aligned to a cache line
 		beside(from, next)
 		from = next
 	}

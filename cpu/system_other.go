@@ -7,7 +7,7 @@ import "runtime"
 // processor returns the architecture, because this system does not report the processor's name.
 func processor() string { return runtime.GOARCH }
 
-// discard leaves the memory to the collector.
+// discard does nothing; the garbage collector frees the memory later.
 func discard([]byte) {}
 
 // reportedCaches returns zeros: this system does not report the sizes.

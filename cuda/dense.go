@@ -195,7 +195,7 @@ func (e *engine[T]) gemm(alpha T, a, b view[T], beta T, c view[T], k int, part, 
 	return e.launch("gemm", driver.Grid{Blocks: [3]int{ceil(c.cols, tile), ceil(c.rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
 }
 
-// scale computes C ← β C on a part of C. With β = 0, C is read only if read is set.
+// scale computes C ← β C on a part of C. With β = 0, C is read only if the argument read is set.
 func (q *queue[T]) scale(beta T, c view[T], part region, read bool) error {
 	if c.rows == 0 || c.cols == 0 || beta == 1 {
 		return nil

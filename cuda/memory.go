@@ -203,7 +203,7 @@ func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
 	return p, nil
 }
 
-// valuesOf returns the memory of bytes as a slice of elements.
+// valuesOf returns the memory of b as a slice of elements of type T.
 func valuesOf[T backend.Float](b []byte) []T {
 	if len(b) == 0 {
 		return nil
@@ -250,7 +250,7 @@ func (s *stage) close(api *driver.API) error {
 	return errors.Join(errs...)
 }
 
-// bytesOf returns the memory of p as bytes.
+// bytesOf returns the memory of p as a slice of bytes.
 func bytesOf[T backend.Float](p []T) []byte {
 	if len(p) == 0 {
 		return nil

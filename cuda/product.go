@@ -195,7 +195,7 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 	if r.reduced {
 		size = min(size, cuts.reduced)
 	}
-	rowsOf := func(i, count int) *matrix[T] { // rows of op(A)
+	rowsOf := func(i, count int) *matrix[T] { // rowsOf returns rows i … i+count−1 of op(A)
 		if t == backend.Transpose {
 			return a.window(0, i, k, count)
 		}

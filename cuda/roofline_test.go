@@ -144,7 +144,8 @@ func BenchmarkRoofline(b *testing.B) {
 	}
 }
 
-// products measures the products of cuBLAS, column-major, in every order of the operands.
+// products measures cuBLAS's products of column-major matrices, with either factor transposed or
+// not.
 func products[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string, reduced bool) {
 	for _, s := range []struct{ m, n, k, odd int }{{8192, 8192, 8192, 0}, {8192, 8192, 8192, 1}, {4096, 4864, 25000, 0}} {
 		rows, cols, k := s.m/m.scale, s.n/m.scale, s.k/m.scale
@@ -152,7 +153,7 @@ func products[T backend.Float](b *testing.B, m *meter, q *queue[T], precision st
 		A, B, C := matrixOf(b, q, min(rows, k), side+s.odd), matrixOf(b, q, min(cols, k), side+s.odd), matrixOf(b, q, cols, rows)
 		for t, name := range []string{"NN", "NT", "TN", "TT"} {
 			tA, tB := driver.Op(t/2), driver.Op(t%2)
-			if rows != k && name != "TN" { // rectangles are measured in one order only
+			if rows != k && name != "TN" { // rectangular products are measured only with the first factor transposed
 				continue
 			}
 			m.figure(b, fmt.Sprintf("op=gemm/type=%s/order=%s/m=%d/n=%d/k=%d/ld=%d", precision, name, rows, cols, k, A.stride), flop.Gemm(rows, cols, k)/1e12, "TFLOP/s", nil, func() error {

@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// inContext runs f on a thread with the primary context of cuda/0, as a program that has
-// created its own context would.
+// inContext runs f on a thread with the primary context of cuda/0, like a program that has created
+// its own context.
 func inContext(t *testing.T, f func(api *driver.API)) {
 	t.Helper()
 	api, err := library()

@@ -90,7 +90,7 @@ func (r *ridge) drop() {
 	}
 }
 
-// fitted returns the stored fit if its kernel and inputs equal in, and otherwise a new fit.
+// fitted returns the stored fit if its kernel and inputs are those of `in`, else a new fit.
 func (r *ridge) fitted(in []value) (*adjoint.Ridge, error) {
 	k, err := r.params.at(in)
 	if err != nil {

@@ -112,8 +112,8 @@ func TestInstructions(t *testing.T) {
 		{"mov.f32 %f1, 0fC0200000; cvt.rzi.s32.f32 %r9, %f1;", 0xfffffffe},
 		{"mov.f32 %f1, 0fC0200000; cvt.sat.f32.f32 %f9, %f1; mov.b32 %r9, %f9;", 0},
 		{"mov.f32 %f1, 0f477FF000; cvt.rn.f16.f32 %rs9, %f1; cvt.u32.u16 %r9, %rs9;", 0x7c00}, // 65520 is rounded to infinity
-		{"mov.f32 %f1, 0f33C00000; cvt.rn.f16.f32 %rs9, %f1; cvt.u32.u16 %r9, %rs9;", 2},      // 1.5·2⁻²⁴
-		{"mov.f32 %f1, 0fC3020000; ex2.approx.ftz.f32 %f9, %f1; mov.b32 %r9, %f9;", 0},        // 2⁻¹³⁰
+		{"mov.f32 %f1, 0f33C00000; cvt.rn.f16.f32 %rs9, %f1; cvt.u32.u16 %r9, %rs9;", 2},      // 1.5·2⁻²⁴ is rounded to 2·2⁻²⁴
+		{"mov.f32 %f1, 0fC3020000; ex2.approx.ftz.f32 %f9, %f1; mov.b32 %r9, %f9;", 0},        // 2⁻¹³⁰ becomes 0
 		{"mov.f32 %f1, 0f00400000; sqrt.approx.ftz.f32 %f9, %f1; mov.b32 %r9, %f9;", 0},
 	} {
 		got, err := small(t, address+strings.ReplaceAll(c.code, "; ", ";\n")+"\nst.global.u32 [%rd3], %r9;", 1, 1)

@@ -659,7 +659,7 @@ func carrying(parts []string, d, a, b, c int) func(t *thread) {
 			v = x + y + in
 		case "sub", "subc":
 			v = x - y - in // bit 32 holds the borrow
-		default: // mad and madc
+		default: // the instructions mad and madc
 			product := x * y
 			if parts[1] == "hi" {
 				product >>= 32

@@ -421,7 +421,7 @@ func distanceExpLanesInto[T Float](s *Span[T], to []T) {
 }
 
 func maternExpLanes[T Float](s *Span[T]) {
-	limit := T(800) // from here on the exponential is 0
+	limit := T(800) // exp(−t) is 0 from this t on
 	if !double[T]() {
 		limit = 150
 	}

@@ -97,7 +97,7 @@ func aligned64[T Float](n int) *T {
 	return &b[0]
 }
 
-// ptr is the address of the first element.
+// ptr returns the address of the first element of a.
 func ptr[T any](a []T) *T { return unsafe.SliceData(a) }
 
 func (l *lanesTest[T]) factor() T { return []T{1, -1, 0.3, -1.7}[l.rng.IntN(4)] }

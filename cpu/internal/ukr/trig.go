@@ -133,7 +133,7 @@ func reduceLarge(y float64) (quadrant int, r, low float64) {
 	quadrant = int(p[0] >> 62)
 	p[0] <<= 2
 	p[0], p[1], p[2], p[3] = p[0]|p[1]>>62, p[1]<<2|p[2]>>62, p[2]<<2|p[3]>>62, p[3]<<2
-	negative := p[0]>>63 != 0 // at least ½: measure from the next whole number
+	negative := p[0]>>63 != 0 // the fraction is at least ½, so measure from the next whole number
 	if negative {
 		quadrant++
 		c := uint64(1)

@@ -105,7 +105,7 @@ func scalar[E Float](b *Blas, i int, v E) uintptr {
 
 func size(n int) uintptr { return uintptr(uint32(int32(n))) }
 
-// Gemm computes C ← α op(A) op(B) + β C, C m × n.
+// Gemm computes C ← α op(A) op(B) + β C for an m × n matrix C.
 func Gemm[E Float](b *Blas, tA, tB Op, m, n, k int, alpha E, A DevicePtr, lda int, B DevicePtr, ldb int, beta E, C DevicePtr, ldc int) error {
 	err := b.do(pick[E](cublasSgemm, cublasDgemm), b.handle, uintptr(tA), uintptr(tB), size(m), size(n), size(k),
 		scalar(b, 0, alpha), uintptr(A), size(lda), uintptr(B), size(ldb), scalar(b, 1, beta), uintptr(C), size(ldc))
@@ -123,8 +123,8 @@ func GemmHalf(b *Blas, tA, tB Op, m, n, k int, alpha float32, A DevicePtr, lda i
 	return err
 }
 
-// Gemv computes y ← α op(A) x + β y, A m × n; consecutive elements of x and y are incx and incy
-// apart.
+// Gemv computes y ← α op(A) x + β y for an m × n matrix A; consecutive elements of x and y are incx
+// and incy apart.
 func Gemv[E Float](b *Blas, t Op, m, n int, alpha E, A DevicePtr, lda int, x DevicePtr, incx int, beta E, y DevicePtr, incy int) error {
 	err := b.do(pick[E](cublasSgemv, cublasDgemv), b.handle, uintptr(t), size(m), size(n),
 		scalar(b, 0, alpha), uintptr(A), size(lda), uintptr(x), size(incx), scalar(b, 1, beta), uintptr(y), size(incy))
@@ -132,7 +132,7 @@ func Gemv[E Float](b *Blas, t Op, m, n int, alpha E, A DevicePtr, lda int, x Dev
 	return err
 }
 
-// Syrk computes C ← α op(A) op(A)ᵀ + β C on a triangle of C, n × n.
+// Syrk computes C ← α op(A) op(A)ᵀ + β C on a triangle of the n × n matrix C.
 func Syrk[E Float](b *Blas, fill Fill, t Op, n, k int, alpha E, A DevicePtr, lda int, beta E, C DevicePtr, ldc int) error {
 	err := b.do(pick[E](cublasSsyrk, cublasDsyrk), b.handle, uintptr(fill), uintptr(t), size(n), size(k),
 		scalar(b, 0, alpha), uintptr(A), size(lda), scalar(b, 1, beta), uintptr(C), size(ldc))
@@ -140,7 +140,7 @@ func Syrk[E Float](b *Blas, fill Fill, t Op, n, k int, alpha E, A DevicePtr, lda
 	return err
 }
 
-// Symm computes C ← α A B + β C or α B A + β C with A symmetric, C m × n.
+// Symm computes C ← α A B + β C or α B A + β C for a symmetric A and an m × n matrix C.
 func Symm[E Float](b *Blas, side Side, fill Fill, m, n int, alpha E, A DevicePtr, lda int, B DevicePtr, ldb int, beta E, C DevicePtr, ldc int) error {
 	err := b.do(pick[E](cublasSsymm, cublasDsymm), b.handle, uintptr(side), uintptr(fill), size(m), size(n),
 		scalar(b, 0, alpha), uintptr(A), size(lda), uintptr(B), size(ldb), scalar(b, 1, beta), uintptr(C), size(ldc))
@@ -148,12 +148,12 @@ func Symm[E Float](b *Blas, side Side, fill Fill, m, n int, alpha E, A DevicePtr
 	return err
 }
 
-// Trsv computes x ← op(A)⁻¹ x with A triangular, n × n; consecutive elements of x are incx apart.
+// Trsv computes x ← op(A)⁻¹ x for an n × n triangle A; consecutive elements of x are incx apart.
 func Trsv[E Float](b *Blas, fill Fill, t Op, n int, A DevicePtr, lda int, x DevicePtr, incx int) error {
 	return b.do(pick[E](cublasStrsv, cublasDtrsv), b.handle, uintptr(fill), uintptr(t), nonUnit, size(n), uintptr(A), size(lda), uintptr(x), size(incx))
 }
 
-// Trsm computes B ← α op(A)⁻¹ B or α B op(A)⁻¹ with A triangular, B m × n.
+// Trsm computes B ← α op(A)⁻¹ B or α B op(A)⁻¹ for a triangle A and an m × n matrix B.
 func Trsm[E Float](b *Blas, side Side, fill Fill, t Op, m, n int, alpha E, A DevicePtr, lda int, B DevicePtr, ldb int) error {
 	err := b.do(pick[E](cublasStrsm, cublasDtrsm), b.handle, uintptr(side), uintptr(fill), uintptr(t), nonUnit, size(m), size(n),
 		scalar(b, 0, alpha), uintptr(A), size(lda), uintptr(B), size(ldb))

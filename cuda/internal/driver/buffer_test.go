@@ -82,7 +82,7 @@ func grow(n int) byte {
 	return grow(n-1) + frame[n%7]
 }
 
-// deep calls f after n frames.
+// deep calls f below n stack frames.
 //
 //go:noinline
 func deep(n int, f func()) int {
