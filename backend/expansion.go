@@ -23,7 +23,7 @@ type Expansion[T Float] interface {
 	// Dims returns d, the number of features of a point, and t, the number of elements of f(x).
 	Dims() (features, outputs int)
 	// Apply sets dst, n × t, to k(X, Z) V for the rows of X, n × d, and waits for it. dst equals
-	// the result of GramMul up to rounding. Goroutines may call Apply at once. Within about 0.1 s
+	// the result of GramMul up to rounding. Goroutines may call it concurrently. Within about 0.1 s
 	// after ctx is done, it returns an error wrapping context.Cause(ctx); dst is undefined.
 	Apply(ctx context.Context, dst, x Host[T]) error
 	// Free releases the memory. No call of Apply may still run, or be made afterwards.

@@ -89,7 +89,7 @@ type Rates struct {
 	Pairs    float64 // speed of kernel evaluations in float64, in instructions per second
 	Step     float64 // seconds that a short operation takes if it depends on the previous operation
 	Solve    float64 // seconds per row of a triangular solve with a small number of columns, in addition to the time to read the triangle
-	// ReducedSolve is Solve for a factor of PotrfPackedReduced; 0 means the same as Solve.
+	// ReducedSolve is like Solve, for a factor of PotrfPackedReduced; 0 means equal to Solve.
 	ReducedSolve float64
 }
 

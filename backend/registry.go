@@ -182,8 +182,8 @@ func Report() []Status {
 	return all
 }
 
-// statuses lists the candidates that match name ("", a driver or a device) and marks the
-// first usable one as chosen.
+// statuses lists the candidates that match name ("", a driver or a device) and marks the first
+// usable candidate as chosen.
 func statuses(name string) []Status {
 	var all []Status
 	chosen := false

@@ -53,7 +53,7 @@ func comparePanics[T backend.Float](t *testing.T, mine, theirs []call[T]) {
 			for i := range routine.good {
 				for j := range i + 1 {
 					if testing.Short() && j != i {
-						continue // an invalid value is never combined with another one
+						continue // two invalid values are never combined
 					}
 					for _, vi := range values(i) {
 						for _, vj := range values(j) {

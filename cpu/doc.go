@@ -1,11 +1,10 @@
-// Package cpu is the backend that runs on the processor: blocked matrix products,
-// triangular solves, Cholesky factorization and fused Gram matrices in portable Go over the
-// micro-kernels of package internal/ukr. It names no instruction set; the driver "cpu"
-// offers one device for each tier of ukr that the machine can run: cpu/avx512, cpu/avx2,
-// cpu/generic, or on arm64 cpu/neon, cpu/generic. The tier neon is tested under an
-// emulator; its speed is predicted, in bench/results/arm64-prediction.md, and has not been
-// measured. Free workers take the next task, so that slow cores get fewer tasks than fast
-// ones; this balance has not been measured either.
+// Package cpu is the backend that runs on the processor: blocked matrix products, triangular
+// solves, Cholesky factorization and fused Gram matrices in portable Go over the micro-kernels of
+// package internal/ukr. It names no instruction set; the driver "cpu" offers one device for each
+// tier of ukr that the machine can run: cpu/avx512, cpu/avx2, cpu/generic, or on arm64 cpu/neon,
+// cpu/generic. The tier neon is tested under an emulator; its speed is predicted, in
+// bench/results/arm64-prediction.md, and has not been measured. Free workers take the next task, so
+// that slow cores get fewer tasks than fast cores; this balance has not been measured either.
 //
 // # The five loops
 //

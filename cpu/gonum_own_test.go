@@ -134,8 +134,7 @@ func TestGonumOwnTests(t *testing.T) {
 	}
 }
 
-// output runs a command in a directory, without the network, and returns what
-// it prints.
+// output runs a command in a directory, without the network, and returns its output.
 func output(dir, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir

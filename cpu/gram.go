@@ -472,9 +472,9 @@ func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 	}
 }
 
-// gaussiansTo does the same as gaussians, but stores the results in to with non-temporal stores and
-// does not change row. It returns false, with the contents of to undefined, if a distance lost too
-// much precision.
+// gaussiansTo does the same as gaussians, but stores the results at `to` with non-temporal stores
+// and does not change row. If a distance lost too much precision, it returns false, and the results
+// are undefined.
 func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz packedPoints[T], i, j int) bool {
 	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: canceled, C: inRange[T](g.prog.Code[1].A)}
 	g.q.engine.ukr.DistanceExpTo(&s.span)

@@ -5,7 +5,7 @@ import "github.com/mercer-go/mercer/backend"
 // lauum replaces L by the triangle of LᵀL (Lower), or U by the triangle of UUᵀ (Upper).
 func (q *queue[T]) lauum(ul backend.Uplo, a view[T]) {
 	if ul == backend.Upper {
-		a = a.t() // U Uᵀ is LᵀL of L = Uᵀ
+		a = a.t() // U Uᵀ = LᵀL with L = Uᵀ
 	}
 	q.squareLower(a)
 }

@@ -123,9 +123,9 @@ func (p packer[T]) each(dst []T, rows, cols int, element func(r, c int) T) {
 // A packing is a transformation of the points before they are packed:
 // (x − center)·scale, feature by feature.
 type packing[T backend.Float] struct {
-	center []T       // nil means zeros
-	scale  []float64 // nil means ones
-	norms  bool      // compute squared norms too
+	center []T       // nil means the origin
+	scale  []float64 // nil means a scale of 1 for each feature
+	norms  bool      // whether to compute squared norms too
 	sparse bool      // omit features of X that are 0; see sparse.go
 	kept   float64   // if sparse: approximate fraction of features that are not omitted
 	freqs  []float64 // pack cosines and sines of these frequencies instead of the features

@@ -43,7 +43,7 @@ func (p *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return p.rect.window(1, 0, p.n1, p.n1), p.rect.window(1+p.n1, 0, p.n2, p.n1), p.rect.window(0, 0, p.n2, p.n2)
 }
 
-// window is View with a result of type *matrix.
+// window is like View, but returns a *matrix.
 func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 	return m.View(i, j, rows, cols).(*matrix[T])
 }
@@ -53,8 +53,8 @@ func (p *packedMatrix[T]) cut(v view[T]) (v1, v2 view[T]) {
 	return v.part(0, 0, p.n1, v.cols), v.part(p.n1, 0, p.n2, v.cols)
 }
 
-// row returns row i of the lower triangle in two parts: elements 0 … n₁−1, as the slice left, and
-// the remaining elements, a column of A₂₂ᵀ, as the view right.
+// row returns row i of the lower triangle in two parts: the result `left` holds elements 0 … n₁−1,
+// and `right` the remaining elements, a column of A₂₂ᵀ.
 func (p *packedMatrix[T]) row(i int) (left []T, right view[T]) {
 	if i < p.n1 {
 		return p.rect.row(1 + i)[:i+1], view[T]{}

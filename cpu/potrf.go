@@ -30,7 +30,7 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 // does alone, is hidden behind products (look-ahead).
 func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
 	if ul == backend.Upper {
-		a = a.t() // UᵀU is LLᵀ of L = Uᵀ
+		a = a.t() // UᵀU = LLᵀ with L = Uᵀ
 	}
 	n := a.rows
 	if n <= potrfBase {
@@ -56,9 +56,9 @@ func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
 }
 
 // potrfBlock returns the width of a block column: an eighth of a large matrix, so that the
-// look-ahead has enough other work to overlap with, and a quarter of a small one, so that
-// products are deep enough (measured best, float64, two workers, AMD EPYC of family 25,
-// November 2026: 192 at n = 512, 256 at 1024 and 2048, 512 at 4096).
+// look-ahead has enough other work to overlap with, and a quarter of a small matrix, so that
+// products are deep enough (measured best, float64, two workers, AMD EPYC of family 25, November
+// 2026: 192 at n = 512, 256 at 1024 and 2048, 512 at 4096).
 func potrfBlock(n, kc int) int {
 	return max(12*potrfUnit, min(n/4, kc/2), min(n/8, kc)) / potrfUnit * potrfUnit
 }

@@ -40,7 +40,7 @@ import (
 // because the dense form is made in each call.
 const leastDense = 16
 
-// newSparseGram is newGram for sparse points.
+// newSparseGram does the same as newGram for sparse points.
 func (q *queue[T]) newSparseGram(k kernels.Kernel, x, z *sparseMatrix[T]) *gram[T] {
 	u := q.engine.ukr
 	g := &gram[T]{q: q, prog: kernels.Compile(k), d: x.csr.Cols}
@@ -342,8 +342,8 @@ func addChi2[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
 	}
 }
 
-// sparsePacked is GramPacked for sparse points. A tile of the lower triangle may extend over both
-// parts of packed storage, because its first row must be the first row of a window.
+// sparsePacked implements GramPacked for sparse points. A tile of the lower triangle may extend
+// over both parts of packed storage, because its first row must be the first row of a window.
 func (q *queue[T]) sparsePacked(p *packedMatrix[T], k kernels.Kernel, x *sparseMatrix[T]) {
 	n := x.csr.Rows
 	g := q.newSparseGram(k, x, x)

@@ -17,8 +17,8 @@ type strips[T backend.Float] struct {
 	kernels           *ukr.GemvPanels[T]
 }
 
-// stripKernels returns the functions on strips. If the columns fit in one half-width strip
-// it returns those of half width, which need half the multiplications.
+// stripKernels returns the functions on strips. If the columns fit in one half-width strip it
+// returns the functions for half-width strips, which need half the multiplications.
 func (e *engine[T]) stripKernels(cols int) *ukr.GemvPanels[T] {
 	all := e.ukr.GemvPanels
 	i := slices.IndexFunc(all, func(k ukr.GemvPanels[T]) bool { return k.Width >= cols })

@@ -11,7 +11,7 @@ import (
 // Products of a matrix and a small number of vectors are bound by memory bandwidth: each element is
 // read once, and half of a symmetric matrix not at all. At least four rows are processed together,
 // so that the vectors, which may be too long for the first-level cache, are read once for all these
-// rows, and more memory requests are in flight at once.
+// rows, and more memory requests are in flight at the same time.
 //
 // The order of the additions depends only on the shape and the row stride: rows are
 // assigned to a fixed number of groups, each with its own sums.

@@ -14,10 +14,10 @@ import (
 	"unsafe"
 )
 
-// discard returns the pages that lie within memory to the system at once; they read as
-// zeros afterwards. The garbage collector, which frees the addresses later, lets the heap
-// grow to twice the live memory: without discard the matrices that a solver has freed would
-// count as resident until the next collection.
+// discard immediately returns the pages that lie within memory to the system; they then read as
+// zeros. The garbage collector, which frees the addresses later, lets the heap grow to twice the
+// live memory: without discard the matrices that a solver has freed would count as resident until
+// the next collection.
 func discard(memory []byte) {
 	page := uintptr(os.Getpagesize())
 	first := uintptr(unsafe.Pointer(unsafe.SliceData(memory)))

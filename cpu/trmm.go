@@ -83,7 +83,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	})
 }
 
-// multiplyTriangle multiplies one packed strip of columns; out is packed too.
+// multiplyTriangle multiplies the packed strip of columns `in`; the result `out` is packed too.
 func (e *engine[T]) multiplyTriangle(s *scratch[T], alpha T, triangle, in, out []T, steps int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	at := 0

@@ -42,9 +42,9 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		q.trsv(isLower, unit, alpha, a, b)
 		return
 	}
-	// A triangle of order up to KC is solved at once: that avoids packing B for a product and
-	// waiting for the product (n = 384, two workers: 83 GFLOP/s against 70; float64, AMD EPYC of
-	// family 25, November 2026).
+	// One call of solveBlock solves with a triangle of order up to KC: that avoids packing B for a
+	// product and waiting for the product (n = 384, two workers: 83 GFLOP/s against 70; float64,
+	// AMD EPYC of family 25, November 2026).
 	n, kc := b.rows, q.engine.block.kc
 	if n > kc {
 		kc /= 2

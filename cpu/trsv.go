@@ -6,9 +6,9 @@ import "github.com/mercer-go/mercer/internal/flop"
 // updated.
 const trsvBlock = 256
 
-// trsv is trsm for one right-hand side: A is read once and not packed. It solves with a block on
-// the diagonal, then subtracts the contribution of the solution from the remaining rows of b, in
-// parallel.
+// trsv does the same as trsm for one right-hand side; A is read once and not packed. It solves with
+// a block on the diagonal, then subtracts the contribution of the solution from the remaining rows
+// of b, in parallel.
 func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	n := a.rows
 	s := q.engine.take()
@@ -45,7 +45,7 @@ const trsvOrder = 32
 
 // solveVector computes x ← A⁻¹ x for a triangle whose rows or columns are contiguous. With
 // contiguous rows, it subtracts the known terms before it solves for an unknown; with contiguous
-// columns, each solved unknown updates the later ones.
+// columns, each solved unknown is subtracted from the later equations.
 func (e *engine[T]) solveVector(isLower, unit bool, a view[T], x []T) {
 	n := len(x)
 	for done := 0; done < n; done += trsvOrder {

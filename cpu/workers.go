@@ -39,7 +39,7 @@ func parallel(threads, n int, work func(mine iter.Seq[int])) {
 	j.idle = make(chan struct{})
 	j.places.Store(int64(helpers))
 	slot := post(j)
-	// Helpers counted in lingering see the job on the board; only the missing ones are started.
+	// Helpers counted in lingering see the job on the board; only the others are started.
 	for range helpers - int(lingering.Load()) {
 		go help(j)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/ptx"
 )
 
-// device is one GPU.
+// device is a GPU that was opened.
 type device struct {
 	api    *driver.API
 	props  properties

@@ -58,9 +58,9 @@ func (q *queue[T]) blocksOfStep(instructions float64) int {
 }
 
 // cut returns the numbers of rows and of columns of a step among rows × cols blocks: at most `high`
-// rows, and at most `most` blocks, but at least one row. It tries every number of rows between half
-// of the largest possible and the largest (every number if the largest is at most 16), and chooses
-// the one for which the device runs all blocks in the fewest rounds.
+// rows, and at most `most` blocks, but at least one row. It tries every number of rows from half of
+// the largest possible number to that number (every number if the largest is at most 16), and
+// chooses the number for which the device runs all blocks in the fewest rounds.
 func (p properties) cut(rows, cols, high, most int) (r, c int) {
 	columns := func(r int) int { return min(cols, max(most/r, 1)) }
 	rounds := func(h, c int) int {

@@ -116,7 +116,7 @@ func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
 	return &matrix[T]{device: m.device, ptr: m.at(i, j), rows: rows, cols: cols, stride: m.stride}
 }
 
-// window is View with a result of type *matrix.
+// window is like View, but returns a *matrix.
 func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 	return m.View(i, j, rows, cols).(*matrix[T])
 }

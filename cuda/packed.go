@@ -121,8 +121,8 @@ func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 	}
 }
 
-// stretchBytes is the approximate number of bytes of a packed matrix that are copied at
-// once through an intermediate matrix to or from the host.
+// stretchBytes is the approximate number of bytes of a packed matrix that are copied at a time
+// through an intermediate matrix to or from the host.
 const stretchBytes = 32 << 20
 
 // stretches divides rows first … first+rows−1 of a triangle into ranges, none of which contains

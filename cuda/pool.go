@@ -20,7 +20,7 @@ type pool struct {
 }
 
 // poolMost holds the largest numbers of pooled bytes, for one allocation and in total. The
-// workspace of a factorization of order 4096 is 134 MB. Tests set it to 0.
+// workspace of a factorization of order 4096 is 134 MB. Tests set poolMost.all to 0.
 var poolMost = struct{ one, all int64 }{160 << 20, 512 << 20}
 
 // alloc returns memory of the given number of bytes. If there is not enough free memory, because

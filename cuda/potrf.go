@@ -82,7 +82,7 @@ func (f *factoring[T]) close() error {
 	d := f.q.engine.device
 	var errs []error
 	if f.diagonal != 0 {
-		errs = append(errs, d.api.Wait(d.stream)) // unless a step has failed, there is no work left to wait for
+		errs = append(errs, d.api.Wait(d.stream)) // there is work to wait for only if a step has failed
 	}
 	for _, p := range []driver.DevicePtr{f.copied, f.diagonal, f.work} {
 		if p != 0 {

@@ -42,7 +42,7 @@ var cuts = struct {
 	vectors int
 	symm    int // order of the largest symmetric factor
 	// read is the least number of elements of a matrix for which a product with a small number of
-	// columns takes two launches instead of one.
+	// columns takes two launches instead of a single launch.
 	read int
 	// squares is the number of squares along a side into which a symmetric matrix is divided for a
 	// small number of columns: this gives some thousand blocks of threads, whose sums take a

@@ -221,7 +221,7 @@ const (
 	productShare = 0.82
 	memoryShare  = 0.87
 	pairShare    = 0.55
-	// These are the approximate seconds of a launch that waits for the previous one, and of a
+	// These are the approximate seconds of a launch that waits for the previous launch, and of a
 	// cuBLAS call that solves with a triangle of order cuts.thin and a small number of columns.
 	stepSeconds  = 10e-6
 	solveSeconds = 80e-6

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestSeveralDevices uses two devices at once and checks that each device has its own memory,
-// context and thread.
+// TestSeveralDevices uses two devices at the same time and checks that each device has its own
+// memory, context and thread.
 func TestSeveralDevices(t *testing.T) {
 	Need(t)
 	var devices []backend.Device

@@ -180,5 +180,5 @@ func (q *queue[T]) solveLower(l, x view[T]) error {
 	return q.solveLower(l.part(n1, n1, n-n1, n-n1), x2)
 }
 
-// half returns about half of n, rounded up to a multiple of the block.
+// half returns about half of n, rounded up to a multiple of block.
 func half(n int) int { return ceil(n/2, block) * block }

@@ -43,8 +43,8 @@ func TestMemoryObeysTheLimitOfAddresses(t *testing.T) {
 	}
 	free, known := host.Memory()
 	t.Logf("%d bytes are left", free)
-	// The result is 256 MiB minus the memory that Go's runtime reserves meanwhile, for example for
-	// stacks of threads.
+	// The result is 256 MiB minus the memory that Go's runtime reserves after the pages were
+	// counted, for example for stacks of threads.
 	if !known || free > more || free < more/2 {
 		t.Errorf("%d bytes may be taken (%v), at most %d are left", free, known, more)
 	}

@@ -73,10 +73,10 @@ func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, false).at)
 }
 
-// sparseBounds is kernelBounds for sparse points. Sparse points are not shifted, so that r is their
-// largest norm. ‖x−z‖₁ and χ² may be computed from n_x + n_z, the statistics of x and of z with 0,
-// and a correction for each column that both rows store. The corrections sum to at most n_x + n_z
-// in absolute value, and their terms to at most twice as much, so that the error is at most
+// sparseBounds does the same as kernelBounds for sparse points. They are not shifted, so that r is
+// their largest norm. ‖x−z‖₁ and χ² may be computed from n_x + n_z, the statistics of x and of z
+// with 0, and a correction for each column that both rows store. The corrections sum to at most n_x
+// + n_z in absolute value, and their terms to at most twice as much, so that the error is at most
 // 4γ_{d+6}(n_x + n_z). As for ‖x−z‖², the error must also be small relative to the value.
 func sparseBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, true).at)

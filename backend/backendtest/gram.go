@@ -350,7 +350,7 @@ func (r *rig[T]) gramMulBound(what string, k kernels.Kernel, x, z, v host) host 
 	return r.productBound(what, k, x, z, v, kernelBounds[T](k, x, z))
 }
 
-// productBound is gramMulBound with given bounds of the errors of k_ij.
+// productBound does the same as gramMulBound, for given bounds of the errors of k_ij.
 func (r *rig[T]) productBound(what string, k kernels.Kernel, x, z, v, bound host) host {
 	r.Helper()
 	n, m := x.Rows, z.Rows

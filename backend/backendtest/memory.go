@@ -67,7 +67,7 @@ func testMemory[T backend.Float](r *rig[T]) {
 			}
 		}
 	}
-	// Many matrices exist at once and are freed in another order than they were made.
+	// Many matrices exist at the same time and are freed in another order than they were made.
 	var all []backend.Matrix[T]
 	for i := range 20 {
 		all = append(all, r.alloc(r.b, 10+i, 10))

@@ -155,7 +155,7 @@ func tileLanes[T Float](step func(a, b, acc T) T) func(*Tile[T]) {
 	}
 }
 
-// chainOf is Σ_p s(a_p, b_p), one term after the other, where a_p and b_p are the elements of
+// chainOf returns Σ_p s(a_p, b_p), summed in the order of p, where a_p and b_p are the elements of
 // a and b at multiples of their strides.
 func chainOf[T Float](step func(a, b, acc T) T, k int, a []T, strideA int, b []T, strideB int) T {
 	var sum T
@@ -539,7 +539,7 @@ func trigonometricShort[T Float](s *Span[T], turn int) {
 	s.X, s.N, s.Flag = x, n, 0
 }
 
-// byQuadrantShort is byQuadrant for |y| ≤ reduceLimit.
+// byQuadrantShort does the same as byQuadrant for |y| ≤ reduceLimit.
 func byQuadrantShort(y float64, turn int) float64 {
 	if y != y {
 		return y

@@ -25,8 +25,8 @@ func apply[T Float](f func(*Span[T]), nr int, x, y []T, a, b T) ([]T, int) {
 	return padX[:len(x)], s.Flag
 }
 
-// TestSpans compares the elementwise functions with the portable ones: both must give equal results
-// for small integers, where every result is exact.
+// TestSpans compares the elementwise functions with the portable functions: both must give equal
+// results for small integers, where every result is exact.
 func TestSpans(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testSpans(t, tier.F64) })

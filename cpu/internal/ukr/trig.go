@@ -107,7 +107,7 @@ var twoOverPi = [...]uint64{
 	0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d,
 }
 
-// reduceLarge is reduce for y > 2²⁹, by the algorithm of Payne and Hanek (1983).
+// reduceLarge does the same as reduce for y > 2²⁹, by the algorithm of Payne and Hanek (1983).
 //
 // Write y = M·2ᵉ with a whole number M. Digits of 2/π whose weight in the product M·2ᵉ·2/π is 4 or
 // more contribute multiples of 2π and are skipped. The 256 digits after them give the product
