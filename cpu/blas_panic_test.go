@@ -100,7 +100,7 @@ func outcome[T backend.Float](routine call[T], args []int) (slices [3][]T, end s
 	for k, length := range args[len(args)-3:] {
 		slices[k] = make([]T, length)
 		for i := range slices[k] {
-			slices[k][i] = T(int(1) << r.IntN(2)) // no zeros: gonum skips them
+			slices[k][i] = T(int(1) << r.IntN(2)) // never 0, because gonum skips terms with the factor 0
 		}
 	}
 	defer func() {

@@ -92,7 +92,7 @@ type gram[T backend.Float] struct {
 }
 
 // flops returns the number of operations for rows × cols values of the kernel: those of the
-// statistics, and about twenty for the program. The number of workers depends on it.
+// statistics, and about twenty for the program. The number of workers depends on this number.
 func (g *gram[T]) flops(rows, cols int) float64 {
 	return flop.Gemm(rows, cols, g.d*len(g.stats)+10)
 }

@@ -32,7 +32,7 @@ func TestGramBlocks(t *testing.T) {
 	}
 	x, v := host(n, d), host(n, columns)
 	copyOfX := backend.Host[float64]{Rows: n, Cols: d, Stride: d, Data: append([]float64(nil), x.Data...)}
-	k := kernels.Gaussian{Sigma: math.Sqrt(d)} // values about 1/e
+	k := kernels.Gaussian{Sigma: math.Sqrt(d)} // kernel values are about 1/e
 	forEachAssembledTier(t, func(t *testing.T, tier *ukr.Tier) {
 		dev := backendtest.Device(t, "cpu/"+tier.Name)
 		b := dev.F64()

@@ -107,8 +107,8 @@ func (v view[T]) reversed(both bool) view[T] {
 // inPieces reports whether the rows of v, or its columns, are contiguous.
 func (v view[T]) inPieces() bool { return v.cs == 1 || v.rs == 1 }
 
-// at returns the address of element (i, j). The receiver is a pointer because copying v,
-// which does not fit in registers, would take several times as long.
+// at returns the address of element (i, j). The receiver is a pointer because copying v, which does
+// not fit in registers, takes several times as long as the access.
 func (v *view[T]) at(i, j int) *T { return &v.data[v.off+i*v.rs+j*v.cs] }
 
 // own returns m as a matrix of this device, and panics if it belongs to another device.

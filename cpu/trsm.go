@@ -15,12 +15,12 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.trsm(s, ul, t, false, alpha, q.own("Trsm", a).view(), q.own("Trsm", b).view())
 }
 
-// trsm computes B ← α op(A)⁻¹ B or α B op(A)⁻¹, block by block of the triangle: solve with a block
-// on the diagonal, then subtract its contribution from the remaining rows of B, which is a matrix
-// product.
+// trsm computes B ← α op(A)⁻¹ B or α B op(A)⁻¹, block by block of the triangle: it solves with a
+// block on the diagonal, then subtracts the product of the other blocks in its columns with the
+// solution from the remaining rows of B.
 //
-// On the right, X op(A) = B is op(A)ᵀ Xᵀ = Bᵀ; so both sides share code that works on a
-// triangle and a view of B. A unit diagonal is taken as ones and is not read.
+// X op(A) = B is solved as op(A)ᵀ Xᵀ = Bᵀ, so that both sides share code that works on a triangle
+// and a view of B. A unit diagonal is taken as ones and is not read.
 func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
 	isLower := (ul == backend.Lower) == (t == backend.NoTrans)

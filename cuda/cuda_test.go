@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// run runs the tests with the simulated libraries, unless MERCER_REQUIRE asks for a GPU,
-// and fails if device objects remain at the end.
+// run runs the tests with the simulated libraries, unless MERCER_REQUIRE requires a GPU, and fails
+// if device objects remain at the end.
 func run(m *testing.M) int {
 	if os.Getenv("MERCER_CUDA_LIBDIR") != "" || required.Names("cuda") {
 		return m.Run()

@@ -134,7 +134,7 @@ func (r rounding) terms(k, rows int, f func(from, count int) error) error {
 	return nil
 }
 
-// cut returns count columns of op(a), from column number from on.
+// cut returns count columns of op(a), of which the first has the index `from`.
 func cut[T backend.Float](t backend.Trans, a *matrix[T], from, count int) *matrix[T] {
 	if t == backend.Transpose {
 		return a.window(from, 0, count, a.cols)

@@ -25,7 +25,7 @@ func scalar(v float64) value {
 	return s
 }
 
-// vector returns a list as a value.
+// vector returns a vector with the elements of v as a value.
 func vector(v []float64) value {
 	return value{backend.Host[float64]{Rows: len(v), Cols: 1, Stride: 1, Data: v}, 1}
 }

@@ -53,7 +53,7 @@ func inverse(n int) *big.Float {
 	return inverses[n]
 }
 
-// artanh is Σ x^(2n+1)/(2n+1).
+// artanh returns Σ x^(2n+1)/(2n+1).
 func artanh(x *big.Float) *big.Float {
 	sq := new(big.Float).Mul(x, x)
 	power := new(big.Float).Set(x)
@@ -134,7 +134,7 @@ func bigSin(x float64, turn int64) *big.Float {
 	y := new(big.Float).SetPrec(half.Prec()).SetFloat64(x)
 	q := new(big.Float).Quo(y, half)
 	q.Add(q, big.NewFloat(math.Copysign(0.5, x)))
-	n, _ := q.Int(nil) // towards 0
+	n, _ := q.Int(nil) // Int rounds toward 0
 	y.Sub(y, half.Mul(half, new(big.Float).SetPrec(half.Prec()).SetInt(n)))
 	y.SetPrec(bigBits)
 	n.Add(n, big.NewInt(turn))

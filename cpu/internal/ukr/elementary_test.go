@@ -405,7 +405,7 @@ func testElementaryTiers[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// BenchmarkElementary reports the time per element for spans of 1024.
+// BenchmarkElementary reports the time per element for spans of 1024 elements.
 func BenchmarkElementary(b *testing.B) {
 	for _, tier := range Tiers() {
 		if tier.Missing() != "" {

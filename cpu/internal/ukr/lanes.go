@@ -121,7 +121,7 @@ func update[T Float](c *T, sum, alpha, beta T) {
 	*c = v
 }
 
-// Level 3.
+// The following functions are those of level 3.
 
 func gemmStep[T Float](a, b, acc T) T { return fma(a, b, acc) }
 
@@ -329,7 +329,7 @@ func potrfDirectLanes[T Float](d *Direct[T]) {
 	}
 }
 
-// Spans.
+// The following functions work on spans.
 
 func affineLanes[T Float](s *Span[T]) {
 	x := s.x()
@@ -563,7 +563,7 @@ func byQuadrantShort(y float64, turn int) float64 {
 	return result
 }
 
-// Levels 1 and 2.
+// The following functions are those of levels 1 and 2.
 
 // add adds x∘y to as many lanes of v as x has elements, and 0 to the other lanes before width.
 func (v *vector[T]) add(width int, x, y []T) {
@@ -808,7 +808,7 @@ func gemvPanelPairLanes[T Float](s *GemvPanel[T]) {
 	}
 }
 
-// Codes.
+// The following functions work on codes.
 
 // lanes implements Codes1 and Codes2 for cols = 1 and 2 in float32. For one column, the terms that
 // are added to x form two sums, of even and of odd rows.

@@ -9,7 +9,7 @@ package ukr
 
 import "unsafe"
 
-// Float is the element type.
+// Float is the constraint of element types.
 type Float interface{ float32 | float64 }
 
 // A Tile is the argument of a micro-kernel: C ← α·S + β·C on an M × N tile, where S_ij =

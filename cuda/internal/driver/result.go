@@ -100,7 +100,7 @@ func (r Result) Sticky() bool {
 		702,                          // a launch took too long
 		226,                          // contained error
 		709,                          // the context was destroyed
-		710,                          // assertion
+		710,                          // failed assertion
 		721,                          // leak of tensor memory
 		911,                          // the process must be terminated
 		714, 715, 716, 717, 718, 719, // fault of stack, instruction, alignment, address space, program counter or launch
