@@ -13,9 +13,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestConstantTarget checks that every regression learner with an intercept, or a mean, predicts
-// the constant for a target that is constant, exactly or up to rounding, and that its facts name
-// the target. A Gaussian process of GPy, or of scikit-learn before #18371, divides by a scale of 0.
+// TestConstantTarget checks that for a target that is constant, exactly or up to rounding, every
+// regression learner with an intercept, or a mean, predicts the constant, and that the facts of its
+// model name this target. GPy, and scikit-learn before #18371, divide by a scale of 0 in this case.
 func TestConstantTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261128
@@ -96,8 +96,8 @@ func TestConstantTarget(t *testing.T) {
 
 // TestConstantTargetOfGaussianProcess checks that a constant target has s² = 1, so that its
 // variance is k(x, x) − kᵀ(K + λI)⁻¹k + λ. For one sample at 0, the Gaussian kernel and λ = 0.1,
-// the standard deviation is √(1 − 1/1.1 + 0.1) at 0 and √1.1 far away. A second target has the same
-// predictions as if it were fitted alone.
+// the standard deviation is √(1 − 1/1.1 + 0.1) at 0 and √1.1 far away. A second target, fitted
+// together with the constant target, has the same predictions as if it were fitted alone.
 func TestConstantTargetOfGaussianProcess(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	fit := func(name map[string]string, x, y *mat.Dense) learners.Model {
@@ -122,7 +122,7 @@ func TestConstantTargetOfGaussianProcess(t *testing.T) {
 	}
 	alone, beside := labels(t, dev, fit(nil, x, y), x), labels(t, dev, fit(nil, x, both), x)
 	for i := range 30 {
-		near(t, "the other target", beside.At(i, 1), alone.At(i, 0), 1e-7*mat.Norm(y, 2)) // both residuals are 1e-8
+		near(t, "the other target", beside.At(i, 1), alone.At(i, 0), 1e-7*mat.Norm(y, 2)) // the residual of each fit is 1e-8
 		near(t, "the constant target", beside.At(i, 0), 0.1, 30*0x1p-52)
 	}
 }
@@ -143,10 +143,10 @@ func TestConstantTargetWithoutIntercept(t *testing.T) {
 	}
 }
 
-// TestConstantColumns checks that columns that are constant, or vary only by rounding, get
-// weights of 0 and do not change the solution. The mean of 0.1 over 400 rows is not 0.1, so that
-// the centered column is not 0 but about 1e-17. A column of numbers far from 0 that differ by
-// more than rounding keeps its weight.
+// TestConstantColumns checks that columns that are constant, or vary only by rounding, get weights
+// of 0 and do not change the rest of the solution. The computed mean of 400 numbers 0.1 is not 0.1,
+// so that the centered column is not 0 but about 1e-17. A column of numbers far from 0 that differ
+// by more than rounding must have the correct nonzero weight.
 func TestConstantColumns(t *testing.T) {
 	const seed, n = 3, 400
 	t.Logf("seed %d", seed)

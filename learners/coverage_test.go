@@ -13,8 +13,9 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// heteroscedastic returns rows whose noise grows with x. No constant width of the intervals gives
-// the right coverage at every x, but the average coverage over exchangeable rows must be right.
+// heteroscedastic returns rows whose noise grows with x. Intervals of one constant width cannot
+// have the nominal coverage at every x, but their average coverage over exchangeable rows must be
+// nominal.
 func heteroscedastic(rng *rand.Rand, n int) (x, y *mat.Dense) {
 	x, y = mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
@@ -48,8 +49,8 @@ func covered(y, lower, upper *mat.Dense) float64 {
 	return float64(inside) / float64(n)
 }
 
-// checkCoverage fails unless the mean over independent draws is within 4 standard
-// errors of the interval [low, high].
+// checkCoverage reports an error unless the mean coverage of the draws, which are independent, is
+// in the interval [low, high] or within 4 standard errors of it.
 func checkCoverage(t *testing.T, what string, draws []float64, low, high float64) {
 	t.Helper()
 	mean, deviation := stat.MeanStdDev(draws, nil)
@@ -60,9 +61,9 @@ func checkCoverage(t *testing.T, what string, draws []float64, low, high float64
 	t.Logf("%s: coverage %.4f ± %.4f", what, mean, margin)
 }
 
-// TestCalibratedCoverage checks that intervals and sets contain the targets of new rows with
-// probability ⌈level (m+1)⌉/(m+1) for any model. Sets always contain the predicted class, so
-// their probability may be larger.
+// TestCalibratedCoverage checks that, for any model calibrated on m rows, the intervals and sets of
+// classes contain the targets of new rows with probability ⌈level (m+1)⌉/(m+1). Sets also contain
+// the predicted class in every case, so their probability may be larger.
 func TestCalibratedCoverage(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -131,9 +132,9 @@ func TestCalibratedCoverage(t *testing.T) {
 }
 
 // TestJackknifeCoverage checks, over random training sets, that the intervals of kernel ridge and
-// ridge contain the targets of new rows with a probability near level and of at least 2·level − 1.
-// Intervals from the residuals of the training rows would be too narrow, because the kernel model
-// fits these rows too closely.
+// ridge contain the targets of new rows with a probability that is near the level and at least
+// 2·level − 1. Intervals from the residuals of the training rows would be too narrow, because the
+// kernel model fits these rows too closely.
 func TestJackknifeCoverage(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, c := range []struct {
@@ -180,7 +181,7 @@ func TestJackknifeCoverage(t *testing.T) {
 	}
 }
 
-// TestCalibrationScores checks intervals and sets that were computed by hand.
+// TestCalibrationScores compares intervals and sets of classes with results computed by hand.
 func TestCalibrationScores(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 1, []float64{0, 1, 2, 3})

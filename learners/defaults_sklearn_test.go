@@ -32,7 +32,7 @@ var defaultsSets = map[learners.Task][]string{
 // mnist names the test part of MNIST, which has the same distribution as the training part.
 const mnist = "mnist-t10k-images-idx3-ubyte.gz"
 
-// notCompared lists the other files in the folder of data, and why each is not compared.
+// notCompared lists the files in the folder of data that are not compared, each with the reason.
 var notCompared = map[string]string{
 	"README.md":                       "no data",
 	"mnist-t10k-labels-idx1-ubyte.gz": "the labels of mnist", "mnist-train-images-idx3-ubyte.gz": "mnist", "mnist-train-labels-idx1-ubyte.gz": "mnist",
@@ -62,8 +62,8 @@ func TestDefaultsAreComparedOnAllData(t *testing.T) {
 // the rules that were tried instead.
 var otherRule = map[string]bool{"perceptron wine.csv": true}
 
-// A defaultsPeer is a learner and the Python expression of the scikit-learn estimator that it is
-// compared with, or "" if scikit-learn has none.
+// A defaultsPeer is a learner and a Python expression for the scikit-learn estimator with which it
+// is compared, or "" if scikit-learn has no such estimator.
 type defaultsPeer struct{ learner, peer string }
 
 var defaultsPeers = map[learners.Task][]defaultsPeer{
@@ -85,20 +85,21 @@ var defaultsPeers = map[learners.Task][]defaultsPeer{
 }
 
 // TestDefaultsAgainstScikitLearn compares learners with the defaults of the catalogue and
-// scikit-learn's estimators with their own defaults. Both are fitted to the same standardized
-// features of one half of public data, at most 1000 rows of a set, and scored on the other half.
-// The standard error is that of the mean of paired differences of losses: the squared error, or 1
-// for a wrong class. No learner may be worse than predicting the mean or the largest class of the
-// training half by more than two standard errors. Each learner may be worse than its peer by more
-// than two standard errors on at most a third of the sets. On no set outside otherRule may its RMSE
-// or its share of wrong classes exceed 1.1 times that of its peer by more than two standard errors
-// of the difference. Perceptrons are averaged over 20 orders of the samples, because the last w of
-// one order is arbitrary. The same limit holds for the Brier score, the mean of Σ_c (p_c − [y =
-// c])², of learners with probabilities. kernel-ridge, which has an intercept, is compared with
-// KernelRidge on centered targets. If both solve the same problem, differences below a millionth of
-// the loss are due to rounding and tolerances. With -args -write-scores the test writes the scores
-// into docs/learners.md; otherwise each of Mercer's scores in that page must be within two standard
-// errors of the new score.
+// scikit-learn's estimators with their own defaults. Of each public data set at most 1000 rows are
+// used. Both are fitted to the same standardized features of one half of the rows, and scored on
+// the other half. The loss of a row is the squared error, or 1 for a wrong class, and a standard
+// error below is that of the mean of paired differences of losses. No learner may be worse than
+// predicting the mean or the largest class of the training half by more than two standard errors.
+// Each learner may be worse than its peer by more than two standard errors on at most a third of
+// the sets. On no set outside otherRule may its RMSE or its share of wrong classes exceed 1.1 times
+// that of its peer by more than two standard errors of the difference. Perceptrons are averaged
+// over 20 orders of the samples, because the last w of one order is arbitrary. The limit of 1.1
+// also holds for the Brier score, the mean of Σ_c (p_c − [y = c])², of learners with probabilities.
+// kernel-ridge, which has an intercept, is compared with KernelRidge on centered targets. Where
+// both programs solve the same problem, differences below a millionth of the loss are ignored,
+// because they are due to rounding and tolerances. With -args -write-scores the test writes the
+// scores into docs/learners.md; otherwise each of Mercer's scores in that page must be within two
+// standard errors of the new score.
 func TestDefaultsAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, most = 3, 1000
@@ -164,8 +165,8 @@ def run(name, e):
 				}
 				return e * e
 			}
-			// moments returns the mean of the losses of f, or of their differences from the
-			// losses of g if g is not nil, and its standard error.
+			// moments returns the mean of the losses of f, minus the losses of g if g is not nil,
+			// and the standard error of this mean.
 			moments := func(f, g []float64) (mean, se float64) {
 				m, square := float64(len(f)), 0.0
 				for i := range f {
@@ -177,7 +178,8 @@ def run(name, e):
 				}
 				return mean, math.Sqrt(max(square-mean*mean, 0) / (m - 1))
 			}
-			// score returns the RMSE or the share of wrong classes, and its standard error.
+			// score returns the RMSE, or the share of wrong classes, of f, and the standard error
+			// of this value.
 			score := func(f []float64) (value, se float64) {
 				value, se = moments(f, nil)
 				if task == learners.Regression {
@@ -217,8 +219,8 @@ def run(name, e):
 				}
 				f := mat.Col(nil, 0, pr)
 				if peer := predictions[p.learner]; p.peer != "" {
-					// own is compared with the losses that a score of 1.1 times the peer's would
-					// have.
+					// The losses own are compared with theirs, the losses of the peer scaled so
+					// that its score would be 1.1 times as large.
 					own, theirs, factor := make([]float64, len(f)), make([]float64, len(f)), 1.1
 					if task == learners.Regression {
 						factor = 1.1 * 1.1
@@ -309,8 +311,8 @@ def run(name, e):
 	}
 }
 
-// meanLoss fits the learner to the first train rows with the seeds 0 to orders − 1. It returns, for
-// each other row, the fraction of these fits that classify the row wrongly.
+// meanLoss fits the learner to the first train rows with the seeds 0 to orders − 1. For each of the
+// remaining rows it returns the fraction of these fits that classify the row wrongly.
 func meanLoss(t *testing.T, l learners.Description, dev backend.Device, x, y *mat.Dense, train, orders int) []float64 {
 	t.Helper()
 	n, d := x.Dims()
@@ -350,7 +352,8 @@ func beyond(a, b []float64) float64 {
 	return mean / math.Sqrt(max(square-mean*mean, 0)/(n-1))
 }
 
-// scoreOf returns Mercer's score from the last table that contains the learner and the set.
+// scoreOf returns Mercer's score of the learner on the data set, from the last of the tables that
+// contains it.
 func scoreOf(tables, learner, set string) (score float64, ok bool) {
 	var sets []string
 	for line := range strings.Lines(tables) {

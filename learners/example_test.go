@@ -13,7 +13,8 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// This example does the steps of mercer.Fit with a device that the program opens itself.
+// This example takes the steps of mercer.Fit one by one, with a device that the program opens
+// itself.
 func Example() {
 	ctx := context.Background()
 	dev, err := backend.Open("", backend.Config{})

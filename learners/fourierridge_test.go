@@ -18,7 +18,8 @@ func fourierTerms(model learners.Model, x []float64, j int) (float64, int) {
 	omega := m.Frequencies()
 	sum := math.Abs(m.Intercept()[j])
 	for i := range n {
-		// The rounding error of the argument of the cosine is relative to the terms of ωᵀx.
+		// The rounding error of the argument ωᵀx of the cosine is proportional to the size of the
+		// terms of this sum.
 		size := 1.0
 		for p, v := range x {
 			size += math.Abs(v * omega.At(i, p))
@@ -40,7 +41,7 @@ func TestFourierRidge(t *testing.T) {
 				Fit:       fitter(l.Fit),
 				Unfitted:  []learners.Model{&learners.FourierRidgeModel{}},
 				Terms:     fourierTerms,
-				Condition: 60 / 0.1, // ‖Φ‖² ≤ n relative to λ, with weights up to 2
+				Condition: 60 / 0.1, // ‖W^½Φ‖²/λ, where ‖Φ‖² ≤ n = 30 and weights are at most 2
 			})
 		})
 	}
@@ -75,8 +76,8 @@ func TestFourierRidgeApproaches(t *testing.T) {
 			f.Sub(f, want)
 			rms := mat.Norm(f, 2) / math.Sqrt(150)
 			t.Logf("%d features: the predictions differ by %.3g", features, rms)
-			// The error decreases with the square root of the number of features: here by a factor
-			// of 4, and by at least 2 with random variation.
+			// The error is proportional to 1/√(number of features). Here it decreases by a factor
+			// of 4, or of at least 2 with random variation.
 			if rms > last/2 {
 				t.Errorf("%d features: the predictions differ by %.3g, with fewer by %.3g", features, rms, last)
 			}
@@ -110,8 +111,9 @@ out["f"] = Ridge(alpha=0.3, solver="svd").fit(z, a["y"]).predict(z)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The features have norm 1, so that ‖Φ‖² ≤ n and κ ≤ (n + λ)/λ; ‖w‖ ≤ ‖y‖/(2√λ), and a
-		// backward stable solution has a relative error of at most n u κ.
+		// The features have norm 1, so that ‖Φ‖² ≤ n, and the condition number κ is at most (n +
+		// λ)/λ. A backward stable solution has a relative error of at most n u κ, and ‖w‖ ≤
+		// ‖y‖/(2√λ).
 		const n, lambda = 300, 0.3
 		tol := n * 0x1p-53 * (n + lambda) / lambda * mat.Norm(y, 2) / (2 * math.Sqrt(lambda))
 		worst := 0.0

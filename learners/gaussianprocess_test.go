@@ -36,15 +36,15 @@ func TestGaussianProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "gaussian-process", Fit: fitter(l.Fit), Terms: processTerms,
-				Condition: 1000, // ‖K‖ ≤ 30 relative to λ, with weights up to 2
+				Condition: 1000, // a bound on ‖W^½KW^½‖/λ with ‖K‖ ≤ 30 and weights up to 2
 				Unfitted:  []learners.Model{&learners.GaussianProcessModel{}},
 			})
 		})
 	}
 }
 
-// processData returns a smooth function of the first of three features plus noise of standard
-// deviation 0.1; the third feature has no effect.
+// processData returns n samples of three features, and targets that are a smooth function of the
+// first two features plus noise of standard deviation 0.1. The third feature has no effect.
 func processData(seed uint64, n int) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, 3, nil), mat.NewDense(n, 1, nil)
@@ -57,9 +57,9 @@ func processData(seed uint64, n int) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestGaussianProcessAgainstScikitLearn compares mean, standard deviation and likelihood at given
-// parameters, and the likelihood at the parameters of the search, with scikit-learn's
-// GaussianProcessRegressor.
+// TestGaussianProcessAgainstScikitLearn compares the mean, the standard deviation and the
+// likelihood for given parameters, and the likelihood at the maximum that the search finds, with
+// those of scikit-learn's GaussianProcessRegressor.
 func TestGaussianProcessAgainstScikitLearn(t *testing.T) {
 	x, y := processData(7, 90)
 	ask, _ := processData(8, 40)
@@ -95,8 +95,8 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Both programs have errors of the unit roundoff times the condition number of the matrix,
-		// 90·2.5/0.2; the tolerance is 100 times that.
+		// The errors of both programs are about the unit roundoff times the condition number of the
+		// matrix, 90·2.5/0.2. The tolerance is 100 times this product.
 		tol := 100 * 0x1p-52 * 90 * 2.5 / 0.2
 		near(t, "log likelihood", m.LogLikelihood(), want.Log, tol*math.Abs(want.Log))
 		mean, err := m.Predict(context.Background(), dev, ask)
@@ -123,14 +123,15 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 			t.Fatal(err)
 		}
 		t.Logf("found %v, λ %v, scale %v, log likelihood %v in %v; scikit-learn: %v in %s", m.Kernel(), m.Lambda(), m.Scale(), m.LogLikelihood(), m.Facts(), want.Best, want.Kernel)
-		if m.LogLikelihood() < want.Best-1e-3 { // a log likelihood that is smaller by 1e-3 is as good a fit
+		if m.LogLikelihood() < want.Best-1e-3 { // a log likelihood lower by at most 1e-3 counts as equal
 			t.Errorf("the likelihood found is %v, scikit-learn's %v", m.LogLikelihood(), want.Best)
 		}
 	})
 }
 
-// TestGaussianProcessFinds checks that the length scale of the third feature, which has no
-// effect, grows, and that about 95 % of new targets lie within two standard deviations.
+// TestGaussianProcessFinds checks that the search enlarges the length scale of the third feature,
+// which has no effect, and that about 95 % of new targets lie within two standard deviations of
+// their means.
 func TestGaussianProcessFinds(t *testing.T) {
 	x, y := processData(3, 150)
 	ask, truth := processData(4, 400)

@@ -19,7 +19,7 @@ func TestAnyMatrix(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 12
 	r := rand.New(rand.NewPCG(8, 8))
-	// Symmetric, so that every form of a matrix can hold it.
+	// The matrix is symmetric, because a mat.SymDense can hold no other matrix.
 	s := mat.NewSymDense(n, nil)
 	large := mat.NewDense(n+2, n+3, nil)
 	for i := range n {

@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// leftOut returns a copy of m without row i.
+// leftOut returns a copy of m in which row i is omitted.
 func leftOut(m *mat.Dense, i int) *mat.Dense {
 	n, d := m.Dims()
 	out := mat.NewDense(n-1, d, nil)
@@ -27,8 +27,8 @@ func leftOut(m *mat.Dense, i int) *mat.Dense {
 	return out
 }
 
-// TestJackknifeAgainstRefits compares the bounds with those of the definition, for which a new
-// model is fitted without each sample.
+// TestJackknifeAgainstRefits compares the bounds of the intervals with bounds computed by their
+// definition, from one refit for each omitted sample.
 func TestJackknifeAgainstRefits(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -112,8 +112,8 @@ func TestJackknifeAgainstRefits(t *testing.T) {
 			if !mat.Equal(lower, lower2) || !mat.Equal(upper, upper2) {
 				t.Error("a restored model has other intervals")
 			}
-			// The solves are direct and refined: the error of a prediction is at most κ n u times
-			// the size of y, with κ ≤ (n + λ max 1/w)/(λ min 1/w) < 1e4 where |k| ≤ 1.
+			// The systems are solved directly with refinement. The error of a prediction is at most
+			// κ n u times the size of y, where κ ≤ (n + λ max 1/w)/(λ min 1/w) < 1e4 where |k| ≤ 1.
 			tol := 1e4 * n * 0x1p-52 * n * mat.Max(y)
 			for k := range points {
 				for j := range outputs {

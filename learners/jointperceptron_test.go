@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestJointPerceptron checks that the features φ(x, t) = x ⊗ e_t give the perceptron of K
-// classes, and that features with only two weights are enough for classes on a line.
+// TestJointPerceptron checks that with the features φ(x, t) = x ⊗ e_t the joint perceptron equals
+// the perceptron of K classes, and that for classes on a line two features suffice.
 func TestJointPerceptron(t *testing.T) {
 	const n, d, classes = 40, 3, 4
 	x, y := gaussians(t, n, d, 15)
@@ -58,8 +58,8 @@ func TestJointPerceptron(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	// The perceptron with the kernel φᵀφ, which is exact for integers, takes the same steps as the
-	// perceptron with φ. A kernel with infinitely many features, some for each class alone,
-	// separates the classes.
+	// perceptron with φ. A kernel with infinitely many features, some of which depend on one class
+	// only, separates the classes.
 	for _, averaged := range []bool{false, true} {
 		primal := line
 		primal.Averaged = averaged

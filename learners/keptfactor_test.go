@@ -13,7 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// counting is a device that counts the factorizations in float64, and may have another name.
+// counting is a device that counts the factorizations in float64. It can be given a name, to stand
+// for a second device.
 type counting struct {
 	backend.Device
 	name    string
@@ -42,16 +43,17 @@ func (q *countingQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error 
 	return q.Backend.Potrf(ul, a)
 }
 
-// TestVarianceKeepsItsFactor checks that one factorization serves any number of calls, for a
-// fitted and for a loaded model, from one goroutine and from many. After the factor was
-// dropped, and for another device, the model factors once more. All calls give the bits of the
-// first.
+// TestVarianceKeepsItsFactor checks that any number of calls of Variance, from one goroutine or
+// from many, use one factorization, for a fitted and for a loaded model. After DropFactor, and for
+// a second device, the model computes one more factorization. All calls return the bits of the
+// first call.
 func TestVarianceKeepsItsFactor(t *testing.T) {
 	x, y := processData(21, 60)
 	ask, _ := processData(22, 300)
 	t.Log("seeds 21, 22")
-	// The counting device lacks the optional interfaces, so that it sums in another order: tol is
-	// 100 times the unit roundoff times the condition number of the matrix.
+	// The counting device lacks the optional interfaces of the device that it wraps, so that it
+	// sums in another order. The tolerance is 100 times the unit roundoff times the condition
+	// number of the matrix.
 	const tol = 100 * 0x1p-52 * 60 / 0.1
 	eachDevice(t, func(t *testing.T, inner backend.Device) {
 		fitted, err := learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}.Fit(t.Context(), inner, x, y, learners.Options{})
@@ -116,7 +118,7 @@ func TestVarianceKeepsItsFactor(t *testing.T) {
 			if now, _ := inner.InUse(); now != 0 {
 				t.Errorf("%s: %d bytes are left on the device", name, now)
 			}
-			// A canceled call leaves no partial factor behind.
+			// A canceled call does not store a partial factor.
 			m.DropFactor()
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

@@ -31,8 +31,8 @@ func TestKernelLogistic(t *testing.T) {
 	}
 }
 
-// TestKernelLogisticIsLinear checks that with the linear kernel the model is that of logistic
-// regression, w = Xᵀα, for two classes and for more.
+// TestKernelLogisticIsLinear checks that with the linear kernel the model equals the model of
+// logistic regression with w = Xᵀα, for two classes and for more.
 func TestKernelLogisticIsLinear(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, classes := range []int{2, 4} {
@@ -63,8 +63,8 @@ func TestKernelLogisticIsLinear(t *testing.T) {
 				n, k := p.Dims()
 				for i := range n {
 					for c := range k {
-						// The tolerance is the residual 1e-7 times ‖XᵀX‖/λ, which is less than
-						// 80·3·4·49/2.
+						// The tolerance is the residual, 1e-7, times the bound 80·3·4·49/2 on
+						// ‖XᵀX‖/λ.
 						near(t, "p", q.At(i, c), p.At(i, c), 1e-7*80*3*4*49/2)
 					}
 				}
@@ -96,19 +96,19 @@ func TestKernelLogisticMinimum(t *testing.T) {
 				if y.At(i, 0) == float64(c) {
 					g++
 				}
-				// tol is relative to the norm of all y − p, which is at most √120; Kα, which is at
-				// most 60/λ, is rounded.
+				// tol is relative to the norm of all y − p, which is at most √120. The second term
+				// is the rounding error of Kα, which is at most 60/λ.
 				near(t, "λα", lambda*alpha.At(i, c), g, tol*math.Sqrt(120)+1e3*0x1p-52*60/lambda)
 				sum += alpha.At(i, c)
 			}
-			near(t, "λΣα", lambda*sum, 0, 2*math.Sqrt(60)*tol*math.Sqrt(120)) // Σg and Σ(λα − g), each at most √n times a norm
+			near(t, "λΣα", lambda*sum, 0, 2*math.Sqrt(60)*tol*math.Sqrt(120)) // |Σg| and |Σ(λα − g)| are at most √n times the norm of the vector
 
 		}
 	})
 }
 
-// TestKernelLogisticXOR checks the probabilities on XOR, which follow from symmetry and which
-// no linear function reaches, and the errors for bad input.
+// TestKernelLogisticXOR checks the probabilities of the points of XOR, which follow from symmetry
+// and cannot be the probabilities of a linear function, and the errors for invalid input.
 func TestKernelLogisticXOR(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := xor()
@@ -141,7 +141,7 @@ func TestKernelLogisticXOR(t *testing.T) {
 		if w := fact(t, m, "warning").(string); !strings.Contains(w, "did not converge within 1 Newton step") || !(fact(t, m, "residual").(float64) > 1e-12) {
 			t.Errorf("got %q", w)
 		}
-		if fact(t, m, "loss").(float64) >= 4*math.Ln2 { // the loss of α = 0
+		if fact(t, m, "loss").(float64) >= 4*math.Ln2 { // 4 ln 2 is the loss of α = 0
 			t.Error("a step that was kept did not lower the loss")
 		}
 	})

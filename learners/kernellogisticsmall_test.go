@@ -19,8 +19,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// overlapping returns n points of three normal features and their classes, which depend on the
-// sum of the features plus noise. A noise of 0 gives separable classes.
+// overlapping returns n points of three normal features, and their classes, which depend on the sum
+// of the features plus noise. The classes are separable if noise is 0.
 func overlapping(n, classes int, noise float64, seed uint64) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, 3, nil), mat.NewDense(n, 1, nil)
@@ -49,8 +49,8 @@ func gaps(f, y *mat.Dense) *mat.Dense {
 				g.Set(i, 0, sign/(1+math.Exp(sign*f.At(i, 0))))
 				continue
 			}
-			// p_c = 1/(1 + Σ e^(f_j − f_c)); for the sample's own class, 1 − p is the sum of
-			// the others.
+			// p_c = 1/(1 + Σ e^(f_j − f_c)); for the sample's own class, 1 − p is the sum of the
+			// probabilities of the other classes.
 			rest := 0.0
 			for j := range columns {
 				if j != c {
@@ -68,7 +68,7 @@ func gaps(f, y *mat.Dense) *mat.Dense {
 }
 
 // TestKernelLogisticSmallLambda checks fits for small λ, for which rounding makes α = (y − p)/λ
-// inaccurate. The decision values f must still be accurate: they satisfy the conditions of a
+// inaccurate. The decision values f must still be so accurate that they satisfy the conditions of a
 // minimum, for separable and for overlapping classes.
 func TestKernelLogisticSmallLambda(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
@@ -77,7 +77,7 @@ func TestKernelLogisticSmallLambda(t *testing.T) {
 		lambdas := []float64{1e-8, 1e-12, 1e-14, 1e-16}
 		list := []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 2}, kernels.Gaussian{Sigma: 0.3}, kernels.Polynomial{Degree: 2, C: 1}}
 		if !strings.HasPrefix(dev.Info().Device, "cpu/avx") || testing.Short() {
-			lambdas, list = lambdas[3:], list[:2] // on device ref each fit takes a fraction of a second
+			lambdas, list = lambdas[3:], list[:2] // on device ref a fit takes a noticeable fraction of a second
 		}
 		for _, classes := range []int{2, 3} {
 			for _, noise := range []float64{0, 1.5} {
@@ -113,7 +113,8 @@ func TestKernelLogisticSmallLambda(t *testing.T) {
 	})
 }
 
-// stationary requires that Σ_i (g_i − λα_i)k(x_i, ·) and Σ g_i are 0, relative to their terms.
+// stationary reports an error unless Σ_i (g_i − λα_i)k(x_i, ·) and Σ g_i are near 0, relative to
+// the size of their terms.
 func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k kernels.Kernel, x, f, g *mat.Dense, lambda float64) {
 	t.Helper()
 	n, columns := f.Dims()
@@ -125,8 +126,8 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 			sum += g.At(i, c)
 		}
 		// The value of Σ_i (g_i − λα_i)k(x_i, ·) at a sample is at most the norm of this function
-		// times that of k(x_i, ·). The tolerance is 1e-6, or 1e-3 for a fit in terms of the factor
-		// of K.
+		// times the norm of k(x_i, ·). The tolerance is 1e-6, or 1e-3 if the variables of the fit
+		// belong to the columns of a factor of K.
 		near(t, name+": Σg", sum, 0, 1e-3*size)
 		for i := range n {
 			at := -lambda * (f.At(i, c) - b[c])
@@ -138,9 +139,9 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 	}
 }
 
-// TestKernelLogisticSmallLambdaOfRealData checks that for any data, kernel and λ, the fit either
-// has a loss on the training data no larger than that of a larger penalty, or ends with one line
-// that says what to do.
+// TestKernelLogisticSmallLambdaOfRealData checks for several data sets, kernels and λ that a fit
+// either returns an error of one line that says what to do, or has a loss on the training data that
+// does not exceed the loss of the fit with a larger λ.
 func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: some seconds of fits")
@@ -192,7 +193,7 @@ func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 	}
 }
 
-// aboveMedian returns the class 1 for numbers above the median, and 0 for others.
+// aboveMedian replaces the numbers in y by the classes 1, for numbers above the median, and 0.
 func aboveMedian(y *mat.Dense) {
 	n, _ := y.Dims()
 	v := mat.Col(nil, 0, y)
@@ -205,11 +206,12 @@ func aboveMedian(y *mat.Dense) {
 	}, y)
 }
 
-// toMinimum bounds the difference at the samples between f and the minimum of Σ log loss + λ‖w‖²/2,
-// where f is linear up to rounding: by twice the step of Newton's method from f, plus the rounding
-// errors of f. The third derivative of the loss along a step s is at most max|f(s)| times the
-// second (Bach 2010, Self-concordant analysis for logistic regression), so that the error of a step
-// below 1/4 is less than half of the step. size is the gradient relative to the terms that it sums.
+// toMinimum returns a bound on the difference, at the samples, between f, which is linear up to
+// rounding, and the function that minimizes Σ log loss + λ‖w‖²/2. The bound is twice the step of
+// Newton's method from f, plus the rounding errors of f. The third derivative of the loss along a
+// step s is at most max|f(s)| times the second (Bach 2010, Self-concordant analysis for logistic
+// regression), so that the error of a step below 1/4 is less than half of the step. The result
+// `size` is the gradient divided by the size of the terms that it sums.
 func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size float64) {
 	t.Helper()
 	n, d := x.Dims()
@@ -263,8 +265,8 @@ func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size fl
 			}
 		}
 	}
-	// Adding one vector to the weights of all classes changes no probability; the step of the
-	// smallest norm adds none.
+	// If the same vector is added to the weights of all classes, no probability changes. The step
+	// of smallest norm contains no such vector.
 	var svd mat.SVD
 	if !svd.Factorize(h, mat.SVDThin) {
 		t.Fatal("no singular values")
@@ -290,7 +292,7 @@ func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size fl
 	return 2*bound + rounding, size
 }
 
-// probability returns the p of class c at sample i, computed from gaps.
+// probability returns the probability p of class c at sample i, computed from the result g of gaps.
 func probability(g, y *mat.Dense, i, c int) float64 {
 	_, columns := g.Dims()
 	v := math.Abs(g.At(i, c))
@@ -300,9 +302,9 @@ func probability(g, y *mat.Dense, i, c int) float64 {
 	return v
 }
 
-// TestKernelLogisticAgainstScikitLearn compares fits with the linear kernel to data where the
-// minimum without a penalty exists, and to the raw breast cancer data, where rounding hides the
-// minimum.
+// TestKernelLogisticAgainstScikitLearn compares fits with the linear kernel. The data sets are one
+// for which the loss without a penalty has a minimum, and the raw breast cancer data, where
+// rounding errors exceed the differences near the minimum.
 func TestKernelLogisticAgainstScikitLearn(t *testing.T) {
 	two, above := table(t, true)
 	aboveMedian(above)
@@ -356,9 +358,8 @@ for l in a["lambdas"]:
 	}
 }
 
-// TestKernelLogisticRounding checks that one line reports where rounding of the values of the
-// linear kernel, of raw features between 1e-3 and 1e3, prevents the accuracy that was asked
-// for.
+// TestKernelLogisticRounding checks that if the rounding of linear kernel values of raw features
+// between 1e-3 and 1e3 prevents the requested accuracy, one line reports this.
 func TestKernelLogisticRounding(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const want = "learners: kernel-logistic: rounding of the kernel's values leaves a relative residual of "

@@ -42,7 +42,7 @@ func xor() (x, y *mat.Dense) {
 	return mat.NewDense(4, 2, []float64{1, 1, -1, 1, -1, -1, 1, -1}), mat.NewDense(4, 1, []float64{1, -1, 1, -1})
 }
 
-// TestXOR checks that the first round gives α = (1, 0, 0, 0), that the second makes no mistake,
+// TestXOR checks that the first epoch gives α = (1, 0, 0, 0), that the second epoch has no mistake,
 // and that f(x) = (x1+x2)².
 func TestXOR(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
@@ -80,7 +80,8 @@ func TestXOR(t *testing.T) {
 }
 
 // TestKernelPerceptronIsLinear checks that with the linear kernel the kernel perceptron makes the
-// mistakes of the perceptron, that w = Xᵀa, and that both predict the same for every kind.
+// same mistakes as the perceptron, that w = Xᵀa, and that both predict the same for every kind of
+// perceptron.
 func TestKernelPerceptronIsLinear(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, classes := range []int{2, 4} {
@@ -92,7 +93,7 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// The cache keeps only two rows, so that rows are computed again.
+					// The cache has space for only two rows, so that rows are computed again.
 					b, err := learners.KernelPerceptron{Kind: kind, Kernel: kernels.Linear{}, NoIntercept: !bias, Epochs: 5, Cache: 1, NoShuffle: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 					if err != nil {
 						t.Fatal(err)
@@ -108,8 +109,8 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// Integers are exact. Averages are divided once for each of the 203
-					// centers, and the sums are at most 5·203·7²·4.
+					// Sums of integers are exact. For averages, each of the coefficients of the 203
+					// centers is rounded by one division, and the sums are at most 5·203·7²·4.
 					bound := 0.0
 					if kind == learners.AveragedPerceptron {
 						bound = 203 * 0x1p-52 * 5 * 203 * 49 * 4
@@ -126,8 +127,8 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 	})
 }
 
-// TestBudget checks that the model has no more samples than allowed and is still a classifier; if
-// all samples fit the budget, the model is that of the perceptron without a budget.
+// TestBudget checks that the model has at most as many centers as its budget and still classifies
+// better than chance, and that a budget for all samples gives the same model as no budget.
 func TestBudget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(300, 3, 3, 5)
@@ -154,7 +155,7 @@ func TestBudget(t *testing.T) {
 		t.Errorf("%d samples in f", n)
 	}
 	t.Logf("accuracy %v with %v samples, %v with 40", accuracy, fact(t, plain, "support"), less)
-	if less < 0.6 { // the largest class has less than half of the samples
+	if less < 0.6 { // a constant prediction is right for less than half of the samples
 		t.Errorf("accuracy %v", less)
 	}
 }

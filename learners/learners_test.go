@@ -19,8 +19,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitter returns l.Fit with a result of type Model. It returns a nil Model for a nil *M,
-// because a Model that holds a nil *M is not nil.
+// fitter returns l.Fit with a result of type Model. For a nil *M it returns the nil interface,
+// since an interface that holds a nil pointer is not nil.
 func fitter[M learners.Model](fit func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (M, error)) learners.Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
 		m, err := fit(ctx, dev, x, y, o)
@@ -63,7 +63,7 @@ func TestRidge(t *testing.T) {
 				Fit:       fitter(l.Fit),
 				Unfitted:  []learners.Model{&learners.RidgeModel{}},
 				Terms:     ridgeTerms,
-				Condition: 1000, // about ‖X‖² ≈ 90 for λ = 1, and smaller for λ = 0
+				Condition: 1000, // for λ = 1 it is about ‖X‖² ≈ 90; for λ = 0 it is smaller
 			})
 		})
 	}
@@ -80,7 +80,7 @@ func TestKernelRidge(t *testing.T) {
 				Fit:       fitter(l.Fit),
 				Unfitted:  []learners.Model{&learners.KernelRidgeModel{}},
 				Terms:     kernelTerms,
-				Condition: 1000, // ‖K‖ ≤ 30 relative to λ, with weights up to 2
+				Condition: 1000, // a bound on ‖W^½KW^½‖/λ with ‖K‖ ≤ 30 and weights up to 2
 			})
 		})
 	}
@@ -121,9 +121,9 @@ func TestDefaultKernel(t *testing.T) {
 	})
 }
 
-// TestScaleKernel checks that γ = 1/(2σ²) is scikit-learn's gamma="scale" of SVC,
-// 1/(n_features·X.var()), on an example computed by hand: the four entries of the features 0, 2 and
-// 0, 4 have the mean 1.5 and the variance 11/4.
+// TestScaleKernel checks on an example computed by hand that γ = 1/(2σ²) equals the gamma="scale"
+// of scikit-learn's SVC, 1/(n_features·X.var()). The four elements of the features (0, 2) and (0,
+// 4) have the mean 1.5 and the variance 11/4.
 func TestScaleKernel(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		y := mat.NewVecDense(3, []float64{0, 1, 1})
@@ -154,8 +154,8 @@ func TestScaleKernel(t *testing.T) {
 	})
 }
 
-// TestSeed checks that the seed selects some of many rows, and that the median depends little on
-// the selection.
+// TestSeed checks that for many rows the seed determines the rows from which the median distance is
+// computed, and that the median depends little on the seed.
 func TestSeed(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 1200
@@ -176,22 +176,21 @@ func TestSeed(t *testing.T) {
 	if a != again || a == b {
 		t.Errorf("seed 1 gives %v and %v, seed 2 gives %v", a, again, b)
 	}
-	// The median distance in the unit square is 0.512. With 500 points its
-	// standard error is below 0.25/√500 = 0.011, where 0.25 is the standard deviation of one
-	// distance, which is larger than that of a point's mean distance. Five standard errors are
-	// allowed.
+	// The median distance in the unit square is 0.512. With 500 points its standard error is below
+	// 0.25/√500 = 0.011, where 0.25 is the standard deviation of one distance, which exceeds the
+	// standard deviation of a point's mean distance. Five standard errors are allowed.
 	for _, s := range []float64{a, b} {
 		near(t, "twice sigma", 2*s, 0.512, 5*0.011)
 	}
 }
 
-// eachDevice runs f on every usable device that is not excepted, and with -short only on the
-// best device and ref.
+// eachDevice runs f on every usable device except those named in except. With -short these are only
+// the best device and "ref".
 func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device), except ...string) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) { f(t, open(t, backend.Config{})) }, except...)
 }
 
-// eachFastDevice is eachDevice, but with -short it omits ref.
+// eachFastDevice is like eachDevice, but with -short it omits the device "ref".
 func eachFastDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	if testing.Short() {
 		eachDevice(t, f, "ref")
@@ -200,7 +199,7 @@ func eachFastDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	}
 }
 
-// near reports an error unless |got − want| ≤ bound, and returns the difference.
+// near reports an error unless |got − want| ≤ bound. It returns |got − want|.
 func near(t *testing.T, what string, got, want, bound float64) float64 {
 	t.Helper()
 	d := math.Abs(got - want)
@@ -250,8 +249,8 @@ func TestClosedForms(t *testing.T) {
 	})
 }
 
-// TestPrimalIsDual checks that ridge by both methods, and kernel ridge with a linear kernel, give
-// the same function, also for features far from the origin.
+// TestPrimalIsDual checks that ridge with the method primal, ridge with the method dual, and kernel
+// ridge with a linear kernel give the same function, also for features far from the origin.
 func TestPrimalIsDual(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y, weights := diabetes(t)
@@ -306,7 +305,7 @@ func TestManyRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = 2<<20/2 + 5 // two blocks of one feature and one output, and some rows
+	const n = 2<<20/2 + 5 // the rows of two blocks for one feature and one output, and five more
 	x := mat.NewVecDense(n, nil)
 	for i := range n {
 		x.SetVec(i, float64(i))
@@ -326,8 +325,8 @@ func TestManyRows(t *testing.T) {
 	}
 }
 
-// TestLinearWithoutPenalty checks that K of centered samples is singular, and that a caller of
-// KernelRidge can follow the advice.
+// TestLinearWithoutPenalty checks that without a penalty the centered K of a linear kernel is
+// refused as singular, and that a caller of KernelRidge can follow the advice of the error.
 func TestLinearWithoutPenalty(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := mat.NewDense(3, 1, []float64{1, 2, 4}), mat.NewDense(3, 1, []float64{3, 5, 9})

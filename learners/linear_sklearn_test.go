@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLassoAgainstScikitLearn checks that the weights at λ = 2n·alpha, and at the bound θ =
-// ‖w(λ)‖₁, equal scikit-learn's.
+// TestLassoAgainstScikitLearn checks that the weights for the penalty λ = 2n·alpha, and for the
+// bound θ = ‖w(λ)‖₁, equal the weights of scikit-learn's Lasso.
 func TestLassoAgainstScikitLearn(t *testing.T) {
 	x, y := table(t, true)
 	n, d := x.Dims()
@@ -32,8 +32,8 @@ for alpha in a["alphas"]:
 				if err != nil {
 					t.Fatal(err)
 				}
-				// The bound θ = ‖w(λ)‖₁ has the same solution as the penalty λ, and its model
-				// reports this λ.
+				// With the bound θ = ‖w(λ)‖₁ the solution is the same as with the penalty λ, and
+				// the model reports this λ.
 				if theta := fact(t, m, "l1 norm").(float64); theta > 0 && method == learners.CoordinateDescent {
 					bounded, err := learners.Lasso{Theta: theta, Tol: 1e-14, MaxIter: 1e6}.Fit(t.Context(), dev, x, y, learners.Options{})
 					if err != nil {
@@ -45,8 +45,8 @@ for alpha in a["alphas"]:
 					near(t, "λ(θ)", bounded.Lambda()[0], 2*float64(n)*alpha, 1e-5*2*float64(n)*alpha)
 					m = bounded
 				}
-				// Both gaps are at most 1e-14‖y‖², so that the fits differ by
-				// 2e-7‖y‖ at most; the smallest singular value of x is 0.09√n.
+				// The duality gaps of both programs are at most 1e-14‖y‖², so that the fitted
+				// values differ by at most 2e-7‖y‖; the smallest singular value of x is 0.09√n.
 				bound := 2e-7 * mat.Norm(y, 2) / (0.09 * math.Sqrt(float64(n)))
 				worst := 0.0
 				for p := range d {
@@ -59,9 +59,10 @@ for alpha in a["alphas"]:
 	})
 }
 
-// TestLassoOfIndicatorsAgainstScikitLearn compares the objectives for many indicators, whose
-// weights are not unique. The duality gap bounds the distance to the minimum; both gaps are at most
-// 1e-10 of ‖y − ȳ‖², the objective at w = 0.
+// TestLassoOfIndicatorsAgainstScikitLearn compares the objectives of fits to many indicators of
+// categories, whose weights are not unique. The duality gap bounds the difference between the
+// objective and its minimum. The gaps of both programs are at most 1e-10 of ‖y − ȳ‖², the objective
+// at w = 0.
 func TestLassoOfIndicatorsAgainstScikitLearn(t *testing.T) {
 	const seed, n, columns, levels = 43, 400, 3, 60
 	t.Log("seed", seed)
@@ -114,8 +115,8 @@ for v in a["lambdas"]:
 	})
 }
 
-// TestBayesRidgeAgainstScikitLearn compares weights, precisions, evidence and standard deviations;
-// both programs use flat priors of the precisions.
+// TestBayesRidgeAgainstScikitLearn compares weights, precisions, evidence and standard deviations
+// with scikit-learn's. Both programs use flat priors for the precisions.
 func TestBayesRidgeAgainstScikitLearn(t *testing.T) {
 	for _, standard := range []bool{true, false} {
 		x, y := table(t, standard)
@@ -135,9 +136,9 @@ out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, wei
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Both programs stop when a step changes the weights by less than 1e-12. The steps
-			// converge linearly, so that all later steps together change them by at most 1000 such
-			// steps.
+			// Both programs stop when a step changes the weights by less than 1e-12. The iteration
+			// converges linearly, so that all later steps together would change the weights by at
+			// most 1000 times as much.
 			const bound = 1e-9
 			for p := range d {
 				near(t, "weight", m.Coef().At(p, 0), want.Coef[p], bound*mat.Norm(m.Coef(), 2))
@@ -161,7 +162,7 @@ out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, wei
 	}
 }
 
-// TestLeastSquaresAgainstScikitLearn compares fits to raw data with the condition number 520.
+// TestLeastSquaresAgainstScikitLearn compares fits to raw data whose condition number is 520.
 func TestLeastSquaresAgainstScikitLearn(t *testing.T) {
 	x, y := table(t, false)
 	n, d := x.Dims()
