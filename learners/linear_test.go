@@ -44,7 +44,7 @@ func TestRidgeConstrained(t *testing.T) {
 	for name, l := range map[string]learners.RidgeConstrained{"binding": {Theta: 1}, "free": {Theta: 1e4}, "origin": {Theta: 5, NoIntercept: true}} {
 		t.Run(name, func(t *testing.T) {
 			if name == "binding" {
-				// ‖w‖ is 1, and 3.7 for least squares, so that R² is low.
+				// With θ = 1 R² would be low, because ‖w‖ = 3.7 for least squares.
 				l.Theta = 10
 			}
 			learnertest.Run(t, learnertest.Suite{
@@ -61,7 +61,7 @@ func TestBayesRidge(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "bayes-ridge", Fit: fitter(l.Fit), Terms: linearTerms,
 				Unfitted:  []learners.Model{&learners.BayesRidgeModel{}},
-				Condition: 1e4, // the steps end at a relative change of 1e-13, and each may reduce the error only by the factor 0.9
+				Condition: 1e4, // the steps end at a relative change of 1e-13, and a step may reduce the error by only 10 %
 			})
 		})
 	}
@@ -95,8 +95,8 @@ func TestL0(t *testing.T) {
 }
 
 // TestMinimumNorm checks that for linearly dependent columns w is the least-squares solution of
-// minimum norm: w is orthogonal to the known null space of x, and Xᵀ(y − Xw − b) = 0. The columns
-// are in units of 1e-6 to 1e6.
+// minimum norm: w is orthogonal to the known null space of x, and Xᵀ(y − Xw − b) = 0. The scales of
+// the columns are between 1e-6 and 1e6.
 func TestMinimumNorm(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 3")
@@ -158,7 +158,7 @@ func TestMinimumNorm(t *testing.T) {
 			}
 			noGradient(t, dev, m, x, y, test.name)
 		}
-		// With fewer rows than columns the fit is exact, and w = Xᵀv.
+		// With fewer rows than columns the residual is 0, and w = Xᵀv for some v.
 		x, few := mat.DenseCopyOf(base.Slice(0, 4, 0, d)), y.Slice(0, 4, 0, 1)
 		m, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, few, learners.Options{})
 		if err != nil {
@@ -178,7 +178,8 @@ func TestMinimumNorm(t *testing.T) {
 	})
 }
 
-// noGradient checks that the gradient is 0 for every weight: Σ_i x_ip (y_i − f(x_i)) = 0.
+// noGradient checks that the gradient is 0, that is, Σ_i x_ip (y_i − f(x_i)) = 0 for every feature
+// p.
 func noGradient(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.Dense, what string) {
 	t.Helper()
 	f, err := m.Predict(t.Context(), dev, x)
@@ -198,9 +199,9 @@ func noGradient(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y 
 	}
 }
 
-// TestOneHotColumns checks fits to the indicators of all levels of a category, whose sum is the
-// column of the intercept: the predictions are those without the indicator of one level, and every
-// linear learner converges.
+// TestOneHotColumns checks fits to the indicators of all levels of a category, which sum to the
+// column of ones of the intercept. The predictions equal those of a fit without the indicator of
+// one level, and every linear learner converges.
 func TestOneHotColumns(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 23")
@@ -227,7 +228,7 @@ func TestOneHotColumns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// For lasso the duality gap of 1e-10‖y − ȳ‖² bounds the squared differences.
+		// For lasso the squared differences are bounded by the duality gap, 1e-10‖y − ȳ‖².
 		centered := mat.DenseCopyOf(y)
 		for i := range n {
 			centered.Set(i, 0, y.At(i, 0)-mat.Sum(y)/n)
@@ -258,10 +259,10 @@ func TestOneHotColumns(t *testing.T) {
 	})
 }
 
-// TestIllConditionedPowers checks that the error of a polynomial of degree 10 through 11 points,
-// whose matrix has the condition number 7e7, is at most the forward error bound. A Cholesky
-// factorization of the normal equations had an error of 1e-3. The weights are compared with those
-// from which y was computed.
+// TestIllConditionedPowers checks a fit of the powers 1 to 10 to 11 points, whose matrix has the
+// condition number 7e7. The error of the weights, relative to the weights from which y was
+// computed, is at most the forward error bound. A Cholesky factorization of the normal equations
+// had an error of 1e-3.
 func TestIllConditionedPowers(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, d = 11, 10
@@ -324,8 +325,8 @@ func TestIllConditionedPowers(t *testing.T) {
 	})
 }
 
-// TestConstraint checks that ‖w‖² equals θ, and that w is the solution of ridge with the reported
-// λ, also with fewer rows than features.
+// TestConstraint checks that with an active constraint ‖w‖² equals θ, and that w is the solution of
+// ridge with the reported λ, also with fewer rows than features.
 func TestConstraint(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := table(t, true)
@@ -375,10 +376,10 @@ func TestConstraint(t *testing.T) {
 				t.Errorf("unit %v: the weights are not those of ridge", unit)
 			}
 		}
-		// The reported norm without the constraint is that of the least-squares solution of minimum
-		// norm, computed by QR here. The cases have fewer rows than features, or dependent columns:
-		// a copied column, or the indicators of three categories, whose sum is the column of the
-		// intercept.
+		// The norm that is reported for the fit without the constraint is the norm of the
+		// least-squares solution of minimum norm, computed here by QR. The cases have fewer rows
+		// than features, or linearly dependent columns: a copied column, or the indicators of three
+		// categories, which sum to the column of ones of the intercept.
 		weights := slices.Repeat([]float64{2, 1, 0.5, 3}, 111)
 		for _, c := range []struct {
 			name   string
@@ -425,7 +426,7 @@ func TestConstraint(t *testing.T) {
 							t.Fatal(err)
 						}
 						// The condition number of XᵀX with columns of unit norm is about 1e4; it
-						// multiplies the rounding n·ε of a solution by the normal equations.
+						// multiplies the rounding error n·ε of a solution of the normal equations.
 						near(t, c.name+": ‖w‖² without the constraint", fact(t, m, "unconstrained squared norm").(float64), size, 1e-8*size)
 						if active := fact(t, m, "constraint active"); active != (theta <= size) {
 							t.Errorf("%s, weights %t, θ = %v of %v: active %v", c.name, w != nil, theta, size, active)
@@ -443,7 +444,7 @@ func TestConstraint(t *testing.T) {
 }
 
 // TestBayesRidgeClosedForm checks that the evidence is the density of the n-dimensional Gaussian
-// distribution of y, and that other variances have no larger evidence.
+// distribution of y, and that variances near those of the fit have no larger evidence.
 func TestBayesRidgeClosedForm(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 5")
@@ -491,7 +492,7 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 					t.Errorf("%d×%d: prior·%v has the evidence %v, not below %v", n, d, f, e, best)
 				}
 			}
-			// Variance: k(z, z) − k_zᵀC⁻¹k_z + noise with k = prior·xᵀz.
+			// The variance is k(z, z) − k_zᵀC⁻¹k_z + noise with k(x, z) = prior·xᵀz.
 			z := mat.NewDense(4, d, nil)
 			for i := range 4 {
 				for p := range d {
@@ -512,8 +513,8 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 					t.Fatal(err)
 				}
 				own := prior * mat.Dot(z.RowView(i), z.RowView(i))
-				// The difference is rounded relative to own, and the condition number
-				// multiplies that error.
+				// The rounding error of the difference is proportional to own, and is multiplied by
+				// the condition number.
 				near(t, "variance", v.At(i, 0), own-mat.Dot(k, &s)+noise, 1e4*0x1p-52*float64(n+d)*(own+noise))
 			}
 		}
@@ -532,8 +533,8 @@ func sparseTargets(r *rand.Rand, n, d int) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestLassoOptimality checks the Karush-Kuhn-Tucker conditions for both methods, with and without
-// XᵀX, and on a path.
+// TestLassoOptimality checks the Karush-Kuhn-Tucker conditions for both methods, coordinate descent
+// and FISTA, with and without XᵀX, and for the models of a path.
 func TestLassoOptimality(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 7")
@@ -541,11 +542,11 @@ func TestLassoOptimality(t *testing.T) {
 		for _, shape := range [][2]int{{50, 8}, {30, 60}, {12, 2100}} {
 			n, d := shape[0], shape[1]
 			lambdas, tol := []float64{3, 30, 1}, 1e-10
-			if n > d { // the samples then also determine the least-squares solution
+			if n > d { // only then is the least-squares solution unique
 				lambdas = append(lambdas, 0)
 			}
 			if d > 2048 && (testing.Short() || strings.HasPrefix(dev.Info().Device, "ref")) {
-				continue // takes seconds, and on device ref even longer
+				continue // this takes seconds, and even longer on the device ref
 			}
 			if d > 2048 { // with 2100 features of standard deviation 1 and 12 samples, smaller values of λ have no effect
 				lambdas, tol = []float64{30, 100, 20}, 1e-7
@@ -571,8 +572,8 @@ func TestLassoOptimality(t *testing.T) {
 	})
 }
 
-// kkt checks that x_pᵀ(y − f) is λ/2 times the sign of w_p if w_p ≠ 0, and between −λ/2 and λ/2 if
-// w_p = 0.
+// kkt checks that x_pᵀ(y − f), for each feature p, is λ/2 times the sign of w_p if w_p ≠ 0, and is
+// between −λ/2 and λ/2 if w_p = 0.
 func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.Dense, lambda, tol float64) {
 	t.Helper()
 	n, d := x.Dims()
@@ -591,7 +592,7 @@ func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.De
 			slope += v * (y.At(i, 0) - f.At(i, 0))
 			norm += v * v
 		}
-		// With a duality gap g of half of the objective, ‖X(w − w*)‖ ≤ √(2g).
+		// If g is the duality gap of half the objective, ‖X(w − w*)‖ ≤ √(2g).
 		bound := math.Sqrt(norm*tol*total) + 1e-9
 		switch w := m.Coef().At(p, 0); {
 		case w > 0:
@@ -604,7 +605,8 @@ func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.De
 	}
 }
 
-// TestLassoSettings checks which settings are refused, and the largest penalty of the path.
+// TestLassoSettings checks which settings give an error, and which penalty is the largest of a
+// path.
 func TestLassoSettings(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := table(t, false)
@@ -622,7 +624,7 @@ func TestLassoSettings(t *testing.T) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
-	// At λ = 2‖Xᵀ(y − ȳ)‖_∞ and above all weights are 0; this is the first penalty of the path.
+	// If λ ≥ 2‖Xᵀ(y − ȳ)‖_∞ all weights are 0; this limit is the first penalty of a path.
 	path, err := learners.Lasso{}.Path(t.Context(), dev, x, y, nil, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -681,8 +683,8 @@ func TestTargetsOutOfRange(t *testing.T) {
 }
 
 // TestL0IsBestSubset checks by exhaustive search that no subset of the columns has a lower
-// objective than the fit, for strongly correlated columns, the indicators of a category with all
-// levels or all but one, copied columns, and fewer rows than columns.
+// objective than the fit. The cases are strongly correlated columns, indicators of all levels of a
+// category, or of all levels but one, copied columns, and fewer rows than columns.
 func TestL0IsBestSubset(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(40) {
@@ -725,7 +727,7 @@ func TestL0IsBestSubset(t *testing.T) {
 			best[len(list)] = min(best[len(list)], squaresOf(x, y, list))
 		}
 		total := best[0]
-		for size := 1; size <= d; size++ { // dependent columns do not lower the sum of squares
+		for size := 1; size <= d; size++ { // a larger subset may consist of dependent columns, which do not lower the sum of squares
 			best[size] = min(best[size], best[size-1])
 		}
 		check := func(l learners.L0, want float64) {
@@ -741,7 +743,8 @@ func TestL0IsBestSubset(t *testing.T) {
 			if l.Support > 0 && len(m.Support(0)) > l.Support {
 				t.Errorf("seed %d, %+v: the support is %v", seed, l, m.Support(0))
 			}
-			// Rounding of sums of n terms of the size of ‖y‖², and the tolerance of the search.
+			// The tolerance allows for the rounding of sums of n terms as large as ‖y‖², and for
+			// the tolerance of the search.
 			if got > want+float64(64*n)*0x1p-52*total || !fact(t, m, "best subset").(bool) {
 				t.Errorf("seed %d, %+v: the objective is %v with %v, of the best subset %v; %v", seed, l, got, m.Support(0), want, m.Facts())
 			}
@@ -759,8 +762,8 @@ func TestL0IsBestSubset(t *testing.T) {
 	}
 }
 
-// squaresOf returns the minimum of Σ(y − wᵀx − b)² for the given columns, computed by the
-// singular value decomposition.
+// squaresOf returns the minimum of Σ(y − wᵀx − b)² over b and the weights of the columns in list.
+// It uses the singular value decomposition.
 func squaresOf(x, y *mat.Dense, list []int) float64 {
 	n, _ := x.Dims()
 	right := mat.NewVecDense(n, nil)
@@ -790,8 +793,9 @@ func squaresOf(x, y *mat.Dense, list []int) float64 {
 	return max(sum, 0)
 }
 
-// TestL0OfCategories checks that for a numeric column and a category of three levels, or of a
-// hundred, which are too many for the exact search, the error is as small as the noise of 0.1.
+// TestL0OfCategories checks that for a numeric column and the indicators of a category the error is
+// as small as the noise of 0.1. The category has three levels, or a hundred, which are too many for
+// the exact search.
 func TestL0OfCategories(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(6) {
@@ -815,8 +819,8 @@ func TestL0OfCategories(t *testing.T) {
 				for i := range n {
 					sum += math.Pow(f.At(i, 0)-y.At(i, 0), 2)
 				}
-				// The mean of n squares of noise with standard deviation 0.1, plus more than
-				// five standard deviations of this mean.
+				// The limit is the mean of n squares of noise with standard deviation 0.1, plus
+				// more than five standard deviations of this mean.
 				if rmse := math.Sqrt(sum / float64(n)); rmse > 0.1*(1+4/math.Sqrt(float64(n))) {
 					t.Errorf("seed %d, %d levels, %+v: rmse %v, support %v", seed, levels, l, rmse, m.Support(0))
 				}
@@ -825,8 +829,9 @@ func TestL0OfCategories(t *testing.T) {
 	}
 }
 
-// TestL0Recovers checks that a sparse w is recovered for a given number of features and for a
-// penalty, with XᵀX and without. No support of the small problem has a lower objective.
+// TestL0Recovers checks that a fit recovers the sparse w of the targets, for a given number of
+// features and for a given penalty, with XᵀX and without. In the small problem no support has a
+// lower objective than the fit.
 func TestL0Recovers(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 9")
@@ -864,7 +869,7 @@ func TestL0Recovers(t *testing.T) {
 // TestL0EndsEarly checks that with more than 64 columns a fit of one step returns the model of that
 // step with a warning. The residual is orthogonal to the columns with nonzero weights, and the
 // warning states the decrease of the objective from w = 0, which is computed here from the model
-// alone. More steps end without a warning, at a lower objective.
+// alone. With more steps the fit has no warning and a lower objective.
 func TestL0EndsEarly(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 41")
@@ -893,7 +898,8 @@ func TestL0EndsEarly(t *testing.T) {
 			var rest mat.Dense
 			rest.Sub(y, p)
 			for _, j := range m.Support(0) {
-				// Normal equations of 8 columns with a condition below (100/0.09)·8.
+				// The weights solve normal equations of 8 columns with a condition number below
+				// (100/0.09)·8.
 				c := x.ColView(j)
 				if v := math.Abs(mat.Dot(c, rest.ColView(0))); v > 1e4*n*0x1p-52*mat.Norm(c, 2)*math.Sqrt(total) {
 					t.Errorf("the residual is not orthogonal to column %d: %v", j, v)
@@ -931,7 +937,7 @@ func TestLassoBound(t *testing.T) {
 				for _, theta := range []float64{1e-3, 1, 4.5, 100} {
 					l := learners.Lasso{Theta: theta, Method: method, Tol: tol, MaxIter: 1e6}
 					if theta == 100 && d > n {
-						l.Tol = 1e-6 // λ → 0 where the least-squares solution is not unique
+						l.Tol = 1e-6 // λ tends to 0, where the least-squares solution is not unique
 					}
 					m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
 					if err != nil {
@@ -943,7 +949,7 @@ func TestLassoBound(t *testing.T) {
 					}
 					t.Logf("%d×%d, %s, θ = %v: ‖w‖₁ − θ = %.2g; %v", n, d, method, theta, norm-theta, m.Facts())
 					near(t, "fact", fact(t, m, "l1 norm").(float64), norm, 1e-15*float64(d)*norm)
-					// The d additions of ‖w‖₁ are rounded.
+					// The sum ‖w‖₁ has d rounding errors.
 					if norm > theta*(1+float64(d)*0x1p-52) || lambda > 0 != (theta < 100) || lambda > 0 && math.Abs(norm-theta) > 1e-7*theta {
 						t.Errorf("θ = %v: ‖w‖₁ = %v at λ = %v", theta, norm, lambda)
 					}
@@ -951,7 +957,8 @@ func TestLassoBound(t *testing.T) {
 				}
 			}
 		}
-		// XᵀX = I and Xᵀy = (3, −2, 1): w = soft(Xᵀy, λ/2); θ = 3 at λ/2 = 1, w = (2, −1, 0).
+		// XᵀX = I and Xᵀy = (3, −2, 1): w is Xᵀy soft-thresholded at λ/2. θ = 3 corresponds to λ/2
+		// = 1 and w = (2, −1, 0).
 		x, y := mat.NewDense(3, 3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}), mat.NewDense(3, 1, []float64{3, -2, 1})
 		m, err := learners.Lasso{Theta: 3, NoIntercept: true, Tol: tol}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
@@ -964,7 +971,8 @@ func TestLassoBound(t *testing.T) {
 	})
 }
 
-// TestISTA compares r steps of w ← soft(w − η∇, ηλ) from w = 0 with a plain loop.
+// TestISTA compares a fit of r steps w ← soft(w − η∇, ηλ) from w = 0, where soft is the soft
+// threshold, with a plain loop.
 func TestISTA(t *testing.T) {
 	x, y := gaussians(t, 40, 5, 9)
 	const lambda, rate, steps = 4, 0.003, 7

@@ -21,8 +21,8 @@ func TestLogistic(t *testing.T) {
 		l         learners.Logistic
 		condition float64
 	}{
-		// An error of w enters the loss squared. With a condition number of the Hessian below
-		// 100, the tolerance 1e-15 of the loss gives errors of w below 3e-7.
+		// The loss at its minimum depends on the square of the error of w. With a condition number
+		// of the Hessian below 100, the tolerance 1e-15 of the loss gives errors of w below 3e-7.
 		"newton":    {learners.Logistic{Lambda: 1, Tol: 1e-15}, 1e7},
 		"reference": {learners.Logistic{Lambda: 1, Tol: 1e-15, Reference: true, NoIntercept: true}, 1e7},
 		"lbfgs":     {learners.Logistic{Lambda: 1, Tol: 1e-14, Solver: learners.LogisticLBFGS}, 1e8},
@@ -53,8 +53,8 @@ func classTable(t *testing.T, name, target string) (x, y *mat.Dense, classes []s
 	return x, y, e.Classes()
 }
 
-// TestLogisticAgainstScikitLearn checks that every solver finds the same minimum, with two
-// classes and with three, with and without weights.
+// TestLogisticAgainstScikitLearn checks that every solver finds the same minimum as scikit-learn,
+// for two classes and for three, with and without weights.
 func TestLogisticAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, data := range []string{"breast_cancer.csv", "wine.csv"} {
@@ -94,19 +94,20 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 					t.Fatal(err)
 				}
 				loss := fact(t, m, "loss").(float64)
-				// With D = F(θ) − F* for the model's F, λ/2·‖w − w*‖² ≤ D as F is strongly convex
-				// in w, and Σ w_i KL(p*_i ‖ p_i) ≤ D, the Bregman divergence of the losses, so that
-				// |p_i − p*_i| ≤ √(D/2) (Pinsker; weights ≥ 1). For Mercer, D is at most the
-				// fraction Tol of F plus the rounding error of a sum of n terms. scikit-learn's D
-				// is Mercer's D plus the difference of the two values of F.
+				// Let D = F(θ) − F* for the objective F at the model. Then λ/2·‖w − w*‖² ≤ D,
+				// because F is strongly convex in w. The Bregman divergence of the losses, Σ w_i
+				// KL(p*_i ‖ p_i), is also at most D, so that |p_i − p*_i| ≤ √(D/2) by Pinsker's
+				// inequality for weights ≥ 1. For Mercer, D is at most the fraction Tol of F, plus
+				// the rounding error of a sum of n terms. scikit-learn's D is Mercer's D plus the
+				// difference of the two values of F.
 				ours := (1e-13 + float64(n)*0x1p-52) * loss
 				theirs := ours + math.Abs(want.Loss-loss)
-				near(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // above the square of scikit-learn's tolerance of the gradient
+				near(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the tolerance exceeds the square of scikit-learn's tolerance of the gradient
 				apart := math.Sqrt(2*ours/l.Lambda) + math.Sqrt(2*theirs/l.Lambda)
 				probable := math.Sqrt(ours/2) + math.Sqrt(theirs/2)
-				// b is f − wᵀx at the sample whose smallest probability is the largest: log p
-				// changes by |p − p'| divided by the smallest p, and f is log p minus its mean
-				// over the classes.
+				// The bound on the difference of b = f − wᵀx uses the sample whose smallest
+				// probability is the largest. There log p changes by at most |p − p'| divided by
+				// the smallest p, and f is log p minus its mean over the classes.
 				least, length := 0.0, 0.0
 				for i, p := range want.Proba {
 					if q := slices.Min(p) - probable; q > least {
@@ -195,7 +196,8 @@ func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 			if method := fact(t, m, "method"); method != test.method {
 				t.Errorf("%s was taken, not %s", method, test.method)
 			}
-			// The remaining decrease is an estimate of 1e-9; the test allows ten times that.
+			// The solver ends when its estimate of the remaining decrease is 1e-9; the test allows
+			// ten times as much.
 			if !(got <= least*(1+1e-8)) {
 				t.Errorf("loss %.12g, and %.12g of newton", got, least)
 			}
@@ -203,8 +205,8 @@ func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 	}
 }
 
-// TestLogisticClosedForms checks the fit to one sample of each class at ±1, and the fit to a single
-// constant feature.
+// TestLogisticClosedForms checks fits whose solution is known: to one sample of each class at ±1,
+// and to a single constant feature.
 func TestLogisticClosedForms(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		// By symmetry b = 0, and 2/(1+e^w) = λw: at w = 1 λ = 2/(1+e).
@@ -215,11 +217,11 @@ func TestLogisticClosedForms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			near(t, string(solver)+" w", m.Coef().At(0, 0), 1, 1e-6) // the square root of the tolerance of the loss
+			near(t, string(solver)+" w", m.Coef().At(0, 0), 1, 1e-6) // the tolerance of w is the square root of the tolerance of the loss
 			near(t, string(solver)+" b", m.Intercept()[0], 0, 1e-6)
 		}
-		// If x is constant, the probabilities are the weighted frequencies of the classes, also
-		// without a penalty.
+		// If x is constant, the probabilities are the relative weights of the classes, also without
+		// a penalty.
 		for _, reference := range []bool{false, true} {
 			m, err := learners.Logistic{Lambda: 1, Reference: reference, Tol: 1e-15}.Fit(t.Context(), dev,
 				mat.NewDense(6, 1, nil), mat.NewDense(6, 1, []float64{0, 0, 1, 1, 2, 2}), learners.Options{Weights: []float64{1, 1, 1, 0, 3, 2}})
@@ -242,8 +244,8 @@ func TestLogisticClosedForms(t *testing.T) {
 	})
 }
 
-// TestLogisticSeparable checks that without a penalty the error says that there is no minimum,
-// and that with a small penalty there is one.
+// TestLogisticSeparable checks that for separable classes a fit without a penalty returns an error
+// that says that there is no minimum, and that a fit with a small penalty has a minimum.
 func TestLogisticSeparable(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(6, 2, []float64{0, 0, 1, 0, 0, 1, 3, 3, 4, 3, 3, 4})
@@ -296,7 +298,7 @@ func TestLogisticSeparable(t *testing.T) {
 	}
 }
 
-// TestLogisticSGD checks that the loss is near its minimum.
+// TestLogisticSGD checks that stochastic gradient descent ends at a loss near the minimum.
 func TestLogisticSGD(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(500, 4, 3, 2)
@@ -318,8 +320,8 @@ func TestLogisticSGD(t *testing.T) {
 	}
 }
 
-// TestDivergence checks that a rate that is too high is an error, not a model, for sgd, gradient
-// descent and the perceptron; infinite predictions are an error too.
+// TestDivergence checks that for sgd, gradient descent and the perceptron a learning rate that is
+// too high gives an error and no model, and that infinite predictions give an error too.
 func TestDivergence(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(200, 4, 3, 2)

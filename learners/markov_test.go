@@ -13,8 +13,9 @@ import (
 )
 
 // TestOneFeatureAtScale fits 100,000 samples of one feature, whose matrix would need 80 GB, and
-// compares its predictions, bounds and variances with those of a fit, by a stored matrix, to the
-// 3,000 samples nearest to the predicted points: the kernel falls to exp(−60) over that distance.
+// compares the predictions, bounds and variances with those of a second fit, with a stored matrix,
+// to the 3,000 samples nearest to the predicted points. For samples farther away the kernel is at
+// most exp(−60).
 func TestOneFeatureAtScale(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, near = 100_000, 3000
@@ -29,7 +30,7 @@ func TestOneFeatureAtScale(t *testing.T) {
 	for i := range z.RawMatrix().Data {
 		z.Set(i, 0, 5000+float64(i%200-100)/10+0.03)
 	}
-	part := mat.NewDense(near, 2, nil) // a second feature of zeros: a stored matrix
+	part := mat.NewDense(near, 2, nil) // a second feature, all zeros, leads to a stored matrix
 	for i := range near {
 		part.Set(i, 0, x.At(n/2-near/2+i, 0))
 	}
@@ -59,8 +60,8 @@ func TestOneFeatureAtScale(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, v := range a.RawMatrix().Data {
-			// Both fits reach the residual 1e-8 of Params.Tol relative to ‖y‖ ≈ 220, and the errors
-			// of values are at most that residual over √λ.
+			// The residuals of both fits are at most Params.Tol = 1e-8 times ‖y‖ ≈ 220, and the
+			// errors of predictions are at most the residual divided by √λ.
 			if d := math.Abs(v - b.At(i, 0)); !(d <= 3e-5) {
 				t.Fatalf("%s %d: got %v, want %v", what, i, v, b.At(i, 0))
 			}
@@ -86,7 +87,7 @@ func TestOneFeatureAtScale(t *testing.T) {
 		}
 	}
 
-	// Kernel ridge regression chooses the same method, and predicts the same mean.
+	// Kernel ridge regression chooses the same method and has the same predictions.
 	ridge, err := learners.KernelRidge{Kernel: kernel, Lambda: 0.01, NoIntercept: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)

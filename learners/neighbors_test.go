@@ -48,8 +48,8 @@ func TestKernelVote(t *testing.T) {
 	})
 }
 
-// TestVoteByHand compares votes and means, for samples on a line and k = exp(−|x − z|), with values
-// computed by hand.
+// TestVoteByHand compares votes and weighted means with values computed by hand, for samples on a
+// line and the kernel k = exp(−|x − z|).
 func TestVoteByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x := mat.NewDense(3, 1, []float64{0, 1, 3})
@@ -88,8 +88,8 @@ func TestVoteByHand(t *testing.T) {
 	})
 }
 
-// TestNeighborsAgainstScikitLearn compares the neighbors, their order and distances, the means
-// and the votes.
+// TestNeighborsAgainstScikitLearn compares the neighbors, their order and distances, the means and
+// the votes with those of scikit-learn.
 func TestNeighborsAgainstScikitLearn(t *testing.T) {
 	t.Log("seed 41")
 	r := rand.New(rand.NewPCG(41, 0))
@@ -174,10 +174,10 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 	})
 }
 
-// TestVoteDefaultWidth checks that the default sigma has a smaller leave-one-out error, computed by
-// one fit without each row, than the neighboring values of the grid. If y is noise, the error on
-// new rows is no larger than the error of the mean. For a wave that is shorter than the median
-// distance, the default sigma is small enough.
+// TestVoteDefaultWidth checks that the default sigma has a smaller leave-one-out error than the
+// neighboring values of the grid; the test computes this error by one fit for each omitted row. If
+// y is noise, the error is hardly larger than the error of the mean of y. If y is a wave shorter
+// than the median distance, the default sigma is small enough to follow the wave.
 func TestVoteDefaultWidth(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 60, 5
@@ -230,8 +230,8 @@ func TestVoteDefaultWidth(t *testing.T) {
 			}
 		}
 		// The leave-one-out error of the mean is (n/(n−1))² times the variance. With a sigma of 8
-		// median distances the exponents of the weights are below 1/8², so that the error is
-		// slightly different.
+		// median distances the weights are not exactly equal, because their exponents are below
+		// 1/8², not 0, so that the error is slightly different.
 		if limit := variance * math.Pow(n/(n-1.), 2) * (1 + 2./64); chosen > limit {
 			t.Errorf("%s: %v, the mean has %v", name, chosen, limit)
 		}
@@ -261,13 +261,13 @@ func TestNeighborsOfUnevenWeights(t *testing.T) {
 			y.Set(i, 0, float64(i))
 			weights[i] = sizes[rng.IntN(len(sizes))]
 		}
-		weights[rng.IntN(n)] = 1e16 // so that the weights sum to at least k
+		weights[rng.IntN(n)] = 1e16 // ensures that the weights sum to at least k
 		k := 1 + rng.IntN(4)
 		m, err := learners.KernelKNN{K: k}.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := m.Neighbors(t.Context(), dev, mat.NewDense(1, 1, nil)) // of 0
+		got, _, err := m.Neighbors(t.Context(), dev, mat.NewDense(1, 1, nil)) // the neighbors of x = 0
 		if err != nil {
 			t.Fatal(err)
 		}

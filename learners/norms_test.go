@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// TestSquaredNorm checks that the fact is Σ_ij α_i α_j k(x_i, x_j) for the centers and coefficients
-// of the model, and ‖w‖² for a linear model.
+// TestSquaredNorm checks that the fact "squared norm" is Σ_ij α_i α_j k(x_i, x_j) for the centers
+// and coefficients of the model, and ‖w‖² for a linear model.
 func TestSquaredNorm(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const sigma = 1.5
@@ -65,8 +65,8 @@ func TestSquaredNorm(t *testing.T) {
 				}
 			}
 		}
-		// The bound is the rounding error of a sum of n² terms. Kernel ridge sums terms with λα_i²
-		// instead, and svr computes the sum from F.
+		// The bound is the rounding error of a sum of n² terms. Kernel ridge computes the norm from
+		// a sum of terms with λα_i² instead, and svr computes it from the values f(x_i).
 		near(t, name, fact(t, m, "squared norm").(float64), want, 1e4*0x1p-52*size)
 		if want <= 0 {
 			t.Errorf("%s: ‖f‖² = %v", name, want)
@@ -93,8 +93,8 @@ func norm(x, alpha backend.Host[float64], sigma float64) (sum, size float64) {
 
 // TestNoiseFacts checks the facts for y = (1, 3, 2, 5) at x = 1, …, 4. The least-squares line has
 // the slope 1.1, b = 0 and ‖r‖² = 2.7. Therefore σ² = 2.7/2, and the log likelihood is the log
-// density of the residuals under N(0, 2.7/4). Ridge at λ = 0 agrees; with weights the noise is N(0,
-// σ²/w_i).
+// density of the residuals under N(0, 2.7/4). Ridge with λ = 0 has the same facts. With weights the
+// noise is N(0, σ²/w_i).
 func TestNoiseFacts(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(4, 1, []float64{1, 2, 3, 4}), mat.NewDense(4, 1, []float64{1, 3, 2, 5})

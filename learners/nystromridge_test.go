@@ -31,8 +31,8 @@ func nystromTerms(model learners.Model, x []float64, j int) (float64, int) {
 func TestNystromRidge(t *testing.T) {
 	k := kernels.Gaussian{Sigma: 2}
 	for name, l := range map[string]learners.NystromRidge{
-		// Every sample is a center, so that repeated samples and weighted samples have the same
-		// centers.
+		// Every sample is a center, so that a fit to repeated samples has the same centers as a fit
+		// to weighted samples.
 		"all":       {Kernel: k, Lambda: 0.5, Centers: 60, NoIntercept: true},
 		"intercept": {Kernel: kernels.Matern{Nu: 1.5, Sigma: 3}, Lambda: 0.5, Centers: 60},
 		"falkon":    {Kernel: k, Lambda: 0.5, Centers: 60, Solver: solvers.Falkon, Tol: 1e-11, NoIntercept: true},
@@ -43,7 +43,7 @@ func TestNystromRidge(t *testing.T) {
 				Fit:      fitter(l.Fit),
 				Unfitted: []learners.Model{&learners.NystromRidgeModel{}},
 				Terms:    nystromTerms,
-				// The condition number is ‖K‖/λ with ‖K‖ ≤ 60, and the normal equations square ‖K‖.
+				// The condition number of the normal equations is ‖K‖²/λ with ‖K‖ ≤ 60.
 				Condition: 60 * 60 / 0.5,
 			})
 		})
@@ -109,8 +109,8 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 			t.Fatal(err)
 		}
 		// In both programs the error of K̂ = K_nm K_mm⁻¹ K_mn is at most m u κ(K_mm) times its
-		// norm, which is at most tr K = n. The error of f = K̂(K̂ + λI)⁻¹y is at most this,
-		// divided by λ, times ‖y‖; Mercer's residual adds 1e-11 ‖y‖.
+		// norm, which is at most tr K = n. The error of f = K̂(K̂ + λI)⁻¹y is at most the error of
+		// K̂ times ‖y‖/λ. Mercer's residual adds 1e-11 ‖y‖.
 		const n, lambda = 400, 0.1
 		centers := m.Centers()
 		count, _ := centers.Dims()
@@ -138,9 +138,9 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 	})
 }
 
-// TestGivenCenters compares a fit with given centers, which are not samples, with the normal
-// equations, and checks that a fit with the centers that another fit chose gives the same model,
-// and that other learners refuse given centers.
+// TestGivenCenters compares a fit with given centers, which are not samples, with the solution of
+// the normal equations. It checks that a fit that is given the centers of another fit returns the
+// same model as that fit, and that other learners refuse given centers.
 func TestGivenCenters(t *testing.T) {
 	x, y := wave(3, 50, 2)
 	c, _ := wave(4, 8, 2)
@@ -165,9 +165,9 @@ func TestGivenCenters(t *testing.T) {
 			if !mat.Equal(m.Centers(), c) {
 				t.Errorf("%s: other centers", method)
 			}
-			// Both are backward stable; gonum's relative error is at most 8·2⁻⁵² times the
-			// condition number, and the residual 1e-12 relative to z changes β by 1e-12 times the
-			// condition number.
+			// Both solutions are backward stable. gonum's relative error is at most 8·2⁻⁵² times
+			// the condition number, and Mercer's residual, at most 1e-12 relative to the right-hand
+			// side z, changes β by at most 1e-12 times the condition number.
 			bound := (8*8*0x1p-52 + 1e-12) * mat.Cond(&h, 2) * mat.Norm(&want, 2)
 			for i := range 8 {
 				near(t, string(method), m.Beta().At(i, 0), want.At(i, 0), bound)
@@ -216,7 +216,7 @@ func TestGivenCenters(t *testing.T) {
 	}
 }
 
-// file is a solvers.Rows that returns a few samples at a time.
+// file is a solvers.Rows that returns a few samples per call.
 type file struct {
 	x, y *mat.Dense
 }
@@ -242,8 +242,8 @@ func (f file) Pass(ctx context.Context, _ bool, use func(solvers.Block) error) e
 	return nil
 }
 
-// TestFitRows checks that samples from a file give the same model as samples in memory, also with
-// the default kernel.
+// TestFitRows checks that samples read in passes from a file give the same model as samples in
+// memory, also with the default kernel.
 func TestFitRows(t *testing.T) {
 	x, y := wave(1, 200, 3)
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {

@@ -12,8 +12,8 @@ import (
 )
 
 // TestOneClassKeepsNu checks that at most a fraction ν of the training samples has f < 0 (Schölkopf
-// et al. 2001, proposition 3), however small ν·n or the range of the kernel's values is, also for
-// equal rows and for weights, and for rows predicted together or one at a time. With ν = 1e-6
+// et al. 2001, proposition 3). This holds for small ν·n, for a small range of kernel values, for
+// equal rows, for weights, and for rows predicted together or one at a time. With ν = 1e-6
 // scikit-learn's f is negative for all of 2000 rows (scikit-learn #4195).
 func TestOneClassKeepsNu(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
@@ -47,7 +47,7 @@ func TestOneClassKeepsNu(t *testing.T) {
 					continue // the fit is slow, because the kernel has values as large as 1e18
 				}
 				if what == "equal" && k == nil {
-					continue // the kernel has no sigma
+					continue // for equal rows the default kernel has no sigma
 				}
 				for _, nu := range []float64{1e-6, 1e-3, 0.01, 0.05, 1. / 3, 0.5, 1} {
 					for _, w := range [][]float64{nil, weights} {

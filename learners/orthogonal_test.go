@@ -27,12 +27,12 @@ type degenerate struct {
 
 func (d degenerate) targets() *mat.Dense { return mat.NewDense(len(d.y), 1, d.y) }
 
-// bound returns the largest difference between the f(x_i) of a linear fit and the mean that
-// rounding errors may cause. The residual of a solution of the normal equations may be twice the
-// rounding error of XᵀWy, 10√(n+d)·u‖W^½X‖‖W^½y‖. The columns of these X are orthogonal, of equal
-// norms, so that ‖W^½X‖² = dσ² for the singular value σ, and w is this residual divided by σ². The
-// residual r of a solution of (K + λW⁻¹)α = y has the norm tol‖y‖, and ‖K(K + λW⁻¹)⁻¹r‖ is at most
-// √(max w/min w)‖r‖.
+// bound returns the largest difference that rounding errors may cause between the mean of the
+// targets and the values f(x_i) of a linear fit. The residual of a solution of the normal equations
+// may be twice the rounding error of XᵀWy, 10√(n+d)·u‖W^½X‖‖W^½y‖. The columns of each X here are
+// orthogonal and have equal norms, so that all singular values are equal to some σ, ‖W^½X‖² = dσ²,
+// and w is this residual divided by σ². Learners that solve (K + λW⁻¹)α = y have a residual r of
+// norm tol‖y‖, and ‖K(K + λW⁻¹)⁻¹r‖ is at most √(max w/min w)‖r‖.
 func (d degenerate) bound(tol float64) float64 {
 	n, cols := d.x.Dims()
 	var features, targets, farthest float64
@@ -68,9 +68,10 @@ func (d degenerate) mean() float64 {
 	return sum / total
 }
 
-// orthogonalTables returns even functions of points on both sides of 0, a checkerboard
-// (the XOR of two bits, with more points), and two-level factorials with the interaction of two
-// factors or more as the target, each with and without weights that keep it orthogonal.
+// orthogonalTables returns even functions of points on both sides of 0, a checkerboard (the XOR of
+// two bits, with more points), and two-level factorial designs whose target is the interaction of
+// two factors or more. Each table occurs without weights, and with weights for which the target is
+// still orthogonal to the columns.
 func orthogonalTables(r *rand.Rand) []degenerate {
 	var list []degenerate
 	add := func(name string, x *mat.Dense, y, weights []float64) {
@@ -115,8 +116,8 @@ func orthogonalTables(r *rand.Rand) []degenerate {
 	return list
 }
 
-// linearLearners lists learners of linear functions with their parameters, and the tolerance of the
-// relative residual of (K + λI)α = y, or 0 for learners that solve the normal equations.
+// linearLearners lists learners of linear functions, each with parameters and with the tolerance of
+// the relative residual of (K + λI)α = y, which is 0 for learners that solve the normal equations.
 var linearLearners = []struct {
 	name  string
 	given map[string]string
@@ -172,7 +173,7 @@ func TestOrthogonalTarget(t *testing.T) {
 	}
 }
 
-// degenerateFit fits a learner, or reports the error and returns nil.
+// degenerateFit fits a learner. If the fit fails, it reports the error and returns nil.
 func degenerateFit(t *testing.T, name string, given map[string]string, x, y mat.Matrix, weights []float64) learners.Model {
 	t.Helper()
 	d, err := learners.Find(name)
@@ -193,7 +194,7 @@ func degenerateFit(t *testing.T, name string, given map[string]string, x, y mat.
 }
 
 // TestOrthogonalTargetBesideGood checks that an orthogonal or constant target does not change the
-// fit of the other target.
+// fit of a second target that is fitted with it.
 func TestOrthogonalTargetBesideGood(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261126
@@ -244,7 +245,8 @@ func TestOrthogonalTargetBesideGood(t *testing.T) {
 	}
 }
 
-// TestOrthogonalTargetInPasses is TestOrthogonalTarget for samples that are read in passes.
+// TestOrthogonalTargetInPasses repeats the check of TestOrthogonalTarget with samples that are read
+// in passes.
 func TestOrthogonalTargetInPasses(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261127

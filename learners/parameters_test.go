@@ -16,11 +16,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// another has a value for each parameter whose change would have no effect with the values of
-// others.
+// another lists the parameters for which the values that the function others returns by default
+// would have no effect on a fit, each with a value that has an effect.
 var another = map[string]string{"cache": "0.0001", "lambdas": "0.5,7", "kernel": "polynomial(degree=2)"}
 
-// others returns values of a parameter, at least one of which differs from its default.
+// others returns a few values of a parameter. At least one of them differs from the default.
 func others(p learners.Parameter) []string {
 	switch value := another[p.Name]; {
 	case value != "":
@@ -36,8 +36,8 @@ func others(p learners.Parameter) []string {
 	}
 }
 
-// setting lists the other parameters that a parameter needs to have an effect, besides the
-// condition When.
+// setting lists, for a learner and a parameter, the values of other parameters without which the
+// parameter would have no effect, beyond those that its field When demands.
 var setting = map[string]map[string]string{
 	"logistic/seed":               {"solver": "sgd"},
 	"lasso/tol":                   {"iterations": "1"}, // with more steps every fit ends at the exact minimum
@@ -52,10 +52,10 @@ var setting = map[string]map[string]string{
 	"nystrom-ridge/choice":        {"centers": "5"},
 }
 
-// samplesFor returns samples on which the parameter has an effect. A seed draws rows for the median
-// distance only from more than 500 rows, a cache has an effect only if there are more rows than it
-// keeps, and the local method of l0 needs more than 64 columns. There are two classes, or three for
-// logistic.
+// samplesFor returns samples on which the parameter has an effect. The seed determines the rows for
+// the median distance only if there are more than 500, the size of a cache has an effect only if
+// there are more rows than fit into it, and l0 uses its local method only for more than 64 columns.
+// Classifiers get two classes, logistic three.
 func samplesFor(learner, parameter string, task learners.Task, outputs bool) (x, y *mat.Dense) {
 	n, d, t := 24, 3, 1
 	switch {
@@ -87,8 +87,8 @@ func samplesFor(learner, parameter string, task learners.Task, outputs bool) (x,
 	return x, y
 }
 
-// fingerprint returns the whole result of a fit as text: the state of its model, its report,
-// and how its system was solved.
+// fingerprint returns the whole result of a fit as text: the state of the model, its facts, and the
+// record of how the system of equations was solved.
 func fingerprint(t *testing.T, m learners.Model) string {
 	t.Helper()
 	s := m.State()
@@ -114,8 +114,9 @@ func fingerprint(t *testing.T, m learners.Model) string {
 	return text
 }
 
-// TestParametersHaveAnEffect checks that some value of each parameter changes the result of the
-// fit, or is refused, and that the text of its default does not change the result.
+// TestParametersHaveAnEffect checks that for each parameter some value changes the result of the
+// fit, or is refused, and that setting the parameter to the text of its default does not change the
+// result.
 func TestParametersHaveAnEffect(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {
@@ -183,7 +184,7 @@ func TestZeroValues(t *testing.T) {
 		for _, p := range d.Parameters {
 			if slices.Contains(defaultsInGo, p.Name) || slices.Contains(defaultsInGo, d.Name+"/"+p.Name) {
 				given[p.Name] = true
-				if p.When != nil { // the parameter has an effect only with the value of another one
+				if p.When != nil { // the parameter has an effect only for some value of another parameter
 					given[p.When.Parameter] = true
 				}
 			}
@@ -202,19 +203,19 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// TestIntercept checks that without an intercept b is 0, and that b is not 0 with an intercept,
-// which is the default.
+// TestIntercept checks that b is 0 in fits without an intercept, and is not 0 in fits with an
+// intercept, which is the default.
 func TestIntercept(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {
-		if _, has := d.Parameter("intercept"); !has || d.Name == "voted-perceptron" { // b of the voted perceptron is part of its kernel
+		if _, has := d.Parameter("intercept"); !has || d.Name == "voted-perceptron" { // the intercept of the voted perceptron is part of its kernel
 			continue
 		}
 		x, y := samplesFor(d.Name, "intercept", d.Tasks[0], d.Outputs)
 		for _, want := range []bool{false, true} {
 			given := map[string]string{"intercept": fmt.Sprint(want)}
 			if _, has := d.Parameter("batch"); has && d.Name != "logistic" {
-				given["epochs"], given["batch"] = "1", "0" // f = 0 misclassifies one class only
+				given["epochs"], given["batch"] = "1", "0" // the f = 0 of the start misclassifies only one class
 			}
 			f, err := d.Make("", given)
 			if err != nil {

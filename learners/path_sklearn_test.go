@@ -14,9 +14,10 @@ import (
 )
 
 // TestPathAgainstScikitLearn compares the leave-one-out errors of a path with those of
-// scikit-learn's RidgeCV, which computes them by other closed forms: for a linear kernel with an
-// intercept, by the methods of the path for samples and for features, and for a Gaussian kernel
-// without an intercept, where the features for scikit-learn are a square root of the kernel matrix.
+// scikit-learn's RidgeCV, which computes them by other closed forms. The paths are for a linear
+// kernel with an intercept, by the method for samples and by the method for features, and for a
+// Gaussian kernel without an intercept. For the Gaussian kernel, the features given to scikit-learn
+// are a square root of the kernel matrix.
 //
 // With G = K + λI, α = G⁻¹y and g = diag(G⁻¹) the errors are e = α/g. A perturbation of G whose norm
 // is δ changes e_i, to first order and with the unit vector u_i, by at most
@@ -37,7 +38,7 @@ func TestPathAgainstScikitLearn(t *testing.T) {
 		rows[i] = x.RawRowView(i)
 	}
 	type peer struct {
-		Squares, Factors [][]float64 // a row for each sample, a column for each λ
+		Squares, Factors [][]float64 // one row for each sample and one column for each λ
 		Size             float64     // ‖K‖
 	}
 	var want struct{ Linear, Weighted, Gaussian peer }

@@ -21,8 +21,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// interpreter is one Python process with scikit-learn for all scripts of a run of the tests:
-// starting it and importing scikit-learn takes longer than most scripts.
+// interpreter is a Python process with scikit-learn that runs all scripts of the tests, because
+// starting a process and importing scikit-learn takes longer than most scripts.
 type interpreter struct {
 	in  io.WriteCloser
 	out *json.Decoder
@@ -57,13 +57,13 @@ for line in sys.stdin:
 	}
 	out, err := cmd.StdoutPipe()
 	p.out, p.err = json.NewDecoder(out), errors.Join(err, cmd.Start())
-	return p // it ends when its standard input is closed, at the end of the tests
+	return p // the process ends when its standard input is closed, at the end of the tests
 })
 
-// scikit runs a Python script in which np is numpy and sklearn is scikit-learn. in becomes the
-// dictionary a, with lists as arrays, and what the script puts into the dictionary out is decoded
-// into the result. Without scikit-learn the test is skipped, or fails if MERCER_REQUIRE names
-// sklearn.
+// scikit runs a Python script in which np is numpy and sklearn is scikit-learn. The script reads
+// the values of `in` from the dictionary a, where lists are arrays. What it stores in the
+// dictionary `out` is decoded into the argument `out`. Without scikit-learn the test is skipped, or
+// fails if MERCER_REQUIRE names sklearn.
 func scikit(t *testing.T, in map[string]any, script string, out any) {
 	t.Helper()
 	required.Slow(t, "sklearn", "runs scikit-learn")
@@ -137,8 +137,8 @@ func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string
 	return x, target
 }
 
-// standardize shifts and scales each column to mean 0 and standard deviation 1 over the first
-// train rows; columns that are constant there become 0.
+// standardize shifts and scales each column so that its first train rows have mean 0 and standard
+// deviation 1. Columns that are constant in these rows become 0.
 func standardize(x *mat.Dense, train int) {
 	n, d := x.Dims()
 	for j := range d {

@@ -37,9 +37,9 @@ func TestPerceptron(t *testing.T) {
 	}
 }
 
-// rosenblatt is the perceptron of the textbooks: it processes one sample after another. It
-// returns w, its average over all steps, and each hypothesis with its votes; the bias is the
-// last row of w.
+// rosenblatt is the perceptron of the textbooks, which processes one sample after another. It
+// returns the last w, the average of w over all steps, the hypotheses, which are all values of w,
+// with their votes, and the number of mistakes. The bias is the last row of w.
 func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *mat.Dense, votes []float64, all []*mat.Dense, mistakes int) {
 	n, d := x.Dims()
 	constant := 0.0
@@ -96,7 +96,7 @@ func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *ma
 	return w, average, votes, all, mistakes
 }
 
-// integers, so that every order of the sums is exact.
+// wholeNumbers returns samples of small integers, whose sums are exact in any order.
 func wholeNumbers(n, d, classes int, seed uint64) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
@@ -113,8 +113,8 @@ func wholeNumbers(n, d, classes int, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestPerceptronIsRosenblatts checks that blocks and their inner products do not change the
-// result.
+// TestPerceptronIsRosenblatts checks that the perceptron, which computes inner products for blocks
+// of samples, gives the result of rosenblatt.
 func TestPerceptronIsRosenblatts(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, classes := range []int{2, 5} {
@@ -148,8 +148,8 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 					t.Fatal(err)
 				}
 				m = averaged.(*learners.PerceptronModel)
-				// The bound covers sums of integers that are divided once, and a difference of
-				// numbers as large as w and its weighted sum.
+				// The bound covers one rounded division of each sum of integers, and the difference
+				// between two numbers, as large as w and its weighted sum.
 				bound := 8 * 0x1p-52 * mat.Max(w) * float64(rows)
 				for c := range cols {
 					for p := range rows - 1 {
@@ -163,7 +163,8 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 	})
 }
 
-// testVotes compares the votes of a model with a count over all hypotheses.
+// testVotes compares the votes that a model returns with votes that are counted over all
+// hypotheses.
 func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *mat.Dense, votes []float64, all []*mat.Dense) {
 	t.Helper()
 	l.Kind = learners.VotedPerceptron
@@ -198,17 +199,17 @@ func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *ma
 			}
 		}
 		for c := range want {
-			// The bound is the rounding error of as many additions as there are hypotheses.
+			// The bound is the rounding error of len(all) additions.
 			near(t, "votes", f.At(i, c), want[c]/total, float64(len(all))*0x1p-52)
 		}
 	}
 }
 
-// TestVotesOfTwoPoints checks votes that figure 1 of Freund and Schapire (1999) gives by hand. On x
-// = 1 of class +1 and x = −1 of class −1, in one epoch without b, w_0 = 0 errs on the first sample
-// and has no vote; w_1 = 1 starts with one vote and gets another for x = −1. A third sample, x = 1
-// of class −1, leaves w_1 with 2 votes and the last hypothesis w_2 = 0 with 1. The decision values
-// are (2 sgn(x) − 1)/3, since sgn(0) = −1.
+// TestVotesOfTwoPoints checks votes computed by hand by the algorithm of Freund and Schapire
+// (1999), figure 1. On x = 1 of class +1 and x = −1 of class −1, in one epoch without b, w_0 = 0
+// errs on the first sample and has no vote; w_1 = 1 starts with one vote and gets another for x =
+// −1. A third sample, x = 1 of class −1, leaves w_1 with 2 votes and the last hypothesis w_2 = 0
+// with 1. The decision values are (2 sgn(x) − 1)/3, since sgn(0) = −1.
 func TestVotesOfTwoPoints(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x := mat.NewDense(3, 1, []float64{1, -1, 1})
@@ -238,7 +239,7 @@ func TestVotesOfTwoPoints(t *testing.T) {
 	})
 }
 
-// fact returns the value of a fact of a fit.
+// fact returns the value of the fact of a model with the given name.
 func fact(t *testing.T, m learners.Model, name string) any {
 	t.Helper()
 	for _, f := range m.(learners.Describer).Facts() {
@@ -294,14 +295,14 @@ func labels(t *testing.T, dev backend.Device, m learners.Model, x mat.Matrix) *m
 	return f
 }
 
-// TestPerceptronAgainstScikitLearn compares w with scikit-learn's. Without a bias and without
-// shuffling, scikit-learn has the same rule for two classes if the first sample is of the second
-// class: f = 0 on the first sample, which scikit-learn always counts as a mistake.
+// TestPerceptronAgainstScikitLearn compares w with the w of scikit-learn. For two classes, without
+// a bias and without shuffling, both programs take the same steps if the first sample is of the
+// second class. On this sample f = 0, which scikit-learn always counts as a mistake.
 func TestPerceptronAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(150, 5, 2, 17)
 	t.Log("seed 17")
-	for i := range 150 { // ensures that no product wᵀx is 0 after the first sample
+	for i := range 150 { // this ensures that no product wᵀx is 0 after the first sample
 		x.Set(i, 0, x.At(i, 0)+1.0/1024+float64(i)/4096)
 	}
 	if y.At(0, 0) == 0 {

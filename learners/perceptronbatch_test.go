@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// hypotheses computes the hypotheses of a perceptron by the definition: the w (with b in the last
-// row) after each sample.
+// hypotheses holds the values of w, with b in the last row, that a perceptron has after each sample
+// and uses for each sample, as the definition gives them.
 type hypotheses struct {
 	after    []*mat.Dense // the w after sample t was processed
 	judge    []*mat.Dense // the w that classified sample t
@@ -20,9 +20,8 @@ type hypotheses struct {
 	mistakes int
 }
 
-// batches is the perceptron with batches and weights: all samples of a batch are classified by
-// the same w, to which Σ c_i δ_i x_i, divided by the size of the batch, is added after the
-// batch.
+// batches runs the perceptron with batches and weights. All samples of a batch are classified by
+// the same w. After the batch, Σ c_i δ_i x_i, divided by the size of the batch, is added to w.
 func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights []float64) hypotheses {
 	n, d := x.Dims()
 	cols := classes
@@ -79,7 +78,7 @@ func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights 
 	return h
 }
 
-// average returns the mean of the w after each sample.
+// average returns the mean of h.after.
 func (h hypotheses) average() *mat.Dense {
 	sum := mat.DenseCopyOf(h.after[0])
 	for _, w := range h.after[1:] {
@@ -89,8 +88,8 @@ func (h hypotheses) average() *mat.Dense {
 	return sum
 }
 
-// votes returns the votes for one sample: one vote of the w that classified it for each sample
-// that was classified correctly, and one for each new w.
+// votes returns the votes on the class of x. Each w has one vote when it is new, and one more for
+// each sample that it classified correctly.
 func (h hypotheses) votes(x []float64) []float64 {
 	d, cols := h.after[0].Dims()
 	votes, total := make([]float64, cols), 0.0
@@ -155,12 +154,12 @@ func TestPerceptronBatches(t *testing.T) {
 					t.Fatalf("only %d mistakes: the test shows nothing", want.mistakes)
 				}
 				last, mean := want.after[len(want.after)-1], want.average()
-				size := 0.0 // the largest size of an inner product
+				size := 0.0 // the largest absolute value of an inner product
 				for _, w := range want.after {
 					size = max(size, mat.Norm(w, 2)*bias)
 				}
-				// The bound is the rounding error of sums with as many terms as steps, relative to
-				// the largest; sums of integers are exact.
+				// The bound is the rounding error of sums with one term per step, relative to the
+				// largest inner product. Sums of integers are exact.
 				bound := float64(4*len(want.after)) * 0x1p-52 * size
 				o := learners.Options{Weights: c}
 				for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {
@@ -206,9 +205,10 @@ func TestPerceptronBatches(t *testing.T) {
 	}
 }
 
-// TestPerceptronWeightsAreRepetitions checks that, if one batch holds all samples, a sample of weight
-// 3 counts as three equal samples. A step is divided by the number of samples in the batch, 64 with
-// weights and 128 with repeated samples, so that the repeated samples give half of w.
+// TestPerceptronWeightsAreRepetitions checks that in a batch of all samples a sample of weight 3
+// has the effect of three equal samples. Each step is divided by the number of samples in the
+// batch. The batch has 64 weighted samples or 128 repeated samples, so that the w for the repeated
+// samples is half of the w for the weighted samples.
 func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 13")
@@ -231,13 +231,14 @@ func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, v := a.(*learners.PerceptronModel).Coef(), b.(*learners.PerceptronModel).Coef()
-	v.Scale(2, v) // the batch has 128 samples instead of 64; powers of two make all operations exact
+	v.Scale(2, v) // corrects for a batch of 128 samples instead of 64; powers of two make all operations exact
 	if !mat.Equal(w, v) {
 		t.Errorf("w is %v, of repeated samples %v", mat.Formatted(w), mat.Formatted(v))
 	}
 }
 
-// TestNovikoffOfBatches checks that the reported bound holds with batches and weights.
+// TestNovikoffOfBatches checks that the reported bound on the number of mistakes holds with batches
+// and weights.
 func TestNovikoffOfBatches(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	told := 0
@@ -275,7 +276,8 @@ func TestNovikoffOfBatches(t *testing.T) {
 	}
 }
 
-// TestBatchesWithBudget checks that the model keeps within its budget with batches too.
+// TestBatchesWithBudget checks that also with batches the model has no more centers than its budget
+// allows.
 func TestBatchesWithBudget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 5")
@@ -291,7 +293,7 @@ func TestBatchesWithBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *s.Accuracy < 0.5 { // the largest class is less than half of the samples
+	if *s.Accuracy < 0.5 { // a constant prediction is right for less than half of the samples
 		t.Errorf("accuracy %v", *s.Accuracy)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// plainPerceptron is the textbook loop with the initial weights w, a constant b, sgn(0) = zero, and
-// the average of w over the steps after step number from.
+// plainPerceptron is the textbook loop with the initial weights w, a constant b and sgn(0) = zero.
+// It returns the last w, and the average of w over the steps after the step with the number from.
 func plainPerceptron(x *mat.Dense, y, w []float64, b, zero float64, epochs, from int) (last, average []float64) {
 	n, d := x.Dims()
 	average = make([]float64, d)
@@ -46,8 +46,9 @@ func plainPerceptron(x *mat.Dense, y, w []float64, b, zero float64, epochs, from
 	return w, average
 }
 
-// TestPerceptronStart checks that w and b at the start, a constant b, sgn(0) and the average from
-// an epoch on are those of the textbook loop, and that the criterion is −Σ y f over the mistakes.
+// TestPerceptronStart checks that a perceptron with initial w and b, a constant b, a given sgn(0),
+// or an average that begins at a given epoch gives the results of the textbook loop, and that the
+// reported criterion is −Σ y f over the mistakes.
 func TestPerceptronStart(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d, epochs = 30, 2, 3
@@ -106,8 +107,8 @@ func TestPerceptronStart(t *testing.T) {
 	}
 }
 
-// TestZeroIsPositive checks that f = 0 is predicted as the class that the parameter names, also by
-// a restored model.
+// TestZeroIsPositive checks that where f = 0 the model, and the model restored from its state,
+// predict the class that the parameter for this case names.
 func TestZeroIsPositive(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(2, 1, []float64{1, -1}), mat.NewDense(2, 1, []float64{1, -1})
@@ -131,8 +132,8 @@ func TestZeroIsPositive(t *testing.T) {
 }
 
 // TestUntilClean checks that with epochs = 0 the perceptron runs until an epoch has no mistake,
-// also when it draws with replacement, and that every sample is then classified correctly. If every
-// epoch has a mistake, the model has a warning.
+// also if it draws the samples with replacement, and that the model then classifies every sample
+// correctly. If every epoch has a mistake, the model has a warning.
 func TestUntilClean(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 60, 2, 6)
@@ -165,7 +166,8 @@ func TestUntilClean(t *testing.T) {
 	}
 }
 
-// TestPerceptronStartRefused checks that an initial w or b that has no meaning is an error.
+// TestPerceptronStartRefused checks that an initial w or b that is invalid, or has no use in the
+// fit, gives an error.
 func TestPerceptronStartRefused(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(3, 1, []float64{1, 2, 3}), mat.NewDense(3, 1, []float64{0, 1, 2})

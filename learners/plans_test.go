@@ -38,9 +38,9 @@ func planned() map[string]learners.Fitter {
 	}
 }
 
-// TestPlans checks that a fit takes at most as much memory on the device as it planned, with more
-// rows than features, with fewer and with many times fewer, for two classes and three, and for
-// sparse samples if the learner takes them.
+// TestPlans checks that a fit takes at most as much memory on the device as it planned. The cases
+// have more rows than features, fewer rows, and many times fewer rows, two classes and three, and
+// sparse samples if the learner accepts them.
 func TestPlans(t *testing.T) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
 		t.Log("seed 81")
@@ -90,7 +90,8 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-// TestCanceledFits checks that long fits return soon after they are canceled. The time is logged.
+// TestCanceledFits checks that long fits return soon after they are canceled, and logs the time
+// that they take to return.
 func TestCanceledFits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of work: not under -short")

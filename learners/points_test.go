@@ -13,7 +13,7 @@ import (
 )
 
 // TestPointsOfTheKernel checks that a point that the kernel does not accept gives an error that
-// names the row and the feature, in a fit by each method and in a prediction.
+// names the row and the feature, in a fit by each method and in a prediction with the model.
 func TestPointsOfTheKernel(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	ctx := context.Background()
@@ -40,13 +40,13 @@ func TestPointsOfTheKernel(t *testing.T) {
 	}
 }
 
-// TestOverflowingDistancesAreRefused checks that every learner with a kernel of distances, given or
-// default, refuses samples whose distances overflow.
+// TestOverflowingDistancesAreRefused checks that every learner whose kernel, given or default,
+// depends on distances refuses samples whose distances overflow.
 func TestOverflowingDistancesAreRefused(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(6, 1, []float64{1e155, -1e155, 2e155, 3e155, -5e155, 0}), mat.NewDense(6, 1, []float64{0, 1, 0, 1, 1, 0})
 	for _, d := range learners.Catalogue() {
-		if _, has := d.Parameter("kernel"); !has || d.Name == "fourier-ridge" { // cosines need no distances
+		if _, has := d.Parameter("kernel"); !has || d.Name == "fourier-ridge" { // the features of fourier-ridge need no distances
 			continue
 		}
 		for _, task := range d.Tasks {

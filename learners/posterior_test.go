@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// densePosterior is a Gaussian process with the covariance s²Q of its samples, evaluated by n×n
-// matrices.
+// densePosterior is the posterior of a Gaussian process whose samples have the covariance s²Q,
+// evaluated with n×n matrices.
 type densePosterior struct {
 	mean, variance []float64 // at the points
 	self           []float64 // k(x, x) at the points
@@ -32,8 +32,9 @@ type densePosterior struct {
 //
 // and, with an intercept b, the estimate of b by generalized least squares, its correction of the
 // variance (Rasmussen and Williams 2006, equation 2.42 with the basis 1 and a flat prior), and the
-// restricted likelihood. The last term of the bound is that of Titsias (2009), equation 9. features
-// returns φ for rows, and self k(x, x); the covariance of φᵀβ is φᵀS⁻¹φ.
+// restricted likelihood. The last term of the bound is that of Titsias (2009), equation 9. The rows
+// of phi and phiStar are the features φ of the samples and of the points, self and selfStar are the
+// values k(x, x), and the prior covariance of φᵀβ is φᵀS⁻¹φ.
 func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, self, selfStar []float64, y []float64, lambda float64, intercept bool) densePosterior {
 	n, _ := phi.Dims()
 	r, _ := phiStar.Dims()
@@ -107,7 +108,8 @@ func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, self, selfStar []float64, y [
 	return p
 }
 
-// features returns the kernel values of each row of x with each row of points, and with itself.
+// features returns the kernel values of each row of x with each row of points, and, in self, of
+// each row of x with itself.
 func features(k kernels.Kernel, x, points *mat.Dense) (phi *mat.Dense, self []float64) {
 	n, _ := x.Dims()
 	m, _ := points.Dims()
@@ -144,9 +146,9 @@ func repeated(x *mat.Dense, weights []float64) *mat.Dense {
 	return mat.NewDense(len(data)/d, d, data)
 }
 
-// checkPosterior compares a model with want. The quantities of both are sums over elements of C⁻¹
-// with ‖C⁻¹‖ ≤ 1/λ, and the relative error of Q is about the number of functions times 2⁻⁵² times
-// the condition number of S.
+// checkPosterior compares the posterior of a model with want. The compared quantities are sums over
+// elements of C⁻¹ with ‖C⁻¹‖ ≤ 1/λ, and the relative error of Q is about the number of functions
+// times 2⁻⁵² times the condition number of S.
 func checkPosterior(t *testing.T, dev backend.Device, m learners.Uncertain, z *mat.Dense, want densePosterior, rows, functions int, lambda float64) {
 	t.Helper()
 	unit := float64(functions) * 0x1p-52 * want.condition * float64(rows) / lambda
@@ -178,12 +180,12 @@ func checkPosterior(t *testing.T, dev backend.Device, m learners.Uncertain, z *m
 	}
 }
 
-// TestNystromPosterior compares variances, scale, likelihood and bound with n×n formulas, also for
-// weighted samples and a kernel that is not stationary.
+// TestNystromPosterior compares the variances, the scale, the likelihood and its bound with
+// formulas for n×n matrices, also for weighted samples and a kernel that is not stationary.
 func TestNystromPosterior(t *testing.T) {
 	x, y := wave(5, 60, 2)
 	z, _ := wave(6, 15, 2)
-	z.Scale(2, z) // also far from the samples
+	z.Scale(2, z) // some points are far from the samples
 	weights := make([]float64, 60)
 	for i := range weights {
 		weights[i] = float64(i % 3)
@@ -220,8 +222,8 @@ func TestNystromPosterior(t *testing.T) {
 	}
 }
 
-// TestFourierPosterior compares the posterior with the n×n formulas of Bayesian linear regression
-// on the features, which explain the whole prior variance.
+// TestFourierPosterior compares the posterior with the formulas for n×n matrices of Bayesian linear
+// regression on the features. The features explain the whole prior variance.
 func TestFourierPosterior(t *testing.T) {
 	x, y := wave(5, 50, 2)
 	z, _ := wave(6, 15, 2)
@@ -276,9 +278,9 @@ func TestFourierPosterior(t *testing.T) {
 	}
 }
 
-// TestNystromPosteriorIsExact checks that with every sample a center the posterior is that of
-// GaussianProcess, whose scale and likelihood do not use the centers, and that with fewer centers the
-// bound is below its likelihood.
+// TestNystromPosteriorIsExact checks that if every sample is a center, the posterior equals the
+// posterior of GaussianProcess, which uses no centers, and that with fewer centers the bound is
+// below the likelihood of GaussianProcess.
 func TestNystromPosteriorIsExact(t *testing.T) {
 	x, y := wave(7, 80, 2)
 	z, _ := wave(8, 20, 2)
@@ -302,9 +304,9 @@ func TestNystromPosteriorIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The jitter of k(c, c), 4·2⁻⁵² tr(S), and its rounding errors change the norm of Q by at
-		// most 80 times as much, and the norm of C⁻¹ by that change divided by λ². There are 80
-		// samples.
+		// There are 80 samples. The jitter that is added to k(c, c), 4·2⁻⁵² tr(S), and rounding
+		// errors of the same size change the norm of Q by at most 80 times the jitter, and the norm
+		// of C⁻¹ by this change divided by λ².
 		tol := 80 * 4 * 0x1p-52 * 80 / (0.1 * 0.1) * 80
 		s := exact.Scale()[0]
 		near(t, "scale", m.Scale()[0], s, tol*s)
@@ -320,7 +322,7 @@ func TestNystromPosteriorIsExact(t *testing.T) {
 				t.Fatal(err)
 			}
 			b := m.LikelihoodBound()
-			if !(b < exact.LogLikelihood() && b > before) { // the centers are nested: they have the smallest keys
+			if !(b < exact.LogLikelihood() && b > before) { // the centers are nested, since they are the samples with the smallest keys
 				t.Errorf("the bound with %d centers is %v, with fewer %v, and the likelihood %v", centers, b, before, exact.LogLikelihood())
 			}
 			before = b
@@ -328,10 +330,11 @@ func TestNystromPosteriorIsExact(t *testing.T) {
 	})
 }
 
-// TestPosteriorSamples compares the moments of draws with those of the posterior: the means with Predict,
-// the variances with Variance without the noise, and, for nystrom-ridge where every sample is a center, the
-// covariances with k(z, z′) − k_zᵀ(K + λI)⁻¹k_z′ (Rasmussen and Williams 2006, equation 2.24). Deviations of
-// five standard errors of a moment of normal numbers are allowed.
+// TestPosteriorSamples compares the moments of samples drawn from the posterior with its exact
+// moments: the means with the results of Predict, the variances with the results of Variance minus
+// the noise, and, for nystrom-ridge with every sample as a center, the covariances with k(z, z′) −
+// k_zᵀ(K + λI)⁻¹k_z′ (Rasmussen and Williams 2006, equation 2.24). Deviations of five standard
+// errors of a moment of normal numbers are allowed.
 func TestPosteriorSamples(t *testing.T) {
 	const n, draws, lambda = 40, 4000, 0.3
 	x, y := wave(11, n, 2)
@@ -407,8 +410,8 @@ func TestPosteriorSamples(t *testing.T) {
 					}
 				}
 			}
-			// The jitter at equal points is at most 4·2⁻⁵²·6, unless it was raised, and its square
-			// root is 7.3e-8.
+			// Equal points differ by the jitter. It is at most 4·2⁻⁵²·6, unless it was raised, and
+			// its square root is 7.3e-8.
 			near(t, name+": difference of equal points", list[0].At(4, 0), list[0].At(5, 0), 100*7.3e-8*math.Sqrt(s))
 		}
 		if _, err := exact.Sample(t.Context(), dev, z, 0, 1); err == nil {
@@ -417,8 +420,8 @@ func TestPosteriorSamples(t *testing.T) {
 	})
 }
 
-// TestPosteriorExtremes checks refusals, constant targets, a unit scale, equal samples and
-// classification, which ignores Std.
+// TestPosteriorExtremes checks the fits that are refused, constant targets, a scale of 1, equal
+// samples, and classification, which ignores the field Std.
 func TestPosteriorExtremes(t *testing.T) {
 	x, y := wave(9, 30, 2)
 	dev := backendtest.Device(t, "cpu")
@@ -480,9 +483,9 @@ func TestPosteriorExtremes(t *testing.T) {
 	near(t, "variance of one sample", v.At(0, 0), 9/1.5*(1-1/1.5+0.5), 1e-13) // s² = y²/(1 + λ)
 }
 
-// TestNystromOptimize checks that the search finds a stationary point of the bound, at which no change of
-// a parameter by 1 % increases it, from a start that is far away; and with ard the length scales of a
-// function that depends only on the first feature.
+// TestNystromOptimize checks that the search, from a start that is far away, finds a stationary
+// point of the bound, at which no change of a parameter by 1 % increases the bound. With ard it
+// must also find the length scales for a target that depends only on the first feature.
 func TestNystromOptimize(t *testing.T) {
 	const n = 150
 	x, _ := wave(3, n, 2)
@@ -518,7 +521,8 @@ func TestNystromOptimize(t *testing.T) {
 		if len(sigmas) != 2 || !(sigmas[1] > 5*sigmas[0]) {
 			t.Errorf("the length scales are %v", sigmas)
 		}
-		// Without noise the best λ is so small that the equations are singular to working precision.
+		// For targets without noise the best λ is so small that the equations are singular to
+		// working precision.
 		for i := range n {
 			y.Set(i, 0, math.Sin(2*x.At(i, 0)))
 		}

@@ -14,9 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestPrecomputedLearners checks that a precomputed Gram matrix gives the same predictions as the
-// kernel itself, for every learner in this table, each of which takes a kernel. Kernels of texts
-// and trees rely on this.
+// TestPrecomputedLearners checks, for the learners in its table, that a precomputed Gram matrix
+// gives the same predictions as the kernel itself. Kernels of texts and trees rely on this.
 func TestPrecomputedLearners(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, q = 80, 20
@@ -52,7 +51,7 @@ func TestPrecomputedLearners(t *testing.T) {
 			"rvm":           func(k kernels.Kernel) learners.Fitter { return fitter(learners.RVM{Kernel: k, Tol: 1e-10}.Fit) },
 			"rvc":           func(k kernels.Kernel) learners.Fitter { return fitter(learners.RVC{Kernel: k, Tol: 1e-10}.Fit) },
 			"kernel-knn":    func(k kernels.Kernel) learners.Fitter { return fitter(learners.KernelKNN{Kernel: k}.Fit) },
-			"nystrom-ridge": func(k kernels.Kernel) learners.Fitter { // with the same centers, because the keys are given
+			"nystrom-ridge": func(k kernels.Kernel) learners.Fitter { // both fits have the same centers, because the keys are given
 				return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
 					for i := range n {
 						o.Keys = append(o.Keys, uint64(i)*0x9e3779b97f4a7c15)
@@ -79,8 +78,8 @@ func TestPrecomputedLearners(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for i := range q {
-				// The values of k differ by rounding, and the solutions as far as the tolerance
-				// 1e-9 allows.
+				// The kernel values differ by rounding, and the solutions differ by what the
+				// tolerance 1e-9 allows.
 				near(t, name, g.At(i, 0), f.At(i, 0), 1e-4)
 			}
 			if u, ok := learners.AsUncertain(b); ok && name == "nystrom-ridge" {
@@ -97,7 +96,7 @@ func TestPrecomputedLearners(t *testing.T) {
 				}
 			}
 		}
-		// A prediction also refuses a point that the kernel does not accept.
+		// Predict also returns an error for a point that the kernel does not accept.
 		positive := mat.DenseCopyOf(train)
 		positive.Apply(func(_, _ int, v float64) float64 { return v + 4 }, positive)
 		m, err := learners.SVC{Kernel: kernels.ChiSquared{Gamma: 1}}.Fit(t.Context(), dev, positive, labels, learners.Options{})
@@ -112,8 +111,8 @@ func TestPrecomputedLearners(t *testing.T) {
 }
 
 // TestGramMatrixIsNoPoints checks that each learner with a kernel and one target refuses a Gram
-// matrix where points for a precomputed kernel are expected: here some columns of the Gram matrix
-// of small integers, whose first column looks like indices of training objects.
+// matrix in place of points for a precomputed kernel. The test passes some columns of the Gram
+// matrix of small integers, whose first column looks like indices of training objects.
 func TestGramMatrixIsNoPoints(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 8

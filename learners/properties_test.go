@@ -60,9 +60,9 @@ func gaussians(t *testing.T, n, d int, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestRidgeIsMAP checks that the mean of the posterior under the prior N(0, σ_w²I) and noise of
-// variance σ² is ridge with λ = σ²/σ_w², and that its training error is no smaller than that of
-// least squares.
+// TestRidgeIsMAP checks that the posterior mean of w under the prior N(0, σ_w²I) and noise of
+// variance σ² equals the w of ridge with λ = σ²/σ_w², and that the training error of ridge is no
+// smaller than the training error of least squares.
 func TestRidgeIsMAP(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 40, 3, 29)
@@ -74,7 +74,7 @@ func TestRidgeIsMAP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The condition number of 40 samples of 3 standard normal features is below 4.
+	// The matrix of 40 samples of 3 standard normal features has a condition number below 4.
 	bound := 16 * 40 * 0x1p-52 * mat.Norm(ridge.Coef(), 2)
 	for p := range 3 {
 		near(t, "weight", bayes.Coef().At(p, 0), ridge.Coef().At(p, 0), bound)
@@ -93,8 +93,8 @@ func TestRidgeIsMAP(t *testing.T) {
 	}
 }
 
-// TestKernelRidgeIsGaussianProcess checks that the mean of a Gaussian process with the noise λ is
-// kernel ridge.
+// TestKernelRidgeIsGaussianProcess checks that the mean of a Gaussian process with the noise λ
+// equals the prediction of kernel ridge.
 func TestKernelRidgeIsGaussianProcess(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 40, 3, 31)
@@ -115,8 +115,8 @@ func TestKernelRidgeIsGaussianProcess(t *testing.T) {
 	}
 }
 
-// TestSVCOfLambda checks that with C = 1/(2Nλ) the machine minimizes the mean of the hinge losses
-// plus λ‖w‖²: no random change of w and b gives a lower value.
+// TestSVCOfLambda checks that with C = 1/(2Nλ) the support vector machine minimizes the mean of the
+// hinge losses plus λ‖w‖², that is, no random change of w and b gives a lower value.
 func TestSVCOfLambda(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, lambda = 40, 0.05
@@ -166,12 +166,13 @@ func TestCosineSeriesTendsToSinc(t *testing.T) {
 	}
 }
 
-// TestWidrowHoff checks that the rule takes the steps of the textbook, converges to least squares
-// if the residual is 0, and returns an error for a rate at which it diverges.
+// TestWidrowHoff checks that the Widrow-Hoff rule takes the steps of the textbook, converges to the
+// least-squares solution if its residual is 0, and returns an error for a learning rate at which it
+// diverges.
 func TestWidrowHoff(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	// By hand, with η = 1/4 from w = b = 0: the sample (1, 2) gives w = b = 1/2, and at (2, 1)
-	// the error is 1 − 3/2.
+	// The steps by hand with η = 1/4 from w = b = 0: the sample (x, y) = (1, 2) gives w = b = 1/2,
+	// and the sample (2, 1) has the error 1 − 3/2.
 	x, y := mat.NewDense(2, 1, []float64{1, 2}), mat.NewDense(2, 1, []float64{2, 1})
 	m, err := learners.LeastSquares{LMS: true, Rate: 0.25, Epochs: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
@@ -221,8 +222,9 @@ func TestLassoIsLaplaceMAP(t *testing.T) {
 	}
 }
 
-// TestReferenceSign checks that Pr(c) = e^{−v_cᵀx − a_c}/(1 + Σ_j e^{−v_jᵀx − a_j}), the form of
-// the textbook, holds for v = −w and a = −b in the K−1 columns.
+// TestReferenceSign checks that Pr(c) = e^{−v_cᵀx − a_c}/(1 + Σ_j e^{−v_jᵀx − a_j}), the textbook's
+// formula for the first K−1 classes, holds for v = −w and a = −b, where w and b are the K−1 columns
+// of the model.
 func TestReferenceSign(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 60, 2, 13)

@@ -8,12 +8,12 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestPythonNames checks that the catalogue names each parameter for Python by an identifier, and
-// has the names of scikit-learn. Within a learner no two parameters have the same identifier,
-// except lambda and lambdas, of which only one may be given.
+// TestPythonNames checks that the catalogue has, for each parameter, a name in Python that is an
+// identifier, and uses the names of scikit-learn's parameters. Within a learner no two parameters
+// have the same identifier, except lambda and lambdas, of which only one may be given.
 func TestPythonNames(t *testing.T) {
 	identifier := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
-	want := map[string]string{ // of Ridge, Nystroem, SVR and GaussianProcessRegressor of scikit-learn
+	want := map[string]string{ // names in scikit-learn's Ridge, Nystroem, SVR and GaussianProcessRegressor
 		"lambda": "alpha", "intercept": "fit_intercept", "iterations": "max_iter", "seed": "random_state", "centers": "n_components",
 		"cache": "cache_size", "restarts": "n_restarts_optimizer", "C": "C", "epsilon": "epsilon", "standardize-target": "standardize_target",
 	}

@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestRows checks that a model fitted to a file in passes is bit for bit the model fitted to the
-// same rows in memory.
+// TestRows checks that a model fitted to a file, which is read in passes, has the same bits as the
+// model fitted to the same rows in memory.
 func TestRows(t *testing.T) {
 	path := filepath.Join("..", "testdata", "diabetes.csv")
 	s, err := dataset.Open(path)

@@ -19,7 +19,8 @@ func TestRVC(t *testing.T) {
 		Learner: "rvc", Task: learners.Classification,
 		Fit:      fitter(learners.RVC{Kernel: kernels.Gaussian{Sigma: 2}, Tol: 1e-9}.Fit),
 		Unfitted: []learners.Model{&learners.RVCModel{}},
-		// At a quadratic maximum, a relative gain of 1e-9 corresponds to an error of α of 3e-5.
+		// At a quadratic maximum, a relative increase of the evidence by 1e-9 corresponds to an
+		// error of 3e-5 in α.
 		Condition: 1e9,
 	})
 }
@@ -69,8 +70,8 @@ func TestRVCEvidence(t *testing.T) {
 	})
 }
 
-// TestRVCOne compares the mode and the evidence of a model whose only nonzero basis function is the
-// constant with their closed forms.
+// TestRVCOne compares the mode and the evidence of a model with their closed forms, in the case
+// where the only nonzero basis function is the constant.
 func TestRVCOne(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		// k(x, z) = xz is 0 at x = 0. Of the 10 samples 8 are of the second class.
@@ -102,8 +103,8 @@ func TestRVCOne(t *testing.T) {
 	})
 }
 
-// sixClasses returns the centers of six normal distributions with unit covariance, and a
-// function that draws samples.
+// sixClasses returns the centers of six normal distributions with unit covariance, and a function
+// that draws samples from them.
 func sixClasses() (centers *mat.Dense, draw func(n int, seed uint64) (x, y *mat.Dense)) {
 	const classes, features = 6, 20
 	r := rand.New(rand.NewPCG(34, 0))
@@ -127,7 +128,7 @@ func sixClasses() (centers *mat.Dense, draw func(n int, seed uint64) (x, y *mat.
 	}
 }
 
-// weightsOf returns the number of nonzero weights of all machines.
+// weightsOf returns the number of nonzero weights of the binary models together.
 func weightsOf(m *learners.RVCModel) (count int) {
 	for _, w := range m.State().Arrays["weights"].Data {
 		if w != 0 {
@@ -138,9 +139,10 @@ func weightsOf(m *learners.RVCModel) (count int) {
 }
 
 // TestRVCNarrowKernel checks that with a kernel so narrow that most kernel values are nearly 0, the
-// mode is computed at most twice for each basis function of the model, and that the log evidence
-// exceeds −259.19. Single steps by the formulas of regression, which ignore that the curvature of
-// the likelihood depends on the mode, reach −259.19 after 422 modes.
+// mode of the weights is computed at most twice for each basis function of the model, and that the
+// log evidence exceeds −259.19. Single steps by the formulas of regression, which ignore that the
+// curvature of the likelihood depends on the mode, need 422 computations of the mode to reach
+// −259.19.
 func TestRVCNarrowKernel(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 34, 35")
@@ -193,8 +195,8 @@ func TestRVCBatches(t *testing.T) {
 	}
 	right, best := 0.0, 0.0
 	for i := range tests {
-		// Bayes' rule chooses the nearest center, since the classes are equally likely and have
-		// equal covariance.
+		// Bayes' rule chooses the class of the nearest center, since the classes are equally likely
+		// and have equal covariance.
 		nearest, least := 0, math.Inf(1)
 		for c := range 6 {
 			var d mat.VecDense
@@ -214,9 +216,10 @@ func TestRVCBatches(t *testing.T) {
 	if modes >= functions {
 		t.Errorf("%d modes for %d functions: functions are added one by one", modes, functions)
 	}
-	// A model learned from about 80 samples of each of the 6 classes lost 0.026 of accuracy
-	// here. The standard error is √(0.05/4000) = 0.0035 if the two rules differ on a twentieth
-	// of the samples. The bound is twice the measured loss, with a margin.
+	// The accuracy of a model learned from about 80 samples of each of the 6 classes was 0.026
+	// below the accuracy of Bayes' rule. The standard error of this difference is √(0.05/4000) =
+	// 0.0035 if the model and Bayes' rule differ on a twentieth of the samples. The bound is twice
+	// the measured difference, with a margin.
 	if right < best-0.06 {
 		t.Errorf("accuracy %.3f, that of Bayes' rule is %.3f", right, best)
 	}

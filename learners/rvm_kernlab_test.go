@@ -15,9 +15,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestRVMAgainstKernlab compares RVM with R's kernlab, which takes Tipping's steps without the
-// constant function: the predictions agree within the standard deviation of the posterior, the
-// noise agrees, and the numbers of relevance vectors are close.
+// TestRVMAgainstKernlab compares RVM with the R package kernlab, which takes Tipping's steps
+// without the constant basis function. The predictions must agree within the standard deviation of
+// the posterior, the noise must agree, and the numbers of relevance vectors must be close.
 func TestRVMAgainstKernlab(t *testing.T) {
 	required.Slow(t, "kernlab", "runs R")
 	rscript := required.Kernlab(t)

@@ -21,8 +21,8 @@ func TestRVM(t *testing.T) {
 		Learner: "rvm", Single: true,
 		Fit:      fitter(learners.RVM{Kernel: kernels.Gaussian{Sigma: 3}, Tol: 1e-12}.Fit),
 		Unfitted: []learners.Model{&learners.RVMModel{}},
-		// At a quadratic maximum, a relative gain of 1e-12 corresponds to an error of α of
-		// 1e-6.
+		// At a quadratic maximum, a relative increase of the evidence by 1e-12 corresponds to an
+		// error of 1e-6 in α.
 		Condition: 1e8,
 	})
 }
@@ -87,7 +87,7 @@ func TestRVMEvidence(t *testing.T) {
 }
 
 // TestRVMByHand compares the fit with the closed form of the maximum for one basis function, the
-// constant φ_0; the other basis function is 0 at each sample.
+// constant φ_0. The second basis function is 0 at each sample.
 func TestRVMByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		// k(x, z) = xz is 0 at x = 0. The N = 4 targets have the mean m = 2 and Σ(t−m)² = 4. The
@@ -176,9 +176,9 @@ func TestRVMLarge(t *testing.T) {
 	near(t, "noise deviation", math.Sqrt(m.Noise()), 1, 5/math.Sqrt(2*n)+0.03)
 }
 
-// TestRVMManyVectors checks the number of steps for a function of 20 features, which needs hundreds
-// of relevance vectors with similar weights. Steps that change one α at a time would not converge
-// within 10 steps for each sample.
+// TestRVMManyVectors checks the number of steps for targets that are a function of 20 features and
+// need hundreds of relevance vectors with similar weights. A method that changes one α per step
+// would not converge within 10 steps for each sample.
 func TestRVMManyVectors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("1000 samples: not under -short")
@@ -212,9 +212,9 @@ func TestRVMManyVectors(t *testing.T) {
 	}
 }
 
-// TestFixedPointSettles checks that the fixed-point iteration ends when α has converged, and not
-// already when a step raises the evidence by less than Tol: a coarse Tol gives the same number of
-// relevance vectors and nearly the same evidence.
+// TestFixedPointSettles checks that the fixed-point iteration ends when α has converged, and does
+// not end earlier, when a step raises the evidence by less than Tol. Therefore a coarse Tol gives
+// the same number of relevance vectors and nearly the same evidence.
 func TestFixedPointSettles(t *testing.T) {
 	x, y := sinc(100, 0.1, 21)
 	var evidence []float64
@@ -232,10 +232,10 @@ func TestFixedPointSettles(t *testing.T) {
 	}
 }
 
-// TestRVMOfFeatures checks the optimality conditions with the features as basis functions. The
-// features are orthogonal with squared length n, so the conditions of each function can be checked
-// alone. With β = 1/σ², α_j = 1/Σ_jj − βn, and Σ_jj from the variances at 0 and at the unit vector
-// j, they are
+// TestRVMOfFeatures checks the optimality conditions of a model whose basis functions are the
+// features. The features are orthogonal with squared length n, so the conditions of each function
+// can be checked alone. Here β = 1/σ², Σ_jj is computed from the variances at 0 and at the unit
+// vector j, and α_j = 1/Σ_jj − βn. The conditions are
 //
 //	μ_j = βΣ_jj φ_jᵀt,  μ_j² = 1/α_j − Σ_jj,  σ² = ‖t − Φμ‖²/(n − Σ(1 − α_jΣ_jj))
 //
@@ -272,10 +272,10 @@ func TestRVMOfFeatures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The evidence is within about Tol of its maximum. Near the maximum it is quadratic in
-			// ln α and ln β with second derivatives of order 1, so the errors of ln α and ln β are
-			// at most about √Tol. The fixed-point iteration ends when no ln α changes by more than
-			// 1e-3.
+			// The evidence at the end of the fit is within about Tol of its maximum. Near the
+			// maximum the evidence is quadratic in ln α and ln β with second derivatives of order
+			// 1, so the errors of ln α and ln β are at most about √Tol. The fixed-point iteration
+			// ends when no ln α changes by more than 1e-3.
 			tol := 100 * math.Sqrt(1e-13)
 			if method == learners.FixedPoint {
 				tol = 1e-2
