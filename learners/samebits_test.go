@@ -37,8 +37,8 @@ const trust = "../docs/trust.md"
 const bitsFile = "testdata/samebits.txt"
 
 // TestSameBits fits each learner of the catalogue with its defaults on reproducible devices, and
-// compares the hash of its predictions with the hash that another processor wrote to
-// testdata/samebits.txt. With -short, only one number of threads is used.
+// compares the hash of the predictions with the hash in testdata/samebits.txt, which was computed
+// on a different processor. With -short, only one number of threads is used.
 func TestSameBits(t *testing.T) {
 	want := map[string]string{}
 	if text, err := os.ReadFile(bitsFile); err == nil {
@@ -111,8 +111,8 @@ func TestSameBits(t *testing.T) {
 // bitsTable is the name of the table of hashes in docs/trust.md.
 const bitsTable = "bits"
 
-// pageBits returns the hashes in docs/trust.md: a map from the columns of the table to maps from
-// learner and task to hash.
+// pageBits returns the hashes in docs/trust.md. The result maps each column of the table to a map
+// from learner and task to hash.
 func pageBits() (map[string]map[string]string, error) {
 	text, err := page.Section(trust, bitsTable)
 	if err != nil {
@@ -138,7 +138,7 @@ func pageBits() (map[string]map[string]string, error) {
 	return columns, nil
 }
 
-// writeBits writes hashes in the form of pageBits to docs/trust.md.
+// writeBits writes hashes, in the form of the result of pageBits, to docs/trust.md.
 func writeBits(columns map[string]map[string]string) error {
 	titles := slices.Sorted(maps.Keys(columns))
 	var b strings.Builder
@@ -182,7 +182,7 @@ func reproducibleDevices(t *testing.T) (list []backend.Device) {
 	return list
 }
 
-// bitsCase is a fit whose predictions have a hash.
+// bitsCase is a fit for whose predictions samebits.txt has a hash.
 type bitsCase struct {
 	learner  learners.Description
 	task     learners.Task
@@ -213,9 +213,9 @@ func bitsCases() (list []bitsCase) {
 	return list
 }
 
-// bitsOf fits the learner to samples of features that are multiples of 1/4, and returns the hash of its
-// predictions for other points. Of 20 features, the last five are sums of other features, and with 200
-// features there are fewer samples than features.
+// bitsOf fits the learner to samples of features that are multiples of 1/4, and returns the hash of
+// its predictions for other points. If there are 20 features, the last five are sums of others; if
+// there are 200, there are fewer samples than features.
 func bitsOf(t *testing.T, dev backend.Device, c bitsCase) string {
 	rng := rand.New(rand.NewPCG(30, 2))
 	n, m, features := 150, 40, c.features

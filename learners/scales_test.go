@@ -15,8 +15,8 @@ import (
 )
 
 // scaled returns n samples x of overlapping classes, whose features have the correlation rho;
-// offset is added to each feature, and column j is then multiplied by scales[j]. y has the classes,
-// and target has a noisy linear function of the features.
+// offset is added to each feature, and column j is then multiplied by scales[j]. y holds the
+// classes, and target the values of a noisy linear function of the features.
 func scaled(n, classes int, scales []float64, offset, rho float64) (x, y, target *mat.Dense) {
 	r := rand.New(rand.NewPCG(7, 0))
 	x, y, target = mat.NewDense(n, len(scales), nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
@@ -38,7 +38,7 @@ func scaled(n, classes int, scales []float64, offset, rho float64) (x, y, target
 	return x, y, target
 }
 
-// warned reports whether the Facts of a model include a "warning".
+// warned reports whether a model has a fact with the name "warning".
 func warned(m learners.Model) bool {
 	for _, f := range m.(learners.Describer).Facts() {
 		if f.Name == "warning" {
@@ -49,11 +49,11 @@ func warned(m learners.Model) bool {
 }
 
 // TestScalesDoNotEndLBFGS checks that the scales of the features change the minimum of logistic
-// regression only through the penalty, and L-BFGS ends at the minimum that Newton's method finds,
-// for two classes and for four (scikit-learn #18074, #15556). Both methods end when the estimated
-// decrease of the loss is below a fraction of 1e-9. They estimate the decrease by different
-// second-order models; a factor of 100 allows for the different values of p(1−p) in the models.
-// With λ = 0 the loss does not depend on the scale.
+// regression only through the penalty, and that L-BFGS ends at the minimum that Newton's method
+// finds, for two classes and for four (scikit-learn #18074, #15556). Both methods end when the
+// remaining decrease of the loss is estimated to be below 1e-9 of the loss. Their estimates come
+// from different second-order models, and a factor of 100 allows for the different values of p(1−p)
+// in these models. With λ = 0 the loss does not depend on the scale.
 func TestScalesDoNotEndLBFGS(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -126,8 +126,9 @@ func TestScalesDoNotEndTheDiagonalMetric(t *testing.T) {
 }
 
 // TestEarlyEndsAreReported checks that an iterative learner that ends before it reaches its
-// tolerance gives a warning or an error that states the remaining error. Either the features have
-// scales at which gradient methods need more steps than their limit, or the limit is one step.
+// tolerance gives a warning or an error that states the remaining error. In some cases the features
+// have scales for which gradient methods need more steps than their limit; in other cases the limit
+// is one step.
 func TestEarlyEndsAreReported(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -210,8 +211,8 @@ func squaredError(t *testing.T, dev backend.Device, m learners.Model, x, y *mat.
 	return sum
 }
 
-// TestSVRInSmallUnits checks that a change of the unit of y, ε and C only changes the unit of f,
-// also if all targets are smaller than the tolerance.
+// TestSVRInSmallUnits checks that if the unit of y, ε and C changes, f changes only by the same
+// unit, also if all targets are smaller than the tolerance.
 func TestSVRInSmallUnits(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")

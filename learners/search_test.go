@@ -46,8 +46,9 @@ func TestSearchEndsWhereSolveSucceeds(t *testing.T) {
 
 // TestSearchNamesThePointsThatAreRefused checks that if the solver fails at parameters with a
 // larger likelihood, the model of a Gaussian process states the best of these parameters and the
-// parameters it was fitted with. Cases: a length scale for each feature, a kernel that overflows in
-// the range of the search, and a given λ at which no likelihood can be computed.
+// parameters it was fitted with. The cases are a length scale for each feature, a kernel whose
+// values overflow in the range of the search, and a given λ for which no likelihood can be
+// computed.
 func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 	x, y := mat.NewDense(30, 2, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
@@ -85,8 +86,8 @@ func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 }
 
 // TestRVMWithoutNoise checks that a fit to targets without noise ends when the next basis function
-// would be linearly dependent on the others in working precision, and that its model has the
-// functions added before.
+// would be linearly dependent on the others in working precision, and that the model contains the
+// functions that were added before.
 func TestRVMWithoutNoise(t *testing.T) {
 	for name, f := range map[string]func(float64) float64{
 		"square": func(x float64) float64 { return x * x },
@@ -110,10 +111,10 @@ func TestRVMWithoutNoise(t *testing.T) {
 	}
 }
 
-// TestSearchThatEndsEarlyWarns checks that a search that ends at the limit of evaluations has a
-// warning that states the slope of the log likelihood. Without this warning, the derivative with
-// respect to ln λ at the end, computed from differences between fits, is 0 within the stopping
-// rule.
+// TestSearchThatEndsEarlyWarns checks that a model whose search ended at the limit of evaluations
+// has a warning that states the slope of the log likelihood. For a model without this warning, the
+// test computes the derivative of the log likelihood with respect to ln λ by differences between
+// fits, and checks that it is as small as the stopping rule demands.
 func TestSearchThatEndsEarlyWarns(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n = 20261201, 60
@@ -159,8 +160,8 @@ func TestSearchThatEndsEarlyWarns(t *testing.T) {
 	}
 }
 
-// TestLassoCountsItsSteps checks the singular and the plural in the warning of a fit that ends at
-// the limit of steps.
+// TestLassoCountsItsSteps checks that the warning of a fit that ends at the limit of steps has the
+// singular for one step, and the plural for more.
 func TestLassoCountsItsSteps(t *testing.T) {
 	x, y := mat.NewDense(6, 2, []float64{1, 2, 2, 1, 3, 5, 4, 4, 5, 9, 6, 7}), mat.NewDense(6, 1, []float64{1, 3, 2, 5, 4, 8})
 	for method, want := range map[string]string{"coordinate-descent": "after 1 sweep the duality gap is", "fista": "after 1 step the duality gap is"} {

@@ -11,15 +11,15 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestPageListsSharedDefaults checks that docs/learners.md has a row for each default of the
-// parameters below, which lists the learners with this default.
+// TestPageListsSharedDefaults checks that docs/learners.md has, for each default of the parameters
+// below, a row that lists the learners with this default.
 func TestPageListsSharedDefaults(t *testing.T) {
 	page, err := os.ReadFile("../docs/learners.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"intercept", "epochs", "shuffle"} {
-		by := map[string][]string{} // the learners with each default
+		by := map[string][]string{} // the names of the learners with each default
 		for _, d := range learners.Catalogue() {
 			if p, ok := d.Parameter(name); ok {
 				by[p.Default] = append(by[p.Default], d.Name)

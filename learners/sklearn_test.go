@@ -54,8 +54,8 @@ type figures struct {
 	N             int
 }
 
-// nearScore compares scores of predictions whose relative error is at most value. The relative
-// error of the scores is smaller than that of the predictions.
+// nearScore compares scores of predictions whose relative error is at most `value`. The relative
+// error of the scores is smaller than the relative error of the predictions.
 func nearScore(t *testing.T, got validate.Score, want figures, value float64) {
 	t.Helper()
 	near(t, "RMSE", *got.RMSE, want.RMSE, value+442*0x1p-52*want.RMSE)
@@ -110,8 +110,8 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 		for _, test := range tests {
 			x, y := table(t, test.standardize)
 			var weights []float64
-			// This is the square of the condition number of the centered x. Weights up to 3 can
-			// triple the square.
+			// condition is the square of the condition number of the centered x. Weights up to 3
+			// can triple it.
 			condition := 2.7e5
 			if test.standardize {
 				condition = 471
@@ -153,8 +153,8 @@ func TestKernelRidgeAgainstScikitLearn(t *testing.T) {
 	tests := []struct {
 		kernel   string
 		weighted bool
-		alpha    []float64 // of the first samples
-		values   []float64 // f at the first samples
+		alpha    []float64 // coefficients of the first samples
+		values   []float64 // predictions for the first samples
 		score    figures
 	}{
 		{"gaussian(sigma=2)", false,
@@ -201,7 +201,7 @@ func TestKernelRidgeAgainstScikitLearn(t *testing.T) {
 			}
 			const lambda = 0.1
 			options := learners.Options{}
-			condition := 1.0 // of K + λW⁻¹: ‖K‖ is at most the trace of K, and the eigenvalues are at least λ/w
+			condition := 1.0 // a bound for K + λW⁻¹: ‖K‖ is at most the trace of K, and the eigenvalues of the sum are at least λ/w
 			for i := range n {
 				condition += kernels.Diag(k, x.RawRowView(i)) / lambda
 			}

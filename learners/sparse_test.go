@@ -48,7 +48,7 @@ func scattered(rng *rand.Rand, n, d int, share float64) (backend.CSR[float64], *
 
 // TestSparseSamplesGiveTheModelOfDenseSamples fits each learner that takes sparse samples to
 // samples in a sparse and in a dense matrix, saves and loads the models, and compares their
-// predictions for other rows in both forms.
+// predictions for other samples, which are given in both forms.
 func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -76,7 +76,7 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 				if k != "" {
 					given["kernel"] = k
 				}
-				if _, has := d.Parameter("tol"); has { // the tolerance at which a loop ends
+				if _, has := d.Parameter("tol"); has { // the tolerance at which an iteration ends
 					given["tol"] = "1e-9"
 				}
 				if d.Name == "nystrom-ridge" { // sparse and dense samples have the same centers only if all samples are centers
@@ -122,9 +122,10 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 				b, err := modelfile.Load(path)
-				// The elements of K differ by the rounding of sums of at most 200 terms, about
-				// 1e-14. Linear systems with eigenvalues ≥ λ = 1 do not amplify this difference.
-				// Support vector machines take the same steps on both forms and end at tol = 1e-9.
+				// The elements of K for sparse and for dense samples differ by the rounding of sums
+				// of at most 200 terms, about 1e-14. Linear systems with eigenvalues ≥ λ = 1 do not
+				// amplify this difference. Support vector machines take the same steps for sparse
+				// as for dense samples, and end at tol = 1e-9.
 				const tol = 1e-6
 				for form, g := range map[string]*mat.Dense{
 					"sparse": predict(got, nil, other), "dense": predict(got, nil, otherDense), "pointer": predict(got, nil, &other),
@@ -155,7 +156,7 @@ func TestSparseFitsOfManyFeatures(t *testing.T) {
 		for range each {
 			columns = append(columns, int32(rng.IntN(d)))
 		}
-		columns[0] = int32(i % 20) // shared by some rows
+		columns[0] = int32(i % 20) // several rows have an element in this column
 		slices.Sort(columns)
 		for _, c := range slices.Compact(columns) {
 			x.Indices, x.Data = append(x.Indices, c), append(x.Data, 0.1+rng.Float64())
@@ -207,7 +208,7 @@ func TestSparseFaults(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	x, _, y := scattered(rng, 60, 90, 0.1)
 	at, row := 0, 0
-	for row = range x.Rows { // the first row after row 0 with at least two elements
+	for row = range x.Rows { // finds the first row after row 0 with at least two elements
 		if row > 0 && x.Indptr[row+1]-x.Indptr[row] > 1 {
 			at = x.Indptr[row]
 			break
@@ -244,7 +245,7 @@ func TestSparseFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, c := range faults {
-				if task == learners.Novelty && c.x.Rows == 59 { // y is not read
+				if task == learners.Novelty && c.x.Rows == 59 { // learners for novelty do not read y
 					continue
 				}
 				if _, err := fit(t.Context(), dev, c.x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -310,8 +311,8 @@ func TestForgedSparsePointsAreRefused(t *testing.T) {
 }
 
 // TestKernelRidgeOfSparseSamples checks that no solver makes a dense copy of sparse samples, and
-// that a system whose K does not fit the memory is solved by conjugate gradients, except with the
-// method dual, which returns an error. The coefficients equal those of a fit to dense samples.
+// that a system whose K does not fit into the memory is solved by conjugate gradients. With the
+// method dual such a fit returns an error. The coefficients equal those of a fit to dense samples.
 func TestKernelRidgeOfSparseSamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	dev := backendtest.Device(t, "")
@@ -321,7 +322,7 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 	for _, c := range []struct {
 		solver solvers.Method
 		memory int64
-		method solvers.Method // "": the fit is refused
+		method solvers.Method // "" if the fit must be refused
 	}{
 		{solvers.Auto, 0, solvers.Dual},
 		{solvers.Mixed, 0, solvers.Mixed},
@@ -353,8 +354,8 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// ‖Δα‖ ≤ ‖r‖/λ, and each of the two residuals is at most 1e-8‖y‖. The intercept doubles
-			// the bound.
+			// A residual r changes α by at most ‖r‖/λ, and the residual of each of the two fits is
+			// at most 1e-8‖y‖. The intercept doubles the bound.
 			var difference mat.Dense
 			difference.Sub(m.Alpha(), want.Alpha())
 			if off, allowed := mat.Norm(&difference, 2), 4e-8*mat.Norm(y, 2); !(off <= allowed) {
@@ -365,8 +366,8 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 }
 
 // TestDenseCopyOfSparseSamples checks that a learner that does not support sparse samples is fitted
-// to a dense copy and reports the copy, and that the fit returns an error if the copy exceeds the
-// memory.
+// to a dense copy of the samples and reports this, and that the fit returns an error if the copy
+// does not fit into the memory.
 func TestDenseCopyOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(3, 0))
@@ -403,7 +404,7 @@ func TestDenseCopyOfSparseSamples(t *testing.T) {
 		if _, known := backend.HostMemory(); !known {
 			continue
 		}
-		_, err = fit(t.Context(), dev, huge, y, learners.Options{}) // 1 TB
+		_, err = fit(t.Context(), dev, huge, y, learners.Options{}) // a dense copy takes 1 TB
 		if budget := new(solvers.BudgetError); !errors.As(err, &budget) {
 			t.Errorf("%s: %v, not a BudgetError", d.Name, err)
 		}
@@ -411,7 +412,7 @@ func TestDenseCopyOfSparseSamples(t *testing.T) {
 }
 
 // formulaRows returns 1500 rows of 211 features with about six stored elements each, the targets f,
-// which also define two or three classes, and weights. In Python:
+// from which formulaClasses makes two or three classes, and weights. In Python:
 //
 //	n, d = 1500, 211
 //	X = np.zeros((n, d))
@@ -437,8 +438,8 @@ func formulaRows() (x backend.CSR[float64], f, weights []float64) {
 	return dense.CSR(), f, weights
 }
 
-// formulaClasses returns the labels of formulaRows: f > 0 for two classes, and np.digitize(f,
-// [-0.5123, 0.5123]) for three.
+// formulaClasses returns the classes for the targets f of formulaRows. Two classes are f > 0, and
+// three are np.digitize(f, [-0.5123, 0.5123]).
 func formulaClasses(f []float64, classes int) *mat.Dense {
 	y := mat.NewDense(len(f), 1, nil)
 	for i, v := range f {
@@ -497,14 +498,16 @@ func TestLinearSVCOfSparseSamples(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		// The duality gap bounds the difference. The gap is at most 1e-6 of the objective if
-		// coordinate descent solves the problem; for a very large C, SMO solves it instead.
+		// The difference between the objectives is at most the duality gap. The gap is at most 1e-6
+		// of the objective if the problem is solved by coordinate descent. For a very large C it is
+		// solved by SMO instead.
 		gap := fact(t, m, "duality gap").(float64)
 		if rows := fact(t, m, "rows of K"); c.c < 10 && (rows != 0 || gap > 1e-6*c.want) {
 			t.Errorf("%s: %v rows of K were computed, the duality gap is %g", name, rows, gap)
 		}
 		near(t, name, fact(t, m, "objective").(float64), c.want, gap+1e-9*c.want)
-		// Another order of the steps leads to the same minimum.
+		// A second seed, which gives the steps of the solver another order, leads to the same
+		// minimum.
 		seeded, err := learners.SVC{Kernel: kernels.Linear{}, C: c.c, Seed: 1}.Fit(t.Context(), dev, x, y, o)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -513,8 +516,8 @@ func TestLinearSVCOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestLinearSVCOfMessages compares the objective for real messages, encoded by tf-idf of all
-// n-grams of three and four characters, with that of scikit-learn 1.2:
+// TestLinearSVCOfMessages compares the objective of a fit to real messages, encoded by tf-idf of
+// all n-grams of three and four characters, with the objective of scikit-learn 1.2:
 //
 //	X = TfidfVectorizer(analyzer="char", ngram_range=(3, 4)).fit_transform(texts)
 //	m = SVC(kernel="linear", C=C, tol=1e-9).fit(X, labels)
@@ -550,7 +553,7 @@ func TestLinearSVCOfMessages(t *testing.T) {
 }
 
 // TestLogisticOfSparseSamples compares the final loss of each solver for the rows of formulaRows
-// with that of scikit-learn 1.2:
+// with the loss of scikit-learn 1.2:
 //
 //	def loss(lam, weights, classes):
 //	    t = y if classes == 3 else (f > 0) * 1
@@ -560,8 +563,8 @@ func TestLinearSVCOfMessages(t *testing.T) {
 //	        s = np.stack([0*s, s], 1)
 //	    return weights @ (logsumexp(s, axis=1) - s[np.arange(n), t]) + lam/2*(m.coef_**2).sum()
 //
-// gradient-descent and sgd, which do not reach the minimum, are compared with their fits to dense
-// samples.
+// The fits by gradient-descent and sgd, which do not reach the minimum, are compared with fits to
+// dense samples.
 func TestLogisticOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	x, f, weights := formulaRows()
@@ -597,12 +600,12 @@ func TestLogisticOfSparseSamples(t *testing.T) {
 			}
 			want, tol := c.want, 1e-8 // ten times the tolerance of the solvers
 			if solver == learners.LogisticDescent || solver == learners.LogisticSGD {
-				if c.lambda < 1 { // many steps
+				if c.lambda < 1 { // the solver needs many steps
 					continue
 				}
 				want = loss(mat.NewDense(x.Rows, x.Cols, dense.Data))
 			}
-			if solver == learners.LogisticDescent { // rounding may change the number of steps
+			if solver == learners.LogisticDescent { // gradient descent may end after another number of steps because of rounding
 				tol = 1e-5
 			}
 			near(t, fmt.Sprintf("%d classes, weights %t, lambda %v, %q", c.classes, c.weighted, c.lambda, solver), loss(x), want, tol*c.want)
@@ -610,8 +613,9 @@ func TestLogisticOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestRidgeOfSparseSamples compares both methods for the rows of formulaRows with the fit to dense
-// samples, with several targets, weights and a λ for each target.
+// TestRidgeOfSparseSamples compares fits of ridge to the rows of formulaRows, by both methods for
+// sparse samples, with the fit to dense samples. The fits have several targets, weights and a λ for
+// each target.
 func TestRidgeOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	x, f, weights := formulaRows()
@@ -657,8 +661,8 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 			}
 		}
 	}
-	// Some columns have no stored element. Without a penalty, a dense copy is made, and its rank is
-	// too small.
+	// Some columns have no stored element. Without a penalty ridge makes a dense copy, which does
+	// not have full rank.
 	if _, err := (learners.Ridge{}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "does not have full rank") {
 		t.Errorf("lambda 0: %v", err)
 	}
@@ -669,8 +673,8 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 }
 
 // TestLassoOfSparseSamples compares the objective of a fit to sparse samples with that of the fit
-// to dense samples; each is within its duality gap of the minimum. The samples are the rows of
-// formulaRows, and a copy of these rows with a constant and a repeated feature.
+// to dense samples; each objective exceeds the minimum by at most its duality gap. The samples are
+// the rows of formulaRows, and a copy of these rows with a constant and a repeated feature.
 func TestLassoOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	x, f, weights := formulaRows()
@@ -747,10 +751,10 @@ func TestLassoOfSparseSamples(t *testing.T) {
 }
 
 // TestLeastSquaresOfSparseSamples compares the weights that LSQR finds with the weights of minimum
-// norm by the SVD, for more rows than features, for fewer rows, and for equal and constant
-// features. LSQR ends when ‖Xᵀr‖ is at most 1e-13 ‖X‖‖r‖, or ‖r‖ at most 1e-13 (‖y‖ + ‖X‖‖w‖). The
-// error of w is then at most 1e-13 ‖X‖(‖y‖ + ‖X‖‖w‖)/σ², where σ is the smallest nonzero singular
-// value. The tolerance is twice this bound because of rounding.
+// norm, which the SVD gives. The cases have more rows than features, fewer rows than features, or
+// equal and constant features. LSQR ends when ‖Xᵀr‖ is at most 1e-13 ‖X‖‖r‖, or ‖r‖ at most 1e-13
+// (‖y‖ + ‖X‖‖w‖). The error of w is then at most 1e-13 ‖X‖(‖y‖ + ‖X‖‖w‖)/σ², where σ is the
+// smallest nonzero singular value. The tolerance is twice this bound because of rounding.
 func TestLeastSquaresOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(11, 0))
@@ -759,7 +763,7 @@ func TestLeastSquaresOfSparseSamples(t *testing.T) {
 		dependent, intercept bool
 	}{{120, 30, false, true}, {120, 30, true, true}, {120, 30, true, false}, {40, 300, false, true}, {1, 5, false, false}} {
 		_, x, y := scattered(rng, c.rows, c.features, 0.2)
-		x.Set(0, 4, 2) // no matrix is 0
+		x.Set(0, 4, 2) // ensures that no matrix is 0
 		for i := range c.rows {
 			if c.dependent {
 				x.Set(i, 1, x.At(i, 0))
@@ -807,7 +811,7 @@ func TestPerceptronsOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	all, f, weights := formulaRows()
 	rng := rand.New(rand.NewPCG(6, 0))
-	for k := range all.Data { // with multiples of 1/13, f can be 0 except for rounding, and its sign is then undefined
+	for k := range all.Data { // if the elements were multiples of 1/13, f could be 0 except for rounding, and its sign would be undefined
 		all.Data[k] *= 1 + rng.Float64()
 	}
 	x := all.SliceRows(0, 400)
@@ -864,7 +868,8 @@ func TestPerceptronsOfSparseSamples(t *testing.T) {
 }
 
 // TestLeastSquaresOfExtremeNumbers checks that least squares for sparse samples does not depend on
-// the units of x and y, and that numbers whose squares overflow or underflow give an error.
+// the units of x and y, and that numbers whose squares overflow or underflow give an error in a fit
+// to sparse samples.
 func TestLeastSquaresOfExtremeNumbers(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	_, x, y := scattered(rand.New(rand.NewPCG(12, 0)), 20, 3, 0.5)
@@ -882,7 +887,7 @@ func TestLeastSquaresOfExtremeNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range [][2]float64{{0x1p400, 1}, {0x1p-400, 1}, {1, 0x1p400}, {1, 0x1p-400}, {0x1p-400, 0x1p400}} { // powers of 2 change no rounding
+	for _, c := range [][2]float64{{0x1p400, 1}, {0x1p-400, 1}, {1, 0x1p400}, {1, 0x1p-400}, {0x1p-400, 0x1p400}} { // multiplication by powers of 2 does not change the rounding errors
 		m, err := fit(c[0], c[1])
 		if err != nil {
 			t.Errorf("x·%g, y·%g: %v", c[0], c[1], err)

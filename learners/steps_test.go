@@ -12,10 +12,10 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestGradientDescentSteps compares the model after a given number of steps with a given rate with
-// the textbook iteration w ← w − η(mean of the gradients + λw/n) for φ = (1, x) (lecture notes of
-// CS 337, logistic regression), also where the loss has no minimum. The model must have a warning
-// that states the fraction by which the loss may still decrease.
+// TestGradientDescentSteps compares a model that was fitted by a given number of steps with a given
+// learning rate with the textbook iteration w ← w − η(mean of the gradients + λw/n) for φ = (1, x)
+// (lecture notes of CS 337, logistic regression). Some of the cases have a loss without a minimum.
+// The model must have a warning that states the fraction by which the loss may still decrease.
 func TestGradientDescentSteps(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	corners := []float64{0, 0, 0, 1, 1, 0, 1, 1}
@@ -79,7 +79,8 @@ func TestGradientDescentSteps(t *testing.T) {
 }
 
 // TestGivenIterations checks that a fit that ends at a given number of iterations returns a model
-// with a warning, also for separable classes, which are an error without this number.
+// with a warning, also for separable classes, for which a fit without a given number returns an
+// error.
 func TestGivenIterations(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(4, 2, []float64{0, 0, 0, 1, 1, 0, 1, 1}), mat.NewDense(4, 1, []float64{0, 0, 0, 1})
@@ -110,8 +111,8 @@ func warningOf(m learners.Describer) string {
 	return ""
 }
 
-// TestGivenIterationsOfMachines checks that a support vector machine with a given number of steps
-// returns a model, with a warning only if the steps are too few.
+// TestGivenIterationsOfMachines checks that the fit of a support vector machine with a given number
+// of steps returns a model, and that the model has a warning only if the steps are too few.
 func TestGivenIterationsOfMachines(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 9")

@@ -14,10 +14,10 @@ import (
 )
 
 // TestLabelsOfSVCAreMostProbable checks that the label is the class with the largest probability,
-// and that for two classes the probability does not decrease with the decision value. Cases: noise,
-// where Platt's slope may have the wrong sign (scikit-learn #31222, #13211), overlapping and
-// separable classes, classes of unequal size, weights, and several C. A model restored from its
-// state predicts the same.
+// and that for two classes the probability does not decrease with the decision value. The cases are
+// noise, for which Platt's slope may have the wrong sign (scikit-learn #31222, #13211), overlapping
+// and separable classes, classes of unequal size, weights, and several C. A model restored from the
+// state of another has the same predictions.
 func TestLabelsOfSVCAreMostProbable(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, tests = 17, 300
@@ -41,7 +41,7 @@ func TestLabelsOfSVCAreMostProbable(t *testing.T) {
 						}
 						x.Set(i, class, x.At(i, class)+signal)
 					}
-					for c := range classes { // at least two samples of each class
+					for c := range classes { // ensures at least two samples of each class
 						y.Set(2*c, 0, float64(c))
 						y.Set(2*c+1, 0, float64(c))
 					}

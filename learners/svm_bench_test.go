@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// BenchmarkSparse fits kernel learners whose models depend on a small subset of the samples to two
-// rings.
+// BenchmarkSparse times fits to samples of two rings, by kernel learners whose models depend on a
+// small subset of the samples.
 func BenchmarkSparse(b *testing.B) {
 	dev := backendtest.Device(b, "cpu")
 	k := kernels.Gaussian{Sigma: 0.5}
@@ -37,7 +37,7 @@ func BenchmarkSparse(b *testing.B) {
 	}
 }
 
-// BenchmarkLasso fits a path of 100 penalties to 1000 samples of 100 features.
+// BenchmarkLasso times the fit of a path of 100 penalties to 1000 samples of 100 features.
 func BenchmarkLasso(b *testing.B) {
 	dev := backendtest.Device(b, "cpu")
 	x, y := rings(1000, 0.3, 93)

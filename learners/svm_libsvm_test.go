@@ -79,10 +79,10 @@ func bundled(t *testing.T, name string, classes bool) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestAgainstLIBSVM checks that the objectives agree with the objectives of LIBSVM up to the
-// stopping rules and LIBSVM's rounding of kernel values to float32, for two classes, ten classes,
-// regression and novelty. The numbers of support vectors agree, except for vectors whose α is
-// nearly 0.
+// TestAgainstLIBSVM checks that the objectives agree with the objectives of LIBSVM, for two
+// classes, ten classes, regression and novelty. The tolerance allows for the stopping rules and for
+// LIBSVM's rounding of kernel values to float32. The numbers of support vectors must agree, except
+// for vectors whose α is nearly 0.
 func TestAgainstLIBSVM(t *testing.T) {
 	required.Slow(t, "libsvm", "runs LIBSVM")
 	path := required.Program(t, "libsvm", "svm-train")
@@ -94,7 +94,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 	digits, digit := bundled(t, "digits.csv", true)
 	table, score := bundled(t, "diabetes.csv", false)
 	score.Scale(1./50, score)
-	k := kernels.Gaussian{Sigma: 4} // gamma 1/32
+	k := kernels.Gaussian{Sigma: 4} // corresponds to gamma = 1/32
 	fit := func(m learners.Model, err error) learners.Model {
 		t.Helper()
 		if err != nil {
@@ -108,7 +108,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 		name string
 		fit  func() learners.Model
 		x, y *mat.Dense
-		c    float64 // upper bound of the coefficients of a machine, times the number of variables per sample
+		c    float64 // upper bound of the coefficients of one binary machine, times the number of variables per sample
 		args []string
 	}{
 		{"svc, breast_cancer, C 1", func() learners.Model {
@@ -134,8 +134,8 @@ func TestAgainstLIBSVM(t *testing.T) {
 		m := test.fit()
 		got, count := fact(t, m, "objective").(float64), fact(t, m, "support vectors").(int)
 		t.Logf("%s: objective %.8g, LIBSVM %.8g (%.1g of it); %d support vectors, LIBSVM %d", test.name, got, want, math.Abs(got-want)/math.Abs(want), count, vectors)
-		// By convexity an objective exceeds the minimum by at most the violation of the optimality
-		// conditions times Σ C/2, because no coefficient can change by more than C. LIBSVM's kernel
+		// By convexity an objective exceeds the minimum by at most Σ C/2 times the violation of the
+		// optimality conditions, because no coefficient can change by more than C. LIBSVM's kernel
 		// values are in float32, which changes βᵀKβ/2 by at most 2⁻²⁵ max|K| (Σ|β|)². LIBSVM prints
 		// six decimals.
 		n, _ := test.x.Dims()

@@ -15,8 +15,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLetters checks an accuracy of 97 % on 4,000 letters, and predictions and an objective
-// that agree with scikit-learn's SVC. The times are only logged, since the machine may be busy.
+// TestLetters checks that svc classifies 97 % of 4,000 letters correctly, and that its predictions
+// and its objective agree with those of scikit-learn's SVC. The times are only logged, since the
+// processors may be busy.
 func TestLetters(t *testing.T) {
 	x, names := shared(t, "letter.csv", 16000)
 	y, want := mat.NewDense(20000, 1, nil), make([]float64, 20000)
@@ -182,8 +183,9 @@ for args in [`+cases.String()+`]:
 		} {
 			value := part.want.Objective
 			got := fact(t, part.model, "objective").(float64)
-			// The first term is a violation of tol for each of n variables of size C. The second
-			// term is the rounding of K in scikit-learn's cache, which has single precision.
+			// The first term is the effect of violations of at most tol, for n variables of at most
+			// C. The second term is the rounding of K in scikit-learn's cache, which has single
+			// precision.
 			near(t, part.name+": objective", got, value, tol*float64(n)*max(test.c, 1)+0x1p-23*math.Abs(value))
 			// An α that is 0 in one solution may be slightly positive in the other.
 			near(t, part.name+": support vectors", float64(fact(t, part.model, "support vectors").(int)), float64(part.want.Support), 0.02*float64(n))
@@ -191,8 +193,9 @@ for args in [`+cases.String()+`]:
 			for i, v := range part.want.F {
 				worst, size = max(worst, math.Abs(part.f.At(i, 0)-v)), max(size, math.Abs(v))
 			}
-			// The objective of each solution is within tol of the minimum, relatively, and the
-			// error of a decision value is of the order of the square root of this difference.
+			// The objective of each solution has a relative difference of at most tol from the
+			// minimum, and the error of a decision value is of the order of the square root of this
+			// difference.
 			if worst > math.Sqrt(tol)*size {
 				t.Errorf("%s: %v: decision values differ by up to %.3g of %.3g", part.name, test.kernel, worst, size)
 			}

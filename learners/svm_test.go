@@ -16,8 +16,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// svmCondition is the ratio of the violation at which the fit stops, 1e-9, to the rounding errors,
-// 1e-13, times a margin, since the objective is flat near the minimum.
+// The fits stop at violations of svmTol of the optimality conditions. svmCondition is the ratio of
+// this violation, 1e-9, to the rounding errors, 1e-13, times a margin, since the objective is flat
+// near the minimum.
 const (
 	svmTol       = 1e-9
 	svmCondition = 1e5
@@ -53,9 +54,9 @@ func TestSVR(t *testing.T) {
 	})
 }
 
-// TestSVRStandardizeTarget checks that the fit to targets (y − m)/s with C and ε is the fit to y
-// with s·C and s·ε, by the formula of svr. A change of the unit and the origin of y changes the
-// predictions in the same way.
+// TestSVRStandardizeTarget checks that a standardized fit with C and ε, that is, a fit to the
+// targets (y − m)/s, equals the fit to y with s·C and s·ε, as the formula of svr implies. A change
+// of the unit and the origin of y changes the predictions in the same way.
 func TestSVRStandardizeTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 60, 7
@@ -134,8 +135,8 @@ func rings(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 }
 
 // TestSVCOptimality checks the conditions of Karush, Kuhn and Tucker, computed from the
-// predictions: y f is at least 1 where α = 0, at most 1 where α = C, and equal to 1 between. The
-// cases include shrinking, small caches and many steps at large C.
+// predictions: y f is at least 1 where α = 0, at most 1 where α = C, and equal to 1 where 0 < α <
+// C. The cases include shrinking, small caches and many steps at large C.
 func TestSVCOptimality(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
@@ -160,7 +161,7 @@ func TestSVCOptimality(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// α is computed from the coefficients of the support vectors in the state.
+			// α is computed from the coefficients of the support vectors in the state of the model.
 			s := m.State()
 			alpha := map[[2]float64]float64{}
 			for i := range s.Arrays["points"].Rows {
@@ -273,7 +274,7 @@ func TestSVMByHand(t *testing.T) {
 		near(t, "f", f.At(0, 0), 0.5, 1e-12)
 		// The objective is (1/4)²/2 plus C times two losses of 3/4.
 		near(t, "objective of svc at the bound", fact(t, m, "objective").(float64), 1./32+2*0.125*0.75, 1e-12)
-		// ε-regression of y = x at ±1 with ε = 1/4: the flattest line within ε has the slope
+		// For ε-regression of y = x at ±1 with ε = 1/4, the flattest line within ε has the slope
 		// 3/4.
 		r, err := learners.SVR{Kernel: kernels.Linear{}, C: 10, Epsilon: 0.25, NoStandardize: true}.Fit(t.Context(), dev, x, x, learners.Options{})
 		if err != nil {
@@ -284,7 +285,8 @@ func TestSVMByHand(t *testing.T) {
 		}
 		near(t, "slope", f.At(0, 0), 1.5, 1e-12)
 		near(t, "objective of svr", fact(t, r, "objective").(float64), 0.75*0.75/2, 1e-12)
-		// One class of the points 1 and 1: w = 1 and b = −1, so ½w² + ν n b = ½ − 1.
+		// For the one-class machine on the points 1 and 1, w = 1 and b = −1, so ½w² + ν n b = ½ −
+		// 1.
 		o, err := learners.OneClassSVM{Kernel: kernels.Linear{}, Nu: 0.5}.Fit(t.Context(), dev, mat.NewDense(2, 1, []float64{1, 1}), nil, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -312,8 +314,8 @@ func TestSVMSettings(t *testing.T) {
 	}
 }
 
-// TestSVCCalibration checks that the log loss of the probabilities for new samples is close to the
-// smallest possible log loss, for two classes and for three.
+// TestSVCCalibration checks, for two classes and for three, that the log loss of the probabilities
+// of new samples is close to the smallest possible log loss.
 func TestSVCCalibration(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 61, 62")
@@ -321,7 +323,7 @@ func TestSVCCalibration(t *testing.T) {
 	x, y := rings(n, 0.3, 61)
 	newX, newY := rings(tests, 0.3, 62)
 	for _, classes := range []int{2, 3} {
-		if classes == 3 { // the upper half of the outer ring is a third class
+		if classes == 3 { // the upper half of the outer ring becomes a third class
 			for _, s := range [][2]*mat.Dense{{x, y}, {newX, newY}} {
 				r, _ := s[1].Dims()
 				for i := range r {
@@ -352,11 +354,11 @@ func TestSVCCalibration(t *testing.T) {
 	}
 }
 
-// TestLambdaOfSVM checks that with lambda the model minimizes (1/n)Σ w_i loss + λ‖f‖², n = Σw_i,
-// which is evaluated here for the weights of a linear kernel and for points near them. If the
-// optimality conditions are violated by at most tol, the objective ½‖f‖² + CΣ w_i loss is within
-// tol·CΣw_i of its minimum. In the units of the formula with λ, this difference is 2λ·tol·CΣw_i =
-// tol.
+// TestLambdaOfSVM checks that with lambda the model minimizes (1/n)Σ w_i loss + λ‖f‖², where n =
+// Σw_i. The test evaluates this function at the w and b of a model with the linear kernel, and at
+// values near them. If the optimality conditions are violated by at most tol, the objective ½‖f‖² +
+// CΣ w_i loss is within tol·CΣw_i of its minimum. In the units of the formula with λ, this
+// difference is 2λ·tol·CΣw_i = tol.
 func TestLambdaOfSVM(t *testing.T) {
 	const n, d, lambda, tol = 60, 3, 0.02, 1e-9
 	t.Log("seed 51")
@@ -399,7 +401,7 @@ func TestLambdaOfSVM(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The decisions at 0 and at the unit vectors are b and b + w_j.
+			// The decision values at 0 and at the unit vectors are b and b + w_j.
 			units := mat.NewDense(d+1, d, nil)
 			for j := range d {
 				units.Set(j+1, j, 1)
@@ -458,8 +460,9 @@ func TestLambdaOfSVM(t *testing.T) {
 	})
 }
 
-// TestTraceNamesTheSamples checks that Trace returns the row of x that each support vector is a copy
-// of, where samples of weight 0 come before it, and the steps of each machine.
+// TestTraceNamesTheSamples checks that Trace returns, for each support vector, the row of x that it
+// is a copy of, also if samples of weight 0 come before this row, and returns the steps of each
+// binary machine.
 func TestTraceNamesTheSamples(t *testing.T) {
 	const n, d, seed = 60, 3, 5
 	dev := backendtest.Device(t, "cpu")

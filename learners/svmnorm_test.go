@@ -17,7 +17,7 @@ import (
 func TestMarginOfSVC(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	two := mat.NewDense(2, 2, []float64{0, 0, 3, 4})
-	plane := mat.NewDense(4, 2, []float64{-1, 0, -1, 5, 2, 1, 2, 9}) // x₁ = −1 against x₁ = 2
+	plane := mat.NewDense(4, 2, []float64{-1, 0, -1, 5, 2, 1, 2, 9}) // the first feature is −1 in one class and 2 in the other
 	for _, c := range []struct {
 		x      *mat.Dense
 		y      []float64
@@ -36,7 +36,7 @@ func TestMarginOfSVC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The error of α changes f by at most Tol.
+		// The error of α, which the tolerance Tol allows, changes f by at most Tol.
 		if got, ok := fact(t, m, "margin").(float64); !ok || math.Abs(got/c.want-1) > 1e-8 {
 			t.Errorf("%v, C = %v: margin %v, want %v", c.kernel, c.c, got, c.want)
 		}

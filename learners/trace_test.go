@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 )
 
-// TestTrace checks that the trace of a fit states, after each epoch, the mistakes and the loss of a
-// shorter fit that ends after the same epoch. The test also computes the loss from the predictions
-// by its formula.
+// TestTrace checks that the trace of a fit states, for each epoch, the mistakes and the loss of a
+// second fit that ends after this epoch. The test also computes the loss from the predictions by
+// the formula of the loss.
 func TestTrace(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 40, 5
@@ -25,7 +25,7 @@ func TestTrace(t *testing.T) {
 		for j := range 3 {
 			x.Set(i, j, rng.NormFloat64())
 		}
-		if x.At(i, 0)+0.5*x.At(i, 1)+0.8*rng.NormFloat64() > 0 { // not separable
+		if x.At(i, 0)+0.5*x.At(i, 1)+0.8*rng.NormFloat64() > 0 { // the classes are not separable
 			y.Set(i, 0, 1)
 		}
 	}
@@ -53,7 +53,7 @@ func TestTrace(t *testing.T) {
 		}
 		return sum
 	}
-	loss := func(m Model) float64 { // from the model's predictions for the rows
+	loss := func(m Model) float64 { // computed from the decision values of the model for the samples
 		sum := 0.0
 		if c, ok := m.(Classifier); ok {
 			f, err := c.Decision(ctx, dev, x)

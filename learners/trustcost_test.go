@@ -20,9 +20,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestTrustCost measures what the bounds of package verified and reproducible devices cost, and replaces
-// the tables in the file that MERCER_TRUST names. It needs processors without other work: make trust
-// runs it. Each subtest writes one table and takes less than a minute.
+// TestTrustCost measures how much time the bounds of package verified and reproducible devices
+// cost, and replaces the tables in the file that MERCER_TRUST names. It is run by "make trust", and
+// needs processors without other work. Each subtest writes one table and takes less than a minute.
 func TestTrustCost(t *testing.T) {
 	file := os.Getenv("MERCER_TRUST")
 	if file == "" {
@@ -52,7 +52,7 @@ func TestTrustCost(t *testing.T) {
 				t.Fatal(err)
 			}
 			problem := solvers.Problem{Kernel: k, X: dense(x), Y: dense(y), Lambda: 0.1, Intercept: true}
-			bound := func() error { // the same operations as in Fit, for any residuals
+			bound := func() error { // the same operations as in Fit; they do not depend on the values of the residuals
 				b := &errorBound{}
 				b.round(dev, &m.kernelExpansion, problem, &solvers.Result{Residuals: dense(y)}, nil, nil)
 				b.tell(&model{}, "alpha")
@@ -207,7 +207,7 @@ func TestTrustCost(t *testing.T) {
 	})
 }
 
-// openCPU opens the best processor for the test.
+// openCPU opens the device "cpu" and closes it at the end of the test.
 func openCPU(t *testing.T, c backend.Config) backend.Device {
 	dev, err := backend.Open("cpu", c)
 	if err != nil {
@@ -217,8 +217,8 @@ func openCPU(t *testing.T, c backend.Config) backend.Device {
 	return dev
 }
 
-// A costProblem has n standard normal samples with d features, and the targets sin Σ_j x_j plus normal
-// noise of deviation 0.1.
+// A costProblem describes n standard normal samples with d features, and the targets sin Σ_j x_j
+// plus normal noise with standard deviation 0.1.
 type costProblem struct{ n, d, functions int }
 
 func (p costProblem) String() string {
@@ -247,7 +247,7 @@ func (p costProblem) gaussian() kernels.Kernel {
 	return kernels.Gaussian{Sigma: math.Sqrt(float64(p.d))}
 }
 
-// fitOf returns the Fitter of a Fit.
+// fitOf returns a Fitter that calls fit.
 func fitOf[M Model](fit func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (M, error)) Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
 		return fit(ctx, dev, x, y, o)

@@ -12,9 +12,11 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestUpdate compares a fit to some samples, to which others are appended in two calls, or which is merged
-// with a fit to the others, with a fit to all, and with the first fit after they are removed again; with
-// weights, also of 0, with and without an intercept and a fitted scale, for two outputs.
+// TestUpdate fits some of the samples. To this fit it appends the other samples in two calls, or
+// merges it with a fit to the others, and compares the result with a fit to all samples. Then it
+// removes the other samples again, and compares the result with the first fit. The fits have two
+// outputs and weights, some of which are 0, and are made with and without an intercept and a fitted
+// scale.
 func TestUpdate(t *testing.T) {
 	const n, first, second = 90, 50, 60
 	x, y1 := wave(21, n, 2)
@@ -36,8 +38,9 @@ func TestUpdate(t *testing.T) {
 		Scale() []float64
 		LogLikelihood() float64
 	}
-	// λ is at least 0.2, ‖K‖ at most 90, and λI + VᵀWV is solved backward stably with errors of M²
-	// roundings. The targets are below 120, and their squares are summed.
+	// λ is at least 0.2, ‖K‖ is at most 90, and the solution of the system with λI + VᵀWV is
+	// backward stable with errors of M² roundings. The targets are below 120, and their squares are
+	// summed.
 	const tol = 0x1p-53 * (90 * 1.5 / 0.2) * 15 * 15 * 120
 	same := func(t *testing.T, dev backend.Device, what string, got, want updatable) {
 		t.Helper()
@@ -221,9 +224,9 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// TestRidgePosterior compares the posterior of ridge with that of nystrom-ridge with the linear kernel,
-// whose centers are the unit vectors, so that its basis functions are the features. One feature and the
-// targets have large means.
+// TestRidgePosterior compares the posterior of ridge with the posterior of nystrom-ridge with the
+// linear kernel, whose centers are the unit vectors, so that its basis functions are the features.
+// One feature and the targets have large means.
 func TestRidgePosterior(t *testing.T) {
 	const n, d = 40, 3
 	x, y := wave(5, n, d)
