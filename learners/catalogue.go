@@ -46,23 +46,23 @@ type Description struct {
 	// scores of the learner have a closed form.
 	Grid string `json:"grid,omitempty"`
 
-	// fitter makes the learner from the values of its parameters; it returns an error for values
-	// that contradict each other.
+	// fitter returns the Fitter of the learner with the given values of its parameters, or an error
+	// for values that contradict each other.
 	fitter func(v parsed) (Fitter, *ParameterError)
-	// rows makes the learner for samples that are read in passes; nil if the learner needs all
-	// samples in memory.
+	// rows returns the RowsFitter for samples that are read in passes; rows is nil if the learner
+	// needs all samples in memory.
 	rows func(v parsed) (RowsFitter, *ParameterError)
-	// model returns an empty model of the type whose State is to be restored. If model is nil, the
-	// type is that of Fit's result.
+	// model returns an empty model of the type from which the given State was saved. If model is
+	// nil, every State is of the type of Fit's result.
 	model func(State) (fielded, error)
-	// classify is true if Classify makes the classifier from the learner of regression. Make and
-	// Restore then call Classify, and fitter and model handle only the regression.
+	// classify is true if the classifier is made by Classify from the regression learner. Make and
+	// Restore then call Classify, and fitter and model handle only regression.
 	classify bool
 	// checkpoints is true if a fit may write checkpoints and resume from them.
 	checkpoints bool
 	// traces is true if at least one solver of the learner calls Options.Trace.
 	traces bool
-	// classifier makes the learner for Classification; it is nil if fitter makes that learner too.
+	// classifier returns the Fitter for Classification; it is nil if fitter serves for that task too.
 	classifier func(v parsed) (Fitter, *ParameterError)
 }
 
@@ -214,7 +214,7 @@ func (s *Settings) Fitter(task Task) (Fitter, error) {
 	return fit, nil
 }
 
-// remarkCopy adds the Fact "warning" to a model that was fitted to a dense copy of sparse samples.
+// remarkCopy returns a Fitter that calls fit and, for sparse samples, adds the fact "warning" to the model.
 func remarkCopy(learner string, fit Fitter) Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
 		m, err := fit(ctx, dev, x, y, o)
@@ -227,7 +227,7 @@ func remarkCopy(learner string, fit Fitter) Fitter {
 	}
 }
 
-// copyWarning says that a dense copy of sparse samples was made.
+// copyWarning returns the warning that a dense copy of sparse samples was made.
 func copyWarning(learner string, rows, features int) string {
 	return fmt.Sprintf("the samples are sparse: %s was fitted to a dense copy of %s × %s", learner, count.Of(rows, "row"), count.Of(features, "feature"))
 }
@@ -275,7 +275,7 @@ func (e *ParameterError) Error() string {
 	return fmt.Sprintf("learners: %s: %s: %s", e.Learner, e.Parameter, e.Rule)
 }
 
-// fitterOf returns the function that makes a Fitter from the values of the parameters of an L.
+// fitterOf returns a function that makes, from the values of the parameters of L, the Fitter that calls fit.
 func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) func(parsed) (Fitter, *ParameterError) {
 	return made(parameters, func(l L) Fitter {
 		return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
@@ -285,8 +285,8 @@ func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, conte
 	})
 }
 
-// made returns a function that sets the parameters of an L to given values and returns the F that
-// make returns for this L.
+// made returns a function that sets the parameters of an L to given values and returns the result
+// of the argument make for this L.
 func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(parsed) (F, *ParameterError) {
 	return func(v parsed) (F, *ParameterError) {
 		var l L
@@ -295,8 +295,8 @@ func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(pars
 	}
 }
 
-// asModel converts the result of a Fit. A nil *M becomes a nil Model, and a model with numbers that
-// are not finite is an error.
+// asModel converts the result of a Fit. A nil *M becomes a nil Model, and for a model with numbers
+// that are not finite it returns an error.
 func asModel[M Model](m M, err error) (Model, error) {
 	if err == nil {
 		err = diverged(m)
@@ -307,8 +307,8 @@ func asModel[M Model](m M, err error) (Model, error) {
 	return m, nil
 }
 
-// diverged returns an error for a model with numbers that are not finite, which Restore would
-// refuse.
+// diverged returns an error if m contains numbers that are not finite; Restore would refuse such a
+// model.
 func diverged(m Model) error {
 	s := m.State()
 	for name, h := range s.Arrays {

@@ -154,8 +154,8 @@ func Signs(y mat.Matrix, names []string) (*mat.Dense, error) {
 	return mat.NewDense(signs.Rows, signs.Cols, signs.Data), nil
 }
 
-// targets returns the ±1 targets of one-versus-rest: n×1 with 1 for the second
-// of two classes, n×K with 1 in the column of the sample's class for more.
+// targets returns ±1 targets, one class versus the rest. For two classes they are n×1, with 1 for
+// the second class; for K > 2 they are n×K, with 1 in the column of the sample's class.
 func (c Classes) targets(index []int) backend.Host[float64] {
 	h := backend.NewHost[float64](len(index), c.Columns())
 	for i, class := range index {
@@ -200,7 +200,7 @@ func (c Classes) Decide(values mat.Matrix) *mat.Dense {
 	return y
 }
 
-// decide returns Decide(values), or err if err is not nil.
+// decide returns c.Decide(values), or err if it is not nil.
 func (c Classes) decide(values *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func (c *Classes) save(s State) {
 	}
 }
 
-// load reads what save wrote.
+// load reads the classes that save stored in s.
 func (c *Classes) load(s State) error {
 	text, err := param[string](s, "classes")
 	if err != nil {

@@ -49,7 +49,7 @@ type ClassifyModel struct {
 // Learner returns the name of the learner of regression.
 func (m *ClassifyModel) Learner() string { return m.fitted().Learner() }
 
-// fitted returns the regression, or an unfitted model if m has no regression.
+// fitted returns the model of the regression, or an unfitted model if m has none.
 func (m *ClassifyModel) fitted() Model {
 	if m.regression == nil {
 		return newLinearModel("classify", false, backend.Host[float64]{}, nil, nil, nil)
@@ -102,7 +102,7 @@ func (m *ClassifyModel) State() State {
 	return s
 }
 
-// classifier returns m as a classifier if s has classes.
+// classifier returns m as a classifier if the State s has classes, and m itself otherwise.
 func classifier(s State, m Model) (Model, error) {
 	_, named := s.Params["classes"]
 	_, labeled := s.Arrays["labels"]

@@ -90,8 +90,8 @@ func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix
 	return c, nil
 }
 
-// classScores returns the n×K scores of all classes as in Calibration.Scores: the larger the score,
-// the less likely the class is for the row.
+// classScores returns the n×K scores of all classes, defined as in Calibration.Scores. The larger
+// the score, the less likely is the class for the row.
 func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix) (*mat.Dense, error) {
 	if p, ok := AsProber(m); ok {
 		proba, err := p.Proba(ctx, dev, x)
@@ -113,7 +113,7 @@ func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Ma
 			scores.SetRow(i, []float64{row[0], -row[0]})
 			continue
 		}
-		first, second := math.Inf(-1), math.Inf(-1) // the largest two values
+		first, second := math.Inf(-1), math.Inf(-1) // the largest and the second largest value
 		for _, v := range row {
 			if v > first {
 				first, second = v, first

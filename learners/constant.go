@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// constantTargets lists the columns of y, from 0, that are constant up to rounding over the
-// rows of weight > 0: see spread.Rounding.
+// constantTargets returns the indices of the columns of y that are constant over the rows of weight
+// > 0, up to rounding as defined by spread.Rounding.
 func constantTargets(y backend.Host[float64], weights []float64) (list []int) {
 	columns := make([]spread.Spread, y.Cols)
 	for i := range y.Rows {

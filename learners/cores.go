@@ -24,7 +24,7 @@ func (m *model) Learner() string { return m.learner }
 // Facts implements Describer.
 func (m *model) Facts() []Fact { return m.factsNamed(message.Plain) }
 
-// factsNamed returns the facts; name gives the names of parameters in the advice of warnings.
+// factsNamed returns the facts; name maps a parameter to its name in the advice of warnings.
 func (m *model) factsNamed(name func(parameter string) string) []Fact {
 	facts := slices.Clone(m.facts)
 	for i, f := range facts {
@@ -53,13 +53,13 @@ func FactsOf(m Model, name func(parameter string) string) []Fact {
 	return nil
 }
 
-// remark adds the Fact "warning" unless text is empty. Advice in the text has the marks that
-// package message defines.
+// remark adds the fact "warning" with the given text, unless it is empty. Advice in the text is
+// marked as package message defines.
 func (m *model) remark(text string) { m.facts = warned(m.facts, text) }
 
 func (m *model) setLearner(name string) { m.learner = name }
 
-// linear is the core of models f(x) = Wᵀx + b.
+// linear is the common part of models f(x) = Wᵀx + b.
 type linear struct {
 	model
 	coef      backend.Host[float64] // W, d×t
@@ -82,7 +82,7 @@ func (m *linear) Coef() *mat.Dense { return denseOf(m.coef) }
 // Intercept returns a copy of b, one entry for each column of Coef.
 func (m *linear) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// coefFields returns the fields of W and b. cols is their number of columns; nil allows any number.
+// coefFields returns the fields of W and b. cols is the number of columns of both; nil allows any number.
 func (m *linear) coefFields(cols size) []field {
 	return []field{
 		matrixField("coef", &m.coef, nil, cols),
@@ -90,7 +90,7 @@ func (m *linear) coefFields(cols size) []field {
 	}
 }
 
-// kernelExpansion is the core of models f(x) = Σ_i k(x_i, x) a_i + b.
+// kernelExpansion is the common part of models f(x) = Σ_i k(x_i, x) a_i + b.
 type kernelExpansion struct {
 	model
 	kernel    kernels.Kernel
@@ -129,7 +129,7 @@ func (m *kernelExpansion) expansionFields(points, coef string, cols size) []fiel
 	}
 }
 
-// solution is the common part of models from a solver of (K + λI)α = y.
+// solution is the common part of models that were fitted by a solver of (K + λI)α = y.
 type solution struct {
 	lambda float64
 	fitted bool // whether the model was fitted with an intercept

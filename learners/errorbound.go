@@ -41,8 +41,8 @@ type Bounded interface {
 // nil if the model has no bound.
 type errorBound struct {
 	bound *verified.ErrorBound
-	// roundoff caches the results of roundoffOn: the first for devices other than those of package
-	// cpu, the second for devices of package cpu.
+	// roundoff caches results of roundoffOn: roundoff[0] is for devices that are not from package
+	// cpu, roundoff[1] for devices of package cpu.
 	roundoff [2]atomic.Pointer[verified.Roundoff]
 }
 
@@ -115,8 +115,8 @@ func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, poin
 // denseRows is the number of rows of a block of denseBlocks.
 const denseRows = 256
 
-// For dense points, denseBlocks calls use once, with all points and i = 0. For sparse points it
-// calls use for each block of rows, with a dense copy of the block that starts at point i.
+// For dense points, denseBlocks calls the argument use once, with all points and i = 0. For sparse
+// points it calls it for each block of rows, with a dense copy of the block that starts at point i.
 func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64]) error) error {
 	if points.Sparse == nil {
 		return use(0, points.Dense)
@@ -134,9 +134,9 @@ func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64])
 	return nil
 }
 
-// accuracyTol returns the relative residual for which a solution of p, whose rows are points,
-// predicts with errors of at most accuracy/2; rounding errors may add the other half. By the
-// inequalities of verified.ErrorBound, the errors of predictions are at most N(‖φ(x) − φ̄‖/2 +
+// accuracyTol returns a relative residual. A solution of p, whose rows are points, with this
+// residual has predictions with errors of at most accuracy/2; rounding errors may add as much. By
+// the inequalities of verified.ErrorBound, the errors of predictions are at most N(‖φ(x) − φ̄‖/2 +
 // √(λ/1ᵀW1)), where N ≤ ‖r‖√(w/λ) for the largest weight w.
 func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (float64, error) {
 	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
@@ -174,8 +174,8 @@ func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (fl
 		}
 		size = max(size, math.Sqrt(square))
 	}
-	// If rounding errors make the accuracy unreachable, the limit 1e-12 lets the solver end, and
-	// the method reaches then reports the proven bound.
+	// If rounding errors make the accuracy unreachable, the solver ends at the limit 1e-12, and the
+	// method "reaches" then reports the proven bound.
 	return min(0.5, max(accuracy/2*math.Sqrt(p.Lambda/largest)/(factor*size), 1e-12)), nil
 }
 
@@ -187,8 +187,8 @@ func noBound(p solvers.Problem) error {
 	return fmt.Errorf("bound: no bound is known for lambda = %v: it needs lambda > 0", p.Lambda)
 }
 
-// reaches returns an error if accuracy > 0 and the bound of m exceeds it. If an iterative method
-// solved for m, reaches adds the proven accuracy to res.Notes.
+// reaches returns an error if accuracy > 0 and the bound of m exceeds accuracy. If m was fitted by
+// an iterative method, it adds the proven accuracy to res.Notes.
 func (b *errorBound) reaches(accuracy float64, dev backend.Device, m *kernelExpansion, res *solvers.Result) error {
 	if accuracy == 0 {
 		return nil
@@ -224,10 +224,10 @@ func (b *errorBound) roundoffOn(dev backend.Device, m *kernelExpansion) *verifie
 	return r
 }
 
-// round sets the bound of m that follows from res.Residuals, which were computed on dev in float64,
-// one row for each entry of weights. p has only the samples of weight > 0; lambdas holds the λ of
-// each target, or is nil. m gets no bound if the kernel is not positive semidefinite, λ is 0, or
-// the rounding errors or the residuals are not known.
+// round sets the bound of m that follows from res.Residuals, which were computed on dev in float64
+// and have a row for each entry of weights. p has only samples of weight > 0; lambdas holds the λ
+// of each target, or is nil if p.Lambda is the λ of all. m gets no bound if the kernel is not
+// positive semidefinite, λ is 0, or the rounding errors or the residuals are not known.
 func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, weights, lambdas []float64) {
 	if !p.Kernel.IsPSD() || slices.ContainsFunc(each(p.Lambda, lambdas), func(v float64) bool { return !(v > 0) }) {
 		return
@@ -250,7 +250,7 @@ func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Pro
 	}
 }
 
-// linearResiduals returns y − X(Xᵀα) − λW⁻¹α − b·1.
+// linearResiduals returns the residuals y − X(Xᵀα) − λW⁻¹α − b·1 of the linear kernel.
 func linearResiduals(m *kernelExpansion, p solvers.Problem, lambdas []float64) backend.Host[float64] {
 	r, w := backend.NewHost[float64](m.coef.Rows, m.coef.Cols), m.points.Weights(m.coef)
 	for i := range r.Rows {
@@ -274,7 +274,7 @@ func finiteBound(bound *verified.ErrorBound) int {
 	return slices.IndexFunc(bound.Targets, func(t verified.TargetBound) bool { return !finite(t.Alpha) || !finite(t.Norm*bound.Root) })
 }
 
-// tell adds the Facts "proven error" and "proven error of " + coefficients to m.
+// tell adds to m the facts named "proven error" and "proven error of " + coefficients.
 func (b *errorBound) tell(m *model, coefficients string) {
 	root := b.bound.Root
 	m.facts = append(m.facts, Fact{"proven error", twoDigits(b.bound.Uniform(0, root*root))}, Fact{"proven error of " + coefficients, twoDigits(b.bound.Targets[0].Alpha)})
@@ -292,8 +292,8 @@ func twoDigits(v float64) float64 {
 
 // make sets the bound of m, a solution of p, and adds its facts. If sharp is set, make computes the
 // bound from kernel values in more than 80 bits, or returns an error if there is no bound. With
-// o.Prove it does so only if that takes at most a few hundredths of a second. res, o.Weights and
-// lambdas are as in round; the rows of p are the points of m.
+// o.Prove it does so only if this computation takes at most a few hundredths of a second. res,
+// o.Weights and lambdas are as in round; the rows of p are the points of m.
 func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, lambdas []float64, sharp bool, o Options) error {
 	if sharp && len(lambdas) == 0 {
 		return b.prove(ctx, dev, m, p, res, o.Memory)
@@ -356,8 +356,8 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 // errNoFloor is wrapped by errors about precomputed values that have no bound.
 var errNoFloor = errors.New("no bound is known for these precomputed values")
 
-// leastEigenvalue returns a lower bound > 0 on the eigenvalues of K + λW⁻¹ for precomputed values,
-// which it proves by the factorization of K + (λ/2)W⁻¹ in float64: see verified.FactorSlack.
+// leastEigenvalue returns a lower bound > 0 on the eigenvalues of K + λW⁻¹, where K has precomputed
+// values. It proves the bound by factoring K + (λ/2)W⁻¹ in float64: see verified.FactorSlack.
 func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, memory int64) (float64, error) {
 	n, trace, least := p.X.Rows, 0.0, math.Inf(1)
 	at := func(i, j int) float64 { return kernels.Eval(p.Kernel, p.X.Row(i), p.X.Row(j)) }
@@ -387,12 +387,12 @@ func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem,
 	return 0, err
 }
 
-// evaluate returns the bound of verified.System for m, a solution of p, with at most memory bytes
-// on dev. floor is System.Floor. If the bound has no correction, lacks is the start of a message
-// with the reason; otherwise lacks is "".
+// evaluate returns the bound of verified.System, whose Floor is floor, for m, a solution of p. It
+// takes at most the given number of bytes on dev. If the bound has no correction, lacks is the
+// start of a message with the reason; otherwise it is "".
 func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, floor float64, memory int64) (lacks string, bound *verified.ErrorBound, err error) {
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept, Floor: floor}
-	// The memory of the factor, of the kernel values and of twelve columns for each target.
+	// bytes counts the factor, the kernel values and twelve columns for each target.
 	bytes := func(n int) int64 {
 		return numeric.Bytes(numeric.Total(numeric.Elements(2*n, n), numeric.Elements(n, 12*(p.Y.Cols+1))))
 	}
@@ -418,8 +418,8 @@ func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernel
 	return lacks, bound, err
 }
 
-// fields returns the field of the bound of m. weights and intercept are fields of the model that
-// are read before the bound.
+// fields returns the field of the bound of m. weights and intercept point to values of the model
+// that are read before the bound.
 func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *bool) field {
 	return b.field(func() (rows, cols int, sparse bool) { return m.coef.Rows, m.coef.Cols, m.points.Sparse != nil }, weights, intercept)
 }

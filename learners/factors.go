@@ -39,7 +39,7 @@ type factors[F any] struct {
 	build   func(ctx context.Context, lambda float64) (F, error)
 }
 
-// all returns the factors by λ, or nil if they are too large to be kept.
+// all returns a map from each λ to its factor, or nil if the factors are too large to be kept.
 func (f factors[F]) all(ctx context.Context, dev backend.Device) (map[float64]F, error) {
 	if f.bytes == 0 {
 		return nil, errNotFitted
@@ -100,7 +100,7 @@ func (f factors[F]) prepare(ctx context.Context, dev backend.Device) error {
 	return err
 }
 
-// byLambda lists the outputs of each λ; if lambdas is nil, all outputs have the same λ.
+// byLambda maps each λ to the outputs fitted with it; if lambdas is nil, all outputs have the same λ.
 func (s *solutions) byLambda(outputs int) map[float64][]int {
 	list := map[float64][]int{}
 	for j := range outputs {
@@ -113,7 +113,7 @@ func (s *solutions) byLambda(outputs int) map[float64][]int {
 	return list
 }
 
-// different returns the λ of byLambda in ascending order.
+// different returns the keys of byLambda in ascending order.
 func (s *solutions) different(outputs int) []float64 {
 	return slices.Sorted(maps.Keys(s.byLambda(outputs)))
 }

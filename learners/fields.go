@@ -10,7 +10,7 @@ import (
 )
 
 // A field is a part of a model in its State. A model lists its fields once, in the order in which
-// they are read: save writes a field; load reads and checks it, and may use the fields that precede
+// they are read: save writes the field; load reads and checks it, and may use fields that precede
 // it in the list.
 type field struct {
 	save func(s State)
@@ -35,7 +35,7 @@ func stateOf(m fielded) State {
 	return s
 }
 
-// restore makes the model from a State.
+// restore returns the model that has the State s.
 func (d *Description) restore(s State) (Model, error) {
 	m, err := d.model(s)
 	if err != nil {
@@ -98,8 +98,8 @@ func rowField(name string, to *[]float64, cols size, r rule) field {
 	}
 }
 
-// optional returns the field f, which reads the array name, as a field that is omitted if the array
-// is empty.
+// optional returns f, the field of the array with the given name, as a field that is omitted if the
+// array is empty.
 func optional(name string, f field) field {
 	return field{
 		save: func(s State) {
@@ -186,7 +186,7 @@ func fixedField[T comparable](name string, value T) field {
 	}
 }
 
-// numberOfPoints is the number of points.
+// numberOfPoints returns the number of points as a size.
 func numberOfPoints(p *numeric.Points) size { return func() int { return p.Rows } }
 
 // pointsField is the field of a kernel, the parameter "kernel", and of the array of its points.
@@ -245,7 +245,7 @@ func saveSparse(s State, name string, x backend.CSR[float64]) {
 	s.Arrays[name+".columns"], s.Arrays[name+".values"] = numeric.Row(columns), numeric.Row(x.Data[x.Indptr[0]:x.Indptr[x.Rows]])
 }
 
-// loadSparse reads the format of saveSparse.
+// loadSparse reads a matrix that saveSparse saved.
 func loadSparse(s State, name string) (x backend.CSR[float64], err error) {
 	features, err := param[float64](s, name+".features")
 	if err != nil {
@@ -306,14 +306,14 @@ func isCount(v float64) bool { return v >= 0 && v <= math.MaxInt32 && v == math.
 // classesField is the field of the classes of a classifier.
 func classesField(c *Classes) field { return field{c.save, c.load} }
 
-// derived returns a field that saves nothing; load computes or checks values that follow from the
-// preceding fields.
+// derived returns a field that saves nothing. Its load computes or checks values that follow from
+// the preceding fields.
 func derived(load func() error) field {
 	return field{save: func(State) {}, load: func(State) error { return load() }}
 }
 
-// columnsOf returns the number of columns of the decision values for the classes.
+// columnsOf returns, as a size, the number of columns of the decision values for c.
 func columnsOf(c *Classes) size { return func() int { return c.Columns() } }
 
-// numberOf returns the number of classes.
+// numberOf returns the number of classes as a size.
 func numberOf(c *Classes) size { return func() int { return c.Len() } }

@@ -21,8 +21,8 @@ import (
 )
 
 // fitting holds the checked samples of a Fit that has its own solver loop; its methods are the
-// steps before the solver. After the first error, which err keeps, the methods do nothing, so that
-// a Fit checks err only once, before it calls the solver.
+// steps before the solver. The first error is stored in err. From then on the methods do nothing,
+// so that a Fit checks err only once, before it calls the solver.
 type fitting struct {
 	ctx     context.Context
 	dev     backend.Device
@@ -33,8 +33,8 @@ type fitting struct {
 	err     error
 }
 
-// newFitting completes the parameters and checks the samples: finite numbers, equal numbers of
-// rows in x and y, weights, no checkpoint, a device. Only for Novelty y may be missing.
+// newFitting completes the parameters. It checks that a device and no checkpoint is given, that the numbers
+// are finite, that x and y have equally many rows (y may be missing only for Novelty), and the weights.
 func newFitting(ctx context.Context, dev backend.Device, learner string, parameters []Parameter, x, y mat.Matrix, o Options) *fitting {
 	f := &fitting{ctx: ctx, dev: dev, o: o, learner: learner}
 	f.fail(complete(parameters))
@@ -78,14 +78,14 @@ func (f *fitting) take(x mat.Matrix) (numeric.Points, error) {
 	return numeric.DensePoints(h), err
 }
 
-// fail keeps the first error.
+// fail stores err in f.err and empties the samples, unless err is nil or f has an error.
 func (f *fitting) fail(err error) {
 	if f.err == nil && err != nil {
 		f.err, f.x, f.y, f.points = err, backend.Host[float64]{}, backend.Host[float64]{}, numeric.Points{}
 	}
 }
 
-// kept returns a copy of the rows of h, one per sample, of weight > 0.
+// kept returns a copy of the rows of h, which belong to the samples, that have a weight > 0.
 func (f *fitting) kept(h backend.Host[float64]) backend.Host[float64] {
 	if f.err != nil {
 		return backend.Host[float64]{}
@@ -101,14 +101,14 @@ func (f *fitting) keptPoints() numeric.Points {
 	return keptPoints(f.ctx, f.dev, f.points, f.o.Weights)
 }
 
-// keptPoints returns a copy of the samples of weight > 0 for a model, and reports it to the plan of
-// the memory: for precomputed values the points are as large as the Gram matrix.
+// keptPoints returns a copy of the samples of weight > 0 for a model, and reports the size of the
+// copy, which for precomputed values is the size of the Gram matrix, to the plan of the memory.
 func keptPoints(ctx context.Context, dev backend.Device, points numeric.Points, weights []float64) numeric.Points {
 	run.ReportPlan(ctx, dev, points.CopyBytes(points.Rows))
 	return points.Kept(weights)
 }
 
-// oneTarget refuses a y with several columns.
+// oneTarget sets an error if y has several columns.
 func (f *fitting) oneTarget() {
 	if f.err == nil && f.y.Cols != 1 {
 		f.fail(fmt.Errorf("y has %s; %s takes one target", count.Of(f.y.Cols, "column"), f.learner))
@@ -125,7 +125,7 @@ func (f *fitting) classes() (c Classes, index []int) {
 	return c, index
 }
 
-// kernel returns k, or if k is nil the Gaussian whose sigma is half the median distance: see
+// kernel returns k or, for nil, the Gaussian whose sigma is half the median distance: see
 // kernelFor.
 func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
 	if f.err == nil {
@@ -136,7 +136,7 @@ func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
 	return k
 }
 
-// scaleKernel returns k, or if k is nil the Gaussian of scikit-learn's gamma="scale": see
+// scaleKernel returns k or, for nil, the Gaussian of scikit-learn's gamma="scale": see
 // neighbors.ScaleSigma.
 func (f *fitting) scaleKernel(k kernels.Kernel) kernels.Kernel {
 	if f.err == nil && k == nil {
@@ -147,8 +147,8 @@ func (f *fitting) scaleKernel(k kernels.Kernel) kernels.Kernel {
 	return f.kernel(k, 0)
 }
 
-// task returns the run.Task of the solver. It is an error if the context is done or if the work
-// exceeds the memory that is allowed on the device.
+// task returns the run.Task of the solver. It sets an error if the context is done, or if the work
+// needs more memory than is allowed on the device.
 func (f *fitting) task(rows int, bytes func(rows int) int64) *run.Task {
 	if f.err == nil && f.ctx.Err() != nil {
 		f.fail(context.Cause(f.ctx))
@@ -164,8 +164,8 @@ func (f *fitting) task(rows int, bytes func(rows int) int64) *run.Task {
 	return t
 }
 
-// centered returns the samples in the form for linear least squares, and the task, which takes
-// the given number of bytes.
+// centered returns the samples in the form for linear least squares, and the task of a solver that
+// takes the given number of bytes.
 func (f *fitting) centered(intercept bool, bytes func(c *lsq.Samples, rows int) int64) (*lsq.Samples, *run.Task) {
 	if f.err != nil {
 		return nil, nil
@@ -188,8 +188,8 @@ func newProgress(o Options) *run.Progress {
 	return run.NewProgress(notify, nil, 1)
 }
 
-// named is deferred by a function that may fail. It puts a name, such as the learner's, in front
-// of the error, restricts the advice of the error to the parameters, and zeroes the result.
+// named is deferred by a function that may fail. If *err is not nil, it puts name, such as the
+// learner's, in front of the error, restricts the advice of the error to the parameters, and zeroes *m.
 func named[M any](name string, parameters []Parameter, m *M, err *error) {
 	if *err != nil {
 		var none M
@@ -227,8 +227,8 @@ func advised(parameters []Parameter) func(parameter string) string {
 	}
 }
 
-// isParameter reports whether name is a parameter of any learner, or a name that advice uses for
-// several parameters.
+// isParameter reports whether name is a parameter of some learner, or stands for several parameters
+// in an advice.
 func isParameter(name string) bool {
 	if name == "penalty" {
 		return true

@@ -53,8 +53,8 @@ func AsJackknife(m Model) (Jackknife, bool) {
 	return j, ok
 }
 
-// coverageRank returns ⌈level (n+1)⌉. With the probability level, a further error is at most as large
-// as the error of this rank among n errors in ascending order.
+// coverageRank returns the rank ⌈level (n+1)⌉. The error of this rank among n errors in ascending
+// order bounds a further error with the probability `level`.
 func coverageRank(level float64, n int) (int, error) {
 	if !(level > 0 && level < 1) {
 		return 0, fmt.Errorf("level must be > 0 and < 1, got %v", level)
@@ -70,9 +70,9 @@ func coverageRank(level float64, n int) (int, error) {
 	return int(rank), nil
 }
 
-// jackknifeOf returns the intervals of a model with predictor p and n samples. For the outputs that
-// were fitted with a given λ, without returns the errors c for jackknifePlus, and a function that calls
-// visit for each block of points, with the number of its first point and the matrix b for jackknifePlus.
+// jackknifeOf returns the intervals of a model with predictor p and n samples. For the outputs that were fitted
+// with a given λ, the function "without" returns the errors c for jackknifePlus, and a function that calls visit
+// for each block of points, with the number of its first point and the matrix b for jackknifePlus.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	without func(lambda float64, x numeric.Points) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
 	h, err := p.check(dev, x)
@@ -207,7 +207,7 @@ func (m *RidgeModel) factors(dev backend.Device) factors[*lsq.Jackknife] {
 // Prepare implements Preparer, for Intervals.
 func (m *RidgeModel) Prepare(ctx context.Context, dev backend.Device) error {
 	if m.hasPosterior() && !m.hasSamples() {
-		return nil // intervals of the normal distribution need no preparation
+		return nil // intervals from a normal distribution need no preparation
 	}
 	if m.coef.Rows > 0 && !m.hasSamples() {
 		return fmt.Errorf("learners: %s: prepare: %w", ridgeName, errNoSamples)
@@ -219,9 +219,9 @@ func (m *RidgeModel) Prepare(ctx context.Context, dev backend.Device) error {
 // call computes them again.
 func (m *RidgeModel) DropFactor() { m.factor.Drop() }
 
-// jackknifePlus sets column j of lower and upper to the intervals of output j at the points first,
-// first + 1, …; column k of b belongs to the point first + k. Omitting sample i from the fit changes
-// the prediction there by −c_ij b_ik, where c_ij is the leave-one-out error of the sample.
+// jackknifePlus sets column j of lower and upper to the intervals of output j. Column k of b
+// belongs to the point with the number first + k. Omitting sample i from the fit changes the
+// prediction there by −c_ij b_ik, where c_ij is the leave-one-out error of the sample.
 func jackknifePlus(threads, rank, j, first int, lower, upper, f, c, b backend.Host[float64]) {
 	var g sync.WaitGroup
 	n, workers := b.Rows, max(1, min(threads, b.Cols))

@@ -109,7 +109,7 @@ func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix,
 	return m, nil
 }
 
-// norms computes own. It returns an error if k exceeds the number of samples.
+// norms sets m.own. It returns an error if m.k exceeds the number of samples.
 func (m *KernelKNNModel) norms() error {
 	total := 0.0
 	for _, w := range m.weight {
@@ -127,7 +127,7 @@ func (m *KernelKNNModel) samples() neighbors.Samples {
 }
 
 // nearest calls f for each row of x with the nearest samples whose weights sum to at least K, and
-// with their d² minus k(x, x). If self is true, k(x, x) is computed for f too.
+// with their d² minus k(x, x). If self is true, the points that f gets have the values k(x, x).
 func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, self bool, f func(i int, x numeric.Points, list []int, keys []float64)) (int, error) {
 	h, err := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, self: self, fixed: []numeric.Points{m.points}}.check(dev, x)
 	if err == nil {

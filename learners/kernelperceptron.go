@@ -114,14 +114,14 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 		return newVoted(kernelPerceptronName, k, run.X, classes, run, facts), nil
 	}
 	facts = append(facts, Fact{"support", e.Support})
-	used := make([]float64, e.A.Rows) // weights that select the samples with a_i ≠ 0
+	used := make([]float64, e.A.Rows) // weights 1 for the samples with a_i ≠ 0, and 0 for all others
 	for i := range used {
 		if slices.ContainsFunc(e.A.Row(i), func(v float64) bool { return v != 0 }) {
 			used[i] = 1
 		}
 	}
 	if !slices.Contains(used, 1) {
-		used[0] = 1 // all changes may cancel; the model f = 0 then has one center with the coefficient 0
+		used[0] = 1 // if all changes cancel, the model f = 0 has one center with the coefficient 0
 	}
 	kept := &KernelPerceptronModel{index: ofPositive(run.Class, used)}
 	kept.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, run.X.Kept(used), dropZeroWeight(e.A, used), e.B}

@@ -196,7 +196,7 @@ func (m *KernelRidgeModel) fields() []field {
 	})
 }
 
-// each returns the list of the λ of the targets: lambdas, or only lambda if lambdas is nil.
+// each returns lambdas, the λ of the targets, or a list of only lambda if lambdas is nil.
 func each(lambda float64, lambdas []float64) []float64 {
 	if len(lambdas) == 0 {
 		return []float64{lambda}

@@ -96,7 +96,7 @@ func (l KernelVote) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	return m, f.err
 }
 
-// sums returns Σ w_i y_i k(x, x_i), and, if total is set, Σ w_i k(x, x_i) in the last column.
+// sums returns Σ w_i y_i k(x, x_i), and Σ w_i k(x, x_i) in the last column if total is true.
 func (m *KernelVoteModel) sums(ctx context.Context, dev backend.Device, x mat.Matrix, total bool) (*mat.Dense, error) {
 	t := m.y.Cols
 	if total {

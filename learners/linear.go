@@ -40,7 +40,7 @@ func newLinearModel(learner string, intercept bool, coef backend.Host[float64], 
 	return &LinearModel{linear{model{learner, facts}, coef, b}, intercept, penalty}
 }
 
-// warned adds to facts a Fact "warning" for each of texts that is not "".
+// warned returns facts with a further fact "warning" for each of the texts that is not "".
 func warned(facts []Fact, texts ...string) []Fact {
 	for _, text := range texts {
 		if text != "" {

@@ -88,7 +88,7 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	f := newFitting(ctx, dev, logisticName, l.parameters(), x, y, o)
 	classes, index := f.classes()
 	points, features := f.points, []int32(nil)
-	if l.Lambda > 0 { // without a penalty, linearly dependent features are refused
+	if l.Lambda > 0 { // without a penalty, linearly dependent features give an error instead
 		points, features = points.Used()
 	}
 	p := glm.Problem{X: points, Class: index, Classes: classes.Len(), Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept, Reference: l.Reference}

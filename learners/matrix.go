@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// asDense returns m as a dense matrix, which shares the memory of m if that is row-major. It
-// returns nil if m is nil or empty.
+// asDense returns m as a dense matrix, which shares the memory of m if m is row-major. It returns
+// nil if m is nil or empty.
 func asDense(m mat.Matrix) *mat.Dense {
 	if d, ok := m.(*mat.Dense); ok {
 		return d
@@ -42,7 +42,7 @@ func checkFinite(name string, h backend.Host[float64]) error {
 	return numeric.DensePoints(h).CheckFinite(name)
 }
 
-// refuseUnused returns an error for an option of learners with checkpoints or centers.
+// refuseUnused returns an error if o has a checkpoint or centers, which only some learners use.
 func (o Options) refuseUnused() error {
 	switch {
 	case o.Checkpoint.Dir != "":

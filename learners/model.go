@@ -101,7 +101,7 @@ func Restore(s State) (Model, error) {
 	return m, nil
 }
 
-// param returns a parameter of type T.
+// param returns the parameter with the given name, which must be of type T.
 func param[T any](s State, name string) (T, error) {
 	var zero T
 	v, ok := s.Params[name]
@@ -115,8 +115,8 @@ func param[T any](s State, name string) (T, error) {
 	return t, nil
 }
 
-// array returns an array of finite numbers with the given shape; a negative dimension allows any
-// number except 0.
+// array returns the named array of finite numbers if it has the given shape; a negative dimension
+// allows any number except 0.
 func (s State) array(name string, rows, cols int) (backend.Host[float64], error) {
 	h, ok := s.Arrays[name]
 	if !ok {

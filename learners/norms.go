@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// squaredNorm is the name of the Fact ‖w‖², or ‖f‖² of a function in the space of a kernel: the θ
-// of the constrained problem with the same solution. For a regression it is computed for the first
-// output, and for K classes it is the sum over their functions.
+// squaredNorm is the name of the Fact ‖w‖², or ‖f‖² of a function in the space of a kernel: the
+// bound θ for which the constrained problem has the same solution. For a regression it is computed
+// for the first output, and for K classes it is the sum over their functions.
 const squaredNorm = "squared norm"
 
 // normFacts returns the Fact ‖f‖² of a support vector machine and, if it is negative, a warning
@@ -23,7 +23,7 @@ func normFacts(square float64) []Fact {
 	return facts
 }
 
-// squares returns the sum of the squares of all elements.
+// squares returns the sum of the squares of the elements of h.
 func squares(h backend.Host[float64]) (sum float64) {
 	for i := range h.Rows {
 		for _, v := range h.Row(i) {
@@ -52,8 +52,8 @@ func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float6
 //
 //	−(n/2)(ln(2π‖r‖²/n) + 1) + ½ Σ ln w_i
 //
-// where ‖r‖² = Σ w_i r_i² for the first output and n is the number of rows of weight > 0. An
-// exact fit has neither fact.
+// where ‖r‖² = Σ w_i r_i² for the first output and n is the number of rows of weight > 0. An exact
+// fit has none of these facts.
 func noiseFacts(squares float64, weights []float64, rows, p int, intercept bool) []Fact {
 	if !(squares > 0) || !finite(squares) {
 		return nil

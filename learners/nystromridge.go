@@ -121,8 +121,8 @@ func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	return l.fit(ctx, dev, data, nil, o)
 }
 
-// fit fits the samples of data. If sparse is not nil, its rows are the samples, and data holds only
-// their row numbers.
+// fit fits the samples of data. If sparse is not nil, its rows are the samples, and data has the
+// row numbers in place of features.
 func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, sparse *backend.CSR[float64], o Options) (*NystromRidgeModel, error) {
 	if l.Bound && sparse != nil {
 		return nil, errors.New("bound: no sharp bound is known for sparse samples: give dense ones")

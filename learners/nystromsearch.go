@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// searchRows and searchCenters bound the samples and the centers of a search for the parameters of
-	// a kernel. If there are many more samples than centers, the bound may favor a λ that is too large. With
-	// as many centers as samples it is the likelihood of the exact process of these samples. An evaluation
-	// takes 4e10 operations.
+	// searchRows and searchCenters limit the samples and the centers of a search for the parameters
+	// of a kernel. For many more samples than centers, the bound on the likelihood may be largest
+	// at a λ that is too large. If the samples are the centers, it equals the likelihood of the
+	// exact process. An evaluation takes 4e10 operations.
 	searchRows    = 2000
 	searchCenters = 2000
 )
 
-// optimized returns the points of a search for the kernel and the λ that maximize the bound of the
-// likelihood for a part of the samples, the best point first, and the number of evaluations. The search
-// starts at k and l.Lambda. centers are the given centers, if any.
+// optimized searches for the kernel and the λ that maximize the bound on the likelihood of a part
+// of the samples, from k and l.Lambda. It returns the points of the search, the best point first,
+// and the number of evaluations. centers holds given centers, or is empty.
 func (l NystromRidge) optimized(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, centers backend.Host[float64], o Options) (found []evidence.Candidate, evaluations int, err error) {
 	if g, ok := k.(kernels.Gaussian); ok && l.ARD {
 		_, d, _ := data.Dims()

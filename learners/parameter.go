@@ -71,7 +71,7 @@ func (p Parameter) Parse(text string) (any, error) {
 	return p.parse(text)
 }
 
-// rule is a condition on a number, as a text and as a function.
+// rule is a condition on a number: its text, and the function that checks it.
 type rule struct {
 	text string
 	ok   func(v float64) bool
@@ -99,12 +99,12 @@ func (r rule) check(v float64) error {
 	return fmt.Errorf("must be %s, got %v", r.text, v)
 }
 
-// bound binds p to a field of the type of its values.
+// bound returns p bound to a field that has the type of the parameter's values.
 func bound[T any](p Parameter, field *T, parse func(text string) (T, error), check func(v T) error) Parameter {
 	return converted(p, field, parse, check, func(v T) T { return v }, func(v T) T { return v })
 }
 
-// converted binds p, whose values are V, to a field of type F.
+// converted returns p, whose values have type V, bound to a field of type F by the conversions in and out.
 func converted[F, V any](p Parameter, field *F, parse func(text string) (V, error), check func(v V) error, in func(V) F, out func(F) V) Parameter {
 	p.field = field
 	p.store = func(v any) { *field = in(v.(V)) }
@@ -139,7 +139,7 @@ func number(name string, field *float64, standard string, r rule, help string) P
 	return bound(Parameter{Name: name, Type: NumberType, Default: standard, Rule: r.text, Help: help}, field, parseNumber, r.check)
 }
 
-// mebibytes is a number of MiB, at least one, that is stored in bytes: 0 would mean the default.
+// mebibytes is a parameter in MiB, at least 1, since 0 would mean the default. Its field is in bytes.
 func mebibytes(name string, field *int64, standard, help string) Parameter {
 	return converted(Parameter{Name: name, Type: NumberType, Default: standard, Rule: positive.text, Help: help}, field, parseNumber, positive.check,
 		func(v float64) int64 { return int64(min(max(v*(1<<20), 1), 1<<62)) },
@@ -178,7 +178,7 @@ func intParam[T int | uint64](name string, field *T, standard string, r rule, he
 	}, func(v int) error { return r.check(float64(v)) }, func(v int) T { return T(v) }, func(v T) int { return int(v) })
 }
 
-// boolParam is a parameter that is true or false, as is its field.
+// boolParam is a parameter that is true or false, with the same value as its field.
 func boolParam(name string, field *bool, standard, help string) Parameter {
 	return bound(Parameter{Name: name, Type: BoolType, Default: standard, Rule: "true or false", Help: help}, field, func(text string) (bool, error) {
 		v, err := strconv.ParseBool(text)
@@ -200,8 +200,8 @@ func inverted(name string, field *bool, help string) Parameter {
 	return p
 }
 
-// oneOf is a parameter with a fixed list of words: first, unless it is "", and then the choices. The
-// default is the first word of the list. The field is empty if the parameter is the word first.
+// oneOf is a parameter with a list of allowed words: the argument first, unless that is "", and then the
+// choices. The default is the first word of this list. The empty field stands for the word given as first.
 func oneOf[T ~string](name string, field *T, first string, choices []T, help string) Parameter {
 	words := make([]string, 0, len(choices)+1)
 	if first != "" {
@@ -225,7 +225,7 @@ func oneOf[T ~string](name string, field *T, first string, choices []T, help str
 		})
 }
 
-// either is a parameter with two choices, no and yes; its field is true for yes.
+// either is a parameter with two choices, the arguments no and yes. Its field is true for yes.
 func either(name string, field *bool, no, yes, help string) Parameter {
 	return choice(name, field, []string{no, yes}, help, func(word string) bool { return word == yes }, func(v bool) string {
 		if v {
@@ -247,13 +247,13 @@ func choice[T any](name string, field *T, words []string, help string, in func(w
 		}, in, out)
 }
 
-// kernel is the parameter "kernel". chosen describes the kernel that the learner chooses for nil.
+// kernel is the parameter "kernel". chosen describes the kernel that the learner chooses if the field is nil.
 func kernel(field *kernels.Kernel, chosen string) Parameter {
 	return bound(Parameter{Name: "kernel", Type: KernelType, Default: chosen, Rule: "the text of a kernel: see mercer kernels", Help: "kernel function", chosen: true},
 		field, kernels.Parse, func(k kernels.Kernel) error { return k.Check(-1) })
 }
 
-// Parameters of several learners.
+// These parameters occur in several learners.
 
 func medianKernel(field *kernels.Kernel) Parameter {
 	return kernel(field, "gaussian, sigma half the median distance")
@@ -376,16 +376,16 @@ func (w *When) met(v parsed) bool {
 	return slices.Contains(w.Values, fmt.Sprint(v[w.Parameter]))
 }
 
-// with returns p with the condition that another parameter has one of the values.
+// with returns p, which has an effect only if another parameter has one of the values.
 func (p Parameter) with(parameter string, values ...string) Parameter {
 	p.When = &When{parameter, values}
 	return p
 }
 
-// without returns p with the condition that another parameter is not given.
+// without returns p, which has an effect only if another parameter is not given.
 func (p Parameter) without(parameter string) Parameter { return p.with(parameter) }
 
-// of returns p with the condition that it has an effect only in task t.
+// of returns p, which has an effect only in task t.
 func (p Parameter) of(t Task) Parameter {
 	p.Task = t
 	return p
@@ -410,8 +410,8 @@ func (p Parameter) neededInGo() Parameter {
 	return p
 }
 
-// zeroAs returns p with the text of zero stored as v, so that the zero of the field can stand for
-// the default.
+// zeroAs returns p whose given value 0 is stored as v, so that the field 0 can stand for the
+// default.
 func (p Parameter) zeroAs(v any) Parameter {
 	p.zero = v
 	return p
