@@ -94,7 +94,7 @@ type KernelRidgeModel struct {
 	factor  run.Kept[map[float64]*solvers.LeaveOneOut]
 }
 
-// points returns the samples in the form that Fit takes. Only the sharp bound needs a dense copy.
+// points returns x in the form that Fit uses; the sharp bound needs a dense copy of sparse samples.
 func (l KernelRidge) points(dev backend.Device, x mat.Matrix, o Options) (numeric.Points, error) {
 	points, err := pointsOf("x", x)
 	if err != nil || points.Sparse == nil || !l.Bound {

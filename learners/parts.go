@@ -26,7 +26,7 @@ type Parts struct {
 	Coef      *mat.Dense
 	Intercept []float64 // b, with an entry for each column of Coef or each machine
 
-	counts []float64 // of an SVC: the number of points of each class
+	counts []float64 // for an SVC, the number of points of each class
 }
 
 // Weights returns the weights W of the features in f(x) = xᵀW + b for a model of the linear kernel with

@@ -56,7 +56,7 @@ func (l *Perceptron) parameters() []Parameter {
 	return list
 }
 
-// loopParameters are the common parameters of all perceptrons.
+// loopParameters returns the parameters that all perceptrons have.
 func loopParameters(zeroIsPositive *bool, epochs *int, standard string, batch *int, noShuffle, replace *bool, seed *uint64) []Parameter {
 	return []Parameter{
 		either("zero", zeroIsPositive, "-1", "+1", "sgn(0) for two classes, in training and in predictions"),
@@ -76,7 +76,7 @@ func averageFrom(field *int) Parameter {
 	return intParam("average-from", field, "0", atLeast(0), "number of epochs before averaging starts")
 }
 
-// untilClean limits the number of epochs of a fit that runs until an epoch has no mistake.
+// untilClean is the maximum number of epochs of a fit that runs until an epoch has no mistake.
 const untilClean = 100000
 
 // PerceptronKind says which hypotheses of a perceptron's training make its predictions.
@@ -92,7 +92,7 @@ var perceptronKinds = map[string]PerceptronKind{
 	perceptronName: LastPerceptron, "averaged-perceptron": AveragedPerceptron, "voted-perceptron": VotedPerceptron,
 }
 
-// name returns the learner's name.
+// name returns the name of the learner with the kind k.
 func (k PerceptronKind) name() string {
 	if k == LastPerceptron {
 		return perceptronName
@@ -207,8 +207,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	return last, nil
 }
 
-// loop checks the samples and prepares the loop over the samples of weight > 0 that all
-// perceptrons share.
+// loop checks the samples and prepares the loop of all perceptrons over the samples of weight > 0.
 func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 	if f.o.Weights != nil {
 		f.y, f.points, f.o.Weights = f.kept(f.y), f.keptPoints(), ofPositive(f.o.Weights, f.o.Weights)
@@ -226,8 +225,8 @@ func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 	}, classes
 }
 
-// perceptronFacts returns the facts of a perceptron's fit with decision values f. norm is ‖w‖, and
-// radius is the largest ‖φ(x)‖.
+// perceptronFacts returns the facts of the fit of a perceptron that has the decision values f at
+// its samples. norm is ‖w‖, and radius is the largest ‖φ(x)‖.
 func perceptronFacts(l *online.Loop, f backend.Host[float64], norm, radius float64) []Fact {
 	functional, criterion := l.Margin(f)
 	facts := []Fact{{"epochs", l.Used}, {"mistakes", l.Mistakes}, {"last epoch without mistakes", l.Clean}, {"criterion", criterion}}

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// sparseOf returns x if it is a backend.CSR or a pointer to one, and nil otherwise. A CSR that is
-// empty or malformed is an error.
+// sparseOf returns x if it is a backend.CSR or a pointer to a backend.CSR, and nil otherwise. It
+// returns an error for a CSR that is empty or malformed.
 func sparseOf(name string, x mat.Matrix) (*backend.CSR[float64], error) {
 	var s *backend.CSR[float64]
 	switch x := x.(type) {
@@ -35,7 +35,7 @@ func sparseOf(name string, x mat.Matrix) (*backend.CSR[float64], error) {
 	return s, nil
 }
 
-// pointsOf returns x as points; a backend.CSR stays sparse.
+// pointsOf returns x as points, which are sparse if x is a backend.CSR.
 func pointsOf(name string, x mat.Matrix) (numeric.Points, error) {
 	if s, err := sparseOf(name, x); err != nil {
 		return numeric.Points{}, err
@@ -46,8 +46,8 @@ func pointsOf(name string, x mat.Matrix) (numeric.Points, error) {
 	return numeric.DensePoints(h), err
 }
 
-// denseSamples returns x for a learner that does not accept sparse samples. A dense copy that
-// exceeds the memory is an error.
+// denseSamples returns x as a dense matrix, for a learner that does not accept sparse samples. It
+// returns an error if a dense copy does not fit into the memory.
 func denseSamples(dev backend.Device, o Options, learner string, x mat.Matrix) (backend.Host[float64], error) {
 	s, err := sparseOf("x", x)
 	if err != nil {

@@ -37,7 +37,7 @@ func AsUncertain(m Model) (Uncertain, bool) {
 	return u, ok
 }
 
-// posteriorParameters are the parameters of a posterior.
+// posteriorParameters returns the parameters of learners with a posterior.
 func posteriorParameters(std, unit *bool) []Parameter {
 	return []Parameter{
 		boolParam("std", std, "false", "keep the posterior in the model, for standard deviations and intervals").of(Regression),
@@ -45,8 +45,8 @@ func posteriorParameters(std, unit *bool) []Parameter {
 	}
 }
 
-// process is the part of a model that describes a Gaussian process whose mean is the prediction. It
-// is empty unless the model was fitted with Std.
+// process is the part of a model with the posterior of a Gaussian process whose mean is the
+// prediction. It is empty unless the model was fitted with Std.
 type process struct{ posterior solvers.Posterior }
 
 func (p *process) hasPosterior() bool { return p.posterior.Factors.Rows > 0 }
@@ -62,7 +62,7 @@ func (p *process) LogLikelihood() float64 { return p.posterior.Log }
 
 var errNoPosterior = errors.New("the model did not keep its posterior: fit it with std = true")
 
-// keep sets the posterior and returns facts about it. bounded is true if the evidence has a bound.
+// keep sets the posterior, unless q is nil, and returns facts about it. bounded is true if q.Bound bounds the evidence.
 func (p *process) keep(q *solvers.Posterior, bounded bool) (facts []Fact) {
 	if q == nil {
 		return nil
@@ -139,9 +139,8 @@ func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, m
 	return draws, nil
 }
 
-// processFields returns the fields of the posterior of a model with size basis functions; the field
-// of λ must precede them. above is the number of rows minus the number of columns of the
-// posterior's factors.
+// processFields returns the fields of the posterior of a model that has `size` basis functions; the
+// field of λ must precede them. The factors of the posterior have `above` more rows than columns.
 func (p *process) processFields(size, outputs size, above int, lambda *float64) []field {
 	q := &p.posterior
 	numbers := []float64{q.Weight, q.Log, q.Bound, q.Rest}

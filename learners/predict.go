@@ -14,17 +14,17 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// predictor holds the part of a prediction that differs between models. Its function queue computes
-// out ← f(x), without the intercept, from matrices on the device that are the same for all x.
+// predictor holds the part of a prediction that differs between models. Its function apply computes
+// out ← f(x), without the intercept, from the matrices fixed, which are the same for all x.
 type predictor struct {
 	learner   string
 	features  int            // 0 if the model is not fitted
 	kernel    kernels.Kernel // the kernel whose rule the points must satisfy; nil if every point is allowed
 	fixed     []numeric.Points
 	intercept []float64
-	sum       bool // out ← k(x, fixed[0]) fixed[1]
-	self      bool // whether k(x, x) is also needed
-	linear    bool // whether out is xW + b, which takes sparse and dense x alike
+	sum       bool // whether apply computes out ← k(x, fixed[0]) fixed[1]
+	self      bool // whether the model also needs the values k(x, x)
+	linear    bool // whether f(x) is xW + b, for which x may be sparse or dense
 	apply     func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64])
 }
 
@@ -65,8 +65,8 @@ func (p predictor) predict(ctx context.Context, dev backend.Device, x mat.Matrix
 	return f, nil
 }
 
-// predictError adds the learner's name to the error of a prediction, unless the name is empty, as
-// it may be for a model that is not fitted.
+// predictError adds the learner's name to the error of a prediction. The name may be empty for a
+// model that is not fitted; then it is omitted.
 func predictError(learner string, err error) error {
 	if learner == "" {
 		return fmt.Errorf("learners: predict: %w", err)
@@ -82,7 +82,7 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 	return p.at(ctx, dev, points)
 }
 
-// at returns the predictions for points that check has returned.
+// at returns the predictions for points that the method check has returned.
 func (p predictor) at(ctx context.Context, dev backend.Device, points numeric.Points) (*mat.Dense, error) {
 	if m, ok := markov.Of(p.kernel); ok && p.sum && p.features == 1 && p.fixed[0].Sparse == nil && markov.Pays(p.fixed[0].Rows, points.Rows) {
 		return p.onLine(ctx, m, points)
@@ -99,8 +99,8 @@ func (p predictor) at(ctx context.Context, dev backend.Device, points numeric.Po
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
 }
 
-// onLine computes the predictions of a sum of values of a Markov kernel of one feature, in O(n)
-// operations.
+// onLine returns the predictions of a kernel expansion with the Markov kernel m of one feature, in
+// O(n) operations.
 func (p predictor) onLine(ctx context.Context, m markov.Model, points numeric.Points) (*mat.Dense, error) {
 	l, err := markov.NewLine(ctx, m, numeric.First(p.fixed[0].Dense))
 	if err != nil {
@@ -114,8 +114,7 @@ func (p predictor) onLine(ctx context.Context, m markov.Model, points numeric.Po
 	return mat.NewDense(f.Rows, f.Cols, f.Data), checkPredicted("prediction", f, 0)
 }
 
-// blocks sets f to the predictions for the rows of x, given the fixed matrices on
-// the device.
+// blocks sets f to the predictions for the rows of x. fixed are the matrices p.fixed on the device.
 func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Host[float64], x numeric.Points, fixed []backend.Matrix[float64]) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -125,7 +124,7 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Hos
 	if x.Sparse != nil {
 		width = x.Sparse.NNZ()/x.Rows + 1
 	}
-	rows := min(x.Rows, max(256, 1<<22/(width+f.Cols))) // the points are packed again for each block
+	rows := min(x.Rows, max(256, 1<<22/(width+f.Cols))) // large blocks, because the fixed points are packed anew for each block
 	out, err := b.New(rows, f.Cols)
 	if err != nil {
 		return err
@@ -143,7 +142,7 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Hos
 	return nil
 }
 
-// check returns x as points in the model's domain.
+// check returns the rows of x as points, or an error if the model cannot be evaluated at them.
 func (p predictor) check(dev backend.Device, x mat.Matrix) (points numeric.Points, err error) {
 	if p.features == 0 {
 		return points, errNotFitted
@@ -165,8 +164,8 @@ func (p predictor) check(dev backend.Device, x mat.Matrix) (points numeric.Point
 	return points, p.checkValues(points)
 }
 
-// inForm returns points as a sparse matrix if the points of the model's kernel are one, and as a
-// dense matrix otherwise. A linear model takes both.
+// inForm returns points as a sparse matrix if p.fixed[0] is sparse, and as a dense matrix
+// otherwise. For a linear model it returns points unchanged.
 func (p predictor) inForm(points numeric.Points) numeric.Points {
 	sparse := len(p.fixed) > 0 && p.fixed[0].Sparse != nil
 	switch {
@@ -179,7 +178,7 @@ func (p predictor) inForm(points numeric.Points) numeric.Points {
 	return points
 }
 
-// checkValues returns an error if a row is outside the model's domain.
+// checkValues returns an error if a point is not finite or violates the rule of the kernel.
 func (p predictor) checkValues(points numeric.Points) error {
 	err := points.CheckFinite("x")
 	if err == nil && p.kernel != nil {
@@ -188,7 +187,7 @@ func (p predictor) checkValues(points numeric.Points) error {
 	return err
 }
 
-// block sets f to the predictions for the rows of x.
+// block sets f to the predictions for the rows of x, which form one block.
 func (p predictor) block(base, b backend.Backend[float64], f backend.Host[float64], out backend.Matrix[float64], x numeric.Points, fixed []backend.Matrix[float64]) error {
 	place, err := x.Place(base)
 	if err != nil {
@@ -215,8 +214,8 @@ func (p predictor) addIntercept(f backend.Host[float64]) {
 // otherUnits is the advice about a row whose prediction is not finite.
 const otherUnits = ": compare its features with those that the model was fitted to, which may have other units"
 
-// checked returns the values f of a model for the rows of x, or an error if one of them is not
-// finite. what is the noun for a value in the error.
+// checked returns the values f of a model for the rows of x, or an error if a value is not finite.
+// The error calls the value `what`.
 func checked(learner, what string, f *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
@@ -228,8 +227,8 @@ func checked(learner, what string, f *mat.Dense, err error) (*mat.Dense, error) 
 }
 
 // checkPredicted returns an error if a value for a row of x is not finite, because kernel values
-// are undefined or out of range, or because sums overflow. what is the noun for a value in the
-// error, and first is the number of the first row.
+// are undefined or out of range, or because sums overflow. The error calls the value `what`; first
+// is the index of the first row of f.
 func checkPredicted(what string, f backend.Host[float64], first int) error {
 	for i := range f.Rows {
 		for _, v := range f.Row(i) {

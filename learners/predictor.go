@@ -23,8 +23,8 @@ import (
 type Predictor struct {
 	model   Model
 	dev     backend.Device
-	ready   bool      // the fields below are set; otherwise model.Predict is called
-	plain   predictor // for f, or for the decision values
+	ready   bool      // whether the fields below are set; if not, predictions call model.Predict
+	plain   predictor // the predictor of f, or of the decision values
 	classes *Classes  // the classes of a classifier whose labels follow from decision values
 	sum     backend.Expansion[float64]
 	fixed   []backend.Matrix[float64]
@@ -36,8 +36,8 @@ type Predictor struct {
 // ErrClosed is the error of a Predictor that was closed, or was not made by NewPredictor.
 var ErrClosed = run.ErrClosed
 
-// begin must be called before reading the fields that Close clears; if it returns nil, the caller
-// calls p.use.RUnlock afterward.
+// begin must be called before the fields that Close clears are read. If it returns nil, the caller
+// must call p.use.RUnlock after reading them.
 func (p *Predictor) begin() error {
 	if p == nil || p.model == nil {
 		return fmt.Errorf("learners: predict: the model %w", ErrClosed)
@@ -156,7 +156,7 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 	}
 	defer p.use.RUnlock()
 	features, outputs := p.Dims()
-	values := len(x) > 0 && len(x) == features-2 // points of kernels.Precomputed; predict refuses them for other kernels
+	values := len(x) > 0 && len(x) == features-2 // x may be a point of kernels.Precomputed; predict refuses it for other kernels
 	if len(x) != features && !values || len(dst) != outputs {
 		return p.failed(fmt.Errorf("x has %s and dst %s; the model has %s and %s", count.Of(len(x), "feature"), count.Of(len(dst), "element"), count.Of(features, "feature"), count.Of(outputs, "output")))
 	}
@@ -179,7 +179,7 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 	return nil
 }
 
-// apply sets f to the values for the rows of x.
+// apply sets f to the values of the model at the rows of x.
 func (p *Predictor) apply(ctx context.Context, f backend.Host[float64], x numeric.Points) error {
 	if p.sum == nil {
 		return p.plain.blocks(ctx, p.dev, f, x, p.fixed)

@@ -19,18 +19,18 @@ import (
 
 // primalSteps estimates the number of steps, of about 4 ns each, that verified.Primal.Bound takes
 // for n samples and m functions. each is the number of steps for one value of a function. The
-// estimate counts three passes over the samples and the matrix of the equations.
+// estimate counts three passes over the samples, and the formation of the matrix of the equations.
 func primalSteps(n, m int, each float64) float64 {
 	return float64(n) * float64(m) * (3*(each+20) + float64(m)/8)
 }
 
 // makePrimal sets the bound of m, a model with the function f, which is the solution of p for the
-// samples of data. It also adds facts, in which the coefficients are called name. If sharp is set
-// and there is no sharp bound, it returns an error. If sharp is not set, a bound is computed only
-// with o.Prove: the sharp one if that takes a few hundredths of a second at most, and otherwise one
-// from float64 if the samples are in memory. r returns the bounds on the rounding errors of the
-// functions; it is nil if no bound from float64 is known. each is as in primalSteps. If sparse is
-// not nil, its rows are the samples, and data holds their row numbers.
+// samples of data. It also adds facts, in which the coefficients are called `name`. If sharp is
+// true and there is no sharp bound, it returns an error. If sharp is false, it computes a bound
+// only with o.Prove: the sharp bound if that takes at most a few hundredths of a second, and
+// otherwise a bound from float64 if the samples are in memory. r returns bounds on the rounding
+// errors of the functions, or is nil if none are known. each is as in primalSteps. If sparse is not
+// nil, its rows are the samples, and data holds their row numbers.
 func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, sparse *backend.CSR[float64], res *solvers.Result, each float64, r func() *verified.Roundoff, sharp bool, o Options) error {
 	n, d, t := data.Dims()
 	size := f.Alpha.Rows
@@ -96,7 +96,7 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 	return err
 }
 
-// predictPrimal is PredictBound for a model m with the function f, whose rounding errors r bounds.
+// predictPrimal is PredictBound for a model m with the function f; r returns bounds on the rounding errors of f.
 func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, m Model, p predictor, f *verified.Expansion, r func() *verified.Roundoff, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	defer named(p.learner+": bound", nil, &values, &err)
 	points, err := p.check(dev, x)
@@ -167,8 +167,8 @@ func (m *FourierRidgeModel) verified() *verified.Expansion {
 	}}
 }
 
-// fourierPenalty returns the λ of coefficients of cosines and sines: λD/k(0) for D frequencies, because the
-// random features are √(k(0)/D) times the cosines and sines.
+// fourierPenalty returns λD/k(0), the penalty of the coefficients of cosines and sines of D = pairs
+// frequencies, because the random features are √(k(0)/D) times the cosines and sines.
 func fourierPenalty(k kernels.Kernel, lambda float64, pairs, d int) verified.Ball {
 	zero := make([]float64, d)
 	return verified.Div(verified.Mul(verified.Exact(lambda), verified.Exact(float64(pairs))), verified.NewKernel(k).Eval(zero, zero))

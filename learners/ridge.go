@@ -108,7 +108,7 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		return nil, err
 	}
 	coef := res.Coef
-	if coef.Rows == 0 { // the dual method was used, for sparse samples
+	if coef.Rows == 0 { // sparse samples were fitted in the dual
 		coef = used.Weights(res.Alpha)
 	}
 	m = &RidgeModel{
@@ -141,13 +141,13 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	return m, nil
 }
 
-// points returns the samples; copied reports whether they are a dense copy of sparse samples. A
-// copy is made for intervals, which need the samples in the model, for the posterior, and for λ = 0, where the solver
-// has to check the rank.
+// points returns the samples; copied reports whether they are a dense copy of sparse samples.
+// Intervals, for which the model stores the samples, the posterior, and λ = 0, for which the solver
+// checks the rank, need a copy.
 func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numeric.Points, copied bool, err error) {
 	points, err = pointsOf("x", x)
 	if err != nil || points.Sparse == nil || !l.Intervals && !l.Std && !slices.Contains(each(l.Lambda, l.Lambdas), 0) {
-		if points.Sparse != nil { // dense samples are checked by the solver
+		if points.Sparse != nil { // the solver checks dense samples
 			err = points.CheckFinite("x")
 		}
 		return points, false, err

@@ -55,7 +55,7 @@ func (r fileRows) Pass(ctx context.Context, keyed bool, use func(b solvers.Block
 	})
 }
 
-// blockRows returns the number of rows of a block.
+// blockRows returns the number of rows of a block of Pass.
 func (r fileRows) blockRows() int {
 	const bytes = 1 << 22 // size of a block; three blocks are in memory
 	return max(1, bytes/8/(r.d+r.t))
@@ -125,7 +125,7 @@ func (s *Settings) RowsFitter(task Task) (RowsFitter, error) {
 	return fit, nil
 }
 
-// rowsFitterOf is fitterOf for the method FitRows of a learner of type L.
+// rowsFitterOf is like fitterOf, but for the method FitRows of a learner of type L.
 func rowsFitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, solvers.Rows, Options) (M, error)) func(parsed) (RowsFitter, *ParameterError) {
 	return made(parameters, func(l L) RowsFitter {
 		return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
@@ -159,7 +159,7 @@ func classifyRows(name string, fit RowsFitter) RowsFitter {
 	}
 }
 
-// classRows are samples of two classes, given as the targets −1 and 1.
+// classRows are the samples of data, with the ±1 targets of their classes in place of class indices.
 type classRows struct {
 	data    solvers.Rows
 	classes Classes
@@ -174,7 +174,7 @@ func (r classRows) Pass(ctx context.Context, keyed bool, use func(b solvers.Bloc
 	return r.data.Pass(ctx, keyed, r.signed(use))
 }
 
-// signed returns a function that replaces the class indices of a block by −1 and 1 and calls use.
+// signed returns a function that calls use with a block in which ±1 targets replace the class indices.
 func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block) error {
 	var index []int
 	return func(b solvers.Block) error {
@@ -191,7 +191,7 @@ func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block)
 	}
 }
 
-// inMemory returns x and y for a learner with the kernel k that reads its samples in passes.
+// inMemory returns x and y as Rows, for a learner with the kernel k that reads its samples in passes.
 func inMemory(dev backend.Device, learner string, k kernels.Kernel, x, y mat.Matrix, o Options) (data solvers.Rows, err error) {
 	defer named(learner, nil, &data, &err)
 	hx, hy, err := samples(dev, o, learner, x, y)
@@ -205,9 +205,8 @@ func inMemory(dev backend.Device, learner string, k kernels.Kernel, x, y mat.Mat
 	return solvers.InMemory(points.Dense, hy, o.Weights, o.Keys), nil
 }
 
-// kernelForRows is kernelFor for samples that are read in passes. It computes the distances between
-// distinct rows, which are drawn with seed. sparse has the meaning of
-// solvers.NystromProblem.Sparse.
+// kernelForRows is like kernelFor, for samples that are read in passes. It computes the distances
+// between distinct rows, drawn with seed. sparse has the meaning of solvers.NystromProblem.Sparse.
 func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, sparse *backend.CSR[float64], seed uint64) (kernels.Kernel, error) {
 	if k != nil {
 		return k, nil

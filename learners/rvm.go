@@ -88,7 +88,7 @@ type RVM struct {
 // RVMModel is a fitted RVM.
 type RVMModel struct {
 	kernelExpansion // the predictive mean; its points are the relevance vectors
-	// root is R with Σ = RRᵀ. Row 0 of R belongs to φ_0, and each other row to one point.
+	// root is the matrix R with Σ = RRᵀ. Row 0 of R belongs to φ_0, and every other row to one of the points.
 	root  backend.Host[float64]
 	noise float64   // σ²
 	trace []float64 // log evidence after each step; nil for a restored model

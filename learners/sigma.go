@@ -38,8 +38,8 @@ func DefaultSigma(ctx context.Context, x mat.Matrix, weights []float64, seed uin
 	return sigma / 2, err
 }
 
-// medianDistance is neighbors.MedianDistance. The fit itself checks that x is finite, so x is
-// checked here only after an error.
+// medianDistance calls neighbors.MedianDistance. A fit checks that x is finite itself, so
+// medianDistance checks x only after an error.
 func medianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	sigma, err := neighbors.MedianDistance(ctx, x, weights, seed)
 	if err != nil {
@@ -48,8 +48,8 @@ func medianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 	return sigma, err
 }
 
-// kernelFor returns k, or if k is nil the Gaussian with the sigma of DefaultSigma. It returns an
-// error if the kernel does not accept the samples.
+// kernelFor returns k or, for nil, the Gaussian with the sigma of DefaultSigma. It returns an error
+// if the kernel does not accept the samples.
 func kernelFor(ctx context.Context, k kernels.Kernel, x numeric.Points, weights []float64, seed uint64) (kernels.Kernel, error) {
 	if k == nil {
 		sigma, err := medianDistance(ctx, x, weights, seed)

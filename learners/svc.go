@@ -89,12 +89,12 @@ type SVCModel struct {
 	// points are the support vectors of class 0, then those of class 1, and so on.
 	points numeric.Points
 	counts []float64 // numbers of support vectors of the classes
-	// coef has K−1 columns: for a support vector of class a its coefficients in the machines of a
-	// and each other class, in the order of the other classes.
+	// coef has K−1 columns. For a support vector of class a they are its coefficients in the
+	// machines of a and each other class, in the order of the other classes.
 	coef backend.Host[float64]
 	b    []float64 // intercepts of the pairs (0, 1), (0, 2), …, (1, 2), …
-	// For each pair the probability of the second class is 1/(1 + exp(A f + B)), with A in row 0
-	// and B in row 1. sigmoid is empty if the fit was without Probabilities.
+	// For each pair, sigmoid has A in row 0 and B in row 1. The probability of the second class is
+	// 1/(1 + exp(A f + B)). sigmoid is empty after a fit without Probabilities.
 	sigmoid backend.Host[float64]
 }
 
@@ -186,7 +186,7 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	k := m.classes.Len()
 	p.features, p.intercept, p.kernel = features, make([]float64, k*(k-1)), m.kernel
 	first := 0
-	var own []int // own[i] is the class of the i-th pair of matrices
+	var own []int // own[i] is the class to which fixed[2i] and fixed[2i+1] belong
 	for c, count := range m.counts {
 		if n := int(count); n > 0 {
 			p.fixed = append(p.fixed, m.points.Slice(first, n), numeric.DensePoints(m.coef.View(first, 0, n, k-1)))
@@ -194,8 +194,8 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 			first += n
 		}
 	}
-	// The support vectors of a class are in only K−1 machines: column block c of out is their
-	// contribution to those machines.
+	// The support vectors of class c belong to only K−1 machines, and the c-th block of columns of
+	// out is their contribution to these machines.
 	p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
 		n, _ := out.Dims()
 		for i, c := range own {
@@ -273,7 +273,7 @@ func (m *SVCModel) fields() []field {
 	}
 }
 
-// checkCounts refuses counts that do not sum to the number of support vectors.
+// checkCounts returns an error if m.counts does not sum to the number of support vectors.
 func (m *SVCModel) checkCounts() error {
 	left := m.points.Rows
 	for _, v := range m.counts {

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// This file has the common parts of the support vector machines: their parameters and SupportModel,
-// an expansion in kernel functions at support vectors.
+// This file has what the support vector machines have in common: parameters and SupportModel, an
+// expansion in kernel functions at support vectors.
 
 // smoParameters returns the parameters of the solver SMO. r is the range of valid values of tol.
 func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
@@ -28,8 +28,8 @@ func costParameters(c, lambda *float64) []Parameter {
 	}
 }
 
-// penaltyOf returns C, or 1/(2nλ) if λ is given instead, where n is the sum of the weights of the
-// rows.
+// penaltyOf returns C, or 1/(2nλ) if λ is given instead of C, where n is the sum of the weights of
+// the rows.
 func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
 	if lambda == 0 {
 		return c, nil
@@ -98,7 +98,7 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
 	return &SupportModel{expansion, smoTrace{support, []int{res.Steps}}}, t.Step("solve", 1)
 }
 
-// smoFacts returns facts with the total number of steps and the sum of the objectives of several
+// smoFacts returns as facts the total number of steps, and the sum of the objectives, of several
 // machines.
 func smoFacts(results ...*svm.Result) []Fact {
 	var sum svm.Result

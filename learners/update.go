@@ -70,14 +70,14 @@ func updated[M Model](m M, what string, change func(p *process, u updatable) (Mo
 	return r.(M), nil
 }
 
-// updatable is a model with a process.
+// updatable is a model of Ridge, NystromRidge or FourierRidge, which has a process.
 type updatable interface {
 	Model
 	sums() *process
-	// linearly returns the predictor of the model, whose fixed[0] holds the points of the basis;
-	// the basis phi; and the coefficients and the intercept for this basis.
+	// linearly returns the model as a linear function of a basis: the predictor p, where p.fixed[0]
+	// holds the points of the basis, the basis phi, the coefficients and the intercept.
 	linearly() (p predictor, phi stream.Basis, beta backend.Host[float64], bias []float64)
-	// with returns the model with another posterior, and coefficients and intercept for the basis.
+	// with returns the model with the posterior q, and with the given coefficients and intercept for the basis.
 	with(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model
 }
 
@@ -209,7 +209,7 @@ func (m *NystromRidgeModel) with(q *solvers.Posterior, beta backend.Host[float64
 	return u
 }
 
-// identity is the basis of a linear model, whose functions are the d features.
+// identity returns the basis of a linear model, whose basis functions are the d features.
 func identity(d int) *stream.Centers {
 	unit := backend.NewHost[float64](d, d)
 	for i := range d {
@@ -220,7 +220,7 @@ func identity(d int) *stream.Centers {
 
 func (m *RidgeModel) linearly() (predictor, stream.Basis, backend.Host[float64], []float64) {
 	p, phi := m.predictor(), identity(m.coef.Rows)
-	p.linear, p.fixed = false, []numeric.Points{phi.Points} // the rows of x become dense
+	p.linear, p.fixed = false, []numeric.Points{phi.Points} // linear is false so that x becomes dense
 	return p, phi, m.coef, m.intercept
 }
 

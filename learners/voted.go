@@ -27,8 +27,8 @@ type VotedModel struct {
 	votes   online.Votes
 }
 
-// newVoted makes the model from the mistakes that a loop over the points recorded. facts are the
-// facts of the last hypothesis.
+// newVoted makes the model from the mistakes that `run`, a loop over the points, recorded. facts
+// are the facts of the last hypothesis.
 func newVoted(learner string, k kernels.Kernel, points numeric.Points, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
 	m := &VotedModel{kernel: k, classified: classified{classes}}
 	var mistaken []int
@@ -64,7 +64,7 @@ func (m *VotedModel) Decision(ctx context.Context, dev backend.Device, x mat.Mat
 	return checked(m.Learner(), "decision value of a hypothesis", votes, nil)
 }
 
-// parts returns the Parts of the last hypothesis.
+// parts returns the parts of the last hypothesis.
 func (m *VotedModel) parts() Parts {
 	coef, b := m.votes.Last(m.centers.Rows)
 	return Parts{Kernel: m.kernel, Points: copyOfPoints(m.centers), Coef: denseOf(coef), Intercept: b}

@@ -16,7 +16,7 @@ func weightOf(o Options, i int) float64 {
 	return o.Weights[i]
 }
 
-// dropZeroWeight returns a copy of the rows of h whose weight is > 0.
+// dropZeroWeight returns a copy of the rows of h that have a weight > 0.
 func dropZeroWeight(h backend.Host[float64], weights []float64) backend.Host[float64] {
 	n := h.Rows
 	for _, w := range weights {
@@ -34,7 +34,7 @@ func dropZeroWeight(h backend.Host[float64], weights []float64) backend.Host[flo
 	return kept
 }
 
-// ofPositive returns the entries of a list whose weight is > 0; nil weights select all.
+// ofPositive returns the entries of list that have a weight > 0. If weights is nil, it returns list.
 func ofPositive[T any](list []T, weights []float64) []T {
 	if weights == nil {
 		return list
