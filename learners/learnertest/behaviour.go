@@ -38,8 +38,8 @@ func testModel(c *cell) {
 		if err != nil {
 			c.Fatal(err)
 		}
-		// The target is a linear function with a tenth of noise. Any learner explains half of the
-		// variance.
+		// The target is a linear function plus noise of standard deviation 0.1. Any learner
+		// explains at least half of its variance.
 		if *score.R2 < 0.5 {
 			c.Errorf("R² of the linear target is %v", *score.R2)
 		}
@@ -70,7 +70,7 @@ func testRowByRow(c *cell) {
 	c.near("row by row", rows, all, c.rounding(m, x))
 }
 
-// plain hides the type of a matrix.
+// plain hides the type of a matrix, so that only the methods of mat.Matrix are available.
 type plain struct{ mat.Matrix }
 
 // testMatrixKinds checks that each kind of mat.Matrix is accepted, and that results have the same
@@ -183,8 +183,8 @@ func testOutputs(c *cell) {
 	}
 }
 
-// testSteps checks that a sample of weight 0 has no effect, that weights of 1 give the results of
-// nil weights, and that other weights have an effect.
+// testSteps checks, for learners in which a weight multiplies a step, that a sample of weight 0 has no
+// effect, that weights of 1 give the same results as nil weights, and that other weights have an effect.
 func (c *cell) testSteps(x, y *mat.Dense) {
 	present, ones, other := make([]float64, 30), make([]float64, 30), make([]float64, 30)
 	var px, py []float64
@@ -226,7 +226,7 @@ func testWeights(c *cell) {
 		c.testSteps(x, y)
 		return
 	}
-	if c.Task == learners.Regression { // the target of a sample of weight 0 must have no effect
+	if c.Task == learners.Regression { // the target of a sample of weight 0 must have no effect either
 		for j := range c.targets() {
 			y.Set(0, j, 1e6)
 		}

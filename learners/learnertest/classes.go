@@ -24,7 +24,7 @@ func testClasses(c *cell) {
 	if k := m.Classes(); !slices.Equal(k.Labels, labels) || !slices.Equal(k.Names, names) {
 		c.Errorf("the classes are %v, want %v called %v", k, labels, names)
 	}
-	// The same classes with other labels must give the same decisions.
+	// The same classes with other labels must give the same decision values.
 	places, binary := mat.NewDense(30, 1, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
 		place := slices.Index(labels, y.At(i, 0))
@@ -53,7 +53,7 @@ func testProbabilities(c *cell) {
 	x, y := c.data()
 	fitted := c.fit(x, y, learners.Options{})
 	m, ok := learners.AsProber(fitted)
-	if !ok { // an SVCModel that was fitted without probabilities
+	if !ok { // m is an SVCModel that was fitted without probabilities
 		if _, err := fitted.(learners.Prober).Proba(c.Context(), c.dev, x); err == nil {
 			c.Error("a model without probabilities gives some")
 		}
@@ -75,7 +75,7 @@ func testProbabilities(c *cell) {
 			}
 			sum += v
 		}
-		// Each probability is rounded once, and so is each partial sum.
+		// The bound covers the rounding of each probability and of each partial sum.
 		if math.Abs(sum-1) > float64(4*k)*epsilon {
 			c.Errorf("row %d: the probabilities sum to 1%+.3g", i, sum-1)
 		}

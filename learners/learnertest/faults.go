@@ -125,7 +125,7 @@ func testUnfitted(c *cell) {
 			c.Errorf("the model is a %v, Fit returns a %v", got, fitted)
 		}
 		_, err := m.Predict(c.Context(), c.dev, x)
-		// A model type that several learners share has no learner's name before the fit.
+		// If several learners share the type of the model, an unfitted model has no learner's name.
 		if err == nil || !strings.HasPrefix(err.Error(), "learners: ") || !strings.HasSuffix(err.Error(), "the model is not fitted") {
 			c.Errorf("got the error %v", err)
 		}
@@ -146,7 +146,7 @@ func testUnfitted(c *cell) {
 	}
 }
 
-// testOptions checks that the options for memory and progress reach the solver.
+// testOptions checks that the options Memory and Progress reach the solver.
 func testOptions(c *cell) {
 	x, y := c.data()
 	_, err := c.Fit(c.Context(), c.dev, x, y, learners.Options{Memory: 1})
@@ -187,8 +187,8 @@ func testCanceled(c *cell) {
 	}
 }
 
-// testState checks that a model can be restored from its state, also after its parameters have
-// passed through JSON.
+// testState checks that a model can be restored from its state, also after its parameters were
+// written to JSON and read again.
 func testState(c *cell) {
 	x, y := c.data()
 	var o learners.Options

@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// testPredictor checks that a Predictor gives the predictions of its model, for whole tables, for
-// single rows and from several goroutines, and that it returns errors for the same inputs as the
-// model.
+// testPredictor checks that a Predictor gives the predictions of its model, for matrices of many
+// rows, for single rows and from several goroutines, and that it returns errors for the same inputs
+// as the model.
 func testPredictor(c *cell) {
 	x, y := c.data()
 	m := c.fit(x, y, learners.Options{})
@@ -31,7 +31,7 @@ func testPredictor(c *cell) {
 	}
 	bound := c.rounding(m, x)
 	if _, ok := m.(learners.Classifier); ok {
-		bound = func(int, int) float64 { return 0 } // labels are exact
+		bound = func(int, int) float64 { return 0 } // labels must be equal
 	}
 	c.near("made ready", got, want, bound)
 
@@ -55,7 +55,7 @@ func testPredictor(c *cell) {
 	}
 	group.Wait()
 
-	// refused is cell.refused, except that it allows for the memory of p on the device.
+	// refused is like cell.refused, but does not count the memory that p occupies on the device.
 	refused := func(err error, want string) {
 		c.Helper()
 		if err == nil || !strings.HasPrefix(err.Error(), "learners: ") || !strings.Contains(err.Error(), want) {

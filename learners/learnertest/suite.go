@@ -101,7 +101,7 @@ func Run(t *testing.T, s Suite) {
 	})
 }
 
-// cell is a test on one device.
+// cell is the run of one test on one device.
 type cell struct {
 	*testing.T
 	Suite
@@ -244,7 +244,7 @@ func (c *cell) refused(err error, want string) {
 	c.nothingLeft()
 }
 
-// same checks that got and want have equal bits.
+// same checks that the elements of got and want have equal bits.
 func (c *cell) same(what string, got, want mat.Matrix) {
 	c.Helper()
 	c.near(what, got, want, func(int, int) float64 { return 0 })
@@ -269,9 +269,9 @@ func (c *cell) near(what string, got, want mat.Matrix, bound func(i, j int) floa
 	}
 }
 
-// rounding returns a bound of the difference between predictions whose terms are summed in two
-// different orders. In each order, the n rounding errors of the sum and several more in a kernel
-// value are relative to the sum of the absolute terms.
+// rounding returns a bound on the difference between predictions whose terms are summed in two
+// different orders. For each order, the n rounding errors of the sum, and several rounding errors
+// of a kernel value, are proportional to the sum of the absolute values of the terms.
 func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	_, d := x.Dims()
 	if c.Terms == nil {

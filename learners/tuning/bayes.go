@@ -13,7 +13,7 @@ import (
 // bayes is Bayesian search (Jones, Schonlau and Welch 1998). It models the logarithm of the score,
 // as a function of the logarithms of the factors, by a Gaussian process fitted to the earlier
 // trials. The next trial is the point with the largest expected improvement on the best trial. The
-// first trials are the start of the search and points of a Halton sequence, which fill the search
+// first trials are the start of the search and points of a Halton sequence, which cover the search
 // space evenly.
 func (s *search) bayes() error {
 	dims := len(s.space.vary)
@@ -53,8 +53,8 @@ func (s *search) bayes() error {
 }
 
 // promising returns the point with the largest expected improvement among 2,000 random points, half
-// of which are near the best point. The expected improvement on the value f by a normal variable of
-// mean μ and standard deviation σ is σ(zΦ(z) + φ(z)), z = (f − μ)/σ.
+// of which are near the best point. For a score with the normal distribution N(μ, σ²), the expected
+// improvement on the score f is σ(zΦ(z) + φ(z)) with z = (f − μ)/σ.
 func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, dims int) ([]float64, error) {
 	random := func() []float64 {
 		u := make([]float64, dims)
@@ -120,7 +120,7 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 	return ask.RawRowView(choice), nil
 }
 
-// instead handles the error err of the Gaussian process of the scores: it returns the random point
+// instead handles err, an error of the Gaussian process of the scores. It returns the random point
 // u if all scores are equal or rounding errors dominate the matrix of the process, and err if the
 // context was canceled.
 func (s *search) instead(u []float64, err error) ([]float64, error) {
@@ -130,8 +130,8 @@ func (s *search) instead(u []float64, err error) ([]float64, error) {
 	return u, nil
 }
 
-// flat returns the logarithm of a score that is a squared error; otherwise a Gaussian process would
-// not resolve the differences between small scores. A score of the criterion Evidence is returned
+// flat returns the logarithm of a score that is a squared error, because a Gaussian process would
+// not resolve the differences between small errors. It returns a score of the criterion Evidence
 // unchanged.
 func (s *search) flat(score float64) float64 {
 	if s.par.Criterion == Evidence {
@@ -140,7 +140,7 @@ func (s *search) flat(score float64) float64 {
 	return elementary.Log(max(score, math.SmallestNonzeroFloat64))
 }
 
-// halton is element i of the Halton sequence in dimension k.
+// halton returns coordinate k of element i of the Halton sequence.
 func halton(i, k int) float64 {
 	primes := [...]int{2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53}
 	base := primes[k%len(primes)]

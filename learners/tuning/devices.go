@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// parts returns functions that report the progress of n concurrent parts of the work; see
-// run.Parts.
+// parts returns report, where report(i) is the progress function of part i of n concurrent parts;
+// see run.Parts.
 func parts(n int, whole func(solvers.Progress)) (report func(i int) func(solvers.Progress)) {
 	of := run.Parts(n, func(fraction float64) { whole(solvers.Progress{Fraction: fraction}) })
 	return func(i int) func(solvers.Progress) {
@@ -28,8 +28,8 @@ type job struct {
 	inside  func(solvers.Progress)
 }
 
-// tryAll returns the best score over all λ for each kernel, +Inf if the kernel has no score.
-// Kernels are scored concurrently on the devices of the search.
+// tryAll returns, for each kernel, the best score over all λ, or +Inf if no λ has a score. It
+// scores kernels concurrently on the devices of the search.
 func (s *search) tryAll(list [][]float64) ([]float64, error) {
 	trials, lasts := make([]Trial, len(list)), make([]error, len(list))
 	one := func(x []float64, j job) (t Trial, last, err error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestDevices checks that the results of a search on several devices are bit for bit those of a
-// search on one device, and that all devices are used.
+// TestDevices checks that a search on several devices uses all of them and gives results with the
+// same bits as a search on one device.
 func TestDevices(t *testing.T) {
 	p := wave(t, 60, 1)
 	one := device(t, "ref")

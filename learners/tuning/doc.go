@@ -13,8 +13,8 @@
 //	bayes.go     a factor for each parameter: Bayesian search
 //	gradient.go  a factor for each, by the likelihood and its derivatives
 //
-// Any other learner is tuned by SearchGrid, which fits each point of a grid of parameters and
-// kernels by cross-validation:
+// SearchGrid tunes any other learner. It scores each point of a grid of parameters and kernels by
+// cross-validation:
 //
 //	grid.go      SearchGrid, its axes and settings
 package tuning

@@ -16,7 +16,7 @@ import (
 // This example chooses C and the kernel of a support vector machine by five-fold cross-validation.
 func ExampleSearchGrid() {
 	x, y := mat.NewDense(40, 1, nil), mat.NewDense(40, 1, nil)
-	for i := range 40 { // alternately ten samples of each of two classes
+	for i := range 40 { // groups of ten samples, alternately of one class and of the other
 		x.Set(i, 0, float64(i))
 		y.Set(i, 0, float64(i/10%2))
 	}

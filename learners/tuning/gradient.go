@@ -11,7 +11,7 @@ import (
 )
 
 // gradient maximizes the likelihood over all parameters and λ with the help of its derivatives.
-// Each evaluated point becomes a trial with one λ; the best trial is the first.
+// Each evaluated point becomes a trial with one λ. The best trial comes first.
 func (s *search) gradient() error {
 	s.planned = 1
 	const restarts = 2

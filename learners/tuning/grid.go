@@ -212,7 +212,7 @@ func (par GridParams) axes(d learners.Description) []Axis {
 	return append(slices.Clone(par.Axes), Axis{name, strings.Split(list, ",")})
 }
 
-// scaleOf returns the scale of the data that a value "V×" refers to; see Axis.
+// scaleOf returns the scale of the data by which V is multiplied in a value "V×"; see Axis.
 func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float64, err error) {
 	y := all.Train.Y
 	if par.Task == learners.Classification {
@@ -291,7 +291,7 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 	if err := par.fitAll(ctx, shared, fits, splits); err != nil {
 		return err
 	}
-	if len(devices) > len(r.Devices) { // fits that exceeded their part of the memory are repeated, one at a time on each device
+	if len(devices) > len(r.Devices) { // repeats the fits that exceeded their part of the memory, one at a time on each device
 		left := slices.DeleteFunc(slices.Clone(fits), func(f *gridFit) bool {
 			return !errors.Is(f.err, backend.ErrMemory) && !errors.As(f.err, new(*solvers.BudgetError))
 		})
@@ -329,7 +329,7 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 		f.setting.Seconds += seconds[k]
 	}
 	if failed := (*validate.FitError)(nil); errors.As(err, &failed) && ctx.Err() == nil {
-		if par.Criterion == Evidence { // the model is fitted to all samples
+		if par.Criterion == Evidence { // for Evidence the model is fitted to all samples
 			return failed.Err
 		}
 		return fmt.Errorf("%w; in the fit without fold %d of %d", failed.Err, of[failed.Fit]+1, par.Folds)
@@ -339,7 +339,7 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 
 // evaluate fits the setting to the training samples. It returns the weighted sum of the squared
 // errors, of the numbers of wrong classes, or of −log p over the held-out samples, and the sum of
-// the weights.
+// the weights of these samples.
 func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) (sum, total float64, err error) {
 	dev, p, o := v.Device, v.Part, v.Options
 	m, err := s.Fit(ctx, dev, p.Train.X, p.Train.Y, o)
@@ -423,7 +423,7 @@ func BestSetting(settings []Setting) (best int, err error) {
 // approximation is poor.
 func EvidenceOf(m learners.Model) (evidence float64, ok bool) {
 	if d, is := m.(learners.Describer); is && !numeric.IsNil(m) {
-		for _, fact := range d.Facts() { // the bound comes later in the list, and replaces the evidence
+		for _, fact := range d.Facts() { // the bound comes after the evidence in the list, and replaces it
 			if fact.Name == "log evidence" || fact.Name == "log evidence bound" {
 				evidence, ok = fact.Value.(float64)
 			}

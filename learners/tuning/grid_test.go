@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// gridData returns points on a line with the given weights. The targets are noisy numbers, or if
-// classes is true, classes that are separated at the middle of the line.
+// gridData returns points on a line with the given weights. If classes is true, the targets are two
+// classes that are separated at the middle of the line; otherwise they are noisy numbers.
 func gridData(classes bool, weights []float64) validate.Samples {
 	const n = 24
 	rng := rand.New(rand.NewPCG(9, 9))
@@ -33,8 +33,8 @@ func gridData(classes bool, weights []float64) validate.Samples {
 }
 
 // TestGridScoresAreThoseOfTheFolds checks that the score of a setting is the error over all
-// samples, where each sample is predicted by a model fitted to the other folds, and that the points
-// are in the order of the axes.
+// samples, each predicted by the model fitted to the folds without it, and that the settings are in
+// the order of the axes.
 func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	weights := make([]float64, 24)
@@ -113,8 +113,8 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 			if !c.classes {
 				want = math.Sqrt(want)
 			}
-			// The models here and in the grid search are equal bit for bit, but this loop adds the 24 errors in
-			// a different order.
+			// The models here and in the grid search have the same bits, but this loop adds the 24
+			// errors in a different order.
 			if math.Abs(s.Score-want) > 24*0x1p-52*want {
 				t.Errorf("%s: setting %d: %v, want %v", c.learner, i+1, s.Score, want)
 			}
@@ -152,7 +152,7 @@ func TestGridOfALearner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, s := range settings { // λ has four digits
+	for i, s := range settings { // λ is written with four digits
 		m, err := s.Fit(t.Context(), r.Devices[0], p.Train.X, p.Train.Y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)

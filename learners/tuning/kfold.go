@@ -69,8 +69,8 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	return points, nil
 }
 
-// fold sets the Score of each point to the weighted sum of squared errors on the held-out rows, and
-// returns the sum of the weights.
+// fold sets the Score of each point to the weighted sum of squared errors on the held-out rows. It
+// returns the sum of the weights of these rows.
 func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, points []Point, report func(solvers.Progress)) (float64, error) {
 	q := p
 	x := pointsOf(p)

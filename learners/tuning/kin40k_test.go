@@ -16,9 +16,9 @@ import (
 )
 
 // TestKin40k checks a search on the forward dynamics of a robot's arm, 40,000 points of 8 features.
-// The targets have standard deviation 1. With the parameters that a search on 500 points finds, the
-// error of a fit to 2,000 points is about 0.25, and of a fit to 36,000 points 0.08. With sigma
-// equal to the median distance, the error of a fit to 2,000 points is 0.6.
+// The targets have standard deviation 1. With the parameters that a search on 500 points finds, a
+// fit to 2,000 points has an error of about 0.25, and a fit to 36,000 points an error of 0.08. With
+// sigma equal to the median distance, a fit to 2,000 points has an error of 0.6.
 func TestKin40k(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of factorizations: not under -short")
@@ -72,7 +72,7 @@ func TestKin40k(t *testing.T) {
 	}
 }
 
-// mustPlace returns a copy of h on the device, which is freed when the test ends.
+// mustPlace returns a copy of h on the device. The copy is freed at the end of the test.
 func mustPlace(t *testing.T, b backend.Backend[float64], h backend.Host[float64]) backend.Matrix[float64] {
 	t.Helper()
 	m, err := b.New(h.Rows, h.Cols)

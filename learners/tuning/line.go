@@ -7,15 +7,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// grid tries factors that are equally spaced on a logarithmic scale.
+// grid tries common factors of the parameters that are equally spaced on a logarithmic scale.
 func (s *search) grid() error {
 	s.planned = s.steps(15)
 	_, err := s.tryAll(s.space.line(s.planned))
 	return err
 }
 
-// line returns steps factors from 1/reach to reach as logarithms, or only the logarithm 0 if steps
-// is 1.
+// line returns the logarithms of `steps` factors from 1/reach to reach, or only the logarithm 0 if
+// steps is 1.
 func (s *space) line(steps int) [][]float64 {
 	list := make([][]float64, steps)
 	for i := range list {
@@ -28,8 +28,8 @@ func (s *space) line(steps int) [][]float64 {
 	return list
 }
 
-// kernelsOf returns the kernels that Grid tries from k, with Vary, Reach and Steps as in Params, or
-// only k if nothing varies.
+// kernelsOf returns the kernels that the strategy Grid tries from the start k, with vary, reach and
+// steps as in Params, or only k if nothing varies.
 func kernelsOf(k kernels.Kernel, vary []string, reach float64, steps int) ([]kernels.Kernel, error) {
 	s, err := newSpace(k, vary, reach)
 	if err != nil || len(s.vary) == 0 {
@@ -71,7 +71,7 @@ func (s *search) golden() error {
 	const part = 0.6180339887498949
 	low, high := at[max(best-1, 0)], at[min(best+1, coarse-1)]
 	x1, x2 := high-part*(high-low), low+part*(high-low)
-	f1, f2 := math.NaN(), math.NaN() // not computed yet
+	f1, f2 := math.NaN(), math.NaN() // NaN means not computed yet
 	for s.made < s.planned {
 		if math.IsNaN(f1) {
 			f1, err = s.try([]float64{x1})

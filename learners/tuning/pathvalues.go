@@ -17,8 +17,8 @@ func pointsOf(p solvers.Problem) numeric.Points {
 	return numeric.DensePoints(p.X)
 }
 
-// pathValues returns the predictions of all solutions of a path of p at the rows of x, side by
-// side: x.Rows×(t·len(solved)). The predictions of a point with an error are meaningless.
+// pathValues returns the x.Rows×(t·len(solved)) predictions at the rows of x by all solutions of a path of p,
+// with t columns for each solution. The predictions for a point of the path with an error are meaningless.
 func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solved []solvers.PathPoint, x numeric.Points) (backend.Host[float64], error) {
 	t := p.Y.Cols
 	out := backend.NewHost[float64](x.Rows, len(solved)*t)

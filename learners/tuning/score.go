@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// closer is the number of λ that are tried in addition between the two neighbors of the best λ.
+// closer is the number of additional λ that are tried between the two neighbors of the best λ.
 const closer = 6
 
 // score returns the points of one kernel, one for each λ.
@@ -64,7 +64,7 @@ func (s *search) at(path *solvers.Path, lambdas []float64) ([]Point, error) {
 	return points, nil
 }
 
-// samples returns the number of samples, including repetitions.
+// samples returns the number of samples, where a sample of weight w counts as w samples.
 func (s *search) samples() float64 {
 	if s.p.Weights == nil {
 		return float64(s.p.Y.Rows)

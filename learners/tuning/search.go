@@ -317,7 +317,7 @@ type search struct {
 	progress      *run.Progress
 }
 
-// steps returns par.Steps, or standard if par.Steps is 0.
+// steps returns par.Steps, or the argument standard if par.Steps is 0.
 func (s *search) steps(standard int) int {
 	if s.par.Steps > 0 {
 		return s.par.Steps
@@ -325,7 +325,7 @@ func (s *search) steps(standard int) int {
 	return standard
 }
 
-// try is tryAll for one kernel.
+// try calls tryAll for one kernel and returns its score.
 func (s *search) try(x []float64) (float64, error) {
 	scores, err := s.tryAll([][]float64{x})
 	if err != nil {
@@ -334,7 +334,7 @@ func (s *search) try(x []float64) (float64, error) {
 	return scores[0], nil
 }
 
-// inside converts the progress of one of the planned trials to that of the search.
+// inside reports q, the progress of one of the planned trials, as progress of the search.
 func (s *search) inside(q solvers.Progress) {
 	s.progress.Report("tune", (float64(s.made)+q.Fraction)/float64(max(s.planned, s.made+1)))
 }

@@ -52,8 +52,9 @@ func device(t *testing.T, name string) backend.Device {
 	return dev
 }
 
-// TestSearchFinds checks that for every criterion, strategy and device, a search finds a kernel
-// whose error is close to the noise, and that its score agrees with a separate computation.
+// TestSearchFinds checks that for every criterion, strategy and device a search finds a kernel
+// whose error is close to the noise, and that the score of this kernel agrees with a separate
+// computation.
 func TestSearchFinds(t *testing.T) {
 	for name, opened := range map[string]string{"best": "cpu", "ref": "ref"} {
 		for _, criterion := range []tuning.Criterion{tuning.LeaveOneOut, tuning.GCV, tuning.KFold, tuning.Evidence} {
@@ -100,7 +101,7 @@ func TestSearchFinds(t *testing.T) {
 							}
 						}
 					}
-					// With 80 samples the error of sin(2x) is far below the noise.
+					// With 80 samples the error of f relative to sin(2x) is far below the noise.
 					q := p
 					q.Kernel = res.Kernel()
 					points, err := solvers.SolvePath(context.Background(), dev, q, []float64{res.Lambda()}, solvers.PathParams{Method: solvers.PathCholesky, LeaveOneOut: true})
@@ -113,8 +114,8 @@ func TestSearchFinds(t *testing.T) {
 					want := map[tuning.Criterion]float64{
 						tuning.LeaveOneOut: points[0].LOO[0], tuning.GCV: points[0].GCV[0], tuning.Evidence: -points[0].Evidence / 80,
 					}[criterion]
-					// The tolerance is the rounding of another method times a condition number of
-					// at most 80/1e-8.
+					// The separate computation uses another method. The tolerance is the rounding
+					// error times a condition number of at most 80/1e-8.
 					if criterion != tuning.KFold && math.Abs(want-res.Score()) > 1e-5*math.Abs(want) {
 						t.Errorf("score %v, computed by itself %v", res.Score(), want)
 					}
@@ -141,7 +142,7 @@ func TestKFoldScore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, at := range res.Trials[0].Points { // there are as many folds as samples, and one sample in each fold
+		for i, at := range res.Trials[0].Points { // there are as many folds as samples, so each fold has one sample
 			sum, total := 0.0, 0.0
 			for r := range p.X.Rows {
 				if p.Weights[r] == 0 {
@@ -160,7 +161,7 @@ func TestKFoldScore(t *testing.T) {
 				}
 				sum, total = sum+p.Weights[r]*e*e, total+p.Weights[r]
 			}
-			// Rounding times a condition number of about 10,000.
+			// The tolerance is the rounding error times a condition number of about 10,000.
 			if want := sum / total; math.Abs(at.Score-want) > 1e-9*want {
 				t.Errorf("%v λ=%g: score %v, want %v", k, at.Lambda, at.Score, want)
 			}
@@ -168,8 +169,8 @@ func TestKFoldScore(t *testing.T) {
 	}
 }
 
-// TestSearchTriesOnlyTheGivenLambdas checks for each criterion that no λ outside a given list is
-// tried, as in scikit-learn's GridSearchCV.
+// TestSearchTriesOnlyTheGivenLambdas checks for each criterion that if a list of λ is given, no
+// other λ is tried, as in scikit-learn's GridSearchCV.
 func TestSearchTriesOnlyTheGivenLambdas(t *testing.T) {
 	given := []float64{10, 0.001, 0.1, 0.1}
 	for _, par := range []tuning.Params{
@@ -211,8 +212,8 @@ func TestSearchOfAnEmptyListVariesNothing(t *testing.T) {
 	}
 }
 
-// TestBayesTellsFeaturesApart checks that features without effect get long length scales if each
-// feature has its own length scale.
+// TestBayesTellsFeaturesApart checks that a Bayesian search in which each feature has its own
+// length scale gives long length scales to features without effect.
 func TestBayesTellsFeaturesApart(t *testing.T) {
 	p := wave(t, 120, 3)
 	p.Kernel = kernels.Gaussian{Sigmas: []float64{2, 2, 2}}
@@ -233,7 +234,7 @@ func TestBayesTellsFeaturesApart(t *testing.T) {
 	}
 }
 
-// TestSearchRepeats checks that a search gives the same bits for any number of workers.
+// TestSearchRepeats checks that repeated searches give the same bits, for any number of workers.
 func TestSearchRepeats(t *testing.T) {
 	p := wave(t, 60, 2)
 	for _, par := range []tuning.Params{{Strategy: tuning.Bayes, Steps: 8}, {Criterion: tuning.KFold, Steps: 3}} {
@@ -330,8 +331,8 @@ func TestSearchRefuses(t *testing.T) {
 }
 
 // TestSearchObeysTheRulesOfParameters checks that a search respects the bounds of parameters. It
-// begins at twice the smallest a and just below the largest sigma, so most factors would exceed a
-// bound.
+// begins at twice the smallest valid a and just below the largest valid sigma, so most factors
+// would exceed a bound.
 func TestSearchObeysTheRulesOfParameters(t *testing.T) {
 	for _, k := range []kernels.Kernel{kernels.RationalQuadratic{A: 2e-6, Sigma: 1}, kernels.Gaussian{Sigma: 9e152}} {
 		p := wave(t, 30, 1)
@@ -474,7 +475,7 @@ func TestKernelsThatOverflowAreNoCandidates(t *testing.T) {
 }
 
 // TestGradientThatEndsEarlyWarns checks that a local search that ends at the limit of evaluations
-// gives a warning, and one that converges does not.
+// gives a warning, and that a search that converges gives none.
 func TestGradientThatEndsEarlyWarns(t *testing.T) {
 	dev := device(t, "cpu")
 	for _, d := range []int{1, 40} {
@@ -526,8 +527,9 @@ func TestSearchPlans(t *testing.T) {
 	}
 }
 
-// TestSearchOfOneFeature compares the scores of a Markov kernel of one feature, which Kalman filters compute
-// in O(n) operations, with those by stored matrices, for which a second feature of zeros is added.
+// TestSearchOfOneFeature compares the scores of a Markov kernel of one feature, which Kalman
+// filters compute in O(n) operations, with the scores computed from stored matrices, which a second
+// feature of zeros makes necessary.
 func TestSearchOfOneFeature(t *testing.T) {
 	const n = 2400
 	p := wave(t, n, 1)
@@ -548,7 +550,8 @@ func TestSearchOfOneFeature(t *testing.T) {
 			trials[k] = res.Trials[0]
 		}
 		for i, at := range trials[0].Points {
-			// The condition number is at most n/0.1 + 1, and sums of n terms have rounding errors.
+			// The tolerance allows for the rounding errors of sums of n terms and a condition
+			// number of at most n/0.1 + 1.
 			if want := trials[1].Points[i].Score; !(math.Abs(at.Score-want) <= 1e5*n*0x1p-52*want) || want == 0 {
 				t.Errorf("%s, λ = %g: score %v, want %v", criterion, at.Lambda, at.Score, want)
 			}

@@ -101,7 +101,7 @@ func given(m mat.Matrix) mat.Matrix {
 	return m
 }
 
-// withLabels returns the classes of c and of the labels in y that c does not contain.
+// withLabels returns c with further classes for the labels in y that c does not contain.
 func withLabels(c learners.Classes, y mat.Matrix, names []string) (learners.Classes, error) {
 	all := learners.Classes{Labels: slices.Clone(c.Labels), Names: slices.Clone(c.Names)}
 	n, _ := y.Dims()
@@ -123,8 +123,8 @@ func withLabels(c learners.Classes, y mat.Matrix, names []string) (learners.Clas
 	return all, nil
 }
 
-// meanAUC returns the AUC of the outcome o, as described for Score.AUC. truth has indices into all;
-// the columns of o are in the order of c.
+// meanAUC returns the AUC of the outcome o, as described for Score.AUC. truth holds the class of
+// each sample as an index into `all`; the columns of o are in the order of c.
 func meanAUC(c, all learners.Classes, truth []int, o Outcome, weights []float64) float64 {
 	scores := o.Proba
 	if scores == nil || c.Len() == 2 && o.Decision != nil {
@@ -178,7 +178,7 @@ func NewROC(scores []float64, positive []bool, weights []float64) ROC {
 	passed := map[bool]float64{}
 	for seen, i := range order {
 		passed[positive[i]] += weight(i)
-		// Samples with equal scores pass a threshold together.
+		// Samples with equal scores belong to the same point of the curve.
 		if seen+1 < len(order) && scores[order[seen+1]] == scores[i] {
 			continue
 		}

@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestScoreClassification compares scores with values that were computed with scikit-learn 1.2.1's
-// log_loss, roc_auc_score(multi_class="ovr"), accuracy_score, confusion_matrix.
+// TestScoreClassification compares scores with values that were computed with log_loss,
+// roc_auc_score(multi_class="ovr"), accuracy_score and confusion_matrix of scikit-learn 1.2.1.
 func TestScoreClassification(t *testing.T) {
 	const bound = 16 * 0x1p-52 // a few roundings of numbers near 1
 	three := learners.Classes{Labels: []float64{0, 1, 2}, Names: []string{"a", "b", "c"}}
@@ -30,7 +30,7 @@ func TestScoreClassification(t *testing.T) {
 		t.Errorf("confusion of %d: %s", s.N, d)
 	}
 
-	// There are two classes with equal scores and no probabilities.
+	// The next case has two classes, samples with equal scores, and no probabilities.
 	two := learners.Classes{Labels: []float64{-1, 1}, Names: []string{"-1", "1"}}
 	y, pred = mat.NewDense(6, 1, []float64{-1, 1, 1, -1, 1, -1}), mat.NewDense(6, 1, []float64{-1, 1, -1, 1, 1, -1})
 	decision := mat.NewDense(6, 1, []float64{-1, .5, -.2, .5, 2, -.3})

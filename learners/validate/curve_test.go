@@ -16,7 +16,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// normals returns n samples of d columns, y = 2·(first column) + 1 + noise·N(0, 1).
+// normals returns n standard normal samples of d columns, with the targets y = 2·(first column) + 1
+// + noise·N(0, 1).
 func normals(t *testing.T, n, d int, noise float64) validate.Samples {
 	rng := rand.New(rand.NewPCG(5, 5))
 	t.Log("seed 5, 5")
@@ -30,8 +31,8 @@ func normals(t *testing.T, n, d int, noise float64) validate.Samples {
 	return validate.Samples{X: x, Y: mat.NewDense(n, 1, y.Data)}
 }
 
-// TestLearningCurve checks that the point of all samples has the held-out and training errors of
-// k-fold cross-validation, and that each model is fitted once.
+// TestLearningCurve checks that the point of the curve for all samples has the held-out and
+// training errors of k-fold cross-validation, and that each model is fitted once.
 func TestLearningCurve(t *testing.T) {
 	const n, folds = 20, 4
 	r := validate.Runner{Data: normals(t, n, 1, 0.1), Devices: []backend.Device{backendtest.Device(t, "ref")}}
@@ -44,7 +45,8 @@ func TestLearningCurve(t *testing.T) {
 	if fits != 3*folds || len(points) != 3 || points[0].N != 1 || points[1].N != 8 || points[2].N != 15 {
 		t.Fatalf("%d fits, points %+v", fits, points)
 	}
-	// With one training sample the slope is 0, and f is the target of this sample.
+	// With one training sample the slope is 0, and f is the target of this sample, so that the
+	// training error is 0.
 	if points[0].Trained.Mean > 10*0x1p-52 {
 		t.Errorf("one sample is learned with an error of %v", points[0].Trained.Mean)
 	}
@@ -67,8 +69,8 @@ func TestLearningCurve(t *testing.T) {
 		for _, s := range scores {
 			want = append(want, s.Error())
 		}
-		// The training samples are in another order, which changes the rounding of sums of n terms
-		// of size ≤ 10.
+		// The training samples are in another order than here, which changes the rounding of sums
+		// of n terms of size ≤ 10.
 		near(t, name+": mean", c.got.Mean, validate.NewSummary(want).Mean, 100*n*0x1p-52)
 		near(t, name+": deviation", c.got.SD, validate.NewSummary(want).SD, 100*n*0x1p-52)
 	}
@@ -124,8 +126,8 @@ func TestImportance(t *testing.T) {
 }
 
 // TestSparseSamplesHaveTheScoresOfDenseSamples checks that scores for sparse and for dense samples
-// have the same bits, with a learner that depends on the nearest neighbors only, which are the same
-// for both.
+// have the same bits, with a learner that depends only on the nearest neighbors, which are the same
+// for both forms.
 func TestSparseSamplesHaveTheScoresOfDenseSamples(t *testing.T) {
 	const n, d = 40, 6
 	dense := normals(t, n, d, 1)

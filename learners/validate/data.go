@@ -25,7 +25,7 @@ type Data interface {
 // Part is one division of Data. Test is empty if there are no test samples.
 type Part struct{ Train, Test Samples }
 
-// bytes returns the size of the matrices.
+// bytes returns the size of the matrices of the part.
 func (p *Part) bytes() (n int64) {
 	for _, m := range []mat.Matrix{p.Train.X, p.Test.X, p.Train.Y, p.Test.Y} {
 		switch m := m.(type) {
@@ -191,7 +191,7 @@ func chosen[T any](list []T, at []int) []T {
 	return some
 }
 
-// weightAt returns the weight of a sample; nil weights are all 1.
+// weightAt returns the weight of sample i; nil weights are all 1.
 func weightAt(weights []float64, i int) float64 {
 	if weights == nil {
 		return 1

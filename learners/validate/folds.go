@@ -24,7 +24,7 @@ func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 	}
 	r := rand.New(rand.NewPCG(seed, foldStream))
 	members := map[int][]int{}
-	var order []int // the strata in order of their first occurrence
+	var order []int // the strata in the order of their first occurrence
 	for i := range n {
 		s := 0
 		if strata != nil {

@@ -62,7 +62,8 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// TestBootstrap checks that n samples are drawn, and a fraction of about 1/e is never drawn.
+// TestBootstrap checks that each round draws n samples, and that a fraction of about 1/e of the
+// samples is not drawn.
 func TestBootstrap(t *testing.T) {
 	const n = 10000
 	rounds := validate.Bootstrap(n, 3)
@@ -83,9 +84,9 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// TestBiasVariance checks that least squares for a linear truth has no bias and the theoretical
-// variance σ²·mean h(x), where h is the leverage, and that for a constant predictor bias² is the
-// variance of the truth.
+// TestBiasVariance checks that least squares has no bias if the truth is linear, and has the
+// theoretical variance σ²·mean h(x), where h is the leverage. For a constant predictor, bias² is
+// the variance of the truth.
 func TestBiasVariance(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, fits, sigma = 40, 400, 0.5

@@ -28,7 +28,7 @@ type OutOfBag struct {
 // E632 returns 0.632 Error + 0.368 Apparent for classes, and √(0.632 Error² + 0.368 Apparent²) for
 // regression (Efron and Tibshirani, 1997).
 func (b *OutOfBag) E632() float64 {
-	if math.IsNaN(b.Bias2) { // classes
+	if math.IsNaN(b.Bias2) { // NaN means classification
 		return 0.632*b.Error + 0.368*b.Apparent
 	}
 	return math.Sqrt(0.632*b.Error*b.Error + 0.368*b.Apparent*b.Apparent)
@@ -43,7 +43,7 @@ func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, s
 	}
 	n := r.Data.Len()
 	drawn := Bootstrap(n, seed)
-	some := false // whether a round has out-of-bag samples; a round may draw all samples if n is small
+	some := false // whether some round has out-of-bag samples; if n is small, a round may draw all samples
 	for round := 0; round < rounds && !some; round++ {
 		_, test := drawn(round)
 		some = len(test) > 0
@@ -116,8 +116,8 @@ func (m *moments) add(predicted, truth []float64) {
 	}
 }
 
-// parts returns (f̄ − y)² and the variance of f, as means over the targets; their sum is the mean
-// squared error.
+// parts returns the means of (f̄ − y)² and of the variance of f over the targets. Their sum is the
+// mean squared error.
 func (m *moments) parts() (bias, variance float64) {
 	for j, f := range m.mean {
 		t := float64(len(m.mean))

@@ -58,7 +58,7 @@ func ScoreRegression(y, pred mat.Matrix, weights []float64) (s Score, err error)
 		mae += e.scaled(e.absolute/n) / t
 		switch {
 		case !constant:
-			// At least one value differs from the mean, so that c.squares > 0.
+			// At least one target differs from the mean, so that c.squares > 0.
 			c := sums(hy.Rows, weight, func(i int) float64 { return truth(i) - mean })
 			r2 += (1 - math.Ldexp(e.squares/c.squares, 2*(e.exponent-c.exponent))) / t
 		case e.squares == 0:
@@ -79,8 +79,8 @@ type sum struct {
 	exponent          int
 }
 
-// sums returns the weighted sum of v(0), …, v(n−1). It is 0 only if all v(i) are 0, and NaN if one
-// v(i) is not finite.
+// sums returns the weighted sum of v(0), …, v(n−1). The sums are 0 only if all v(i) are 0, and NaN
+// if some v(i) is not finite.
 func sums(n int, weight, v func(i int) float64) (s sum) {
 	most := 0.0
 	for i := range n {
@@ -107,8 +107,8 @@ func sums(n int, weight, v func(i int) float64) (s sum) {
 // scaled multiplies v, a mean of the divided numbers, by 2^exponent.
 func (s sum) scaled(v float64) float64 { return math.Ldexp(v, s.exponent) }
 
-// scoreWeights returns the weight of each of n samples, scaled to at most 1, and their sum. Equal
-// weights are treated as nil weights.
+// scoreWeights returns the weight of each of n samples, scaled to at most 1, and their sum. If all
+// weights are equal, the result is that of nil weights.
 func scoreWeights(weights []float64, n int) (weight func(i int) float64, sum float64, err error) {
 	if weights == nil {
 		return func(int) float64 { return 1 }, float64(n), nil
@@ -123,8 +123,8 @@ func scoreWeights(weights []float64, n int) (weight func(i int) float64, sum flo
 	return func(i int) float64 { return weights[i] / most }, sum, nil
 }
 
-// named is called with defer. If the function fails, named sets its result s to zero and adds a
-// prefix to the error.
+// named is called with defer. If *err is not nil, it sets *s, the result of the function, to zero
+// and adds a prefix to the error.
 func named[S any](s *S, err *error) {
 	if *err != nil {
 		var none S

@@ -24,7 +24,8 @@ func TestScoreRegression(t *testing.T) {
 	}{
 		{"one output", mat.NewVecDense(4, []float64{1, 2, 3, 4}), mat.NewVecDense(4, []float64{1, 2, 3, 6}),
 			figures{RMSE: 1, MAE: 0.5, R2: 1 - 4.0/5, N: 4}},
-		// scikit-learn 1.2.1: mean_squared_error(squared=False), mean_absolute_error and r2_score.
+		// The expected values are from mean_squared_error(squared=False), mean_absolute_error and
+		// r2_score of scikit-learn 1.2.1.
 		{"two outputs", mat.NewDense(3, 2, []float64{0.5, 1, -1, 1, 7, -6}), mat.NewDense(3, 2, []float64{0, 2, -1, 2, 8, -5}),
 			figures{RMSE: 0.8227486121839513, MAE: 0.75, R2: 0.9368005266622779, N: 3}},
 		{"constant, met", mat.NewVecDense(2, []float64{0.1, 0.1}), mat.NewVecDense(2, []float64{0.1, 0.1}), figures{R2: 1, N: 2}},
@@ -74,7 +75,7 @@ func TestScoreScale(t *testing.T) {
 		for _, test := range []struct {
 			name    string
 			y, pred *mat.VecDense
-			want    figures // at scale 1
+			want    figures // the expected values at scale 1
 		}{
 			{"wrong", y, wrong, figures{RMSE: math.Sqrt(1.0 / 3), MAE: 1.0 / 3, R2: 0.5, N: 3}},
 			{"exact", y, y, figures{R2: 1, N: 3}},

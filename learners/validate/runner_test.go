@@ -39,8 +39,9 @@ func fitter(t *testing.T, learner string, given map[string]string) learners.Fitt
 }
 
 // TestMatricesAndTablesHaveTheSameScores checks that the rows of a table, whose columns are not
-// standardized, give the same scores as matrices, on one device and on two, which equal the scores
-// computed here: ridge regression on one centered column is w = Σxy/(Σx² + λ).
+// standardized, give the same scores as matrices, on one device and on two. The scores must equal
+// those computed here from the formula of ridge regression on one centered column, w = Σxy/(Σx² +
+// λ).
 func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 	one, two := backendtest.Device(t, "ref"), backendtest.Device(t, "ref")
 	const n, folds, lambda = 20, 4, 0.5
@@ -93,8 +94,8 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, s := range scores {
-			// The bound covers the rounding of sums of n terms of size ≤ 10, which are added in
-			// another order, and of the solution of one equation.
+			// The bound covers the rounding errors of sums of n terms of size ≤ 10, which are added
+			// in different orders, and the rounding error of the solution of one equation.
 			near(t, name+": RMSE", *s.RMSE, want[i], 100*n*0x1p-52)
 		}
 		m := validate.Measures(scores)
@@ -104,7 +105,8 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 	}
 }
 
-// TestEachSharesParts checks that fits on the same division share its Part, which is made once.
+// TestEachSharesParts checks that fits on the same division share one Part, which is made only
+// once.
 func TestEachSharesParts(t *testing.T) {
 	data := &counted{Samples: validate.Samples{X: backend.NewHost[float64](6, 1), Y: mat.NewDense(6, 1, nil)}}
 	r := validate.Runner{Data: data, Devices: []backend.Device{nil}}
@@ -151,7 +153,7 @@ func (c *counted) Split(train, test []int) (*validate.Part, error) {
 	return c.Samples.Split(train, test)
 }
 
-// TestOutOfBagCountsRows checks that N is the number of out-of-bag rows also if the rows have
+// TestOutOfBagCountsRows checks that N is the number of out-of-bag rows, also if the rows have
 // weights, and that bias² and variance sum to the square of the error.
 func TestOutOfBagCountsRows(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
@@ -183,13 +185,13 @@ func TestOutOfBagCountsRows(t *testing.T) {
 	}
 }
 
-// TestFitsAtOnceShareTheMemory checks that the memory limit is divided among the devices, that a
-// fit gets the quotient minus the size of its Part, and that the plan has the memory of all
-// concurrent fits.
+// TestFitsAtOnceShareTheMemory checks that the memory limit is divided among the devices, that each
+// fit may take this quotient minus the size of its Part, and that the plan includes the memory of
+// all concurrent fits.
 func TestFitsAtOnceShareTheMemory(t *testing.T) {
 	const n, memory, plan = 6, 9000, 100
 	x := backend.NewHost[float64](n, 3)
-	part := int64(8 * n * (3 + 1)) // training and test samples with their targets
+	part := int64(8 * n * (3 + 1)) // size of the training and test samples with their targets
 	for devices, want := range map[int]struct{ memory, plan int64 }{1: {memory - part, plan + part}, 3: {memory/3 - part, 3 * (plan + part)}} {
 		r := validate.Runner{Data: validate.Samples{X: x, Y: mat.NewDense(n, 1, nil)}, Devices: make([]backend.Device, devices)}
 		r.Options.Memory = memory

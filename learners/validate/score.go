@@ -87,7 +87,7 @@ func Apply(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matr
 	return o, nil
 }
 
-// inBlocks applies f to blocks of rows and reports the progress after each block.
+// inBlocks applies f to blocks of rows of x, and reports the progress after each block.
 func inBlocks(x mat.Matrix, progress func(float64), f func(part mat.Matrix) (*mat.Dense, error)) (*mat.Dense, error) {
 	const parts, least = 50, 4096
 	n, _ := x.Dims()

@@ -35,7 +35,7 @@ func BiasVariance(ctx context.Context, dev backend.Device, fit learners.Fitter, 
 	if r, c := y.Dims(); r != n || c != 1 {
 		return Variance{}, fmt.Errorf("validate: bias-variance: there are %d test points, but their y is %d×%d", n, r, c)
 	}
-	mean, square := make([]float64, n), make([]float64, n) // Welford's sums
+	mean, square := make([]float64, n), make([]float64, n) // sums of Welford's algorithm, for each test point
 	v := Variance{}
 	for k := range fits {
 		tx, ty, _ := draw(k + 1)
