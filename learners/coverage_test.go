@@ -62,8 +62,8 @@ func checkCoverage(t *testing.T, what string, draws []float64, low, high float64
 }
 
 // TestCalibratedCoverage checks that, for any model calibrated on m rows, the intervals and sets of
-// classes contain the targets of new rows with probability ⌈level (m+1)⌉/(m+1). Sets also contain
-// the predicted class in every case, so their probability may be larger.
+// classes contain the targets of new rows with probability ⌈level (m+1)⌉/(m+1). Sets always contain
+// the predicted class too, so for sets the probability may be larger.
 func TestCalibratedCoverage(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(3, 4))

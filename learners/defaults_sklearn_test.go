@@ -219,8 +219,8 @@ def run(name, e):
 				}
 				f := mat.Col(nil, 0, pr)
 				if peer := predictions[p.learner]; p.peer != "" {
-					// The losses own are compared with theirs, the losses of the peer scaled so
-					// that its score would be 1.1 times as large.
+					// The losses in own are compared with theirs, the losses of the peer scaled so
+					// that the score of the peer becomes 1.1 times as large.
 					own, theirs, factor := make([]float64, len(f)), make([]float64, len(f)), 1.1
 					if task == learners.Regression {
 						factor = 1.1 * 1.1

@@ -37,8 +37,8 @@ type Bounded interface {
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
 
-// An errorBound holds the bound of a model that is a sum of functions k(x_i, x). Its field bound is
-// nil if the model has no bound.
+// An errorBound holds the bound of a model that is a sum of functions k(x_i, x). The field `bound`
+// is nil if the model has no bound.
 type errorBound struct {
 	bound *verified.ErrorBound
 	// roundoff caches results of roundoffOn: roundoff[0] is for devices that are not from package
@@ -49,7 +49,7 @@ type errorBound struct {
 // HasBound implements Bounded.
 func (b *errorBound) HasBound() bool { return b.bound != nil }
 
-// verified returns the function of the model in the form of package verified.
+// verified returns the function f of the model in the form of package verified.
 func (m *kernelExpansion) verified() *verified.Expansion {
 	return &verified.Expansion{Kernel: m.kernel, Points: m.points.Dense, Alpha: m.coef, Intercept: m.intercept}
 }
@@ -209,7 +209,7 @@ func (b *errorBound) reaches(accuracy float64, dev backend.Device, m *kernelExpa
 	return nil
 }
 
-// roundoffOn returns the bounds on rounding errors of the kernel values of m on dev.
+// roundoffOn returns bounds on the rounding errors of the kernel values of m computed on dev.
 func (b *errorBound) roundoffOn(dev backend.Device, m *kernelExpansion) *verified.Roundoff {
 	i := 0
 	direct := strings.HasPrefix(dev.Info().Device, "cpu")

@@ -293,7 +293,7 @@ func boundOfObjects(t *testing.T, k objects.Kernel, texts []string, x *mat.Dense
 
 // TestBoundOfPrecomputedValues checks the bound of a fit to precomputed values K, for which the fit
 // proves that K + (λ/2)W⁻¹ is positive definite. The values (xᵀz + 1)² at integers are exact, so
-// that the exact solution is the exact solution of kernel ridge regression of the vectors x.
+// that the exact solution equals that of kernel ridge regression on the vectors x.
 func TestBoundOfPrecomputedValues(t *testing.T) {
 	const n = 12
 	random := rand.New(rand.NewPCG(8, 3))
@@ -469,8 +469,8 @@ func TestBoundOfEveryFit(t *testing.T) {
 	})
 }
 
-// TestAccuracy checks that with the option Accuracy an iterative solver takes fewer iterations than
-// it needs to reach a small residual, and that an accuracy that cannot be proven gives an error.
+// TestAccuracy checks that with the field Accuracy an iterative solver takes fewer iterations than
+// with a small Tol, and that an accuracy that cannot be proven gives an error.
 func TestAccuracy(t *testing.T) {
 	const n = 100
 	random := rand.New(rand.NewPCG(4, 2))
@@ -749,7 +749,7 @@ func TestBoundsOfFunctions(t *testing.T) {
 				_, err := learners.Ridge{Bound: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 				return err
 			},
-			"use fewer centers": func() error { // 6 functions that span a space of 3 dimensions
+			"use fewer centers": func() error { // the 6 functions span a space of only 3 dimensions
 				_, err := learners.NystromRidge{Kernel: kernels.Polynomial{Degree: 1, C: 1}, Lambda: 1, Centers: 6, Bound: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 				return err
 			},
@@ -836,7 +836,7 @@ func TestFloat64BoundsOfFunctions(t *testing.T) {
 			check("sparse nystrom-ridge", values, bounds, 0, rationalRidge(x, y, at, weights, 0.1, intercept), 1e-6)
 
 			if !intercept {
-				continue // the fits below take long
+				continue // the fits below take too long for this case
 			}
 			for name, fit := range map[string]func(sharp bool) (learners.Model, error){
 				"nystrom-ridge": func(sharp bool) (learners.Model, error) {

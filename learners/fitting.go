@@ -29,7 +29,7 @@ type fitting struct {
 	o       Options
 	learner string
 	x, y    backend.Host[float64] // both are empty after an error; y is also empty for Novelty, and x for sparse samples
-	points  numeric.Points        // x, for a learner whose Description is Sparse; empty after an error
+	points  numeric.Points        // x as points, which are sparse only if Description.Sparse is set; empty after an error
 	err     error
 }
 

@@ -115,8 +115,8 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 		if strings.HasPrefix(dev.Info().Device, "ref") {
 			return // plain loops would take too long for hundreds of factorizations
 		}
-		// The search has other starting points, but the same maximum, since the scale is fitted
-		// in closed form.
+		// The search starts from other points than scikit-learn's, but finds the same maximum,
+		// since the scale is fitted in closed form.
 		k = kernels.Gaussian{Sigmas: []float64{1, 1, 1}}
 		m, err = learners.GaussianProcess{Kernel: k, Lambda: 0.1, Restarts: 1}.Fit(context.Background(), dev, x, y, learners.Options{})
 		if err != nil {

@@ -358,8 +358,9 @@ for l in a["lambdas"]:
 	}
 }
 
-// TestKernelLogisticRounding checks that if the rounding of linear kernel values of raw features
-// between 1e-3 and 1e3 prevents the requested accuracy, one line reports this.
+// TestKernelLogisticRounding checks fits with the linear kernel to raw features between 1e-3 and
+// 1e3. If the rounding of the kernel values prevents the requested accuracy, one line must report
+// this.
 func TestKernelLogisticRounding(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const want = "learners: kernel-logistic: rounding of the kernel's values leaves a relative residual of "

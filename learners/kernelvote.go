@@ -87,7 +87,7 @@ func (l KernelVote) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	m = &KernelVoteModel{f.trainingSet(task)}
 	m.kernel = f.kernel(l.Kernel, l.Seed)
 	if l.Kernel == nil && f.err == nil {
-		median := 2 * m.kernel.(kernels.Gaussian).Sigma // see kernelFor
+		median := 2 * m.kernel.(kernels.Gaussian).Sigma // kernelFor sets sigma to half of the median
 		sigma, err := neighbors.Bandwidth(ctx, median, m.points, m.y, m.weight, l.Seed)
 		f.fail(err)
 		m.kernel = f.kernel(kernels.Gaussian{Sigma: sigma}, l.Seed)

@@ -77,7 +77,7 @@ func TestLasso(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "lasso", Fit: fitter(l.Fit), Unfitted: noLinear, Terms: linearTerms,
-				Condition: 1e7, // ‖X(w−w*)‖² ≤ gap, 1e-15‖y‖²
+				Condition: 1e7, // ‖X(w−w*)‖² is at most the duality gap, 1e-15‖y‖²
 			})
 		})
 	}
@@ -152,8 +152,8 @@ func TestMinimumNorm(t *testing.T) {
 					product += v[p] * w.At(p, 0)
 					size += math.Abs(v[p] * w.At(p, 0))
 				}
-				// The rounding error of each weight is relative to the norm of all weights,
-				// times a condition number of about 10 within the row space.
+				// The rounding error of each weight is proportional to the norm of all weights and
+				// to the condition number within the row space, about 10.
 				near(t, test.name+": product with the null space", product, 0, 1e2*0x1p-52*float64(n)*(size+mat.Norm(w, 2)))
 			}
 			noGradient(t, dev, m, x, y, test.name)

@@ -137,10 +137,10 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 	}
 }
 
-// TestLogisticAutoReachesNewtonsLoss checks that Auto reaches the loss of Newton's method, if
-// necessary by switching from the method that the shape suggests to another one. In some cases
-// features are linearly dependent, differ in scale or almost separate the classes, so that the
-// diagonal of XᵀX is far from the Hessian.
+// TestLogisticAutoReachesNewtonsLoss checks that the solver "auto" reaches the loss of Newton's
+// method. If the method that the shape of x suggests does not suffice, it must switch to a second
+// method. In some cases features are linearly dependent, differ in scale or almost separate the
+// classes, so that the diagonal of XᵀX is far from the Hessian.
 func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 11
@@ -347,7 +347,7 @@ func TestDivergence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := m.State() // A forged file may hold such numbers, all of them finite.
+	s := m.State() // a forged file may hold numbers that are finite but give infinite predictions
 	s.Arrays["coef"].Data[0] = -1e308
 	forged, err := learners.Restore(s)
 	if err != nil {

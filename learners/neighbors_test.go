@@ -236,8 +236,8 @@ func TestVoteDefaultWidth(t *testing.T) {
 			t.Errorf("%s: %v, the mean has %v", name, chosen, limit)
 		}
 	}
-	// A mean over several wavelengths is nearly constant; a mean over less than one wavelength must
-	// explain more than half of the variance.
+	// A weighted mean over several wavelengths is nearly constant. A mean over less than one
+	// wavelength, which the default sigma gives, must explain more than half of the variance.
 	_, variance := stat.PopMeanVariance(mat.Col(nil, 0, waves), nil)
 	if got, old := looMSE(waves, sigmaOf(waves)), looMSE(waves, median); got > variance/2 || old < variance {
 		t.Errorf("waves: %v, at the median distance %v, variance %v", got, old, variance)

@@ -13,7 +13,7 @@ import (
 // for the first output, and for K classes it is the sum over their functions.
 const squaredNorm = "squared norm"
 
-// normFacts returns the Fact ‖f‖² of a support vector machine and, if it is negative, a warning
+// normFacts returns the fact ‖f‖² of a support vector machine and, if ‖f‖² is negative, a warning
 // with the reason.
 func normFacts(square float64) []Fact {
 	facts := []Fact{{squaredNorm, square}}
@@ -36,8 +36,8 @@ func squares(h backend.Host[float64]) (sum float64) {
 // coefNorm returns ‖w‖² of the first output.
 func coefNorm(coef backend.Host[float64]) float64 { return squares(coef.View(0, 0, coef.Rows, 1)) }
 
-// expansionNorm returns the Fact ‖f‖² of the first output, or no Fact if expansionSquare cannot
-// compute it.
+// expansionNorm returns the fact ‖f‖² of the first output, or no fact if expansionSquare cannot
+// compute ‖f‖².
 func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float64, lambda float64) []Fact {
 	if square, ok := expansionSquare(y, alpha, b, weights, lambda); ok {
 		return []Fact{{squaredNorm, square}}

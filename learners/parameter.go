@@ -35,7 +35,7 @@ type Parameter struct {
 	check    func(v any) error // the rule for a value; nil allows all values
 	refuse   func() string     // returns the rule that the fields together break, or ""; nil if there is no such rule
 	field    any               // pointer to the field
-	store    func(v any)       // writes the field
+	store    func(v any)       // stores a value in the field
 	load     func() any        // returns the field as a value of the type that parse returns
 }
 

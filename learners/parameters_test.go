@@ -16,8 +16,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// another lists the parameters for which the values that the function others returns by default
-// would have no effect on a fit, each with a value that has an effect.
+// another maps some parameters to a value that has an effect on a fit; the usual values that the
+// function others returns have none.
 var another = map[string]string{"cache": "0.0001", "lambdas": "0.5,7", "kernel": "polynomial(degree=2)"}
 
 // others returns a few values of a parameter. At least one of them differs from the default.

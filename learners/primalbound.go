@@ -174,7 +174,7 @@ func fourierPenalty(k kernels.Kernel, lambda float64, pairs, d int) verified.Bal
 	return verified.Div(verified.Mul(verified.Exact(lambda), verified.Exact(float64(pairs))), verified.NewKernel(k).Eval(zero, zero))
 }
 
-// boundParam is the parameter "bound" of primal learners, which makes Fit compute a bound.
+// boundParam is the parameter "bound" of ridge, nystrom-ridge and fourier-ridge; it makes Fit compute a bound.
 func boundParam(field *bool) Parameter {
 	return boolParam("bound", field, "false", "prove bounds of the errors of predictions, which takes long")
 }

@@ -88,7 +88,7 @@ func (d Description) Checkpoints() bool { return d.checkpoints }
 // Traces reports whether at least one solver of the learner calls Options.Trace.
 func (d Description) Traces() bool { return d.traces }
 
-// MakeRows is Make for samples that are read in passes: see Settings.RowsFitter.
+// MakeRows is like Make, for samples that are read in passes: see Settings.RowsFitter.
 func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, error) {
 	s, err := d.Parse(given)
 	if err != nil {
@@ -97,9 +97,9 @@ func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, e
 	return s.RowsFitter(task)
 }
 
-// RowsFitter is Fitter for samples that are read in passes; it returns an error for a learner
-// without FitRows. For Classification the only target is the index of a class in Options.Classes,
-// as an Encoder with classes gives it.
+// RowsFitter is like Fitter, for samples that are read in passes; it returns an error for a learner
+// without FitRows. For Classification the target is an index into Options.Classes, which an Encoder
+// with classes returns.
 func (s *Settings) RowsFitter(task Task) (RowsFitter, error) {
 	if s == nil || s.d.fitter == nil {
 		_, err := s.Fitter(task)
@@ -135,7 +135,7 @@ func rowsFitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, c
 	})
 }
 
-// classifyRows is Classify for samples that are read in passes.
+// classifyRows is like Classify, for samples that are read in passes.
 func classifyRows(name string, fit RowsFitter) RowsFitter {
 	return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
 		classes := Classes{Names: slices.Clone(o.Classes)}

@@ -154,7 +154,7 @@ func TestRVMLarge(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 0))
 	const n, d = 2000, 5
 	x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
-	for i := range n { // Friedman's first function
+	for i := range n { // the targets are Friedman's first function plus noise
 		for p := range d {
 			x.Set(i, p, r.Float64())
 		}

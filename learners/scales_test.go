@@ -165,9 +165,9 @@ func TestEarlyEndsAreReported(t *testing.T) {
 	}
 }
 
-// TestLassoWithoutPenaltyIsLeastSquares checks that without a penalty either the duality gap of the
-// lasso bounds the distance of the squared error from its minimum, or the model has a warning. The
-// cases include nearly equal columns, for which coordinate descent is slow.
+// TestLassoWithoutPenaltyIsLeastSquares checks fits of lasso without a penalty. Either the duality
+// gap bounds the difference between the squared error and its minimum, or the model has a warning.
+// The cases include nearly equal columns, for which coordinate descent is slow.
 func TestLassoWithoutPenaltyIsLeastSquares(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -211,7 +211,7 @@ func squaredError(t *testing.T, dev backend.Device, m learners.Model, x, y *mat.
 	return sum
 }
 
-// TestSVRInSmallUnits checks that if the unit of y, ε and C changes, f changes only by the same
+// TestSVRInSmallUnits checks that a fit with y, ε and C in another unit gives the same f in this
 // unit, also if all targets are smaller than the tolerance.
 func TestSVRInSmallUnits(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

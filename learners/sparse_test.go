@@ -318,7 +318,7 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const n, d = 1200, 80
 	x, dense, y := scattered(rng, n, d, 0.1)
-	const limit = 2 << 20 // half of K in float32 takes 2.9 MB
+	const limit = 2 << 20 // too little for half of K in float32, which takes 2.9 MB
 	for _, c := range []struct {
 		solver solvers.Method
 		memory int64

@@ -248,8 +248,8 @@ out.update(gamma=c._gamma, novel=OneClassSVM(tol=1e-9).fit(X).decision_function(
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Both programs stop at violations of 1e-9. svmCondition allows for the flatness of the
-		// objective near the minimum.
+		// Both programs stop at violations of 1e-9. The factor svmCondition allows for larger
+		// differences of f, because the objective is flat near the minimum.
 		scale := 1.0
 		for _, v := range c.want {
 			scale = max(scale, math.Abs(v))

@@ -103,7 +103,7 @@ func TestSVRStandardizeTarget(t *testing.T) {
 			near(t, "in another unit", f.At(i, 0)/unit+1000, got.At(i, 0), s*svmTol*svmCondition)
 		}
 	}
-	// If all targets are equal, their value is predicted, whatever its size.
+	// If all targets have the same value, the model predicts this value, also if it is large.
 	y.Apply(func(_, _ int, _ float64) float64 { return 1e9 }, y)
 	for i, f := range predict(standard, y).RawMatrix().Data {
 		if f != 1e9 {
@@ -285,8 +285,8 @@ func TestSVMByHand(t *testing.T) {
 		}
 		near(t, "slope", f.At(0, 0), 1.5, 1e-12)
 		near(t, "objective of svr", fact(t, r, "objective").(float64), 0.75*0.75/2, 1e-12)
-		// For the one-class machine on the points 1 and 1, w = 1 and b = −1, so ½w² + ν n b = ½ −
-		// 1.
+		// For the one-class machine on the points 1 and 1, w = 1 and b = −1, so that ½w² + ν n b =
+		// −½.
 		o, err := learners.OneClassSVM{Kernel: kernels.Linear{}, Nu: 0.5}.Fit(t.Context(), dev, mat.NewDense(2, 1, []float64{1, 1}), nil, learners.Options{})
 		if err != nil {
 			t.Fatal(err)

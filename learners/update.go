@@ -169,7 +169,7 @@ func kernelText(m Model) string {
 	return ""
 }
 
-// samePoints reports whether the points of two bases have the same coordinates.
+// samePoints reports whether the points of two bases have equal coordinates in the same order.
 func samePoints(a, b numeric.Points) bool {
 	if a.Rows != b.Rows || a.Cols != b.Cols {
 		return false
@@ -182,7 +182,7 @@ func samePoints(a, b numeric.Points) bool {
 	return true
 }
 
-// sameRoots reports whether two posteriors have the same factor T.
+// sameRoots reports whether two posteriors have equal factors T.
 func sameRoots(a, b *solvers.Posterior) bool {
 	m := a.Factors.Cols
 	if a.Factors.Rows != b.Factors.Rows || m != b.Factors.Cols {

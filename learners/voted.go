@@ -23,7 +23,7 @@ type VotedModel struct {
 	model
 	kernel kernels.Kernel
 	classified
-	centers numeric.Points // misclassified samples
+	centers numeric.Points // the samples that were misclassified in training
 	votes   online.Votes
 }
 

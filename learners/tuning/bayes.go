@@ -10,11 +10,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// bayes is Bayesian search (Jones, Schonlau and Welch 1998). It models the logarithm of the score,
-// as a function of the logarithms of the factors, by a Gaussian process fitted to the earlier
-// trials. The next trial is the point with the largest expected improvement on the best trial. The
-// first trials are the start of the search and points of a Halton sequence, which cover the search
-// space evenly.
+// bayes runs a Bayesian search (Jones, Schonlau and Welch 1998). It models the logarithm of the
+// score, as a function of the logarithms of the factors, by a Gaussian process fitted to the
+// earlier trials. The next trial is the point with the largest expected improvement on the best
+// trial. The first trials are the start of the search and points of a Halton sequence, which cover
+// the search space evenly.
 func (s *search) bayes() error {
 	dims := len(s.space.vary)
 	s.planned = s.steps(10 + 10*dims)

@@ -16,7 +16,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Criterion is the score of a kernel and a λ; lower is better.
+// Criterion names the score of a kernel and a λ. Lower scores are better.
 type Criterion string
 
 const (

@@ -37,7 +37,7 @@ func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, p
 	if err != nil {
 		return nil, err
 	}
-	order, err := Folds(n, n, nil, seed+1) // a permutation
+	order, err := Folds(n, n, nil, seed+1) // n folds of n samples are a random permutation
 	if err != nil {
 		return nil, err
 	}

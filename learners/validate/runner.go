@@ -139,8 +139,8 @@ func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits S
 	return scores, err
 }
 
-// observed returns a Fitter that calls fit and then fitted with the model and the time of the fit,
-// by one goroutine at a time; fitted may be nil.
+// observed returns a Fitter that calls the function fit, and then, from one goroutine at a time,
+// the function fitted with the model and the time of the fit. fitted may be nil.
 func observed(fit learners.Fitter, fitted func(m learners.Model, took time.Duration)) learners.Fitter {
 	if fitted == nil {
 		return fit

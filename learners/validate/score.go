@@ -218,9 +218,9 @@ func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights
 	return &s, err
 }
 
-// Loss returns the loss of sample i: the mean of the squared errors of its targets, or for classes
-// 1 if the predicted class is wrong and 0 otherwise. It is NaN if the score has no prediction of
-// the sample.
+// Loss returns the loss of sample i. For numbers it is the mean of the squared errors of the
+// targets of i; for classes it is 1 if the predicted class is wrong, and 0 otherwise. It is NaN if
+// the score has no prediction of the sample.
 func (s *Score) Loss(i int) float64 {
 	if s.Truth == nil || s.Outcome.Values == nil {
 		return math.NaN()
