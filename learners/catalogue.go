@@ -151,8 +151,8 @@ func (s *Settings) Number(name string) (v float64, has bool) {
 	return v, has
 }
 
-// Effective reports whether p has an effect: whether the other parameters meet the condition
-// p.When.
+// Effective reports whether p has an effect, that is, whether the other parameters meet the
+// condition p.When.
 func (s *Settings) Effective(p Parameter) bool { return p.When.met(s.values) }
 
 // Make returns the learner. given maps the names of parameters to their texts; all other parameters

@@ -22,8 +22,8 @@ type Classifier interface {
 	Model
 	// Classes returns the classes, in the order of the columns of Decision.
 	Classes() Classes
-	// Decision returns the decision values of the rows of x: n×1 for two classes, where a value > 0
-	// means the second class and any other value the first class; n×K for K > 2 classes, where the
+	// Decision returns the decision values of the rows of x. For two classes they are n×1: a value
+	// > 0 means the second class, any other value the first. For K > 2 classes they are n×K: the
 	// class with the largest value is predicted, and among equal values the first class. An
 	// SVCModel with probabilities predicts the most probable class instead.
 	Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
@@ -36,7 +36,7 @@ type Prober interface {
 	Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }
 
-// AsProber returns m as a Prober if it has probabilities: an SVCModel has them if
+// AsProber returns m as a Prober, and true, if m has probabilities. An SVCModel has them if
 // SVC.Probabilities was set.
 func AsProber(m Model) (Prober, bool) {
 	if s, ok := m.(*SVCModel); numeric.IsNil(m) || ok && s.sigmoid.Cols == 0 {

@@ -176,9 +176,9 @@ func (c *Calibration) Intervals(f mat.Matrix, level float64) (lower, upper *mat.
 	return lower, upper, nil
 }
 
-// Sets returns an n×K matrix: 1 for each class of the model that belongs to the prediction set of
-// the row of x, which contains the observed class with the probability level, otherwise 0. The
-// predicted class always belongs to it. 0 < level ≤ m/(m+1).
+// Sets returns an n×K matrix with 1 for each class of the model that belongs to the prediction set
+// of the row of x, and 0 for other classes. A set contains the observed class with the probability
+// `level`, 0 < level ≤ m/(m+1), and always the predicted class.
 func (c *Calibration) Sets(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix, level float64) (*mat.Dense, error) {
 	bound, err := c.bound(0, level)
 	if err != nil {

@@ -84,9 +84,9 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	return l.FitRows(ctx, dev, data, o)
 }
 
-// FitRows is Fit for samples that are read in passes and need not fit into memory. data includes
-// the weights and keys of the samples; the weights and keys of o are ignored. mercer.FitRows and
-// mercer fit --stream call it.
+// FitRows is like Fit, for samples that are read in passes and need not fit into memory. data
+// includes the weights and keys of the samples; the weights and keys of o are ignored.
+// mercer.FitRows and mercer fit --stream call it.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *FourierRidgeModel, err error) {
 	defer named(fourierRidgeName, l.parameters(), &m, &err)
 	if err := o.refuseUnused(); err != nil {

@@ -43,8 +43,8 @@ type Jackknife interface {
 	Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error)
 }
 
-// AsJackknife returns m as a Jackknife if it has these intervals: a model of Ridge has them if
-// Ridge.Intervals was set.
+// AsJackknife returns m as a Jackknife, and true, if m has these intervals. A model of Ridge has
+// them if Ridge.Intervals was set.
 func AsJackknife(m Model) (Jackknife, bool) {
 	if r, ok := m.(*RidgeModel); numeric.IsNil(m) || ok && !r.hasSamples() {
 		return nil, false

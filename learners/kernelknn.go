@@ -200,8 +200,8 @@ func (m *KernelKNNClassModel) Predict(ctx context.Context, dev backend.Device, x
 	return m.classes.decide(m.Decision(ctx, dev, x))
 }
 
-// State implements Model. Its arrays are those of the regression on n×K memberships, and the
-// classes.
+// State implements Model. Its arrays are those of KernelKNNModel, where "targets" is n×K, and those
+// of the classes.
 func (m *KernelKNNClassModel) State() State { return stateOf(m) }
 
 func (m *KernelKNNClassModel) fields() []field { return m.neighborFields(Classification) }

@@ -113,9 +113,9 @@ func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	return l.FitRows(ctx, dev, data, o)
 }
 
-// FitRows is Fit for samples that are read in passes and need not fit into memory. data includes
-// the weights and keys of the samples; the weights and keys of o are ignored. mercer.FitRows and
-// mercer fit --stream call it.
+// FitRows is like Fit, for samples that are read in passes and need not fit into memory. data
+// includes the weights and keys of the samples; the weights and keys of o are ignored.
+// mercer.FitRows and mercer fit --stream call it.
 func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *NystromRidgeModel, err error) {
 	defer named(nystromRidgeName, l.parameters(), &m, &err)
 	return l.fit(ctx, dev, data, nil, o)

@@ -49,9 +49,9 @@ func (p Parts) Weights() (features []int32, w *mat.Dense) {
 	return features, mat.NewDense(h.Rows, h.Cols, h.Data)
 }
 
-// Machines returns the coefficients with a column for each entry of Intercept. They are Coef, except
-// for an SVC of K > 2 classes, for which they are m×K(K−1)/2: row i is 0 for the machines of which
-// point i is not a sample.
+// Machines returns coefficients with a column for each entry of Intercept. They equal Coef except
+// for an SVC of K > 2 classes, for which they are m×K(K−1)/2, and 0 in row i for machines whose
+// classes do not include that of point i.
 func (p Parts) Machines() *mat.Dense {
 	classes := len(p.counts)
 	if classes <= 2 {

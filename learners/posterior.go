@@ -20,15 +20,15 @@ import (
 // with Std.
 type Sampler interface {
 	Model
-	// Sample returns draws of the function f + b from its posterior, without noise, each at the n rows
-	// of x: n×outputs. Their mean is Predict, and the variance of each value is Variance minus the noise
-	// s²λ. The same seed gives the same draws. It takes nM² operations for M features, centers or random
-	// features; for centers also n²M + n³/3, and an n×n matrix.
+	// Sample returns draws of the function f + b from its posterior, without noise. Each draw is n×outputs,
+	// for the n rows of x. The mean of the draws is the result of Predict, and their variance the result of
+	// Variance minus the noise s²λ. The same seed gives the same draws. It takes nM² operations for M
+	// features, centers or random features; for centers also n²M + n³/3, and an n×n matrix.
 	Sample(ctx context.Context, dev backend.Device, x mat.Matrix, draws int, seed uint64) ([]*mat.Dense, error)
 }
 
-// AsUncertain returns m as an Uncertain if it has variances: the models of Ridge, NystromRidge and
-// FourierRidge have them if Std was set.
+// AsUncertain returns m as an Uncertain, and true, if m has variances. Models of Ridge,
+// NystromRidge and FourierRidge have them if Std was set.
 func AsUncertain(m Model) (Uncertain, bool) {
 	if p, ok := m.(interface{ hasPosterior() bool }); numeric.IsNil(m) || ok && !p.hasPosterior() {
 		return nil, false
