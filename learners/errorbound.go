@@ -95,7 +95,7 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 	return v, mat.NewDense(e.Rows, e.Cols, e.Data), nil
 }
 
-// evaluateAt returns the values of f at the points, evaluated in more than 80 bits, and their bounds.
+// evaluateAt returns the values of f at the points, evaluated in more than 80 bits, and bounds on their errors.
 func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, points numeric.Points) (values, bounds *mat.Dense, err error) {
 	values, bounds = mat.NewDense(points.Rows, f.Alpha.Cols, nil), mat.NewDense(points.Rows, f.Alpha.Cols, nil)
 	err = denseBlocks(points, func(i int, x backend.Host[float64]) error {

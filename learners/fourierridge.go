@@ -153,7 +153,7 @@ func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x m
 // waves returns the predictor of the sum of the cosines, or of the sines, which are the functions k of the frequencies.
 func (m *FourierRidgeModel) waves(k kernels.Kernel, beta backend.Host[float64], intercept []float64) predictor {
 	p := expansion(m.learner, k, m.frequencies, beta, intercept)
-	p.kernel = nil // cosines accept every point
+	p.kernel = nil // unlike kernels, cosines accept every finite point
 	return p
 }
 

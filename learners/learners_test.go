@@ -63,7 +63,7 @@ func TestRidge(t *testing.T) {
 				Fit:       fitter(l.Fit),
 				Unfitted:  []learners.Model{&learners.RidgeModel{}},
 				Terms:     ridgeTerms,
-				Condition: 1000, // for λ = 1 it is about ‖X‖² ≈ 90; for λ = 0 it is smaller
+				Condition: 1000, // for λ = 1 the condition number is about ‖X‖² ≈ 90, and for λ = 0 it is smaller
 			})
 		})
 	}

@@ -41,8 +41,8 @@ func TestLogistic(t *testing.T) {
 	}
 }
 
-// classTable returns one of the larger data sets: standardized features and the index of each
-// row's class.
+// classTable returns one of the larger data sets, with standardized features x, the index y of the
+// class of each row, and the names of the classes.
 func classTable(t *testing.T, name, target string) (x, y *mat.Dense, classes []string) {
 	t.Helper()
 	data, err := dataset.ReadCSV(required.Data(t, name), nil)

@@ -29,7 +29,7 @@ func asDense(m mat.Matrix) *mat.Dense {
 	return d
 }
 
-// denseOf returns a copy of h, or nil if h is empty.
+// denseOf returns a copy of h as a gonum matrix, or nil if h is empty.
 func denseOf(h backend.Host[float64]) *mat.Dense {
 	if h.Rows == 0 {
 		return nil

@@ -233,7 +233,7 @@ func TestOrthogonalTargetBesideGood(t *testing.T) {
 					total += w
 				}
 				want, f := 2*square/(square+1e-3), labels(t, dev, m, table.x)
-				bound := (1e-6 + 100*float64(n)*0x1p-52) * mat.Norm(y, 2) // the default tolerance of fits that read rows in passes
+				bound := (1e-6 + 100*float64(n)*0x1p-52) * mat.Norm(y, 2) // 1e-6 is the default tolerance of fits that read rows in passes
 				for i := range n {
 					if off := f.At(i, 1) - (1 + 2*mean/total + want*(table.x.At(i, 0)-mean/total)); !(math.Abs(off) <= bound) {
 						t.Errorf("%s %v, %s: row %d of the other target is off by %.3g, more than %.3g", l.name, given, table.name, i+1, off, bound)

@@ -339,7 +339,7 @@ func TestPosteriorSamples(t *testing.T) {
 	const n, draws, lambda = 40, 4000, 0.3
 	x, y := wave(11, n, 2)
 	z, _ := wave(12, 6, 2)
-	z.SetRow(5, z.RawRowView(4)) // equal points must have equal values
+	z.SetRow(5, z.RawRowView(4)) // two equal points, at which a draw must have equal values
 	k := kernels.Matern{Nu: 1.5, Sigma: 1}
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		type sampler interface {

@@ -46,7 +46,8 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// gaussians returns standard normal samples and targets that depend on two features.
+// gaussians returns n standard normal samples of d features, and targets that depend on two of the
+// features.
 func gaussians(t *testing.T, n, d int, seed uint64) (x, y *mat.Dense) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

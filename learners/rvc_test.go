@@ -61,9 +61,9 @@ func TestRVCEvidence(t *testing.T) {
 			}
 		}
 		t.Logf("accuracy %.3f, log loss %.3f; %v", float64(right)/tests, loss, m.Facts())
-		// Rings at 1 and 2 with standard deviation 0.3 are best separated at 1.5, with an
-		// accuracy of Φ(0.5/0.3) = 95.2 % and a log loss of 0.12. A model learned from samples
-		// is a little worse.
+		// Rings with the radii 1 and 2 and standard deviation 0.3 are best separated at the radius
+		// 1.5, with an accuracy of Φ(0.5/0.3) = 95.2 % and a log loss of 0.12. A model learned from
+		// samples is a little worse.
 		if float64(right)/tests < 0.93 || loss > 0.25 || m.Relevance().RawMatrix().Rows > 20 {
 			t.Errorf("accuracy %.3f, log loss %.3f, %d vectors", float64(right)/tests, loss, m.Relevance().RawMatrix().Rows)
 		}

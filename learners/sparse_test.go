@@ -649,7 +649,8 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 					t.Errorf("%v, %s: solved by %s", l, method, got)
 				}
 				// The residual of the normal equations is at most 1e-8‖Xᵀy‖, where ‖Xᵀy‖ is about
-				// 1e5 for the second target. The eigenvalues of their matrix are at least λ.
+				// 1e5 for the second target. The eigenvalues of the matrix of the normal equations
+				// are at least λ.
 				var diff mat.Dense
 				diff.Sub(m.Coef(), want.Coef())
 				if e := mat.Norm(&diff, 2); e > 1e-8*1e5/smallest {

@@ -64,7 +64,7 @@ func (s *search) at(path *solvers.Path, lambdas []float64) ([]Point, error) {
 	return points, nil
 }
 
-// samples returns the number of samples, where a sample of weight w counts as w samples.
+// samples returns the number of samples, counting a sample of weight w as w samples.
 func (s *search) samples() float64 {
 	if s.p.Weights == nil {
 		return float64(s.p.Y.Rows)

@@ -131,8 +131,8 @@ func (o Outcome) Check() error {
 	return nil
 }
 
-// CheckFinite returns an error that names the first row of the predictions m with a value that
-// is not finite. what names the predictions in the error. m may be nil.
+// CheckFinite returns an error that names the first row of the predictions m with a value that is
+// not finite. The error calls the predictions `what`. m may be nil.
 func CheckFinite(what string, m *mat.Dense) error {
 	if m == nil {
 		return nil
