@@ -192,7 +192,7 @@ func TestImportArrows(t *testing.T) {
 	}
 }
 
-// layerOf returns the index of the layer that a package of the module is in, or -1.
+// layerOf returns the index of the layer that a package of the module is in, or -1 if there is none.
 func layerOf(own string) int {
 	return slices.IndexFunc(layers, func(l layer) bool { return inside(own, l.folder) })
 }
@@ -254,7 +254,7 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// withoutExample lists the packages that no program imports, including packages below them.
+// withoutExample lists the folders whose packages, and those in folders below, no program imports.
 var withoutExample = map[string]string{
 	"backend/backendtest":   "for tests of backends",
 	"kernels/kerneltest":    "for tests of kernels",
@@ -300,8 +300,8 @@ func TestPackagesHaveExamples(t *testing.T) {
 	}
 }
 
-// TestNoCgo reads every Go file, with any build tags. Only the C shared library, which no package
-// can import, may import C.
+// TestNoCgo checks every Go file, whatever its build tags: only the C shared library, which no
+// package can import, may import C.
 func TestNoCgo(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -380,9 +380,9 @@ func TestPathOfAFit(t *testing.T) {
 	}
 }
 
-// TestSameSums checks that packages that fit or predict do not call functions of gonum and package math
-// whose rounding errors depend on the architecture, because they are assembly on amd64 only or a different
-// assembly on arm64. package numeric and package elementary replace these functions.
+// TestSameSums checks that packages that fit or predict do not call functions of gonum and package
+// math whose rounding errors depend on the architecture, because they are assembly on amd64 only or
+// a different assembly on arm64. The packages numeric and elementary replace these functions.
 func TestSameSums(t *testing.T) {
 	differs := regexp.MustCompile(`\bmath\.(Exp|Exp2|Gamma|Erfc?|Tanh|Sinh|Cosh|Pow)\b|\bfloats\.(Sum|Dot|CumSum|LogSumExp)\b|\bfloats\.(Norm|Distance)\(.*, [12]\)` +
 		`|\bblas(64|32)\.(Dot|Nrm2|Asum|Gem|Sym|Syr|Tr|Ger)|gonum/(lapack|stat|optimize)\b|\bmat\.(Dot|Norm|Sum|Inner|Eigen|EigenSym|SVD|QR|LQ|Cholesky|LU|Det)\b|\.(MulVec|SolveTo|SolveVecTo)\(`)

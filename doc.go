@@ -32,7 +32,7 @@
 //     internal/modelfile: saved models.
 //   - dataset: readers of tables, and the encoding learned from the training rows.
 //   - gonum: gonum's matrices without a copy, and mat.Cholesky on a device.
-//   - internal/bench: the measurements of the command's bench. cmd/mercer: the command.
+//   - internal/bench: the measurements of mercer bench. cmd/mercer: the command.
 //   - bindings/c and bindings/python: the C shared library and the scikit-learn
 //     estimators over it.
 //   - gorgonia, beam and tools: separate modules, because of what they

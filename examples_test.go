@@ -31,7 +31,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// line returns least squares fitted to y = 2x + 1 at 0, 1, 2 and 3.
+// line returns a least-squares model fitted to y = 2x + 1 at 0, 1, 2 and 3.
 func line() *mercer.Model[*learners.RidgeModel] {
 	x, y := mat.NewDense(4, 1, []float64{0, 1, 2, 3}), mat.NewDense(4, 1, []float64{1, 3, 5, 7})
 	return must(mercer.Fit(context.Background(), learners.Ridge{}, x, y, mercer.Options{}))
@@ -134,7 +134,7 @@ func ExampleFitTable() {
 	// 157
 }
 
-// The features are the numbers of the table, and a 0 or 1 for each text that a column can have.
+// The features are the numbers of the table, and a 0 or 1 for each text that occurs in the training column.
 func ExampleModel_Encode() {
 	ctx := context.Background()
 	table := must(dataset.ReadCSV("-", strings.NewReader("area,town,price\n50,york,100\n60,york,130\n80,bath,190\n90,bath,200\n")))
@@ -145,7 +145,7 @@ func ExampleModel_Encode() {
 	// [70 1 0] [55 0 1]
 }
 
-// A prediction lists the cells that the model does not know.
+// A prediction lists the unknown texts and the missing cells of its row.
 func ExampleModel_PredictRows() {
 	ctx := context.Background()
 	table := must(dataset.ReadCSV("-", strings.NewReader("area,town,price\n50,york,100\n60,york,130\n80,bath,190\n90,bath,200\n")))
@@ -186,8 +186,8 @@ func ExampleModel_Proba() {
 	// true true
 }
 
-// The SVC has a machine for each pair of classes, whose value is > 0 for the second class of the
-// pair.
+// The SVC has a machine for each pair of classes. The value of the machine is > 0 for the second
+// class of the pair.
 func ExampleModel_Pairs() {
 	x, y := threeClasses()
 	m := must(mercer.Fit(context.Background(), learners.SVC{Kernel: kernels.Linear{}}, x, y, mercer.Options{}))
@@ -425,8 +425,8 @@ func ExampleFit_classifier() {
 	// [9]
 }
 
-// Any number of goroutines may use one model; a row takes microseconds, and the memory does not
-// grow.
+// Any number of goroutines may use one model; predicting a row takes microseconds, and the memory
+// does not grow.
 func ExampleModel_concurrent() {
 	x, y := sine()
 	ctx := context.Background()

@@ -49,7 +49,7 @@ func (o Options) device() (backend.Device, error) {
 	return dev, nil
 }
 
-// only returns an error if an option is set that is not in used.
+// only returns an error if o sets an option that is not in the list used.
 func (o Options) only(call string, used ...string) error {
 	for _, option := range []struct {
 		name  string
@@ -110,9 +110,9 @@ func (m *Model[M]) begin(call string) error {
 // backend.CSR as x without a dense copy.
 //
 // If the learner's kernel is kernels.Precomputed, x may be the symmetric n×n matrix of the kernel
-// values of the samples, and the methods of the model take the m×n values of m rows with them.
-// Std of a Gaussian process and Neighbors also need the values of the rows with themselves: the
-// points of gram.OtherPoints.
+// values of the samples, and the methods of the model take the m×n kernel values of m new rows with
+// the samples. Std of a Gaussian process and Neighbors also need the kernel value of each new row
+// with itself: pass the points of gram.OtherPoints.
 //
 // The device memory of the model is released by Close or when the model is garbage collected.
 func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o Options) (*Model[M], error) {
@@ -276,13 +276,13 @@ func (m *Model[M]) Write(w io.Writer) error {
 }
 
 // WriteONNX writes the model in the format ONNX, with numbers of 64 or 32 bits, so that onnxruntime
-// and other programs can evaluate it. The input of the graph, "x", has a row for each sample and the
-// columns that Encoder().FeatureNames lists: numbers as they are in the table, which the graph
-// standardizes, with NaN for a missing cell; and 0 or 1 for a category. For a Gram matrix they are the
-// kernel values with the training rows. The output is "prediction", n×t, or for classes "label", n
-// texts, "decision", in the form of learners.Classifier.Decision, and "probabilities", n×K, if the
-// model has them. A model of texts or trees is refused. Where Predict refuses a row, the graph returns
-// NaN or an infinity.
+// and other programs can evaluate it. The input of the graph, "x", has a row for each sample and
+// the columns that Encoder().FeatureNames lists: numbers as they are in the table, which the graph
+// standardizes, with NaN for a missing cell; and 0 or 1 for a category. For a Gram matrix the
+// columns are the kernel values with the training rows. The output is "prediction", n×t, or for
+// classes "label", n texts, "decision", in the form of learners.Classifier.Decision, and
+// "probabilities", n×K, if the model has them. A model of texts or trees is refused. Where Predict
+// refuses a row, the graph returns NaN or an infinity.
 func (m *Model[M]) WriteONNX(w io.Writer, bits int) error {
 	if err := m.begin("write ONNX"); err != nil {
 		return err
@@ -297,8 +297,7 @@ func (m *Model[M]) WriteONNX(w io.Writer, bits int) error {
 	return nil
 }
 
-// Load reads a model that Save or the command mercer fit wrote. Of o only Device is
-// used.
+// Load reads a model that Save or the command mercer fit wrote. Only o.Device is used.
 func Load(path string, o Options) (*Model[learners.Model], error) {
 	return load("load", o, func() (modelfile.Bundle, error) { return modelfile.Load(path) })
 }

@@ -364,8 +364,8 @@ func TestPairsOfAModel(t *testing.T) {
 }
 
 // TestGramMatrixEqualsItsPoints checks that the n×n matrix of a precomputed kernel and the points
-// of gram give the same bits in fits, predictions, cross-validation and tuning, also after the
-// model was saved.
+// that package gram makes of it give the same bits in fits, predictions, cross-validation and
+// tuning, also after the model was saved.
 func TestGramMatrixEqualsItsPoints(t *testing.T) {
 	const n, q = 24, 5
 	r := rand.New(rand.NewPCG(61, 1)) // seed 61, 1
@@ -539,8 +539,8 @@ func TestTableOfKernelValues(t *testing.T) {
 	}
 }
 
-// gated is a device that counts its factorizations in float64 and lets each wait until the gate
-// opens.
+// gated is a device that counts its factorizations in float64 and makes each of them wait until the
+// gate opens.
 type gated struct {
 	backend.Device
 	gate    chan struct{} // factorizations continue after it is closed
@@ -574,7 +574,7 @@ func (q *gatedQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return q.Backend.Potrf(ul, a)
 }
 
-// prepared returns models whose first interval or standard deviation needs factorizations.
+// prepared calls visit with models whose first interval or standard deviation needs factorizations.
 func prepared(t *testing.T, visit func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, factorizations int64)) {
 	inner, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -692,8 +692,8 @@ func TestCloseEndsPrepare(t *testing.T) {
 	})
 }
 
-// TestPrepareWithNothingToDo checks that Prepare returns at once for models without such work and
-// for calibrated models.
+// TestPrepareWithNothingToDo checks that Prepare returns at once for models that need no
+// factorization and for calibrated models.
 func TestPrepareWithNothingToDo(t *testing.T) {
 	inner, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -956,7 +956,7 @@ func noisy(t *testing.T, n int) (x *mat.Dense, y *mat.VecDense) {
 	return x, y
 }
 
-// leftOut returns y_i − f₋ᵢ(x_i) = ((K + λI)⁻¹y)_i / ((K + λI)⁻¹)_ii by a plain inverse.
+// leftOut returns the leave-one-out errors y_i − f₋ᵢ(x_i) = ((K + λI)⁻¹y)_i / ((K + λI)⁻¹)_ii, computed with the inverse.
 func leftOut(t *testing.T, k kernels.Kernel, lambda float64, x *mat.Dense, y *mat.VecDense) *mat.VecDense {
 	n, _ := x.Dims()
 	a := mat.NewDense(n, n, nil)
@@ -978,8 +978,8 @@ func leftOut(t *testing.T, k kernels.Kernel, lambda float64, x *mat.Dense, y *ma
 	return e
 }
 
-// TestCrossValidationLeavesRowsOut checks that with a fold for each row the errors are those of the
-// closed form.
+// TestCrossValidationLeavesRowsOut checks that with a fold for each row the errors equal the closed
+// form that leftOut computes.
 func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	const n, lambda = 40, 0.1
 	x, y := noisy(t, n)

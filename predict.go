@@ -31,7 +31,7 @@ func (m *Model[M]) Dims() (features, outputs int) {
 	return m.predictor.Dims()
 }
 
-// Predict returns f(x) for each row of x, n×outputs: numbers, or class labels as in y.
+// Predict returns the n×outputs predictions f(x) for the rows of x: numbers, or labels of classes.
 func (m *Model[M]) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 	if err := m.begin("predict"); err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func (m *Model[M]) PredictRow(ctx context.Context, dst, x []float64) error {
 
 // Wanted selects the optional results of PredictRows.
 type Wanted struct {
-	// Level, such as 0.9, requests Lower and Upper for numbers, from Model.Intervals, and Set for
-	// classes, from Model.Sets; 0 requests neither.
+	// Level, such as 0.9, requests Lower and Upper of numbers (see Model.Intervals) or Set of
+	// classes (see Model.Sets); 0 requests none of them.
 	Level float64
 	Std   bool // requests Std, from Model.Std
 	Bound bool // requests Bound, from Model.PredictBound, which then also computes Values
@@ -63,10 +63,10 @@ type Wanted struct {
 // are the names of the targets.
 type Prediction struct {
 	Class         string             `json:"class,omitempty"`         // predicted class of a classifier
-	Probabilities map[string]float64 `json:"probabilities,omitempty"` // of the classes, if the model has them
+	Probabilities map[string]float64 `json:"probabilities,omitempty"` // probabilities of the classes, if the model computes them
 	Set           []string           `json:"set,omitempty"`           // classes that include the observed class with probability Level
-	Values        map[string]float64 `json:"values,omitempty"`        // predicted numbers of other models
-	Lower         map[string]float64 `json:"lower,omitempty"`         // bounds of the intervals with probability Level
+	Values        map[string]float64 `json:"values,omitempty"`        // predicted numbers, if the model is not a classifier
+	Lower         map[string]float64 `json:"lower,omitempty"`         // with Upper: the interval that contains a new target with probability Level
 	Upper         map[string]float64 `json:"upper,omitempty"`
 	Std           map[string]float64 `json:"std,omitempty"`
 	Bound         map[string]float64 `json:"bound,omitempty"` // bounds on the distance of Values from the predictions of the exact solution
@@ -151,8 +151,8 @@ func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Pr
 	return list, m.describeValues(ctx, list, x, y, nil, want)
 }
 
-// describeValues adds the numbers y that a regression model predicts for the rows of x, and their
-// bounds unless they are nil.
+// describeValues adds to list the numbers y that a regression model predicts for the rows of x, and
+// the bounds of y unless bounds is nil.
 func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.Matrix, y, bounds *mat.Dense, want Wanted) (err error) {
 	var std, lower, upper *mat.Dense
 	if want.Std {
@@ -186,7 +186,7 @@ func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.
 	return nil
 }
 
-// describeClasses adds the classes with the labels y, predicted for the rows of x.
+// describeClasses adds to list the classes predicted for the rows of x, whose labels are y.
 func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c learners.Classifier, x mat.Matrix, y *mat.Dense, want Wanted) (err error) {
 	if want.Std {
 		return m.lacks("standard deviation", "it predicts classes, which have probabilities or a Set")
@@ -230,8 +230,8 @@ type factored struct {
 
 // Prepare does the work of the first call of Intervals or Std in advance, in about the time of a
 // fit. After Calibrate, Intervals needs no such work. Concurrent calls share the work. If ctx is
-// done, Prepare returns its error, but the work continues for later calls until Close. If the
-// result would take more than half of the free memory, it is not kept, and the error wraps
+// done, Prepare returns the error of ctx, but the work continues for later calls until Close. If
+// the result would take more than half of the free memory, it is not kept, and the error wraps
 // learners.ErrNotKept.
 func (m *Model[M]) Prepare(ctx context.Context) error {
 	if err := m.begin("prepare"); err != nil {
@@ -274,8 +274,8 @@ func (m *Model[M]) lacks(what, remedy string) error {
 	return fmt.Errorf("mercer: this model of %s has no %s: %s", m.Fitted.Learner(), what, remedy)
 }
 
-// Classes returns the classes of a classifier, in the order of the columns of Decision and Proba;
-// for other models the zero value.
+// Classes returns the classes of a classifier, in the order of the columns of Decision and Proba.
+// For other models it returns the zero value.
 func (m *Model[M]) Classes() learners.Classes {
 	if m == nil {
 		return learners.Classes{}
@@ -407,7 +407,7 @@ func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 }
 
 // Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie with
-// probability level. After Calibrate they hold for any distribution and cost no more than a
+// probability level. After Calibrate the bounds hold for any distribution and cost no more than a
 // prediction. Without Calibrate, they come from the jackknife+ if the model supports it
 // (learners.Jackknife), and otherwise are the quantiles of a normal distribution with the standard
 // deviation Std; the first call may then take as long as a fit, also after Load: see Prepare.
@@ -437,8 +437,8 @@ func (m *Model[M]) intervals(ctx context.Context, x mat.Matrix, level float64) (
 	return b.Intervals(ctx, m.dev, x, level)
 }
 
-// Sets returns an n×K matrix: for each row of x and each class 1 if the class is in the set that
-// contains the observed class with probability level, otherwise 0. It needs Calibrate.
+// Sets returns an n×K matrix whose element for a row of x and a class is 1 if the class is in the set of
+// the row, otherwise 0. The set contains the observed class with probability level. Sets needs Calibrate.
 func (m *Model[M]) Sets(ctx context.Context, x mat.Matrix, level float64) (*mat.Dense, error) {
 	if err := m.begin("sets"); err != nil {
 		return nil, err

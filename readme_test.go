@@ -39,9 +39,9 @@ func TestReadmeExample(t *testing.T) {
 	}
 }
 
-// TestReadmeFigures checks that every figure in the README's table of times and rates is the one in
-// docs/results.md, rounded to the digits shown, and that every ratio is that of these figures. The
-// tables of docs/results.md are generated from the measurements.
+// TestReadmeFigures checks that every figure in the README's table of times and rates equals the
+// figure in docs/results.md, rounded to the digits shown, and that every ratio is the ratio of
+// these figures. The tables of docs/results.md are generated from the measurements.
 func TestReadmeFigures(t *testing.T) {
 	text := func(name string) string {
 		t.Helper()
@@ -114,7 +114,7 @@ func TestReadmeFigures(t *testing.T) {
 		for i, part := range strings.Split(line[1]+", "+line[2], ", ") {
 			m := figure.FindStringSubmatch(part)
 			if m == nil {
-				continue // the cell has a size in bytes, or words
+				continue // the cell is a size in bytes or a text
 			}
 			name := strings.ToLower(m[1])
 			if i == 0 {
@@ -390,7 +390,7 @@ func TestTaggedClone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := map[string][]string{} // the lines for each command: install, get
+	lines := map[string][]string{} // lines of the README for each go command: install, get
 	for _, m := range regexp.MustCompile(`(?m)^    go (install|get) ([^#\n]*)`).FindAllStringSubmatch(string(readme), -1) {
 		lines[m[1]] = append(lines[m[1]], m[2])
 	}
@@ -422,7 +422,7 @@ func TestTaggedClone(t *testing.T) {
 			t.Errorf("after go install %s: %q, want version %s", arguments, out, version)
 		}
 	}
-	// go install refuses a module that replaces another. Building these takes minutes.
+	// go install refuses a module that replaces another. Building these modules takes minutes.
 	for _, folder := range []string{"beam", "gorgonia"} {
 		text, err := os.ReadFile(filepath.Join(served, "cache", "download", filepath.FromSlash(module), folder, "@v", version+".mod"))
 		if err != nil {
@@ -434,8 +434,8 @@ func TestTaggedClone(t *testing.T) {
 	}
 }
 
-// TestReleaseWithoutWheel runs `make wheel` and `make release` with a Python that lacks pip, or
-// hatchling and a package index, and with a go command that only records its arguments.
+// TestReleaseWithoutWheel runs `make wheel` and `make release` with a Python that lacks pip, with a Python
+// that lacks hatchling and a package index, and with a go command that only records its arguments.
 func TestReleaseWithoutWheel(t *testing.T) {
 	for _, program := range []string{"make", "gcc", "git", "sha256sum"} {
 		required.Program(t, "tagged", program)

@@ -65,8 +65,8 @@ func reloaded[M learners.Model](t *testing.T, fitted *mercer.Model[M]) *mercer.M
 	return m
 }
 
-// TestRowsOfATable checks that the same rows as maps, structs, JSON and a table give the
-// predictions of their features, also after the model was saved and loaded.
+// TestRowsOfATable checks that the same rows as maps, structs, JSON and a table give the same
+// predictions as their features, also after the model was saved and loaded.
 func TestRowsOfATable(t *testing.T) {
 	table := readTable(t, houses)
 	fitted, err := mercer.FitTable(t.Context(), learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}, table,
@@ -110,7 +110,7 @@ func TestRowsOfATable(t *testing.T) {
 	if err != nil || len(one) != 1 || one[0].Values["price"] != want.At(0, 0) {
 		t.Errorf("one object: %v, %v", one, err)
 	}
-	// The standard deviation at a training row is smaller than far away from all rows.
+	// The standard deviation at a training row is smaller than at a point far from all rows.
 	near, err := m.Std(t.Context(), x)
 	if err != nil {
 		t.Fatal(err)
@@ -256,8 +256,8 @@ func TestNotesOfRows(t *testing.T) {
 	}
 }
 
-// TestWantedOfRows checks that the additional results of PredictRows are those of the methods for
-// features.
+// TestWantedOfRows checks that the additional results of PredictRows equal the results of the
+// methods that take features.
 func TestWantedOfRows(t *testing.T) {
 	table := readTable(t, houses)
 	values := func(t *testing.T, what string, got map[string]float64, want *mat.Dense, i int) {
@@ -423,8 +423,8 @@ func TestRowsRefused(t *testing.T) {
 }
 
 // This example goes from a CSV file to an HTTP service: rows arrive as JSON, an answer has
-// predictions with intervals and lists the unknown cells of the row, and the answer to a bad row is
-// the error.
+// predictions with intervals and lists the unknown cells of the row, and a bad row is answered by
+// the text of the error.
 func ExampleModel_PredictRows_service() {
 	ctx := context.Background()
 	folder, err := os.MkdirTemp("", "mercer")
@@ -451,8 +451,8 @@ func ExampleModel_PredictRows_service() {
 		log.Fatal(err)
 	}
 
-	// The service loads the model, prepares the intervals before the first request, whose timeout
-	// may be too short, and answers from any number of goroutines.
+	// The service loads the model, prepares the intervals in advance, because the timeout of a
+	// request may be too short for this work, and answers from any number of goroutines.
 	m, err := mercer.Load(model, mercer.Options{})
 	if err != nil {
 		log.Fatal(err)

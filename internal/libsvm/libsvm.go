@@ -26,7 +26,7 @@ import (
 // file is the content of a model file.
 type file struct {
 	header map[string][]string // the words after each keyword
-	coef   [][]float64         // of each support vector, k−1 numbers for k classes
+	coef   [][]float64         // coefficients of each support vector, k−1 numbers for k classes
 	points backend.CSR[float64]
 	k      int // number of classes; 2 for a machine without classes
 }
@@ -306,7 +306,7 @@ func (f *file) classes(s learners.State) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	first := make([]int, k+1) // of the support vectors of each class of LIBSVM
+	first := make([]int, k+1) // index of the first support vector of each class of LIBSVM
 	for c, n := range counts {
 		if n < 0 || n != math.Trunc(n) || n > float64(len(f.coef)-first[c]) {
 			first[k] = -1

@@ -84,7 +84,7 @@ func file(metadata map[string]string, arrays map[string]backend.Host[float64]) [
 	return b.Bytes()
 }
 
-// raw returns a file with the given text as its header and data zeros.
+// raw returns a file with the given text as its header, followed by the given number of zero bytes.
 func raw(header string, data int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, data)...)

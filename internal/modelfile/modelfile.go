@@ -106,7 +106,7 @@ func Load(path string) (Bundle, error) {
 	return b, nil
 }
 
-// pathError returns the error with the path, as given and only once, and the reason.
+// pathError returns an error that contains the path as the caller gave it, only once, and the reason.
 func pathError(path string, err error) error {
 	if path == "" {
 		return errors.New("modelfile: the path is empty")

@@ -16,9 +16,9 @@ func (g *graph) logistic(v value) value {
 	return g.op("Div", one, g.op("Add", one, g.op("Exp", g.op("Neg", v))))
 }
 
-// probabilities returns the n×K probabilities for the decision values of logistic regression. With
-// machines, each of K > 2 classes has a logistic regression of its own, and the K probabilities are
-// divided by their sum.
+// probabilities returns the n×K probabilities for the decision values of logistic regression. If
+// machines is true, each of K > 2 classes has a logistic regression of its own, and the K
+// probabilities are divided by their sum.
 func (g *graph) probabilities(decision value, classes int, machines bool) value {
 	switch {
 	case classes == 2:
@@ -164,8 +164,8 @@ func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
 	return g.op("Add", sums, g.numbers(initial, len(initial)))
 }
 
-// mostProbable returns the n indices of the largest probabilities. Of equal probabilities, it
-// chooses the index of the decision, as learners.SVCModel.Decide does.
+// mostProbable returns the n indices of the largest probabilities. If the class index, which the decision values imply, has
+// the largest probability, it is chosen before classes of equal probability, as by learners.SVCModel.Decide.
 func (g *graph) mostProbable(probabilities, index value) value {
 	own := g.node("GatherElements", []attribute{intAttribute("axis", 1)}, probabilities, g.op("Unsqueeze", index, g.integers(1)))
 	largest := g.node("ReduceMax", []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}, probabilities)

@@ -121,7 +121,7 @@ func (g *graph) numbers(list []float64, shape ...int) value {
 
 func (g *graph) number(v float64) value { return g.numbers([]float64{v}) }
 
-// integers returns a constant vector.
+// integers returns a constant vector of integers.
 func (g *graph) integers(list ...int64) value {
 	var raw []byte
 	for _, v := range list {
@@ -130,7 +130,7 @@ func (g *graph) integers(list ...int64) value {
 	return g.constant(int64Type, []int{len(list)}, message(nil, 9, raw))
 }
 
-// texts returns a constant vector.
+// texts returns a constant vector of strings.
 func (g *graph) texts(list []string) value {
 	var elements []byte
 	for _, s := range list {
@@ -181,8 +181,8 @@ func (g *graph) cast(v value) value {
 // The fields of GraphProto for inputs and outputs.
 const inputField, outputField = 11, 12
 
-// end declares an input or an output of the graph. A dimension of 0 is the number of rows. A
-// nil shape is not declared; the shape of a scalar is empty.
+// end declares an input or an output of the graph. A dimension of 0 stands for the number of rows.
+// If shape is nil, none is declared; for a scalar shape is empty.
 func (g *graph) end(field protowire.Number, name value, kind int, comment string, shape ...int) {
 	var dimensions []byte
 	for _, d := range shape {
@@ -210,9 +210,9 @@ func (g *graph) output(name string, v value, kind int, comment string, shape ...
 	g.outputs = append(g.outputs, name)
 }
 
-// loop repeats body at most limit times and returns the last numbers. The state of the loop is a
-// tensor of numbers and a tensor of bools. body returns the next state and more, a bool scalar: false
-// ends the loop.
+// loop repeats body at most limit times and returns the last tensor of numbers. The state of the
+// loop is a tensor of numbers and a tensor of bools. body returns the next state and more, a bool
+// scalar: false ends the loop.
 func (g *graph) loop(limit int, numbers, bools value, body func(g *graph, numbers, bools value) (nextNumbers, nextBools, more value)) value {
 	inner := &graph{float: g.float, count: g.count}
 	names := make([]value, 4)

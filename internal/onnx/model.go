@@ -154,7 +154,7 @@ func (g *graph) prepared(x value, c columns) value {
 		x = g.op("Sub", x, g.numbers(c.mean, len(c.mean)))
 	}
 	if differs(c.rounding, 0) {
-		// A column without rounding passes, because no absolute value is ≤ −1.
+		// A column without rounding does not change, because no absolute value is ≤ −1.
 		limits := slices.Clone(c.rounding)
 		for j, v := range limits {
 			if v == 0 {

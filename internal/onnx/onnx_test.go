@@ -339,8 +339,8 @@ func TestPreparedColumns(t *testing.T) {
 	}
 }
 
-// TestOneColumn checks a model of one standardized feature whose scale is no float32: onnxruntime must not
-// combine the division and the product into one operator, which would round the scale.
+// TestOneColumn checks a model of one standardized feature whose scale is not a float32 number: onnxruntime
+// must not combine the division and the product into one operator, which would round the scale.
 func TestOneColumn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	tab, err := dataset.ReadCSV("-", strings.NewReader("x,y\n0.1,1\n0.5,2\n0.7,2.5\n"))
@@ -362,8 +362,8 @@ func TestOneColumn(t *testing.T) {
 	}
 }
 
-// TestGramMatrix checks that a model of kernel values takes the values with the training rows, also
-// when it keeps only some of them, and that equal distances have the neighbors of the first rows.
+// TestGramMatrix checks that a model of kernel values takes the values with the training rows, also when it
+// keeps only some of them, and that of rows at equal distances the first rows are the neighbors.
 func TestGramMatrix(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, _, classes := samples(30, 2, 5)
@@ -430,7 +430,7 @@ func TestSparseSupport(t *testing.T) {
 		}
 		sizes[i] = info.Size()
 	}
-	if limit := int64(8*(100*3) + 8*100 + 2000); sizes[0] > limit || sizes[1] < limit { // weights of 3 machines, and the features
+	if limit := int64(8*(100*3) + 8*100 + 2000); sizes[0] > limit || sizes[1] < limit { // 100 weights for each of 3 machines, and the names of the features
 		t.Errorf("the files have %v bytes", sizes)
 	}
 }

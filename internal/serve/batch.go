@@ -63,7 +63,7 @@ func (b *batcher) predict(ctx context.Context, x mat.Matrix, want mercer.Wanted)
 	}
 }
 
-// next starts work in a goroutine if rows are waiting, so that the caller can send its answer.
+// next starts the method work in a goroutine if rows are waiting, so that the caller can send its answer.
 func (b *batcher) next() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +72,7 @@ func (b *batcher) next() {
 	}
 }
 
-// work predicts the waiting rows until there are none.
+// work predicts the waiting rows until no row is waiting.
 func (b *batcher) work() {
 	for {
 		b.mu.Lock()
@@ -133,7 +133,7 @@ func (b *batcher) run(list ...*waiter) {
 	}
 }
 
-// predictRows is mercer.Model.PredictRows, but turns a panic into an error: a panic outside the
+// predictRows calls mercer.Model.PredictRows and turns a panic into an error: a panic outside the
 // goroutine of a request would end the server.
 func predictRows(ctx context.Context, m *mercer.Model[learners.Model], rows any, want mercer.Wanted) (list []mercer.Prediction, err error) {
 	defer func() {

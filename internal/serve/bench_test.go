@@ -22,9 +22,9 @@ import (
 )
 
 // BenchmarkOneRow sends requests of one row over 1 and 8 connections and reports the requests per
-// second and the 99th percentile of their times. The server is at MERCER_SERVE_URL, such as the
-// server of bench/serve_fastapi.py, or in this process with the same model. The client writes and
-// reads the bytes of HTTP itself, so that it takes little processor time.
+// second and the 99th percentile of their times. MERCER_SERVE_URL is the URL of the server, such as the
+// server of bench/serve_fastapi.py; without it, the server runs in this process, with the same model.
+// The client writes and reads the bytes of HTTP itself, so that it takes little processor time.
 func BenchmarkOneRow(b *testing.B) {
 	target := os.Getenv("MERCER_SERVE_URL")
 	if target == "" {

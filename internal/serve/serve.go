@@ -36,7 +36,7 @@ import (
 type Loaded struct {
 	Model *mercer.Model[learners.Model] // its Encoder is not nil
 	Shown json.RawMessage               // the answer of /model
-	// Check returns an error if the model lacks a requested result. If nil, it lacks none.
+	// Check returns an error if the model lacks a requested result. It is nil if the model has all results.
 	Check func(Want) error
 }
 
@@ -93,7 +93,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	return s, s.read(ctx)
 }
 
-// Close releases the model. Requests must have ended.
+// Close releases the model. All requests must have ended before.
 func (s *Server) Close() { s.swap(nil) }
 
 // Reload reads the model file again. If that fails, the previous model remains in use.

@@ -41,7 +41,7 @@ const houses = `area,town,kind,price,rent
 60,bath,flat,120,6
 `
 
-// fit fits a learner to the houses.
+// fit fits a learner to the table of houses.
 func fit[M learners.Model](t testing.TB, l mercer.Learner[M], r dataset.Rules) *mercer.Model[learners.Model] {
 	t.Helper()
 	table, err := dataset.Read("-", strings.NewReader(houses))
@@ -159,7 +159,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// near reports whether a and b agree up to the rounding of short sums in another order.
+// near reports whether a and b agree up to the rounding errors of short sums whose terms are added in another order.
 func near(a, b float64) bool { return math.Abs(a-b) <= 64*0x1p-52*max(math.Abs(a), math.Abs(b)) }
 
 // TestColumnsOfTables checks the columns of CSV answers for each kind of model.
@@ -273,7 +273,7 @@ func (neverEnding) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWantsAreChecked checks that an error of Loaded.Check is the answer.
+// TestWantsAreChecked checks that the answer to a request is the error of Loaded.Check.
 func TestWantsAreChecked(t *testing.T) {
 	m := fit(t, ridge, price)
 	s := server(t, m, func(c *Config) {
@@ -342,7 +342,7 @@ func TestBatches(t *testing.T) {
 			t.Errorf("row %d: %s, want %+v: %v", i, w.Body, want[0], err)
 		}
 	}
-	// One batch for each query; the batch with the row that overflows is repeated row by row.
+	// There is one batch for each query, and the batch with the row that overflows is repeated row by row.
 	text := call(s, "GET", "/metrics", "", "").Body.String()
 	if !strings.Contains(text, "\nmercer_batch_rows_count 22\n") || !strings.Contains(text, "\nmercer_batch_rows_sum 60\n") {
 		t.Errorf("the metrics of the batches: %s", text)
@@ -504,7 +504,7 @@ func TestReloadLosesNoRequest(t *testing.T) {
 	}
 }
 
-// settled waits until the number of goroutines is at most before.
+// settled waits until the number of goroutines is at most the argument before.
 func settled(t *testing.T, before int) {
 	t.Helper()
 	for begin := time.Now(); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
@@ -606,7 +606,7 @@ func TestTimeouts(t *testing.T) {
 		t.Errorf("a client that has gone gets %s", w.Body)
 	}
 	s.current.batch.next()
-	s.current.batch.idle.Wait() // the rows whose clients have gone are dropped
+	s.current.batch.idle.Wait() // the rows whose clients have disconnected are dropped
 	if text := call(s, "GET", "/metrics", "", "").Body.String(); !strings.Contains(text, `mercer_requests_total{path="/predict",code="499"} 1`) {
 		t.Error(text)
 	}
