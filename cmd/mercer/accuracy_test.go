@@ -28,7 +28,7 @@ func TestAccuracy(t *testing.T) {
 		name   string
 		source string
 		least  float64
-		quick  bool // takes seconds, and runs whatever the value of MERCER_ACCURACY is
+		quick  bool // the run takes seconds, and is done whatever the value of MERCER_ACCURACY is
 		run    func(l *accuracyLab) (commands string, accuracy float64)
 	}{
 		{"promoters", "106 sequences, leave-one-out", 0.97, true, promoters},
@@ -147,7 +147,7 @@ func (l *accuracyLab) evaluate(model, table string, args ...string) float64 {
 
 var mnistFiles = []string{"mnist-train-images-idx3-ubyte.gz", "mnist-train-labels-idx1-ubyte.gz", "mnist-t10k-images-idx3-ubyte.gz", "mnist-t10k-labels-idx1-ubyte.gz"}
 
-// first writes the first items of a compressed IDX file.
+// first writes the first items of the compressed IDX file name to the file to.
 func (l *accuracyLab) first(name, to string, items int) {
 	l.Helper()
 	f, err := os.Open(l.data(name))

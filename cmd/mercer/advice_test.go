@@ -224,7 +224,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 						target = "class"
 					}
 					if name == "task" && !d.Does(learners.Classification) {
-						continue // the target suits both tasks, and the learner treats it as numbers
+						continue // the target suits classification and regression, and the learner treats it as numbers
 					}
 					var out, errs bytes.Buffer
 					args := []string{"fit", "--quiet", "--device", "ref", "--learner", d.Name, "--target", target, "--model", "m.st", "--" + name + "=" + value, target + ".csv"}

@@ -37,12 +37,12 @@ type applied struct {
 	weight  string    // name of the column of the weights
 }
 
-// matrices returns all matrices of p; each has a row per row of the table.
+// matrices returns all matrices of p, each of which has one row for each row of the table.
 func (p *applied) matrices() []**mat.Dense {
 	return []**mat.Dense{&p.Values, &p.Decision, &p.Proba, &p.variance, &p.bounds, &p.lower, &p.upper, &p.sets, &p.truth}
 }
 
-// add appends the rows of q; the memory doubles when it is full.
+// add appends the rows of q to those of p, as the builtin append does.
 func (p *applied) add(q applied) {
 	more := q.matrices()
 	for i, m := range p.matrices() {

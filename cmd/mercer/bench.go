@@ -36,7 +36,7 @@ func (a *app) benchCommand() *cobra.Command {
 	return c
 }
 
-// benchOutput holds the flags that every measurement has.
+// benchOutput holds the flags that the commands of all measurements have.
 type benchOutput struct {
 	quick   bool
 	repeats int

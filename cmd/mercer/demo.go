@@ -66,7 +66,7 @@ type demoReport struct {
 	Device     string    `json:"device"`
 	Threads    int       `json:"threads"`
 	Models     []demoRow `json:"models"`
-	Difference float64   `json:"primal_dual_difference"` // the largest, between the predictions of ridge on the first data set
+	Difference float64   `json:"primal_dual_difference"` // largest difference between the predictions of ridge by the primal and by the dual, on the first data set
 	Data       string    `json:"data"`
 	Picture    string    `json:"picture"`
 }
@@ -129,8 +129,8 @@ func (a *app) diabetes(ctx context.Context, path string) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	// These λ and σ have the lowest error in five-fold cross-validation on the training rows,
-	// among powers of ten and of two.
+	// These λ and σ have the lowest error in five-fold cross-validation on the training rows, among
+	// powers of ten for λ and powers of two for σ.
 	t := task{name: "diabetes", ridgeLambda: 10, lambda: 1, sigma: 4}
 	train, test := all.Split(0.25, 1)
 	enc, err := dataset.Learn(train, dataset.Rules{Targets: []string{"target"}, Standardize: true})
@@ -144,9 +144,9 @@ func (a *app) diabetes(ctx context.Context, path string) (task, error) {
 	return t, err
 }
 
-// friedman is the first function of Friedman (1991), Multivariate Adaptive Regression Splines,
-// with noise of variance 1: the target depends on five of ten features, and no prediction has an
-// RMSE below about 1.
+// friedman returns samples of the first function of Friedman (1991), Multivariate Adaptive
+// Regression Splines, with noise of variance 1: the target depends on five of ten features, and no
+// prediction has an RMSE below about 1.
 func friedman(train, test int) task {
 	rng := rand.New(rand.NewPCG(1, 0))
 	draw := func(n int) (x, y *mat.Dense) {

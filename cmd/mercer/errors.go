@@ -30,9 +30,9 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	return text, 1
 }
 
-// scaleAdvice returns advice about the scale of the numbers. With --no-standardize, standardizing
-// avoids values that are too large for a kernel; without it, standardizing may cause values
-// outside a kernel's domain.
+// scaleAdvice returns advice about the scale of the numbers. With --no-standardize, the advice is
+// to standardize, which avoids values too large for a kernel; without this flag, it names
+// standardizing as a possible cause of values outside a kernel's domain.
 func (a *app) scaleAdvice(err error) string {
 	if a.command == nil {
 		return ""

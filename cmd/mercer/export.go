@@ -51,7 +51,7 @@ type exported struct {
 	Program   string   `json:"program"` // "export"
 	Learner   string   `json:"learner"`
 	Precision string   `json:"precision"`
-	Columns   []string `json:"columns"` // of the input x
+	Columns   []string `json:"columns"` // names of the columns of the input x
 	Outputs   []string `json:"outputs"`
 	Bytes     int      `json:"bytes"`
 }

@@ -188,7 +188,7 @@ type fitReport struct {
 	Calibrated int    `json:"calibration_rows,omitempty"` // number of rows held out for prediction intervals
 	Model      string `json:"model"`
 
-	order []string        // the order of the given Parameters, and lambda
+	order []string        // the names of the given Parameters in their order, and lambda
 	facts []learners.Fact // the Facts in their order
 }
 

@@ -101,9 +101,9 @@ func newGramLab(t *testing.T, n, m int) gramLab {
 	return l
 }
 
-// TestGramFileGivesTheResultsOfItsKernel checks that a file with the Gram matrix of a kernel gives
-// the same results as that kernel on the features, for a fit, for held-out rows, in
-// cross-validation and in the bootstrap. With the same seed, both choose the same rows at random.
+// TestGramFileGivesTheResultsOfItsKernel checks that a file with the Gram matrix of a kernel gives the same
+// results as that kernel on the features, for a fit, for held-out rows, in cross-validation and in the
+// bootstrap. With the same seed, the random choices of rows are the same for the file and for the kernel.
 func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	const n, m, lambda = 40, 12, 0.5
 	l := newGramLab(t, n, m)
@@ -304,7 +304,7 @@ func TestGramCommandAgainstScikitLearn(t *testing.T) {
 	// Values computed in float64 differ by at most n roundings of the largest value. For
 	// eigenvectors this difference is divided by the gap between the eigenvalues, and for square
 	// roots by the smallest distance. The mean of m/2 cosines has a standard deviation of at most
-	// √(1/m), and all of 442² such means are within 6 of them.
+	// √(1/m), and all of 442² such means are within 6 standard deviations of their expected values.
 	cmd := exec.Command(required.SKLearn(t), "-c", `
 import json, numpy as np, pandas as pd
 from sklearn.metrics.pairwise import rbf_kernel

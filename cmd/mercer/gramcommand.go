@@ -161,7 +161,7 @@ type gramRows struct {
 
 func (r gramRows) len() int { return r.table.Rows() }
 
-// at returns some of the rows.
+// at returns the rows with the given indices.
 func (r gramRows) at(rows []int) gramRows {
 	part := gramRows{table: r.table.Select(rows)}
 	if r.x.Rows > 0 {

@@ -126,8 +126,8 @@ func (a *app) stream(file string) (*dataset.Stream, error) {
 	return s, err
 }
 
-// reportNotices reports the decisions made in reading a CSV file. It does not matter to a model
-// that an index is left out, because the model names its columns.
+// reportNotices reports the decisions made in reading a CSV file. If a model is applied, it does
+// not report an omitted index column, because the model finds its columns by their names.
 func (a *app) reportNotices(source string, leftOutIndex bool, notices []string) {
 	if leftOutIndex && a.input.ofModel == nil {
 		notices = append(notices, "the first column has no name and is left out, as the index of pandas")

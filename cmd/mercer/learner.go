@@ -22,7 +22,7 @@ type learnerFlags struct {
 	tableFlags
 	learner  string
 	given    map[string]string  // the given values of the learner's parameters
-	settings *learners.Settings // given, parsed by check
+	settings *learners.Settings // the values in given, parsed by the method check
 	textbook bool               // --textbook: neither standardize the numbers nor shuffle the rows
 	stream   bool               // the table is read in passes; only fit sets it
 

@@ -59,7 +59,7 @@ type app struct {
 	command *cobra.Command // the command that is running or has failed
 	started bool           // the flags were valid and the work has started
 	writing sync.Mutex
-	lasting atomic.Bool // an interrupt ends the command in its own time, as that of serve
+	lasting atomic.Bool // after an interrupt the command, such as serve, ends by itself, without the limit grace
 	notices []string    // the notices printed so far
 }
 

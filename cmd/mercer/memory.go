@@ -119,8 +119,8 @@ func (b *budget) manyFits() (end func()) {
 	return limitGarbage
 }
 
-// planEncoding plans the memory of the matrices of a table. instead is advice for the error if they
-// exceed the limit, or "".
+// planEncoding plans the memory of the matrices of a table. The argument instead is advice for the
+// error if they exceed the limit, or "".
 func (b *budget) planEncoding(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	if e.Sparse() {
 		return b.planSparse(t, e, instead)
@@ -128,7 +128,7 @@ func (b *budget) planEncoding(t *dataset.Table, e *dataset.Encoder, instead stri
 	return b.planDense(t, e, instead)
 }
 
-// planDense plans the memory of dense features; instead has the meaning of planEncoding.
+// planDense plans the memory of dense features; the argument instead is that of planEncoding.
 func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	held, n := b.held(), int64(t.Rows())
 	width := int64(len(e.Outputs))
@@ -188,8 +188,8 @@ func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Conte
 	return planned.With(ctx, func(bytes int64) { b.note(b.data + bytes) })
 }
 
-// also adds the bytes of data that were made after the first fit. An example are the kernel values
-// of all rows, which are computed after a search on some rows.
+// also adds the bytes of data that were made after the first fit, such as the kernel values of all
+// rows, which are computed after a search on some rows.
 func (b *budget) also(bytes int64) {
 	if b.data > 0 {
 		b.data += bytes

@@ -329,8 +329,8 @@ func TestPlanOfTexts(t *testing.T) {
 	checkPlan(t, learners.Description{}, []string{"fit", "--text", "word", "--kernel", "spectrum(length=3)", "--target", "y", "--model", filepath.Join(folder, "m.safetensors"), table})
 }
 
-// TestPlanOfCompressedTable checks that the plan for a compressed file, a thousandth of the size of
-// its table, is that for the table.
+// TestPlanOfCompressedTable checks that the plan for a compressed file, whose size is a thousandth
+// of that of its table, is the plan for the table.
 func TestPlanOfCompressedTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")

@@ -107,7 +107,7 @@ func (o *objectFlags) take(f *learnerFlags) error {
 	return nil
 }
 
-// needsTFIDF says why a learner without a kernel on texts does not accept a column of them.
+// needsTFIDF says why a learner without a kernel on texts does not accept a column of texts.
 func needsTFIDF(learner string) string {
 	return "needs --tfidf: " + learner + " learns from features, not from texts as they are"
 }
@@ -123,7 +123,7 @@ func (o *objectFlags) flag() string {
 	return ""
 }
 
-// kind returns whether the column holds texts or trees.
+// kind returns the kind of the objects in the column, texts or trees.
 func (o *objectFlags) kind() objects.Input {
 	if o.tree != "" {
 		return objects.Tree
@@ -274,7 +274,8 @@ func (a *app) encodeScored(ctx context.Context, b modelfile.Bundle, t *dataset.T
 	return x, y, names, err
 }
 
-// reportNewClasses prints a notice if a row of y has a class beyond the first known names.
+// reportNewClasses prints a notice if a row of y has a class that is not one of the first known
+// elements of names.
 func (a *app) reportNewClasses(source string, names []string, known int, y *mat.Dense) {
 	if len(names) <= known {
 		return

@@ -228,7 +228,7 @@ func (p *panel) area(c draw.Canvas) draw.Canvas {
 	return p.DataCanvas(c)
 }
 
-// scaled returns the part of c on which a unit of y is p.ratio times as long as one of x.
+// scaled returns the part of c on which a unit of y is p.ratio times as long as a unit of x.
 func (p *panel) scaled(c draw.Canvas) draw.Canvas {
 	if p.ratio == 0 {
 		return c

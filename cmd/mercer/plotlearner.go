@@ -72,7 +72,7 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 		}
 		return mat.Col(nil, 0, learners.PartsOf(b.Model).Coef), nil
 	}
-	// At the end of the path the weights are 0 for lasso, or a hundredth for ridge.
+	// At the end of the path all weights are at most a hundredth of the largest weight at its beginning.
 	first, err := weights(1e-6)
 	if err != nil {
 		return pic, err

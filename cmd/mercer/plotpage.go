@@ -17,7 +17,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The size of a panel without its legend, for an SVG picture, and for a PNG with its resolution.
+// These are the sizes of a panel without its legend in an SVG picture and in a PNG, and the resolution of a PNG.
 const (
 	panelWidth  = 13 * vg.Centimeter
 	panelHeight = 10 * vg.Centimeter

@@ -247,7 +247,8 @@ func TestZeroLevel(t *testing.T) {
 					t.Errorf("a line f = 0 is only %v long", l)
 				}
 				for _, p := range line {
-					// A point is found to a thousandth of a cell, which is 1.5 wide, and is rounded.
+					// Each point has an error of a thousandth of a cell, which is 1.5 wide, and a
+					// rounding error.
 					if off := (p.y-a.y)*(b.x-a.x) - (p.x-a.x)*(b.y-a.y); math.Abs(off)/math.Hypot(b.x-a.x, b.y-a.y) > 3*(math.Sqrt2*half+2e-3) {
 						t.Fatalf("a point of f = 0 lies %v beside its line", off)
 					}

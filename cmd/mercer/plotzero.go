@@ -22,7 +22,7 @@ type zeroLevel struct {
 	name    string // the class that is predicted for f = 0
 }
 
-// newZeroLevel finds f = 0 among the decision values at the points x of a raster.
+// newZeroLevel finds the set f = 0 from the decision values at the points x of a raster.
 func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.Dense, o validate.Outcome, f func(xs, ys []float64) ([]float64, error)) (*zeroLevel, error) {
 	l := &zeroLevel{raster: r, name: classes.Names[classes.Index(classes.Decide(mat.NewDense(1, 1, nil)).At(0, 0))]}
 	rows, cols := len(r.y), len(r.x)

@@ -100,11 +100,11 @@ type resampling struct {
 	task learners.Task
 	fit  learners.Fitter
 	all  *dataset.Table   // the rows of weight > 0
-	full *dataset.Encoder // learned from all rows; it gives the classes and categories
+	full *dataset.Encoder // encoder learned from all rows; it gives the classes and categories
 	data validate.Data
 	p    *progress
 
-	weights []float64 // of all rows; nil means all 1
+	weights []float64 // weights of all rows; nil means all 1
 
 	memory  *budget
 	devices []backend.Device // the devices that share the models
@@ -225,7 +225,7 @@ func checkFolds(t *dataset.Table, folds int) error {
 	return nil
 }
 
-// kFold divides the rows; with stratify, every fold has the same share of each class.
+// kFold divides the rows; if stratify is true, every fold has the same fraction of each class.
 func (r *resampling) kFold(folds int, stratify bool) (validate.Splits, error) {
 	if err := checkFolds(r.all, folds); err != nil {
 		return nil, err

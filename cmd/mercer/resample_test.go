@@ -61,7 +61,7 @@ func rankAUC(proba *mat.Dense, truth []int, classes int) float64 {
 				}
 			}
 		}
-		sum += wins / pairs / float64(classes) // NaN without pairs
+		sum += wins / pairs / float64(classes) // NaN if there are no pairs
 	}
 	return sum
 }

@@ -98,7 +98,7 @@ func TestLongScripts(t *testing.T) {
 	runScripts(t, "testdata/longscript")
 }
 
-// runScripts runs the transcripts in folder. They know these commands besides testscript's own:
+// runScripts runs the transcripts in folder. A transcript may use these commands besides testscript's own:
 //
 //	fails CODE command...     it must end with CODE, print one line to stderr that
 //	                          begins with "mercer: ", nothing to stdout, and leave

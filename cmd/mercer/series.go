@@ -138,8 +138,8 @@ func (p *panel) contour(r raster, level float64, style draw.LineStyle) {
 	p.Add(levelSet{line})
 }
 
-// levelSet is a plotter.Contour with the margin of only two corners of its grid. Contour returns a
-// box for each point of the grid, and the layout of a picture asks for them dozens of times.
+// levelSet is a plotter.Contour that asks for margins only at two corners of its grid. Contour returns
+// a box for each point of the grid, and the layout of a picture calls GlyphBoxes dozens of times.
 type levelSet struct{ *plotter.Contour }
 
 // GlyphBoxes implements plot.GlyphBoxer.

@@ -36,7 +36,7 @@ func startServing(t *testing.T, args ...string) *serving {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// A guard against a test that hangs, not a measure of speed.
+	// The guard ends a test that hangs. It does not test the speed.
 	guard := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
 	t.Cleanup(func() {
 		guard.Stop()

@@ -307,8 +307,8 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, 
 	return list
 }
 
-// sparseCell adds the features of row i of x that are not 0 to values, and returns the largest of
-// them as a text.
+// sparseCell adds the features of row i of x that are not 0 to values, and returns the four that
+// are largest in magnitude as a text.
 func sparseCell(values map[string]any, x backend.CSR[float64], i int, columns []column) string {
 	at, stored := x.Row(i)
 	order := make([]int, len(at))
@@ -540,7 +540,7 @@ func (s *shownModel) pointsText(rows int) string {
 	return text + more(len(s.Points), rows, "point")
 }
 
-// firstOf returns the first n elements of a list, or all for 0.
+// firstOf returns the first n elements of a list, or all elements if n is 0.
 func firstOf[T any](list []T, n int) []T {
 	if n == 0 {
 		return list

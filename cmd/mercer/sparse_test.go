@@ -161,7 +161,7 @@ func TestManyWeightsAreNotListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for most, listed := range map[int]bool{18: true, 17: false} { // 3 machines, and 3 features and 3 samples
+	for most, listed := range map[int]bool{18: true, 17: false} { // 18 numbers: 3 machines, each with 3 weights of features and 3 coefficients of samples
 		maxWeights = most
 		s, err := newShown(modelfile.Bundle{Model: m.Fitted}, 0)
 		if err != nil {

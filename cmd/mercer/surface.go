@@ -89,7 +89,7 @@ func surfaceShade(bad float64) color.Color {
 }
 
 // height returns the ordinate of a trial: the logarithm of the parameter that varies, or of the
-// common factor of several.
+// common factor of several parameters.
 func height(res *tuning.Result, t tuning.Trial) (y float64) {
 	if len(res.Vary) == 1 {
 		for _, p := range kernels.Params(t.Kernel) {

@@ -13,8 +13,8 @@ import (
 // tunePlotArguments reads its table from standard input.
 var tunePlotArguments = []string{"tune", "--device", "ref", "--rows", "60", "--search", "grid", "--kernel", "rationalquadratic(sigma=1,a=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-"}
 
-// startTune starts a search with a model and a picture of the given number of rows, and returns
-// during the fit that follows the search.
+// startTune starts a search on a table with the given number of rows that writes a model and a
+// picture, and returns during the fit that follows the search.
 func startTune(t *testing.T, rows int) *command {
 	t.Helper()
 	c := start(t, tunePlotArguments...)

@@ -29,7 +29,7 @@ type tuneReport struct {
 	Device  string      `json:"device"`
 	Vary    []string    `json:"vary"`
 	Trials  []tuneTrial `json:"trials,omitempty"`
-	// Set for a learner that is tuned by a grid: the best setting, and all settings.
+	// Parameters is the best setting and Grid lists all settings of a learner that is tuned by a grid.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	Grid       []gridTrial       `json:"grid,omitempty"`
 	Seconds    float64           `json:"seconds"`

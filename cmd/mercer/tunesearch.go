@@ -37,7 +37,7 @@ type tuneData struct {
 	y      *mat.Dense // the encoded targets
 	signs  *mat.Dense // the targets of the search: y, or ±1 for classes
 
-	weights []float64 // of the rows; nil means all 1
+	weights []float64 // weights of the rows; nil means all 1
 	product []float64 // the weights times the class weights, used to fit models
 }
 

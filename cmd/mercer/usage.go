@@ -80,8 +80,8 @@ func withoutDevice(c *cobra.Command) *cobra.Command {
 }
 
 // badValue returns an error for a flag with an empty text, such as from a shell variable that is
-// not set, if an empty text would mean that the flag is not given. It also returns one for a flag
-// that took the next flag as its value.
+// not set, if an empty text would mean that the flag is not given. It also returns an error for a
+// flag that took the next flag as its value.
 func badValue(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		value := f.Value.String()

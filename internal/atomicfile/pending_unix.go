@@ -59,7 +59,7 @@ func (f *lockedFile) release() {
 }
 
 // lock locks an open file until the returned file is closed. The lock remains if only f is closed.
-// It returns nil if files cannot be locked.
+// The result is nil if files cannot be locked.
 func lock(f *os.File) *os.File {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 //	go test -run '^$' -bench . -count 10 ./internal/bench > old.txt
 //	benchstat -col /threads old.txt
 //
-// They run on the device that MERCER_DEVICE names, or on the best one. To compare two devices,
-// write one file for each.
+// They run on the device that MERCER_DEVICE names, or on the best device. To compare two devices,
+// write one file for each device.
 
 // benchmarks lists the benchmarks for TestBenchmarks, which runs each of them once.
 var benchmarks = map[string]func(*testing.B){

@@ -40,7 +40,7 @@ type ceiling interface {
 type blasBench struct {
 	Benchmark
 	peers    []Peer
-	devices  map[int][]backend.Device // by number of threads, in the order of Devices
+	devices  map[int][]backend.Device // open devices by number of threads, in the order of Devices
 	ceilings []backend.Device         // the first is the best device of this processor
 	memory   [2][]byte                // source and destination of the copy, allocated at the first use
 }

@@ -87,7 +87,7 @@ func operationFlops(operation string, n, d int) float64 {
 	return 0
 }
 
-// operationEntries creates these entries in one precision.
+// operationEntries creates the entries for startOperation in one precision.
 func operationEntries[T backend.Float](w *setup, operation, precision string, s *synthetic, x, y backend.Host[T],
 	queue func(backend.Device) backend.Backend[T]) ([]Entry, error) {
 	n, d := x.Rows, x.Cols

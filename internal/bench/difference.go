@@ -146,7 +146,7 @@ func notesOf(before, after *Result) []string {
 }
 
 // Text returns a text for a terminal with the drift of the machine and the differences beyond
-// noise, slower timings first. If all is set, it has every difference.
+// noise, slower timings first. If all is set, the text has every difference.
 func (d *Differences) Text(all bool) string {
 	var b strings.Builder
 	for _, line := range d.Notes {

@@ -41,8 +41,8 @@
 // All entries of a case run in turn, in rounds. Each round starts with a different entry, so that a
 // disturbance of the machine affects all entries. Before the first round each entry runs once and
 // its result is checked. Then the entry runs until processor and threads are warm. A timing is the
-// mean over so many runs that they take a set time. Restoring the operands between two runs is not
-// timed. The report shows the median of the timings, with the fastest and the slowest.
+// mean over enough runs to take a set time. Restoring the operands between two runs is not timed.
+// The report shows the median of the timings, with the fastest and the slowest.
 //
 // # What is kept
 //

@@ -109,8 +109,8 @@ func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	}
 }
 
-// copied is the number of bytes that a copy reads to measure the bandwidth of the memory, which
-// exceeds the size of caches. Tests set a smaller number.
+// copied is the number of bytes that a copy reads to measure the bandwidth of the memory. It is
+// larger than caches. Tests set a smaller number.
 var copied = 128 << 20
 
 // memoryEntry times a copy by the given number of goroutines. Its rate is that of a routine that

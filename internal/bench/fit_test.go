@@ -251,8 +251,8 @@ func TestFitRefusals(t *testing.T) {
 }
 
 // TestLinearBounds checks that the minimum lies between the bounds and the objectives, and that
-// both are equal at the minimum. The minimum of the lasso is known for an orthogonal design. The
-// minimum of logistic regression with one weight is found on a grid.
+// bounds and objectives are equal at the minimum. The minimum of the lasso is known for an
+// orthogonal design. The minimum of logistic regression with one weight is found on a grid.
 func TestLinearBounds(t *testing.T) {
 	_, newJudge := openJudge(t)
 	// For X = 2I, each coordinate minimizes ½(y − 2w)² + μ|w|. With u = 2w, u = soft(y, μ/2); the
@@ -290,7 +290,7 @@ func TestLinearBounds(t *testing.T) {
 	}
 	for _, v := range []float64{0, at} {
 		values, lower := newJudge(pair).logisticObjectives(backend.Host[float64]{Rows: 1, Cols: 1, Stride: 1, Data: []float64{v}})
-		// The grid is within 1e-5 of the minimum, where the curvature is below 5.
+		// A point of the grid is within 1e-5 of the minimum, where the curvature is below 5.
 		if lower[0] > best || values[0] < best-1e-9 || v == at && lower[0] < best-1e-8 {
 			t.Errorf("logistic at %v: %v, at least %v; the minimum is %v", v, values, lower, best)
 		}

@@ -26,9 +26,9 @@ type Benchmark struct {
 	Images     string   // of the kind mnist: folder of the four files of MNIST
 	Names      []string // routines, operations, fits or solvers of the Kind
 	Precisions []string // "float64", "float32"
-	Sizes      []int    // n
+	Sizes      []int    // values of n
 	Widths     []int    // crossover: values of m. scale: values of M at the largest n
-	Features   int      // d
+	Features   int      // number of features, d
 	Centers    int      // M of fit's nystrom (default 10√n), or of scale for varying n (default the middle of Widths)
 	Threads    []int    // blas measures with each number of threads, the other kinds with one number
 	Devices    []string // names for backend.Open
@@ -50,8 +50,8 @@ type Kind struct {
 	Names      []string  // all possible names
 	Defaults   Benchmark // empty Names select all names; Precisions and Peers list all possible values
 	Quick      Benchmark // the defaults that differ if Benchmark.Quick is set
-	TakesMany  bool      // Threads may have several numbers
-	OneDevice  bool      // Devices has one name
+	TakesMany  bool      // Threads may have several elements
+	OneDevice  bool      // Devices must have exactly one name
 	HasCenters bool
 	devices    func() []string
 	run        func(context.Context, Benchmark) (*Result, error)
@@ -130,7 +130,7 @@ func usableDevices() (names []string) {
 
 // An OptionError reports an option of a Benchmark that its Kind does not accept.
 type OptionError struct {
-	Kind, Option string // "blas", "routine"
+	Kind, Option string // such as "blas" and "routine"
 	Problem      string // `"gem" is not known, did you mean gemm?; the choices are: gemm, …`
 }
 

@@ -21,10 +21,10 @@ import (
 
 // MNISTKind measures classifiers of MNIST's handwritten digits (LeCun, Bottou, Bengio and Haffner
 // 1998): the time of a fit to the first n training images, the time of predicting the 10,000 test
-// images, and the fraction of them that is classified wrongly:
+// images, and the fraction of the test images that is classified wrongly:
 //
 //	ridge    exact kernel ridge regression of the ten indicators, λ = 0.1
-//	nystrom  the same with kernel functions at M of the images
+//	nystrom  like ridge, with kernel functions at only M of the images
 //	svc      support vector classification, one class against one, C = 10
 //
 // A pixel is a number from 0 to 1. All fits use the Gaussian kernel with σ = 5. scikit-learn fits

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// sample is a result with two devices, a library, a missing library, a library without a routine,
-// and a ceiling.
+// sample is a result whose implementations are two devices, a library, a missing library, a library
+// without a routine, and a ceiling.
 func sample() *Result {
 	r := &Result{
 		Schema: Schema, Kind: "blas", Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Seconds: 12,

@@ -17,7 +17,7 @@ const RunsKind = "runs"
 // Metrics of a run of a whole program, in addition to those of result.go.
 const (
 	peakMetric      = "peak_bytes"        // peak memory of the process
-	processorMetric = "processor_seconds" // total over all threads
+	processorMetric = "processor_seconds" // processor time, summed over all threads
 )
 
 // runParams are the keys of a program's object that are parameters of the case, in

@@ -46,8 +46,8 @@ func readUsage() (usage, bool) {
 // children that have ended.
 func processTicks(pid string) (ticks float64) {
 	text, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-	// The fields are those after the name in brackets, counted from 0, which is the state. utime,
-	// stime and the times of ended children are fields 11 to 14.
+	// Fields are counted from 0, the state, which follows the name in brackets. utime, stime and
+	// the times of ended children are fields 11 to 14.
 	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	for i := 11; i < min(15, len(words)); i++ {
 		v, _ := strconv.ParseFloat(words[i], 64)

@@ -46,7 +46,7 @@ func Write(w io.Writer, b Bundle) error {
 	return nil
 }
 
-// prepared is a bundle in the form in which it is written. It has been checked that it can be read back.
+// prepared is a bundle in the form in which it is written, after a check that this form can be read back.
 type prepared struct {
 	head   []byte
 	list   []safetensors.Tensor

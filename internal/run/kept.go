@@ -24,7 +24,7 @@ type Kept[T any] struct {
 type making[T any] struct {
 	device  string
 	callers int  // number of callers that wait for the result
-	ended   bool // whether it was canceled, so that no further caller may wait for it
+	ended   bool // whether the computation was canceled, so that no further caller may wait for it
 	dropped bool // whether the result must not be cached
 	cancel  context.CancelFunc
 	done    chan struct{} // closed once the fields below are set
@@ -34,10 +34,10 @@ type making[T any] struct {
 }
 
 // Get returns the result of build on a device. The first caller starts build; other callers at the
-// same time wait for its result, and all get its error. A caller whose context ends returns at
-// once, and the computation continues for the other callers. If the last caller returns early and
-// Life is nil, the computation is canceled and has ended when Get returns. A nil result is not
-// cached.
+// same time wait for its result, and all of them get the error of build. A caller whose context
+// ends returns at once, and the computation continues for the other callers. If the last caller
+// returns early and Life is nil, the computation is canceled and has ended when Get returns. A nil
+// result is not cached.
 func (k *Kept[T]) Get(ctx context.Context, device string, build func(context.Context) (*T, error)) (*T, error) {
 	for {
 		if ctx.Err() != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // slow returns a build function whose calls return the numbers 1, 2, … after about an hour each. It
-// counts the calls that were begun and canceled.
+// counts the calls that were begun and those that were canceled.
 func slow(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	return func(ctx context.Context) (*int64, error) {
 		n := begun.Add(1)
@@ -94,7 +94,7 @@ func TestKeptGoesOnForItsLife(t *testing.T) {
 			}
 			cancel()
 		}
-		// The end of Life ends a computation on another device.
+		// The end of Life also ends a computation that was started on a second device, b.
 		closed := errors.New("closed")
 		var group sync.WaitGroup
 		group.Go(func() {

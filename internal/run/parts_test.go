@@ -35,7 +35,7 @@ func TestPartsReportTheMean(t *testing.T) {
 		}
 		last = v
 	}
-	// The tolerance is that of 400 sums of numbers below 4.
+	// The tolerance bounds the rounding errors of 400 sums of numbers below 4.
 	if math.Abs(last-1) > 400*4*0x1p-53 {
 		t.Errorf("the progress ends at %v", last)
 	}

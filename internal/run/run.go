@@ -16,7 +16,7 @@ import (
 type Frame struct {
 	Ctx      context.Context
 	Dev      backend.Device
-	B        backend.Backend[float64] // queue with the context Ctx, which counts operations for the progress
+	B        backend.Backend[float64] // queue that has the context Ctx and counts operations for the progress
 	B32      backend.Backend[float32] // the same for float32
 	Mem      *Arena
 	Progress *Progress
@@ -152,8 +152,8 @@ func Allowed(dev backend.Device, limit int64) int64 {
 	return math.MaxInt64
 }
 
-// Largest returns the largest number of rows, below rows, for which bytesOf is at most available.
-// bytesOf must not decrease with the number of rows.
+// Largest returns the largest number of rows, below the argument rows, for which bytesOf is at most
+// available. bytesOf must not decrease with the number of rows.
 func Largest(rows int, bytesOf func(rows int) int64, available int64) int {
 	return sort.Search(rows, func(n int) bool { return bytesOf(n+1) > available })
 }

@@ -54,9 +54,9 @@ func (t *Task) Stopped() error {
 	return nil
 }
 
-// Detached runs f, which cannot be stopped, on another goroutine. Once ctx is done, it returns
-// without waiting for f, and the results of f must not be used. A panic of f is raised again in the
-// caller, which may recover from it.
+// Detached runs f, which cannot be stopped, on another goroutine. Once ctx is done, Detached
+// returns without waiting for f, and the results of f must not be used. A panic of f is raised
+// again in the caller, which may recover from it.
 func Detached(ctx context.Context, f func() bool) (bool, error) {
 	type outcome struct {
 		ok    bool

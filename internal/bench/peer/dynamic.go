@@ -110,8 +110,8 @@ func (l library) bind(functions map[string]any) error {
 	return nil
 }
 
-// call calls a function all of whose arguments are pointers. It keeps keep alive until the function
-// returns.
+// call calls a function all of whose arguments are pointers. It keeps the argument keep alive until
+// the function returns.
 func call(function uintptr, keep any, arguments ...uintptr) {
 	purego.SyscallN(function, arguments...)
 	runtime.KeepAlive(keep)

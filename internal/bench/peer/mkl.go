@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Numbers by which libmkl_rt selects its layers.
+// These numbers select the layers of libmkl_rt.
 const (
 	interfaceLP64 = 0
 	threadingGNU  = 3

@@ -48,7 +48,7 @@ func openBLAS(places []string) (*Library, error) {
 	if slices.Contains(words, "USE64BITINT") {
 		return nil, fmt.Errorf("bench: openblas: %s has 64-bit integers; one with 32-bit integers is needed", l.path)
 	}
-	out := &Library{Name: l.name, Path: l.path, Spin: 150 * time.Millisecond} // 2²⁸ clock cycles, which take 104 ms at 2.6 GHz
+	out := &Library{Name: l.name, Path: l.path, Spin: 150 * time.Millisecond} // the threads of OpenBLAS spin for 2²⁸ clock cycles, 104 ms at 2.6 GHz
 	out.Detail = fmt.Sprintf("%s, core type %s%s", strings.Join(words[:min(2, len(words))], " "), core(), chosen)
 	return out, l.routines(out, func(n int) { threads(int32(n)) })
 }

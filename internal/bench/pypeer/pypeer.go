@@ -1,6 +1,6 @@
 // Package pypeer fits models with other libraries in Python processes, for comparison: scikit-learn
 // (with LIBSVM in it), torch, cupy, gpytorch, R's glmnet, LIBLINEAR and LIBSVM. A library that is
-// not installed is left out.
+// not installed is omitted.
 //
 // Each library is one process that lives as long as the comparison. It imports its modules and
 // stores its arrays before a run is timed, and reports the times that it measures itself, so that
@@ -54,7 +54,7 @@ func Interpreters() []string {
 
 // Finder holds the interpreter that has each library.
 type Finder struct {
-	has      map[string]string // library → path of the interpreter that has it
+	has      map[string]string // maps a library to the path of the interpreter that has it
 	looked   []string
 	troubles []string
 }
