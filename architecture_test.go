@@ -331,10 +331,10 @@ func TestNoCgo(t *testing.T) {
 	t.Logf("%d files", files)
 }
 
-// TestPathOfAFit compares the list in CONTRIBUTING.md of the files between mercer fit and a
-// micro-kernel with the code: each function is declared in its file and is used in this file
-// or in an earlier file of the list, the data have the listed names, and there are at most 30
-// files and six names.
+// TestPathOfAFit compares the list of the files between mercer fit and a micro-kernel, in
+// CONTRIBUTING.md, with the code: each function is declared in its file and is used in this file or
+// in an earlier file of the list, the data have the listed names, and there are at most 30 files
+// and six names.
 func TestPathOfAFit(t *testing.T) {
 	page, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {
@@ -544,7 +544,7 @@ var suites = regexp.MustCompile(`(^|/)(backendtest|solvertest|learnertest|kernel
 func shapeOf(t *testing.T, folder string) map[string]int {
 	t.Helper()
 	count := map[string]int{}
-	files := map[string]int{} // by package of solvers
+	files := map[string]int{} // number of files of each package of solvers
 	fset := token.NewFileSet()
 	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
 		switch {

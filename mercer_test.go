@@ -306,7 +306,7 @@ func TestLassoPath(t *testing.T) {
 		t.Fatal(len(models), err)
 	}
 	for i, m := range models {
-		f, err := m.Predict(t.Context(), x) // the weights, as X = I
+		f, err := m.Predict(t.Context(), x) // the predictions are the weights, because X = I
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -1043,7 +1043,7 @@ func TestTuneFindsTheBestLambda(t *testing.T) {
 
 // TestTuneEndsWhereFitSucceeds checks that the result of Tune can be fitted and has the score in
 // the list of trials, also if the kernel and λ of the best score have no solution because of
-// rounding: for a straight line in the span of the kernel, and for 250 rows of larger tables.
+// rounding. Examples are a straight line in the span of the kernel, and 250 rows of larger tables.
 func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 	tune := func(t *testing.T, l learners.KernelRidge, x, y *mat.Dense) *tuning.Result {
 		best, found, err := mercer.Tune(t.Context(), l, x, y, tuning.Params{}, mercer.Options{})
@@ -1426,7 +1426,7 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 			return reflect.ValueOf(v)
 		}
 		switch in.Kind() {
-		case reflect.Func: // returns zeros
+		case reflect.Func: // a function that returns zero values
 			return reflect.MakeFunc(in, func([]reflect.Value) (out []reflect.Value) {
 				for k := range in.NumOut() {
 					out = append(out, reflect.Zero(in.Out(k)))
@@ -1491,7 +1491,7 @@ func TestExportedTypesAreComplete(t *testing.T) {
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", folder, len(files), err)
 		}
-		methods := map[string][]string{} // by receiver
+		methods := map[string][]string{} // names of methods by the type of their receiver
 		name := ""
 		for _, path := range files {
 			if strings.HasSuffix(path, "_test.go") {

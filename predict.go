@@ -186,7 +186,7 @@ func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.
 	return nil
 }
 
-// describeClasses adds to list the classes predicted for the rows of x, whose labels are y.
+// describeClasses adds to list the classes predicted for the rows of x; y holds the labels of these classes.
 func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c learners.Classifier, x mat.Matrix, y *mat.Dense, want Wanted) (err error) {
 	if want.Std {
 		return m.lacks("standard deviation", "it predicts classes, which have probabilities or a Set")

@@ -156,9 +156,9 @@ func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) 
 	return newFactor(solvers.NewCholesky(ctx, dev, k.SymmetricDim(), row, lambda))
 }
 
-// NewKernelFactor factors k(X, X) + λI for n×d samples, and keeps a copy of the samples: n²d + n³/3
-// operations. A backend.CSR stays sparse, and its n² kernel values then take fewer operations. Only
-// o.Device is used.
+// NewKernelFactor factors k(X, X) + λI for n×d samples in n²d + n³/3 operations, and keeps a copy
+// of the samples. A backend.CSR stays sparse, and its n² kernel values then take fewer operations.
+// Only o.Device is used.
 func NewKernelFactor(ctx context.Context, k kernels.Kernel, lambda float64, x mat.Matrix, o Options) (*Factor, error) {
 	if err := o.only("factor"); err != nil {
 		return nil, err

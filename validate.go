@@ -212,7 +212,7 @@ func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (ba
 	return backend.CrossGramMatrix(ctx, dev, k, px.Matrix(), pz.Matrix())
 }
 
-// pointsOf returns the rows of m, whose name is used in errors; a backend.CSR stays sparse.
+// pointsOf returns the rows of m, which errors call name; a backend.CSR stays sparse.
 func pointsOf(name string, m mat.Matrix) (numeric.Points, error) {
 	if c, ok := m.(backend.CSR[float64]); ok && c.Rows > 0 && c.Cols > 0 {
 		points, err := numeric.PointsOf(c)

@@ -64,9 +64,9 @@ type deviceLine struct {
 	Instruction string `json:"instruction"`
 	Threads     int    `json:"threads"`
 	MemoryBytes int64  `json:"memory_bytes"`
-	Reason      string `json:"reason,omitempty"`    // why it is not usable
-	Libraries   string `json:"libraries,omitempty"` // the libraries that it uses
-	Missing     string `json:"missing,omitempty"`   // other libraries that it could use
+	Reason      string `json:"reason,omitempty"`    // why the device is not usable
+	Libraries   string `json:"libraries,omitempty"` // the libraries that the device uses
+	Missing     string `json:"missing,omitempty"`   // other libraries that the device could use
 }
 
 func (a *app) devicesCommand() *cobra.Command {

@@ -12,7 +12,7 @@ import (
 
 // evaluateReport is the output of `mercer evaluate --json`.
 type evaluateReport struct {
-	Program string `json:"program"` // "evaluate": for mercer bench import
+	Program string `json:"program"` // always "evaluate"; mercer bench import reads it
 	Learner string `json:"learner"`
 	Device  string `json:"device"`
 	*score

@@ -32,7 +32,7 @@ type fitFlags struct {
 	calibrate    float64
 	centersFrom  string
 	traced       bool
-	epochs       *epochTrace // for --trace
+	epochs       *epochTrace // records the epochs for --trace
 	checkpoint   solvers.Checkpoint
 	objects      objectFlags
 }
@@ -161,7 +161,7 @@ func (f *fitFlags) insteadOfMemory() string {
 
 // fitReport is the output of `mercer fit`.
 type fitReport struct {
-	Program string `json:"program"` // "fit": for mercer bench import
+	Program string `json:"program"` // always "fit"; mercer bench import reads it
 	fitreport.Report
 	Task        learners.Task     `json:"task"`
 	Assumed     string            `json:"task_assumed,omitempty"`
@@ -172,9 +172,9 @@ type fitReport struct {
 	D           int               `json:"d"`
 	OnlyScaled  bool              `json:"only_scaled,omitempty"` // as in dataset.Encoder.OnlyScaled
 	Texts       []textColumn      `json:"texts,omitempty"`       // columns of text with many features
-	Remarks     []string          `json:"remarks,omitempty"`     // about columns that look like dates or identifiers
+	Remarks     []string          `json:"remarks,omitempty"`     // remarks about columns that look like dates or identifiers
 	Dropped     []string          `json:"dropped,omitempty"`
-	Weight      string            `json:"weight,omitempty"`           // the column of the weights
+	Weight      string            `json:"weight,omitempty"`           // name of the column of the weights
 	Left        int               `json:"rows_of_weight_0,omitempty"` // number of rows of weight 0, which n does not count
 	ClassWeight []string          `json:"class_weight,omitempty"`     // the value of --class-weight
 	Device      string            `json:"device"`
@@ -445,7 +445,7 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	r.Seconds.Total = time.Since(start).Seconds()
 	r.Used = process.Read()
 	err = a.printJSONOrText(ctx, r, r.text)
-	if err != nil { // mention the saved model
+	if err != nil { // the error also mentions the saved model
 		return fmt.Errorf("%w; the model was saved at %s", err, f.model)
 	}
 	return nil

@@ -182,7 +182,7 @@ type gramWork struct {
 	dev    backend.Device
 	f      *gramCommandFlags
 	kernel kernels.Kernel
-	free   int64 // bytes
+	free   int64 // free memory, in bytes
 }
 
 // room returns an error if an n×d matrix of features exceeds the free memory.
@@ -197,7 +197,7 @@ func (w gramWork) room(rows gramRows, n, d int) error {
 func (w gramWork) values(rows gramRows, others *gramRows) (k backend.Host[float64], err error) {
 	switch {
 	case w.f.gram:
-		k = rows.x.Kept(nil).Dense // a copy
+		k = rows.x.Kept(nil).Dense // a copy of the rows of the Gram matrix
 		if others == nil {
 			err = gram.Check(k)
 		}

@@ -15,13 +15,13 @@ import (
 // that some file formats do not record.
 type inputFlags struct {
 	arrays []string
-	keep   []string // used by predict
+	keep   []string // columns that predict copies to its output
 	labels string
 
 	dialect   dataset.Dialect
 	defaultNA bool
-	ofModel   *dataset.Encoder // how the training table was read; nil without a model
-	unknown   string           // "", ignore or error
+	ofModel   *dataset.Encoder // how the training table was read; nil if the command has no model
+	unknown   string           // value of --unknown: "", "ignore" or "error"
 }
 
 func (f *inputFlags) add(flags *pflag.FlagSet) {

@@ -48,8 +48,8 @@ type cover struct {
 	sets         *mat.Dense // prediction sets of classes: n×K, 1 for the classes in the set
 }
 
-// coverOf returns the prediction intervals or sets of the encoded rows x, whose predictions are
-// values. If level is 0, c is empty.
+// coverOf returns the prediction intervals or sets of the encoded rows x. The argument values holds
+// the predictions for x. If level is 0, c is empty.
 func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, values *mat.Dense, level float64) (c cover, err error) {
 	if level == 0 {
 		return c, nil

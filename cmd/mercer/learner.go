@@ -118,7 +118,7 @@ func (f *learnerFlags) names() []string {
 	return learnersThat(func(d learners.Description) bool { return f.takes == nil || f.takes(d) == nil })
 }
 
-// description returns the description of the learner, whose name learnerName has checked.
+// description returns the description of the learner of --learner, after learnerName has checked its name.
 func (f *learnerFlags) description() learners.Description {
 	d, _ := learners.Find(f.learner)
 	return d

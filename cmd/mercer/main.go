@@ -57,7 +57,7 @@ type app struct {
 
 	args    []string
 	command *cobra.Command // the command that is running or has failed
-	started bool           // the flags were valid and the work has started
+	started bool           // whether the flags were valid and the work has started
 	writing sync.Mutex
 	lasting atomic.Bool // after an interrupt the command, such as serve, ends by itself, without the limit grace
 	notices []string    // the notices printed so far

@@ -135,7 +135,7 @@ func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string)
 	if e.Raw() == "" {
 		width += int64(e.Width())
 	}
-	if e.Gram { // the points made from the matrix
+	if e.Gram { // the points that are made from the Gram matrix
 		width += int64(e.Width()) + 2
 	}
 	if need := held + 8*n*width; need > b.limit {

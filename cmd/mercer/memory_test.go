@@ -37,7 +37,7 @@ var planParameters = map[string][]string{"gaussian-process": {"--restarts", "0"}
 // writePlanTable writes n rows with d features, a numeric target and a class.
 func writePlanTable(t *testing.T, path string, n, d int, target string) {
 	t.Helper()
-	r := rand.New(rand.NewPCG(uint64(n), uint64(d))) // the seed is the size
+	r := rand.New(rand.NewPCG(uint64(n), uint64(d))) // the seed is the size of the table
 	var b bytes.Buffer
 	for j := range d {
 		fmt.Fprintf(&b, "x%d,", j)
@@ -72,11 +72,11 @@ func planCases(d learners.Description) [][]string {
 			continue
 		}
 		for _, choice := range p.Choices {
-			if choice == "kalman" || choice == "modes" { // need few features: TestPlanOfFewFeatures
+			if choice == "kalman" || choice == "modes" { // these solvers need few features: see TestPlanOfFewFeatures
 				continue
 			}
 			args := []string{"--" + p.Name, choice}
-			if slices.Contains([]string{"operator", "preconditioner"}, p.Name) { // used only by the iterative solver
+			if slices.Contains([]string{"operator", "preconditioner"}, p.Name) { // these parameters are used only by the iterative solver
 				args = append(args, "--solver", "cg")
 				if choice != "none" {
 					args = append(args, "--rank", "200")
@@ -461,7 +461,7 @@ func TestPlanOfSparseTableIsThePeak(t *testing.T) {
 	}
 	required.Slow(t, "proc", "fits every learner to 1500 × 30,000 samples")
 	const n, features = 1500, 30000
-	r := rand.New(rand.NewPCG(n, features)) // the seed is the size
+	r := rand.New(rand.NewPCG(n, features)) // the seed is the size of the table
 	words := rand.NewZipf(r, 1.1, 10, features-1)
 	var b bytes.Buffer
 	for i := range n {

@@ -274,8 +274,7 @@ func (a *app) encodeScored(ctx context.Context, b modelfile.Bundle, t *dataset.T
 	return x, y, names, err
 }
 
-// reportNewClasses prints a notice if a row of y has a class that is not one of the first known
-// elements of names.
+// reportNewClasses prints a notice if y has a class that is not one of the first known elements of names.
 func (a *app) reportNewClasses(source string, names []string, known int, y *mat.Dense) {
 	if len(names) <= known {
 		return

@@ -200,7 +200,7 @@ func tablesOf(t *testing.T, root string) string {
 }
 
 // runBlocks runs the commands of the console blocks of a page and returns the page, in which
-// outputs that differ are replaced by the new ones.
+// outputs that differ are replaced by the new outputs.
 func runBlocks(t *testing.T, page string, shell func(command string) string) string {
 	t.Helper()
 	return console.ReplaceAllStringFunc(page, func(block string) string {

@@ -60,7 +60,7 @@ const (
 	legendLines = 30
 	markWidth   = 6 * vg.Millimeter
 	markGap     = 1.5 * vg.Millimeter
-	legendGap   = 2 * vg.Millimeter // between the label of the x axis and the legend
+	legendGap   = 2 * vg.Millimeter // distance between the label of the x axis and the legend
 )
 
 // layout returns the width of a column, the number of columns, and the number of entries
@@ -209,7 +209,7 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 			p.Legend.draw(draw.Canvas{Canvas: page.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: tile.Min.X}, Max: vg.Point{X: tile.Max.X, Y: bottom}}})
 			p.Title.Text = titles[p]
 			within, center := tile, (area.Min.X+area.Max.X)/2
-			if named[i] == 1 && len(rows[i]) > 1 { // this is the title of a row
+			if named[i] == 1 && len(rows[i]) > 1 { // the title is that of the whole row
 				within, center = page, (page.Min.X+page.Max.X)/2
 			}
 			style := p.Title.TextStyle

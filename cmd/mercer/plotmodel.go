@@ -295,8 +295,8 @@ func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) 
 	return truth, nil
 }
 
-// mostCurves is the number of classes whose calibration is drawn beside that of all classes, if
-// there are more classes.
+// mostCurves is the largest number of classes whose calibration is drawn in addition to the
+// calibration of all classes together.
 const mostCurves = 6
 
 // calibration compares probabilities with frequencies.

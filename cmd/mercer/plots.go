@@ -94,7 +94,7 @@ func confusionPanel(s *score, learner string) *panel {
 		for j, n := range row {
 			share := float64(n) / float64(max(sum, 1))
 			b := box{x0: float64(j), x1: float64(j + 1), y0: float64(k - i - 1), y1: float64(k - i), fill: shade(share), ink: color.Black}
-			if share > 0.2 { // darker than the middle of shade
+			if share > 0.2 { // the cell is so dark that its text must be white
 				b.ink = color.White
 			}
 			if n > 0 && k <= mostShown {

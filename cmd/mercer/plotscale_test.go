@@ -227,7 +227,7 @@ func TestZeroLevel(t *testing.T) {
 				t.Errorf("the legend does not say the class of f = 0")
 			}
 			gray := len(paths(t, svg, "fill:#D0D0D0"))
-			specks := len(paths(t, svg, ridgeBall)) // the color of class −1
+			specks := len(paths(t, svg, ridgeBall)) // number of areas in the color of class −1
 			if c.slope == 0 {
 				if gray != 2 || specks != 0 { // one gray area is in the picture and one in the legend
 					t.Errorf("%d gray areas, %d of the first class", gray, specks)

@@ -145,7 +145,7 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 		at = func(i, j int) (float64, int) { return math.Abs(l.z.At(j, i)), l.sign[j][i] }
 	}
 	type bracket struct {
-		line      int // line of the raster
+		line      int // index of a line of the raster
 		low, high float64
 		beside    float64 // the larger |f| at low and high
 		at, f     float64 // position and value of the minimum

@@ -24,7 +24,7 @@ type predictFlags struct {
 	proba, decision, std bool
 	bound, stream        bool
 	interval             float64
-	keep                 []string // columns of the table
+	keep                 []string // names of the columns of the table that the output repeats
 }
 
 func (a *app) predictCommand() *cobra.Command {

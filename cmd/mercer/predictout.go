@@ -33,7 +33,7 @@ func predictEnding(path string, object bool) (string, error) {
 type predictedColumn struct {
 	name   string
 	text   func(i int) string
-	number func(i int) float64 // nil for a column of texts
+	number func(i int) float64 // returns the number in a row; nil for a column of texts
 	kept   bool
 }
 

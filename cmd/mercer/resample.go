@@ -183,7 +183,7 @@ func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
 		return err
 	}
 	if _, err := r.f.times(r.weights, r.full.Classes(), y); err != nil {
-		return err // the error is not about a fold
+		return err // the error concerns the whole table, not a fold
 	}
 	r.data = t
 	if r.f.objects.kernel != nil || r.full.Gram {

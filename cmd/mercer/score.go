@@ -18,7 +18,7 @@ import (
 // score is the part of the output of `mercer evaluate` about regression or classification.
 type score struct {
 	*validate.Score
-	Weight   string    `json:"weight,omitempty"` // the column of the weights in all measures except Confusion
+	Weight   string    `json:"weight,omitempty"` // name of the column of the weights, which all measures except Confusion use
 	Interval *coverage `json:"interval,omitempty"`
 }
 

@@ -174,7 +174,7 @@ func files(ts *testscript.TestScript) map[string]string {
 	found := map[string]string{}
 	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			found[path] = "" // a folder
+			found[path] = "" // the path is a folder
 			return err
 		}
 		data, err := os.ReadFile(filepath.Join(root, path))

@@ -101,8 +101,8 @@ func (p *panel) dots(name string, mark draw.GlyphStyle, points plotter.XYs) {
 	p.named(name, dots)
 }
 
-// rows draws the rows of a table for which some is true, or all rows if some is nil. It does
-// nothing if there are no such rows.
+// rows draws the rows of a table for which the function some returns true, or all rows if some is
+// nil. It does nothing if there are no such rows.
 func (p *panel) rows(name string, mark draw.GlyphStyle, xs, ys []float64, some func(i int) bool) {
 	var points plotter.XYs
 	for i := range xs {
@@ -123,7 +123,7 @@ func rowMark(look color.Color) draw.GlyphStyle {
 // raster is a function on a grid.
 type raster struct {
 	x, y []float64
-	z    *mat.Dense // y × x
+	z    *mat.Dense // values of the function, with a row for each y and a column for each x
 }
 
 func (r raster) Dims() (c, rows int)  { return len(r.x), len(r.y) }

@@ -91,14 +91,14 @@ var maxWeights = 1 << 22
 // weightOfFeature is a row of the table of a linear model's weights.
 type weightOfFeature struct {
 	Feature      string    `json:"feature"`
-	Standardized []float64 `json:"standardized"` // one for each output
+	Standardized []float64 `json:"standardized"` // one standardized weight for each output
 	Raw          []float64 `json:"raw"`
 }
 
 // weightedPoint is a point of a kernel expansion.
 type weightedPoint struct {
 	Coef   []float64      `json:"coef,omitempty"`
-	Values map[string]any `json:"values"` // in the units of the table
+	Values map[string]any `json:"values"` // values of the columns, in the units of the table
 	cells  []string
 }
 

@@ -75,7 +75,7 @@ func (f *tuneFlags) describe(c *cobra.Command) {
 	case f.byGrid():
 		f.describeGrid(c, d)
 	case f.learner == "ridge":
-		c.Flags().Lookup("kernel").Hidden = true // it has only one value
+		c.Flags().Lookup("kernel").Hidden = true // the flag has only one possible value
 		c.Long = "Find the λ of ridge, which is (K + λI)α = y with the kernel linear(), and fit with it.\n\n" + tuneCriteria + "\n\n" + tuneTargets
 	default:
 		c.Long = "Find the parameters of the kernel of " + d.Name + " and the λ of (K + λI)α = y, and fit with them.\n\n" +

@@ -16,7 +16,7 @@ import (
 
 // tuneReport is the output of `mercer tune`.
 type tuneReport struct {
-	Program string      `json:"program"` // "tune": for mercer bench import
+	Program string      `json:"program"` // always "tune"; mercer bench import reads it
 	By      string      `json:"by"`
 	Search  string      `json:"search"`
 	Kernel  string      `json:"kernel,omitempty"` // the best kernel
@@ -39,7 +39,7 @@ type tuneReport struct {
 	Plot    string `json:"plot,omitempty"`
 	Learner string `json:"learner,omitempty"`
 	Model   string `json:"model,omitempty"`
-	Refused string `json:"fit_error,omitempty"` // why there is no model
+	Refused string `json:"fit_error,omitempty"` // why the fit failed, so that there is no model
 	// PassedOver is the number of settings with better scores that cannot be fitted to all rows.
 	PassedOver int `json:"passed_over,omitempty"`
 	// Warnings name the best of these settings and the setting that was fitted instead, and include

@@ -32,8 +32,8 @@ import (
 type tuneData struct {
 	source string
 	enc    *dataset.Encoder
-	x      mat.Matrix // for a Gram matrix its points; nil if the input is a column of objects
-	texts  []string   // the objects
+	x      mat.Matrix // features, or points of a Gram matrix; nil if the input is a column of objects
+	texts  []string   // the objects, if the input is a column of objects
 	y      *mat.Dense // the encoded targets
 	signs  *mat.Dense // the targets of the search: y, or ±1 for classes
 
@@ -206,8 +206,8 @@ func rank(settings []setting) {
 	slices.SortStableFunc(settings, func(a, b setting) int { return cmp.Compare(a.score, b.score) })
 }
 
-// search scores settings. It returns the report, the settings with a score, the best first, and a
-// function that draws the scores.
+// search scores settings. It returns the report, the settings that have a score (the best first),
+// and a function that draws the scores.
 func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) (r tuneReport, settings []setting, draw func() (picture, error), err error) {
 	if f.byGrid() {
 		points, err := a.searchGrid(ctx, devices, f, task, d, train, memory)
@@ -454,7 +454,7 @@ func (f *tuneFlags) learnerFor(t tuned, task learners.Task) string {
 		return f.learner
 	case f.by == string(tuning.Evidence) && task == learners.Regression:
 		return "gaussian-process"
-	case t.linear(): // the same model at lower cost
+	case t.linear(): // ridge gives the same model at lower cost
 		return "ridge"
 	default:
 		return "kernel-ridge"

@@ -127,7 +127,7 @@ var errCalibrated = usagef("update: the calibrated intervals would not be those 
 
 // saveUpdated saves the new model, and prints what was done.
 func (a *app) saveUpdated(ctx context.Context, b modelfile.Bundle, out, what string) error {
-	b.Fit = nil // the report of a fit to other rows
+	b.Fit = nil // the report describes a fit to other rows
 	if err := a.commit(ctx, func() error { return modelfile.Save(out, b) }); err != nil {
 		return err
 	}

@@ -24,9 +24,9 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // A refusal is a reason why flags have no effect in a call.
 type refusal struct {
 	holds bool
-	flags string // with spaces between them
+	flags string // names of the flags, separated by spaces
 	why   string
-	by    string // the flag that the reason depends on, or "" for none: help hides the refused flags only if it is given
+	by    string // the flag that the reason depends on, or "" if there is none; help hides the refused flags only if the flag by is given
 }
 
 // refusing makes a command refuse flags for these reasons, and hides the flags from its help. It

@@ -50,7 +50,7 @@ func (v version) text() string {
 	}
 	text := "mercer " + v.Version
 	switch {
-	case revision != "" && v.Version == "(devel)": // built in a clone
+	case revision != "" && v.Version == "(devel)": // the command was built in a clone
 		text = "mercer " + revision
 	case revision != "":
 		text += " " + revision

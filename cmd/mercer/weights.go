@@ -17,7 +17,7 @@ import (
 // weightFlags say how much each row counts: by a column, and by its class.
 type weightFlags struct {
 	weight  string
-	classes []string // balanced, or CLASS=W for some classes
+	classes []string // values of --class-weight: balanced, or CLASS=W for some classes
 }
 
 const balanced = "balanced"
@@ -184,9 +184,9 @@ func weightsAt(weights []float64, rows []int) []float64 {
 	return some
 }
 
-// scoreWeights returns the rows of weight > 0 of a table to score, and their weights, if the
-// model was fitted with weights; used is the column. If the table lacks the column, each row
-// counts once, and a notice says so.
+// scoreWeights returns the rows of weight > 0 of a table to score, and their weights, if the model
+// was fitted with weights; used is the name of their column. If the table lacks the column, each
+// row counts once, and a notice says so.
 func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *dataset.Table, weights []float64, used string, err error) {
 	if enc.Weight == "" || !slices.Contains(t.Names(), enc.Weight) {
 		a.noWeights(enc, t.Source)

@@ -131,7 +131,7 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 			for _, figure := range []string{"rmse", "mae", "r2", "accuracy", "log_loss", "auc"} {
 				u, some := scores[0][figure].(float64)
 				v, both := scores[1][figure].(float64)
-				if some != both || !(math.Abs(u-v) <= 2e-3) { // twice the tolerance of the predictions
+				if some != both || !(math.Abs(u-v) <= 2e-3) { // the tolerance is twice that of the predictions
 					t.Errorf("%s %v, with rows repeated %v", figure, u, v)
 				}
 			}

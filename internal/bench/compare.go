@@ -14,7 +14,7 @@ type comparison struct {
 	key    string // name of the parameter that is the size
 	cell   *Cell
 	own    *Run
-	share  float64   // fraction of the highest ceiling in the cell, on any device; 0 if the cell has no ceiling
+	share  float64   // Mercer's rate as a fraction of the highest ceiling in the cell, on any device; 0 if the cell has no ceiling
 	ratios []float64 // time of each library divided by Mercer's time; 0 if the library has no timing
 }
 

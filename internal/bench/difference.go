@@ -26,7 +26,7 @@ type Difference struct {
 	Case           Case
 	Implementation string
 	Kind           string  // the kind of the implementation
-	Old, New       Summary // seconds
+	Old, New       Summary // times in seconds
 	Ratio          float64
 	P              float64 // p-value of the test of Mann and Whitney (1947): the probability of a difference of this size or larger by chance
 	Verdict        Verdict

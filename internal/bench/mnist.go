@@ -193,7 +193,7 @@ func (c *mnistBench) start(_ context.Context, name, _ string, threads, n int) ([
 func (c *mnistBench) byPeer(p Peer, name string, x, y *mat.Dense) Entry {
 	e := Entry{Implementation: p.Name, Reason: p.Missing, Optional: true}
 	n := x.RawMatrix().Rows
-	if need := 3 * 8 * int64(n) * int64(n); name == "ridge" && need > c.judges.Info().Memory { // K, a copy of K, the factor
+	if need := 3 * 8 * int64(n) * int64(n); name == "ridge" && need > c.judges.Info().Memory { // the memory of K, a copy of K and the factor
 		e.Reason = "needs " + strconv.FormatInt(need>>30, 10) + " GiB for three n × n matrices"
 	}
 	if e.Reason != "" {

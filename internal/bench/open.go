@@ -14,7 +14,7 @@ import (
 )
 
 // openDevices opens devices by name. It opens a device only once if it is given by several names.
-// With an error it also returns the devices opened so far.
+// If a device cannot be opened, it also returns the devices opened before.
 func openDevices(names []string, c backend.Config) (list []backend.Device, err error) {
 	for _, name := range names {
 		d, err := backend.Open(name, c)

@@ -88,7 +88,7 @@ func fitReport(r *Result, p *Report) {
 	p.add(r.tables("n", metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
 }
 
-// devicesReport adds a table with the fastest device in each row, which shows the smallest n at
+// devicesReport adds a table with the fastest device in each row. The table shows the smallest n at
 // which a GPU is faster than the processor.
 func devicesReport(r *Result, p *Report) {
 	p.Title = "Devices"

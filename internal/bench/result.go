@@ -95,8 +95,8 @@ const (
 	rmseMetric      = "rmse"            // root-mean-square error on held-out rows
 	errorMetric     = "error"           // fraction of held-out rows that are classified wrongly
 	predictMetric   = "predict_seconds" // time of the predictions of held-out rows
-	bytesMetric     = "bytes"           // peak memory
-	plannedMetric   = "planned_bytes"   // peak memory according to the plan
+	bytesMetric     = "bytes"           // peak memory in bytes
+	plannedMetric   = "planned_bytes"   // peak memory in bytes according to the plan
 	itersMetric     = "iterations"
 	toleranceMetric = "tolerance" // requested tolerance
 )

@@ -25,11 +25,11 @@ type Entry struct {
 	Work           float64                   // floating-point operations of one run; 0 means that only the time is reported
 	Enter          func() func()             // called before a series of runs, not timed; returns a function that is called after the series; may be nil
 	Before         func() error              // called before every run, not timed; may be nil
-	Run            func() error              // timed
+	Run            func() error              // makes one run, which is timed
 	Took           func() time.Duration      // returns the time of the last run and replaces the runner's clock; may be nil
 	Check          func() *Check             // called after the first run; compares the result with the reference. It is nil, or returns nil, for the reference
 	Optional       bool                      // a failure removes only this implementation from the case, with the reason
-	Metrics        func() map[string]float64 // called after the last run; may be nil
+	Metrics        func() map[string]float64 // returns other values of the run, called after the last run; may be nil
 	Close          func()                    // called at the end, also after a failure; may be nil
 }
 
@@ -49,7 +49,7 @@ type Runner struct {
 	// Pause is the time before each timing in which the threads of the previous entry become
 	// idle.
 	Pause    time.Duration
-	Progress func(Progress) // may be nil
+	Progress func(Progress) // receives the progress; may be nil
 }
 
 // warm is the time below which a run is repeated before its timings, to bring processor, caches and

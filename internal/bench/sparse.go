@@ -94,7 +94,7 @@ func (c *fitBench) sparseImplementations() []Implementation {
 type sparseProblem struct {
 	judge
 	x      backend.CSR[float64]
-	y      []float64 // ±1
+	y      []float64 // labels, 1 or −1
 	kernel kernels.Kernel
 	lower  float64 // a lower bound of the objective
 }

@@ -14,7 +14,7 @@ import (
 // noise with w ~ N(0, I/d) and noise of standard deviation 0.1, and the Gaussian kernel with 2σ²
 // = 2d. A larger n appends rows to those of a smaller n.
 type synthetic struct {
-	x, y         backend.Host[float64] // n×d, n×1
+	x, y         backend.Host[float64] // samples, n×d, and targets, n×1
 	testX, testY backend.Host[float64] // held-out rows; their targets have no noise
 	kernel       kernels.Gaussian
 	lambda       float64
@@ -174,5 +174,5 @@ func (j judge) rmse(f function) (float64, error) {
 	return floats.Distance(p, j.testY.Data, 2) / math.Sqrt(heldOut), nil
 }
 
-// judge returns the judge of a problem, which runs on the best processor.
+// judge returns the judge of a problem. The judge runs on the best processor.
 func (l *setup) judge(s *synthetic) judge { return judge{s, l.judges.F64().With(l.ctx, nil)} }

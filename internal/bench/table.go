@@ -198,7 +198,7 @@ func (g group) table(r *Result, q quantity, what string, format func(float64) st
 				continue
 			}
 			field := Field{Text: format(v.Median)}
-			if e.Kind == CeilingKind { // the highest measured rate
+			if e.Kind == CeilingKind { // a ceiling is shown by its highest measured rate
 				field.Text, v = format(v.Max), Summary{Median: v.Max, Min: v.Max, Max: v.Max}
 			} else if timings {
 				field.Note = spreadText(run, v, format)

@@ -95,9 +95,9 @@ func points(ctx context.Context, source string, h backend.Host[float64], err err
 	return gonum.Dense(h)
 }
 
-// Complete returns b with the kernel values among the training objects, which a file omits and
-// Complete computes. learners.Uncertain and learners.Jackknife need these values, but Predict does
-// not. Other models are returned unchanged.
+// Complete computes the kernel values among the training objects, which a file omits, and returns b
+// with them. learners.Uncertain and learners.Jackknife need these values, but Predict does not.
+// Other models are returned unchanged.
 func (b Bundle) Complete(ctx context.Context, o objects.Options) (Bundle, error) {
 	if b.Objects == nil {
 		return b, nil

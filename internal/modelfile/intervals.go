@@ -24,9 +24,9 @@ func (b Bundle) HasIntervals() bool {
 }
 
 // Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie with the
-// probability level. It uses the calibration, or if there is none the jackknife+, or if the model has
-// none its variances: see normalIntervals. Without a calibration, a model of texts or trees
-// that was read from a file must be completed by Complete first.
+// probability level. It uses the calibration; without a calibration the jackknife+; and for a model
+// without the jackknife+ the variances: see normalIntervals. Without a calibration, a model of
+// texts or trees that was read from a file must be completed by Complete first.
 func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	switch {
 	case b.Model == nil:

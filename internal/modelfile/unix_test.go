@@ -82,7 +82,7 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	low := limit
-	low.Cur = n // bytes: an eighth of the file
+	low.Cur = n // the limit in bytes, an eighth of the size of the file
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &low); err != nil {
 		t.Fatal(err)
 	}

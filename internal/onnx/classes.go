@@ -164,8 +164,8 @@ func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
 	return g.op("Add", sums, g.numbers(initial, len(initial)))
 }
 
-// mostProbable returns the n indices of the largest probabilities. If the class index, which the decision values imply, has
-// the largest probability, it is chosen before classes of equal probability, as by learners.SVCModel.Decide.
+// mostProbable returns the n indices of the largest probabilities. Among equal largest probabilities it
+// prefers the given index, which the decision values imply, as learners.SVCModel.Decide does.
 func (g *graph) mostProbable(probabilities, index value) value {
 	own := g.node("GatherElements", []attribute{intAttribute("axis", 1)}, probabilities, g.op("Unsqueeze", index, g.integers(1)))
 	largest := g.node("ReduceMax", []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}, probabilities)
@@ -210,7 +210,7 @@ func (g *graph) couple(first, second value, k int) value {
 	}
 	q := g.op("Sub", g.op("Mul", g.op("Unsqueeze", diagonal, g.integers(2)), g.numbers(unit, k, k)), g.op("Mul", r, transposed))
 	start := g.product(second, g.matrix(mat.NewDense(pairs, k, nil)), false, g.number(1/float64(k)))
-	active := g.op("Not", g.op("Less", g.sum(start, 1, true), g.number(0))) // n×1, true
+	active := g.op("Not", g.op("Less", g.sum(start, 1, true), g.number(0))) // n×1, all elements true
 	p := g.loop(max(100, k), start, active, func(g *graph, p, active value) (value, value, value) {
 		qp := g.sum(g.op("Mul", q, g.op("Unsqueeze", p, g.integers(1))), 2, false)
 		total := g.sum(g.op("Mul", p, qp), 1, true)

@@ -26,7 +26,7 @@ type graph struct {
 	float     int    // element type of all numbers: float32Type or float64Type
 	nodes     []byte // encoded fields of GraphProto
 	constants []byte
-	ends      []byte // inputs and outputs
+	ends      []byte // encoded inputs and outputs of the graph
 	outputs   []string
 	count     *int // number of names that were made, shared with the bodies of loops
 	err       error
@@ -145,7 +145,7 @@ func (g *graph) fail(err error) {
 	}
 }
 
-// sum returns the sums of v over an axis, which is removed unless keep is true.
+// sum returns the sums of v over an axis. The axis is removed unless keep is true.
 func (g *graph) sum(v value, axis int64, keep bool) value {
 	k := int64(0)
 	if keep {

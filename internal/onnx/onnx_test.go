@@ -160,7 +160,7 @@ var allKernels = []string{
 type compared struct {
 	learner, kernel, name string
 	model                 learners.Model
-	worst                 [2]float64 // in float64 and in float32
+	worst                 [2]float64 // largest differences in float64 and in float32
 }
 
 // everyModel fits every learner with each of the kernels, for all its tasks, and for two and for

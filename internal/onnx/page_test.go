@@ -8,7 +8,7 @@ import (
 
 // page returns the tables of the differences, in Markdown.
 func page(models []*compared, kernels []string) string {
-	worst := map[string][2]float64{} // by learner and kernel
+	worst := map[string][2]float64{} // largest differences by learner and kernel
 	var columns, linear []string
 	for _, m := range models {
 		key := m.learner + "/" + m.kernel

@@ -12,10 +12,10 @@ import (
 type Progress struct {
 	mu       sync.Mutex
 	notify   func(stage string, fraction float64)
-	share    map[string]float64 // fraction of the whole for each stage
+	share    map[string]float64 // fraction of the whole work for each stage
 	stage    string
 	base     float64 // fraction at the beginning of the stage
-	total    float64 // operations of the whole
+	total    float64 // operations of the whole work
 	count    float64 // operations completed in this stage
 	reported float64 // the last fraction reported
 }

@@ -17,7 +17,7 @@ type Frame struct {
 	Ctx      context.Context
 	Dev      backend.Device
 	B        backend.Backend[float64] // queue that has the context Ctx and counts operations for the progress
-	B32      backend.Backend[float32] // the same for float32
+	B32      backend.Backend[float32] // like B, for float32
 	Mem      *Arena
 	Progress *Progress
 }

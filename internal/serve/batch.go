@@ -144,7 +144,7 @@ func predictRows(ctx context.Context, m *mercer.Model[learners.Model], rows any,
 	return m.PredictRows(ctx, rows, want)
 }
 
-// stacked returns the matrix of the rows in list, which are all dense or all sparse.
+// stacked returns a matrix of the rows in list; all these rows are dense, or all are sparse.
 func stacked(list []*waiter) (mat.Matrix, error) {
 	if len(list) == 1 {
 		return list[0].x, nil

@@ -24,7 +24,7 @@ type field struct {
 	Name    string   `json:"name"`
 	Number  bool     `json:"number"`
 	Example string   `json:"-"` // the value that replaces a missing cell
-	Choices []string `json:"-"` // categories
+	Choices []string `json:"-"` // the categories of a column of texts
 }
 
 // option is the page's check box for an optional result.

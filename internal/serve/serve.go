@@ -34,8 +34,8 @@ import (
 
 // Loaded is a model that was read from its file.
 type Loaded struct {
-	Model *mercer.Model[learners.Model] // its Encoder is not nil
-	Shown json.RawMessage               // the answer of /model
+	Model *mercer.Model[learners.Model] // a model whose Encoder is not nil
+	Shown json.RawMessage               // the answer to GET /model
 	// Check returns an error if the model lacks a requested result. It is nil if the model has all results.
 	Check func(Want) error
 }
@@ -43,7 +43,7 @@ type Loaded struct {
 // Want selects the optional results of a request.
 type Want struct {
 	mercer.Wanted
-	Proba bool // the probabilities of the classes
+	Proba bool // requests the probabilities of the classes
 }
 
 // Config specifies a Server. All fields except Text are required.
@@ -68,7 +68,7 @@ type Server struct {
 
 	mu      sync.RWMutex // held for writing while current changes
 	current *served
-	reading sync.Mutex  // held while the file is read
+	reading sync.Mutex  // held while the model file is read
 	file    os.FileInfo // the file that was read last, successfully or not
 }
 
@@ -107,8 +107,8 @@ func (s *Server) Reload(ctx context.Context) {
 }
 
 // Watch reads the model file again at each signal, and whenever the file has been replaced or
-// changed, until ctx is done. It checks the file at intervals of every. If every is 0, it reacts to
-// signals only.
+// changed, until ctx is done. It checks the file at intervals of length every. If every is 0, Watch
+// reacts to signals only.
 func (s *Server) Watch(ctx context.Context, every time.Duration, signals <-chan os.Signal) {
 	var ticks <-chan time.Time
 	if every > 0 {

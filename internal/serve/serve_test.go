@@ -564,9 +564,9 @@ func TestSlowAndCancelled(t *testing.T) {
 	}
 	for range 20 {
 		open(head).Close()           // a client that disconnects during the body
-		open(head[:40]).Close()      // or during the header
-		open(whole).Close()          // or before the answer
-		open("\x16\x03\x01").Close() // or speaks TLS
+		open(head[:40]).Close()      // a client that disconnects during the header
+		open(whole).Close()          // a client that disconnects before the answer
+		open("\x16\x03\x01").Close() // a client that speaks TLS
 	}
 	for len(s.requests) > 0 {
 		time.Sleep(time.Millisecond)
