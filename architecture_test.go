@@ -57,7 +57,7 @@ var layers = []layer{
 	{folder: "cpu", ours: []string{"backend", "kernels", "internal/check", "internal/elementary", "internal/flop", "internal/pages"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
 	// cuda opens NVIDIA's libraries at run time.
 	{folder: "cuda", ours: []string{"backend", "kernels", "internal/check", "internal/flop"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
-	// gonum's matrices are the exchange type of the front ends.
+	// The front ends take and return gonum's matrices.
 	{folder: "gonum", ours: []string{"backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/solvertest", ours: []string{"solvers", "backend", "backend/backendtest", "internal/markov", "kernels"}},
 	{folder: "internal/adjoint", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}},
@@ -74,8 +74,8 @@ var layers = []layer{
 	{folder: "internal/nufft", ours: []string{"host", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum/dsp/fourier", "gonum.org/v1/gonum/integrate/quad"}},
 	{folder: "internal/spectrum", ours: []string{"internal/elementary", "kernels"}},
 	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary"}},
-	// The solvers of the learners' own problems, and the learners, use vectors of gonum's BLAS
-	// and its matrices.
+	// The solvers of the learners' own problems, and the learners, use vectors of gonum's BLAS and
+	// gonum's matrices.
 	{folder: "internal/attempt", ours: []string{"solvers", "backend", "kernels", "internal/count"}},
 	{folder: "internal/evidence", ours: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/lowrank", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},

@@ -259,7 +259,7 @@ func TestGuidePrograms(t *testing.T) {
 	}
 }
 
-// TestGuideFigures looks up each time and memory of the table in docs/guide/large-n.md in
+// TestGuideFigures checks that each time and memory in the table of docs/guide/large-n.md is in
 // docs/results.md, whose tables are written from the measurements.
 func TestGuideFigures(t *testing.T) {
 	page, err := os.ReadFile("docs/guide/large-n.md")

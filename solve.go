@@ -57,7 +57,7 @@ func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o
 	s := symmetricOf(k)
 	worst := math.Inf(1)
 	for range 3 {
-		// left = y − (K + λI)α
+		// left is the residual y − (K + λI)α.
 		left.Copy(target)
 		a, l := alpha.RawMatrix(), left.RawMatrix()
 		cpu.BLAS{}.Dsymm(blas.Left, blas.Upper, n, t, -1, s.Data, s.Stride, a.Data, a.Stride, 1, l.Data, l.Stride)
@@ -192,7 +192,7 @@ func (f *Factor) Close() {
 	f.Cholesky.Close()
 }
 
-// SolveTo sets dst to (K + λI)⁻¹b. An empty dst is given its shape; dst may be b.
+// SolveTo sets dst to (K + λI)⁻¹b. An empty dst gets the shape of b; dst may be b.
 func (f *Factor) SolveTo(ctx context.Context, dst *mat.Dense, b mat.Matrix) error {
 	h, err := gonum.Host("b", b)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// houses returns a table with a number, a text with an empty cell, and two targets.
+// houses is a table with a column of numbers, a column of texts with an empty cell, and two targets.
 const houses = `area,town,price,kind
 50,york,100,flat
 60,,130,flat

@@ -173,7 +173,7 @@ func (l *accuracyLab) first(name, to string, items int) {
 	}
 }
 
-// mnistRules keep the pixel values, 0 to 255, and make classes of the digits.
+// mnistRules are flags that keep the pixel values, 0 to 255, and make the digits classes.
 var mnistRules = []string{"--target", "label", "--task", "classification", "--no-standardize"}
 
 // mnistExact chooses σ and λ by leave-one-out errors on 4,000 of the first 10,000 digits, fits

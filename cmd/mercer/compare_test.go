@@ -41,8 +41,8 @@ func TestBootstrapOfAConstantHasItsBiasAndVariance(t *testing.T) {
 		variance += (square - mean*mean) / n / n
 	}
 	t.Logf("bias² %v, by hand %v; variance %v, by hand %v; seed 1", got.Bias, bias, got.Variance, variance)
-	// A row is out of bag in a fraction (1 − 1/n)ⁿ of the rounds; the bound is six standard
-	// deviations of the variance and of the mean of n numbers.
+	// A row is out of bag in a fraction (1 − 1/n)ⁿ of the rounds; the bounds are six standard
+	// deviations of the estimates of the variance and of the mean.
 	seen := rounds * math.Pow(1-1/n, n)
 	if math.Abs(got.Variance-variance) > 6*math.Sqrt(2/seen)*variance {
 		t.Errorf("variance %v, want %v", got.Variance, variance)

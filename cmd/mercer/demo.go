@@ -271,8 +271,8 @@ Next:
 		os.Args[0], filepath.Join(out, "model.safetensors"), r.Data)
 }
 
-// demoColors are the colors of the two learners, from Okabe and Ito (2008), which readers with
-// color blindness can distinguish.
+// demoColors are the colors of ridge and kernel ridge, from Okabe and Ito (2008). Readers with
+// color blindness can distinguish them.
 var demoColors = map[string]color.NRGBA{
 	"ridge":        {R: 0xe6, G: 0x9f, B: 0x00, A: 0xb0},
 	"kernel-ridge": {R: 0x00, G: 0x72, B: 0xb2, A: 0xb0},

@@ -232,7 +232,7 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 	}
 	for _, c := range []struct {
 		name   string
-		column int // column of the output of predict
+		column int // index of the column in the output of predict
 		tol    float64
 		fit    []string
 		add    []string

@@ -434,7 +434,7 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 	return a.printJSONOrText(ctx, r, func() string { return r.text(f) })
 }
 
-// gramTables reads the tables; without --train, train is rows.
+// gramTables reads the tables; without --train, the results rows and train are equal.
 func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows, train gramRows, enc *dataset.Encoder, err error) {
 	learn := file
 	if f.train != "" {

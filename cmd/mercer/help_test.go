@@ -135,7 +135,7 @@ func TestHelpOfAModelListsWhatItKnows(t *testing.T) {
 	}
 }
 
-// flagsOf returns the flags of a command, shown or not.
+// flagsOf returns the flags of a command, including hidden flags.
 func flagsOf(t *testing.T, call string) []*pflag.Flag {
 	t.Helper()
 	c, _, err := (&app{}).root().Find(strings.Fields(call))

@@ -80,8 +80,8 @@ func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	}
 }
 
-// reportOutside prints one line for rows far outside the range of the training table, about the
-// column with the largest number of such rows.
+// reportOutside prints one line about rows far outside the range of the training table. The line
+// names the column with the largest number of such rows.
 func (a *app) reportOutside(source string, outside []dataset.Outside) {
 	worst, columns := dataset.Outside{}, 0
 	for _, o := range outside {

@@ -123,7 +123,7 @@ func asking(t *testing.T, folder string, shell func(command string) string) func
 }
 
 // exchanging returns a shell for the page about models of other programs. It writes the page's program for
-// Node.js, and skips the rest of the page where a program of other models is missing.
+// Node.js, and skips the rest of the page if the program of a command, such as svm-train, is missing.
 func exchanging(t *testing.T, folder, page string, shell func(command string) string) func(command string) string {
 	_, program, _ := strings.Cut(page, "```js\n")
 	program, _, _ = strings.Cut(program, "```")

@@ -92,7 +92,7 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// endingOf returns which of endings the name of an output file has, or an error that lists them.
+// endingOf returns the element of endings with which path ends, or an error that lists endings.
 func endingOf(flag, path string, endings ...string) (string, error) {
 	for _, ending := range endings {
 		if name := strings.ToLower(filepath.Base(path)); strings.HasSuffix(name, ending) && name != ending {

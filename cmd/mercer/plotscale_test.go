@@ -61,7 +61,7 @@ func circles(t *testing.T, svg, style string) (centers []coordinates) {
 	return centers
 }
 
-// paths returns the points of the paths with a style; for circles the centers.
+// paths returns the points of each path with the given style, or of a circle the center.
 func paths(t *testing.T, svg, style string) (list [][]coordinates) {
 	t.Helper()
 	number := func(s string) float64 {

@@ -227,8 +227,8 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 	return nil
 }
 
-// decide replaces the rounding errors in values where f = 0: on a line by the class of both sides,
-// and in an area by +Inf.
+// decide replaces the elements of values where f = 0, which are rounding errors: on a line by the
+// class beside the line, and in an area by +Inf.
 func (l *zeroLevel) decide(values *mat.Dense, classes learners.Classes) {
 	for i, row := range l.sign {
 		for j, s := range row {

@@ -250,7 +250,7 @@ type predictions struct {
 	Proba       [][]float64         `json:"probabilities,omitempty"`
 	Decision    [][]float64         `json:"decision,omitempty"`
 	Std         [][]float64         `json:"std,omitempty"`
-	Bound       [][]float64         `json:"bound,omitempty"` // bounds of the errors of the computation
+	Bound       [][]float64         `json:"bound,omitempty"` // proven bounds on the errors of the predicted values
 	Lower       [][]float64         `json:"lower,omitempty"` // lower bounds of the intervals
 	Upper       [][]float64         `json:"upper,omitempty"`
 	Sets        [][]string          `json:"sets,omitempty"`          // the classes in the set of each row

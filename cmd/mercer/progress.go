@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// progress reports long work on stderr, with a bar on a terminal and plain lines elsewhere. It
-// does not report work that takes less than patience.
+// progress reports long work on stderr, with a bar on a terminal and plain lines elsewhere. It does
+// not report work that takes less time than the constant patience.
 type progress struct {
 	w    io.Writer
 	bar  *progressbar.ProgressBar // nil for plain lines

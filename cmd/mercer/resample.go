@@ -208,7 +208,7 @@ func (d classWeighted) Split(train, test []int) (*validate.Part, error) {
 	return p, err
 }
 
-// runner returns a Runner that fits models to subsets of the rows in the memory that the data do not take.
+// runner returns a Runner that fits models to subsets of the rows, within the memory that the data leave free.
 func (r *resampling) runner(ctx context.Context) (context.Context, validate.Runner) {
 	o := learners.Options{Classes: r.full.Classes(), Progress: r.p.report}
 	within := r.memory.fitting(ctx, &o)
@@ -250,7 +250,7 @@ func (r *resampling) scores(ctx context.Context, n int, splits validate.Splits, 
 	return scores, explained(err, explain)
 }
 
-// explained adds to an error the fit in which it occurred.
+// explained adds to an error a description of the fit in which the error occurred.
 func explained(err error, explain func(i int, err error) error) error {
 	if failed := (*validate.FitError)(nil); errors.As(err, &failed) {
 		return explain(failed.Fit, failed.Err)

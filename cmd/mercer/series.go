@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The methods below add series to a panel, each on top of the earlier ones. The name "" adds no
+// The methods below add series to a panel, each on top of the earlier series. The name "" adds no
 // entry to the legend. If a series cannot be drawn, the panel keeps the error, and the function
 // that writes the picture returns it.
 

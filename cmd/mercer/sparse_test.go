@@ -124,7 +124,7 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 			same(name, a[i], b[i])
 		}
 	}
-	// This compares the classes of a support vector machine, and the parts of its model.
+	// This loop compares the classes of a support vector machine, and the parts of its model.
 	for _, table := range tables {
 		l.mercer("fit", "--quiet", "--learner", "svc", "--no-standardize", "--target", "label", "--model", l.path(table+".st"), l.path(table))
 	}

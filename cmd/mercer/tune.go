@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// tuneRows is the default of --rows, the number of rows for a search. The time grows with their
-// cube, and 15 kernels take about 30 s of a processor with this number (Zen 4, November 2026).
+// tuneRows is the default of --rows, the number of rows for a search. The time grows with the cube of the
+// number of rows, and 15 kernels take about 30 s of a processor with 2000 rows (Zen 4, November 2026).
 const tuneRows = 2000
 
 // tuneFlags are the flags of `mercer tune`.

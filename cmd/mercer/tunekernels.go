@@ -16,7 +16,7 @@ import (
 // candidate is a kernel at which the search starts.
 type candidate struct {
 	kernel kernels.Kernel // nil means the Gaussian of the median distance
-	object objects.Kernel // a kernel on texts or trees; then kernel is precomputed()
+	object objects.Kernel // a kernel on texts or trees, or nil; if it is not nil, kernel is precomputed()
 }
 
 func (c candidate) linear() bool {

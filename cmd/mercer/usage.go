@@ -29,8 +29,8 @@ type refusal struct {
 	by    string // the flag that the reason depends on, or "" if there is none; help hides the refused flags only if the flag by is given
 }
 
-// refusing makes a command refuse flags for these reasons, and hides the flags from its help. It
-// must come before learnerFlags.add, whose help is prepared first.
+// refusing makes a command refuse flags for these reasons, and hides the flags from its help. It must be
+// called before learnerFlags.add, so that the help of the learner is prepared before flags are hidden.
 func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 	each := func(do func(flag *pflag.Flag, r refusal)) {
 		for _, r := range reasons() {

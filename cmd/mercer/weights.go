@@ -93,8 +93,8 @@ func sameLabel(class, text string) bool {
 	return class == text || err == nil && err2 == nil && v == w
 }
 
-// times returns the weights of rows (nil means all 1) multiplied by those of their classes, which
-// are indices of names. It does not change weights.
+// times returns the weights of rows (nil means all 1) multiplied by the weights of the classes of
+// the rows. y holds the classes, as indices of names. weights is not changed.
 func (f *weightFlags) times(weights []float64, names []string, y *mat.Dense) ([]float64, error) {
 	if len(f.classes) == 0 {
 		return weights, nil

@@ -45,8 +45,8 @@ func WriteBytes(path string, data []byte) error {
 	})
 }
 
-// Check reports whether Write could begin: whether path can name a file and its folder
-// allows new files. It creates a file there and removes it.
+// Check returns an error if Write could not begin, because path cannot name a file or its folder
+// does not allow new files. It creates a file in the folder and removes it.
 func Check(path string) error {
 	f, err := create(path)
 	if err == nil {
@@ -102,8 +102,8 @@ type pending interface {
 	Cleanup() error // removes the temporary file unless it has replaced the other file
 }
 
-// resolve follows symbolic links from path and returns the path at their end, where no file need
-// exist.
+// resolve follows symbolic links from path and returns the path at their end. A file need not exist
+// at this path.
 func resolve(path string) (string, error) {
 	const most = 40 // Linux follows the same number of links
 	if path == "" {

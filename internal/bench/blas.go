@@ -24,7 +24,7 @@ type Peer struct {
 	Missing string          // the reason why the library could not be opened
 }
 
-// Under these names a Result lists the ceilings among its implementations.
+// These are the names of the ceilings among the implementations of a Result.
 const (
 	ceilingPrefix = "ceiling " // followed by the name of a device
 	memoryCeiling = "ceiling memory"

@@ -170,8 +170,8 @@ type grid struct {
 // point is a point of a grid.
 type point struct{ primal, dual *Run }
 
-// winner returns the faster form of a point and the ratio of the slower time to the faster time.
-// unclear is true if the timings of the two forms overlap.
+// winner returns the faster form of a point and, as times, the ratio of the longer time to the
+// shorter time. unclear is true if the timings of the two forms overlap.
 func (q point) winner() (form string, times float64, unclear bool) {
 	form, times = primal, q.dual.Time.Median/q.primal.Time.Median
 	if times < 1 {
@@ -265,8 +265,8 @@ func crossoverReport(r *Result, p *Report) {
 	p.add(r.tables("n", secondsQuantity, "time", figures)...)
 }
 
-// table shows the faster form at each point, and by what factor it is faster. Its chart shows the
-// number of samples at which both forms take the same time.
+// table returns a table of the faster form at each point, and of the factor by which it is faster.
+// The chart shows the number of samples at which both forms take the same time.
 func (g *grid) table() *Table {
 	t := &Table{
 		Title: g.title + ": the faster form, and how many times as fast as the other",

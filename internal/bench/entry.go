@@ -97,8 +97,8 @@ func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, e
 	return e, nil
 }
 
-// ceilingEntry times about a millisecond of multiply-adds on one core, and multiplies their number
-// by the number of threads.
+// ceilingEntry times about a millisecond of multiply-adds on one core. The number of operations is
+// multiplied by the number of threads.
 func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	const flops = 5e7
 	run := func() float64 { return d.(ceiling).Ceiling(single, flops) }

@@ -29,7 +29,7 @@ type Benchmark struct {
 	Sizes      []int    // values of n
 	Widths     []int    // crossover: values of m. scale: values of M at the largest n
 	Features   int      // number of features, d
-	Centers    int      // M of fit's nystrom (default 10√n), or of scale for varying n (default the middle of Widths)
+	Centers    int      // fit: M of nystrom, by default 10√n. scale: M while n varies, by default the middle of Widths
 	Threads    []int    // blas measures with each number of threads, the other kinds with one number
 	Devices    []string // names for backend.Open
 	Peers      []string // libraries to compare with

@@ -58,7 +58,7 @@ type Runner struct {
 const warm = 250 * time.Millisecond
 
 // Run measures the tasks and returns the Result, which records the implementations, the machine,
-// the time, the settings, and the other load of the machine.
+// the time, the settings, and the load of the machine by other processes.
 func (r Runner) Run(ctx context.Context, kind string, implementations []Implementation, tasks []Task) (*Result, error) {
 	result := &Result{
 		Schema:          Schema,

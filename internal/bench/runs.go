@@ -92,7 +92,7 @@ func runSeconds(value any) (float64, error) {
 }
 
 // runCase returns the parameters of an object's case. If a model has fewer functions than rows, the
-// number of its centers is in the object of the model.
+// object "facts" has the number of its centers.
 func runCase(object map[string]any) Case {
 	var c Case
 	for _, name := range runParams {

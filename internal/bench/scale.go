@@ -51,7 +51,7 @@ func scaledNames() []string {
 	return names
 }
 
-// sweep is the name of the parameter of a case whose value names the size that varies, n or M.
+// sweep is the name of a parameter of the cases; its value is the name of the size that varies, n or M.
 const (
 	sweep    = "sweep"
 	scaleTol = 1e-6 // tolerance of every solver, so that all solvers reach the same residual
@@ -108,8 +108,8 @@ func (w *scaling) tasks() []Task {
 					continue
 				}
 				// The residual that a solver computes is at most the tolerance. The judge's sums
-				// have other rounding errors; the difference is at most the residual of a direct
-				// solver.
+				// have other rounding errors, which change the residual by at most the residual of
+				// a direct solver.
 				entries = append(entries, w.plannedEntry(w.dev, solver.name, over, w.prepare(solver, s, m), scaleTol+ridgeLimit(n, w.Features, "float64", fitLambda)))
 			}
 			return entries, nil

@@ -216,7 +216,7 @@ func (p *sparseProblem) logloss(f function) (float64, error) {
 	return (value - p.lower) / (float64(len(p.y)) * math.Ln2), err
 }
 
-// logistic returns F and the lower bound F − ½‖∇F‖² of its minimum, which holds because F − ½‖w‖² is
+// logistic returns F and F − ½‖∇F‖², a lower bound of the minimum of F, because F − ½‖w‖² is
 // convex.
 func (p *sparseProblem) logistic(f function) (value, lower float64, err error) {
 	values, square, err := p.values(f)

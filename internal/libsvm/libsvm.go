@@ -286,9 +286,9 @@ func (f *file) expansion(s learners.State) error {
 	return nil
 }
 
-// classes stores the machines of the pairs of classes, and returns the names of the classes. LIBSVM's
-// classes are in the order of the training file, and its decision value of a pair is positive for the
-// first class. svc's are in the order of the labels, and the value is positive for the second class.
+// classes stores the machines of the pairs of classes, and returns the names of the classes. LIBSVM's classes
+// are in the order of the training file, and its decision value of a pair is positive for the first class. The
+// classes of svc are in the order of the labels, and its decision value is positive for the second class.
 func (f *file) classes(s learners.State) ([]string, error) {
 	k, pairs, times := f.k, f.k*(f.k-1)/2, make(map[float64]int, f.k)
 	labels, err := f.numbers("label", k)

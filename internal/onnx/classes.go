@@ -164,8 +164,8 @@ func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
 	return g.op("Add", sums, g.numbers(initial, len(initial)))
 }
 
-// mostProbable returns the n indices of the largest probabilities. Among equal largest probabilities it
-// prefers the given index, which the decision values imply, as learners.SVCModel.Decide does.
+// mostProbable returns the n indices of the largest probabilities. If the given index, which the decision
+// values imply, also has the largest probability, it is returned, as by learners.SVCModel.Decide.
 func (g *graph) mostProbable(probabilities, index value) value {
 	own := g.node("GatherElements", []attribute{intAttribute("axis", 1)}, probabilities, g.op("Unsqueeze", index, g.integers(1)))
 	largest := g.node("ReduceMax", []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}, probabilities)

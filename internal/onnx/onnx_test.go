@@ -225,9 +225,9 @@ func TestAllKernels(t *testing.T) {
 	}
 }
 
-// TestAgainstONNXRuntime checks that the outputs of every learner with every kernel, for rows of
-// which one is a training row, equal those of package learners within 1e-12 in float64 and 1e-5 in
-// float32, relative to the largest output. With MERCER_ONNX it writes the page of the differences.
+// TestAgainstONNXRuntime checks that the outputs of every learner with every kernel, for rows of which
+// one is a training row, equal those of package learners within 1e-12 in float64 and 1e-5 in float32,
+// relative to the largest output. If MERCER_ONNX is set, the test writes the page of the differences.
 func TestAgainstONNXRuntime(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	list := allKernels

@@ -224,7 +224,7 @@ func columnsOf(e *dataset.Encoder) (names []string) {
 	return slices.Clip(names)
 }
 
-// largeBody is the size in bytes from which on a body counts as a request of many rows.
+// largeBody is the size, in bytes, of the smallest body that counts as a request of many rows.
 const largeBody = 16 << 10
 
 // predict answers a request for predictions.

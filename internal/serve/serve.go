@@ -53,7 +53,7 @@ type Config struct {
 	MaxBody     int64         // largest body of a request, in bytes
 	MaxRows     int           // largest number of rows of a request
 	MaxRequests int           // largest number of simultaneous predictions; further requests are refused
-	Timeout     time.Duration // limit for reading a request, and for its prediction
+	Timeout     time.Duration // limit on the time of reading a request, and on the time of its prediction
 	Log         func(text string)
 	Text        func(error) string // returns the text of an error on one line; nil means err.Error()
 }
@@ -83,7 +83,7 @@ type served struct {
 	users   sync.WaitGroup // counts the running requests
 }
 
-// New reads the model file.
+// New returns a Server after it has read the model file.
 func New(ctx context.Context, c Config) (*Server, error) {
 	if c.Text == nil {
 		c.Text = error.Error
@@ -168,7 +168,7 @@ func (s *Server) read(ctx context.Context) error {
 	return nil
 }
 
-// swap makes next the model of later requests. The previous model is closed after its last request.
+// swap makes the argument next the model of later requests. The previous model is closed after its last request.
 func (s *Server) swap(next *served) {
 	s.mu.Lock()
 	old := s.current

@@ -22,8 +22,8 @@ type library struct {
 	handle     uintptr
 }
 
-// open opens the first of files that exists in one of places, each of which is a folder or a file.
-// Otherwise it opens the first of files that the system's loader finds.
+// open opens the first file of the list files that exists in places, a list of folders and files.
+// If there is none, it opens the first file that the system's loader finds.
 func open(name string, files, places []string) (library, error) {
 	for _, place := range places {
 		info, err := os.Stat(place)
