@@ -99,8 +99,8 @@ func spam(l *accuracyLab) (string, float64) {
 	return "mercer " + strings.Join(args, " "), l.mean(l.mercer(append(args, l.data("sms_spam.csv"))...), "accuracy")
 }
 
-// surnames marks the ends of the names, so that substrings can depend on them. A test of
-// kernels/strings compares one split of the names with scikit-learn.
+// surnames marks the ends of the names, so that a substring at an end differs from others. A test
+// of kernels/strings compares one split of the names with scikit-learn.
 func surnames(l *accuracyLab) (string, float64) {
 	text, err := os.ReadFile(l.data("surnames_by_language.csv"))
 	if err != nil {

@@ -184,7 +184,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "fault") {
 				t.Fatalf("%s: the fit ends with %v", d.Name, err)
 			}
-			columns := strings.ReplaceAll(err.Error(), "features or outputs", "columns") // these are the features of x and the outputs of y, not the parameter
+			columns := strings.ReplaceAll(err.Error(), "features or outputs", "columns") // here "features" means the columns of x, not the parameter
 			for word, name := range words {
 				if _, has := d.Parameter(name); !has && regexp.MustCompile(`(raise|lower|fewer|,|or) `+word+`\b`).MatchString(columns) {
 					t.Errorf("%s in Go: the learner has no %s: %v", d.Name, name, err)

@@ -41,7 +41,7 @@ func (a *app) offerNames(c *cobra.Command) {
 	}
 }
 
-// columns returns the columns of the table named by the arguments, or none if it cannot be read.
+// columns returns the columns of the table named by the arguments, or no columns if the table cannot be read.
 func (a *app) columns(args []string) []string {
 	if len(args) != 1 || args[0] == "-" {
 		return nil

@@ -451,8 +451,8 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	return nil
 }
 
-// heldOut adds advice to an error about a row of the test table: another split of the rows, unless
-// the error is about the whole table.
+// heldOut adds the advice to split the rows differently to an error about a row of the test table.
+// An error about the whole table does not get this advice.
 func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task, flag string) error {
 	enc, err := dataset.Learn(all, f.objects.rules(f.rules(task)))
 	if err == nil && enc.Raw() != "" {

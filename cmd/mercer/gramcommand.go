@@ -227,7 +227,7 @@ func (w gramWork) values(rows gramRows, others *gramRows) (k backend.Host[float6
 	return k, nil
 }
 
-// diag returns the kernel values of rows with themselves.
+// diag returns the kernel value of each row with itself.
 func (w gramWork) diag(rows gramRows) ([]float64, error) {
 	if w.f.objects.kernel != nil {
 		return w.f.objects.kernel.Diag(w.ctx, rows.texts, objects.Options{Threads: w.a.threads})

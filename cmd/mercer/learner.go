@@ -124,8 +124,8 @@ func (f *learnerFlags) description() learners.Description {
 	return d
 }
 
-// add adds the flags to a command. The parameters of all learners are flags; --help shows only
-// those of the learner that the command line names.
+// add adds the flags to a command. The parameters of all learners are flags; --help shows only the
+// parameters of the learner that the command line names.
 func (f *learnerFlags) add(c *cobra.Command) {
 	if f.given = map[string]string{}; f.takes == nil {
 		f.learner = defaultLearner

@@ -174,7 +174,7 @@ func ofTexts(e *dataset.Encoder) string {
 	return fmt.Sprintf(", of which %d stand for texts, %d of them for those of column %.60q", numbers, widest, in)
 }
 
-// fitting limits a fit to the memory that the data do not take, and records its plan. The data are
+// fitting limits a fit to the memory that the data leave free, and records its plan. The data are
 // measured only before the first fit, because idle workers of the device keep matrices of completed
 // fits alive.
 func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Context {

@@ -378,8 +378,8 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 // mostRings is the largest number of points that are ringed.
 const mostRings = 2000
 
-// ringed maps a fact of the models whose points are a selection of the samples to its name in the
-// legend. The models of other learners keep every sample.
+// ringed maps a fact of a model to its name in the legend, for models whose points are a selection
+// of the samples. The models of other learners keep every sample.
 var ringed = map[string]string{"support vectors": "support vectors", "relevance vectors": "relevance vectors", "support": "points with a coefficient", "centers": "centers"}
 
 // drawPoints draws rings around the points of sparse kernel models.

@@ -106,8 +106,8 @@ func extents(points []coordinates) (width, height float64) {
 	return high.x - low.x, high.y - low.y
 }
 
-// TestBallsAreRound checks that the bound of ridge is a circle on the page, and that of lasso a
-// square that stands on its corner, whatever the shape of the page, the ranges of the weights and
+// TestBallsAreRound checks that the bound of ridge is a circle on the page, and the bound of lasso
+// a square that stands on its corner, whatever the shape of the page, the ranges of the weights and
 // the labels of the axes.
 func TestBallsAreRound(t *testing.T) {
 	data, err := os.ReadFile("../../docs/pictures/ball.csv")

@@ -165,8 +165,8 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 		return nil
 	}
 	// Each round evaluates f at equally spaced points of the brackets and narrows each bracket to
-	// the two neighbors of the smallest |f|, by a factor of 16: in total to less than a millionth
-	// of two cells.
+	// the two neighbors of the smallest |f|, by a factor of 16. After all rounds a bracket is
+	// narrower than a millionth of two cells.
 	const steps, rounds = 32, 5
 	for range rounds {
 		var inside, fixed []float64

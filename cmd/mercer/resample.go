@@ -166,7 +166,7 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	return r, nil
 }
 
-// use encodes all rows of a table, which finds errors of the table as a whole, and prepares the
+// use encodes all rows of a table, to find errors that concern the whole table, and prepares the
 // division of the rows. For texts, trees and a Gram matrix it divides the kernel values, which do
 // not depend on the held-out rows.
 func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {

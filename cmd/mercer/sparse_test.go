@@ -147,8 +147,8 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 	}
 }
 
-// TestManyWeightsAreNotListed checks that show leaves out the weights of a linear model with sparse
-// points, and says so, if they are more than maxWeights.
+// TestManyWeightsAreNotListed checks that show omits the weights of a linear model with sparse
+// points, and says so, if there are more of them than maxWeights.
 func TestManyWeightsAreNotListed(t *testing.T) {
 	before := maxWeights
 	defer func() { maxWeights = before }()

@@ -125,8 +125,8 @@ type weighted struct {
 	factors []float64
 }
 
-// timesRows does what times does, for samples that are read in passes; balanced needs an extra
-// pass.
+// timesRows does what times does, for samples that are read in passes; --class-weight balanced
+// needs an extra pass.
 func (f *weightFlags) timesRows(ctx context.Context, data solvers.Rows, names []string) (solvers.Rows, error) {
 	if len(f.classes) == 0 {
 		return data, nil

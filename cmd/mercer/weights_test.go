@@ -170,9 +170,8 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 		}
 	}
 	mercer := commandIn(t, folder)
-	// The gap of the objective is Σ C_i tol ≤ 21·2·4·1e-10 for svc, and 1e-9 of a loss < 10
-	// for logistic, so that w is within √(2 gap/λ) of the minimum and f within 6 times
-	// that.
+	// The gap of the objective is Σ C_i tol ≤ 21·2·4·1e-10 for svc, and 1e-9 of a loss < 10 for
+	// logistic, so that w is within √(2 gap/λ) of the minimum and f within 6 times this distance.
 	svc, logistic := 6*math.Sqrt(2*168e-10), 6*math.Sqrt(2*1e-8/0.5)
 	for _, c := range []struct {
 		table, learner, weights string

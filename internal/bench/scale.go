@@ -126,9 +126,9 @@ func (w *scaling) tasks() []Task {
 	return list
 }
 
-// solved is the result of a solver's run with the judge's residual and the error on held-out rows
-// if there are any. For Fourier features the residual is computed by the solver in an additional
-// pass over the samples.
+// solved is the result of a solver's run, with the residual that the judge computes, and the error
+// on held-out rows if there are such rows. For Fourier features the residual is computed by the
+// solver in an additional pass over the samples.
 type solved struct {
 	res            *solvers.Result
 	residual, rmse func() (float64, error)

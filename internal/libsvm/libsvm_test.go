@@ -153,8 +153,8 @@ func compare(t *testing.T, dev backend.Device, name string, b modelfile.Bundle, 
 	}
 }
 
-// inOrder returns the decision values in the order of the classes of svc, positive for the second class
-// of a pair. Without labels there is one value.
+// inOrder returns the decision values in the order of the classes of svc, positive for the second
+// class of a pair. If there are no labels, there is one value.
 func inOrder(row []float64, labels []int) []float64 {
 	if len(labels) == 0 {
 		return row

@@ -23,7 +23,7 @@ const (
 	version = 1
 )
 
-// calibration is the name of the array of Bundle.Calibration, which is stored with those of the model.
+// calibration is the name of the array of Bundle.Calibration, which is stored with the arrays of the model.
 const calibration = "calibration"
 
 // Bundle is the content of a file.
@@ -111,7 +111,7 @@ func pathError(path string, err error) error {
 	if path == "" {
 		return errors.New("modelfile: the path is empty")
 	}
-	// Both types of errors contain a path, which is the same path or that of the temporary file.
+	// Both types of errors contain a path, either the argument path or the path of the temporary file.
 	switch e := err.(type) {
 	case *fs.PathError:
 		err = e.Err

@@ -54,7 +54,7 @@ func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[str
 }
 
 // arePoints reports whether h holds points of training objects. It recognizes them because each
-// point holds the kernel value of an object with itself twice.
+// point contains, twice, the kernel value of an object with itself.
 func (o *Objects) arePoints(h backend.Host[float64]) bool {
 	if h.Cols != len(o.Training)+2 {
 		return false

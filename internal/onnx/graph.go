@@ -182,7 +182,7 @@ func (g *graph) cast(v value) value {
 const inputField, outputField = 11, 12
 
 // end declares an input or an output of the graph. A dimension of 0 stands for the number of rows.
-// If shape is nil, none is declared; for a scalar shape is empty.
+// If shape is nil, no shape is declared. The shape of a scalar is empty.
 func (g *graph) end(field protowire.Number, name value, kind int, comment string, shape ...int) {
 	var dimensions []byte
 	for _, d := range shape {

@@ -363,7 +363,7 @@ func TestOneColumn(t *testing.T) {
 }
 
 // TestGramMatrix checks that a model of kernel values takes the values with the training rows, also when it
-// keeps only some of them, and that of rows at equal distances the first rows are the neighbors.
+// keeps only some of them, and that among rows at equal distances the first rows are the neighbors.
 func TestGramMatrix(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, _, classes := samples(30, 2, 5)

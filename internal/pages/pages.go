@@ -10,10 +10,10 @@ const (
 	hugePage  = 2 << 20
 )
 
-// Zeros returns n zeros that begin at a cache line, or at a huge page if they span several huge
-// pages, which it then requests from the system. Huge pages make the first access to the memory
-// faster, because there are fewer pages. Without them the TLB does not cover a matrix of some
-// megabytes, and products are several percent slower.
+// Zeros returns n zeros that begin at a cache line. If they span several huge pages, they begin at
+// a huge page, and Zeros requests huge pages from the system. Huge pages make the first access to
+// the memory faster, because there are fewer pages. Without them the TLB does not cover a matrix of
+// some megabytes, and products are several percent slower.
 func Zeros[T byte | float32 | float64](n int) []T {
 	size := int(unsafe.Sizeof(*new(T)))
 	to := cacheLine

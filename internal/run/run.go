@@ -33,7 +33,7 @@ func New(ctx context.Context, dev backend.Device, progress *Progress) Frame {
 	return f
 }
 
-// Timed runs one stage. It waits for the work of the stage and adds its time to seconds.
+// Timed runs one stage. It waits for the work of the stage and adds the time of the stage to seconds.
 func (f *Frame) Timed(stage string, seconds *float64, body func() error) error {
 	start := time.Now()
 	f.Progress.Enter(stage)

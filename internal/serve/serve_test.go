@@ -78,7 +78,7 @@ var (
 	defaults = Config{Path: "houses.safetensors", MaxBody: 1 << 20, MaxRows: 1000, MaxRequests: 64, Timeout: 10 * time.Second}
 )
 
-// server returns a Server for the model. change may change its limits.
+// server returns a Server for the model. The function change may change the limits of the Server.
 func server(t testing.TB, m *mercer.Model[learners.Model], change func(*Config)) *Server {
 	t.Helper()
 	c := defaults
@@ -748,7 +748,7 @@ func TestDescriptions(t *testing.T) {
 	}
 }
 
-// FuzzPredict checks for any body and query that the answer has the rows or one line with an error.
+// FuzzPredict checks for any body and query that the answer has the predictions or is an error of one line.
 func FuzzPredict(f *testing.F) {
 	f.Add(uint8(0), "", flat)
 	f.Add(uint8(0), "std&interval=0.5", `[[1,"york",null]]`)

@@ -42,8 +42,8 @@ func Names() []string {
 // ErrMissing is matched by the error of Open if no interpreter has the library.
 var ErrMissing = errors.New("not found")
 
-// Interpreters lists the default Python interpreters: the system's, and the first in PATH,
-// which belongs to the virtual environment if one is active.
+// Interpreters lists the default Python interpreters: the interpreter of the system, and the first
+// interpreter in PATH, which is that of an active virtual environment.
 func Interpreters() []string {
 	list := []string{"/usr/bin/python3"}
 	if path, err := exec.LookPath("python3"); err == nil && path != list[0] {
