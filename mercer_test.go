@@ -956,7 +956,7 @@ func noisy(t *testing.T, n int) (x *mat.Dense, y *mat.VecDense) {
 	return x, y
 }
 
-// leftOut returns the leave-one-out errors y_i − f₋ᵢ(x_i) = ((K + λI)⁻¹y)_i / ((K + λI)⁻¹)_ii, computed with the inverse.
+// leftOut returns the leave-one-out errors y_i − f₋ᵢ(x_i) = ((K + λI)⁻¹y)_i / ((K + λI)⁻¹)_ii.
 func leftOut(t *testing.T, k kernels.Kernel, lambda float64, x *mat.Dense, y *mat.VecDense) *mat.VecDense {
 	n, _ := x.Dims()
 	a := mat.NewDense(n, n, nil)

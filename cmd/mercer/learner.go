@@ -416,7 +416,7 @@ func (f *learnerFlags) options(enc *dataset.Encoder, p *progress) learners.Optio
 	return learners.Options{Classes: enc.Classes(), Progress: p.report, Prove: true}
 }
 
-// learnersThat lists the learners for which can is true.
+// learnersThat lists the learners for which the function can returns true.
 func learnersThat(can func(learners.Description) bool) (names []string) {
 	for _, d := range learners.Catalogue() {
 		if can(d) {

@@ -411,7 +411,7 @@ func output(t *testing.T, args []string) ([]byte, error) {
 	return c.Output()
 }
 
-// checkPlan compares the plan of a command with its peak, and returns the plan.
+// checkPlan compares the planned memory of a command with its peak memory, and returns the planned memory.
 func checkPlan(t *testing.T, d learners.Description, args []string) int64 {
 	t.Helper()
 	planned, peak := planOf(t, args)
@@ -423,7 +423,7 @@ func checkPlan(t *testing.T, d learners.Description, args []string) int64 {
 	return planned
 }
 
-// planOf runs mercer and returns its plan and its peak, which must not exceed the plan.
+// planOf runs mercer and returns its planned memory and its peak memory, which must not exceed the plan.
 func planOf(t *testing.T, args []string) (planned, peak int64) {
 	t.Helper()
 	out, err := output(t, args)
@@ -454,7 +454,7 @@ func planOf(t *testing.T, args []string) (planned, peak int64) {
 // TestPlanOfSparseTableIsThePeak checks the plans of every learner that takes sparse samples, for a
 // table like one made from texts: a few columns are nonzero in many rows, the others in one or two
 // rows. A dense copy would take 360 MB. A linear machine is fitted without rows of K, and its plan
-// must not include a cache of them.
+// must not include a cache of these rows.
 func TestPlanOfSparseTableIsThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")

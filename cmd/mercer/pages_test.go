@@ -28,12 +28,11 @@ var (
 	pagePicture = regexp.MustCompile(`\]\((?:\.\./)?pictures/([^)]*\.svg)\)`)
 )
 
-// TestPages runs every command under "Pictures" of docs/learners.md and every console block
-// of docs/guide, unchanged, in a folder with the tables of the repository. The output of a
-// command in a console block must be that on the page (see sameOutput). Each picture of a page
-// is drawn by a command of that page, with the same words as the picture in docs/pictures, and
-// docs/pictures has no other pictures. With -update the outputs and the pictures are written
-// anew.
+// TestPages runs every command under "Pictures" of docs/learners.md and every console block of
+// docs/guide, unchanged, in a folder with the tables of the repository. The output of a command in
+// a console block must equal the output on the page (see sameOutput). Each picture of a page is
+// drawn by a command of that page, with the same words as the picture in docs/pictures, and
+// docs/pictures has no other pictures. With -update the outputs and the pictures are written anew.
 func TestPages(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -169,7 +169,7 @@ func errorName(task learners.Task) string {
 	return "RMSE"
 }
 
-// learningCurve scores models of fractions of the training rows of each fold; fitted may be nil.
+// learningCurve scores models fitted to fractions of the training rows of each fold; fitted may be nil.
 func (r *resampling) learningCurve(ctx context.Context, folds int, parts []float64, fitted func(learners.Model, time.Duration)) ([]validate.CurvePoint, error) {
 	if err := checkFolds(r.all, folds); err != nil {
 		return nil, err
@@ -260,7 +260,7 @@ type varied struct {
 	given            map[string]string
 }
 
-// newVaried finds the flag with {} and reads the values.
+// newVaried finds the flag whose value contains {} and reads the values.
 func newVaried(given map[string]string, values string) (*varied, error) {
 	v := &varied{given: maps.Clone(given)}
 	for name, text := range given {

@@ -159,7 +159,7 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 	return picture{title: "Prediction over " + xName, rows: [][]*panel{{p}}}, nil
 }
 
-// addCurve adds the predictions of a model over a grid of a column, with their band.
+// addCurve adds the predictions of a model over a grid of a column, and a band of intervals or ± 2σ.
 func (a *app) addCurve(ctx context.Context, p *panel, look color.Color, m drawn, xName string, grid []float64, level float64) error {
 	o, x, err := a.across(ctx, m.dev, m.b, len(grid), map[string][]float64{xName: grid})
 	if err != nil {
@@ -307,8 +307,8 @@ type calibration struct {
 }
 
 // reliability returns, for each bin that contains probabilities of the given classes, the mean
-// probability, the frequency of the classes, and the number of rows. The error is the mean over
-// all probabilities of the distance between mean and frequency in their bin.
+// probability, the frequency of the classes, and the number of rows. The error is the mean distance
+// between the mean probability and the frequency of the bin of each probability.
 func reliability(proba, truth *mat.Dense, classes learners.Classes, some ...int) calibration {
 	const bins = 10
 	var n, sum, hits [bins]float64

@@ -61,7 +61,7 @@ func circles(t *testing.T, svg, style string) (centers []coordinates) {
 	return centers
 }
 
-// paths returns the points of each path with the given style, or of a circle the center.
+// paths returns the points of each path with the given style, and the center of each such circle.
 func paths(t *testing.T, svg, style string) (list [][]coordinates) {
 	t.Helper()
 	number := func(s string) float64 {
@@ -176,7 +176,7 @@ func TestMarginIsPerpendicular(t *testing.T) {
 			a, b := line[0], line[len(line)-1]
 			sx, sy, lx, ly := q.x-p.x, q.y-p.y, b.x-a.x, b.y-a.y
 			s, l := math.Hypot(sx, sy), math.Hypot(lx, ly)
-			// The position of each end of the segment and of the boundary is known to √2·half.
+			// The position of each end of the segment and of the boundary has an error of at most √2·half.
 			if cos, bound := (sx*lx+sy*ly)/(s*l), 2*math.Sqrt2*half*(1/s+1/l); math.Abs(cos) > bound {
 				t.Errorf("the cosine of the angle is %v, more than rounding %v", cos, bound)
 			}
@@ -327,8 +327,8 @@ func TestManyClasses(t *testing.T) {
 	}
 }
 
-// TestFlatPicturesAreLow checks that a picture to scale of points in a band has no empty space
-// above the title.
+// TestFlatPicturesAreLow checks that a picture of points in a narrow band, drawn to scale, has no
+// empty space above the title.
 func TestFlatPicturesAreLow(t *testing.T) {
 	const table = "x,y,c\n0,0,a\n3,1,b\n1,1,a\n2,0,b\n0,1,a\n3,0,b\n"
 	title := regexp.MustCompile(`(?s)x="[-0-9.]+" y="([-0-9.]+)" transform="[^"]*"\s*style="[^"]*font-size:12px">svc, linear\(\)<`)

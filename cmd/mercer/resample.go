@@ -193,7 +193,7 @@ func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
 	return nil
 }
 
-// classWeighted multiplies the weights of the training rows by those of their classes.
+// classWeighted multiplies the weights of the training rows by the weights of their classes.
 type classWeighted struct {
 	validate.Data
 	flags   *weightFlags
@@ -375,7 +375,7 @@ type resampleReport struct {
 	Measures []validate.Measure `json:"measures"`
 	// The next four fields are set by the bootstrap.
 	OutOfBag *float64 `json:"error_out_of_bag,omitempty"`
-	RowsOut  int      `json:"rows_out_of_bag,omitempty"` // rows that are out of bag at least once: OutOfBag is the mean over them
+	RowsOut  int      `json:"rows_out_of_bag,omitempty"` // number of rows that are out of bag at least once; OutOfBag is the mean over these rows
 	Apparent *float64 `json:"error_apparent,omitempty"`
 	E632     *float64 `json:"error_632,omitempty"`
 	// Bias and Variance are set for numeric targets. Their sum is the square of OutOfBag.

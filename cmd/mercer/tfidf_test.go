@@ -46,9 +46,9 @@ func TestTextsHaveThePredictionsOfScikitLearn(t *testing.T) {
 			}
 		}
 		fit("topic", "hours", "--lambda", "0.5", "--no-intercept")
-		// The features are equal to 1e-12, so that a kernel value of two rows of norm 1 differs by 2e-12
-		// and the matrix of n = 45 rows by n times that in norm. The condition number, at most n/λ + 1,
-		// multiplies this in the coefficients of targets up to 55.
+		// The features agree to 1e-12, so that a kernel value of two rows of norm 1 differs by
+		// 2e-12 and the matrix of n = 45 rows by n times that in norm. The condition number, at
+		// most n/λ + 1, multiplies this in the coefficients of targets up to 55.
 		const tol = 45 * 2e-12 * (45/0.5 + 1) * 55
 		got := predicted()
 		if len(got) != len(c.Hours) {

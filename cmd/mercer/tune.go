@@ -32,11 +32,11 @@ type tuneFlags struct {
 	given                func(flag string) bool
 }
 
-// The learners that are determined by a kernel and a λ.
+// tunedLearners are the learners that are determined by a kernel and a λ.
 var tunedLearners = []string{"kernel-ridge", "gaussian-process", "ridge"}
 
-// The texts of --help about the search for the learners determined by a kernel and a λ, and for
-// all learners.
+// These are the texts of --help about the search: for the learners determined by a kernel and a λ,
+// and for all learners.
 const (
 	tuneCriteria = `For each kernel that is tried a whole path of λ is solved from one decomposition.
 It is judged by one of

@@ -101,7 +101,7 @@ func (p Peer) implementation(threads int) Implementation {
 }
 
 // ceilingName returns the name of the Implementation of a device's ceiling, or "" if the device has
-// none.
+// no ceiling.
 func ceilingName(d backend.Device) string {
 	if _, ok := d.(ceiling); !ok {
 		return ""

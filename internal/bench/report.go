@@ -180,8 +180,8 @@ func (r *Result) where(name, value string) *Result {
 	return &part
 }
 
-// sizeOf returns the parameter that is an integer in all cells and takes the most values, or n
-// if there is no such parameter.
+// sizeOf returns the parameter that is an integer in all cells and has the most different values,
+// or n if there is no such parameter.
 func (r *Result) sizeOf() string {
 	name, largest := "n", 0
 	for _, p := range r.Cells[0].Case {

@@ -11,8 +11,8 @@ import (
 )
 
 // synthetic is the data of the benchmarks that fit: X ~ N(0, I) with d features, y = sin(Xw) +
-// noise with w ~ N(0, I/d) and noise of standard deviation 0.1, and the Gaussian kernel with 2σ²
-// = 2d. A larger n appends rows to those of a smaller n.
+// noise with w ~ N(0, I/d) and noise of standard deviation 0.1, and the Gaussian kernel with 2σ² =
+// 2d. The data for a larger n begin with the rows for a smaller n.
 type synthetic struct {
 	x, y         backend.Host[float64] // samples, n×d, and targets, n×1
 	testX, testY backend.Host[float64] // held-out rows; their targets have no noise

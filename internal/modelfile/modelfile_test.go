@@ -129,7 +129,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestLayout checks a file by reading it without this package, according to the specification of the public format.
+// TestLayout reads a file without this package, according to the specification of the public format.
 func TestLayout(t *testing.T) {
 	for name, b := range bundles(t) {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Objects holds the texts or trees that a model was fitted to: their kernel, and the training objects to which the
-// points of kernels.Precomputed refer by index. An encoder whose input is a column of texts or trees needs them.
+// Objects holds the kernel on the texts or trees that a model was fitted to, and the training objects, to
+// which points of kernels.Precomputed refer by index. An encoder of a column of texts or trees needs them.
 type Objects struct {
 	Kernel   string   `json:"kernel"`   // the kernel's text for objects.Parse
 	Training []string `json:"training"` // object i is point i

@@ -19,7 +19,7 @@ func (m *served) outputs() []string {
 	return []string{"f"}
 }
 
-// novelty reports whether the model is a novelty detector, which predicts inlier if f ≥ 0 and otherwise outlier.
+// novelty reports whether the model is a novelty detector, which predicts inlier (f ≥ 0) or outlier.
 func (m *served) novelty() bool {
 	d, err := learners.Find(m.Model.Model().Learner())
 	return err == nil && d.Does(learners.Novelty)

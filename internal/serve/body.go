@@ -115,7 +115,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	return nil, failf(http.StatusBadRequest, "the body cannot be read: %.200v", err)
 }
 
-// rowsOf returns the rows in a body as a table. columns are the model's columns in the order of the training table.
+// rowsOf returns the rows in a body as a table. columns lists the model's columns in the order of training.
 func rowsOf(f *form, body []byte, e *dataset.Encoder, columns []string) (t *dataset.Table, err error) {
 	switch *f {
 	case table:

@@ -159,7 +159,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// near reports whether a and b agree up to the rounding errors of short sums whose terms are added in another order.
+// near reports whether a and b agree up to the rounding errors of short sums in different orders.
 func near(a, b float64) bool { return math.Abs(a-b) <= 64*0x1p-52*max(math.Abs(a), math.Abs(b)) }
 
 // TestColumnsOfTables checks the columns of CSV answers for each kind of model.

@@ -53,8 +53,8 @@ func Names() []string { return []string{"gonum", "openblas", "blis", "mkl"} }
 const EnvPlaces = "MERCER_PEER_LIBDIR"
 
 // Open opens a library. It searches places, each of which is a folder or the file of the library,
-// then the places in MERCER_PEER_LIBDIR, and then those of the system's loader. Open MKL last: it
-// makes its symbols visible to every library that is loaded after it.
+// then the places in MERCER_PEER_LIBDIR, and then the places of the system's loader. Open MKL last:
+// it makes its symbols visible to every library that is loaded after it.
 func Open(name string, places []string) (*Library, error) {
 	places = append(slices.Clip(places), filepath.SplitList(os.Getenv(EnvPlaces))...)
 	switch name {
