@@ -12,7 +12,7 @@ type benchText struct {
 	libraries         bool   // the libraries are shared libraries, and --peer-lib says where to look for them
 }
 
-// benchTexts are in the order of mercer bench --help.
+// benchTexts has the texts in the order of mercer bench --help.
 var benchTexts = []benchText{
 	{
 		kind: bench.BLASKind, short: "Matrix products, triangular solves, Cholesky: GFLOP/s against n",

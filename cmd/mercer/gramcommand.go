@@ -26,7 +26,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The maps of --features.
+// featureMaps are the values of --features.
 var featureMaps = []string{"exact", "fourier", "nystrom", "principal"}
 
 // gramCommandFlags are the flags of `mercer gram`.

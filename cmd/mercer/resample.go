@@ -341,7 +341,7 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 	return a.printReport(ctx, report)
 }
 
-// rowsAt returns a copy of some rows.
+// rowsAt returns a copy of the rows with the given indices.
 func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	_, cols := m.Dims()
 	part := mat.NewDense(len(rows), cols, nil)

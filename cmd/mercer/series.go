@@ -18,7 +18,7 @@ import (
 // entry to the legend. If a series cannot be drawn, the panel keeps the error, and the function
 // that writes the picture returns it.
 
-// keep stores an error in the panel if it is the first.
+// keep stores an error in the panel if the panel has no error yet.
 func (p *panel) keep(err error) {
 	if p.err == nil {
 		p.err = err

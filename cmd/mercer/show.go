@@ -548,7 +548,7 @@ func firstOf[T any](list []T, n int) []T {
 	return list[:min(n, len(list))]
 }
 
-// more says how many elements firstOf left out.
+// more says how many elements firstOf omitted.
 func more(n, rows int, word string) string {
 	if rows == 0 || n <= rows {
 		return ""

@@ -176,7 +176,7 @@ func (f *tuneFlags) bayesian() bool {
 // byGrid reports whether the learner is tuned by a grid.
 func (f *tuneFlags) byGrid() bool { return slices.Contains(gridLearners(), f.learner) }
 
-// setDefaults sets the search and the criterion that the flags leave open.
+// setDefaults sets the search and the criterion that the flags do not set.
 func (f *tuneFlags) setDefaults() {
 	if f.byGrid() && !f.given("by") {
 		f.by = string(tuning.KFold)

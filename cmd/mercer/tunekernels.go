@@ -38,7 +38,7 @@ func varying(k kernels.Kernel) []string {
 	return names
 }
 
-// tuned is the result of the search from a candidate.
+// tuned is the result of the search that starts at a candidate.
 type tuned struct {
 	candidate
 	*tuning.Result

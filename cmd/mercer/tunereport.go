@@ -75,7 +75,7 @@ func shown(by tuning.Criterion, score float64) float64 {
 	return math.Sqrt(score)
 }
 
-// newTuneReport makes the report of the searches from one or more kernels; found[at] is the best.
+// newTuneReport makes the report of the searches from one or more kernels; found[at] is the best result.
 func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneReport {
 	res := found[at]
 	by, lambda := res.Params.Criterion, res.Lambda()

@@ -308,7 +308,7 @@ func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners
 	return d, err
 }
 
-// searchAll searches from each kernel with --rows of the rows.
+// searchAll searches from each kernel, on as many rows as --rows says.
 func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d *tuneData, memory *budget) ([]tuned, error) {
 	list, err := f.parseKernels()
 	if err != nil {
@@ -367,7 +367,7 @@ func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, 
 	return x, f.checkVary(c.kernel)
 }
 
-// sample chooses --rows of the rows of y, in their order.
+// sample chooses as many rows of y as --rows says, and returns their indices in order.
 func (f *tuneFlags) sample(y *mat.Dense) []int {
 	n, _ := y.Dims()
 	if f.rows == 0 || f.rows >= n {

@@ -172,7 +172,7 @@ func weightAt(weights []float64, row int) float64 {
 	return weights[row]
 }
 
-// weightsAt returns the weights of some rows.
+// weightsAt returns the weights of the rows with the given indices.
 func weightsAt(weights []float64, rows []int) []float64 {
 	if weights == nil {
 		return nil

@@ -225,7 +225,7 @@ func (r Runner) begin(ctx context.Context, who *running) error {
 	return nil
 }
 
-// time takes one timing.
+// time measures one timing.
 func (r Runner) time(ctx context.Context, who *running) error {
 	if r.Pause > 0 {
 		time.Sleep(r.Pause)

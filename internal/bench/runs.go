@@ -14,7 +14,7 @@ import (
 // RunsKind is the kind of the Results that ReadRuns returns.
 const RunsKind = "runs"
 
-// Metrics of a run of a whole program, in addition to those of result.go.
+// These are the metrics of a run of a whole program, in addition to the metrics in result.go.
 const (
 	peakMetric      = "peak_bytes"        // peak memory of the process
 	processorMetric = "processor_seconds" // processor time, summed over all threads

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The numbers of the element types in ONNX's TensorProto.DataType.
+// These are the numbers of the element types in ONNX's TensorProto.DataType.
 const (
 	float32Type = 1
 	int64Type   = 7
@@ -178,7 +178,7 @@ func (g *graph) cast(v value) value {
 	return g.node("Cast", []attribute{intAttribute("to", int64(g.float))}, v)
 }
 
-// The fields of GraphProto for inputs and outputs.
+// These are the numbers of the fields of GraphProto for inputs and outputs.
 const inputField, outputField = 11, 12
 
 // end declares an input or an output of the graph. A dimension of 0 stands for the number of rows.

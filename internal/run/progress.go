@@ -52,7 +52,7 @@ func (p *Progress) Done(flops float64) {
 	}
 }
 
-// Finish reports 1.
+// Finish reports the fraction 1.
 func (p *Progress) Finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

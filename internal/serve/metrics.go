@@ -36,7 +36,7 @@ type histogram struct {
 	sum    float64
 }
 
-// The upper bounds of the buckets of the histograms.
+// These are the upper bounds of the buckets of the histograms.
 var (
 	secondBounds = []float64{0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2, 10}
 	batchBounds  = []float64{1, 2, 3, 4, 6, 8, 16, 32, 64, 128, 192, maxBatch}
