@@ -184,8 +184,8 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 }
 
 // TestModelOfPrecomputedPointsStillPredicts checks a model of an earlier version, which was fitted
-// to points of the kernel precomputed(), from a file with n+2 columns. For K = [2 1 0; 1 2 1; 0 1
-// 2] and y = (1, 2, 4), elimination solves (K + I)α + b = y, Σα = 0 and gives f = (5, 13, 19)/7.
+// to points of the kernel precomputed(), from a file with n+2 columns. For K = [2 1 0; 1 2 1; 0 1 2]
+// and y = (1, 2, 4), elimination solves (K + I)α + b = y, Σα = 0 and gives f = (5, 13, 19)/7.
 func TestModelOfPrecomputedPointsStillPredicts(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	l.write("points.csv", []string{"id", "self", "k1", "k2", "k3"}, [][]float64{{0, 2, 2, 1, 0}, {1, 2, 1, 2, 1}, {2, 2, 0, 1, 2}, {-1, 9, 1, 2, 1}})

@@ -430,7 +430,7 @@ func TestSparseSupport(t *testing.T) {
 		}
 		sizes[i] = info.Size()
 	}
-	if limit := int64(8*(100*3) + 8*100 + 2000); sizes[0] > limit || sizes[1] < limit { // 100 weights for each of 3 machines, and the names of the features
+	if limit := int64(8*(100*3) + 8*100 + 2000); sizes[0] > limit || sizes[1] < limit { // 100 weights for each of 3 machines, and the indices of the features
 		t.Errorf("the files have %v bytes", sizes)
 	}
 }
