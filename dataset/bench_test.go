@@ -21,7 +21,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// numbersCSV returns a table of normal numbers with the given number of digits.
+// numbersCSV returns a CSV file of normally distributed numbers in the format verb.
 func numbersCSV(rows, cols int, verb string) []byte {
 	rng := rand.New(rand.NewPCG(1, 0))
 	var b bytes.Buffer
@@ -54,8 +54,8 @@ func sparseLIBSVM(rows, cols int) []byte {
 	return b.Bytes()
 }
 
-// BenchmarkStream times a pass over files of 20,000 rows and 50 features (LIBSVM: 500), on one
-// processor and on all processors. MB/s counts the bytes of the file.
+// BenchmarkStream times a pass over files of 20,000 rows and 50 features (500 in the LIBSVM file),
+// on one processor and on all processors. MB/s counts the bytes of the file.
 func BenchmarkStream(b *testing.B) {
 	short, long := numbersCSV(20_000, 50, "%.6g"), numbersCSV(20_000, 50, "%v")
 	values := make([]float64, 20_000*50)
@@ -107,8 +107,8 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkStreamFlights times a pass over a compressed file of 327,346 real rows. MB/s counts
-// uncompressed bytes.
+// BenchmarkStreamFlights times a pass over a compressed file of 327,346 rows of measured data. MB/s
+// counts uncompressed bytes.
 func BenchmarkStreamFlights(b *testing.B) {
 	path := shared(b, "nycflights13.csv.gz")
 	s, err := dataset.Open(path)

@@ -16,7 +16,7 @@ type kind uint8
 
 const (
 	missing    kind = iota
-	marker          // a text that stands for a missing value, such as NA
+	marker          // a text that represents a missing value, such as NA
 	number          // a finite number
 	notFinite       // ±Inf, spelled as a word
 	outOfRange      // a number that float64 cannot hold
@@ -24,7 +24,7 @@ const (
 	text            // anything else
 )
 
-// rule states what is wrong with a cell of kind k where a number is needed.
+// rule returns a text that states what is wrong with a cell of kind k where a number is needed.
 func (k kind) rule() string {
 	switch k {
 	case notFinite:
@@ -74,8 +74,8 @@ type entry struct {
 // A column is stored in one of three forms. It starts coded: every distinct cell is stored once, with the
 // index of that entry for each row, so that the column can still be read as numbers or as texts. When it
 // has more than MaxCategories distinct cells and none is a text, it becomes plain, because it can then only
-// be a column of numbers, for which 8 bytes a cell suffice. If the file stores numbers, not texts, the
-// column is plain from the start, as a view of the cells of its table.
+// be a column of numbers, for which 8 bytes per cell suffice. If the file stores numbers, not
+// texts, the column is plain from the start, as a view of the cells of its table.
 type column struct {
 	name    string
 	reading *reading // how its text cells are parsed
@@ -87,18 +87,18 @@ type column struct {
 	index   index // finds an entry by its text while cells are being added
 	texts   bool  // some entry is a text or a number in an unsupported spelling
 
-	textBytes int64 // total size of the entries' texts
+	textBytes int64 // total length of the entries' texts in bytes
 
 	plain   bool
 	numbers []float64      // plain: the number of each row; NaN for a missing cell
 	odd     map[int]string // plain: by row, the texts of the cells that are neither numbers nor missing
 	rounded bool           // plain: the numbers were parsed from texts that are not stored
 	broken  string         // why the column cannot be read, or "". If it is set, the column has no cells
-	exact   bool           // the column stays coded and its cells stay as they are written: see File.Keep
+	exact   bool           // the column stays coded, and its cells keep their exact text: see File.Keep
 
 	cells cells   // plain, if numbers is not used: the cells of the whole table
 	at    int     // index of the column in cells
-	rows  []int32 // for each row, its row in cells; nil if the two are always equal
+	rows  []int32 // for each row, its row in cells; nil if these are always equal
 }
 
 // cells holds the cells of a table whose format stores numbers, not texts. NaN represents a missing
@@ -162,8 +162,8 @@ func (c *column) addBytes(b []byte) bool {
 	return ok
 }
 
-// join appends the cells of more, as add would. If it must allocate, it allocates for a total of
-// room cells. more must be coded if c has texts.
+// join appends the cells of the column more, as add would. If it must allocate, the new capacity is
+// room cells. The column more must be coded if c has texts.
 func (c *column) join(more *column, room int) {
 	if more.plain && !c.plain {
 		c.makePlain()
@@ -201,8 +201,8 @@ func (c *column) join(more *column, room int) {
 	c.numbers = append(c.numbers, more.numbers...)
 }
 
-// withRoom returns list with capacity for more further elements. If it must reallocate, the new
-// capacity is room, or the number of elements if that is larger.
+// withRoom returns list with capacity for as many more elements as more says. If it must
+// reallocate, the new capacity is room, or the number of elements if that is larger.
 func withRoom[T any](list []T, more, room int) []T {
 	if len(list)+more <= cap(list) {
 		return list
@@ -278,8 +278,8 @@ func (c *column) number(i int) (v float64, k kind) {
 }
 
 // values returns the rows first to last − 1 as numbers. The result is either a slice of the stored
-// numbers or the beginning of to, which it overwrites. A cell that is not a finite number is
-// infinite or NaN in the result.
+// numbers or the beginning of the slice to, which is overwritten. A cell that is not a finite
+// number is infinite or NaN in the result.
 func (c *column) values(to []float64, first, last int) []float64 {
 	if c.plain && c.cells == nil {
 		return c.numbers[first:last]
@@ -359,8 +359,8 @@ func (c *column) selectRows(rows []int, inCells []int32) *column {
 	return s
 }
 
-// valueCounts returns, for each entry of a coded column, the number of rows with this entry. It is
-// 0 if selectRows has dropped all these rows.
+// valueCounts returns, for each entry of a coded column, the number of rows with this entry. The
+// number is 0 if selectRows has dropped all these rows.
 func (c *column) valueCounts() []int {
 	counts := make([]int, len(c.entries))
 	for _, code := range c.codes {
@@ -371,7 +371,7 @@ func (c *column) valueCounts() []int {
 	return counts
 }
 
-// finish frees the memory that only add needs.
+// finish frees the memory that only the method add needs.
 func (c *column) finish() {
 	c.index = nil
 	c.entries, c.codes = trimmed(c.entries), trimmed(c.codes)
@@ -411,7 +411,7 @@ func (x index) place(entries []entry, text string) uint64 {
 	return at
 }
 
-// add adds the last entry. It keeps the index at most 3/4 full.
+// add adds the last element of entries. It keeps the index at most 3/4 full.
 func (x *index) add(entries []entry) {
 	first := len(entries) - 1
 	if 4*len(entries) > 3*len(*x) {
@@ -443,7 +443,7 @@ func (t *Table) plainNumbers(c *column) []float64 {
 }
 
 // A numbersReader reads the plainNumbers of several columns. It reads the columns of one matrix
-// together, for part rows at a time, so that each cache line is read from memory once.
+// together, in blocks of part rows, so that each cache line is read from memory once.
 type numbersReader struct {
 	t     *Table
 	list  [lineNumbers][]float64 // the numbers; valid until the next call of read
@@ -455,7 +455,7 @@ type numbersReader struct {
 const lineNumbers = 8
 
 func (r *numbersReader) read(columns []*column) {
-	const part = 64 // number of rows whose cache lines fit the first-level cache
+	const part = 64 // number of rows whose cache lines fit into the first-level cache
 	var packs []int
 	for j, c := range columns {
 		if _, ok := c.cells.(*packed); !c.plain || !ok {

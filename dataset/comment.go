@@ -10,7 +10,7 @@ import (
 type cleaner struct {
 	r       *bufio.Reader
 	mark    byte // the character that begins a comment; 0 if there are no comments
-	returns bool // CR ends a line, like LF and CR LF
+	returns bool // a CR without LF also ends a line
 	blanks  bool // a run of spaces and tabs becomes one tab, and is removed at the beginning or end of a line
 
 	quoted, comment, inLine bool
@@ -18,7 +18,7 @@ type cleaner struct {
 	returned                bool // the last byte was CR
 }
 
-// Read removes comments but keeps the line ends after them.
+// Read implements io.Reader. It removes comments but not the line ends after them.
 func (c *cleaner) Read(p []byte) (n int, err error) {
 	for n < len(p) && (n == 0 || c.r.Buffered() > 0) {
 		b, err := c.r.ReadByte()

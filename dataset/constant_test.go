@@ -125,7 +125,8 @@ func TestOutside(t *testing.T) {
 	for _, r := range []dataset.Rules{{}, {Standardize: true}} {
 		e := learn(t, train, r)
 		// In training a ranges from 0 to 10, b is constant, c is constant up to rounding, and z is 0. Of
-		// the values of a, −101 and 1e9 are more than 10 widths outside the range, −99 and 109 are not.
+		// the values of a, −101 and 1e9 are outside the range by more than 10 times its width; −99
+		// and 109 are not.
 		x := features(t, e, read(t, "a,b,c,z\n-99,5,0.3,7\n109,5,0.3000000000000001,0\n-101,5,0.31,0\n1e9,4,0.3,1\n,,,\n"))
 		list := e.Outside(e.Outside(nil, x), x)
 		for j, want := range []dataset.Outside{{"a", 4, 1e9, 0, 10}, {"b", 2, 4, 5, 5}, {"c", 2, 0.31, 0.3, 0.30000000000000004}, {}} {

@@ -18,9 +18,9 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// ReadCSV reads a table from a CSV file: UTF-8, or UTF-16 with its byte-order mark, quotation by
-// RFC 4180, lines that end in LF, CR LF or CR, one header line with the names of the columns. The
-// delimiter is the comma, semicolon, tab or vertical bar that occurs most often in the header,
+// ReadCSV reads a table from a CSV file in UTF-8, or in UTF-16 with a byte-order mark, with
+// quotation by RFC 4180, lines that end in LF, CR LF or CR, and one header line of column names.
+// The delimiter is the comma, semicolon, tab or vertical bar that occurs most often in the header,
 // unless a first line such as "sep=;" names it. If the header has no delimiter, and some column of
 // the first rows holds only numbers, runs of spaces and tabs separate the cells. A first column
 // without a name (the index that pandas writes) is skipped, as are row names of R, which have no
@@ -34,7 +34,7 @@ func ReadCSV(path string, stdin io.Reader) (*Table, error) {
 	return File{Path: path, Stdin: stdin}.ReadCSV()
 }
 
-// ReadCSV reads f as a CSV file, regardless of its name and its first line.
+// ReadCSV reads f as a CSV file, regardless of the file's name and first line.
 func (f File) ReadCSV() (*Table, error) {
 	in, err := f.open()
 	if err != nil {
@@ -67,7 +67,7 @@ func readCSV(in *input) (*Table, error) {
 	}, func(d decoded) error {
 		next := d.part.(*csvPart)
 		for j, c := range t.columns {
-			if c.texts && d.t.columns[j].plain { // the part has only numbers, but the column keeps the texts of its cells: read the part again as texts
+			if c.texts && d.t.columns[j].plain { // the part has only numbers, but the column stores texts: read the part again as texts
 				var err error
 				if d.t, err = next.read(func(j int) column { return column{plain: t.columns[j].plain, texts: t.columns[j].texts} }); err != nil {
 					return err
@@ -154,7 +154,7 @@ func newCSVReader(in io.Reader, comma byte) *csv.Reader {
 	r := csv.NewReader(in)
 	r.Comma = rune(comma)
 	r.ReuseRecord = true
-	r.FieldsPerRecord = -1 // the cells are counted below, which gives a better message
+	r.FieldsPerRecord = -1 // the cells are counted below, for a better message
 	return r
 }
 
@@ -269,7 +269,7 @@ func (t *Table) checkCells(line, n int, last string) error {
 	return e
 }
 
-// namelessFault returns the error for a cell of a column without a name.
+// namelessFault returns the error for a cell that is not empty in a column without a name.
 func (t *Table) namelessFault(line int, cell string) *Error {
 	e := t.fault("", "is in a column without a name; give it one in the header")
 	e.Line, e.Value = line, strings.TrimSpace(cell)
@@ -368,12 +368,12 @@ type csvPart struct {
 	plain    []atomic.Bool // whether column j is known to hold only numbers
 }
 
-// table returns the rows of the part. Columns that are known to hold only numbers start plain.
+// table returns the rows of the part. Columns that are known to hold only numbers begin plain.
 func (p *csvPart) table() (*Table, error) {
 	return p.read(func(j int) column { return column{plain: p.plain[j].Load()} })
 }
 
-// read returns the rows of the part. begin(j) returns the column j without rows, which is plain or coded.
+// read returns the rows of the part. begin(j) returns column j without rows, either plain or coded.
 func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 	rows := maxRows(p.text, len(p.names))
 	t := &Table{Source: p.source, reading: p.reading, comma: p.comma, index: p.index, nameless: p.nameless, lines: make([]int32, 0, rows)}
@@ -399,7 +399,7 @@ func maxRows(text []byte, columns int) int {
 	return min(bytes.Count(text, newline), len(text)/max(columns, 2)) + 1
 }
 
-// addLines is a fast readRows for a text without quotation marks.
+// addLines is a fast version of readRows for a text without quotation marks.
 func (t *Table) addLines(text []byte, line int) error {
 	comma, numbers, cells := []byte{t.comma}, t.reading.ordinary(), t.leading()+len(t.columns)
 	for next := 0; next < len(text); line++ {

@@ -279,7 +279,7 @@ func TestNewTable(t *testing.T) {
 	}
 }
 
-// TestLongValue checks that the message about a cell is short, however long the cell is.
+// TestLongValue checks that the message about a long cell is short.
 func TestLongValue(t *testing.T) {
 	table := read(t, "a\n"+strings.Repeat("ü\"\"", 1)[:2]+strings.Repeat("é", 1<<16)+"\n")
 	_, err := table.Numbers("a")
@@ -325,7 +325,7 @@ func FuzzReadCSV(f *testing.F) {
 	})
 }
 
-// oneLine fails the test unless err is an *Error of one short line.
+// oneLine fails the test unless err is an *Error whose text is one short line.
 func oneLine(t *testing.T, err error) {
 	t.Helper()
 	var fault *dataset.Error
@@ -365,7 +365,7 @@ func TestDelimitersAndIndex(t *testing.T) {
 // gives the same table as reading its cells one by one, even if a column has only numbers in one
 // piece and texts in another.
 func TestPiecesJoinAsOneTable(t *testing.T) {
-	const rows, change = 150_000, 70_000 // the rows fill 3 pieces of 1 MiB or more; a column changes at the row change
+	const rows, change = 150_000, 70_000 // the rows fill 3 pieces of 1 MiB or more; column types change at the row with the index change
 	columns := map[string]func(i int) string{
 		"numbers":      func(i int) string { return fmt.Sprint(float64(i) / 7) },
 		"few":          func(i int) string { return strconv.Itoa(i % 9) },

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestDecimal checks that decimal returns the same bits as strconv for the numbers that it reads,
-// and which texts it reads.
+// TestDecimal checks that decimal returns the same bits as strconv for the texts that it accepts,
+// and that it accepts exactly the expected texts.
 func TestDecimal(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -53,9 +53,9 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// TestMedianOfMany checks that the median of many values equals that of the sorted values, whether
-// or not it lies in the interval found from a sample. The values repeat, increase, or are large at
-// every index of the sample.
+// TestMedianOfMany checks that the median of many values equals the middle of the sorted values,
+// whether or not it lies in the interval that median derives from a sample. The values repeat,
+// increase, or are large at every index of the sample.
 func TestMedianOfMany(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)

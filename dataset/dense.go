@@ -36,9 +36,9 @@ func (d dtype) size() int {
 	return [...]int{u8: 1, i8: 1, u16: 2, i16: 2, u32: 4, i32: 4, u64: 8, i64: 8, f16: 2, f32: 4, f64: 8}[d]
 }
 
-// packed is a matrix of numbers in the encoding of its file, so that it takes no more memory than
-// the file. An integer beyond 2⁵³ is rounded to a float64 if it is read as a number, and is exact
-// if it is read as the label of a class.
+// packed is a matrix of numbers in the encoding of its file. It takes no more memory than the file.
+// An integer beyond 2⁵³ is rounded to a float64 if it is read as a number, and is exact if it is
+// read as the label of a class.
 type packed struct {
 	data           []byte
 	kind           dtype
@@ -91,7 +91,7 @@ func (m *packed) number(row, column int) float64 {
 	return math.Float64frombits(v)
 }
 
-// read sets to to the numbers of a column in len(to) rows, starting at the given row.
+// read copies the numbers of a column, in len(to) rows from the given row on, into the slice to.
 func (m *packed) read(to []float64, row, column int) {
 	if m.big || m.kind != f64 && m.kind != f32 {
 		for i := range to {
@@ -189,7 +189,7 @@ func checkShape(rows, columns int64) string {
 	return ""
 }
 
-// take reads n bytes, or returns an error if the file is truncated; what names their purpose in
+// take reads n bytes, or returns an error if the file is truncated; the argument what names them in
 // that error. Unless the file is known to be long enough, it allocates memory only as bytes arrive.
 func (in *input) take(n int64, what string) ([]byte, error) {
 	short := func(have int64) error {

@@ -63,8 +63,8 @@ func (d Dialect) delimiter() byte {
 	return firstByte(d.Delimiter)
 }
 
-// defaultPoints is pointReading of the zero Dialect, which FromRows would otherwise make for each row of a
-// request.
+// defaultPoints is the result of pointReading for the zero Dialect. FromRows would otherwise
+// compute it for each row of a request.
 var defaultPoints = sync.OnceValue(func() *reading { return newReading(DefaultNAValues(), points) })
 
 // pointReading returns the reading of tables made in Go, in which decimal marks are points. It is shared,

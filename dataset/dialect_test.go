@@ -136,7 +136,7 @@ func TestDialects(t *testing.T) {
 			}
 		})
 	}
-	// A delimiter that is given has the same result as one that is detected.
+	// A delimiter set in the Dialect gives the same table as a detected delimiter.
 	for _, c := range []struct {
 		delimiter, text string
 	}{{" ", "x  y\n 1 2\n\n3\t4 \n"}, {";", "sep=;\nx;y\n1;2\n3;4\n"}, {",", "sep=;\nx,y\n1,2\n3,4\n"}} {
@@ -156,8 +156,7 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// TestDialectFaults checks that a file that has none of the supported dialects is refused with the
-// reason.
+// TestDialectFaults checks that a file in an unsupported dialect is refused, with the reason.
 func TestDialectFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"delimiters under a header without", "x,y\n1,2,\n3,4,\n", ":2: has 3 cells where the header has 2: it ends with a delimiter and the header does not; take it away, or name the column"},

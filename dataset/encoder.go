@@ -25,7 +25,7 @@ type Rules struct {
 	Drop          []string // columns to ignore
 	Weight        string   // the column with the weights of the rows, which is not a feature: see Weighted
 	Labels        bool     // the only target names classes by texts or numbers: see Encoder.Classes
-	AnyLabels     bool     // with Labels: accept up to MaxCategories classes, which may be any numbers, for any number of rows
+	AnyLabels     bool     // with Labels: accept up to MaxCategories classes and non-integer labels, however few the rows
 	Text, Tree    string   // the column that is the whole input and is not encoded: see Encoder.Texts
 	TFIDF         []string // columns of texts that become tf-idf features of their n-grams
 	NGrams        NGrams   // settings of the TFIDF features
@@ -34,22 +34,22 @@ type Rules struct {
 	Categorical   []string // CSV columns whose cells are categories even if they are numbers
 	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
 
-	part  bool     // drop columns without values: see LearnPart
+	part  bool     // whether columns without values are dropped: see LearnPart
 	whole *Encoder // in LearnPart: the encoder of the whole table
 }
 
 // An Encoder holds the encoding that Learn derives from a training table. It marshals to JSON and
 // back without loss; Check validates an Encoder read from a file.
 type Encoder struct {
-	Inputs        []Input  `json:"inputs"`  // the columns that become features, in the training table's order
+	Inputs        []Input  `json:"inputs"`  // the columns that become features, in the order of the training table
 	Outputs       []string `json:"outputs"` // the target columns, in the order of Rules.Targets
 	Dropped       []string `json:"dropped,omitempty"`
 	Weight        string   `json:"weight,omitempty"` // the column with the weights of the rows: see Weighted
 	Labels        []string `json:"labels,omitempty"` // the classes of the only target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
-	RefuseUnknown bool     `json:"refuse_unknown,omitempty"` // a category that the training table lacks, and a TFIDF text without a known n-gram, are errors
-	Gram          bool     `json:"gram,omitempty"`           // whether input j is the kernel value with training row j and is not encoded
-	NAValues      []string `json:"na_values"`                // the cells that are missing; nil in encoders of versions before this list: see missingValues
+	RefuseUnknown bool     `json:"refuse_unknown,omitempty"` // whether a category that the training table lacks, or a TFIDF text without a known n-gram, is an error
+	Gram          bool     `json:"gram,omitempty"`           // whether input j is the kernel value with training row j, which is not encoded
+	NAValues      []string `json:"na_values"`                // texts of missing cells; nil in encoders written before this field existed: see missingValues
 	Decimal       string   `json:"decimal,omitempty"`        // see Dialect.Decimal; "" if it is detected in each file
 	Thousands     string   `json:"thousands,omitempty"`      // see Dialect.Thousands
 }
@@ -88,7 +88,7 @@ type Text struct {
 // targets become features:
 //
 //   - A column of numbers becomes one feature. A missing cell is replaced by the median of the other cells. With r.Standardize the feature is
-//     (x − mean) / sd, where mean and sd, with the divisor n, are taken after the replacement. A constant column is divided by 1, and a column that is constant up to rounding (see Number) becomes 0. The median, the mean and sd weight each row by its weight.
+//     (x − mean) / sd, where mean and sd, with the divisor n, are computed after the replacement. A constant column is divided by 1, and a column that is constant up to rounding (see Number) becomes 0. The median, the mean and sd weight each row by its weight.
 //   - A column of texts becomes one feature, 0 or 1, for each text in it, in
 //     sorted order. A missing cell is replaced by the most frequent text; ties are resolved by sorted order. r.Categorical must name a column of categories whose texts are all or mostly numbers. In any other column that also holds numbers, an *Error is returned for: texts that are at most a tenth of the cells; texts without a letter or a digit that do not outnumber the numbers; a text without a digit beside two or more numbers; and numbers in an unsupported spelling, such as 12% (see Dialect.Decimal).
 //
@@ -196,9 +196,9 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	return e, nil
 }
 
-// LearnPart learns from a part of the rows of the table that e was learned from, as a fold of a
-// cross-validation is. The classes, and whether a column holds numbers or texts, are taken from e.
-// A column without values in the part is dropped: its name is in Dropped.
+// LearnPart learns from some rows of the table that e was learned from, such as a fold of a
+// cross-validation. The classes, and whether a column holds numbers or texts, are taken from e. A
+// column without values in the part is dropped: its name is in Dropped.
 func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
 	r.part, r.whole, r.AnyLabels = true, e, true // the number of classes was checked when e was learned
 	p, err := Learn(part, r)
@@ -294,7 +294,7 @@ func (in *Input) width() int {
 }
 
 // Check returns nil if Learn could have returned e, so that e is safe to use. Otherwise it returns
-// an error that names the first fault.
+// an error that describes the first fault.
 func (e *Encoder) Check() error {
 	if e == nil {
 		return errors.New("dataset: there is no encoder")
@@ -412,7 +412,7 @@ func (x *Text) check() error {
 // A writer writes the features of one column.
 type writer interface {
 	// write encodes the rows first to last − 1 of the table into the columns of this writer in x, whose rows
-	// have the given width and are initially 0. It stops at the first error, and returns the row of the error.
+	// have the given width and are initially 0. At the first error it stops and returns the row.
 	write(x []float64, width, first, last int) (row int, err error)
 }
 
@@ -423,8 +423,8 @@ const blockNumbers = 1 << 15
 type place struct {
 	table  *Table
 	column *column
-	refuse bool // a missing cell is an error
-	marked bool // a marker such as NA is a missing cell in columns of texts too
+	refuse bool // whether a missing cell is an error
+	marked bool // whether a marker such as NA is a missing cell in columns of texts too
 	at     int  // index of the first feature in a row
 }
 
@@ -445,7 +445,7 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	return e.features(t)
 }
 
-// features implements Features. It does not check e, nor whether indices start at 0 or 1.
+// features implements Features without checking e or whether indices start at 0 or 1.
 func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	if kind := e.Raw(); kind != "" {
 		return nil, t.fault(e.Inputs[0].Name, fmt.Sprintf("was learned as a column of %ss, not numbers", kind))

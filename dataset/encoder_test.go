@@ -78,7 +78,7 @@ func TestEncodeOtherOrder(t *testing.T) {
 	wantFault(t, err, `standard input: has no target column "y"; it has "note", "wide", "color", "size"`)
 }
 
-// TestTwoTargets checks that two targets are in the order of Rules.Targets, not in that of the
+// TestTwoTargets checks that two targets are in the order of Rules.Targets, not in the order of the
 // table.
 func TestTwoTargets(t *testing.T) {
 	table := read(t, "a,b,c\n1,2,3\n4,5,6\n")
@@ -127,8 +127,9 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestStandardize compares the mean and the standard deviation with their definition in arithmetic of 200
-// bits, for data whose offset is up to 1e9 times their spread, or whose squares overflow or underflow.
+// TestStandardize compares the mean and the standard deviation with their definitions evaluated
+// with 200 bits, for data whose offset is up to 1e9 times their spread, or whose squares overflow
+// or underflow.
 func TestStandardize(t *testing.T) {
 	const seed = 11
 	t.Log("seed", seed)
@@ -149,9 +150,9 @@ func TestStandardize(t *testing.T) {
 		mean, sd := exactMoments(values)
 		const u = 0x1p-53
 		got := e.Inputs[0].Number
-		// The error of the mean of the first pass is at most (n+1)u of the largest value. After the
-		// second pass, the error consists of one rounding of the result, and one rounding for each
-		// addition of the much smaller residuals.
+		// The relative error of the first pass's mean, compared with the largest value, is at most
+		// (n+1)u. After the second pass, the error consists of one rounding of the result, and one
+		// rounding for each addition of the much smaller residuals.
 		largest := math.Abs(c.offset) + 6*c.spread
 		meanTol := 2*u*largest + n*u*(n*u*largest+c.spread)
 		if d := math.Abs(got.Mean - mean); d > meanTol {
@@ -193,7 +194,8 @@ func exactMoments(values []float64) (mean, sd float64) {
 }
 
 // TestStandardizeDetails checks that missing cells are replaced before the moments are computed, as
-// in a pipeline. A constant column becomes zeros, even if its value is not a binary fraction.
+// in a pipeline. It also checks that a constant column becomes zeros, even if its value is not a
+// binary fraction.
 func TestStandardizeDetails(t *testing.T) {
 	table := read(t, "a,b,c\n1,0.1,x\n,0.1,y\n3,0.1,x\n")
 	e := learn(t, table, dataset.Rules{Standardize: true})

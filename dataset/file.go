@@ -218,11 +218,11 @@ type input struct {
 	file      *os.File    // nil unless the file supports ReadAt
 	stored    io.ReaderAt // the bytes from 0 to size; nil if they can only be read from r
 	gzip      bool        // or zstd
-	zip       bool        // a member of a zip file
+	zip       bool        // whether the input is a member of a zip file
 	given     uint32      // CRC-32 that the zip file gives for the member
-	sum       uint32      // CRC-32 of the bytes 0 to summed − 1 of the member
+	sum       uint32      // CRC-32 of the first summed bytes of the member
 	summed    int64
-	converted bool // converted from UTF-16
+	converted bool // whether the text was converted from UTF-16
 	part      bool // CSV: the lines follow a header that was read separately, and do not determine the dialect
 	opened    io.Closer
 
@@ -302,7 +302,7 @@ func (in *input) start(r io.Reader, mustBeGzip bool) error {
 // unpack starts reading, and decompresses gzip or zstd if the file uses them.
 func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 	in.r = bufio.NewReaderSize(r, bufferSize)
-	magic, _ := in.r.Peek(2) // the next read returns any error again
+	magic, _ := in.r.Peek(2) // the next read returns the error again, if there is one
 	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(in.r)
 		if err != nil {
@@ -334,8 +334,8 @@ func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 	return nil
 }
 
-// A zstdReader wraps each error of a decoder in a type of its own, because an error of the
-// compressed data and an error of the file lead to different messages.
+// A zstdReader wraps each error of a decoder in a separate type, because an error of the compressed
+// data and an error of the file lead to different messages.
 type zstdReader struct{ decoder *zstd.Decoder }
 
 type zstdError struct{ error }

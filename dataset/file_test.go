@@ -257,7 +257,7 @@ func TestNamedParts(t *testing.T) {
 	wantFault(t, err, filepath.Join(dir, "none")+": no such file")
 }
 
-// TestSparse checks that a feature that a row of a sparse file omits is 0.
+// TestSparse checks that features that a row of a sparse file omits are 0.
 func TestSparse(t *testing.T) {
 	e := learn(t, mustRead(t, "a.libsvm", "1 1:1 3:2\n-1 2:4\n"), dataset.Rules{Targets: []string{"label"}})
 	if x := features(t, e, mustRead(t, "b.libsvm", "1 2:5\n0\n")); !mat.Equal(x, mat.NewDense(2, 3, []float64{0, 5, 0, 0, 0, 0})) {
@@ -357,7 +357,7 @@ func TestFormatFaults(t *testing.T) {
 		{"huge.npy", npyOf[byte]("<f8", "False", "99999999999999999999,"), `: byte 10: its header has an unknown "shape"`},
 		{"shape.npy", npyOf[byte]("<f8", "False", "-1,"), `: byte 10: its header has an unknown "shape"`},
 		{"cube.npy", npyOf("|u1", "True", "1, 1, 1", byte(1)), ": byte 10: its header has the shape (1, 1, 1), but a table has one or two dimensions: save a.reshape(rows, columns)"},
-		{"object.npy", npyOf[byte]("|O", "False", "2,"), ": byte 10: its header describes Python objects, which are not supported: save numbers (astype(float)) or texts (astype(str))"}, // as numpy.save writes it
+		{"object.npy", npyOf[byte]("|O", "False", "2,"), ": byte 10: its header describes Python objects, which are not supported: save numbers (astype(float)) or texts (astype(str))"}, // as written by numpy.saves it
 		{"dates.npy", npyOf[byte]("<M8[s]", "False", "2,"), ": byte 10: its header describes dates, which are not supported: save numbers, such as astype('M8[D]').astype(float)"},
 		{"objects.npy", npyOf[byte]("|O8", "False", "2,"), ": byte 10: its header describes Python objects, which are not supported: save numbers (astype(float)) or texts (astype(str))"},
 		{"records.npy", header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}"), ": byte 10: its header describes a structured array; save the columns as one array of numbers, or as a CSV file"},
@@ -442,7 +442,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		names := table.Names()
-		if len(names) == 0 || len(names) > 1000 || table.Rows() > 1<<20 { // larger tables would slow the search down
+		if len(names) == 0 || len(names) > 1000 || table.Rows() > 1<<20 { // larger tables would make fuzzing slow
 			return
 		}
 		rules := dataset.Rules{Targets: names[len(names)-1:], Labels: true}

@@ -17,8 +17,8 @@ import (
 var update = flag.Bool("update", false, "write testdata/encoders/golden.json anew")
 
 // goldenFile lists the tables of testdata/encoders, rules for them, and the results of Learn as
-// JSON: an encoder, whose numbers have all their bits, or an error. The test of Beam reads the
-// same file.
+// JSON: an encoder with numbers of full precision, or an error. The test of Beam reads the same
+// file.
 const goldenFile = "testdata/encoders/golden.json"
 
 type goldenCase struct {
@@ -117,7 +117,8 @@ func TestGoldenEncoders(t *testing.T) {
 }
 
 // TestGoldenLongStream checks the bits of the encoder that Stream.Learn makes from a file that is
-// longer than its sample, in several parts. The column "late" has few different numbers at first.
+// longer than its sample, in several parts. The column "late" has few distinct numbers in its first
+// rows.
 func TestGoldenLongStream(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("many,few,late,word,w,y\n")

@@ -84,7 +84,7 @@ func (in *input) readHead() (h head, err error) {
 }
 
 // checkDialect returns an error for a delimiter, comment character, decimal mark or thousands
-// separator that cannot be used as such.
+// separator that is not allowed.
 func (in *input) checkDialect() error {
 	if c := in.comment; c >= 0x80 || c > 0 && (c <= ' ' || c == '"' || c == in.delimiter) {
 		return in.t.fault("", fmt.Sprintf("the character %q cannot begin comments: use # or another mark", c))

@@ -11,8 +11,8 @@ import (
 )
 
 // An IDX file (LeCun, Cortes and Burges, the MNIST database) is big endian and consists of two zero
-// bytes, a byte for the type of the numbers, a byte for the rank, the dimensions of 4 bytes each,
-// and the numbers with the last dimension varying fastest.
+// bytes, a byte for the type of the numbers, a byte for the rank, 4 bytes for each dimension, and
+// the numbers with the last dimension varying fastest.
 
 // idxTypes maps the type byte to the type of the numbers.
 var idxTypes = map[byte]dtype{8: u8, 9: i8, 0xb: i16, 0xc: i32, 0xd: f32, 0xe: f64}
@@ -82,7 +82,7 @@ func (in *input) idxHeader() (h idxHeader, err error) {
 	return h, nil
 }
 
-// idxRows reads the given number of next rows.
+// idxRows reads the next rows, as many as given.
 func (in *input) idxRows(h idxHeader, rows int64) (*packed, error) {
 	width := int(h.columns) * h.kind.size()
 	data, err := in.take(rows*int64(width), count.Of(rows, "row"))
@@ -123,9 +123,9 @@ func (f File) idxLabels(t *Table) (*packed, error) {
 	return m, in.end()
 }
 
-// findLabels derives the name of the labels' file from the name of the images' file, and returns it
-// if that file exists: train-labels-idx1-ubyte.gz or train-labels-idx1-ubyte for
-// train-images-idx3-ubyte.gz.
+// findLabels derives the name of the labels' file from that of the images' file, and returns it if
+// the file exists. For train-images-idx3-ubyte.gz it is train-labels-idx1-ubyte.gz or
+// train-labels-idx1-ubyte.
 func (f File) findLabels() string {
 	dir, name := filepath.Split(f.Path)
 	labels := strings.Replace(name, "images", "labels", 1)

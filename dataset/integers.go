@@ -10,7 +10,7 @@ import (
 type integers struct {
 	values   []int64
 	unsigned bool     // the values are the bits of uint64
-	missing  []uint64 // a bit for each row, which is set if the cell is missing; rows past the end are not missing
+	missing  []uint64 // one bit per row, set if the cell is missing; rows past the end are not missing
 }
 
 func (m *integers) addMissing() {

@@ -16,7 +16,7 @@ import (
 // and its keys are the names of the columns. The keys of the first object are the columns of the
 // table, in their order. A value is a number, a text, true, false or null; null and an absent key
 // are missing cells. The text is converted to CSV while it is read, so that numbers are decoded, and
-// the memory is limited, in the same way as for a CSV file.
+// memory is limited, as for a CSV file.
 
 // looksJSON reports whether a text begins with an object, or with an array of objects.
 func looksJSON(r *bufio.Reader) bool {
@@ -58,12 +58,12 @@ type jsonRows struct {
 	t      *Table
 	d      *jsontext.Decoder
 	names  []string
-	quoted [][]byte // the names as in the JSON text of the first row
-	cells  [][]byte // the cells of the current row, as in the JSON text; empty for missing cells
+	quoted [][]byte // the names, still quoted as in the JSON text of the first row
+	cells  [][]byte // the cells of the current row, quoted as in the JSON text; empty for missing cells
 	rows   int
 	array  bool
 	csv    bytes.Buffer // CSV that has not been read yet
-	text   []byte       // the value of a text
+	text   []byte       // the unquoted value of a JSON string
 	err    error        // io.EOF after the last row
 }
 
@@ -77,7 +77,7 @@ func (c *jsonRows) Read(p []byte) (int, error) {
 	return 0, c.err
 }
 
-// next converts the next row, and before the first row writes the names.
+// next converts the next row. Before the first row it also writes the names.
 func (c *jsonRows) next() error {
 	kind := c.d.PeekKind()
 	if c.rows == 0 && !c.array && kind == '[' {
@@ -143,7 +143,7 @@ func (c *jsonRows) next() error {
 	return nil
 }
 
-// column returns the column with the key that was read, and adds it if the row is the first.
+// column returns the column with the key that was read, and adds that column in the first row.
 func (c *jsonRows) column(key []byte) (int, error) {
 	text, err := jsontext.AppendUnquote(nil, key)
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *jsonRows) write(cells [][]byte) {
 		}
 		switch {
 		case len(cell) > 0 && cell[0] == '"':
-			c.text, _ = jsontext.AppendUnquote(c.text[:0], cell) // the decoder has checked it
+			c.text, _ = jsontext.AppendUnquote(c.text[:0], cell) // the decoder has checked the quoted string
 			if len(c.text) == 0 || bytes.ContainsAny(c.text, ",\"\r\n") || c.text[0] <= ' ' {
 				c.csv.WriteByte('"')
 				c.csv.Write(bytes.ReplaceAll(c.text, []byte{'"'}, []byte(`""`)))

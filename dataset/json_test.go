@@ -21,8 +21,9 @@ func readText(t *testing.T, name, text string) (*dataset.Table, error) {
 	return dataset.Read(path, nil)
 }
 
-// TestJSONIsTheTableOfCSV checks that the JSON forms of a table give the cells of its CSV form: the
-// columns in the order of the first object, with keys in another order, absent keys and null.
+// TestJSONIsTheTableOfCSV checks that the JSON forms of a table give the cells of its CSV form,
+// with the columns in the order of the first object. Later objects have keys in another order,
+// absent keys and null.
 func TestJSONIsTheTableOfCSV(t *testing.T) {
 	const csv = "b,a,text\n1.5,-2e3,\"says \"\"hi\"\",\nthen goes\"\n,7,true\n3,,\n"
 	rows := []string{

@@ -9,7 +9,7 @@ import (
 )
 
 // Keys returns a key for each row. Rows have equal keys if their cells in the named columns are
-// equal. The keys do not depend on the order of the columns, on other columns and on the file
+// equal. The keys do not depend on the order of the columns, on other columns or on the file
 // format. The key is a hash of the cells that are not 0 and of the names of their columns. Numbers
 // are compared as numbers, so 1 and 1.0 are equal. Missing cells are equal.
 //

@@ -71,8 +71,8 @@ func TestKeysAreEqualForEqualRows(t *testing.T) {
 	}
 }
 
-// TestKeysOfFile checks that a file gives the same keys as a table, also if it is read in passes or
-// has another format.
+// TestKeysOfFile checks that a file gives the same keys as a table, also if the file is read in
+// passes or has another format.
 func TestKeysOfFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

@@ -114,7 +114,7 @@ type classifier struct {
 	texts   map[string]int
 	numbers map[exactNumber]int // class of each label, if every label is a number; otherwise nil
 	found   map[float64]int     // cache: the classes of numbers below 2⁵³
-	open    bool                // an unknown class is added, not refused
+	open    bool                // whether an unknown class is added, not refused
 }
 
 func newClassifier(labels []string) *classifier {
@@ -174,7 +174,7 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 	return 0, t.cellFault(c, row, text, fmt.Sprintf("is an unknown class; known are %s%s", list(f.labels), nearest(text, f.labels)))
 }
 
-// tooManyClasses is the error text for a column of classes to be scored that has too many classes.
+// tooManyClasses is the error text of ScoredTargets for a column with too many classes.
 var tooManyClasses = fmt.Sprintf("has more than %d classes, with those of the model", MaxCategories)
 
 // add returns the class of a text, and adds a class for a new text. ok is false if there would be
@@ -217,7 +217,7 @@ func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 		return nil, t.noColumn("target column", e.Outputs[0], t.Names())
 	}
 	y := mat.NewDense(t.rows, 1, nil)
-	var known []int // coded: for each entry, its class + 1; 0 if the class has not been determined yet
+	var known []int // for each entry of a coded column, its class + 1; 0 if the class is not determined yet
 	if !c.plain {
 		known = make([]int, len(c.entries))
 	}

@@ -153,7 +153,7 @@ func TestClassesAreExact(t *testing.T) {
 	if got := indices(t, e, table); !slices.Equal(got, []float64{1, 2, 1, 0, 0}) {
 		t.Errorf("indices are %v", got)
 	}
-	// A column with so many numbers that their texts are not stored gives an error that says so.
+	// A column with so many numbers that their texts are not stored gives an error that says this.
 	var many strings.Builder
 	many.WriteString("x1,y\n")
 	for i := range dataset.MaxCategories + 1 {

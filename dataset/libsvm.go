@@ -92,7 +92,7 @@ func readLIBSVM(in *input) (*Table, error) {
 	return s.finish(), nil
 }
 
-// grow adds the lists to which join appends the rows of the next part.
+// grow adds to g the lists to which join appends the rows of the next part.
 func (s *libsvm) grow(g *growth, d *libsvm, percent int) {
 	values, rows := d.rows.NNZ(), d.t.rows
 	entries, all := roomOf(len(s.rows.Data)+values, percent), roomOf(s.t.rows+rows, percent)
@@ -228,7 +228,7 @@ func (s *libsvm) record(b []byte) *Error {
 		}
 		index, ok := featureIndex(cell[:colon])
 		switch {
-		case string(cell[:colon]) == "qid" && last < 0: // the query of a ranking task
+		case string(cell[:colon]) == "qid" && last < 0: // the identifier of a query in a ranking task
 			continue
 		case !ok:
 			return s.fault(cell, "has no index before its colon: an integer ≥ 0")

@@ -54,8 +54,8 @@ func TestIndicesFromZero(t *testing.T) {
 	}
 }
 
-// TestIndicesFromAnotherNumber checks that rows whose indices do not start at the same number as in
-// the training table are refused, because every feature would be shifted by one.
+// TestIndicesFromAnotherNumber checks that rows whose indices start at another number than in the
+// training table are refused, because every feature would be shifted by one.
 func TestIndicesFromAnotherNumber(t *testing.T) {
 	zero, one := "1 0:1 1:2 2:3\n2 0:4 1:5 2:6\n", "1 1:1 2:2 3:3\n2 1:4 2:5 3:6\n"
 	const fromZero, fromOne = "has the index 0, so its indices start at 0, but the indices of the training table start at 1", "has one index more than the training table and no index 0"

@@ -268,8 +268,8 @@ func (t *Table) setTriples(e triples, columns int, room *allowance) error {
 	return t.setMatrix(m, room)
 }
 
-// checkRows returns the rule that a number of rows breaks if it is so large that the matrix would
-// take memory out of proportion to the file.
+// checkRows returns the rule that a number of rows breaks, or "". The rule keeps the memory of the
+// matrix in proportion to the size of the file.
 func checkRows(rows, entries int) string {
 	const empty, each = 1 << 22, 64
 	if rows > empty && rows/each > entries {
@@ -316,7 +316,7 @@ func (t *Table) setMatrix(m host.CSR[float64], room *allowance) error {
 			case math.IsInf(v, 0):
 				return fault(i, int(j), fmt.Sprint(v), notFinite.rule())
 			case v != 0:
-				x.Indices[n], x.Data[n] = j, v // n is not larger than the index of the entry read
+				x.Indices[n], x.Data[n] = j, v // n never exceeds the index of the entry that is read
 				n++
 			}
 		}

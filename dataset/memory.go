@@ -33,7 +33,7 @@ func (a *allowance) take(bytes int64) bool {
 	return true
 }
 
-// put adds n bytes that take has subtracted.
+// put adds n bytes, which take has subtracted, to the remaining memory again.
 func (a *allowance) put(bytes int64) {
 	if a != nil && a.limit > 0 && !a.inParts {
 		a.left += bytes
@@ -58,7 +58,7 @@ func (a *allowance) rule() string {
 	return fmt.Sprintf("takes more than its limit of %.1f MiB of memory: {use fewer rows or columns|$memory}", float64(a.limit)/(1<<20))
 }
 
-// A growth holds the memory of lists while they grow: size is that of all lists, and old is that of
+// A growth holds the memory, in bytes, of lists while they grow: size for all lists, and old for
 // the previous array of one list, which exists until its elements are copied.
 type growth struct{ size, old int64 }
 
@@ -72,7 +72,7 @@ func (g *growth) list(width, length, capacity, more, room int) {
 	g.size += int64(width) * int64(capacity)
 }
 
-// column adds the lists of a column to which more cells are appended.
+// column adds to g the lists of a column to which as many cells as more says are appended.
 func (g *growth) column(c *column, more, room int) {
 	g.size += c.size() - c.listBytes()
 	if c.plain {
@@ -83,8 +83,8 @@ func (g *growth) column(c *column, more, room int) {
 }
 
 // roomFor returns the largest capacity between low and high for which the lists fit into the
-// remaining memory while they grow. ok is false if there is none. The function lists adds all lists
-// with the capacity room to g.
+// remaining memory while they grow. ok is false if no capacity fits. The function lists adds all
+// lists with the capacity room to g.
 func (a *allowance) roomFor(low, high int, lists func(g *growth, room int)) (room int, ok bool) {
 	needed := func(room int) int64 {
 		var g growth
@@ -99,8 +99,8 @@ func (a *allowance) roomFor(low, high int, lists func(g *growth, room int)) (roo
 	return room, room >= low
 }
 
-// replaced records that a list of old bytes has been copied to a list of now bytes. It runs the
-// garbage collector before the old lists take a twentieth of the limit.
+// replaced records that a list of size old has been copied to a list of size now, in bytes. It runs
+// the garbage collector before the old lists take a twentieth of the limit.
 func (a *allowance) replaced(old, now int64) {
 	if a.limit == 0 || old == now {
 		return
@@ -121,8 +121,8 @@ func appended[T any](a *allowance, list, more []T, room int) []T {
 	return list
 }
 
-// flight returns the memory of the parts of a text that are being decoded or have not been joined,
-// given the number of parts so far and the size of the last part.
+// flight returns the memory of the parts of a text that are being decoded or have not been joined
+// yet, given the number of parts so far and the size of the last part.
 func (a *allowance) flight(parts int, size int64) int64 {
 	return int64(min(parts, 2*a.workers()+1)) * size
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// A tableReader generates a table of different numbers while it is read, and records the largest
-// size of the heap, including garbage, during this time.
+// A tableReader generates a table of distinct numbers while the table is read, and records the
+// largest size of the heap, including garbage, during the reading.
 type tableReader struct {
 	rows, cols int
 	row        int
@@ -51,8 +51,8 @@ func (r *tableReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestReadMemory checks that a table of numbers takes little more memory than its matrix, and
-// reading it takes at most three times the memory of the matrix.
+// TestReadMemory checks that a table of numbers takes little more memory than a matrix of the same
+// numbers, and reading it takes at most three times the memory of the matrix.
 func TestReadMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads two million cells: skipped by -short")
@@ -75,8 +75,8 @@ func TestReadMemory(t *testing.T) {
 	matrix := float64(8 * in.rows * in.cols)
 	peak := float64(in.peak) - before
 	t.Logf("the matrix takes %.0f bytes, the table %.2f times as much, reading it %.2f times", matrix, live/matrix, peak/matrix)
-	// The bound has the factor 1.25 by which append grows a list, half a cell per row for the line
-	// numbers, and 1 MiB for the runtime and the test itself.
+	// The bound consists of the factor 1.25 by which append grows a list, half a cell per row for
+	// the line numbers, and 1 MiB for the runtime and the test itself.
 	if allowed := matrix*(1.25+0.5/float64(in.cols)) + 1<<20; live > allowed {
 		t.Errorf("the table takes %.0f bytes, allowed %.0f", live, allowed)
 	}
@@ -140,7 +140,7 @@ func (r *endless) Read(p []byte) (n int, err error) {
 // the limit.
 func TestReadingObeysMemory(t *testing.T) {
 	const limit = 4 << 20
-	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // it is not damaged
+	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // the undamaged file is valid
 		t.Fatal(err)
 	}
 	constant, err := os.ReadFile("testdata/parquet/go-constant.parquet") // 2²⁰ equal rows
@@ -197,7 +197,7 @@ func TestReadingObeysMemory(t *testing.T) {
 	if table, err := (dataset.File{Path: "testdata/parquet/go-constant.parquet", Memory: 64 << 20}).Read(); err != nil || table.Rows() != 1<<20 {
 		t.Error(table, err)
 	}
-	// In a pass the limit does not apply to the size of the whole file.
+	// When a file is read in passes, the limit does not apply to the size of the whole file.
 	path := file(t, "a.npy", array)
 	s, err := dataset.File{Path: path, Memory: 8 << 20}.Open()
 	if err != nil {

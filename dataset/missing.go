@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultNAValues returns the cells of a CSV file that represent a missing value, in addition to
-// the empty cell: the defaults of pandas.read_csv. The comparison is case-sensitive.
+// DefaultNAValues returns the texts that represent a missing value in a CSV file, in addition to
+// the empty cell. They are the defaults of pandas.read_csv. The comparison is case-sensitive.
 func DefaultNAValues() []string {
 	return []string{
 		"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
@@ -18,8 +18,8 @@ func DefaultNAValues() []string {
 }
 
 // missingValues returns the cells that were missing in the training table, in addition to the empty
-// cell. For an encoder of a version that did not store this list, it returns the cells that were
-// then treated as missing in columns of numbers, in upper and lower case.
+// cell. For an encoder from a version that did not store these cells, it returns the cells that
+// were then treated as missing in columns of numbers, in upper and lower case.
 func (e *Encoder) missingValues() []string {
 	if e.NAValues != nil {
 		return e.NAValues
@@ -43,7 +43,7 @@ func (e *Encoder) Reading(d Dialect) Dialect {
 // must be in plain spelling and no number represents a missing value.
 type reading struct {
 	marks
-	given   bool             // the user named the decimal mark
+	given   bool             // whether the user specified the decimal mark
 	list    []string         // cells that represent a missing value
 	texts   map[string]bool  // the list as a set
 	numbers map[float64]bool // the numbers in the list, which match in every spelling
@@ -94,7 +94,7 @@ func (r *reading) number(s string) (v float64, k kind) {
 	case m.decimal == '.':
 		return math.NaN(), text
 	}
-	return parseCell(s) // the cell is an infinity, spelled as a word
+	return parseCell(s) // the cell is a word for infinity
 }
 
 // plain returns a cell that is a number in plain spelling, and any other cell unchanged.
@@ -161,7 +161,7 @@ func (t *Table) notNumber(c *column, row int, k kind) *Error {
 	return t.cellFault(c, row, c.cell(row), rule)
 }
 
-// rule states what is wrong with a cell of kind k where a number is needed.
+// rule returns a text that states what is wrong with a cell of kind k where a number is needed.
 func (c *column) rule(row int, k kind) string { return spellingRule(c.reading, c.cell(row), k) }
 
 func spellingRule(r *reading, cell string, k kind) string {

@@ -58,7 +58,7 @@ func TestMissingValuesAgainstPandas(t *testing.T) {
 }
 
 // TestNAValues checks that a list of missing values applies to columns of numbers and of texts,
-// whether a file is read as a whole or in blocks, and the model stores it.
+// whether a file is read as a whole or in blocks, and that the encoder stores the list.
 func TestNAValues(t *testing.T) {
 	const text = "a,kind,y\n1,red,1\n?,?,2\n3,red,3\n-999.0,blue,4\n8,NA,5\n\"?\",red,6\n"
 	path := filepath.Join(t.TempDir(), "t.csv")
@@ -68,7 +68,7 @@ func TestNAValues(t *testing.T) {
 	for _, c := range []struct {
 		list     []string
 		features []string
-		want     []float64 // the features of the rows, that of a first
+		want     []float64 // the features of the rows, with the feature of column a first in each row
 	}{
 		{[]string{"?", "-999"}, []string{"a", "kind=NA", "kind=blue", "kind=red"}, []float64{1, 0, 0, 1, 3, 0, 0, 1, 3, 0, 0, 1, 3, 0, 1, 0, 8, 1, 0, 0, 3, 0, 0, 1}},
 		{[]string{"", "?", "NA"}, []string{"a", "kind=blue", "kind=red"}, []float64{1, 0, 1, 2, 0, 1, 3, 0, 1, -999, 1, 0, 8, 0, 1, 2, 0, 1}},
@@ -165,7 +165,7 @@ func TestNAValuesOfOldModels(t *testing.T) {
 func TestOddMarkers(t *testing.T) {
 	for _, c := range []struct {
 		cells string
-		odd   string // the text that is refused; "" if none is
+		odd   string // the text that is refused; "" if no text is refused
 	}{
 		{"1 ?", "?"}, {"- 1 2", "-"}, {"1 2 3 unknown", "unknown"}, {"1 -- -- 2", "--"},
 		{strings.Repeat("4 5 6 ", 30) + "? ?", "?"}, {strings.Repeat("4 5 6 ", 30) + "6a", "6a"},

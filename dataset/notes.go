@@ -4,7 +4,7 @@ import "slices"
 
 // Notes lists the cells of one row that Encoder.Features replaces, converts or ignores.
 type Notes struct {
-	Unknown map[string]string `json:"unknown,omitempty"` // for each column by name: a category that the training table lacks, or a text without a known n-gram
+	Unknown map[string]string `json:"unknown,omitempty"` // maps a column name to the cell: a category that the training table lacks, or a text without a known n-gram
 	Missing []string          `json:"missing,omitempty"` // names of columns whose missing cell was filled
 	Quoted  []string          `json:"quoted,omitempty"`  // names of numeric columns whose number was passed to FromRows as a text
 	Unused  []string          `json:"unused,omitempty"`  // names of columns that the training table lacks

@@ -30,7 +30,7 @@ type npyHeader struct {
 	char          byte // U or S for fixed-width texts; 0 for numbers
 	width         int  // size of an element in bytes
 	big, fortran  bool
-	least, rank   int // the smallest accepted rank, and the rank of the array
+	least, rank   int // the smallest accepted rank (number of dimensions), and the rank of the array
 	shapeText     string
 	rows, columns int64
 }
@@ -43,7 +43,7 @@ func (in *input) npyHeader() (h npyHeader, err error) {
 	return in.npyHead(1)
 }
 
-// npyScalar reads the header of an array of at most two dimensions; a scalar has none.
+// npyScalar reads the header of an array of at most two dimensions; a scalar has no dimensions.
 func (in *input) npyScalar() (h npyHeader, err error) {
 	return in.npyHead(0)
 }
@@ -149,7 +149,7 @@ func (h *npyHeader) shape(p *literal) bool {
 		switch {
 		case h.rank == 1:
 			h.rows = n
-		case n > MaxFeatures: // then no product of dimensions overflows
+		case n > MaxFeatures: // this limit prevents overflow in products of dimensions
 			h.columns = n
 		case h.columns <= MaxFeatures:
 			h.columns *= n
@@ -198,8 +198,8 @@ func (h *npyHeader) element() error {
 // A literal is the unparsed rest of a Python literal.
 type literal struct{ rest string }
 
-// eat consumes a token and the spaces after it if the rest begins with the token. It reports
-// whether it did.
+// eat reports whether the rest begins with a token, and if so consumes the token and the spaces
+// after it.
 func (p *literal) eat(token string) bool {
 	rest, ok := strings.CutPrefix(p.rest, token)
 	if ok {
@@ -284,8 +284,8 @@ func (in *input) npyTexts(h npyHeader, c *column) error {
 	return nil
 }
 
-// addArray reads the numbers of an array, after its header, and appends them to the table: as
-// features, or as targets of the given name.
+// addArray reads the numbers of an array, whose header has been read, and appends them to the table
+// as features, or as targets of the given name.
 func (in *input) addArray(t *Table, h npyHeader, target string) error {
 	if h.char != 0 {
 		c := &column{name: target}

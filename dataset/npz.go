@@ -50,7 +50,7 @@ func readNPZ(in *input, arrays []string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if xHeader.rows != yHeader.rows { // compared before either array is read
+	if xHeader.rows != yHeader.rows { // compared before reading either array
 		return nil, t.fault("", fmt.Sprintf("array %s has %s, array %s has %d", quote(arrayName(features)), count.Of(xHeader.rows, "row"), quote(arrayName(targets)), yHeader.rows))
 	}
 	if err := x.addArray(t, xHeader, ""); err != nil {

@@ -78,8 +78,8 @@ func numberOf(values, weights []float64, standardize bool) (n *Number, rule stri
 	return m.number(fill, totalWeight(weights, len(values))-m.N, standardize)
 }
 
-// moments holds the statistics from which Learn standardizes a column of numbers. They exclude
-// missing cells.
+// moments holds the statistics from which Learn standardizes a column of numbers. Missing cells do
+// not count.
 type moments struct {
 	N         float64 // the number of values, or the sum of their weights
 	Mean, SD  float64 // SD² = Σ (v − Mean)² / N
@@ -91,9 +91,9 @@ type moments struct {
 // momentsOf returns the moments of the values, ignoring NaN. weights may be nil.
 //
 // A second pass sums the squared deviations from the mean and corrects the rounding error of the
-// mean, because the one-pass formula Σx² − n·mean² cancels when the mean is large (Chan, Golub and
-// LeVeque 1983, equation 1.7). The deviations are divided by a power of two above the largest, so
-// that no square overflows.
+// mean. The one-pass formula Σx² − n·mean² would suffer cancellation for a large mean (Chan, Golub
+// and LeVeque 1983, equation 1.7). The deviations are divided by a power of two above the largest,
+// so that no square overflows.
 func momentsOf(values, weights []float64) (m moments) {
 	if weights != nil {
 		return weightedMoments(values, weights)
@@ -113,7 +113,7 @@ func momentsOf(values, weights []float64) (m moments) {
 	}
 	n := m.N
 	switch {
-	case m.Low >= m.High: // also if there are no values
+	case m.Low >= m.High: // true also if there are no values
 		m.Mean = m.Low
 		return m
 	case math.IsInf(m.Mean, 0):
@@ -152,7 +152,7 @@ func (m *moments) shift(d float64) {
 // repeated returns the moments of the value v repeated n times.
 func repeated(n, v float64) moments { return moments{N: n, Mean: v, Low: v, High: v} }
 
-// add changes m to the moments of the values of m and of o together (Chan, Golub and LeVeque 1983,
+// add sets m to the moments of the union of the values of m and of o (Chan, Golub and LeVeque 1983,
 // equation 2.1).
 func (m *moments) add(o moments) {
 	if o.N <= 0 {
@@ -175,9 +175,9 @@ func (m *moments) add(o moments) {
 // column with a smaller or equal SD is constant.
 func (m moments) rounding() float64 { return spread.Rounding(m.N, m.Mean) }
 
-// number returns the encoding that Learn derives from these moments for a column whose missing
-// cells, of the given number or total weight, are replaced by fill, the median. rule is the rule
-// that the column breaks, or "".
+// number returns the encoding that Learn derives from these moments. Missing cells, of number or
+// total weight missing, are replaced by fill, the median. rule is the rule that the column breaks,
+// or "".
 func (m moments) number(fill, missing float64, standardize bool) (n *Number, rule string) {
 	if m.N == 0 {
 		return nil, noValues
@@ -227,7 +227,7 @@ func median(values []float64, n int) (m float64, ok bool) {
 // aroundMedian returns copies of the values in an interval that contains the middle value or both
 // middle values, and the number of values below the interval. The interval extends from the median
 // of a sample by four standard deviations of its rank to either side. If it does not contain the
-// middle, all values are returned (Floyd and Rivest 1975).
+// middle values, all values are returned (Floyd and Rivest 1975).
 func aroundMedian(values []float64, n int) (near []float64, below int) {
 	const sampled = 1 << 12
 	if n >= 4*sampled {
@@ -312,7 +312,7 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	if i < len(b) && b[i] == '.' {
 		start := i + 1
 		for i = start; i+8 <= len(b); i += 8 {
-			x := binary.LittleEndian.Uint64(b[i:]) ^ '0'*eachByte // a digit is now a byte from 0 to 9
+			x := binary.LittleEndian.Uint64(b[i:]) ^ '0'*eachByte // now each byte of a digit is 0 to 9
 			others := (x&(0x7f*eachByte) + 0x76*eachByte | x) & (0x80 * eachByte)
 			if others != 0 {
 				if uint32(others) == 0 {

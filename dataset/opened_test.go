@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestOpened checks that an open file is read from its beginning each time, that messages have the
-// given name, and that a deleted file is still read.
+// TestOpened checks that an open file is read from its beginning each time, that messages contain
+// the given name, and that a deleted file is still read.
 func TestOpened(t *testing.T) {
 	text := "a,y\n" + strings.Repeat("1,2\n3,4\n", 500)
 	path := filepath.Join(t.TempDir(), "x")

@@ -21,10 +21,10 @@ import (
 // decimals. It supports the codecs UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD and LZ4_RAW.
 //
 // It is parsed here rather than by github.com/parquet-go/parquet-go, whose v0.32.0 fails
-// TestParquetDamage in ways that a caller cannot recover from: with byte 391 of
-// arrow-lz4raw-v1-plain.parquet inverted its LZ4 decoder doubles a buffer until the process runs
-// out of memory, and with byte 12880 of arrow-brotli.parquet inverted it allocates 4 GiB for the
-// footer of a file of 13 kB. It also panics on damaged pages, which could be recovered.
+// TestParquetDamage in ways that a caller cannot recover from: if byte 391 of
+// arrow-lz4raw-v1-plain.parquet is inverted, its LZ4 decoder doubles a buffer until the process
+// runs out of memory, and if byte 12880 of arrow-brotli.parquet is inverted, it allocates 4 GiB for
+// the footer of a 13 kB file. It also panics on damaged pages, which could be recovered.
 
 // parquetFile is an open file with the contents of its footer.
 type parquetFile struct {
@@ -62,7 +62,7 @@ type parquetColumn struct {
 	scale      int64
 	time       parquetTime
 	uuid       bool
-	leaf       int    // index among the chunks of a group
+	leaf       int    // index of the column's chunk in each group
 	broken     string // why the column cannot be read, or ""
 }
 
@@ -75,7 +75,7 @@ type parquetGroup struct {
 
 // parquetChunk locates the pages of a column of a group in the file.
 type parquetChunk struct {
-	elsewhere       bool // the pages are in another file
+	elsewhere       bool // whether the pages are in another file
 	codec           int64
 	data, dict, len int64
 }
@@ -442,7 +442,7 @@ func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
 	workers := p.memory.workers()
 	for _, c := range p.columns {
 		if c.text() {
-			workers = 1 // texts are counted in one allowance, which only one goroutine may use
+			workers = 1 // the memory of texts is counted in one allowance, which only one goroutine may use
 		}
 	}
 	errs := make([]error, len(p.columns))

@@ -95,7 +95,7 @@ func TestParquetKinds(t *testing.T) {
 	if diff := cmp.Diff(map[string][]float64{"price": {123.45, -0.01}, "small": {5.5, -0.7}}, cells(t, table)); diff != "" {
 		t.Error(diff)
 	}
-	// The compiler rounds each constant below once, so that it equals a value that is rounded once.
+	// The compiler rounds each constant below once, like the value it is compared with.
 	if table, err = dataset.Read("testdata/parquet/go-decimal38.parquet", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestParquetDamage(t *testing.T) {
 }
 
 // fuzzMemory limits the memory of a table in a fuzz test, because a few bytes can represent
-// millions of rows, and reading them would slow the search down.
+// millions of rows, and reading them would make fuzzing slow.
 const fuzzMemory = 1 << 18
 
 // FuzzParquet reads arbitrary bytes as a Parquet file. Run it with -fuzzminimizetime 100x, as make

@@ -40,7 +40,7 @@ type pageReader struct {
 	before int // number of rows of t before the group
 
 	codec   int64
-	numbers []float64 // the dictionary is one of these three lists
+	numbers []float64 // one of these three lists holds the dictionary
 	texts   [][]byte
 	whole   []int64
 	offset  int64 // offset of the page in the file
@@ -140,7 +140,7 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 		}
 		r.Discard(m.at)
 		var body []byte
-		if d.column.text() { // texts refer to the bytes of the page
+		if d.column.text() { // the texts share the memory of the page
 			body = make([]byte, h.packed)
 		} else {
 			d.body = slices.Grow(d.body[:0], int(h.packed))[:h.packed]
@@ -276,7 +276,7 @@ func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 	return nil, d.fault("is compressed by " + name + ", which is not supported; write the file with snappy, gzip, brotli, zstd or LZ4_RAW")
 }
 
-// inflate reads the decompressed bytes from r. It allocates memory as they arrive.
+// inflate reads the decompressed bytes from r. It allocates memory only as the bytes arrive.
 func (d *pageReader) inflate(r io.Reader, size int64, codec string) ([]byte, error) {
 	out := bytes.NewBuffer(make([]byte, 0, min(size, 1<<20)+bytes.MinRead))
 	n, err := io.Copy(out, io.LimitReader(r, size+1))

@@ -7,7 +7,7 @@ import (
 )
 
 // A timeUnit is the unit of an integer in a Parquet file that stores a date or a time. It is 0 for
-// an integer that is a number.
+// an ordinary integer.
 type timeUnit int
 
 const (
@@ -17,12 +17,12 @@ const (
 	nanos
 )
 
-// parquetTime is the type of a column of dates, times of day or timestamps. They are read as texts
-// in the form in which a CSV file of the same table has them, because a date is not a number.
+// parquetTime is the type of a column of dates, times of day or timestamps. They are read as the
+// texts that a CSV file of the same table would contain, because a date is not a number.
 type parquetTime struct {
 	unit  timeUnit
-	clock bool // the value is a time of day
-	utc   bool // the value is adjusted to UTC
+	clock bool // whether the value is a time of day
+	utc   bool // whether the value is adjusted to UTC
 }
 
 // converted returns the type that a ConvertedType names.

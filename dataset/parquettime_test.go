@@ -175,7 +175,7 @@ func timeType(member int64, utc bool, unit int64) func(w *compact) {
 }
 
 // TestParquetDates checks that dates, times and UUIDs are read as the texts that a CSV file of the
-// same table has (parquet-format, LogicalTypes.md). The integers count days, or fractions of a
+// same table contains (parquet-format, LogicalTypes.md). The integers count days, or fractions of a
 // second, since 1970, so that adding 86400 s gives the next day.
 func TestParquetDates(t *testing.T) {
 	date := func(w *compact) { w.inside(6, func() {}) }
@@ -224,8 +224,8 @@ func TestParquetDates(t *testing.T) {
 	}
 }
 
-// TestParquetAndCSVAlike checks that the same table in both formats gives the same encoder, and the
-// same error if there are too many dates for categories.
+// TestParquetAndCSVAlike checks that a table gives the same encoder from a Parquet file as from a
+// CSV file, and the same error if there are too many dates for categories.
 func TestParquetAndCSVAlike(t *testing.T) {
 	for _, n := range []int{12, 40} {
 		var csv strings.Builder
@@ -238,7 +238,7 @@ func TestParquetAndCSVAlike(t *testing.T) {
 				day = int32(19723 + i)
 			}
 			dates, numbers = append(dates, day), append(numbers, int64(i*7%11))
-			at := day - 19723 + 1 // the day of January 2024; it continues into February
+			at := day - 19723 + 1 // the day, counted from 1 January 2024; values over 31 are days of February
 			month := 1
 			if at > 31 {
 				at, month = at-31, 2

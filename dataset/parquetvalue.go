@@ -251,7 +251,7 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 }
 
 // integers reads the n integers of a page without a dictionary. It returns fewer integers if the
-// page is damaged. known is false for an encoding that is not supported for integers.
+// page is damaged. The result known is false for an encoding that is not supported for integers.
 func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64, known bool) {
 	size := d.column.kind().size()
 	switch encoding {
@@ -442,7 +442,7 @@ func hybrid(b []byte, width, n int) ([]uint64, bool) {
 		}
 		groups := head >> 1
 		if groups == 0 || groups > uint64(n) {
-			groups = min(groups, uint64(n)) // the last run may be padded; the minimum limits the padding
+			groups = min(groups, uint64(n)) // the last run may be padded; this limits the padding
 			if groups == 0 {
 				return nil, false
 			}

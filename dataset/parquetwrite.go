@@ -9,8 +9,8 @@ import (
 	"math"
 )
 
-// These are sizes in written files: a page ends when it has maxWritten bytes, and a row group has
-// at most groupRows rows.
+// In written files, a page ends when it has maxWritten bytes, and a row group has at most groupRows
+// rows.
 const (
 	groupRows  = 1 << 17
 	maxWritten = 1 << 19
@@ -97,7 +97,7 @@ func writeGroup(out *countingWriter, groups *thriftWriter, names []string, colum
 			h.open()
 			h.integer(1, thriftI32, int64(row-from))
 			h.integer(2, thriftI32, encPlain)
-			h.integer(3, thriftI32, encRLE) // encoding of the definition levels, of which there are none
+			h.integer(3, thriftI32, encRLE) // encoding of the definition levels; the page has no definition levels
 			h.integer(4, thriftI32, encRLE)
 			h.close()
 			h.close()
@@ -165,7 +165,7 @@ func (c *countingWriter) Write(b []byte) {
 	c.n += int64(len(b))
 }
 
-// A thriftWriter encodes the compact protocol of Thrift, which a thrift decodes.
+// A thriftWriter encodes the compact protocol of Thrift, which the type thrift decodes.
 type thriftWriter struct {
 	b    []byte
 	last []byte // for each open struct, the number of its last field

@@ -19,7 +19,8 @@ import (
 
 // TestWriteParquet checks that a written file is read back, as a table and in passes. The two files
 // with a SHA-256 were read by parquet-wasm 0.8.0 (the Rust implementation of Apache Arrow) and by
-// hyparquet 1.33.0 as the same tables; if the bytes change, check them with these programs again.
+// hyparquet 1.33.0, which gave the tables that were written; if the bytes change, check them with
+// these programs again.
 func TestWriteParquet(t *testing.T) {
 	const many = 1<<17 + 3 // two groups of rows, and pages of 512 KiB
 	large := make([]float64, many)

@@ -8,8 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// begin opens the file for a pass. Parts of a text have at most the given number of lines, or any
-// number if it is 0.
+// begin opens the file for a pass. Parts of a text have at most lines lines; 0 means no limit.
 func (s *Stream) begin(lines int) (*pass, error) {
 	if s == nil {
 		return nil, errors.New("dataset: there is no stream")
@@ -59,7 +58,7 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 }
 
 // encode encodes a part with e. An error in a CSV cell quotes the text of the cell. If the column
-// started plain, this text is not stored, and the part is decoded again with coded columns.
+// began plain, this text is not stored, and encode decodes the part again with coded columns.
 func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 	t, err := part.table()
 	r, err := p.encodeTable(t, err, e)

@@ -15,7 +15,7 @@ type packedPart struct {
 	first, rows  int
 	width        int // number of features
 	x, y         *packed
-	texts        *column // the column of targets, if they are texts
+	texts        *column // the column of targets, if the targets are texts
 }
 
 func (p *packedPart) table() (*Table, error) {
@@ -43,7 +43,7 @@ type array struct {
 	whole *packed // the whole array, if it is in Fortran order and its file can only be read sequentially
 }
 
-// read reads the given number of next rows.
+// read reads the next rows, as many as the argument rows says.
 func (a *array) read(rows int64) (*packed, error) {
 	width := int64(a.h.width)
 	part := a.h

@@ -16,9 +16,9 @@ import (
 // memory.
 const pieceSize = 1 << 20
 
-// longestQuoted is the maximum length of a record with an odd number of quotation marks, so that
-// the whole file is not read into memory because of one stray mark. longestRecord is the maximum
-// length of any record.
+// longestQuoted is the maximum length of a record with an odd number of quotation marks: it
+// prevents that one stray mark causes the whole file to be read into memory. longestRecord is the
+// maximum length of any record.
 const (
 	longestQuoted = 1 << 24
 	longestRecord = 1 << 27
@@ -38,7 +38,7 @@ type pieces struct {
 // A piece is a part of a text that consists of whole records.
 type piece struct {
 	text []byte
-	line int // line of its first byte
+	line int // line of the file in which the piece begins
 }
 
 // next returns the next piece, and io.EOF after the last piece.
@@ -67,7 +67,7 @@ func (p *pieces) next() (piece, error) {
 			end = len(buf)
 		case end == 0 && p.quotes && len(buf) >= longestQuoted && bytes.IndexByte(buf, '"') >= 0:
 			end = len(buf) // the piece ends in an unclosed quotation, which the parser refuses
-		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // 3 times: this buffer and the next one, which is twice as large
+		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // the factor 3 is for this buffer and the next buffer, which is twice as large
 			e := p.in.t.fault("", fmt.Sprintf("the line is longer than %d MiB: the file is not a text table, or its line ends are missing", len(buf)>>20))
 			e.Line = p.line
 			return piece{}, e

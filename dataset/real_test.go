@@ -16,7 +16,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// shared returns the path of a public data set beside the repository, or skips the test if there is none.
+// shared returns the path of a public data set beside the repository, or skips the test if the data
+// set is absent.
 func shared(t testing.TB, name string) string {
 	t.Helper()
 	return required.Data(t, name)
@@ -32,7 +33,7 @@ func readFile(t testing.TB, path string) *dataset.Table {
 }
 
 // TestPenguins compares the texts, numbers and missing cells of a real table with counts and a
-// median that Python computed.
+// median that were computed in Python.
 func TestPenguins(t *testing.T) {
 	path := shared(t, "penguins_mixed.csv")
 	table := readFile(t, path)
@@ -54,7 +55,7 @@ func TestPenguins(t *testing.T) {
 	counts := map[string]float64{
 		"species=Adelie": 151, "species=Chinstrap": 68, "species=Gentoo": 123,
 		"island=Biscoe": 167, "island=Dream": 124, "island=Torgersen": 51,
-		"sex=female": 165, "sex=male": 168 + 9, // 9 are missing
+		"sex=female": 165, "sex=male": 168 + 9, // 9 missing cells become male
 	}
 	for j, name := range want {
 		column := mat.Col(nil, j, x)

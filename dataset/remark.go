@@ -30,8 +30,8 @@ const (
 	risingWhole = "holds distinct integers in increasing order, like an identifier or a row number; {$drop}"
 )
 
-// remarkRows is the minimum number of rows for a remark: five distinct numbers are in increasing
-// order by chance with probability 1/120.
+// remarkRows is the minimum number of rows for a remark: five distinct numbers in random order are
+// increasing with probability 1/120.
 const remarkRows = 5
 
 // date matches a date, optionally with a time. The date is in the order of ISO 8601 or ends with
@@ -58,9 +58,9 @@ func (e *Encoder) Remarks(t *Table) []Remark {
 
 // columnFacts holds the properties of a column that the function remarks needs in addition to its Input.
 type columnFacts struct {
-	rising  bool    // the cells are integers, each larger than that of the preceding row
+	rising  bool    // whether the cells are integers, each larger than the cell in the preceding row
 	missing float64 // fraction of the rows without a value if it exceeds 1/2, otherwise 0
-	marker  string  // the first text that stands for a missing cell, or "" if there is none
+	marker  string  // the first text that represents a missing cell, or "" if there is no such text
 }
 
 func (e *Encoder) remarks(rows int, facts func(in Input) columnFacts) (list []Remark) {
@@ -113,8 +113,8 @@ func (c *column) mostlyMissing(rows int) float64 {
 	return float64(rows-values) / float64(rows)
 }
 
-// rising reports whether the cells are integers in increasing order and, unless first is set, all
-// greater than *last. It sets *last to the last integer.
+// rising reports whether the cells are integers in increasing order. Unless the argument first is
+// set, they must also be greater than *last. It sets *last to the last integer.
 func (c *column) rising(rows int, last *float64, first bool) bool {
 	for i := range rows {
 		v, k := c.number(i)

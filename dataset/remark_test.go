@@ -92,8 +92,8 @@ func TestRemarksOnMissing(t *testing.T) {
 		"kind":   func(i int) string { return map[bool]string{true: "None", false: "b"}[i%3 == 0] },
 		"y":      func(i int) string { return fmt.Sprint(i * i % 7) },
 	}
-	// The fraction of missing cells counts rows, not weights: the column "half" has no value in 50 % of the
-	// rows, which carry 91 % of the weight.
+	// The fraction of missing cells is a fraction of the rows, not of the weights: the column
+	// "half" has no value in 50 % of the rows, which carry 91 % of the weight.
 	columns["w"] = func(i int) string { return map[bool]string{true: "10", false: "1"}[i%2 == 1] }
 	names := []string{"x", "half", "most", "real", "veneer", "blank", "kind", "y", "w"}
 	want := []string{

@@ -8,7 +8,7 @@ import (
 // not hold the weights, and is not dropped.
 func (r Rules) isFeature(name string) bool { return !slices.Contains(r.others(), name) }
 
-// others returns the columns that do not become features.
+// others returns the columns that the rules exclude from the features.
 func (r Rules) others() []string {
 	return slices.Concat(r.Targets, r.Drop, named(r.Weight))
 }
@@ -59,8 +59,8 @@ func named(name string) []string {
 }
 
 // Select is like Table.Select, for a table with the rules r. For each selected row of a Gram matrix
-// it also selects the column of the same index. It keeps the columns that are not kernel values. It
-// returns an error if a Gram matrix does not have as many columns as rows.
+// it also selects the column of the same index. All columns that are not kernel values are
+// selected. It returns an error if a Gram matrix does not have as many columns as rows.
 func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 	s := t.selectRows(rows)
 	if !r.Gram {

@@ -16,9 +16,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// csvOf writes a table of n rows: numbers with missing cells, a text with missing cells, a target,
-// weights 0 to 3 and an identifier. If repeated is set, each row is written as many times as its
-// weight.
+// csvOf returns a CSV file of n rows. The columns are numbers with missing cells, texts with
+// missing cells, a target, weights 0 to 3 and an identifier. If repeated is set, each row is
+// written as many times as its weight.
 func csvOf(n int, repeated bool) string {
 	var b strings.Builder
 	b.WriteString("id,a,b,kind,w,y\n")
@@ -94,7 +94,8 @@ func TestWeightsAreRepetitions(t *testing.T) {
 					}
 					continue
 				}
-				// The tolerance covers sums of m numbers of this size, with at most m roundings each.
+				// The tolerance is for sums of m numbers of magnitude size, with at most m
+				// roundings each.
 				size := math.Abs(in.Number.Mean) + in.Number.Scale
 				tol := 0x1p-52 * 2 * float64(2*n) * size
 				fill := in.Number.Fill == other.Number.Fill
@@ -111,7 +112,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 }
 
 // TestBlocksLeaveOutRowsOfWeightZero checks that passes give only the rows of weight > 0, with
-// their weights, and the same rows as a table.
+// their weights, and the same rows as reading the file as a table.
 func TestBlocksLeaveOutRowsOfWeightZero(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
 	if err := os.WriteFile(path, []byte(csvOf(500, false)), 0o666); err != nil {

@@ -11,7 +11,7 @@ type sparseWriter struct {
 	table *Table
 	cells *csr
 	zeros []float64       // the features of a row of zeros; 0 for features of other writers
-	place []*numberWriter // the writer of each column of the cells, or nil if the column has none
+	place []*numberWriter // the writer of each column of the cells, or nil if the column has no writer
 }
 
 // joinSparse replaces the writers of a sparse table by one sparseWriter if this is possible.

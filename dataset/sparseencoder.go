@@ -24,8 +24,8 @@ type Sparse struct {
 
 const (
 	// A table with fewer features than fewestSparse, or with a larger fraction of nonzero values than
-	// below, is encoded as a dense matrix: as lists of nonzero values and their columns, its rows
-	// would not take less memory.
+	// the next constant, is encoded as a dense matrix, because a sparse matrix would not take less
+	// memory.
 	fewestSparse = 64
 	mostNonzeros = 1. / 3
 )
@@ -51,7 +51,7 @@ func (e *Encoder) OnlyScaled() bool {
 }
 
 // takesSparse reports whether the features of t are learned together: t is sparse, and its features
-// have no other role.
+// have no role other than features.
 func (t *Table) takesSparse(r Rules) bool {
 	if t.features == nil || r.Gram || t.width() == 0 {
 		return false
@@ -203,7 +203,7 @@ func (s *Sparse) keys(t *Table) []uint64 {
 type blockWriter struct {
 	rule  *Sparse
 	table *Table
-	shift int // the feature of column j of the table's sparse features is j + shift
+	shift int // column j of the table's sparse features is feature j + shift of the encoder
 	at    int // index of the first feature in a row
 
 	columns []*numberWriter // writers of the columns, for a table that is not sparse

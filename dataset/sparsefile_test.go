@@ -70,8 +70,8 @@ func wantMatrix(t *testing.T, path string, want mat.Matrix) {
 	}
 }
 
-// TestMatrixMarket checks the fields and the symmetries of the format, entries in any order, zeros
-// that are stored, comments and empty lines.
+// TestMatrixMarket checks the fields and the symmetries of the format, entries in any order,
+// explicitly stored zeros, comments and empty lines.
 func TestMatrixMarket(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -141,8 +141,8 @@ func labelsOf(libsvm []byte) (labels []byte) {
 	return labels
 }
 
-// TestSparseNPZ checks the formats CSR, CSC and COO, stored and deflated, rows out of order, zeros
-// that are stored, and targets in another array of the file.
+// TestSparseNPZ checks the formats CSR, CSC and COO, stored and deflated, rows out of order,
+// explicitly stored zeros, and targets in another array of the file.
 func TestSparseNPZ(t *testing.T) {
 	csc := map[string]any{"format": "csc", "shape": []int64{3, 3}, "indptr": []int64{0, 1, 2, 3}, "indices": []int64{0, 2, 0}, "data": []float64{1, 3, 2}}
 	coo := map[string]any{"format": "coo", "shape": []int64{3, 3}, "row": []int64{2, 0, 0}, "col": []int64{1, 2, 0}, "data": []float64{3, 2, 1}}
@@ -165,8 +165,9 @@ func TestSparseNPZ(t *testing.T) {
 	}
 }
 
-// TestSparseFileFaults checks that a file which breaks the rules of its format is refused in one line
-// that names the place, and that no memory is allocated for sizes that the file does not have.
+// TestSparseFileFaults checks that a file which breaks the rules of its format is refused with a
+// one-line error that names the position, and that no memory is allocated for sizes in a header
+// that exceed the file.
 func TestSparseFileFaults(t *testing.T) {
 	const real = "%%MatrixMarket matrix coordinate real general\n"
 	with := func(name string, value any) []byte {

@@ -21,7 +21,7 @@ type csr struct {
 	first int // the number in the name of the first column: 1, or 0 in a LIBSVM file with the index 0
 
 	once    sync.Once
-	columns []int   // for each column, the index in order of its first element; the last element is len(order)
+	columns []int   // for each column, the index in the list order of the column's first element; the last element of columns is len(order)
 	order   []int   // positions in Data, sorted by column and then by row
 	rows    []int32 // the row of each value
 }

@@ -36,8 +36,9 @@ func sparseTable(seed uint64, rows, cols int, density float64, first int) ([]byt
 	return b.Bytes(), x
 }
 
-// TestSparseFeatures checks that a sparse table and subsets of its rows are encoded as their
-// numbers, in sparse and in dense form, in memory and in passes, for both first indices.
+// TestSparseFeatures checks that a sparse table and subsets of its rows are encoded as the original
+// numbers, in sparse and in dense form, in memory and in passes, with indices that start at 0 and
+// at 1.
 func TestSparseFeatures(t *testing.T) {
 	const seed, rows, cols = 5, 3000, 80
 	t.Logf("seed %d", seed)
@@ -116,8 +117,9 @@ func TestSparseLabelAsFeature(t *testing.T) {
 }
 
 // TestSparseStandardize checks that standardizing a sparse table divides each column by its population
-// standard deviation and subtracts nothing, as StandardScaler(with_mean=False) does, that passes over the
-// file learn the same bits, and that a weight has the same effect as copies of the row.
+// standard deviation and subtracts nothing, as StandardScaler(with_mean=False) does, that learning
+// in passes over the file gives the same bits, and that an integer weight has the same effect as
+// that many copies of the row.
 func TestSparseStandardize(t *testing.T) {
 	const seed, rows, cols = 6, 400, 70
 	t.Logf("seed %d", seed)
@@ -145,7 +147,7 @@ func TestSparseStandardize(t *testing.T) {
 			d := want.At(i, j) - mean
 			square += d * d / rows
 		}
-		// Both sums of n terms have a relative error below n·ε.
+		// Each of the two sums of n terms has a relative error below n·ε.
 		if sd := math.Sqrt(square); math.Abs(e.Inputs[0].Sparse.Scale[j]-sd) > 4*rows*0x1p-52*sd {
 			t.Errorf("column %d: the scale is %v, want %v", j, e.Inputs[0].Sparse.Scale[j], sd)
 		}
@@ -238,7 +240,8 @@ func TestDenseOrNarrowTablesAreDense(t *testing.T) {
 }
 
 // TestWideSparseTable checks that a table with few values in a million and a half columns is read
-// and encoded without a dense matrix, and that a request for a dense matrix is refused in one line.
+// and encoded without a dense matrix, and that a request for a dense matrix is refused with a
+// one-line error.
 func TestWideSparseTable(t *testing.T) {
 	var b strings.Builder
 	for i := range 300 {

@@ -21,7 +21,7 @@ import (
 type marks struct {
 	decimal   byte // '.' or ','
 	thousands byte // separates groups of digits; 0 allows only the apostrophe and the no-break space
-	fixed     bool // the user cannot change the marks by an option
+	fixed     bool // whether no option lets the user change the marks
 }
 
 // points holds the marks of plain numbers, for tables that are not CSV files.
@@ -51,7 +51,7 @@ func (m marks) check() string {
 	return ""
 }
 
-// noBreak stands for a no-break or thin space in the ASCII form of a cell.
+// noBreak represents a no-break or thin space in the ASCII form of a cell.
 const noBreak = '\x01'
 
 // ascii returns a cell in which every character with an ASCII equivalent in numbers is replaced by
@@ -126,9 +126,9 @@ var numeral = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\(?)` + space + `([-+]?` + space + `)` + before + space + `([-+]?)(` + space + `)` + body + `([eEdD][-+]?[0-9]+|)` + space + after + space + `(-?)` + space + `(\)?)$`)
 }()
 
-// spell parses a trimmed cell with the marks. plain is the number in plain spelling. If only plain
-// is empty, the cell is a number in an unsupported spelling and rule says what to do. If both are
-// empty, the cell is not a number.
+// spell parses a trimmed cell with the marks. plain is the number in plain spelling. If plain is
+// empty and rule is not, the cell is a number in an unsupported spelling, and rule says what to do.
+// If plain and rule are empty, the cell is not a number.
 func (m marks) spell(s string) (plain, rule string) {
 	s, ok := ascii(s)
 	if !ok {
@@ -187,7 +187,7 @@ func (m marks) advice(sign, body, exponent string) string {
 	for _, other := range spellings {
 		digits, ok := other.digits(body)
 		if !ok || other.thousands != 0 && strings.IndexByte(body, other.thousands) < 0 {
-			continue // the body is not a number with these marks, or is one without this thousands mark
+			continue // the body is not a number with these marks, or is a number even without this thousands mark
 		}
 		var change []string
 		if other.decimal != m.decimal && other.thousands != '.' { // the thousands mark '.' implies the decimal comma

@@ -7,7 +7,7 @@ import (
 )
 
 // Split divides the rows at random into a training and a test table. Each row is in exactly one of
-// these tables, whose rows are in the order of t.
+// the two tables, and each table has its rows in the order of t.
 //
 // The test table has round(testFraction · rows) rows. If 0 < testFraction < 1 and there are at
 // least two rows, both tables have at least one row. The test table is empty if testFraction ≤ 0 or

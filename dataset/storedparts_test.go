@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A faultyDisk reads data, and fails at offset fails.
+// A faultyDisk reads from data and returns an error at the offset in its field fails.
 type faultyDisk struct {
 	data  []byte
 	fails int64
@@ -25,8 +25,8 @@ func (d faultyDisk) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // TestStoredPartsAreReadConcurrently checks that takeStored returns the bytes and their checksum, and that
-// an error of the disk is returned with its offset, wherever it occurs. Other goroutines read other parts
-// meanwhile, which the race detector observes.
+// an error of the disk is returned with its offset, wherever it occurs. Several goroutines read
+// different parts at the same time, for the race detector.
 func TestStoredPartsAreReadConcurrently(t *testing.T) {
 	const begin, size = 80, 8<<20 + 5
 	data := make([]byte, begin+size)

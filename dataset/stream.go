@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Stream is a table that stays in its file and is read in passes, a block of rows at a time, so
-// that memory holds only a few blocks. It reads every format that File lists. Two formats need more
+// A Stream is a table that stays in its file. Passes read it in blocks of rows, and only a few
+// blocks are in memory at a time. It reads every format that File lists. Two formats need more
 // memory: an array in Fortran order that is compressed or in an NPZ file is held in memory as a
 // whole, and a Parquet file is read one row group at a time.
 //
@@ -32,7 +32,7 @@ type Stream struct {
 	names   []string // names of the columns; nil until the first pass
 	index   bool     // see Table.LeftOutIndex
 	rows    int      // number of rows, counted in the first pass; −1 before this pass
-	left    int      // rows of weight 0, which rows excludes
+	left    int      // number of rows of weight 0, which the field rows does not count
 	remarks []Remark // the remarks of Learn
 	notices []string
 
@@ -87,8 +87,8 @@ func (s *Stream) Unknown() []Unknown {
 	return s.unknown
 }
 
-// Head returns a table of the first rows. It has as many rows as a pass reads at once: up to 1 MiB
-// of text, 4 MiB of numbers, or one row group. A file without rows gives a table without rows.
+// Head returns a table of the first rows, as many as a pass reads at once: up to 1 MiB of text, 4
+// MiB of numbers, or one row group. A file without rows gives a table without rows.
 func (s *Stream) Head() (*Table, error) {
 	p, err := s.begin(0)
 	if err != nil {
@@ -144,8 +144,8 @@ func (s *Stream) Cells(ctx context.Context, names []string) ([][]string, error) 
 // next block is read on all processors while use runs. A block is valid only until use returns; its
 // memory is then reused.
 //
-// Blocks returns the first error in the file, as Features and Targets would, the first error of
-// use, or the cause of ctx soon after ctx is done. The blocks do not depend on the number of
+// Blocks returns the first error in the file that Features or Targets would return, the first error
+// of use, or, soon after ctx is done, the cause of ctx. The blocks do not depend on the number of
 // processors. If the columns or the number of rows have changed since an earlier pass, Blocks
 // returns an error.
 //
@@ -179,7 +179,7 @@ func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use fun
 // passRules specifies what a pass does in addition to encoding the rows.
 type passRules struct {
 	keyed   bool        // return the keys of the rows
-	classes *classifier // the classes of all parts, also classes that the encoder lacks; nil if unknown classes are refused
+	classes *classifier // the classes of all parts, including classes that the encoder lacks; nil if such classes are refused
 }
 
 func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules passRules, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {
@@ -212,7 +212,7 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 	var reading sync.WaitGroup
 	defer reading.Wait() // the reader must end before the file is closed
 	defer cancel(nil)
-	var fault error // error of the reader; valid once filled is closed
+	var fault error // error of the reader; valid after the channel filled is closed
 	reading.Go(func() {
 		defer close(filled)
 		fault = s.fill(ctx, p, e, &filler{rows: rows, width: width, outs: outs, empty: empty, filled: filled})

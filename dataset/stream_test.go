@@ -69,8 +69,8 @@ func blocks(t testing.TB, s *dataset.Stream, e *dataset.Encoder, rows int) (x, y
 	return x, y
 }
 
-// same fails the test unless a file gives the same bits of the encoder, features and targets when
-// it is read as a whole and as a stream.
+// same fails the test unless reading a file as a whole and as a stream gives the same encoder,
+// features and targets, to the bit.
 func same(t *testing.T, f dataset.File, r dataset.Rules, rows int) {
 	t.Helper()
 	table, err := f.Read()
@@ -205,8 +205,8 @@ func TestStreamLong(t *testing.T) {
 	}
 }
 
-// TestStreamWidening reads a LIBSVM file of many pieces whose later lines have more features. The
-// target is one of several columns, or none.
+// TestStreamWidening reads a LIBSVM file of many pieces whose later lines have more features. It is
+// read with each of several columns as the target, and without a target.
 func TestStreamWidening(t *testing.T) {
 	const seed = 8
 	t.Logf("seed %d", seed)
@@ -233,7 +233,7 @@ func TestStreamWidening(t *testing.T) {
 }
 
 // TestStreamSample checks that in files longer than the sample, means and standard deviations have
-// only rounding errors, and medians have the sampling error.
+// only rounding errors, and medians have an error consistent with sampling.
 func TestStreamSample(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 200,000 rows: skipped by -short")
@@ -281,7 +281,7 @@ func TestStreamSample(t *testing.T) {
 		mean, sd := stat.PopMeanStdDev(values, nil)
 		got := e.Inputs[i].Number
 		// A sum of n terms of one sign has a relative error of at most n·ε. The error of the sum of
-		// squared deviations also includes that of the squared mean.
+		// squared deviations also includes the error of the squared mean.
 		if tol := n * 0x1p-52 * mean; math.Abs(got.Mean-mean) > tol || math.Abs(got.Scale-sd) > tol {
 			t.Errorf("%s: mean %v ± %v, want %v ± %v", e.Inputs[i].Name, got.Mean, got.Scale, mean, sd)
 		}

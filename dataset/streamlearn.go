@@ -13,11 +13,11 @@ import (
 // of a file that is too large for storing all rows.
 const sampleNumbers = 1 << 22
 
-// Learn is the function Learn for a file that is read once, in bounded memory. The result is
-// bitwise equal to that of the function Learn as long as the sample contains all rows. The sample
-// has 2²² / features rows, but at least 256 and at most 65,536. For larger files:
+// Learn is like the function Learn, for a file that is read once, in bounded memory. If the sample
+// contains all rows, the result is bitwise equal to that of the function Learn. The sample has 2²²
+// / features rows, but at least 256 and at most 65,536. For larger files:
 //
-//   - means and standard deviations are combined from those of parts of the file, and differ by rounding errors;
+//   - means and standard deviations are combined from those of parts of the file, and differ from Learn's by rounding errors;
 //   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R, with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of n.
 //
 // A column of texts must be a column of categories; Rules.Text, Rules.Tree and Rules.TFIDF are refused. If there
@@ -91,7 +91,7 @@ type learner struct {
 	sum   Summary
 
 	keep    int         // maximum number of rows in the sample
-	dense   []string    // names of the features other than those of a sparse file
+	dense   []string    // names of the features other than the sparse features of a file
 	sample  [][]float64 // the dense features of the sampled rows, and then x0, x1, … of a sparse file; a row may be shorter
 	weights []float64   // weights of the sampled rows; nil if all are 1
 	random  *rand.Rand
@@ -198,7 +198,7 @@ func (l *learner) values(name string) (values, weights []float64) {
 	values = make([]float64, len(l.sample))
 	for i, row := range l.sample {
 		if j < len(row) {
-			values[i] = row[j] // the value is 0 past the end of a sparse row
+			values[i] = row[j] // past the end of a sparse row the value stays 0
 		}
 	}
 	return values, l.weights

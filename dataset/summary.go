@@ -21,7 +21,7 @@ import (
 type Summary struct {
 	Rows   int64
 	Source string // name of the file of the first rows
-	Sparse bool   // all rows are from formats that omit zeros
+	Sparse bool   // whether all rows are from formats that omit zeros
 
 	names   []string // names of the columns in the order of the first table, without the features of sparse tables
 	columns map[string]*columnSummary
@@ -30,7 +30,7 @@ type Summary struct {
 	left    int // number of rows of weight 0, which are ignored
 
 	// These fields are for sparse tables. The summary of a sparse feature covers its nonzero values.
-	sparseFirst bool // the first rows are from a format that omits zeros
+	sparseFirst bool // whether the first rows are from a format that omits zeros
 	first, end  int  // the numbers in the names of the sparse features are first to end − 1
 	nonzeros    int64
 }
@@ -72,20 +72,20 @@ type columnSummary struct {
 	Words, Digits bool            // Words: some text has a letter or a digit. Digits: some text has a digit
 
 	// Counts maps each distinct cell that is not missing to the weight of its rows. Many is set if
-	// there are more than MaxCategories such cells, or if the numbers were not to be counted. Counts
-	// then holds no numbers, and at least the first MaxCategories texts in sorted order.
+	// there are more than MaxCategories such cells, or if the numbers are not counted. Counts then
+	// holds no numbers, and at least the first MaxCategories texts in sorted order.
 	Counts  map[string]float64
 	Many    bool
 	Numbers total // moments of the numbers that are not in Counts
 
 	Weight      float64 // total weight of the rows
-	Rising      bool    // the cells, in the order of merging, are integers in increasing order
+	Rising      bool    // whether the cells, in the order of merging, are integers in increasing order
 	Begin, Last float64 // the first and the last of these integers
 }
 
 // taking specifies which statistics of a column are computed.
 type taking struct {
-	counts  bool // count each distinct number, up to MaxCategories of them; texts are always counted
+	counts  bool // count the cells of each distinct number, for up to MaxCategories numbers; texts are always counted
 	stored  bool // count even if the format of the table stores numbers, not texts
 	moments bool
 }
@@ -301,7 +301,7 @@ func (s *columnSummary) overflow() {
 	}
 }
 
-// merge adds the cells of other rows, which o summarizes.
+// merge adds to s the cells that o summarizes, which are of other rows.
 func (s *columnSummary) merge(o *columnSummary) {
 	for k, n := range o.Kinds {
 		s.Kinds[k] += n
@@ -325,7 +325,7 @@ func (s *columnSummary) merge(o *columnSummary) {
 	s.Rising, s.Last = s.Rising && o.Rising && s.Last < o.Begin, o.Last
 }
 
-// earlier returns the error that comes first in the file. Either may be nil.
+// earlier returns the error that comes first in the file. a or b may be nil.
 func earlier(a, b *Error) *Error {
 	if a == nil || b != nil && cmp.Or(strings.Compare(b.Source, a.Source), cmp.Compare(b.Offset, a.Offset), cmp.Compare(b.Line, a.Line), cmp.Compare(b.Row, a.Row)) < 0 {
 		return b
@@ -665,7 +665,7 @@ func (s *Summary) column(name string) *columnSummary {
 	return c
 }
 
-// fault returns the error for a target or a feature that further rows cannot correct, or nil. In
+// fault returns an error in a target or a feature that no further rows can remove, or nil. In
 // sparse tables a missing target may occur in further rows, unless ended is set.
 func (s *Summary) fault(t *Table, r Rules, ended bool) error {
 	for _, name := range r.Targets {
@@ -720,8 +720,8 @@ func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name st
 	return e, nil
 }
 
-// encoder implements Encoder for a sample of weighted rows. If whole, the sample consists of all
-// rows in order, and the result is bitwise equal to that of Learn.
+// encoder implements Encoder for a sample of weighted rows. If whole is set, the sample consists of
+// all rows in order, and the result is bitwise equal to Learn's.
 func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string) (values, weights []float64)) (*Encoder, error) {
 	names := s.AllNames()
 	if err := t.checkRoles(r, names); err != nil {

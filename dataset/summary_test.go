@@ -61,7 +61,8 @@ func throughGob(t *testing.T, s *dataset.Summary) *dataset.Summary {
 // TestSummariesMergeInAnyOrder checks that summaries that are merged in random pairs, some of them
 // after encoding and decoding, give the same bits of the encoder. The column offset, 10¹² + i for i <
 // n, has the mean 10¹² + (n − 1)/2 and the standard deviation √((n² − 1)/12); for nine numbers v and
-// one −v they are 0.8v and 0.6v. The result and its closed form each have a rounding error of 2⁻⁵³.
+// one number −v the mean is 0.8v and the standard deviation 0.6v. The result and its closed form
+// each have a relative rounding error of at most 2⁻⁵³.
 func TestSummariesMergeInAnyOrder(t *testing.T) {
 	const seed = 29
 	t.Logf("seed %d", seed)

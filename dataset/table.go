@@ -27,7 +27,7 @@ type Table struct {
 	sparse   bool     // a feature past the last column is 0 in every row
 	reading  *reading // how the cells of CSV and of texts are parsed
 	comma    byte     // CSV: the delimiter
-	index    bool     // CSV: each row begins with a cell that belongs to no column
+	index    bool     // CSV: whether each row begins with a cell that belongs to no column
 	keep     []string // column names: see File.Keep
 	nameless int      // CSV: number of empty cells at the end of the header
 	notices  []string // see the method Notices
@@ -39,11 +39,11 @@ type Table struct {
 }
 
 // ReadBytes returns the approximate maximum number of bytes that the table and the parts of its
-// file took while a text file was read. It is 0 for other tables, which take no additional memory
-// while they are read.
+// file took while a text file was read. It is 0 for other tables, because reading them takes no
+// additional memory.
 func (t *Table) ReadBytes() int64 { return t.orEmpty().peak }
 
-// Column is a named column for NewTable. The functions Numbers and Texts return one.
+// Column is a named column for NewTable. The functions Numbers and Texts return Columns.
 type Column struct {
 	name    string
 	numbers []float64
@@ -222,8 +222,8 @@ func (t *Table) OnlyTexts(name string) bool {
 }
 
 // Cells returns the cells of a column as the file spells them, with "" for an empty cell. The
-// numbers of a column that File.Keep does not name are formatted in the shortest form instead. A
-// column that does not exist is an *Error.
+// numbers of a column that File.Keep does not name are formatted in the shortest form instead. It
+// returns an *Error if the column does not exist.
 func (t *Table) Cells(name string) ([]string, error) {
 	c, err := t.column(name)
 	if err != nil {
@@ -244,7 +244,7 @@ func (t *Table) orEmpty() *Table {
 	return t
 }
 
-// find returns the column with the given name, or nil if there is none or it cannot be read.
+// find returns the column with the given name, or nil if the column is absent or cannot be read.
 func (t *Table) find(name string) *column {
 	t = t.orEmpty()
 	for _, c := range t.columns {

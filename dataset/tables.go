@@ -6,9 +6,9 @@ import (
 )
 
 // Tables reads the file once and calls use with its rows in order, as a sequence of tables of about
-// 1 MiB of text, 4 MiB of numbers, or one row group each. It is for programs that merge statistics
-// of the tables. A column may hold numbers in one table and texts in the next. For a file without
-// rows, use is not called.
+// 1 MiB of text, 4 MiB of numbers, or one row group each. Use it to merge statistics of the tables.
+// A column may hold numbers in one table and texts in the next. For a file without rows, use is not
+// called.
 //
 // It returns the first error in the file, the first error of use, or the cause of ctx.
 func (s *Stream) Tables(ctx context.Context, use func(t *Table) error) error {

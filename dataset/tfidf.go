@@ -10,7 +10,7 @@ import (
 )
 
 // NGrams holds the settings of tf-idf features: see Rules.TFIDF. A Vocabulary is the encoding that Learn
-// derives from a column of such texts.
+// derives from a column that Rules.TFIDF names.
 type (
 	NGrams     = tfidf.Params
 	Vocabulary = tfidf.Vocabulary

@@ -25,9 +25,9 @@ func messageRules() dataset.Rules {
 	return dataset.Rules{Targets: []string{"label"}, Labels: true, TFIDF: []string{"text"}, Standardize: true}
 }
 
-// TestTextFeatures compares the tf-idf features of a column with their formula, next to other
-// columns: in sparse and in dense form, with a saved encoder, for some of the rows, and in passes
-// over the file.
+// TestTextFeatures compares the tf-idf features of a column with their formula, in a table with
+// other columns: in sparse and in dense form, with a saved encoder, for some of the rows, and in
+// passes over the file.
 func TestTextFeatures(t *testing.T) {
 	path := file(t, "a.csv", []byte(messages))
 	table, err := dataset.Read(path, nil)
@@ -76,7 +76,7 @@ func TestTextFeatures(t *testing.T) {
 		some.Stack(want.Slice(2, 3, 0, 9), want.Slice(0, 1, 0, 9))
 		same("rows 3 and 1", x, err, &some)
 	}
-	if n := e.Nonzeros(table); n != 8+4+4 { // nonzeros of the texts, the numbers and the categories
+	if n := e.Nonzeros(table); n != 8+4+4 { // number of nonzeros of the texts, the numbers and the categories
 		t.Errorf("%d values are not 0", n)
 	}
 	s, err := dataset.Open(path)

@@ -2,11 +2,11 @@ package dataset
 
 import "slices"
 
-// Unknown describes the categories or texts of one column that its encoder does not know.
+// Unknown describes the categories or texts of one column that the encoder does not know.
 type Unknown struct {
 	Column  string
-	TFIDF   bool   // the column has tf-idf features
-	Rows    int    // number of rows with a category that the training table lacks, or without a known n-gram
+	TFIDF   bool   // whether the column has tf-idf features
+	Rows    int    // number of rows whose cell is a category that the training table lacks, or a text without a known n-gram
 	Example string // the first nonempty unknown category or text in sorted order; "" if all are empty
 }
 

@@ -46,7 +46,7 @@ func (u *utf16Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// invalid is a byte that does not occur in UTF-8.
+// invalid is a byte that never occurs in valid UTF-8.
 const invalid = 0xff
 
 // rune decodes one character and appends it to rest.
