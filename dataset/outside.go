@@ -26,7 +26,7 @@ type Outside struct {
 //
 // If High − Low is less than 1000·ε·max(|Low|, |High|), this number is used instead, so that any
 // other number is reported in a column that was constant in training. A column that was 0 in every
-// training row is not reported: in sparse data and images most new values are of this kind.
+// training row is not reported, because new values are common in such columns of sparse data.
 func (e *Encoder) Outside(list []Outside, x mat.Matrix) []Outside {
 	rows, width := x.Dims()
 	if list == nil {

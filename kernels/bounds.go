@@ -6,9 +6,9 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// Bounds returns bounds on k(x, z) over all finite points of d features. They come from interval
-// arithmetic on the program and, if k is positive semi-definite and depends only on x − z, from
-// |k(x, z)| ≤ k(x, x). ok is false unless both bounds are finite.
+// Bounds returns bounds on k(x, z) over all finite points of d features. The bounds come from
+// interval arithmetic on the program and, if k is positive semi-definite and depends only on x − z,
+// from |k(x, z)| ≤ k(x, x). ok is false unless both bounds are finite.
 func Bounds(k Kernel, d int) (low, high float64, ok bool) {
 	p := Compile(k)
 	stationary := true
@@ -58,7 +58,7 @@ func (a interval) times(b interval) interval {
 	r := interval{math.Inf(1), math.Inf(-1)}
 	for _, x := range []float64{a.low, a.high} {
 		for _, y := range []float64{b.low, b.high} {
-			v := 0.0 // 0 also stands for the product of 0 and an infinite endpoint
+			v := 0.0 // the product of 0 and an infinite endpoint is also taken as 0
 			if x != 0 && y != 0 {
 				v = x * y
 			}
@@ -85,7 +85,7 @@ func (s Stat) bounds(d int) interval {
 
 // bounds returns an interval that contains the operation's result for all operands in t.
 func (in Instr) bounds(t interval) interval {
-	ends := func(f func(float64) float64) interval { // for an increasing function
+	ends := func(f func(float64) float64) interval { // applies an increasing function to both endpoints
 		return interval{f(t.low), f(t.high)}
 	}
 	positive := interval{max(t.low, 0), max(t.high, 0)}

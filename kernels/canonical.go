@@ -57,7 +57,7 @@ func addTerms(terms Sum, k Kernel) Sum {
 // factors collects the factors of a product.
 type factors struct {
 	weight   float64
-	weighted bool // at least one factor was a number
+	weighted bool // whether at least one factor was a number
 	kernels  Product
 }
 

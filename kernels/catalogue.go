@@ -15,14 +15,14 @@ type Description struct {
 	Example    string      `json:"example"`
 	Source     string      `json:"source"`
 
-	build func(a arguments) Kernel // takes arguments that are complete and of the right types
+	build func(a arguments) Kernel // makes the kernel; the arguments must be complete and of the right types
 	wrap  func(k Kernel) Kernel    // used instead of build if the argument is a kernel
 }
 
 // A Parameter is a named parameter of a kernel.
 type Parameter struct {
 	Name    string `json:"name"`
-	Type    string `json:"type"`    // the type of the value, one of the types below
+	Type    string `json:"type"`    // the type of the value, one of the constants below
 	Default string `json:"default"` // empty if the parameter is required
 	Rule    string `json:"rule"`
 	// InsteadOf names the parameter for which this parameter is an alternative parameterization,
@@ -37,14 +37,14 @@ const (
 	OneNumber   = "number"
 	Integer     = "integer"
 	OneOrEach   = "number, or [list] with one for each feature"
-	innerKernel = "kernel" // the argument has no name= before it
+	innerKernel = "kernel" // the argument is written without name=
 )
 
 // arguments holds the values of the parameters whose InsteadOf is empty, in the order of the
 // Description.
 type arguments []argument
 
-// argument is the value of a parameter: one number unless list is set.
+// argument is the value of a parameter: one number, or a list of numbers if list is set.
 type argument struct {
 	name   string // name of the parameter in the text, such as gamma for sigma
 	values []float64

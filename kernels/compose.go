@@ -18,7 +18,7 @@ func (k Sum) String() string {
 	return strings.Join(texts, " + ")
 }
 
-// Check requires at least one term, and valid terms.
+// Check requires at least one term, and that all terms are valid.
 func (k Sum) Check(d int) error { return checkAll("sum", k, d) }
 
 func (k Sum) IsPSD() bool { return allPSD(k) }
@@ -47,7 +47,7 @@ func (k Product) String() string {
 	return strings.Join(texts, "*")
 }
 
-// Check requires at least one factor, and valid factors.
+// Check requires at least one factor, and that all factors are valid.
 func (k Product) Check(d int) error { return checkAll("product", k, d) }
 
 func (k Product) IsPSD() bool { return allPSD(k) }

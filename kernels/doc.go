@@ -8,8 +8,8 @@
 //	Gaussian{Sigma: 2}     statistics: ‖x−z‖²      code: load 0; affine −1/8, 0; exp
 //
 // A backend evaluates the statistics for a tile of pairs at once, by a matrix product or a direct
-// loop, and runs the code on the tile while it is in cache or in registers. A backend gets no Go
-// function, so that it can fuse the code of every kernel, including composed kernels.
+// loop, and runs the code on the tile while it is in cache or in registers. A kernel contains no Go
+// function, so that a backend can fuse the code of every kernel, including composed kernels.
 //
 // Parse reads a kernel from its text, and Catalogue lists the kernels that it knows. Canonical
 // returns a normal form in which equivalent kernels that were composed differently are equal.
@@ -23,7 +23,7 @@
 // computes the derivatives with respect to the points. NewFeatureMap returns φ with k(x, z) =
 // φ(x)ᵀφ(z) if the feature space has finite dimension.
 //
-// Kernels over strings and trees and kernels that are user functions have no Program. Packages
+// Kernels over strings and trees, and kernels defined by user functions, have no Program. Packages
 // objects, strings, trees and gram compute their Gram matrices, whose rows are the points of the
 // kernel Precomputed.
 package kernels

@@ -27,7 +27,7 @@ type FeatureMap struct {
 	m        mapping
 }
 
-// maxFeatures bounds the memory of one φ(x).
+// maxFeatures is the maximum dimension of φ; it bounds the memory of one φ(x).
 const maxFeatures = 1 << 24
 
 // NewFeatureMap returns the feature map of k for points of d features. It returns an error if k is
@@ -145,7 +145,7 @@ func mapsOf(ks []Kernel, d int) ([]mapping, error) {
 // the first, which is 1, is an earlier monomial times a feature.
 type powers struct {
 	list []power
-	from int // index of the first monomial of the map; earlier ones are intermediate results
+	from int // index of the first monomial of the map; earlier monomials are intermediate results
 }
 
 type power struct {
@@ -251,7 +251,7 @@ func (s scaled) apply(dst, x []float64) {
 	}
 }
 
-// unit is a map divided by its norm, or 0 where the norm is 0.
+// unit is a map whose value is divided by its norm, or 0 where the norm is 0.
 type unit struct{ mapping }
 
 func (u unit) apply(dst, x []float64) {
@@ -272,7 +272,7 @@ type stacked []mapping
 func (s stacked) dim() int {
 	n := 0
 	for _, m := range s {
-		n = min(n+m.dim(), math.MaxInt32) // the limit avoids overflow, and is above maxFeatures
+		n = min(n+m.dim(), math.MaxInt32) // the limit, which is above maxFeatures, avoids overflow
 	}
 	return n
 }
@@ -284,7 +284,7 @@ func (s stacked) apply(dst, x []float64) {
 	}
 }
 
-// tensor is the map to all products of one element from each map.
+// tensor is the map to all products that take one element from each map.
 type tensor []mapping
 
 func (t tensor) dim() int {

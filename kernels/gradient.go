@@ -11,7 +11,7 @@ import (
 // A Param is a continuous parameter of a kernel that can be fitted, from Min to Max of its Rule.
 //
 // If Log is set, the parameter must be ≥ 0, and derivatives are taken with respect to ln Value. The
-// derivative at 0 is 0, so such a parameter stays 0.
+// derivative at 0 is 0, so a parameter that is 0 stays 0.
 type Param struct {
 	// Name is the name in the kernel's text: "sigma", "sigma[2]" for the length scale of the second
 	// feature, "2.sigma" for the sigma of the second term or factor.
@@ -82,7 +82,7 @@ func (k Derivative) String() string {
 	return fmt.Sprintf("∂(%v)/∂%s", k.Of, p.Name)
 }
 
-// Check requires a valid kernel that has the parameter.
+// Check requires that Of is valid and has the parameter.
 func (k Derivative) Check(d int) error {
 	if k.Of == nil {
 		return fmt.Errorf("kernels: derivative: the inner kernel is missing")
@@ -111,7 +111,7 @@ func (k Derivative) bounded() bool { return k.Of.bounded() }
 
 // The parameters of a sum or product are the parameters of its terms or factors (parts), in order.
 
-// join lists the parameters of the parts, numbered from 1.
+// join lists the parameters of the parts. Their names begin with the number of the part, from 1.
 func join(parts []Kernel) []Param {
 	var all []Param
 	for i, k := range parts {

@@ -7,10 +7,10 @@ import (
 )
 
 // ChiSquared is k(x, z) = exp(−γ Σ_p (x_p−z_p)²/(x_p+z_p)) with γ = Gamma > 0 for points without
-// negative features, such as histograms; a term 0/0 is taken as 0. It is scikit-learn's chi2_kernel
-// (Zhang, Marszałek, Lazebnik and Schmid 2007, Local features and kernels for classification of
-// texture and object categories, IJCV 73). k(x, z) is NaN when a feature is negative: see
-// PointRule.
+// negative features, such as histograms; a term 0/0 is taken as 0. It equals scikit-learn's
+// chi2_kernel (Zhang, Marszałek, Lazebnik and Schmid 2007, Local features and kernels for
+// classification of texture and object categories, IJCV 73). k(x, z) is NaN when a feature is
+// negative: see PointRule.
 type ChiSquared struct{ Gamma float64 }
 
 func (k ChiSquared) String() string  { return "chi2(gamma=" + number(k.Gamma) + ")" }
@@ -73,7 +73,7 @@ func obey(rules []pointRule, d int, x SparsePoint[float64]) error {
 }
 
 // A pointRule checks a point of d features. If Columns is nil, Values has all features; otherwise
-// the features that are not stored are 0, which obeys every rule.
+// the features that are not stored are 0, a value that obeys every rule.
 type pointRule func(d int, x SparsePoint[float64]) error
 
 // feature returns the index, from 0, of the feature whose value is Values[p].
@@ -112,7 +112,7 @@ func pointRules(k Kernel) (rules []pointRule) {
 type PointError struct {
 	Feature  int // from 1
 	Value    float64
-	Overflow bool // the value is too large; otherwise it is invalid at any scale
+	Overflow bool // whether the value is too large; otherwise it is invalid at any scale
 
 	kernel, rule string
 }

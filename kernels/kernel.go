@@ -6,7 +6,7 @@ import (
 )
 
 // A Kernel describes a function k(x, z) of two points of ℝᵈ. Only types of this package implement
-// it. They are used as values, not as pointers.
+// it. These types are used as values, not as pointers.
 type Kernel interface {
 	// String returns the text of the kernel with numbers at full precision. Parse(k.String())
 	// equals Canonical(k), and equals k if k came from Parse.

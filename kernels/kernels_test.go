@@ -73,7 +73,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// pairs returns n pairs of points of d features, in two of which the points coincide.
+// pairs returns n pairs of points of d features. In two pairs the points coincide.
 func pairs(t *testing.T, n, d int) [][2][]float64 {
 	t.Helper()
 	const seed = 3
@@ -214,7 +214,7 @@ func TestCoherence(t *testing.T) {
 		for _, pair := range pairs(t, 50, 3) {
 			x, z := pair[0], pair[1]
 			a, b := kernels.Eval(c.a, x, z), kernels.Eval(c.b, x, z)
-			// Both kernels have rounding errors.
+			// The tolerance is for the rounding errors of both kernels.
 			tol := kerneltest.Rounding(c.a, x, z) + kerneltest.Rounding(c.b, x, z)
 			if !(math.Abs(a-b) <= tol) {
 				t.Errorf("%s: %v and %v differ by %g, allowed %g", c.name, c.a, c.b, a-b, tol)
@@ -231,9 +231,9 @@ func TestCoherence(t *testing.T) {
 	}
 }
 
-// TestRationalQuadraticLimit bounds the quotient of the rational quadratic kernel and its limit for
-// a → ∞, a Gaussian. With g = ‖x−z‖²/2σ², a ln(1 + g/a) is between g − g²/2a and g, so that the
-// quotient is between 1 and exp(g²/2a).
+// TestRationalQuadraticLimit checks bounds on the quotient of the rational quadratic kernel and its
+// limit for a → ∞, a Gaussian. With g = ‖x−z‖²/2σ², a ln(1 + g/a) is between g − g²/2a and g, so
+// that the quotient is between 1 and exp(g²/2a).
 func TestRationalQuadraticLimit(t *testing.T) {
 	const sigma = 1.3
 	gaussian := kernels.Gaussian{Sigma: sigma}
@@ -251,8 +251,8 @@ func TestRationalQuadraticLimit(t *testing.T) {
 	}
 }
 
-// TestSigmoidIndefinite checks that a Gram matrix of a sigmoid kernel has a negative eigenvalue:
-// for tanh(xz) at the points 1 and 2, because tanh(2)² > tanh(1) tanh(4).
+// TestSigmoidIndefinite checks that a Gram matrix of a sigmoid kernel has a negative eigenvalue.
+// The kernel is tanh(xz) at the points 1 and 2, where tanh(2)² > tanh(1) tanh(4).
 func TestSigmoidIndefinite(t *testing.T) {
 	k := kernels.Sigmoid{A: 1}
 	at := func(x, z float64) float64 { return kernels.Eval(k, []float64{x}, []float64{z}) }
@@ -261,7 +261,8 @@ func TestSigmoidIndefinite(t *testing.T) {
 	}
 }
 
-// TestProgramFunctions checks operations that no kernel uses, and Pow outside its domain.
+// TestProgramFunctions checks the results of operations that no kernel uses, and of Pow outside its
+// domain.
 func TestProgramFunctions(t *testing.T) {
 	for _, c := range []struct {
 		in      kernels.Instr
@@ -285,7 +286,8 @@ func TestProgramFunctions(t *testing.T) {
 }
 
 // TestLimits checks that radial kernels are exactly 1 at distance 0, decrease with the distance,
-// are 0 far away, and tend to 1 for large σ. A smoother Matérn kernel is flatter near 0.
+// are 0 far away, and tend to 1 for large σ. It also checks that of two Matérn kernels the smoother
+// kernel is flatter near 0.
 func TestLimits(t *testing.T) {
 	const far = 1e5
 	for _, k := range []kernels.Kernel{
@@ -377,8 +379,8 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v: IsPSD is true where Check fails", c.k)
 		}
 	}
-	// Check of a composed kernel passes the number of features to every part. A negative number is
-	// not checked.
+	// Check of a composed kernel passes the number of features to every part. With a negative
+	// number, rules about the number of features are not checked.
 	deep := kernels.ExpOf{Kernel: kernels.Sum{lin, kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigmas: []float64{1, 2}}}}}
 	if deep.Check(-1) != nil || deep.Check(2) != nil || deep.Check(3) == nil {
 		t.Errorf("Check of %v: %v, %v, %v", deep, deep.Check(-1), deep.Check(2), deep.Check(3))

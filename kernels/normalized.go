@@ -2,8 +2,8 @@ package kernels
 
 import "errors"
 
-// Normalized is k(x, z)/√(k(x, x) k(z, z)), the cosine of the angle between x and z in feature
-// space: It is 1 if x = z, and 0 if k(x, x) or k(z, z) is 0, as in scikit-learn.
+// Normalized is k(x, z)/√(k(x, x) k(z, z)), the cosine of the angle between φ(x) and φ(z) in
+// feature space. It is 1 if x = z, and 0 if k(x, x) or k(z, z) is 0, as in scikit-learn.
 type Normalized struct{ Kernel Kernel }
 
 func (k Normalized) String() string { return "normalize(" + text(k.Kernel) + ")" }

@@ -56,11 +56,11 @@ func (e *ParseError) Error() string {
 }
 
 // parser reads tokens and builds kernels by recursive descent. The first error is a panic with a
-// *ParseError, which run recovers, so that no level has to return errors.
+// *ParseError that the method run recovers: the parsing methods return no errors.
 type parser struct {
 	text    string
 	next    token
-	end     int // offset of the byte after the token next
+	end     int // offset of the byte after the token in the field next
 	nesting int
 	kernels int
 }
@@ -102,13 +102,13 @@ func (p *parser) whole() Kernel {
 	}
 	k = Canonical(k)
 	p.check(0, k)
-	if len(k.String()) > maxLength { // Parse must accept the result of String
+	if len(k.String()) > maxLength { // Parse must accept the text that String returns
 		p.fail(0, "the text with all numbers in full is longer than %d bytes", maxLength)
 	}
 	return k
 }
 
-// fail stops parsing with an error at the given byte offset of the text.
+// fail panics with an error at the given byte offset of the text.
 func (p *parser) fail(at int, format string, args ...any) {
 	panic(&ParseError{Text: p.text, Column: len([]rune(p.text[:at])) + 1, detail: fmt.Sprintf(format, args...)})
 }

@@ -52,9 +52,9 @@ func (s Stat) TermGradient(p int, x, z float64) (dx, dz float64) {
 	return dx, -dx
 }
 
-// sincDerivative returns the derivative of sin(2πΔ)/Δ: (2πΔ cos 2πΔ − sin 2πΔ)/Δ², whose numerator
-// cancels for small Δ. For 2πΔ < 1/64 it uses the series (2π)³ (−Δ/3 + (2π)²Δ³/30 − (2π)⁴Δ⁵/840),
-// whose relative truncation error is below 2⁻⁵⁰.
+// sincDerivative returns the derivative of sin(2πΔ)/Δ: (2πΔ cos 2πΔ − sin 2πΔ)/Δ². Its numerator
+// suffers cancellation for small Δ. For 2πΔ < 1/64 it uses the series (2π)³ (−Δ/3 + (2π)²Δ³/30 −
+// (2π)⁴Δ⁵/840), whose relative truncation error is below 2⁻⁵⁰.
 func sincDerivative(diff float64) float64 {
 	const w = 2 * math.Pi
 	a := w * diff
@@ -101,7 +101,7 @@ func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 		}
 		for p := range x {
 			ux, uz := s.TermGradient(p, x[p], z[p])
-			// 0 times an unbounded weight is taken as 0.
+			// The product of 0 and an unbounded weight is taken as 0.
 			if dx != nil && ux != 0 {
 				dx[p] += weight * ux
 			}
@@ -138,9 +138,9 @@ func CheckGrad(k Kernel, d int) error {
 	return nil
 }
 
-// PointGradient returns the derivative of a statistic of one point with respect to the point: of
-// k(x, x), or of 1/√k(x, x), which is −½ k(x, x)^−3/2 times the derivative of k(x, x). If k(x, x)
-// is 0, the inverse root and its derivative are defined as 0.
+// PointGradient returns the derivative, with respect to x, of a statistic of one point: k(x, x), or
+// 1/√k(x, x), whose derivative is −½ k(x, x)^−3/2 times that of k(x, x). If k(x, x) is 0, the
+// inverse root and its derivative are defined as 0.
 func (s Stat) PointGradient(x []float64) ([]float64, error) {
 	if !s.Kind.OnePoint() {
 		panic(fmt.Sprintf("kernels: Stat.PointGradient: statistic %v is not of one point", s.Kind))

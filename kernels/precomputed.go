@@ -9,16 +9,16 @@ import (
 )
 
 // Precomputed is a kernel whose values were computed elsewhere: by a kernel over strings or trees,
-// by a function of the user, or by another program. With it every learner works on objects that are
-// not vectors. A point is the object's row of kernel values, preceded by two numbers:
+// by a function of the user, or by another program. With this kernel every learner works on objects
+// that are not vectors. A point is the object's row of kernel values, preceded by two numbers:
 //
 //	training object i    (i, k(c_i, c_i), k(c_i, c_0), …, k(c_i, c_m−1))
 //	any other object a   (−1, k(a, a),    k(a, c_0),   …, k(a, c_m−1))
 //
-// where c_0 … c_m−1 are all training objects. k of two points is looked up in the row of one of
-// them by the number of the other, so that rows may be selected, split into folds and permuted
-// freely. For two points with the number −1 the value is k(a, a) if the points are equal, otherwise
-// NaN. Numbers up to 2²⁴ are exact in float32.
+// where c_0 … c_m−1 are all training objects. The value of k for two points is the element of one
+// point's row at the number of the other point, so that rows may be selected, split into folds and
+// permuted freely. For two points with the number −1 the value is k(a, a) if the points are equal,
+// otherwise NaN. Numbers up to 2²⁴ are exact in float32.
 //
 // TrainingPoints and OtherPoints construct the points.
 type Precomputed struct{}
@@ -33,7 +33,7 @@ func (Precomputed) Check(d int) error {
 	return nil
 }
 
-// IsPSD is false, because the kernel does not know the values on which it depends.
+// IsPSD is false, because the values that were computed elsewhere are not known.
 func (Precomputed) IsPSD() bool               { return false }
 func (Precomputed) compile(c *compiler)       { c.load(Stat{Kind: Entry}) }
 func (Precomputed) params() []Param           { return nil }
@@ -66,7 +66,7 @@ func IsPrecomputed(k Kernel) (bool, error) {
 }
 
 // PrecomputedIndex returns the number of the training object of a point of d features whose first
-// feature is first, or −1 if the point is not a training object. Backends use it.
+// feature is given, or −1 if the point is not a training object. Backends use it.
 func PrecomputedIndex(first float64, d int) int {
 	if i := int(first); first >= 0 && first < float64(d-2) && float64(i) == first {
 		return i
@@ -95,7 +95,7 @@ func entry(x, z []float64) float64 {
 const notGram = "; the rows of a Gram matrix become points by TrainingPoints"
 
 // precomputedPoint checks that a point begins with a valid number, and that a training object has
-// the same value k(a, a) in both positions.
+// the same k(a, a) in both its positions.
 func precomputedPoint(x []float64) error {
 	if err := (Precomputed{}).Check(len(x)); err != nil {
 		return err

@@ -8,8 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// An Op is an operation of the postfix code. t is the top of the stack, u the
-// value below it.
+// An Op is an operation of the postfix code. t is the top of the stack, and u is the value below t.
 type Op uint8
 
 const (
@@ -43,7 +42,7 @@ type Instr struct {
 // A Program computes k(x, z) from statistics of the pair. Compile makes Programs, which are not
 // changed afterwards.
 type Program struct {
-	Stats []Stat  // the operands of Load, all different
+	Stats []Stat  // the operands of Load; no two are equal
 	Code  []Instr // postfix code that ends with exactly one value on the stack
 	Depth int     // maximum stack depth of Code
 }
@@ -116,8 +115,8 @@ func powInt(x float64, n int) float64 {
 	return r * x
 }
 
-// pow returns x^a for x ≥ 0. Its error grows with the logarithm of the result, whereas the error of
-// math.Pow, which multiplies repeatedly, grows with a.
+// pow returns x^a for x ≥ 0. The error of pow grows with the logarithm of the result. math.Pow
+// multiplies repeatedly, and its error grows with a.
 func pow(x, a float64) float64 {
 	switch {
 	case !(x >= 0):

@@ -11,7 +11,7 @@ import (
 
 // Gaussian is k(x, z) = exp(−‖x−z‖² / 2σ²) with σ = Sigma > 0.
 //
-// With Sigmas, one length scale per feature (automatic relevance determination), it is exp(−½ Σ_p
+// With Sigmas, one length scale per feature (automatic relevance determination), k is exp(−½ Σ_p
 // (x_p−z_p)²/σ_p²), and Sigma must be 0. scikit-learn's gamma is 1/(2σ²).
 type Gaussian struct {
 	Sigma  float64
@@ -83,7 +83,7 @@ func (k Gaussian) with(values []float64) Kernel {
 }
 
 // derive appends the code of k ‖x−z‖²/σ², or of k (x_p−z_p)²/σ_p² for the length scale of feature
-// p. The factor of k is then a statistic whose Scale is 0 for all other features.
+// p. That second code uses a statistic whose Scale is 0 for all other features.
 func (k Gaussian) derive(c *compiler, i int) {
 	k.compile(c)
 	if k.Sigmas == nil {
@@ -253,7 +253,7 @@ func (k Matern) compile(c *compiler) {
 	}
 	k.distance(c)
 	if k.Nu == 2.5 {
-		// 1 + s + s²/3 = (s+1.5)²/3 + 1/4 needs no second copy of s.
+		// 1 + s + s²/3 = (s+1.5)²/3 + 1/4 needs only one copy of s.
 		c.unary(Instr{Op: Affine, A: 1, B: 1.5})
 		c.unary(Instr{Op: PowInt, Arg: 2})
 		c.unary(Instr{Op: Affine, A: 1.0 / 3, B: 0.25})

@@ -9,7 +9,7 @@ import (
 // Integer is set. Check, the texts of the catalogue and every search over parameters use the
 // parameter's Rule.
 type Rule struct {
-	Min, Max float64 // ∓math.MaxFloat64 means no bound; a Min of the smallest positive float64 means > 0
+	Min, Max float64 // ∓math.MaxFloat64 means no bound; if Min is the smallest positive float64, the rule is > 0
 	Integer  bool
 
 	tooLarge string // advice for a value above Max
@@ -20,8 +20,8 @@ var (
 	anyNumber   = Rule{Min: -math.MaxFloat64, Max: math.MaxFloat64}
 	nonNegative = Rule{Min: 0, Max: math.MaxFloat64}
 	positive    = Rule{Min: math.SmallestNonzeroFloat64, Max: math.MaxFloat64}
-	// lengthScale is the rule of σ. 1/σ² must not overflow, because k(x, x) = exp(−0·Inf) would be
-	// NaN, nor become subnormal. Distances that do not overflow may be as large as Max.
+	// lengthScale is the rule of σ. 1/σ² must neither overflow, because k(x, x) = exp(−0·Inf) would
+	// be NaN, nor become subnormal. Distances that do not overflow may be as large as Max.
 	lengthScale = Rule{Min: 1e-150, Max: 1e153, tooLarge: ": scale the features down"}
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestRulesAreThoseOfTheCatalogue sets the parameters of every example to the bounds of their rule,
-// which the kernel must accept, and to the next numbers outside the bounds, which it must refuse.
+// TestRulesAreThoseOfTheCatalogue checks that the kernel of every example accepts parameters equal
+// to the bounds of their rules, and refuses the next numbers outside the bounds.
 func TestRulesAreThoseOfTheCatalogue(t *testing.T) {
 	for _, d := range kernels.Catalogue() {
 		k, err := kernels.Parse(d.Example)

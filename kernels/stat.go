@@ -12,7 +12,7 @@ type StatKind uint8
 
 const (
 	Dot    StatKind = iota // xᵀz
-	SqDist                 // ‖x−z‖² = Σ (x_p−z_p)²; every device returns numbers ≥ 0, and 0 for equal points
+	SqDist                 // ‖x−z‖² = Σ (x_p−z_p)²; on every device this is ≥ 0, and 0 for equal points
 	L1                     // ‖x−z‖₁ = Σ |x_p−z_p|
 	// CosSum is Σ_p Σ_w cos(w(x_p−z_p)) over the frequencies w of the Stat. It is the inner product
 	// of the features (cos wx_p, sin wx_p), over all p and w, of x and of z, and can therefore be
@@ -109,8 +109,8 @@ func (s Stat) term(p int, x, z float64) float64 {
 	if s.Scale != nil {
 		scale = s.Scale[p]
 	}
-	// Multiply the difference by the scale: far from the origin rounding errors of the two scaled
-	// features could exceed the difference.
+	// Multiply the difference by the scale, because far from the origin the rounding errors of two
+	// scaled features could exceed their difference.
 	switch diff := x - z; s.Kind {
 	case Dot:
 		return (x * scale) * (z * scale)
@@ -168,9 +168,9 @@ type SparsePoint[T float32 | float64] struct {
 	Values  []T
 }
 
-// EvalSparse is Eval for two sparse points of d features. A sum over the features takes one merge
-// of both lists of columns, because the term of two zeros is the same for every feature, and is 0
-// except for CosSum and Sinc. Entry is not a sum and takes d operations.
+// EvalSparse is like Eval for two sparse points of d features. A sum over the features takes one
+// merge of the two lists of columns, because the term of two zeros is the same for every feature,
+// and is 0 except for CosSum and Sinc. Entry is not a sum and takes d operations.
 func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64 {
 	switch s.Kind {
 	case Entry:
@@ -216,7 +216,7 @@ func (x SparsePoint[T]) dense(d int) []float64 {
 	return features
 }
 
-// DiagSparse is Diag for a sparse point of d features.
+// DiagSparse is like Diag for a sparse point of d features.
 func DiagSparse[T float32 | float64](k Kernel, d int, x SparsePoint[T]) float64 {
 	p := Compile(k)
 	stats := make([]float64, len(p.Stats))

@@ -6,8 +6,8 @@ import (
 )
 
 // StatDerivatives returns ∂k/∂s for every statistic s of Compile(k).Stats, in this order,
-// as kernels that any backend evaluates. Together with the derivatives of the statistics
-// they give the derivative with respect to a point:
+// as kernels that any backend evaluates. The chain rule gives the derivative with respect to a
+// point:
 //
 //	∂k(x, z)/∂x_p = Σ_s StatDerivatives(k)[s](x, z) · ∂s(x, z)/∂x_p
 //
@@ -37,7 +37,7 @@ func (k StatDerivative) String() string {
 	return fmt.Sprintf("∂(%s)/∂s%d", text(k.Of), k.Stat)
 }
 
-// Check requires a valid kernel that contains no derivative and has the statistic.
+// Check requires that Of is valid, contains no derivative and has the statistic.
 func (k StatDerivative) Check(d int) error {
 	if k.Of == nil {
 		return fmt.Errorf("kernels: derivative with respect to a statistic: the inner kernel is missing")
@@ -54,9 +54,9 @@ func (k StatDerivative) Check(d int) error {
 	return nil
 }
 
-// Bounded reports whether the values are finite where points coincide. If not, 0 is used there as
-// the derivative of k with respect to a point: if this derivative exists, it is 0 by symmetry; for
-// the exponential kernel it does not exist. Bounded is false if Of is nil.
+// Bounded reports whether the values are finite where points coincide. If they are not, 0 is used
+// there as the derivative of k with respect to a point. This is the derivative, by symmetry, if it
+// exists; for the exponential kernel it does not exist. Bounded is false if Of is nil.
 func (k StatDerivative) Bounded() bool { return k.Of != nil && k.Of.bounded() }
 
 func (StatDerivative) IsPSD() bool             { return false }

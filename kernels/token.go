@@ -12,7 +12,7 @@ import (
 type token struct {
 	kind tokenKind
 	text string
-	at   int // byte where it begins
+	at   int // byte offset at which the token begins
 }
 
 type tokenKind uint8
@@ -65,7 +65,7 @@ func scan(s string) (tokenKind, int) {
 }
 
 // scanNumber returns the length of the run of digits, points, letters and exponent signs at the
-// beginning of s. The whole run must be a number: 1.2.3 is one token, and gives one message.
+// beginning of s. The whole run must be a number: 1.2.3 is one token, and causes one error.
 func scanNumber(s string) int {
 	for i, c := range s {
 		exponent := (c == '+' || c == '-') && i > 0 && (s[i-1] == 'e' || s[i-1] == 'E')

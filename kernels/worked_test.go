@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/kerneltest"
 )
 
-// This file holds worked examples from the literature, in numbers small enough to be exact, and
+// This file holds worked examples from the literature, with numbers that are exact in float64, and
 // values that another library computed for one pair of points.
 
 // TestWorkedCubicMap checks the Gram matrix of φ(x) = (1, x, x², x³) at −1, 0, 1.
@@ -47,7 +47,7 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 			want := kernels.Eval(kernels.Linear{}, a, b)
 			got := kernels.Eval(c.k, x, z)
 			// The coordinates of φ have at most three roundings each, including the root, so that a
-			// product has six. The sum adds further roundings.
+			// product has six roundings. The sum adds further roundings.
 			size := make([]float64, len(a))
 			for p := range a {
 				size[p] = math.Abs(a[p] * b[p])
@@ -64,8 +64,8 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 	}
 }
 
-// TestWorkedQuadraticCost checks that 1,000 features have 500,500 products x_i x_j, i ≤ j, but the
-// kernel takes 1,001 multiplications: 1,000 for xᵀz, and one for the square.
+// TestWorkedQuadraticCost checks that for 1,000 features there are 500,500 products x_i x_j, i ≤ j,
+// whereas the kernel takes 1,001 multiplications: 1,000 for xᵀz, and one for the square.
 func TestWorkedQuadraticCost(t *testing.T) {
 	const d = 1000
 	features := 0
@@ -111,7 +111,7 @@ func TestWorkedXOR(t *testing.T) {
 // TestScikitLearn compares the kernels with values of scikit-learn 1.2.1: sklearn.metrics.pairwise
 // (linear, polynomial with gamma=1, rbf with gamma=1/8, laplacian with gamma=1/2, sigmoid) and
 // sklearn.gaussian_process.kernels (Matern, RBF with a list of length scales, RationalQuadratic);
-// chi2_kernel takes the points without their signs.
+// chi2_kernel is compared at the absolute values of the features.
 func TestScikitLearn(t *testing.T) {
 	x, z := []float64{1, -2, 0.5}, []float64{0.25, 1, 3}
 	for _, c := range []struct {

@@ -17,8 +17,8 @@ import (
 type Eigen struct {
 	Values  []float64            // λ, in descending order
 	Vectors host.Matrix[float64] // U: column j belongs to λ_j
-	// Tolerance is 16n·2⁻⁵³ times the largest |λ|: eigenvalues up to that size may be rounding
-	// errors.
+	// Tolerance is 16n·2⁻⁵³ times the largest |λ|: eigenvalues whose absolute value is not larger
+	// may be rounding errors.
 	Tolerance float64
 }
 
@@ -31,7 +31,7 @@ func Decompose(ctx context.Context, gram mat.Matrix) (*Eigen, error) {
 		return nil, err
 	}
 	done := make(chan *Eigen, 1)
-	var fault any // value of a panic of gonum, repeated in the caller's goroutine
+	var fault any // value of a panic in gonum, which is raised again in the caller's goroutine
 	go func() {
 		var e *Eigen
 		defer func() {
@@ -103,7 +103,7 @@ func (e *Eigen) EffectiveDim(lambda float64) float64 {
 }
 
 // Negative returns the number of eigenvalues below −Tolerance. If it is 0, K meets Mercer's
-// condition within Tolerance, which the caller may change.
+// condition within Tolerance. The caller may change Tolerance.
 func (e *Eigen) Negative() int {
 	n := 0
 	for n < len(e.Values) && e.Values[len(e.Values)-1-n] < -e.Tolerance {

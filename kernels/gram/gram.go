@@ -47,8 +47,8 @@ func check(what string, m mat.Matrix) (k host.Matrix[float64], data []float64, e
 	return k, data, nil
 }
 
-// Check returns an error unless k is square, not empty, finite and symmetric to
-// rounding: see kernels.CheckGram.
+// Check returns an error unless k is square, not empty, finite and symmetric up to rounding errors:
+// see kernels.CheckGram.
 func Check(k mat.Matrix) error {
 	_, _, err := check("check", k)
 	return err
@@ -86,14 +86,14 @@ func SquaredDistances(gram mat.Matrix) (host.Matrix[float64], error) {
 
 // Centering holds the means of a Gram matrix that are needed to center other points.
 type Centering struct {
-	rows []float64 // mean of each row of K, which is also the mean of the column
+	rows []float64 // mean of each row of K, which equals the mean of the column
 	all  float64   // mean of all of K
 }
 
 // Center replaces K, a *mat.Dense or a host.Matrix, by the Gram matrix of φ(x) − mean φ, in which
 // the mean of the sample is the origin: K_ij − K̄_i − K̄_j + K̄ (Schölkopf, Smola and Müller 1998,
-// Nonlinear component analysis as a kernel eigenvalue problem, appendix A). The result centers
-// other points.
+// Nonlinear component analysis as a kernel eigenvalue problem, appendix A). The returned Centering
+// centers other points.
 func Center(gram mat.Matrix) (Centering, error) {
 	k, err := writable(gram)
 	if err == nil {
@@ -154,6 +154,6 @@ func (c Centering) Cross(cross mat.Matrix) error {
 const unit = 0x1p-53
 
 // tolerance bounds the amount by which rounding can move an eigenvalue below zero: the errors of
-// the entries of K and of the symmetric QR algorithm are small multiples of nu‖K‖, u the unit
-// roundoff (Golub and Van Loan 2013, Matrix Computations, section 8.3.5).
+// the entries of K and of the symmetric QR algorithm are small multiples of nu‖K‖, where u is the
+// unit roundoff (Golub and Van Loan 2013, Matrix Computations, section 8.3.5).
 func tolerance(n int, largest float64) float64 { return 16 * float64(n) * unit * math.Abs(largest) }

@@ -86,7 +86,7 @@ func TestWorkedCubicMap(t *testing.T) {
 	if e.Negative() != 0 || e.Rank() != 3 {
 		t.Errorf("%d negative eigenvalues, rank %d", e.Negative(), e.Rank())
 	}
-	// d² is 2² + 2² = 8 for the points −1 and 1, and 3 for 0 and ±1.
+	// d² is 2² + 2² = 8 for the points −1 and 1, and 3 for the points 0 and ±1.
 	d, err := gram.SquaredDistances(want)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestFeatures(t *testing.T) {
 		if f.Cols != c.rank {
 			t.Errorf("%v: %d columns, want %d", c.k, f.Cols, c.rank)
 		}
-		// The features omit at most n eigenvalues, each at most the tolerance.
+		// The features omit at most n eigenvalues, each of which is at most the tolerance.
 		tol := float64(n) * e.Tolerance
 		for i := range n {
 			for j := range n {
@@ -156,7 +156,8 @@ func TestFeatures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The error of k_x is at most the tolerance along each eigenvector, and is divided by √λ.
+		// Along each eigenvector, the error of k_x is at most the tolerance; Extend divides it by
+		// √λ.
 		for i := range again.Data {
 			near(t, "an extended value", again.Data[i], f.Data[i], tol/math.Sqrt(e.Values[e.Rank()-1]))
 		}

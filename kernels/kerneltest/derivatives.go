@@ -67,7 +67,7 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 	for _, s := range kernels.Compile(k).Stats {
 		switch s.Kind {
 		case kernels.L1:
-			if apart < 4*step { // the differences would cross the corner of |x − z|
+			if apart < 4*step { // the points of the differences would be on both sides of the corner of |x − z|
 				return
 			}
 		case kernels.SqDist:
@@ -75,7 +75,7 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 				return // the differences do not converge this close to the corner
 			}
 		case kernels.Chi2:
-			if [][]float64{x, z}[which][p] < 8*step { // the features of the differences must be ≥ 0
+			if [][]float64{x, z}[which][p] < 8*step { // the points of the differences must have features ≥ 0
 				return
 			}
 		}
@@ -90,9 +90,9 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 	}
 	fine := (8*(at(step)-at(-step)) - (at(2*step) - at(-2*step))) / (12 * step)
 	coarse := (8*(at(2*step)-at(-2*step)) - (at(4*step) - at(-4*step))) / (24 * step)
-	// As in checkGradient, the change from a doubled step bounds the truncation error of the
-	// differences. The kernel values have rounding errors, and the derivative is a sum of products
-	// of rounded values.
+	// As in checkGradient, the change caused by doubling the step bounds the truncation error of
+	// the differences. The kernel values have rounding errors, and the derivative is a sum of
+	// products of rounded values.
 	own := 0.0
 	for i, s := range kernels.StatDerivatives(k) {
 		v, stat := kernels.Eval(s, x, z), kernels.Compile(k).Stats[i]

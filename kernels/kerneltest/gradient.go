@@ -22,7 +22,7 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	for i, p := range params {
 		const h = 0x1p-9
 		// moved returns k with θ, or ln θ if Log is set, moved by h from start. start is the value
-		// nearest to the value in k for which all values in the difference formula obey the rule.
+		// nearest to k's for which all values in the difference formula obey the rule.
 		start := min(max(p.Value, p.Min+5*h), p.Max-5*h)
 		if p.Log {
 			start = min(max(p.Value, p.Min*(1+5*h)), p.Max*(1-5*h))

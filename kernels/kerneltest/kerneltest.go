@@ -191,8 +191,8 @@ func checkValues(t *testing.T, k kernels.Kernel, points [][]float64) {
 }
 
 // checkTranslation checks for kernels of x − z that k(x, z) of integer points does not change if
-// both are shifted by an integer, which is exact, and that k(x, x) is constant. Statistics with a
-// Scale are excluded, because they are rounded before the subtraction.
+// both points are shifted by an integer (an exact operation), and that k(x, x) is constant.
+// Statistics with a Scale are excluded, because they are rounded before the subtraction.
 func checkTranslation(t *testing.T, k kernels.Kernel, d int) {
 	for _, s := range kernels.Compile(k).Stats {
 		if !s.Kind.TranslationInvariant() || s.Scale != nil {

@@ -22,7 +22,7 @@ func (a Approx) Rounded(n int, u float64) Approx {
 }
 
 // smallest returns the smallest normal number of the arithmetic with unit roundoff u. Smaller
-// results have absolute, not relative, errors.
+// results have a bounded absolute error, but no bounded relative error.
 func smallest(u float64) float64 {
 	if u == 0x1p-53 {
 		return 0x1p-1022
@@ -30,10 +30,10 @@ func smallest(u float64) float64 {
 	return 0x1p-126
 }
 
-// Propagate runs the program on statistics with errors, in arithmetic of unit roundoff u, 2⁻⁵³ in
-// float64 or 2⁻²⁴ in float32. It is a running error analysis (Higham, Accuracy and Stability of
-// Numerical Algorithms, 2nd edition, 2002, section 3.3) that counts every rounding. If there is no
-// bound, the error is NaN, so that every comparison with it is false.
+// Propagate runs the program on statistics with errors, in arithmetic with unit roundoff u (2⁻⁵³
+// for float64 and 2⁻²⁴ for float32). It is a running error analysis (Higham, Accuracy and Stability
+// of Numerical Algorithms, 2nd edition, 2002, section 3.3) that counts every rounding. If there is
+// no bound, the error is NaN, so that every comparison with it is false.
 func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 	var stack []Approx
 	for _, in := range p.Code {
@@ -49,10 +49,10 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 		t := stack[last]
 		v, e := t.Value, t.Error
 		switch in.Op {
-		case kernels.Affine: // roundings of A, A·t, B and the sum
+		case kernels.Affine: // the roundings are those of A, A·t, B and the sum
 			at := Approx{in.A * v, math.Abs(in.A) * e}.Rounded(2, u)
 			t = Approx{at.Value + in.B, at.Error + u*math.Abs(in.B)}.Rounded(1, u)
-		case kernels.PowInt: // by the mean value theorem, and one rounding per factor
+		case kernels.PowInt: // the bound is that of the mean value theorem, plus one rounding per factor
 			n := float64(in.Arg)
 			t = Approx{math.Pow(v, n), n * e * math.Pow(math.Abs(v)+e, n-1)}.Rounded(in.Arg, u)
 		case kernels.Sqrt:
@@ -84,10 +84,10 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 			}
 			t = Approx{power, move}.Rounded(2*FunctionUlps, u)
 			t.Error += smallest(u)
-		case kernels.Tanh: // the slope is 1 − tanh² where the argument is smallest
+		case kernels.Tanh: // the largest slope is 1 − tanh² at the argument nearest to 0
 			tanh, low := math.Tanh(v), math.Tanh(max(math.Abs(v)-e, 0))
 			t = Approx{tanh, (1 - low*low) * e}.Rounded(2*FunctionUlps, u)
-		case kernels.Cos: // by Taylor's theorem
+		case kernels.Cos: // the bound is that of Taylor's theorem
 			t = Approx{math.Cos(v), min(e, math.Abs(math.Sin(v))*e+e*e/2)}.Rounded(2*FunctionUlps, u)
 		case kernels.Sin:
 			t = Approx{math.Sin(v), min(e, math.Abs(math.Cos(v))*e+e*e/2)}.Rounded(2*FunctionUlps, u)
@@ -159,7 +159,7 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 			size += math.Abs(a * b)
 		case kernels.SqDist:
 			size += diff * diff
-			if s.Scale != nil { // rounding the scaled coordinates changes the difference
+			if s.Scale != nil { // the roundings of the scaled coordinates add to the error of the difference
 				extra += 2 * diff * 2 * (math.Abs(a) + math.Abs(b))
 			}
 		case kernels.L1:
@@ -200,7 +200,7 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 }
 
 // InverseRoot returns 1/√s, or 0 if s is 0, with its error bound: if e is the error of s, |1/√(s±e)
-// − 1/√s| ≤ ½e (s−e)^−3/2, and the roundings of a root and a quotient.
+// − 1/√s| ≤ ½e (s−e)^−3/2, plus the roundings of a root and a quotient.
 func (a Approx) InverseRoot(u float64) Approx {
 	v := a.Value
 	a.Error = a.Error / 2 * math.Pow(max(1/(v*v)-a.Error, 0), -1.5)

@@ -8,8 +8,8 @@ import (
 )
 
 // TestErrorsAtZero checks the error bounds of operations whose derivative is infinite at v = 0, for
-// points that coincide: √v and v^0.3 are exact, v·ln(v + LogShift) is 0, and ln v has no bound, so
-// that its error is NaN.
+// points that coincide: √v and v^0.3 are exact and v·ln(v + LogShift) is 0, whereas the error of ln
+// v has no bound and is returned as NaN.
 func TestErrorsAtZero(t *testing.T) {
 	load := kernels.Instr{Op: kernels.Load}
 	entropy := []kernels.Instr{load, load, {Op: kernels.Affine, A: 1, B: kernels.LogShift}, {Op: kernels.Log}, {Op: kernels.Mul}}
@@ -33,7 +33,7 @@ func TestErrorsAtZero(t *testing.T) {
 		if got.Value != c.want && !(math.Abs(got.Value-c.want) <= 8*unit*math.Abs(c.want)) {
 			t.Errorf("%s: the value is %v, want %v", c.name, got.Value, c.want)
 		}
-		// This allows for about 40 roundings of a value of this size.
+		// The slack is for about 40 roundings of a value of this size.
 		switch {
 		case math.IsNaN(c.error) != math.IsNaN(got.Error):
 			t.Errorf("%s: the error is %v, want %v", c.name, got.Error, c.error)

@@ -18,9 +18,9 @@ type Kernel interface {
 	String() string
 	// Check returns nil if every parameter obeys its rule.
 	Check() error
-	// Input returns the kind of the objects.
+	// Input returns the kind of objects that the kernel takes.
 	Input() Input
-	// Gram returns both triangles of the n × n matrix of k for all pairs of objects.
+	// Gram returns the full n × n matrix of k for all pairs of objects.
 	Gram(ctx context.Context, objects []string, o Options) (host.Matrix[float64], error)
 	// Cross returns the matrix of k(a_i, b_j), one row for each element of a.
 	Cross(ctx context.Context, a, b []string, o Options) (host.Matrix[float64], error)

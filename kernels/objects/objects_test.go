@@ -162,7 +162,7 @@ func TestGramBeyondMemoryIsRefused(t *testing.T) {
 		for _, o := range []objects.Options{{Memory: room - 1}, {Memory: 1 << 30}, {}} {
 			list := words
 			if o.Memory != room-1 {
-				list = many // the points would take 17 TB
+				list = many // the points of this list would take 17 TB
 			}
 			want := fmt.Sprintf("need %d bytes", 16*int64(len(list))*int64(len(list)))
 			if _, err := k.Gram(ctx, list, o); !errors.Is(err, backend.ErrMemory) || !strings.Contains(err.Error(), want) {

@@ -24,7 +24,7 @@ type Term struct {
 // texts of the terms by +, with a weight before a *, as in spectrum(length=2) +
 // 0.5*spectrum(length=3).
 //
-// The terms are evaluated one after another; two matrices are in memory at a time.
+// The terms are evaluated one after another, with at most two matrices in memory at a time.
 type Sum []Term
 
 func (k Sum) String() string {
@@ -134,8 +134,8 @@ func exponent(text string) bool {
 	return n > 1 && (text[n-1] == 'e' || text[n-1] == 'E') && (text[n-2] == '.' || text[n-2] >= '0' && text[n-2] <= '9')
 }
 
-// weight parses an optional number and * at the beginning of a term. It returns the weight and the
-// byte offset of the kernel's text.
+// weight parses an optional number and * at the beginning of a term. It returns the weight, and the
+// byte offset of the kernel's text in term.
 func weight(term string) (w float64, at int) {
 	before, _, ok := strings.Cut(term, "*")
 	if !ok {

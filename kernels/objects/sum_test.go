@@ -77,8 +77,8 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestParseSum checks that one kernel with a weight is a Sum of one term, and that errors in a text
-// give the column.
+// TestParseSum checks that one kernel with a weight is parsed as a Sum of one term, and that errors
+// contain the column.
 func TestParseSum(t *testing.T) {
 	if k, err := objects.Parse("2*spectrum(length=2)"); err != nil || k.String() != "2*spectrum(length=2)" {
 		t.Errorf("%v, %v", k, err)

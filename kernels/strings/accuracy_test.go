@@ -135,8 +135,8 @@ func TestAccuracySpam(t *testing.T) {
 }
 
 // TestAccuracyPromoters checks the leave-one-out accuracy of kernel ridge regression with the
-// spectrum kernel on 106 sequences of DNA. The predictions are f_i = y_i − α_i / [(K+λI)⁻¹]_ii with
-// α of the fit to all sequences.
+// spectrum kernel on 106 sequences of DNA. The predictions are f_i = y_i − α_i / [(K+λI)⁻¹]_ii
+// where α is from the fit to all sequences.
 func TestAccuracyPromoters(t *testing.T) {
 	texts, targets := labeled(t, "promoters_dna.csv")
 	n := len(texts)

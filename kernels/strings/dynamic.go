@@ -22,19 +22,19 @@ import (
 //	R_l(j) ← R_l(j) + Σ_{j'<j, t_j'=s_i} R_l−1(j') λ^(j−j')
 //
 // where the increment, between two positions of the character s_i in t, is a constant times powers
-// of λ. All terms are positive, so that nothing cancels. base is moved so that the factors
-// 1/λ^(i−base) of R_1 do not overflow.
+// of λ. All terms are positive, so that no cancellation occurs. base is increased before the
+// factors 1/λ^(i−base) of R_1 overflow.
 type dynamic struct {
 	length int
 	decay  float64
 	powers []float64 // λ^d
-	window int       // number of rows after which base is moved
+	window int       // number of rows after which base is increased
 	r      [][]float64
 
 	t      []int32
-	start  []int32 // index in places of each character's first position in t
+	start  []int32 // index, in the list places, of each character's first position in t
 	places []int32
-	heads  []float64 // R_l at the positions of the row's character, for all l at each position
+	heads  []float64 // R_l at the positions of the row's character: for each position, all l
 	sums   []float64 // the sum in the update of R_l, for each l
 
 	operations int // number of operations on elements of R, in all calls of value so far
@@ -83,7 +83,7 @@ func (d *dynamic) load(t []int32) {
 	}
 }
 
-// value returns k(s, t) without normalization. It reports the finished fraction of rows to stop.
+// value returns k(s, t) without normalization. It calls stop with the finished fraction of rows.
 func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 	n := len(d.t)
 	if len(s) < d.length || n < d.length {
@@ -139,7 +139,7 @@ func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 	return sum
 }
 
-// update adds the terms of row i to every R_l. first is M_1/λ^(i−base).
+// update adds the terms of row i to every R_l. The argument first is M_1/λ^(i−base).
 func (d *dynamic) update(places []int32, first float64) {
 	levels, n := d.length-1, len(d.t)
 	// Read the old values before this row's updates.
@@ -181,7 +181,7 @@ func add(x, y []float64, f float64) {
 	}
 }
 
-// add2 is add for two rows x0 and x1 in one pass over y.
+// add2 is like add, for two rows x0 and x1 in one pass over y.
 func add2(x0, x1, y []float64, f0, f1 float64) {
 	x1, y = x1[:len(x0)], y[:len(x0)]
 	for i := range x0 {

@@ -15,7 +15,7 @@ func counted(k Subsequence, c *coder, a, b [][]int32, lower bool) float64 {
 	for _, s := range a {
 		longest = max(longest, len(s))
 	}
-	powers := make([]float64, longest+1) // zeros: only the counts matter here
+	powers := make([]float64, longest+1) // the powers are 0, because only the counts matter here
 	for i, t := range a {
 		d := newDynamic(k, powers, c.size(), longest)
 		d.load(t)
@@ -31,8 +31,8 @@ func counted(k Subsequence, c *coder, a, b [][]int32, lower bool) float64 {
 	return float64(sum)
 }
 
-// TestEstimatedOperationsAreCounted checks that the estimate is the number of operations counted in
-// the evaluation plus the last row of each value, which takes at most levels·|t| operations.
+// TestEstimatedOperationsAreCounted checks that the estimate equals the number of operations
+// counted in the evaluation plus those of each value's last row, at most levels·|t|.
 func TestEstimatedOperationsAreCounted(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
@@ -100,7 +100,8 @@ func TestOneValueCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestWorkThatCannotEndIsRefused checks that (Length − 1)·|s|² = 8·2⁴⁸ operations are refused.
+// TestWorkThatCannotEndIsRefused checks that a kernel value that takes (Length − 1)·|s|² = 8·2⁴⁸
+// operations is refused.
 func TestWorkThatCannotEndIsRefused(t *testing.T) {
 	text := strings.Repeat("a", 1<<24)
 	k := Subsequence{Length: 9, Decay: 0.5}

@@ -17,8 +17,8 @@ import (
 // string shorter than Length, k is 0.
 //
 // The substrings of all strings are numbered once, in O(Length·|s|) for each string s. A value then
-// takes O(|s|+|t|), and a row of a Gram matrix a time proportional to the number of substrings that
-// the row's string has in common with the other strings.
+// takes time O(|s|+|t|), and a row of a Gram matrix takes time proportional to the number of
+// substrings that the row's string has in common with the other strings.
 type Spectrum struct {
 	Length int  // ≥ 1
 	Raw    bool // not normalized

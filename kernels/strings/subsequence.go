@@ -20,8 +20,8 @@ import (
 //
 //	k(s, t) = Σ_u Σ_{i: u=s[i]} Σ_{j: u=t[j]} Decay^(l(i) + l(j))
 //
-// where l(i) is the last index minus the first, plus 1. It is divided by √(k(s,s) k(t,t)) unless
-// Raw is set. For a string shorter than Length, k is 0.
+// where l(i) is the last index minus the first index, plus 1. k is divided by √(k(s,s) k(t,t))
+// unless Raw is set. For a string shorter than Length, k is 0.
 //
 // A value takes O(Length·|s|·|t|) operations or, if s and t have a small number of equal
 // characters, fewer, because only pairs of equal characters contribute.
@@ -84,7 +84,7 @@ func (k Subsequence) Check() error {
 	return nil
 }
 
-// evaluator returns the Evaluator; its Infinite is the error for a value that overflows float64.
+// evaluator returns the Evaluator. Its field Infinite is the error for a value that overflows.
 func (k Subsequence) evaluator() pairwise.Evaluator {
 	return pairwise.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
 		return fmt.Errorf("strings: subsequence: text %d has more subsequences than a float64 can count: lower decay, now %v", i+1, k.Decay)

@@ -21,7 +21,8 @@ func flat(n, k int) string {
 	return b.String() + ")"
 }
 
-// TestEstimatedOperationsAreCounted checks that operations returns the count of the evaluation.
+// TestEstimatedOperationsAreCounted checks that the function operations returns the number that the
+// evaluation counts.
 func TestEstimatedOperationsAreCounted(t *testing.T) {
 	k, g := Subtree{Decay: 0.1}, grammar{}
 	all, err := k.read(g, []string{flat(7, 2), flat(30, 3), "(S (A (L w0) x) (L w1))", flat(30, 3)})

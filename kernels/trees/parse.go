@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// tree is the tree of a text. Its nodes are in postorder: children precede their parent, and the
-// root is last.
+// tree is the tree that a text describes. Its nodes are in postorder: children precede their
+// parent, and the root is last.
 type tree struct{ nodes []node }
 
 type node struct {
@@ -28,7 +28,7 @@ const maxDepth = 10_000
 
 // parseError is an error in a tree's text, with the position of the error.
 type parseError struct {
-	tree   int // number of the tree, from 1; 0 if there is only one
+	tree   int // number of the tree, from 1; 0 if there is only one tree
 	column int // position in characters, from 1
 	detail string
 }

@@ -163,7 +163,7 @@ func operations(g grammar, a, b []indexed, lower bool) float64 {
 	return sum
 }
 
-// evaluator returns the Evaluator; its Infinite is the error for a value that overflows float64.
+// evaluator returns the Evaluator. Its field Infinite is the error for a value that overflows.
 func (k Subtree) evaluator() pairwise.Evaluator {
 	return pairwise.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
 		return fmt.Errorf("trees: subtree: tree %d has more subtrees than a float64 can count: lower decay, now %v", i+1, k.Decay)
@@ -239,11 +239,11 @@ func (k Subtree) worker(g grammar, a, b []indexed) func(stop pairwise.Stop) func
 type matcher struct {
 	decay  float64
 	tree   indexed
-	start  []int32 // index in nodes of the first node with each production
+	start  []int32 // for each production, the index in the list nodes of its first node
 	nodes  []int32
 	rank   []int32   // rank of a node among the nodes with its production
 	common []float64 // C(m, n): for each n, the values for all m with the same production
-	first  []int     // index in common of the first value of n
+	first  []int     // for each n, the index in the list common of its first value
 
 	operations int // number of operations on pairs of nodes and of children, in all calls of value so far
 }
@@ -260,7 +260,7 @@ func (m *matcher) load(t indexed) {
 		sum += n
 		m.start[p] = sum
 	}
-	m.nodes = append(m.nodes[:0], t.production...) // sets the length; the values are overwritten
+	m.nodes = append(m.nodes[:0], t.production...) // this sets the length; the values are overwritten
 	m.rank = append(m.rank[:0], t.production...)
 	for i := len(t.production) - 1; i >= 0; i-- {
 		p := t.production[i]

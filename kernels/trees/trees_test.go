@@ -75,7 +75,7 @@ func FuzzParse(f *testing.F) {
 
 // subtrees maps the text of every subtree with this root to its number of productions.
 func subtrees(tree *bracket) map[string]int {
-	// Enumerate every combination of children, each of which is expanded or not.
+	// Enumerate every combination of children, with each child expanded or not.
 	options := []string{"(" + tree.label}
 	sizes := []int{1}
 	for _, c := range tree.children {
@@ -117,7 +117,7 @@ func (b *bracket) String() string {
 	return s + ")"
 }
 
-// walk counts the subtrees of all nodes by their texts.
+// walk counts the subtrees at all nodes of b by their texts.
 func walk(b *bracket, counts map[string][2]int) {
 	if b.label == "" {
 		return
@@ -189,7 +189,8 @@ func TestWorkedNounPhrase(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The first phrase has NP → D N with each child expanded or not, 4 subtrees, D → the and N →
-	// apple. Three subtrees are common to both: NP → D N, with or without N → apple, and N → apple.
+	// apple. Both phrases have three subtrees in common: NP → D N, with or without N → apple, and N
+	// → apple.
 	for i, want := range []float64{6, 3, 3, 6} {
 		if gram.Data[i] != want {
 			t.Errorf("value %d is %v, want %v", i, gram.Data[i], want)
