@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/bindings/c/internal/handles"
 )
 
-// TestGuard checks that guard returns a status for errors and for panics.
+// TestGuard checks the status that guard returns for errors and for panics.
 func TestGuard(t *testing.T) {
 	for _, test := range []struct {
 		f    func() error

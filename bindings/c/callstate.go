@@ -17,8 +17,8 @@ import (
 // poll is the interval at which mercer_watch.cancel is read.
 const poll = 10 * time.Millisecond
 
-// callState is a mercer_watch during one call: a context that is canceled when cancel is set, and a
-// function that writes the progress to the mercer_watch.
+// callState is a mercer_watch during one call: a context that is canceled when its field cancel is
+// set, and a function that writes the progress to it.
 type callState struct {
 	ctx    context.Context
 	report func(solvers.Progress) // nil if the call has no mercer_watch

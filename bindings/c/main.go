@@ -35,8 +35,8 @@ import (
 
 func main() {} // a shared library needs main, but never calls it
 
-// guard runs f and returns its status, and stores its text for mercer_last_error. It
-// recovers from panics.
+// guard runs f, returns the status of its error, and stores the error's text for mercer_last_error.
+// It recovers from panics.
 func guard(f func() error) (status C.int) {
 	defer func() {
 		if r := recover(); r != nil {

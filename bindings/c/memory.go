@@ -24,7 +24,7 @@ import (
 // memory, which Go's garbage collector does not manage, so they must not be used after the
 // call.
 
-// textOf returns a copy of a text; "" for NULL.
+// textOf returns a copy of a text, or "" for NULL.
 func textOf(s *C.text) string { return C.GoString((*C.char)(unsafe.Pointer(s))) }
 
 // textsOf returns copies of the texts of a list that ends with NULL, or nil for a NULL
@@ -44,7 +44,7 @@ func textsOf(list **C.char) []string {
 // an error, its methods return zero values.
 type arguments struct{ err error }
 
-// use returns the value of get and records its error if it is the first.
+// use returns the value of get, and records the error of get if no error is recorded yet.
 func use[T any](a *arguments, get func() (T, error)) (t T) {
 	if a.err == nil {
 		t, a.err = get()
@@ -52,7 +52,7 @@ func use[T any](a *arguments, get func() (T, error)) (t T) {
 	return t
 }
 
-// place records an error if the caller has provided no memory for a result.
+// place records an error if the caller has not provided memory for a result.
 func (a *arguments) place(what string, there bool) {
 	if a.err == nil && !there {
 		a.err = fmt.Errorf("libmercer: %s is NULL: there must be memory for the result", what)
@@ -144,8 +144,8 @@ func (a *arguments) work(w *C.mercer_watch, f func(ctx context.Context, report f
 	return f(callState.ctx, callState.report)
 }
 
-// create is work for a call that creates an object: it also writes the handle of the object to the
-// caller's memory.
+// create is like work, for a call that creates an object: it also writes the handle of the object
+// to the caller's memory.
 func (a *arguments) create(w *C.mercer_watch, what string, to *C.mercer_handle, f func(ctx context.Context, report func(solvers.Progress)) (any, error)) error {
 	a.place(what, to != nil)
 	return a.work(w, func(ctx context.Context, report func(solvers.Progress)) error {

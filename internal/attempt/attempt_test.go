@@ -22,7 +22,7 @@ func TestFirst(t *testing.T) {
 	wrong := errors.New("y: row 3 is NaN")
 	for name, c := range map[string]struct {
 		results []error
-		fitted  []int // the candidates that are tried, in order
+		fitted  []int // the expected numbers of the candidates that are fitted, in order
 		warning string
 		err     string
 		is      error

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Solver solves with A + λI for groups of at most GroupSize λ, A = QBQᵀ.
+// Solver solves systems with A + λI, where A = QBQᵀ, for groups of at most GroupSize λ.
 type Solver struct {
 	Params
 	// Factors holds the factors of the last group of λ. For each λ without a factor, Errs holds the
@@ -20,7 +20,7 @@ type Solver struct {
 	form    *form
 	scratch []*factorScratch
 	y, z    []backend.Matrix[float64]  // n × Columns for each worker
-	x, g    backend.Matrix[float64]    // the factors of a group
+	x, g    backend.Matrix[float64]    // memory for the factors of a group
 	s       [2]backend.Matrix[float64] // wide × GroupSize·Columns
 	sol     [2]backend.Matrix[float64] // n × GroupSize·Columns
 	rows    [2]backend.Matrix[float64] // GroupSize·width × Samples
@@ -33,7 +33,7 @@ type Params struct {
 	Samples  int  // number of columns of the argument m of Diagonals
 	// Queue returns a queue of the device for one goroutine.
 	Queue   func(ctx context.Context) backend.Backend[float64]
-	Workers int // number of goroutines; each works on one λ
+	Workers int // number of goroutines; each works on one λ at a time
 }
 
 // New decomposes the symmetric matrix whose lower triangle is in a; the elements above the diagonal
@@ -107,8 +107,8 @@ func (q *Solver) Rotate(b backend.Backend[float64], y backend.Host[float64]) (ba
 }
 
 // Solve returns the solutions (A + λI)⁻¹y of all λ, side by side in one matrix. rhs is Qᵀy, the
-// result of Rotate. If A + λI is not positive definite to working precision, Errs says so and the
-// solution is 0.
+// result of Rotate. If A + λI is not positive definite to working precision, the element of Errs is
+// set and the solution is 0.
 func (q *Solver) Solve(ctx context.Context, b backend.Backend[float64], lambdas []float64, rhs backend.Host[float64]) (backend.Host[float64], error) {
 	f, count, c := q.form, len(lambdas), q.Columns
 	sols := backend.NewHost[float64](f.n, count*c)
@@ -119,7 +119,7 @@ func (q *Solver) Solve(ctx context.Context, b backend.Backend[float64], lambdas 
 	close(next)
 	var wait sync.WaitGroup
 	failures := make([]error, len(q.scratch))
-	faults := make([]any, len(q.scratch)) // panics of the workers, which are raised again in the caller
+	faults := make([]any, len(q.scratch)) // panics of the workers, which are raised again in the caller's goroutine
 	for id := range q.scratch {
 		wait.Add(1)
 		go func() {
@@ -163,7 +163,7 @@ func (q *Solver) solveOne(w *factorScratch, l *Factor, y, z backend.Matrix[float
 	return w.b.Download(sol, y)
 }
 
-// back computes X ← QX.
+// back overwrites X with QX.
 func (q *Solver) back(b backend.Backend[float64], x backend.Host[float64]) error {
 	in, out := q.sol[0].View(0, 0, x.Rows, x.Cols), q.sol[1].View(0, 0, x.Rows, x.Cols)
 	if err := b.Upload(in, x); err != nil {

@@ -1,4 +1,4 @@
-// Package band solves with A + λI for one symmetric matrix A and many λ.
+// Package band solves systems with A + λI for one symmetric matrix A and many λ.
 //
 // A is reduced to Q B Qᵀ with Q orthogonal and B block tridiagonal with blocks of a few dozen rows
 // (form.go). This is the first stage of a two-stage reduction to tridiagonal form. Then B + λI =
@@ -6,17 +6,17 @@
 //
 // A reduction to tridiagonal form would take more time. The usual one-stage reduction reads the
 // part of A that is not yet reduced once for each column, n³/6 elements in all, at the speed of
-// memory. At n = 4,000 these are 85 GB, 17 times the time of a Cholesky factor on two cores (15
-// GB/s, November 2026); and the second stage of a two-stage reduction adds 2n³ operations to every
-// use of Q (Ballard, Demmel and Knight 2012). Here everything of order n³ is a product of matrices:
-// 4n³/3 operations for B, and as many for Q if it is formed.
+// memory. At n = 4,000 this is 85 GB and takes 17 times as long as a Cholesky factorization on two
+// cores (15 GB/s, November 2026); and the second stage of a two-stage reduction adds 2n³ operations
+// to every use of Q (Ballard, Demmel and Knight 2012). Here everything of order n³ is a product of
+// matrices: 4n³/3 operations for B, and as many operations for Q if it is formed.
 //
-// The package is written against backend.Backend alone. Columns are reduced in panels,
-// as in Dongarra, Hammarling and Sorensen (1989) for the tridiagonal form: the
-// panel of width b below the diagonal block is QR-factored,
+// The package uses only the interface backend.Backend. Columns are reduced in panels, as in
+// Dongarra, Hammarling and Sorensen (1989) for the tridiagonal form: the panel of width b below the
+// diagonal block is QR-factored,
 //
 //	H = I − V T Vᵀ,  Y = A V T,  W = Y − ½ V Tᵀ VᵀY,  HᵀAH = A − V Wᵀ − W Vᵀ
 //
-// (T of Schreiber and Van Loan 1989, computed from VᵀV and the scales of the reflectors as in
-// Puglisi 1992).
+// (T is that of Schreiber and Van Loan 1989, computed from VᵀV and the scales of the reflectors as
+// in Puglisi 1992).
 package band

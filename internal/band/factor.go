@@ -14,7 +14,7 @@ import (
 //
 //	S_j = B_jj + λI − G_j G_jᵀ = L_jj L_jjᵀ,  G_{j+1} = B_{j+1,j} L_jj⁻ᵀ
 //
-// It stores the inverses X_j = L_jj⁻¹ of the small triangles, so that all uses of L are matrix
+// Factor stores the inverses X_j = L_jj⁻¹ of the small triangles, so that all uses of L are matrix
 // products.
 //
 // The factors of a group of λ are stored in the same two matrices: x holds X_j and g holds G_{j+1}ᵀ. For
@@ -58,8 +58,8 @@ func newFactorScratch(b backend.Backend[float64], mem *run.Arena, width int) (*f
 }
 
 // factor computes B + λI = LLᵀ. It returns a *backend.PivotError if the matrix is not positive
-// definite to working precision: if a pivot is at most tol, the magnitude of the rounding errors of
-// B.
+// definite to working precision, that is, if a pivot is at most tol, the magnitude of the rounding
+// errors of B.
 //
 // If trace is set, it also computes tr (B + λI)⁻¹ as the derivative of log det (B + λI) with
 // respect to λ: with S′_0 = I,
@@ -92,7 +92,7 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 		if err := b.Potrf(backend.Lower, s); err != nil {
 			return err
 		}
-		l := shifted // shifted is no longer needed
+		l := shifted // shifted is not needed anymore, so l reuses its memory
 		if err := b.Download(l, s); err != nil {
 			return err
 		}

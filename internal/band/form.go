@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// form holds the decomposition A = Q B Qᵀ. Q = H₀H₁… is stored in place of A, as reflectors or,
-// after formQ, as Qᵀ.
+// form holds the decomposition A = Q B Qᵀ. Q = H₀H₁… overwrites A, as reflectors or, after formQ,
+// as Qᵀ.
 type form struct {
 	b        backend.Backend[float64]
 	mem      *run.Arena
@@ -23,7 +23,7 @@ type form struct {
 	norm        float64 // ‖B‖ in the Frobenius norm
 
 	tau []float64                  // scalar factors τ of all reflectors
-	ts  []backend.Host[float64]    // T of the groups of panels, by their first panel; each is computed when it is first used
+	ts  []backend.Host[float64]    // T of each group of panels, indexed by its first panel; it is computed at its first use
 	t   backend.Matrix[float64]    // wide × wide
 	s   [2]backend.Matrix[float64] // width × width
 	w   [3]backend.Matrix[float64] // n × wide
@@ -125,9 +125,9 @@ func (f *form) step(j int) error {
 	return f.update(f.a.View(first+count, first+count, m, m), panel, t)
 }
 
-// panel factors columns c … c+w−1 of an m × width panel, m > width, from row c on: it bisects the
-// panel recursively into strips, which the host factors. V, with its zeros and ones, overwrites the
-// columns, and R is stored in r.
+// panel factors columns c … c+w−1, from row c on, of an m × width panel with m > width. It bisects
+// the panel recursively into strips, which the host factors. V, with its zeros and ones, overwrites
+// the columns, and R is stored in r.
 func (f *form) panel(p backend.Matrix[float64], c, w int, tau []float64, r backend.Host[float64]) error {
 	m, _ := p.Dims()
 	if w <= stripWidth {
@@ -191,9 +191,9 @@ func (f *form) triangleOf(v backend.Matrix[float64], tau []float64, scratch back
 	return h, nil
 }
 
-// update computes A ← HᵀAH on the lower triangle of the remaining part of A. V Wᵀ + W Vᵀ is half
-// the difference of the squares of cV + W/c and cV − W/c. The factor c makes cV and W/c equally
-// large, so that the difference loses no digits.
+// update computes A ← HᵀAH for the lower triangle of the part of A that is not reduced yet. V Wᵀ +
+// W Vᵀ is half the difference of the squares of cV + W/c and cV − W/c. The factor c makes cV and
+// W/c equally large, so that the difference loses no digits.
 func (f *form) update(a, v, t backend.Matrix[float64]) error {
 	b := f.b
 	m, width := v.Dims()
@@ -231,10 +231,10 @@ func (f *form) update(a, v, t backend.Matrix[float64]) error {
 	return b.Sync()
 }
 
-// reflectors factors the columns of h from row first on by Householder reflections I − τ v vᵀ with
-// v_k = 1. R, and the rows above it, are stored in r; v with its zeros and ones is stored in h. A
-// column whose squares underflow is treated as zero: the square root of the smallest number is far
-// below all relevant rounding errors.
+// reflectors factors the columns of h, from the row with index first on, by Householder reflections
+// I − τ v vᵀ with v_k = 1. R, and the rows above it, are stored in r; v with its zeros and ones is
+// stored in h. A column whose squares underflow is treated as zero: the square root of the smallest
+// positive number is far below all relevant rounding errors.
 func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Host[float64]) {
 	cols := make([][]float64, h.Cols) // each column is contiguous
 	for k := range cols {
@@ -322,7 +322,7 @@ func (f *form) tOf(g group, v backend.Matrix[float64]) (backend.Matrix[float64],
 func (f *form) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) error {
 	_, cols := x.Dims()
 	list := f.groups()
-	if op == backend.Transpose { // Qᵀ applies the first panels first
+	if op == backend.Transpose { // Qᵀ applies the groups in ascending order of panels
 		slices.Reverse(list)
 	}
 	for _, g := range list {
@@ -375,7 +375,7 @@ func (f *form) formQ() error {
 }
 
 // identity sets the elements in the rows and columns of block j, starting at its diagonal block, to
-// those of the identity matrix.
+// the elements of the identity matrix.
 func (f *form) identity(j int) {
 	first, count := f.rows(j)
 	rest := f.n - first

@@ -3,7 +3,7 @@ package band
 import "github.com/mercer-go/mercer/internal/numeric"
 
 // together is the number of columns of the panels that are combined when Q is applied, because a
-// product with a few dozen columns takes about as long as one with a hundred.
+// product with a few dozen columns takes about as long as a product with a hundred columns.
 const together = 128
 
 // wide returns the number of columns of the panels that are applied together: the largest multiple
@@ -21,7 +21,7 @@ const GroupSize = 8
 
 // Width returns the width of a block of B. Wider blocks make the products of the reduction faster,
 // and the products for each λ more expensive (4n²·width operations for the diagonals of the
-// inverses, measured on two cores of an AMD EPYC of family 25, November 2026).
+// inverses). The widths were measured on two cores of an AMD EPYC of family 25 in November 2026.
 func Width(inverses bool) int {
 	if inverses {
 		return 32

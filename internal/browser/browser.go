@@ -1,5 +1,5 @@
-// Package browser draws pages in a headless browser, for the tests of programs that
-// write them.
+// Package browser renders pages in a headless browser, for the tests of programs that write the
+// pages.
 package browser
 
 import (
@@ -22,12 +22,12 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// Check renders a page in a wide window with light colors, in a window as narrow as a phone with
-// dark colors, and with the style rules for paper, in the width of a sheet of A4 without its
-// margins. The page must have at least one and at most the given number of pictures, each an svg in
-// a figure. Every picture must have a size, lines and colors. No element may extend beyond the
-// right edge, except that tables may scroll on screens. The console must be empty. If there is no
-// browser, the test is skipped, or fails if MERCER_REQUIRE requires a browser.
+// Check renders a page in a wide window with light colors, in a window of the width of a phone with
+// dark colors, and for printing, in the width of a sheet of A4 without its margins. The page must
+// have at least one and at most the given number of pictures, each an svg in a figure. Every
+// picture must have a size, lines and colors. No element may extend beyond the right edge, except
+// that tables may scroll on screens. The console must be empty. If there is no browser, the test is
+// skipped, or fails if MERCER_REQUIRE requires a browser.
 func Check(t *testing.T, page string, pictures int) {
 	t.Helper()
 	browser := chromium(t)
@@ -35,7 +35,7 @@ func Check(t *testing.T, page string, pictures int) {
 		name        string
 		width       int
 		dark, paper bool
-	}{{"wide", 1280, false, false}, {"phone", 500, true, false}, {"paper", 718, false, true}} { // the browser allows no window narrower than 500
+	}{{"wide", 1280, false, false}, {"phone", 500, true, false}, {"paper", 718, false, true}} { // 500 is the minimum width of a window of the browser
 		t.Run(window.name, func(t *testing.T) {
 			page := page
 			if window.paper {
@@ -61,7 +61,7 @@ func Check(t *testing.T, page string, pictures int) {
 					continue
 				}
 				if !box.In(d.picture.Bounds()) {
-					continue // the picture is below the end of the window
+					continue // the picture is below the visible part of the page
 				}
 				seen++
 				if covered, colored := d.ink(box); covered < 0.01 || colored < 0.002 {
@@ -175,8 +175,8 @@ func whole(t *testing.T, text string) int {
 	return v
 }
 
-// ink returns the fraction of a box that differs from the background, and the fraction that is not
-// gray. The background is the color at the corner of the box.
+// ink returns the fraction of a box whose color differs from the background, and the fraction whose
+// color is not gray. The background is the color at the corner of the box.
 func (d drawn) ink(box image.Rectangle) (covered, colored float64) {
 	back := rgb(d.picture.At(box.Min.X, box.Min.Y))
 	for y := box.Min.Y; y < box.Max.Y; y++ {

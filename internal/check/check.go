@@ -1,6 +1,6 @@
-// Package check checks the arguments of a Backend's methods and panics if they break a rule. Every
-// backend calls these functions first, so that the texts of the panics are the same on every
-// device. A text has the form "op: rule: got".
+// Package check checks the arguments of a Backend's methods and panics if they break a rule. The
+// methods of every backend begin by calling these functions, so that the texts of the panics are
+// the same on every device. A text has the form "op: rule: got".
 package check
 
 import (
@@ -16,7 +16,7 @@ func misuse(op, format string, args ...any) {
 	panic("backend: " + op + ": " + fmt.Sprintf(format, args...))
 }
 
-// View panics unless the rows × cols part at (i, j) is inside an r × c matrix.
+// View panics unless the rows × cols submatrix at (i, j) is inside an r × c matrix.
 func View(i, j, rows, cols, r, c int) {
 	if err := host.CheckView(i, j, rows, cols, r, c); err != nil {
 		panic("backend: " + err.Error())
@@ -343,5 +343,5 @@ func ViewSparse(i, j, rows, cols, r, c int) {
 	}
 }
 
-// Sparse panics. A method calls it for a sparse matrix as an argument that must be dense.
+// Sparse panics. A method calls it if an argument that must be dense is a sparse matrix.
 func Sparse(op string) { misuse(op, "a matrix is sparse where a dense one is needed") }

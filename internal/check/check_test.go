@@ -31,7 +31,7 @@ func panicText(f func()) (text string) {
 // invalid call.
 func TestTexts(t *testing.T) {
 	gaussian := kernels.Gaussian{Sigma: 1}
-	huge := math.MaxInt/2 + 1 // 2·huge overflows int
+	huge := math.MaxInt/2 + 1 // 2·huge overflows an int
 	for _, c := range []struct {
 		want string
 		f    func()
@@ -95,7 +95,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestDims checks that the checks return the dimensions of the formulas.
+// TestDims checks that the functions return the dimensions m, n, k, … of their comments.
 func TestDims(t *testing.T) {
 	if m, n, k := Gemm(backend.Transpose, backend.NoTrans, shape{3, 2}, shape{3, 4}, shape{2, 4}); m != 2 || n != 4 || k != 3 {
 		t.Errorf("Gemm: m=%d n=%d k=%d", m, n, k)

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Of returns n and the counted word, in the plural unless n is 1: "1 cell", "2 cells", "0 classes",
-// "3 entries".
+// Of returns n and a noun, in the plural unless n is 1: "1 cell", "2 cells", "0 classes", "3
+// entries".
 func Of[N ~int | ~int32 | ~int64](n N, word string) string {
 	return strconv.FormatInt(int64(n), 10) + " " + Word(n, word)
 }
 
-// Word returns the counted word alone, in the plural unless n is 1.
+// Word returns only the noun, in the plural unless n is 1.
 func Word[N ~int | ~int32 | ~int64](n N, word string) string {
 	switch {
 	case n == 1:

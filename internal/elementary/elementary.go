@@ -38,7 +38,7 @@ func Log(x float64) float64 {
 }
 
 // Pow returns xᵃ within 0.9 ulp, and exactly if xᵃ is a float64. The result is NaN if x is negative
-// and a is not a whole number, and 1 if a = 0.
+// and a is not an integer, and 1 if a = 0.
 func Pow(x, a float64) float64 {
 	if x < 0 && a == math.Trunc(a) {
 		size := Pow(-x, a)

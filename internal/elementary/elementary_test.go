@@ -15,9 +15,9 @@ func ulps(x, reference float64) float64 {
 	return math.Abs(x-reference) / (math.Nextafter(math.Abs(reference), math.Inf(1)) - math.Abs(reference))
 }
 
-// TestAgainstMath compares the functions with those of package math, whose errors are less than 2
-// ulps: that of exp is 1.5 ulps on amd64. math.Pow multiplies rounded factors, each of which adds
-// an error, so that only powers between 1/8 and 8 are compared.
+// TestAgainstMath compares the functions with package math, whose errors are less than 2 ulps; the
+// error of math.Exp is 1.5 ulps on amd64. The error of math.Pow grows with the power, so that only
+// powers between 1/8 and 8 are compared.
 func TestAgainstMath(t *testing.T) {
 	const seed = 30
 	t.Logf("seed %d", seed)
@@ -81,8 +81,8 @@ func TestSpecialValues(t *testing.T) {
 	}
 }
 
-// TestNormalIsNormFloat64 compares random numbers with those of package rand, which differ from
-// them only in the tail, by the rounding error of a logarithm.
+// TestNormalIsNormFloat64 compares the random numbers of Normal with those of package rand. They
+// differ only in the tail, by the rounding error of a logarithm.
 func TestNormalIsNormFloat64(t *testing.T) {
 	const seed = 30
 	t.Logf("seed %d", seed)

@@ -31,8 +31,8 @@ var normals = func() (t struct {
 	return t
 }()
 
-// Normal returns a normal number by the algorithm of r.NormFloat64, with the exponential and
-// logarithm of this package.
+// Normal returns a normally distributed number by the algorithm of r.NormFloat64, with the
+// exponential and logarithm of this package.
 func Normal(r *rand.Rand) float64 {
 	for {
 		u := r.Uint64()

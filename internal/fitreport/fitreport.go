@@ -25,7 +25,7 @@ type Report struct {
 }
 
 // New returns the report of a model. name returns a front end's name for a parameter in the
-// advice of a warning, or "" to omit the advice about it.
+// advice of a warning, or "" to omit the advice about that parameter.
 func New(m learners.Model, name func(parameter string) string) Report {
 	r := Report{Learner: m.Learner()}
 	_, r.Outputs = m.Dims()

@@ -1,5 +1,5 @@
-// Package pairwise evaluates kernels over objects on all pairs, in parallel, for the packages that
-// define such kernels.
+// Package pairwise evaluates kernels over objects for all pairs of objects, in parallel. The
+// packages that define such kernels use it.
 package pairwise
 
 import (
@@ -14,9 +14,9 @@ import (
 
 // Evaluator computes the matrices of a kernel that is given by its values on pairs.
 type Evaluator struct {
-	Raw bool // the values are not divided by √(k(a, a) k(b, b))
-	// Infinite returns the error for object i, counted from 0, whose value k(a, a) is not finite. By
-	// the Cauchy–Schwarz inequality, all values are finite if all k(a, a) are finite.
+	Raw bool // whether the values are not divided by √(k(a, a) k(b, b))
+	// Infinite returns the error for object i, counted from 0, if its value k(a, a) is not finite.
+	// By the Cauchy–Schwarz inequality, all values are finite if all k(a, a) are finite.
 	Infinite func(i int) error
 }
 
@@ -39,8 +39,8 @@ func (e Evaluator) Gram(ctx context.Context, n int, o objects.Options, pairs Wor
 	return gram, nil
 }
 
-// Cross returns k for n objects with m other objects. The two workers in own evaluate pairs within
-// the first set and within the second set.
+// Cross returns k for the pairs of n objects with m other objects. The two workers in own evaluate
+// pairs among the n objects and pairs among the m objects.
 func (e Evaluator) Cross(ctx context.Context, n, m int, o objects.Options, pairs Worker, own [2]Worker) (host.Matrix[float64], error) {
 	cross, err := Matrix(ctx, n, m, false, o, pairs)
 	if err != nil {
@@ -106,8 +106,8 @@ func Raw(values map[string]float64) (bool, error) {
 	}
 }
 
-// Normalize divides k(a_i, b_j) by √(k(a_i, a_i) k(b_j, b_j)), and sets it to 0 if a factor under
-// the root is 0. If a and b are the same objects, the diagonal is exactly 1 or 0.
+// Normalize divides k(a_i, b_j) by √(k(a_i, a_i) k(b_j, b_j)), and sets it to 0 if k(a_i, a_i) or
+// k(b_j, b_j) is 0. If a and b are the same objects, the diagonal is exactly 1 or 0.
 func Normalize(k host.Matrix[float64], a, b []float64) {
 	rows, cols := roots(a), roots(b)
 	same := len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]

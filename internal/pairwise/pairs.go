@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// Stop reports whether the computation must end; its results are then discarded. values is the
+// Stop reports whether the computation must end; the results are then discarded. values is the
 // number of values computed since the last call, for the progress report. It may be fractional.
 // Values that a task does not report are added when the task ends.
 type Stop func(values float64) bool
@@ -28,7 +28,7 @@ const Poll = 1 << 22
 const maxOperations = 1e15
 
 // Feasible returns an error for work of more than 10¹⁵ operations. advice names an alternative to
-// shortening the objects. The work is proportional to the square of their size.
+// shortening the objects, whose size enters the work as a square.
 func Feasible(what string, operations float64, advice string) error {
 	if operations <= maxOperations {
 		return nil
@@ -37,7 +37,7 @@ func Feasible(what string, operations float64, advice string) error {
 		what, operations, float64(maxOperations), 100*math.Sqrt(maxOperations/operations), advice)
 }
 
-// anywhere is the size in bytes below which the available memory is not checked.
+// anywhere is the size in bytes of an allocation below which available memory is not checked.
 const anywhere = 1 << 26
 
 // limit returns the number of bytes that may be allocated. ok is false if this number is not known.
@@ -83,9 +83,9 @@ const columns, maxTasks = 64, 1 << 18
 // columns lo, …, hi−1.
 type Worker = func(stop Stop) func(i, lo, hi int, out []float64)
 
-// Matrix fills a rows × cols matrix in parallel. If lower is set, the matrix must be square, only
-// the values up to the diagonal are computed and then mirrored. Matrix returns host.ErrMemory,
-// before any work, if the matrix does not fit in memory.
+// Matrix fills a rows × cols matrix in parallel. If lower is set, the matrix must be square, and
+// only the values up to the diagonal are computed, and then mirrored. Matrix returns
+// host.ErrMemory, before any work, if the matrix does not fit in memory.
 func Matrix(ctx context.Context, rows, cols int, lower bool, o objects.Options, worker Worker) (host.Matrix[float64], error) {
 	if err := fits(o, rows, cols); err != nil {
 		return host.Matrix[float64]{}, err
@@ -164,7 +164,7 @@ func run(ctx context.Context, n, total int, o objects.Options, worker func(stop 
 	defer context.AfterFunc(ctx, func() { stopped.Store(true) })()
 
 	var mu sync.Mutex
-	done, begun, reported := 0, 0.0, -1 // done counts the values of finished tasks, begun the values reported by running tasks
+	done, begun, reported := 0, 0.0, -1 // number of values of finished tasks; values that running tasks have reported; last report in thousandths
 	report := func(parts int, part float64) {
 		if o.Progress == nil {
 			return
@@ -175,7 +175,7 @@ func run(ctx context.Context, n, total int, o objects.Options, worker func(stop 
 		begun += part
 		at := float64(done)
 		if done < total {
-			at = min(at+max(begun, 0), float64(total)*0.999) // rounding errors must not report the end early
+			at = min(at+max(begun, 0), float64(total)*0.999) // rounding errors must not give 1 before the end
 		}
 		// Report at most a thousand times; the last report is 1.
 		if step := int(1000 * at / float64(total)); step > reported {

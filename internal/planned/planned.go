@@ -12,7 +12,7 @@ func With(ctx context.Context, report func(bytes int64)) context.Context {
 }
 
 // Report reports the maximum number of bytes of matrices and arrays during the following work,
-// including those of the callers.
+// including the matrices and arrays of the callers.
 func Report(ctx context.Context, bytes int64) {
 	if report, ok := ctx.Value(key{}).(func(bytes int64)); ok {
 		report(bytes)

@@ -1,5 +1,5 @@
-// Package precision allows tests to set the precision of the factor of the methods mixed and
-// outofcore, which the plan selects otherwise.
+// Package precision allows tests to set the precision of the factor in the methods "mixed" and
+// "outofcore". Otherwise the plan selects it.
 package precision
 
 import "sync/atomic"
@@ -10,7 +10,7 @@ type Precision int32
 const (
 	Auto    Precision = iota // the precision that takes the least time
 	Single                   // float32, also for products
-	Reduced                  // float32, with products in the reduced precision of the device: FP16, or integers of 16 bits
+	Reduced                  // float32, with products in the reduced precision of the device: FP16 or 16-bit integers
 )
 
 var forced atomic.Int32

@@ -1,6 +1,6 @@
 // Package process reports the time and memory that the running process has used, for reports such
-// as that of `mercer fit --json`, which `mercer bench import` reads. It also reports the signal
-// that has interrupted the process.
+// as the output of `mercer fit --json`, which `mercer bench import` reads. It also reports the
+// signal that has interrupted the process.
 package process
 
 // Used holds the time and memory that a process has used since its start. A value that the system
@@ -13,6 +13,6 @@ type Used struct {
 // Read returns the time and memory that this process has used so far.
 func Read() Used { return read() }
 
-// Status returns the amount of memory, in bytes, in a line of /proc/self/status, such as "VmRSS:"
-// (proc_pid_status(5)), or false if there is no such file.
+// Status returns the memory, in bytes, that the line name of /proc/self/status states, such as
+// "VmRSS:" (proc_pid_status(5)), or false without such a file.
 func Status(name string) (float64, bool) { return status(name) }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRead checks that processor time and memory that was allocated and written to are counted.
+// TestRead checks that Read counts processor time, and memory that was allocated and written to.
 func TestRead(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		if u := Read(); u != (Used{}) {
@@ -21,7 +21,7 @@ func TestRead(t *testing.T) {
 	}
 	after := Read()
 	runtime.KeepAlive(block)
-	// The peak includes the whole block.
+	// The peak must include the whole block that was allocated.
 	if after.Peak < size || after.Peak < before.Peak {
 		t.Errorf("%d bytes at most before %d were taken, %d after", before.Peak, size, after.Peak)
 	}

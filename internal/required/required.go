@@ -1,7 +1,7 @@
 // Package required skips tests whose requirements are missing, such as a compiler, a library to
 // compare with, an instruction set, or data. The test is skipped with the reason, or fails if the
-// environment variable MERCER_REQUIRE, a comma-separated list, names the requirement. On a machine
-// that meets all requirements, tests can thus not be skipped unnoticed.
+// environment variable MERCER_REQUIRE, a comma-separated list, names the requirement. A machine
+// that meets all requirements can thus ensure that no test is skipped.
 //
 // The names are: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8,
 // in the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, llvm (its assembler,
@@ -53,7 +53,7 @@ func Slow(t testing.TB, what, why string) {
 	}
 }
 
-// Program returns the path of the named program, or calls Lacking if there is none.
+// Program returns the path of the named program, or calls Lacking if it is not installed.
 func Program(t testing.TB, what, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -64,7 +64,7 @@ func Program(t testing.TB, what, name string) string {
 }
 
 // imported returns the reason why scikit-learn cannot be imported, or "". It tries the import only
-// once, because it takes seconds.
+// once, because an import takes seconds.
 var imported = sync.OnceValue(func() string {
 	if out, err := exec.Command(Python, "-c", "import numpy, sklearn").CombinedOutput(); err != nil {
 		return fmt.Sprint(err, " ", string(out))

@@ -22,8 +22,8 @@ func Mix(h uint64) uint64 {
 // Join returns the hash of a sequence to which v is appended, where h is the hash of the sequence before.
 func Join(h, v uint64) uint64 { return Mix((h + golden) ^ v) }
 
-// Priority returns the priority of a row for a seed. It is different for different keys, and
-// pseudo-random.
+// Priority returns the priority of a row for a seed. Priorities are pseudo-random, and different
+// for different keys.
 func Priority(key, seed uint64) uint64 { return Mix(key ^ Mix(seed+golden)) }
 
 // Of returns the key of a row of numbers, in which −0 equals 0.

@@ -1,7 +1,7 @@
 // Package safetensors reads and writes files of the public format safetensors of Hugging Face: the
 // length of the header in 8 bytes, little endian; a JSON header that describes arrays and contains
 // metadata, which maps keys to texts; and the data. All arrays are F64. Sizes are compared with
-// that of the file before memory is allocated.
+// the size of the file before memory is allocated.
 package safetensors
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// These are the limits of the safetensors format. They ensure that other programs can read every
-// file that this package writes.
+// These are the limits of the safetensors format. They ensure that other programs can read all
+// files that this package writes.
 const (
 	lengthBytes = 8           // the length of the header, little endian
 	maxHeader   = 100_000_000 // maximum length of the header in bytes, as in the reference implementation
@@ -99,7 +99,7 @@ func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 	return h, nil
 }
 
-// readError returns the error for a failed read. A file that ends too early has become shorter
+// readError returns the error for a failed read. If the file ends too early, it has become shorter
 // since its size was determined.
 func readError(err error) error {
 	if err == io.EOF {
@@ -179,7 +179,7 @@ func (h *Header) Tensors(size int64) ([]Tensor, error) {
 		}
 		list = append(list, t)
 	}
-	// An array without elements precedes an array with elements at the same offset.
+	// At equal offsets, an array without elements precedes an array with elements.
 	slices.SortFunc(list, func(a, b Tensor) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
 	})
@@ -240,7 +240,7 @@ func tensorOf(m member) (Tensor, error) {
 
 // integers reads a JSON array of integers ≥ 0. The result is not nil.
 func integers(text json.RawMessage) ([]int64, error) {
-	var pointers []*int64 // with int64, a JSON null would be decoded as 0
+	var pointers []*int64 // pointers, because a JSON null would be decoded to 0 in an int64
 	if err := json.Unmarshal(text, &pointers); err != nil || text[0] != '[' {
 		return nil, errors.New("an array of integers was expected")
 	}

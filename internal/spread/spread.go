@@ -1,5 +1,5 @@
 // Package spread distinguishes numbers that differ only by rounding errors from numbers that vary,
-// by the same rule for the columns of a table and for the targets of a fit.
+// with the same rule for the columns of a table as for the targets of a fit.
 package spread
 
 import "math"
@@ -8,7 +8,7 @@ import "math"
 const MaxRoundings = 1000
 
 // Rounding returns the largest standard deviation of n numbers with the given mean that is
-// attributed to rounding errors, n·ε·|mean|. n may be a sum of weights, and is limited to the range
+// attributed to rounding errors: n·ε·|mean|. n may be a sum of weights, and is limited to the range
 // from 1 to 1000. A column with a smaller or equal standard deviation is constant.
 //
 // Up to 1000 rows this is the rule of scikit-learn's _is_constant_feature, SD² ≤ n·ε·SD² +

@@ -1,4 +1,4 @@
-// Package suggest finds the name that was probably meant by a misspelled name.
+// Package suggest finds the name that the user of a misspelled name probably meant.
 package suggest
 
 import (

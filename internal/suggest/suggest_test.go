@@ -11,7 +11,7 @@ func TestNearest(t *testing.T) {
 		"gausian":                 "gaussian",
 		"GAUSSIAN":                "gaussian",
 		"laplac":                  "laplacian",
-		"quadratic":               "rationalquadratic", // typed is a part of the name
+		"quadratic":               "rationalquadratic", // the typed text is a substring of the name
 		"rationalquadrat":         "rationalquadratic",
 		"x":                       "", // every letter differs
 		"ä":                       "",

@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// grams computes the n-grams of documents, one document at a time. Its Params have no zeros that
-// stand for defaults.
+// grams computes the n-grams of documents, one document at a time. In its Params every zero has
+// been replaced by the default.
 type grams struct {
 	Params
 	text   []byte
 	starts []int // starts of the characters or words in text, and the end of text
 }
 
-// each calls use with each n-gram of a document, including repetitions. The n-gram may share memory
-// with a longer string.
+// each calls the function use with each n-gram of a document, including repetitions. The n-gram may
+// share memory with a longer string.
 func (g *grams) each(document string, use func(gram string)) {
 	g.text, g.starts = g.text[:0], g.starts[:0]
 	if g.KeepCase {
@@ -36,8 +36,8 @@ func (g *grams) each(document string, use func(gram string)) {
 	}
 }
 
-// words calls use with the n-grams of words, joined by spaces. A word is two or more characters
-// that match \w in Python's regular expressions.
+// words calls the function use with the n-grams of words, joined by spaces. A word is two or more
+// characters that match \w in Python's regular expressions.
 func (g *grams) words(document string, use func(gram string)) {
 	begin, length := 0, 0
 	add := func(end int) {
@@ -157,9 +157,9 @@ func lower(text string) string {
 	return b.String()
 }
 
-// endsWord reports whether a letter between two texts is at the end of a word (Unicode, section 3.13,
-// Final_Sigma): a cased letter precedes it and no cased letter follows it, ignoring case-ignorable
-// characters.
+// endsWord reports whether a letter between the texts before and after is at the end of a word
+// (Unicode, section 3.13, Final_Sigma): a cased letter precedes it and no cased letter follows it,
+// ignoring case-ignorable characters.
 func endsWord(before, after string) bool {
 	cased := false
 	for len(before) > 0 {

@@ -36,8 +36,8 @@ type Params struct {
 	Analyzer    Analyzer `json:"analyzer,omitempty"`     // the unit of the n-grams; "" means Word
 	MinN        int      `json:"min_n,omitempty"`        // the smallest n of the n-grams; 0 means 1
 	MaxN        int      `json:"max_n,omitempty"`        // the largest n; 0 means MinN
-	MinDF       float64  `json:"min_df,omitempty"`       // n-grams in fewer texts are ignored; a number of texts, or if below 1 a fraction of the texts
-	MaxFeatures int      `json:"max_features,omitempty"` // maximum number of n-grams: the most frequent in all texts, and among equally frequent n-grams the first in sort order; 0 means no limit
+	MinDF       float64  `json:"min_df,omitempty"`       // n-grams in fewer texts are ignored; if below 1, MinDF is a fraction of the texts, otherwise a number of texts
+	MaxFeatures int      `json:"max_features,omitempty"` // maximum number of n-grams: the most frequent in all texts are selected, and of equally frequent n-grams the first in sort order; 0 means no limit
 	Sublinear   bool     `json:"sublinear,omitempty"`    // 1 + log(tf) replaces the term frequency tf
 	KeepCase    bool     `json:"keep_case,omitempty"`    // texts are not converted to lower case
 }
@@ -45,7 +45,7 @@ type Params struct {
 // maxN is the largest n. It is limited because the number of distinct n-grams grows with n.
 const maxN = 20
 
-// maxMinDF is the largest MinDF, above which not every integer is a float64.
+// maxMinDF is the largest MinDF; above it, not every integer is a float64.
 const maxMinDF = 1 << 53
 
 // complete returns p with its zeros replaced by the defaults.
@@ -231,8 +231,8 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 	return v, nil
 }
 
-// each runs functions that worker returns on all processors, and passes each of the numbers 0 to n
-// − 1 to one of them.
+// each calls worker for each processor and runs the returned functions in parallel. It passes each
+// of the numbers 0 to n − 1 to one of them.
 func each(n int, worker func() func(i int)) {
 	var next atomic.Int64
 	var running sync.WaitGroup
@@ -270,8 +270,8 @@ func (v *Vocabulary) NewRow() (*Row, error) {
 }
 
 // Append appends the columns and the values of the nonzero features of a text, in increasing order
-// of the columns. Feature 0 has the column first. The values have the ℓ₂ norm 1, unless the text
-// has no n-gram of the vocabulary.
+// of the columns. Feature 0 has the column index first. The values have the ℓ₂ norm 1, unless the
+// text has no n-gram of the vocabulary.
 func (r *Row) Append(text string, first int, columns []int32, values []float64) ([]int32, []float64) {
 	r.found = r.found[:0]
 	r.grams.each(text, func(gram string) {

@@ -17,8 +17,9 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// odd lists texts that programs treat differently: emoji, combining marks, letters whose lower case is
-// longer or depends on the position, several kinds of white space, and an empty text.
+// odd lists texts that different programs treat in different ways: emoji, combining marks, letters
+// whose lower case is longer or depends on the position, several kinds of white space, and an empty
+// text.
 var odd = []string{
 	"", "   ", "a", "Hello hello, WORLD world's end", "cafe\u0301 café naïve", "İstanbul Iğdır ISPARTA ıI",
 	"ΟΔΥΣΣΕΥΣ ΣΑΣ Σ ΑΣ' ΑΣ\u0301Β Σ.Σ", "no\u00a0break \u2003em  two\tab\t\ttabs", "line\r\nends\rof\nall\x1ckinds\x85 here",
@@ -26,7 +27,8 @@ var odd = []string{
 	"a\u0000b nul", "don't 'quote' \u2019tis", "x", "  lead and trail  ",
 }
 
-// settings lists the settings that are compared with scikit-learn. The names are those of its parameters.
+// settings lists the settings that are compared with scikit-learn. The names are those of
+// scikit-learn's parameters.
 var settings = []struct {
 	params Params
 	python string
@@ -64,8 +66,8 @@ type result struct {
 	Data            []float64
 }
 
-// scikitLearn returns the result for each of the settings. The vocabulary is learned from the first
-// texts, whose number is learned, and all texts become features.
+// scikitLearn returns the result for each of the settings. The vocabulary is learned from
+// texts[:learned], and the features of all texts are computed.
 func scikitLearn(t *testing.T, texts []string, learned int) (list []result) {
 	in, err := json.Marshal(texts)
 	if err != nil {
@@ -108,7 +110,7 @@ func checkEqual(t *testing.T, texts []string, learned int, list []result) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A saved vocabulary is unchanged.
+		// A vocabulary does not change when it is encoded as JSON and decoded.
 		saved, err := json.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
@@ -225,8 +227,8 @@ func TestWorkersDoNotChangeResults(t *testing.T) {
 	}
 }
 
-// TestClosedForm checks the weights of two texts by hand: the word aa is in both texts, and bb is
-// in one text twice.
+// TestClosedForm compares the weights of two texts with values computed by hand. The word aa is in
+// both texts, and bb is twice in one text.
 func TestClosedForm(t *testing.T) {
 	v, err := Learn([]string{"aa bb BB", "Aa"}, Params{})
 	if err != nil {
@@ -248,7 +250,7 @@ func TestClosedForm(t *testing.T) {
 }
 
 // TestMaxFeatures checks that the most frequent n-grams are selected, and of equally frequent
-// n-grams the first in order.
+// n-grams the first in sort order.
 func TestMaxFeatures(t *testing.T) {
 	v, err := Learn([]string{"cc cc cc bb aa", "dd dd"}, Params{MaxFeatures: 3})
 	if err != nil {
@@ -283,7 +285,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestCheckFindsForgedVocabularies checks that no vocabulary of a damaged file is used.
+// TestCheckFindsForgedVocabularies checks that Check refuses vocabularies that Learn cannot return.
 func TestCheckFindsForgedVocabularies(t *testing.T) {
 	for _, c := range []struct {
 		of   *Vocabulary

@@ -1,6 +1,6 @@
-// Command advice prints error messages whose advice has the parameter names of a caller. A test of
-// the Python package runs it. The command reads callers and advice as JSON and writes, for each
-// caller and each advice, the text of an error with this advice.
+// Command advice prints error messages in which a caller's parameter names occur in the advice. A
+// test of the Python package runs it. The command reads callers and advice as JSON and writes, for
+// each caller and each advice, the text of an error with this advice.
 package main
 
 import (
@@ -57,7 +57,7 @@ func run() error {
 			return err
 		}
 		for _, advice := range in.Advice {
-			// The fit returns the cause of its canceled context, as it returns an error of the
+			// The fit returns the cause of its canceled context in the same way as an error of the
 			// solver.
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(message.Errorf("fault: " + advice))

@@ -45,7 +45,7 @@ func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, st
 	}
 	data, err := Shared[T](name, p, (rows-1)*stride+cols)
 	var zero T
-	if need := rows * cols * int64(unsafe.Sizeof(zero)); err == nil && need > machine() { // need does not overflow, because Shared checked it
+	if need := rows * cols * int64(unsafe.Sizeof(zero)); err == nil && need > machine() { // need does not overflow, because Shared checked the size
 		err = fmt.Errorf("libmercer: %s: %w: %d×%d numbers take %d bytes, the machine has %d: pass fewer rows at a time", name, backend.ErrMemory, rows, cols, need, machine())
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func SharedCSR(name string, rows, cols int64, indptr, indices, data unsafe.Point
 }
 
 // room returns an error that matches backend.ErrMemory if copies of a rows × cols matrix in
-// float64 do not fit in memory. It does not check small matrices.
+// float64 do not fit in memory. Small matrices are not checked.
 func room(name string, rows, cols, copies int) error {
 	const anywhere = 1 << 26
 	need := 8 * float64(rows) * float64(cols) * float64(copies)

@@ -17,7 +17,7 @@ func About(Names) (string, error) {
 		Device    string `json:"device"`
 		Processor string `json:"processor"`
 		Chosen    bool   `json:"chosen"`
-		Reason    string `json:"reason,omitempty"` // the reason why it cannot be used
+		Reason    string `json:"reason,omitempty"` // the reason why the device cannot be used
 	}
 	about := struct {
 		Version  string                 `json:"version"`
@@ -74,11 +74,11 @@ func (f *Factor) Describe(Names) (string, error) {
 type description struct {
 	fitreport.Report
 	Task         learners.Task     `json:"task"`
-	Features     int               `json:"features"`          // columns of x in Predict
+	Features     int               `json:"features"`          // number of columns of x in Predict
 	Names        []string          `json:"names,omitempty"`   // names of the columns of x
 	Targets      []string          `json:"targets,omitempty"` // names of the outputs
-	Raw          bool              `json:"raw"`               // Predict encodes x by the rules of a table
-	Missing      bool              `json:"missing"`           // Predict treats NaN as a missing value
+	Raw          bool              `json:"raw"`               // whether Predict encodes x by the rules of a table
+	Missing      bool              `json:"missing"`           // whether Predict treats NaN as a missing value
 	Labels       []float64         `json:"labels,omitempty"`  // the value that Predict returns for each class
 	Capabilities []string          `json:"capabilities"`      // "decision", "probabilities", "deviations", "intervals", "sets"
 	Parameters   map[string]any    `json:"parameters"`
@@ -86,7 +86,7 @@ type description struct {
 
 	// These fields are set only if the model was fitted in this process.
 	Device  string  `json:"device,omitempty"`
-	Seconds float64 `json:"seconds,omitempty"` // time of the whole fit
+	Seconds float64 `json:"seconds,omitempty"` // duration of the whole fit in seconds
 }
 
 // Describe returns, in JSON, a description of the model and of its fit.
@@ -117,7 +117,7 @@ func (m *Model) Describe(names Names) (string, error) {
 	return text(f)
 }
 
-// columns fills in the columns of x.
+// columns sets the fields about the columns of x.
 func (f *description) columns(m *Model) {
 	if m.gram {
 		f.Features -= 2
@@ -128,14 +128,14 @@ func (f *description) columns(m *Model) {
 	}
 	f.Targets = e.TargetNames()
 	f.Raw, f.Missing = m.encodes, !e.RefuseMissing
-	if e.Sparse() && !m.encodes { // x1, x2, …, of which there may be millions
+	if e.Sparse() && !m.encodes { // the names x1, x2, … are omitted, because there may be millions
 		return
 	}
 	f.Names = rawColumns(e)
 	f.Features = len(f.Names)
 }
 
-// abilities fills in the capabilities of the model besides Predict.
+// abilities sets the capabilities of the model in addition to Predict.
 func (f *description) abilities(model learners.Model) {
 	if k, ok := model.(learners.Classifier); ok {
 		c := k.Classes()

@@ -13,8 +13,8 @@ type Device struct {
 	dev backend.Device
 }
 
-// Open opens the device with the given name; "" means the best available device. For threads and
-// memory, 0 means the default of backend.Config.
+// Open opens the device with the given name; "" means the best available device. If threads or
+// memory is 0, the default of backend.Config is used.
 func Open(name string, threads int, memory int64) (*Device, error) {
 	dev, err := backend.Open(name, backend.Config{Threads: threads, Memory: memory})
 	if err != nil {

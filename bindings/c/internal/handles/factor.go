@@ -27,9 +27,8 @@ type Factor struct {
 	gram given
 }
 
-// NewFactor factors K + λI, with K as in Solve: O(n²d + n³). A matrix that is not
-// positive definite to working precision is an error that matches
-// backend.ErrNotPosDef.
+// NewFactor factors K + λI, with K as in Solve. The cost is O(n²d + n³). If the matrix is not
+// positive definite to working precision, the error matches backend.ErrNotPosDef.
 func NewFactor(ctx context.Context, d *Device, kernel string, lambda float64, x Matrix) (*Factor, error) {
 	f := &Factor{device: d, lambda: lambda}
 	k, err := kernels.Kernel(kernels.Precomputed{}), error(nil)
@@ -103,8 +102,8 @@ func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bo
 	return f.residual(f.device.dev.F64().With(ctx, nil), alpha, h)
 }
 
-// Append adds a sample: a point of d numbers if there is a kernel, otherwise the n+1 elements of
-// its row of K, with the diagonal element last. The cost is O(nd + n²).
+// Append adds a sample: values is a point of d numbers if there is a kernel, otherwise the n+1
+// elements of its row of K, with the diagonal element last. The cost is O(nd + n²).
 func (f *Factor) Append(ctx context.Context, values []float64) error {
 	if err := f.acquire(); err != nil {
 		return err

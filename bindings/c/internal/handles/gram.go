@@ -119,7 +119,7 @@ func gramTo(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, v
 	return err
 }
 
-// gramMul computes dst ← k(X, Z)·V. For more than a small number of columns of V, it multiplies
+// gramMul computes dst ← k(X, Z)·V. If V has more than a small number of columns, it multiplies
 // blocks of rows of k(X, Z) that fit in a cache, because a product of matrices is then faster than
 // GramMul.
 func gramMul(b backend.Backend[float64], dst backend.Matrix[float64], k kernels.Kernel, x, z, v backend.Matrix[float64]) error {
@@ -145,7 +145,7 @@ func gramMul(b backend.Backend[float64], dst backend.Matrix[float64], k kernels.
 	return nil
 }
 
-// mirror copies the lower triangle of h to the upper one, in blocks that fit in a cache.
+// mirror copies the lower triangle of h to the upper triangle, in blocks that fit in a cache.
 func mirror(h backend.Host[float64]) {
 	const block = 32
 	run.Parallel((h.Rows+block-1)/block, func(first, last int) {

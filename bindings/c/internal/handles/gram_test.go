@@ -11,7 +11,7 @@ import (
 )
 
 // TestGram checks k(X, Z), k(X, X) and their products with V against kernels.Eval, on every device
-// and for dense and sparse points. 1 and 33 rows are an incomplete block of mirror.
+// and for dense and sparse points. With 1 and 33 rows the last block of mirror is incomplete.
 func TestGram(t *testing.T) {
 	const text = "0.5*gaussian(sigma=2) + 0.1*linear()"
 	k, err := kernels.Parse(text)
@@ -63,7 +63,7 @@ func TestGram(t *testing.T) {
 						t.Fatal(err)
 					}
 					// ‖x−z‖² is computed from products of norms of at most 40 with about d + 4
-					// roundings, and the sum has one for each of the m terms.
+					// roundings, and the sum has one rounding for each of the m terms.
 					for i, got := range out {
 						bound := 0x1p-53 * (40*(5+4) + float64(other.Rows)) * math.Max(1, size.Data[i])
 						if math.Abs(got-want.Data[i]) > bound {
@@ -77,7 +77,7 @@ func TestGram(t *testing.T) {
 	}
 }
 
-// stored returns h with all elements stored.
+// stored returns h as a sparse matrix with all elements stored, including zeros.
 func stored(h backend.Host[float64]) backend.CSR[float64] {
 	c := backend.CSR[float64]{Rows: h.Rows, Cols: h.Cols, Indptr: []int{0}}
 	for i := range h.Rows {
@@ -128,7 +128,7 @@ func TestGramRefuses(t *testing.T) {
 		{"linear()", wide(x), Matrix{}, Matrix{}, out[:15], "4×4"},
 		{"chi2()", wide(x), wide(bad), Matrix{}, out, "row 3"},
 	} {
-		if test.kernel == "chi2()" { // whose features are not negative
+		if test.kernel == "chi2()" { // chi2 requires features ≥ 0
 			for i := range x.Data {
 				x.Data[i], bad.Data[i] = math.Abs(x.Data[i]), math.Abs(bad.Data[i])
 			}

@@ -81,9 +81,9 @@ func TestFactor(t *testing.T) {
 	for i := range n {
 		shifted.Set(i, i, shifted.At(i, i)+lambda)
 	}
-	// The factor's backward error is at most n·γ(3n+1)‖A‖ (Higham 2002, theorem 10.4), ‖A‖
-	// ≤ n + λ; another n·2⁻⁴⁰ allows for exponentials and distances that two computations
-	// round differently (kerneltest requires a smaller error of each value).
+	// The factor's backward error is at most n·γ(3n+1)‖A‖ (Higham 2002, theorem 10.4), where ‖A‖ ≤
+	// n + λ; another n·2⁻⁴⁰ allows for exponentials and distances that two computations round
+	// differently (kerneltest requires a smaller error of each value).
 	bound := func(alpha, y *mat.Dense) float64 {
 		u := 0x1p-53
 		return (n*(3*n+1)*u*(n+lambda) + n*0x1p-40) * mat.Norm(alpha, 2) / mat.Norm(y, 2)
@@ -210,7 +210,8 @@ func TestDeviceStaysOpen(t *testing.T) {
 }
 
 // TestFewRows checks that predictions for a small number of rows, for which the model is stored on
-// the device, equal those for many rows up to rounding; the memory is released with the model.
+// the device, equal predictions for many rows up to rounding, and that the memory is released with
+// the model.
 func TestFewRows(t *testing.T) {
 	ctx := context.Background()
 	x, y := samples(t, 60, 3)
@@ -253,8 +254,8 @@ func TestFewRows(t *testing.T) {
 	}
 }
 
-// TestPrecomputed checks that kernel values give the predictions of the kernel, up to the rounding
-// of two ways to evaluate it.
+// TestPrecomputed checks that a model of precomputed kernel values gives the same predictions as a
+// model of the kernel, up to the rounding of two ways to evaluate the kernel.
 func TestPrecomputed(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "cpu")
@@ -444,7 +445,7 @@ func TestColumns(t *testing.T) {
 		{Learner{Name: "kernel-ridge", Task: learners.Classification}, []string{"x1", "x2", "y"}, []string{"0", "1", "2"}},
 		{Learner{Name: "svc", Classes: []string{"p", "q", "r"}}, []string{"x1", "x2", "y"}, []string{"p", "q", "r"}},
 		{Learner{Name: "one-class-svm"}, []string{"x1", "x2"}, nil},
-		{Learner{Name: "kernel-ridge", Features: []string{"same", "same"}}, nil, nil}, // a table cannot have two equal names
+		{Learner{Name: "kernel-ridge", Features: []string{"same", "same"}}, nil, nil}, // a table cannot have two columns of the same name
 	} {
 		m, err := Fit(ctx, d, test.l, wide(x), wide(y), nil)
 		if err != nil {
@@ -489,7 +490,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestFloats checks that a matrix of float32 gives the results of its values in float64.
+// TestFloats checks that a matrix of float32 gives the same results as a float64 matrix of the same
+// values.
 func TestFloats(t *testing.T) {
 	narrow := backend.Host[float32]{Rows: 2, Cols: 2, Stride: 3, Data: []float32{1, 0.1, 9, 3, 4}}
 	h, err := Matrix{F32: narrow}.host("x")

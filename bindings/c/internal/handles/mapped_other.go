@@ -4,7 +4,7 @@ package handles
 
 import "math"
 
-// mapped returns true: this system does not report mappings.
+// mapped returns true: this operating system does not report mappings.
 func mapped(p, size uintptr) bool { return true }
 
 func machine() int64 { return math.MaxInt64 }

@@ -12,14 +12,14 @@ import (
 )
 
 // Matrix is a matrix in the caller's memory: F32 if F32 has rows, CSR if CSR has rows, and
-// otherwise F64. The elements are only read.
+// otherwise F64. The elements are never written.
 type Matrix struct {
 	F64 backend.Host[float64]
 	F32 backend.Host[float32]
 	CSR backend.CSR[float64]
 }
 
-// Dims returns the rows and columns.
+// Dims returns the numbers of rows and columns.
 func (m Matrix) Dims() (rows, cols int) {
 	switch {
 	case m.F32.Rows > 0:

@@ -30,7 +30,7 @@ type Learner struct {
 	Features   []string      // names of the columns of x; nil means x1, x2, …
 	Targets    []string      // names of the columns of y; nil means y, or y1, y2, …
 	Centers    Matrix        // centers of nystrom-ridge; no rows means that the fit chooses them
-	Memory     int64         // largest number of bytes of the fit on the device; 0 means all free memory
+	Memory     int64         // maximum number of bytes that the fit may take on the device; 0 means all free memory
 }
 
 // Model is a fitted model.
@@ -99,7 +99,7 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 		return nil, err
 	}
 	b := modelfile.Bundle{Model: fitted}
-	if !precomputed { // the points of a precomputed kernel have no columns of a table
+	if !precomputed { // the points of a precomputed kernel are not columns of a table
 		b.Encoder = encoderOf(l, fitted, x.CSR.Rows > 0)
 	}
 	m := newModel(b)
@@ -129,8 +129,8 @@ func newModel(b modelfile.Bundle) *Model {
 	return m
 }
 
-// Free prevents further uses of the model. A device on which it predicted a small number of rows
-// stays open until then.
+// Free prevents further uses of the model. Until then, a device on which the model predicted a
+// small number of rows stays open.
 func (m *Model) Free() error { return m.free() }
 
 // Wanted selects the result of Predict.
@@ -138,7 +138,7 @@ type Wanted int
 
 const (
 	Values        Wanted = iota // targets, or the numbers of the predicted classes: n×t
-	Decision                    // n×1 for two classes, n×K for more
+	Decision                    // decision values: n×1 for two classes, n×K for K > 2 classes
 	Probabilities               // n×K
 	Deviations                  // standard deviations of new targets, including noise: n×t
 )
@@ -226,7 +226,7 @@ func (m *Model) Merge(ctx context.Context, d *Device, other *Model) (*Model, err
 	})
 }
 
-// changed returns the model that the function change makes from m for more or fewer samples.
+// changed returns the model that the function change makes from m by adding or removing samples.
 func (m *Model) changed(ctx context.Context, d *Device, change func(backend.Device) (learners.Model, error)) (*Model, error) {
 	if err := m.acquire(); err != nil {
 		return nil, err
@@ -506,7 +506,7 @@ func (m *Model) Bytes() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// FromBytes is Load for the result of Bytes. The model does not refer to data.
+// FromBytes is like Load, for the result of Bytes. The model does not share memory with data.
 func FromBytes(data []byte) (*Model, error) {
 	b, err := modelfile.Read(bytes.NewReader(data), int64(len(data)))
 	if err != nil {

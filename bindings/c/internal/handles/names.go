@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// Names maps the library's parameter names to the caller's, for errors and warnings; nil
-// means the library's own names.
+// Names maps the library's parameter names to the caller's parameter names, for errors and
+// warnings; nil means the library's names.
 type Names map[string]string
 
 // ParseNames returns the names in a list of texts of the form "parameter=name".

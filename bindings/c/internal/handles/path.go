@@ -23,7 +23,7 @@ type PathProblem struct {
 	Intercept bool
 	Lambdas   []float64 // ≥ 0
 	Memory    int64     // bytes that may be taken on the device; 0 means all its free memory
-	Names     Names     // used in the reasons why a λ has no score
+	Names     Names     // parameter names for the reasons why a λ has no score
 	Progress  func(solvers.Progress)
 }
 

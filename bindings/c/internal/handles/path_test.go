@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// refit returns kernel ridge's predictions for row i of a system fitted to the rows in
-// kept, by Gaussian elimination of (K + λW⁻¹ 1; 1ᵀ 0)(α; b) = (y; 0), and the condition
-// number of that matrix.
+// refit returns kernel ridge's predictions for row i after a fit to the rows in the list kept, by
+// Gaussian elimination of (K + λW⁻¹ 1; 1ᵀ 0)(α; b) = (y; 0), and the condition number of that
+// matrix.
 func refit(g, y backend.Host[float64], w []float64, intercept bool, lambda float64, kept []int, i int) (f []float64, condition float64) {
 	n := len(kept)
 	order := n
@@ -44,9 +44,9 @@ func refit(g, y backend.Host[float64], w []float64, intercept bool, lambda float
 	return value.RawRowView(0), mat.Cond(a, 2)
 }
 
-// TestPathAgainstRefits checks that leave-one-out errors equal those of n fits. Generalized
-// cross-validation and the degrees of freedom equal those of the matrix H, whose column i is the
-// fit to the i-th unit vector.
+// TestPathAgainstRefits checks that leave-one-out errors equal the errors of n fits, and that
+// generalized cross-validation and the degrees of freedom equal their definitions in terms of the
+// matrix H, whose column i is the fit to the i-th unit vector.
 func TestPathAgainstRefits(t *testing.T) {
 	const n, d = 24, 3
 	x, y1 := samples(t, n, d)
@@ -104,8 +104,8 @@ func checkPoint(t *testing.T, p PathProblem, l int, lambda float64, g, y backend
 	errorsOf := to.Errors[l*n*y.Cols:]
 	near := func(what string, got, want, scale float64) {
 		t.Helper()
-		// Both sides solve systems with condition numbers of at most worst by elimination, which is
-		// backward stable with a factor of at most n² for these orders.
+		// Path and refit solve systems with condition numbers of at most worst by elimination,
+		// which is backward stable with a factor of at most n² for these orders.
 		if !(math.Abs(got-want) <= float64(n*n)*0x1p-53*worst*scale) {
 			t.Errorf("%+v, λ %v: %s %v, want %v, condition %.2g", p, lambda, what, got, want, worst)
 		}
@@ -146,7 +146,7 @@ func checkPoint(t *testing.T, p PathProblem, l int, lambda float64, g, y backend
 func TestPathChooses(t *testing.T) {
 	ctx, d := context.Background(), open(t, "cpu")
 	x, y := samples(t, 20, 2)
-	copy(x.Row(1), x.Row(0)) // K is singular
+	copy(x.Row(1), x.Row(0)) // two rows are equal, so that K is singular
 	loo := make([]float64, 2)
 	text, err := Path(ctx, d, PathProblem{Lambdas: []float64{0, 1}}, wide(x), wide(y), PathScores{LOO: loo})
 	if err != nil {

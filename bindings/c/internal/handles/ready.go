@@ -29,7 +29,7 @@ func (r *ready) predictor(d *Device, m learners.Model) *learners.Predictor {
 	if err != nil {
 		return nil // the model predicts without a predictor, and reports any other error
 	}
-	if d.acquire() != nil { // freed meanwhile
+	if d.acquire() != nil { // the device was freed in the meantime
 		p.Close()
 		return nil
 	}

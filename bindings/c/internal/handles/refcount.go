@@ -19,8 +19,8 @@ type refCount struct {
 
 func newRefCount(final func()) *refCount { return &refCount{uses: 1, final: final} }
 
-// acquire begins a use; it fails if the owner has freed the object. Each successful acquire
-// needs a release.
+// acquire begins a use; it fails if the owner has freed the object. Each successful call needs a
+// call of release.
 func (l *refCount) acquire() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,8 +18,8 @@ type SolveProblem struct {
 	Progress func(solvers.Progress)
 }
 
-// Solve solves p and writes the n×t matrix α to out. It returns the relative residual
-// ‖(K + λI)α − y‖/‖y‖, the largest over the columns.
+// Solve solves p and writes the n×t matrix α to out. It returns the largest relative residual ‖(K +
+// λI)α − y‖/‖y‖ of a column.
 func Solve(ctx context.Context, d *Device, p SolveProblem, out []float64) (residual float64, err error) {
 	err = d.use(ctx, func(dev backend.Device) error {
 		k, points, err := system(p.Kernel, p.X)
