@@ -17,7 +17,7 @@ type census struct {
 	Summary dataset.Summary
 	Keep    int          // maximum number of rows in the sample
 	Sample  []sampledRow // in the order of the priorities, which are distinct
-	Cells   []string     // the sorted names of the columns, one for each cell of a row
+	Cells   []string     // the sorted names of the columns, one for each cell of a sampled row
 }
 
 // sampledRow is a row of the sample: its cells and its priority.
@@ -102,7 +102,7 @@ func (c *census) draw(t *dataset.Table, p Params) error {
 	return nil
 }
 
-// join merges two samples.
+// join merges the sample o into the sample of c.
 func (c *census) join(o []sampledRow) {
 	all := slices.Concat(c.Sample, o)
 	slices.SortFunc(all, func(a, b sampledRow) int {
@@ -112,7 +112,7 @@ func (c *census) join(o []sampledRow) {
 	c.Sample = slices.Clip(all[:min(len(all), c.Keep)])
 }
 
-// merge adds the rows of o. The memory of o may be used afterwards by c.
+// merge adds the rows of o. Afterwards c may use the memory of o.
 func (c *census) merge(o *census) error {
 	if o.Summary.Rows == 0 {
 		return nil

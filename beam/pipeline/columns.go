@@ -11,7 +11,7 @@ import (
 // a LIBSVM file has columns up to the highest feature that occurs in it, and higher features are 0
 // in all rows of this part.
 
-// align returns an error if a file with the given names of columns does not match c.
+// align returns an error if the given names of a file's columns do not match the columns of c.
 func (c *census) align(source string, names []string, sparse bool) error {
 	mine := c.Summary.AllNames()
 	if c.Summary.Rows == 0 || slices.Equal(mine, names) {
@@ -83,7 +83,7 @@ func otherColumns(a string, names []string, b string, others []string) error {
 	return fmt.Errorf("pipeline: %s %s, unlike %s: all files must have the same columns", b, strings.Join(what, " and "), a)
 }
 
-// some quotes the first names and counts the others.
+// some returns a text that quotes the first names and states the number of the other names.
 func some(names []string) string {
 	const few = 4
 	var list []string

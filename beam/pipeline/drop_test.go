@@ -24,7 +24,7 @@ func TestDroppedColumns(t *testing.T) {
 		cell func(i int) string
 	}{
 		{"key", func(i int) string { return fmt.Sprintf("n%d", i) }}, // more distinct texts than a column of categories may have
-		{"the day", func(i int) string { return "" }},                // no values
+		{"the day", func(i int) string { return "" }},                // a column without values
 		{`a "b", c`, func(i int) string { return []string{"1", "2", "3", "abc", "inf", "4"}[i*i%6] }},
 	} {
 		name := `"` + strings.ReplaceAll(dropped.name, `"`, `""`) + `"`
@@ -47,8 +47,8 @@ func TestDroppedColumns(t *testing.T) {
 	}
 }
 
-// TestDroppedByOneRule checks that Beam learns the same, and refuses the same, as for a table in
-// memory.
+// TestDroppedByOneRule checks that with dropped columns, Beam gives the same encoder or the same
+// error as Learn for a table in memory.
 func TestDroppedByOneRule(t *testing.T) {
 	const seed = 20261126
 	t.Logf("seed %d", seed)
@@ -75,7 +75,7 @@ func TestDroppedByOneRule(t *testing.T) {
 	for _, c := range []struct {
 		file, target string
 		drop         []string
-		want         string // a part of the error; "" for none
+		want         string // a part of the error; "" for no error
 	}{
 		{"t.csv", "y", []string{"id", "b"}, ""},
 		{"t.csv", "y", []string{"id"}, "is not a number"},

@@ -42,7 +42,7 @@ func init() {
 	register.Iter2[int, partialSums]()
 }
 
-// Fit adds the pipeline to s; beam.Run runs it. It returns an error for invalid params. Invalid
+// Fit adds the pipeline to s; beam.Run runs it. Fit returns an error for invalid params. Invalid
 // data make the run fail.
 func Fit(s beam.Scope, p Params) error {
 	p, err := p.withDefaults()
@@ -122,7 +122,7 @@ func (f *planFn) ProcessElement(ctx context.Context, _ []byte, c census, emit fu
 }
 
 // encode uses gob, which keeps every bit of a number and calls the MarshalBinary method of types
-// that have one.
+// that have that method.
 func encode[T any](v T) ([]byte, error) {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(v); err != nil {

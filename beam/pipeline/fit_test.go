@@ -116,7 +116,7 @@ func TestCentersAreThoseOfMercerFit(t *testing.T) {
 		if i%5 == 0 {
 			rows[i] = rows[i/2] // repeated rows
 		}
-		if i%9 == 1 { // the previous row without its text, which the most frequent text replaces
+		if i%9 == 1 { // the previous row without its text; the most frequent text replaces the missing text
 			cells := strings.Split(rows[i-1], ",")
 			cells[2] = ""
 			rows[i] = strings.Join(cells, ",")

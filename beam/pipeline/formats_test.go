@@ -144,8 +144,8 @@ func gzipped(t *testing.T, text []byte) []byte {
 	return b.Bytes()
 }
 
-// far is the local file system with files that can only be read from their beginning, like
-// files over a network.
+// far is the local file system, except that files can only be read sequentially from their
+// beginning, like files over a network.
 type far struct{ filesystem.Interface }
 
 func init() {
@@ -184,8 +184,8 @@ func folder(t *testing.T, files map[string][]byte) string {
 }
 
 // TestFormats checks that the same rows in every format, with the same names of columns or without
-// names, compressed, split and mixed, give the model of a single CSV file, which agrees with that
-// of one machine to 1e-10.
+// names, compressed, split and mixed, give the same model as a single CSV file, and that this model
+// agrees with the model of one machine to 1e-10.
 func TestFormats(t *testing.T) {
 	const seed, n = 20261130, 1500
 	t.Logf("seed %d", seed)
@@ -252,8 +252,8 @@ func TestFormats(t *testing.T) {
 }
 
 // TestSparseTables checks that the features of a sparse table are divided by their standard
-// deviations and not shifted, in memory, in passes and in a pipeline. The models agree with those
-// of one machine to 1e-10.
+// deviations and not shifted, in memory, in passes and in a pipeline. The models agree with the
+// models of one machine to 1e-10.
 func TestSparseTables(t *testing.T) {
 	path := filepath.Join("..", "..", "dataset", "testdata", "encoders", "sparse.libsvm")
 	for _, p := range []Params{
@@ -308,8 +308,8 @@ func TestIndicesFromZero(t *testing.T) {
 }
 
 // TestDialect checks that the settings of CSV files also apply to files that are split into parts:
-// the model must be that of the same table in plain CSV, and the encoder must be the encoder that
-// dataset learns.
+// the model must equal the model of the same table in plain CSV, and the encoder must equal the
+// encoder that package dataset learns.
 func TestDialect(t *testing.T) {
 	const seed, n = 34, 400
 	t.Logf("seed %d", seed)
@@ -366,8 +366,8 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// TestDialectsAreFound checks that files in the dialects that dataset detects give the table of the
-// plain file, whether or not they are cut into pieces.
+// TestDialectsAreFound checks that files in the dialects that dataset detects give the same table
+// as the plain file, whether or not the files are cut into pieces.
 func TestDialectsAreFound(t *testing.T) {
 	const seed, n = 35, 400
 	t.Logf("seed %d", seed)
@@ -495,7 +495,7 @@ func TestParquet(t *testing.T) {
 		}
 		rows = append(rows, strings.Join(row, ","))
 	}
-	rows = slices.Concat(rows, rows, rows) // three files hold the same
+	rows = slices.Concat(rows, rows, rows) // three files hold the same rows
 	csv := write(t, strings.Join(table.Names(), ","), rows)
 	for _, p := range []Params{
 		{Learner: "ridge", Targets: []string{"f32"}, Lambdas: []float64{1}, Intercept: true},
@@ -524,7 +524,7 @@ func TestFileFaults(t *testing.T) {
 		name  string
 		files files
 		globs []string
-		want  string // %s is the folder
+		want  string // %s represents the folder
 	}{
 		{"a glob without a file beside one with", files{"a.csv": good}, []string{"*.csv", "*.parquet"}, "pipeline: %s/*.parquet: there is no such file"},
 		{"a file of no bytes", files{"a.csv": good, "b.csv": nil}, []string{"*.csv"}, "%s/b.csv: is empty; a header line with the names of the columns is needed"},

@@ -16,8 +16,8 @@ import (
 var update = flag.Bool("update", false, "write what Beam learns to testdata/encoders/golden.json of package dataset")
 
 // TestGoldenEncoders checks the bits of the encoder that Beam learns from the tables of package
-// dataset, cut into pieces that are merged in a random order, or in one piece. The encoder must be
-// that of dataset.Learn, or the separate encoder that golden.json has for Beam.
+// dataset, cut into pieces that are merged in a random order, or in one piece. The encoder must
+// equal the result of dataset.Learn, or the separate result that golden.json has for Beam.
 func TestGoldenEncoders(t *testing.T) {
 	const seed = 28
 	t.Logf("seed %d", seed)

@@ -106,8 +106,8 @@ func signs(y backend.Host[float64], labels []string) backend.Host[float64] {
 	return out
 }
 
-// fold returns the fold of a row with the given key. It uses other bits of the key than the sample
-// does.
+// fold returns the fold of a row with the given key. It uses bits of the key that the sample does
+// not use.
 func fold(h uint64, seed uint64, folds int) int {
 	return int(rowkey.Mix(h^rowkey.Mix(seed+0x6a09e667f3bcc909)) % uint64(folds))
 }

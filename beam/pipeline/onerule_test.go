@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// oneRuleCases are columns that are neither plain numbers nor a few different texts. want is a
-// part of the error, or "" if the column is accepted.
+// oneRuleCases returns columns that are neither plain numbers nor a small number of distinct texts.
+// want is a part of the error, or "" if the column is accepted.
 func oneRuleCases() []oneRuleCase {
 	number := func(i int) string { return fmt.Sprint((i * 37) % 41) }
 	oneOdd := func(cell string) func(int) string {
@@ -118,8 +118,8 @@ type oneRuleCase struct {
 }
 
 // TestOneRule checks that a table in memory, a file in passes and Beam decide the type of a column
-// in the same way, and refuse it in the same words, for any pieces in any order. The column is used
-// as a feature, as a target of numbers, and as a target of classes.
+// in the same way, and give the same error if the column is refused, for any pieces in any order.
+// The column is used as a feature, as a target of numbers, and as a target of classes.
 func TestOneRule(t *testing.T) {
 	const seed = 27
 	t.Logf("seed %d", seed)

@@ -21,20 +21,20 @@ type Params struct {
 	Learner string // "nystrom-ridge" (""), "fourier-ridge" or "ridge"
 	// Classify states that the single target names classes, which become targets of ±1.
 	Classify bool
-	// Kernels lists the candidate kernels, in the syntax of kernels.Parse. If there is none, the
-	// kernel is the Gaussian whose sigma is half the median distance of 500 rows. Not used for
+	// Kernels lists the candidate kernels, in the syntax of kernels.Parse. If the list is empty,
+	// the kernel is the Gaussian whose sigma is half the median distance of 500 rows. Not used for
 	// ridge.
 	Kernels []string
 	// Lambdas lists the candidates for λ, unscaled; by default 1.
 	Lambdas []float64
 	// Folds is the number of folds of the cross-validation that chooses among the candidates. 0
-	// selects 5, or no cross-validation if there is one candidate. The fold of a row is a function
-	// of its features.
+	// means 5 folds, or no cross-validation if there is only one candidate. The fold of a row is a
+	// function of its features.
 	Folds int
 
 	Functions     int  // M, the number of centers or random features; 0 selects about 10√n for n rows, at most 1000. Not used for ridge
-	Intercept     bool // whether there is an unpenalized b
-	NoStandardize bool // do not standardize the features
+	Intercept     bool // whether there is an intercept b, which is not penalized
+	NoStandardize bool // whether the features are not standardized
 	RefuseMissing bool
 	Dialect       dataset.Dialect // of CSV files
 	Seed          uint64
@@ -45,8 +45,8 @@ type Params struct {
 	Passes int
 
 	Device     string // device of the workers: see backend.Open; "" means the best device
-	PieceBytes int64  // bytes of a CSV file that one worker reads as a unit; 0 selects 32 MiB
-	WholeFiles bool   // do not split files into pieces
+	PieceBytes int64  // number of bytes of a CSV file that one worker reads as a unit; 0 means 32 MiB
+	WholeFiles bool   // whether files are not split into pieces
 	// Fanout is the number of groups at the first merge level: sums are merged within groups, then
 	// across groups. 0 selects 16.
 	Fanout int
@@ -86,7 +86,7 @@ func (p Params) withDefaults() (Params, error) {
 	return p, p.check(candidates)
 }
 
-// isFeature reports whether the column of that name becomes features.
+// isFeature reports whether the column with the given name becomes features.
 func (p Params) isFeature(name string) bool {
 	return !slices.Contains(p.Targets, name) && !slices.Contains(p.Drop, name)
 }

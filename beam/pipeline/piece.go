@@ -142,7 +142,7 @@ func textOf(path string) string {
 	return ""
 }
 
-// lineEnd returns the end of the line that contains the byte at − 1.
+// lineEnd returns the end of the line that contains the byte with the offset at − 1.
 func lineEnd(f io.ReadSeeker, at, size int64) (int64, error) {
 	if at >= size {
 		return size, nil
@@ -220,7 +220,7 @@ func fetch(ctx context.Context, path string) (copied *os.File, done func(), err 
 	if err != nil {
 		return nil, nil, err
 	}
-	named := os.Remove(out.Name()) != nil // this system cannot remove an open file
+	named := os.Remove(out.Name()) != nil // whether this operating system cannot remove an open file
 	done = func() {
 		out.Close()
 		if named {
@@ -313,9 +313,9 @@ func hasRow(text []byte) bool {
 	return false
 }
 
-// placed converts the line number in an error, counted from byte from of the file, to a line number
-// of the file. It counts the lines before this byte. If that fails, the message gives the line and
-// the byte, so that `tail -c +BYTE FILE | sed -n LINEp` prints the line.
+// placed converts the line number in an error, counted from the byte offset from of the file, to a
+// line number of the file by counting the lines before this byte. If that fails, the message gives
+// the line and the byte, so that `tail -c +BYTE FILE | sed -n LINEp` prints the line.
 func placed(ctx context.Context, err error, path string, from int64) error {
 	var fault *dataset.Error
 	if !errors.As(err, &fault) {

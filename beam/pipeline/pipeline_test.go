@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fit runs p on Prism and returns the model that it wrote.
+// fit runs p on Prism and returns the model that the run wrote.
 func fit(t *testing.T, p Params) (modelfile.Bundle, *Ran) {
 	t.Helper()
 	if p.Model == "" {
@@ -92,7 +92,7 @@ func write(t *testing.T, header string, rows []string, counts ...int) string {
 // arrays returns the arrays of a model.
 func arrays(m learners.Model) map[string]backend.Host[float64] { return m.State().Arrays }
 
-// near fails if arrays differ by more than tol times their largest element.
+// near fails the test if arrays differ by more than tol times their largest element.
 func near(t *testing.T, what string, got, want map[string]backend.Host[float64], tol float64) {
 	t.Helper()
 	for name, w := range want {
@@ -214,7 +214,7 @@ func TestModelIsTheSingleMachines(t *testing.T) {
 				{"pieces of 20 kB", whole, 20000},
 				{"files of 1, 17, 3000 rows and the rest, shuffled", write(t, header, shuffled, 1, 17, 3000), 50000},
 			} {
-				p.Inputs = []string{in.glob, strings.ReplaceAll(in.glob, "*", "part-000*")} // the same files twice, which are used once
+				p.Inputs = []string{in.glob, strings.ReplaceAll(in.glob, "*", "part-000*")} // the globs match some files twice, which are then used once
 				p.PieceBytes = in.bytes
 				b, ran := fit(t, p)
 				want, enc := single(t, p, strings.ReplaceAll(whole, "*", "part-000"), b)

@@ -26,9 +26,9 @@ type fitPlan struct {
 	Encoder     []byte // a dataset.Encoder, JSON
 	Rows        int64
 	Features    int
-	Targets     int          // columns of y: number of columns of y: K for K > 2 classes, otherwise one for each target column
-	Bases       []sums.Basis // one per kernel
-	Kernels     []string     // of the bases; "" for ridge
+	Targets     int          // columns of y: number of number of columns of y: K for K > 2 classes, otherwise one for each target column
+	Bases       []sums.Basis // one basis per kernel
+	Kernels     []string     // the kernel of each basis; "" for ridge
 	TargetShift []float64    // nil without an intercept
 }
 
@@ -39,7 +39,7 @@ const (
 	sigmaRows  = 500
 )
 
-// keep is the number of rows in the sample.
+// keep returns the number of rows in the sample.
 func (p Params) keep() int {
 	if p.Learner == "nystrom-ridge" {
 		return max(sampleRows, p.Functions)
@@ -114,7 +114,7 @@ func (p Params) basis(ctx context.Context, k kernels.Kernel, x *mat.Dense) (sums
 	return sums.CentersBasis(k, stream.Different(hostOf(x.Slice(0, min(rows, p.Functions), 0, d).(*mat.Dense)))), nil
 }
 
-// columnsOf is the number of columns of y.
+// columnsOf returns the number of columns of y.
 func columnsOf(enc *dataset.Encoder) int {
 	if k := len(enc.Labels); k > 2 {
 		return k
@@ -125,8 +125,8 @@ func columnsOf(enc *dataset.Encoder) int {
 // encoder returns the encoder that dataset.Learn would learn from all rows: categories are exact,
 // means and standard deviations agree up to rounding. The median that replaces missing numbers is
 // computed from their counts if the column has at most dataset.MaxCategories distinct values,
-// otherwise from the sample. Errors are the same as those of Learn, without advice for which a
-// pipeline has no parameter.
+// otherwise from the sample. Errors are the same as those of Learn, except that advice about
+// parameters that a pipeline lacks is omitted.
 func (c *census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
 	e, err := c.Summary.Encoder(strings.Join(p.Inputs, ", "), p.Dialect, p.rules(), c.numbers)
 	var fault *dataset.Error
@@ -145,7 +145,7 @@ func (c *census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error
 }
 
 // parameter returns the pipeline parameter for a name in the advice of package dataset, or "" if
-// there is none. The parameters in Params.Dialect are supported.
+// there is no such parameter. The parameters in Params.Dialect are supported.
 func parameter(name string) string {
 	if name == "categorical" || name == "task=classification" {
 		return ""

@@ -63,8 +63,8 @@ func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, erro
 	}
 }
 
-// lostWorker reports whether a job ended because its worker was lost. Runners report that only in
-// the text of the error.
+// lostWorker reports whether a job ended because its worker was lost. Runners report this cause
+// only in the text of the error.
 func lostWorker(err error) bool {
 	for _, words := range []string{"SDK worker disconnected", "worker stopped before", "worker disconnected", "panic in stage.Execute"} {
 		if strings.Contains(err.Error(), words) {

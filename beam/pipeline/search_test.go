@@ -117,8 +117,8 @@ func TestSearch(t *testing.T) {
 	near(t, "the chosen model", arrays(b.Model), arrays(again.Model), 1e-10)
 }
 
-// TestCensus checks that parts in any order give the encoder that dataset learns from the whole
-// table, also with missing cells.
+// TestCensus checks that parts in any order give the same encoder as package dataset learns from
+// the whole table, also with missing cells.
 func TestCensus(t *testing.T) {
 	dir := t.TempDir()
 	var rows []string
@@ -167,7 +167,7 @@ func TestCensus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if i%2 == order%2 { // encoded and decoded, as between workers
+			if i%2 == order%2 { // the census is encoded and decoded, as between workers
 				b, err := encodeCensus(*c)
 				if err != nil {
 					t.Fatal(err)
@@ -192,8 +192,8 @@ func TestCensus(t *testing.T) {
 			case g.Name != in.Name || (g.Number == nil) != (in.Number == nil):
 				t.Errorf("input %d is %+v, want %+v", j, g, in)
 			case in.Number != nil:
-				// The median of a column with many values is that of a sample of the distinct
-				// rows, which has all rows here.
+				// The median of a column with many values is the median of a sample of the distinct
+				// rows, which here contains all of them.
 				n, w := g.Number, in.Number
 				if n.Fill != w.Fill || math.Abs(n.Mean-w.Mean) > 1e-12*w.Scale || math.Abs(n.Scale-w.Scale) > 1e-12*w.Scale {
 					t.Errorf("%s: %+v, want %+v", in.Name, *n, *w)

@@ -29,9 +29,9 @@ type chosenModel struct {
 	Solution  sums.Solution
 	Rows      int64
 	Scores    []Score // empty if there was one candidate
-	Measured  bool    // Residual and MSE come from a pass over the samples, not from the sums
+	Measured  bool    // whether Residual and MSE come from a pass over the samples, not from the sums
 	Residual  float64
-	MSE       []float64 // for each column of y, over the training rows
+	MSE       []float64 // mean squared error of each column of y over the training rows
 }
 
 // problem returns the problem of a candidate.
@@ -66,7 +66,7 @@ func (f *solveFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, ne
 }
 
 // solve does the work of solveFn, given the parts of all slots. A part is nil if its fold has no
-// row.
+// rows.
 func (p Params) solve(ctx context.Context, dev backend.Device, plan *fitPlan, parts []*sums.Sums) (*chosenModel, *sums.Sums, error) {
 	best, lambda := 0, p.Lambdas[0]
 	var scores []Score

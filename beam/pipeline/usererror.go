@@ -27,7 +27,7 @@ func markUserError(err *error) {
 	}
 }
 
-// runnerError is an error of a runner, whose text is the message that a DoFn marked.
+// runnerError wraps an error of a runner. Its text is the message that a DoFn marked.
 type runnerError struct {
 	text string
 	err  error
@@ -37,8 +37,8 @@ func (q runnerError) Error() string { return q.text }
 
 func (q runnerError) Unwrap() error { return q.err }
 
-// extractUserError returns an error with the text that a DoFn marked in err, or err itself if it
-// has no marks.
+// extractUserError returns an error with the text that a DoFn marked in err, or err itself if its
+// text has no marks.
 func extractUserError(err error) (error, bool) {
 	_, text, found := strings.Cut(err.Error(), userErrorStart)
 	text, _, ended := strings.Cut(text, userErrorEnd)

@@ -27,8 +27,8 @@ type Report struct {
 	Dropped   []string  `json:"dropped,omitempty"`
 	Classes   []string  `json:"classes,omitempty"`
 	Residual  float64   `json:"residual"`
-	Measured  bool      `json:"measured"` // the residual comes from a pass over the samples, not from the sums
-	MSE       []float64 `json:"mse"`      // over the training rows, for each column of y
+	Measured  bool      `json:"measured"` // whether the residual comes from a pass over the samples, not from the sums
+	MSE       []float64 `json:"mse"`      // mean squared error over the training rows, for each column of y
 	Scores    []Score   `json:"scores,omitempty"`
 	Model     string    `json:"model"`
 }

@@ -95,7 +95,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestDims checks that the functions return the dimensions m, n, k, … of their comments.
+// TestDims checks the dimensions that the functions return.
 func TestDims(t *testing.T) {
 	if m, n, k := Gemm(backend.Transpose, backend.NoTrans, shape{3, 2}, shape{3, 4}, shape{2, 4}); m != 2 || n != 4 || k != 3 {
 		t.Errorf("Gemm: m=%d n=%d k=%d", m, n, k)

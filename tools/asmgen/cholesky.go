@@ -8,7 +8,7 @@ import (
 )
 
 // potrfDirect emits A = UᵀU on the upper triangle, four rows at a time: it subtracts the
-// contribution of the rows above, factors the square on the diagonal, and solves with it
+// contribution of the rows above, factors the square on the diagonal, and solves with the factor
 // for the remaining columns.
 func (e *emitter) potrfDirect() {
 	args := e.args()
@@ -28,7 +28,7 @@ func (e *emitter) potrfDirect() {
 		e.MOVQ(m, n)
 		e.MOVQ(d, c)
 		e.MOVQ(top, b)
-		// The panel on the diagonal; if it has fewer than four rows it is the last panel.
+		// The panel on the diagonal; a panel of fewer than four rows is the last panel.
 		if rows < directRows {
 			e.factorPanel(args, rows, 1, s, top, b, c, d, m, e.columnMaskOf(n, 1), inverses, fail)
 			return
@@ -82,8 +82,8 @@ func (e *emitter) atMost(n reg.GPVirtual, limit int) reg.GPVirtual {
 	return least
 }
 
-// reduced emits the rows of A from c on, minus the contribution of the rows above them, which end
-// at b.
+// reduced emits the rows of A from c on, minus the contribution of the rows above them. Those rows
+// end at b.
 func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c, m reg.GPVirtual, mask columnMask) [][]reg.VecVirtual {
 	acc := e.tileOf(rows, nv)
 	row := e.GP64()
@@ -109,7 +109,7 @@ func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c,
 // end, and jumps to fail.
 //
 // It subtracts from each later row a multiple of the pivot's row divided by the pivot, so that the
-// next pivot does not have to wait for a square root.
+// computation of the next pivot does not depend on a square root.
 func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem, fail string) {
 	acc := e.reduced(args, rows, nv, s, top, b, c, m, mask)
 	row := e.GP64()
@@ -143,7 +143,7 @@ func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b
 		}
 		e.JMP(operand.LabelRef(join))
 
-		e.Label(special) // handles pivots whose inverse may be out of range
+		e.Label(special) // this part is for pivots whose inverse may be out of range
 		e.storeScalar(pivot.AsX().(reg.VecVirtual), at)
 		e.SUBQ(operand.U32(r), m)
 		from, to = e.finite()
@@ -192,8 +192,8 @@ func (e *emitter) jumpUnlessWithin(x reg.VecVirtual, from, to uint64, label stri
 	e.JCC(operand.LabelRef(label))
 }
 
-// normal returns the range, as integers, of the positive numbers whose inverse is normal
-// too; finite returns the range of all finite positive numbers.
+// normal returns the range, as integers, of the positive normal numbers whose inverse is normal;
+// finite returns the range of all finite positive numbers.
 func (e *emitter) normal() (from, to uint64) {
 	if e.double() {
 		return 1 << 52, 2045 << 52
@@ -230,7 +230,7 @@ func (e *emitter) storeScalar(x reg.VecVirtual, to operand.Mem) {
 	pick(e, e.VMOVSS, e.VMOVSD)(x, to)
 }
 
-// solvePanel emits a panel right of the square on the diagonal, at d.
+// solvePanel emits a panel to the right of the square at d on the diagonal.
 func (e *emitter) solvePanel(args reg.Register, rows, nv int, s strides, top, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem) {
 	acc := e.reduced(args, rows, nv, s, top, b, c, m, mask)
 	row, pivot := e.GP64(), e.GP64()
@@ -304,5 +304,5 @@ func (e *emitter) lane(x reg.VecVirtual, i int) reg.VecVirtual {
 	return to
 }
 
-// lanes has the names of the constants that select lanes.
+// lanes lists the names of the constants that select lanes.
 var lanes = [directRows]string{"lane0", "lane1", "lane2", "lane3"}

@@ -81,7 +81,7 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 	for v := 0; v < codeSpan; v += e.lanes() {
 		codes := make([]reg.VecVirtual, rows)
 		for c := range cols {
-			// One column uses two chains of additions, because a single chain would be
+			// For one column, two chains of additions are used, because a single chain would be
 			// bound by latency.
 			to, odd, other := e.vec(), e.vec(), e.vec()
 			e.load(e.at(x[c], v), to)
@@ -136,8 +136,8 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 	}
 }
 
-// encode emits z ← A·x + B rounded to 16 bits, chunk by chunk; it sets Flag if a value is
-// not a number from −1/2 to 65535 + 1/2.
+// encode emits z ← A·x + B rounded to 16 bits, chunk by chunk. It sets Flag if a value is NaN or
+// outside the range from −1/2 to 65535 + 1/2.
 func (e *emitter) encode() {
 	const notLessEqualUnordered = 0x16
 	args := e.args()

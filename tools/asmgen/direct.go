@@ -7,7 +7,8 @@ import (
 
 // The direct micro-kernels work on unpacked matrices, in tiles of four rows and one or two vectors:
 // the independent sums of four rows by two vectors hide the latency of the multiply-adds, and the
-// last rows need code only for tiles of three, two and one rows. Masks handle the last columns.
+// remaining rows need code only for tiles of three, two and one rows. Masks handle the last
+// columns.
 
 // Offsets of the fields of ukr.Direct.
 const (
@@ -61,9 +62,8 @@ func (e *emitter) tileOf(rows, nv int) [][]reg.VecVirtual {
 	return acc
 }
 
-// sumDirect emits acc ← acc ± Σ_{p<k} a_p b_p, a_p a column of the broadcast
-// operand and b_p a row of the other one, ldb bytes apart. It advances pa and
-// pb, and destroys k.
+// sumDirect emits acc ← acc ± Σ_{p<k} a_p b_p, where a_p is a column of the broadcast operand and
+// b_p a row of the other operand; rows are ldb bytes apart. It advances pa and pb, and destroys k.
 func (e *emitter) sumDirect(add bool, acc [][]reg.VecVirtual, s strides, pa, pb, k, ldb reg.GPVirtual, m columnMask) {
 	loop, done := e.label("sum"), e.label("summed")
 	e.TESTQ(k, k)
@@ -83,7 +83,7 @@ func (e *emitter) sumDirect(add bool, acc [][]reg.VecVirtual, s strides, pa, pb,
 	e.Label(done)
 }
 
-// addProduct is acc ← acc ± a·b for an element a in memory.
+// addProduct emits acc ← acc ± a·b for an element a in memory.
 func (e *emitter) addProduct(add bool, a operand.Mem, b, acc []reg.VecVirtual) {
 	x := e.vec()
 	e.broadcast(a, x)
@@ -97,7 +97,7 @@ func (e *emitter) addProduct(add bool, a operand.Mem, b, acc []reg.VecVirtual) {
 }
 
 // forColumns emits body for panels of NR columns and for the remaining columns, which may
-// be one vector. n holds the number of remaining columns; body gets the mask of the panel's
+// fit in one vector. n holds the number of remaining columns; body gets the mask of the panel's
 // columns, and advance is emitted between panels.
 func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), advance func()) {
 	panel, narrow, end := e.label("panel"), e.label("narrow"), e.label("end")
@@ -207,7 +207,7 @@ func (e *emitter) direct(part bool) {
 	})
 }
 
-// copyField copies a field of the argument into memory of the function.
+// copyField copies a field of the argument into the frame of the function.
 func (e *emitter) copyField(args reg.Register, offset int, to operand.Mem) {
 	e.MOVQ(e.field(args, offset), to)
 }
@@ -247,7 +247,7 @@ const (
 	partUpper
 )
 
-// storeDirect emits C ← α·acc + β·C for the rows from c on, which it advances.
+// storeDirect emits C ← α·acc + β·C for the rows from c on, and advances c.
 func (e *emitter) storeDirect(args reg.Register, acc [][]reg.VecVirtual, c, ldc, t reg.GPVirtual, mask columnMask, part bool) {
 	alpha, beta := e.vec(), e.vec()
 	e.broadcast(operand.Mem{Base: args, Disp: offDirectAlpha}, alpha)
@@ -289,7 +289,7 @@ func (e *emitter) jumpIfZero(at operand.Mem, to string) {
 }
 
 // rowMask restricts a panel's mask to the columns that lie in the triangle in row t+r. Row 0 is the
-// one with its diagonal element in the panel's first column.
+// row with its diagonal element in the panel's first column.
 func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel columnMask) columnMask {
 	isUpper, done := e.label("upper"), e.label("masked")
 	count := e.GP64()

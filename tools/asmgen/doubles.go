@@ -76,7 +76,7 @@ func (d doubles) field(e *emitter, args reg.Register, offset int) reg.VecVirtual
 	return to
 }
 
-// num returns a constant.
+// num returns the constant v.
 func (d doubles) num(v float64) operand.Mem { return d.word(math.Float64bits(v)) }
 
 // word returns a constant given by its bits: one element if instructions can broadcast
@@ -141,7 +141,7 @@ func (d doubles) div(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VDIVPD, d.VDIVPD_BCST, a, b)
 }
 
-// min and max return b if one operand is NaN.
+// min and max return b if a or b is NaN.
 func (d doubles) min(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VMINPD, d.VMINPD_BCST, a, b)
 }
@@ -194,7 +194,7 @@ func (d doubles) addInt(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VPADDQ, d.VPADDQ_BCST, a, b)
 }
 
-// bitwise emits a bitwise operation, which has only one form without mask registers.
+// bitwise emits a bitwise operation. On tiers without mask registers it has only one form.
 func (d doubles) bitwise(plain, broadcast instruction, short func(b, a, r operand.Op), a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	if d.masks {
 		return d.binary(plain, broadcast, a, b)
@@ -228,7 +228,7 @@ func (d doubles) shiftRight(a reg.VecVirtual, n int) reg.VecVirtual {
 	return r
 }
 
-// sign returns the sign bit of a, and abs the other bits.
+// sign returns the sign bit of a, and abs returns the other bits.
 func (d doubles) sign(a reg.VecVirtual) reg.VecVirtual { return d.and(a, d.word(1<<63)) }
 func (d doubles) abs(a reg.VecVirtual) reg.VecVirtual  { return d.and(a, d.word(1<<63-1)) }
 
@@ -241,12 +241,12 @@ func (d doubles) rounded(a reg.VecVirtual) reg.VecVirtual {
 
 // A condition is a truth value per lane.
 type condition struct {
-	k reg.OpmaskVirtual // with mask registers
-	v reg.VecVirtual    // without mask registers: in the sign bits
+	k reg.OpmaskVirtual // used if the tier has mask registers
+	v reg.VecVirtual    // used if the tier has no mask registers: the sign bits hold the values
 }
 
 // These are predicates of comparisons. If an operand is NaN, notAtLeast and notLess are true and
-// the others are false.
+// the other predicates are false.
 const (
 	equal      = 0x00
 	less       = 0x11
@@ -255,7 +255,7 @@ const (
 	greater    = 0x1e
 )
 
-// compare returns the condition a predicate b.
+// compare returns the condition that the predicate holds for a and b.
 func (d doubles) compare(a reg.VecVirtual, predicate uint8, b operand.Op) condition {
 	if d.masks {
 		c := condition{k: d.K()}

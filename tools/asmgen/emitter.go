@@ -11,7 +11,7 @@ import (
 )
 
 // An emitter writes one function for a tier and a precision. Its methods are vector
-// operations, named without the letters of the tier and the precision.
+// operations, whose names omit the letters of the tier and the precision.
 type emitter struct {
 	*build.Context
 	tier
@@ -166,7 +166,7 @@ type columnMask struct {
 // columnBits has a bit for each column. The zero value selects all columns.
 type columnBits struct {
 	bits  operand.Op // a register or a constant
-	later bool       // the range may begin after the first column
+	later bool       // whether the range may begin after the first column
 }
 
 // allColumns returns the mask of all columns, for NEON.
@@ -193,7 +193,7 @@ func (e *emitter) moveColumns(m columnMask, i int, opcode string, from, to opera
 // columnMask makes the masks of n columns, 1 ≤ n ≤ NR.
 func (e *emitter) columnMask(n reg.Register) columnMask { return e.columnMaskOf(n, e.nv) }
 
-// columnMaskOf is columnMask for the first nv vectors.
+// columnMaskOf is like columnMask, for the first nv vectors.
 func (e *emitter) columnMaskOf(n reg.Register, nv int) columnMask {
 	var m columnMask
 	if e.masks || e.neon {

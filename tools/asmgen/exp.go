@@ -8,10 +8,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// expCoefficients are the coefficients of q in exp(r) ≈ 1 + r + r²q(r) for |r| ≤ ½ ln 2, by the
-// Remez exchange, lowest first. The relative error of the result is 2^−61.9 in float64, 2^−32.0 in
-// float32. expTableCoefficients are the coefficients for |r| ≤ ln 2/32 in float64, with a relative
-// error of 2^−56.2.
+// expCoefficients are the coefficients of q in exp(r) ≈ 1 + r + r²q(r) for |r| ≤ ½ ln 2, computed
+// by the Remez algorithm, lowest power first. The relative error of the result is 2^−61.9 in
+// float64, 2^−32.0 in float32. expTableCoefficients are the coefficients for |r| ≤ ln 2/32 in
+// float64, with a relative error of 2^−56.2.
 var expCoefficients = map[int][]float64{
 	8: {
 		0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555558p-5, 0x1.11111111100dbp-7,
@@ -50,7 +50,7 @@ type exponential struct {
 	top, bottom        operand.Op // for arguments beyond these numbers the result is Inf or 0
 	log2e, hi, lo, one operand.Op
 	coefficients       []operand.Op
-	biased, half       operand.Op // used without mask registers
+	biased, half       operand.Op // used if the tier has no mask registers
 	shift              int
 	// With a table: 2^(j/16) and its rounding error, each in two registers.
 	high, low [2]reg.VecVirtual
@@ -64,7 +64,7 @@ func (e *emitter) table() bool { return e.masks && e.double() }
 func (e *emitter) exponential() *exponential {
 	x := &exponential{e: e, shift: 52}
 	high, low := 710.0, -746.0
-	// ln 2 in two parts; the first has so few bits that n times it is exact.
+	// ln 2 in two parts. The first part has so few bits that its product with n is exact.
 	ln2, rest := 0x1.62e42feep-1, 0x1.a39ef35793c76p-33
 	magic := 0x1.8p52 + 1023
 	if !e.double() {
@@ -105,8 +105,8 @@ func (e *emitter) pair(name string, v [16]float64) (p [2]reg.VecVirtual) {
 	return p
 }
 
-// of returns exp(r) and overwrites r; anything says that r may be outside the range of the
-// reduction.
+// of returns exp(r) and overwrites r; the argument anything says that r may be outside the range of
+// the reduction.
 func (x *exponential) of(r reg.VecVirtual, anything bool) reg.VecVirtual {
 	e := x.e
 	// The order of the operands of min and max preserves a NaN in r.
@@ -140,11 +140,11 @@ func (x *exponential) byTable(r reg.VecVirtual) reg.VecVirtual {
 	e.fma213(r, sq, q)
 	e.fma(m, q, low)
 	e.add(m, low, m)
-	e.scalef(n, m) // times 2^⌊n/16⌋
+	e.scalef(n, m) // multiply by 2^⌊n/16⌋
 	return m
 }
 
-// horner is q ← the polynomial of the coefficients at r.
+// horner emits q ← the polynomial of the coefficients at r.
 func (x *exponential) horner(r, q reg.VecVirtual) {
 	last := len(x.coefficients) - 1
 	x.e.move(x.coefficients[last], q)
@@ -197,7 +197,7 @@ func (e *emitter) maternExp() {
 	f := e.exponential()
 	zero := e.vec()
 	e.zero(zero)
-	// For t from this number on, the exponential and the product are 0, even if t is Inf.
+	// If t is at least this number, the exponential and the product are 0, even for t = Inf.
 	most := 800.0
 	if !e.double() {
 		most = 150

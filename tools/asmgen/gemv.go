@@ -67,9 +67,9 @@ func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) re
 
 // addProducts adds the products of the tail of the rows, fewer elements than a vector whose number
 // is in the lower bits of n, to sums, which has one vector per row. It uses vectors of half the
-// length, a quarter, and so on, and folds the sums accordingly. If the parameter n is less than a
-// vector, the sums need not be initialized. It loads no memory beyond the rows, because a load that
-// overlaps a recent store would stall.
+// length, a quarter of the length, and so on, and folds the sums accordingly. If the parameter n is
+// less than a vector, the sums need not be initialized. It loads no memory beyond the rows, because
+// a load that overlaps a recent store would stall.
 func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands []rowOperand) []reg.VecVirtual {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		if bytes := part * e.size(); bytes >= 16 {
@@ -98,8 +98,8 @@ func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands [
 	return sums
 }
 
-// foldedUnlessFew returns the sums of the halves, or zeros if the rows have fewer than least
-// elements, in which case the sums are not initialized.
+// foldedUnlessFew returns the sums of the halves of each vector, or zeros if the rows have fewer
+// than least elements; the vectors are then not initialized.
 func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, least int) []reg.VecVirtual {
 	few, end := e.label("few"), e.label("folded")
 	e.CMPQ(e.paramAt("n"), operand.U8(least))
@@ -167,7 +167,7 @@ func (e *emitter) sideBySide(v []reg.VecVirtual) reg.VecVirtual {
 	return sums
 }
 
-// storeSums is y ← α s + β y for the first count ≤ 4 elements.
+// storeSums emits y ← α s + β y for the first count ≤ 4 elements.
 func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	alpha, beta, old := e.short(int(s.Size())), e.short(int(s.Size())), e.short(int(s.Size()))
 	e.broadcast(e.paramAt("alpha"), alpha)

@@ -26,8 +26,8 @@ func (t tier) gemvPanelRows() int {
 	return 4
 }
 
-// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors, and with
-// both also s_i ← s_i + Σ_r z_ri x_r.
+// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors, and if both is set also
+// s_i ← s_i + Σ_r z_ri x_r.
 func (e *emitter) gemvPanel(both bool) {
 	args := e.args()
 	rows := e.gemvPanelRows()

@@ -21,7 +21,7 @@ var (
 )
 
 const (
-	// ln 2 in two parts, the first so short that its product with k is exact.
+	// ln 2 in two parts. The first part is so short that its product with k is exact.
 	ln2High = 0x1.62e42feep-1
 	ln2Low  = 0x1.a39ef35793c76p-33
 	// ⅔ in two parts.
@@ -41,9 +41,9 @@ func (d doubles) significand(x reg.VecVirtual) (k, m reg.VecVirtual) {
 	return k, m
 }
 
-// logarithm is ln(x + rest) as the sum of two numbers, with a relative error of some 2^−65.
-// In float64 rest, if not nil, is at most an ulp of x. For 0, Inf, NaN and x < 0 the result
-// is finite but meaningless.
+// logarithm is ln(x + rest) as the sum of two numbers, with a relative error of about 2^−65. In
+// float64 rest, if not nil, is at most an ulp of x. For 0, Inf, NaN and x < 0 the result is finite
+// but meaningless.
 //
 // With f = m − 1 and s = f/(2+f) the logarithm of m is 2 artanh s = 2s + ⅔s³ + s⁵P(s²), as
 // in Ng's log of fdlibm. The first two terms and k ln 2 are summed in pairs of float64,
@@ -88,7 +88,7 @@ func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
 }
 
 // logarithmShort is ln(x + rest) for float32, x a normal number of float64, with a relative
-// error of some 2^−42. rest, if not nil, matters only near 1.
+// error of about 2^−42. rest, if not nil, matters only near 1.
 func (d doubles) logarithmShort(x, rest reg.VecVirtual) reg.VecVirtual {
 	k, m := d.significand(x)
 	f := d.sub(m, d.num(1))
@@ -197,11 +197,11 @@ func (d doubles) expm1(y, low, n reg.VecVirtual) (r, c reg.VecVirtual) {
 	}
 	sum := d.add(r, tail)
 	tail = d.sub(tail, d.sub(sum, r))
-	tail = d.fma(tail, sum, tail) // times the slope
+	tail = d.fma(tail, sum, tail) // multiply by the slope
 	return sum, d.fma(d.mul(sum, sum), d.polynomial(sum, expCoefficients[8]), tail)
 }
 
-// power2 is 2ⁿ for |n| < 1022.
+// power2 returns 2ⁿ for |n| < 1022.
 func (d doubles) power2(n reg.VecVirtual) reg.VecVirtual {
 	return d.shiftLeft(d.add(n, d.num(0x1.8p52+1023)), 52)
 }
@@ -214,7 +214,7 @@ func (d doubles) exponentialShort(y reg.VecVirtual) reg.VecVirtual {
 	return d.mul(d.add(d.add(r, c), d.num(1)), d.power2(n))
 }
 
-// expm1Short is expm1 for float32.
+// expm1Short is like expm1, for float32.
 func (d doubles) expm1Short(y, n reg.VecVirtual) (r, c reg.VecVirtual) {
 	r = d.fnma(n, d.num(math.Ln2), y)
 	return r, d.mul(d.mul(r, r), d.polynomial(r, expCoefficients[4]))

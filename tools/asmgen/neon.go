@@ -10,11 +10,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The tier for arm64. The routines are written once, in the vocabulary of AVX2 and with
-// virtual registers. For arm64 those instructions are an intermediate language, which this
-// file turns into instructions of NEON one by one: a vector of 32 bytes is a pair of
-// registers of 16, of which there are 32 in all, so that code for the 16 registers of AVX2
-// fits. neon_registers.go assigns the registers and neon_print.go writes the text.
+// The tier for arm64. The routines are written once, with the instructions of AVX2 and virtual
+// registers. For arm64 those instructions are an intermediate language, which this file translates
+// to instructions of NEON one by one. A vector of 32 bytes is a pair of 16-byte registers. NEON has
+// 32 of these, so that code for the 16 registers of AVX2 fits. neon_registers.go assigns the
+// registers and neon_print.go writes the text.
 //
 // Exceptions to the one-by-one translation:
 //
@@ -33,7 +33,7 @@ const poolRegister = "R26"
 
 // Opcodes used only for NEON; see columnMask. Operands: the bits of the columns, the column
 // of the vector's first element, the size of an element, 1 if the range of columns may
-// begin after the first one, and the vector and the memory in the order from, to.
+// begin after the first column, and the vector and the memory in the order from, to.
 const (
 	columnsLoad  = "COLUMNSLOAD"
 	columnsStore = "COLUMNSSTORE"
@@ -51,19 +51,19 @@ type neonInst struct {
 	imm     int // operand of word: a lane or a shift
 	regs    []vreg
 	defs    int    // number of leading regs that are written
-	inout   bool   // regs[0] is read too
-	label   string // the instruction is a label
+	inout   bool   // whether regs[0] is read too
+	label   string // whether the instruction is a label
 	to      string // it is a branch
 	cond    bool
 	ret     bool
 	move    bool // from regs[1] to regs[0]
-	effects bool // has effects beyond the registers it writes
+	effects bool // whether the instruction has effects beyond the registers it writes
 }
 
 // A vector holds the registers for a virtual register of AVX2.
 type vector struct {
 	half [2]vreg
-	same bool // both halves are half[0]
+	same bool // whether both halves are half[0]
 	lane int  // lane of half[0] that represents all lanes, or −1
 }
 
@@ -82,7 +82,7 @@ type lowering struct {
 	same    map[reg.ID]bool
 	element map[*ir.Instruction]elementAt // broadcasts that are omitted
 	byLane  map[reg.ID]bool
-	fixed   map[reg.ID]operand.Mem // registers that are a constant
+	fixed   map[reg.ID]operand.Mem // registers whose value is a constant
 	flags   map[*ir.Instruction]bool
 	compare map[reg.ID]bool // results of comparisons: lanes of all ones or all zeros
 	loaded  map[elementGroup]vreg
@@ -195,7 +195,7 @@ func (l *lowering) newRegister(isVector bool) vreg {
 	return vreg(len(l.vector) - 1)
 }
 
-// temp is a new vector register.
+// temp returns a new vector register.
 func (l *lowering) temp() vreg { return l.newRegister(true) }
 
 func (l *lowering) homeOf(id reg.ID) vector {
@@ -331,7 +331,7 @@ func (l *lowering) at(m operand.Mem) address {
 	return address{base: base, disp: m.Disp}
 }
 
-// addScaled is to ← base + index·scale.
+// addScaled emits to ← base + index·scale.
 func (l *lowering) addScaled(to, base vreg, m operand.Mem) {
 	text := "ADD {1}, {2}, {0}"
 	if m.Scale > 1 {
@@ -365,7 +365,7 @@ func (l *lowering) mover(r vreg, bytes int) string {
 	return map[int]string{8: "MOVD", 4: "MOVWU", 1: "MOVBU"}[bytes]
 }
 
-// immediate is the value of a constant operand.
+// immediate returns the value of a constant operand.
 func immediate(op operand.Op) (int64, bool) {
 	switch v := op.(type) {
 	case operand.U8:
@@ -422,8 +422,8 @@ func (l *lowering) integer(i *ir.Instruction, op string, bytes int, from, to ope
 	}
 }
 
-// tested sets the flags from a register that an instruction that does not set flags has
-// written.
+// tested sets the flags from a register that was written by an instruction without effect on the
+// flags.
 func (l *lowering) tested(i *ir.Instruction, op operand.Op, bytes int) {
 	if l.flags[i] {
 		l.effect(map[int]string{8: "CMP", 4: "CMPW"}[bytes]+" $0, {0}", nil, l.reg(op))
@@ -519,8 +519,7 @@ func (l *lowering) instruction(i *ir.Instruction) error {
 	return nil
 }
 
-// noFlags returns an error if the flags of an instruction are used that does not set flags
-// on arm64.
+// noFlags returns an error if code uses the flags of an instruction that sets no flags on arm64.
 func (l *lowering) noFlags(i *ir.Instruction) error {
 	if l.flags[i] {
 		return fmt.Errorf("flags")

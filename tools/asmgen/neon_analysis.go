@@ -66,8 +66,8 @@ func (l *lowering) definitions(f func(i *ir.Instruction, to reg.Register)) {
 	}
 }
 
-// findConstants finds registers that are written once, with a constant, and registers
-// written only by comparisons.
+// findConstants finds the registers that are written only once, with a constant, and the registers
+// that only comparisons write.
 func (l *lowering) findConstants() {
 	l.fixed, l.compare = map[reg.ID]operand.Mem{}, map[reg.ID]bool{}
 	count := map[reg.ID]int{}

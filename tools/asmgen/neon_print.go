@@ -16,7 +16,7 @@ import (
 type neonOp struct {
 	code  uint32
 	write string // {d}, {n}, {m} are registers, {i} the lane or shift
-	inout bool   // the destination register is read too
+	inout bool   // whether the destination register is read too
 	place func(imm int) uint32
 }
 
@@ -51,7 +51,7 @@ func two(name string, single uint32) *neonForms {
 	return f
 }
 
-// bitwise returns an instruction without a size.
+// bitwise returns an instruction that does not depend on the size of the elements.
 func bitwise(name string, code uint32) *neonForms {
 	op := neonOp{code: code, write: name + " v{d}.16b, v{n}.16b, v{m}.16b"}
 	return &neonForms{single: op, double: op}

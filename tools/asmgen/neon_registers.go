@@ -188,7 +188,7 @@ func (l *lowering) allocate() ([]string, error) {
 			return names, nil
 		}
 		if joined {
-			joined = false // merging may have prevented a coloring; try without it
+			joined = false // merging may have prevented a coloring; try without merging
 			continue
 		}
 		if spilled[failed] {
@@ -254,8 +254,8 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 		g[v].each(func(vreg) { count++ })
 		return count
 	}
-	// Merge the registers of moves if that cannot make the graph harder to color: fewer
-	// than all registers' worth of neighbors of high degree (Briggs).
+	// Merge the registers of moves if that cannot make the graph harder to color: the merged node
+	// has fewer neighbors of high degree than there are registers (Briggs).
 	for at := range l.insts {
 		i := &l.insts[at]
 		if !i.move || !join {
@@ -288,7 +288,7 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 		clear(g[b])
 	}
 
-	// Remove a node that is certain to find a register or, if there is none, the node with
+	// Remove a node that is certain to find a register or, if there is no such node, the node with
 	// the fewest uses per neighbor.
 	var nodes []vreg
 	degree := make([]int, n)
@@ -345,8 +345,8 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 	return names, none
 }
 
-// victim returns the register to spill to free one for v: the one with the fewest uses per
-// neighbor.
+// victim returns the register to spill to free a register for v: the candidate with the fewest uses
+// per neighbor.
 func (l *lowering) victim(v vreg, g graph, uses []float64, spilled map[vreg]bool) vreg {
 	cost := func(w vreg) float64 {
 		degree := 0

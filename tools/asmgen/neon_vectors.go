@@ -111,7 +111,7 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 	stem := i.Opcode[:len(i.Opcode)-1]
 	switch {
 	case stem == "VPADD":
-		l.double = true // of integers
+		l.double = true // the elements are 64-bit integers
 	case stem == "VUNPCKLP" || stem == "VUNPCKHP" || stem == "VHADDP":
 	case i.Opcode == "VMOVSHDUP":
 		l.double = false
@@ -381,7 +381,7 @@ func (l *lowering) elementOf(op operand.Op) (vreg, int, bool) {
 	return v.half[0], v.lane, true
 }
 
-// product is to ← a·b or to ← to ± a·b if a factor is an element.
+// product emits to ← a·b or to ← to ± a·b if a factor is an element.
 func (l *lowering) product(name string, i *ir.Instruction) bool {
 	ops := i.Operands
 	x, lane, ok := l.elementOf(ops[0])
@@ -421,7 +421,7 @@ func (l *lowering) accumulate(to operand.Op, reads bool, f func(to vreg, from []
 	l.lanewise(to, f, from...)
 }
 
-// multiplyAdd is to ← to ± a·b.
+// multiplyAdd emits to ← to ± a·b.
 func (l *lowering) multiplyAdd(name string, i *ir.Instruction) {
 	if l.product(name, i) {
 		return
@@ -560,7 +560,7 @@ func (l *lowering) spreadLane(i *ir.Instruction) error {
 	return nil
 }
 
-// columns loads or stores the columns of a vector whose bit is set.
+// columns loads or stores those columns of a vector whose bits are set.
 func (l *lowering) columns(i *ir.Instruction) error {
 	ops := i.Operands
 	first, _ := immediate(ops[1])

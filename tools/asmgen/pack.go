@@ -10,7 +10,7 @@ import (
 // The packing routines read a matrix at A, whose neighboring rows are Lda
 // elements apart, and write panels of w elements to C. See ukr.Packer.
 
-// short is a vector register of 16, 32 or 64 bytes.
+// short returns a vector register of 16, 32 or 64 bytes.
 func (e *emitter) short(bytes int) reg.VecVirtual {
 	switch bytes {
 	case 16:
@@ -95,8 +95,8 @@ func (e *emitter) packTranspose(w int) {
 	})
 }
 
-// unpackTranspose emits the reverse of packTranspose: a panel of w at A, K
-// columns, a multiple of 8, to w rows of C, Ldc elements apart.
+// unpackTranspose emits the reverse of packTranspose: it copies a panel of w at A with K columns, K
+// a multiple of 8, to w rows of C, Ldc elements apart.
 func (e *emitter) unpackTranspose(w int) {
 	args := e.args()
 	src, dst, k, ldc := e.field(args, offA), e.field(args, offC), e.field(args, offK), e.field(args, offLdc)

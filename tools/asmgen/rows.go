@@ -40,11 +40,11 @@ func (e *emitter) rowsOf(first, ld reg.GPVirtual, count int) (pointers []reg.GPV
 }
 
 // rows emits, for count rows z_r, B_r ← Σ_i z_ri y_i (dot) and x ← x + Σ_r A_r z_r (axpy),
-// or only one of the two, in one pass over the rows.
+// or only one of these operations, in one pass over the rows.
 func (e *emitter) rows(count int, dot, axpy bool) {
 	args := e.args()
 	factors, sums := make([]operand.Op, count), make([]reg.VecVirtual, count)
-	// Factors that do not fit in the registers, besides the sums and three more vectors,
+	// Factors that do not fit in the registers in addition to the sums and three more vectors
 	// remain in memory.
 	inMemory := dot && axpy && 2*count+3 > 16 && !e.masks
 	var kept operand.Mem

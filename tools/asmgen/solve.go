@@ -66,8 +66,8 @@ func (e *emitter) trsmDirect() {
 	})
 }
 
-// divideRow divides by an element of the diagonal unless Flag tells that the diagonal is
-// ones. It multiplies by the inverse, or divides if the inverse may be out of range.
+// divideRow divides by an element of the diagonal unless Flag says that the elements of the
+// diagonal are 1. It multiplies by the inverse, or divides if the inverse may be out of range.
 func (e *emitter) divideRow(args reg.Register, d operand.Mem, x []reg.VecVirtual) {
 	divide, done := e.label("divide"), e.label("divided")
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectFlag}, operand.U8(0))
@@ -157,7 +157,7 @@ func (e *emitter) trmmDirect() {
 	})
 }
 
-// addDiagonal is acc ← acc + d·b, with d = 1 if Flag is set.
+// addDiagonal emits acc ← acc + d·b, with d = 1 if Flag is set.
 func (e *emitter) addDiagonal(args reg.Register, d operand.Mem, b, acc []reg.VecVirtual) {
 	unit, done := e.label("unit"), e.label("added")
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectFlag}, operand.U8(0))

@@ -149,7 +149,7 @@ type cancellation struct {
 	least operand.Op // the given fraction of A + y
 	two   operand.Op
 	hit   reg.OpmaskVirtual // set only if the tier has mask registers
-	found reg.VecVirtual    // set only if it has none
+	found reg.VecVirtual    // set only if the tier has no mask registers
 }
 
 func (e *emitter) cancellation(a reg.VecVirtual, least operand.Op) *cancellation {
@@ -212,7 +212,7 @@ func (e *emitter) distance() {
 }
 
 // distanceExp emits x ← exp(C·((A + y) − 2x)), but sets x to −1 and sets Flag if the distance is
-// not at least B·(A + y). With stream the results go to Z by non-temporal stores.
+// not at least B·(A + y). If stream is set, the results are written to Z by non-temporal stores.
 func (e *emitter) distanceExp(stream bool) {
 	args := e.args()
 	a, b := e.scalars(args)
@@ -272,7 +272,7 @@ func (e *emitter) fma213(c, b operand.Op, x reg.VecVirtual) {
 	pick(e, e.VFMADD213PS, e.VFMADD213PD)(c, b, x)
 }
 
-// fnma213 emits x ← c − b·x; b is in a register or moved there.
+// fnma213 emits x ← c − b·x; b is in a register or is moved to a register.
 func (e *emitter) fnma213(c reg.VecVirtual, b operand.Op, x reg.VecVirtual) {
 	if _, ok := b.(operand.Mem); ok {
 		v := e.vec()
@@ -318,9 +318,9 @@ func (e *emitter) scalef(n, x reg.VecVirtual) {
 	pick(e, e.VSCALEFPS, e.VSCALEFPD)(n, x, x)
 }
 
-// forElements is forVectors for any number of elements: whole steps of unroll vectors, then
-// single vectors, then one partial vector under a mask of lanes. body gets functions that
-// load and store vector v relative to the pointers.
+// forElements is like forVectors for any number of elements: whole steps of unroll vectors, then
+// single vectors, then one partial vector under a mask of lanes. body gets functions that load and
+// store vector v relative to the pointers.
 func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, unroll int, body func(v int, load func(operand.Mem, reg.VecVirtual), store func(reg.VecVirtual, operand.Mem))) {
 	step := func(count int) {
 		for v := range count {

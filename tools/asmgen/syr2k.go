@@ -77,7 +77,7 @@ func (e *emitter) syr2k() {
 type rank2Operand struct {
 	rows  strides
 	row   operand.Mem // the row whose products give the row of C
-	first operand.Mem // the first of the rows that it is multiplied with
+	first operand.Mem // the first of the rows with which row is multiplied
 	block operand.Mem // the first row of a block of four
 	later operand.Mem // the offset of first for the next row
 }
@@ -91,7 +91,7 @@ func (e *emitter) rank2Operand(name string) rank2Operand {
 	return o
 }
 
-// copyLocal and addLocal are to ← from and to ← to + from in memory.
+// copyLocal and addLocal emit to ← from and to ← to + from in memory.
 func (e *emitter) copyLocal(from, to operand.Mem) {
 	r := e.GP64()
 	e.MOVQ(from, r)

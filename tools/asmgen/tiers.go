@@ -21,7 +21,7 @@ type tier struct {
 	bytes int    // size of a vector register
 	mr    int    // rows of a tile; a row of a tile has nv vectors
 	nv    int
-	masks bool // has mask registers
+	masks bool // whether the tier has mask registers
 	neon  bool // for arm64: neon.go translates the instructions
 }
 
@@ -31,7 +31,7 @@ type tier struct {
 // NEON has 32 registers of 16 bytes, two of which form a vector: 24 accumulators, 4 for B and 3 for
 // A; a multiply-add takes one element of A. This tile needs 7 loads for 24 multiply-adds in
 // float64, as a tile of 8×6 would, and 5½ in float32, where a tile of 8×12 would need 5. Its number
-// of columns is that of AVX2, so that packing and all other code is shared.
+// of columns is the same as for AVX2, so that packing and all other code is shared.
 var tiers = []tier{
 	{name: "AVX512", bytes: 64, mr: 14, nv: 2, masks: true},
 	{name: "AVX2", bytes: 32, mr: 6, nv: 2},
@@ -58,8 +58,8 @@ type routine struct {
 	emit func(e *emitter)
 }
 
-// has reports whether the tier has the routine in precision p. If not, the table has the portable
-// routine, or nil for an optional routine.
+// has reports whether the tier has the routine in precision p. If it does not, the table has the
+// portable routine, or nil for an optional routine.
 func (t tier) has(r routine, p precision) bool {
 	switch r.name {
 	case "codes1", "codes2", "encode":
@@ -72,8 +72,8 @@ func (t tier) has(r routine, p precision) bool {
 	return true
 }
 
-// signature is the routine's Go type. If known is false, the type that the parameter points to is
-// replaced by a plain pointer, because the assembly does not know that type.
+// signature returns the routine's Go type. If known is false, the type that the parameter points to
+// is replaced by a plain pointer, because the assembly does not know that type.
 func (r routine) signature(p precision, known bool) string {
 	switch {
 	case strings.HasPrefix(r.args, "func"):
@@ -139,8 +139,8 @@ var routines = []routine{
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 
-// table is the Go text of the tier's Kernels in precision p. Fields named after a routine come from
-// the list routines; the others are written individually.
+// table returns the Go text of the tier's Kernels in precision p. Fields named after a routine come
+// from the list routines; the others are written individually.
 func (t tier) table(p precision) string {
 	suffix := p.name + t.name
 	mr, nr := t.mr, t.nv*t.bytes/p.bytes

@@ -30,7 +30,7 @@ func dotStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	}
 }
 
-// pairStep is dotStep for pairs of 16-bit integers, whose products are summed in 32 bits.
+// pairStep is like dotStep, for pairs of 16-bit integers, whose products are summed in 32 bits.
 func pairStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	if e.masks && len(acc) == 1 {
 		e.VPDPWSSD_BCST(a, b[0], acc[0])
@@ -78,7 +78,7 @@ func (e *emitter) field(args reg.Register, offset int) reg.GPVirtual {
 }
 
 // chi2Step adds (a−b)²/(a+b), or 0 for 0/0: a denominator below the smallest normal number is
-// replaced by that number. A NaN is preserved by the difference in the numerator.
+// replaced by that number. NaN is preserved, because the numerator is then NaN.
 func chi2Step(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	least := e.bits(pick(e, 0x1p-126, 0x1p-1022))
 	smallest := e.constant("smallest", e.lanes(), func(int) uint64 { return least })

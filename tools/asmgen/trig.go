@@ -9,7 +9,7 @@ import (
 
 // Coefficients, lowest first, of the polynomials of sine and cosine in z = r², by interpolation at
 // the Chebyshev nodes of [0, 0.786²] with 80 decimal digits. 0.786 is slightly larger than ¼π,
-// because rounded arithmetic chooses the multiple of ½π.
+// because the multiple of ½π is chosen in rounded arithmetic.
 var (
 	// The polynomial of (sin r − r)/r³. The error relative to the sine is 2^−57.1.
 	sinCoefficients = []float64{
@@ -62,8 +62,8 @@ func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.Ve
 	return quadrant, r, d.fnma(n, d.num(halfPi3), d.sub(low, pLow))
 }
 
-// sine and cosine return sin and cos of r + low, |r| ≤ 0.786, as Ng's k_sin and k_cos of fdlibm do;
-// the cosine compensates the rounding of r².
+// sine and cosine return sin and cos of r + low for |r| ≤ 0.786, as Ng's k_sin and k_cos of fdlibm
+// do; the cosine compensates the rounding of r².
 func (d doubles) sine(r, low, z reg.VecVirtual) reg.VecVirtual {
 	half := d.mul(z, d.num(0.5))
 	tail := d.fnma(half, low, low)

@@ -122,7 +122,7 @@ func (e *emitter) solveKnown(sums []reg.VecVirtual, rows strides, p, cs, x, inc 
 		column(r, func(v reg.VecVirtual) { e.scalarMul(inverses[r], v) })
 	}
 	e.JMP(operand.LabelRef(end))
-	e.Label(slow) // for inverses that may be out of range
+	e.Label(slow) // this part is for inverses that may be out of range
 	e.MOVQ(p, at)
 	e.MOVQ(x, to)
 	for r := range sums {
@@ -154,7 +154,7 @@ func (e *emitter) loadScalar(from operand.Mem, to reg.VecVirtual) {
 	pick(e, e.VMOVSS, e.VMOVSD)(from, to)
 }
 
-// scalarFnma is acc ← acc − a·b.
+// scalarFnma emits acc ← acc − a·b.
 func (e *emitter) scalarFnma(a operand.Mem, b, acc reg.VecVirtual) {
 	pick(e, e.VFNMADD231SS, e.VFNMADD231SD)(a, b, acc)
 }

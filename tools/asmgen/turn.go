@@ -116,7 +116,7 @@ func (e *emitter) offset(base, by reg.GPVirtual) operand.Mem {
 }
 
 // transposeEdge emits a block at the edge; m and n are the remaining rows and columns, of
-// which at most 4 are used. With lower, it stores only the lower triangle of the result.
+// which at most 4 each are used. With lower, it stores only the lower triangle of the result.
 func (e *emitter) transposeEdge(m, n reg.GPVirtual, offsets []reg.GPVirtual, from, to, ldc reg.GPVirtual, lower bool) {
 	width := e.firstOf4(e.atMost(n, 4))
 	r := make([]reg.VecVirtual, 4)
@@ -170,7 +170,7 @@ func (e *emitter) firstOf4(n reg.GPVirtual) columnMask {
 	return columnMask{v: []reg.VecVirtual{x}}
 }
 
-// wide returns the register x with the width that the tier's masks apply to.
+// wide returns the register x with the width to which the tier's masks apply.
 func (e *emitter) wide(x reg.VecVirtual) reg.VecVirtual {
 	if e.masks {
 		return x.AsZ().(reg.VecVirtual)

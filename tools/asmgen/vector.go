@@ -260,8 +260,7 @@ func (e *emitter) movePart(count int, from, to operand.Op) {
 	}
 }
 
-// fmaPart is acc ← acc + a·b for count elements of memory; the other lanes of b must be
-// zero.
+// fmaPart emits acc ← acc + a·b for count elements of memory; the other lanes of b must be zero.
 func (e *emitter) fmaPart(count int, a operand.Mem, b, acc reg.VecVirtual) {
 	switch bytes := count * e.size(); {
 	case bytes >= 16:

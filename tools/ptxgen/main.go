@@ -25,7 +25,7 @@ const (
 	folder = "../cuda/internal/ptx"
 	// mainFile is the source that includes all other sources.
 	mainFile = "mercer.cu"
-	// hashFile holds the hash of the sources that the PTX was made from.
+	// hashFile holds the hash of the sources from which the PTX was made.
 	hashFile = "sources.sha256"
 )
 

@@ -101,5 +101,5 @@ func (c *compiler) compile(sources map[string]string, code bool, options ...stri
 	if code {
 		return out, nil
 	}
-	return out[:size-1], nil // without the 0 at the end
+	return out[:size-1], nil // without the NUL byte at the end
 }

@@ -31,10 +31,10 @@ var shared = map[string]argument{
 	"verbose":      {"0", "int", "1 prints progress to stderr."},
 }
 
-// perTarget describes the argument alpha of estimators that accept an array.
+// perTarget describes the argument alpha of estimators in which alpha may be an array.
 var perTarget = argument{text: "The penalty λ, not scaled by the number of samples; an array has one for each target."}
 
-// supportVectors has the descriptions of arguments of support vector machines.
+// supportVectors holds the descriptions of arguments of support vector machines.
 var supportVectors = map[string]argument{
 	"cache_size": {value: "200"},
 	"max_iter":   {"-1", "int", "The maximum number of steps; -1 means Mercer's default."},

@@ -124,7 +124,7 @@ func (e estimator) parameters(list []learner) (known []parameter) {
 	return known
 }
 
-// An argument is what a parameter adds to a signature (value) and to a docstring (kind, text).
+// An argument holds what a parameter adds to a signature (value) and to a docstring (kind, text).
 type argument struct{ value, kind, text string }
 
 // argument looks the argument up in the estimator's own texts, then in the table shared, then in

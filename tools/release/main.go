@@ -93,9 +93,9 @@ func (b build) environment() []string {
 	return env
 }
 
-// unfused keeps the compiler for arm64 from fusing multiplications with additions, which
-// --reproducible requires. With this flag the compiler prints a line with the word DISABLED for
-// each unfused multiplication.
+// unfused keeps the compiler for arm64 from fusing multiplications with additions; --reproducible
+// requires this. With this flag the compiler prints a line with the word DISABLED for each unfused
+// multiplication.
 const unfused = "-gcflags=all=-d=fmahash=n"
 
 // archive builds the command in the folder work and writes its archive to folder.
@@ -246,7 +246,7 @@ func zipped(w io.Writer, folder string, made time.Time, files []file) error {
 }
 
 // bill returns the bill of materials in CycloneDX format: the modules that the executable records,
-// with their checksums of go.sum, and Go's standard library.
+// with their checksums from go.sum, and Go's standard library.
 func bill(info *buildinfo.BuildInfo, made time.Time) ([]byte, error) {
 	component := func(kind cyclonedx.ComponentType, path, version, sum string) cyclonedx.Component {
 		url := "pkg:golang/" + path + "@" + version

@@ -17,7 +17,7 @@ import (
 // bootFlags are the flags with which a runner starts this program as a worker process
 // (--environment_type PROCESS with this program as the command). With these flags this program does
 // what the boot program of Beam's container does: it requests the other settings from the runner.
-// It need not fetch the worker's program, because it is this program.
+// It need not fetch the worker's program, because this program is the worker's program.
 type bootFlags struct {
 	provision string
 	flags     *flag.FlagSet
@@ -33,8 +33,8 @@ func addBoot(flags *flag.FlagSet) *bootFlags {
 func (b *bootFlags) asked() bool { return b.provision != "" }
 
 // endWithParent ends this process soon after its parent process ends, if this process is a worker
-// or has started a worker. A runner that ends kills at most the process that it has started, not
-// the worker that this process has started.
+// or has started a worker. A runner that ends kills at most the process that it started, not a
+// worker that this process started in turn.
 func (b *bootFlags) endWithParent() {
 	if !b.asked() && b.flags.Lookup("worker").Value.String() != "true" {
 		return

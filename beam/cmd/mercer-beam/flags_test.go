@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/beam/pipeline"
 )
 
-// TestCSVFlags checks that the flags about CSV files work as those of mercer fit do.
+// TestCSVFlags checks that the flags for CSV files work in the same way as in mercer fit.
 func TestCSVFlags(t *testing.T) {
 	for _, c := range []struct{ args, fault string }{
 		{"--delimiter tab --decimal , --thousands . --comment # --na-values -999,gone --na-values x --keep-default-na=false", ""},
@@ -38,8 +38,8 @@ func TestCSVFlags(t *testing.T) {
 	}
 }
 
-// TestDropFlag checks lists of names as in mercer fit, in which a name that contains a comma is
-// quoted.
+// TestDropFlag checks that lists of names are parsed as in mercer fit: a name that contains a comma
+// is quoted.
 func TestDropFlag(t *testing.T) {
 	for _, c := range []struct {
 		args  []string

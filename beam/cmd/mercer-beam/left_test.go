@@ -35,11 +35,12 @@ func tables(t *testing.T, seed uint64) (dir string) {
 	return dir
 }
 
-// A watched is a run of the command, with the information to find its processes and files.
+// A watched is a run of the command, with the information by which its processes and files are
+// found.
 type watched struct {
 	*exec.Cmd
 	mark   string // value in the environment of all processes of the run
-	temp   string // its folder for temporary files
+	temp   string // the run's folder for temporary files
 	models string // the folder of the model
 	out    bytes.Buffer
 	ended  chan error
@@ -137,7 +138,7 @@ func (w *watched) until(t *testing.T, path string) {
 }
 
 // TestNothingIsLeft checks that no process and no unneeded file remains after a run that lost a
-// worker, after a run that was asked to stop, and after a run that was killed.
+// worker, a run that was asked to stop, and a run that was killed.
 func TestNothingIsLeft(t *testing.T) {
 	const seed = 20261202
 	t.Logf("seed %d", seed)
@@ -181,7 +182,7 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-w.ended
-		w.nothing(t, scratchName) // the next run removes the folder scratchName
+		w.nothing(t, scratchName) // the next run removes the folder whose name begins with scratchName
 		again := watch(t, temp, models, filepath.Join(dir, "*.csv"), true)
 		if err := <-again.ended; err != nil {
 			t.Fatalf("%v:\n%s", err, again.out.String())

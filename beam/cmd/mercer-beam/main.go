@@ -1,5 +1,5 @@
 // Command mercer-beam fits kernel ridge regression over Apache Beam: in this process
-// by default (the Prism runner), on a cluster with --runner.
+// by default (the Prism runner), or on a cluster with --runner.
 //
 //	mercer-beam --target price --model price.safetensors 'data/train-*.csv'
 //	mercer predict --model price.safetensors data/new.csv
@@ -125,7 +125,7 @@ func (o *options) add(flags *flag.FlagSet) {
 	flags.VisitAll(func(f *flag.Flag) { own[f.Name] = !before[f.Name] })
 }
 
-// params returns the params, or an error for an invalid flag.
+// params returns the pipeline.Params of the flags, or an error for an invalid flag.
 func (o *options) params(inputs []string) (pipeline.Params, error) {
 	p := o.Params
 	p.Inputs = inputs
@@ -201,7 +201,7 @@ func main() {
 	if boot.asked() {
 		exit(boot.start())
 	}
-	beam.Init() // does not return in a worker
+	beam.Init() // in a worker, Init does not return
 	ctx, stop := process.Interrupts()
 	defer stop()
 	remove := scratch()
@@ -232,7 +232,7 @@ type printed struct {
 	Program string `json:"program"`
 	pipeline.Report
 	Seconds      float64 `json:"seconds"`
-	process.Used         // time and memory of this process, which includes the workers unless the runner starts separate worker processes
+	process.Used         // time and memory of this process, in which the workers run unless the runner starts separate processes for them
 }
 
 // run fits and prints the report.

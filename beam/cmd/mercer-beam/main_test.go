@@ -61,7 +61,7 @@ type deadly struct {
 const (
 	scheme  = "deadly://"
 	endless = "endless://"
-	killAt  = 20 // the worker has then listed the 8 pieces, taken their census, and computed the sums of some of them
+	killAt  = 20 // the worker has then listed the 8 pieces, taken their census, and computed the sums of some pieces
 )
 
 var opened atomic.Int64
@@ -89,7 +89,7 @@ func (d deadly) Size(ctx context.Context, name string) (int64, error) {
 }
 
 // waiting is the local file system with files that never end: after the beginning of a file, a read
-// waits until it is canceled. It writes a mark into the folder when the first file is read.
+// blocks until it is canceled. When the first file is read, waiting writes a mark into the folder.
 type waiting struct{ deadly }
 
 func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
@@ -171,7 +171,7 @@ func TestWorkerIsKilled(t *testing.T) {
 	}
 }
 
-// TestCommand checks that the command fits a model that mercer can read.
+// TestCommand checks that the command fits a model that the command mercer can read.
 func TestCommand(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

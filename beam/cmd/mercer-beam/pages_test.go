@@ -32,7 +32,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// commands returns the indented block of a page that contains a text.
+// commands returns the indented block, on a page, that contains the text.
 func commands(t *testing.T, name, text string) string {
 	t.Helper()
 	for _, block := range regexp.MustCompile(`(?m)(^    .*\n)+`).FindAllString(page(t, name), -1) {

@@ -15,7 +15,7 @@ import (
 
 // TestJobServer checks that flags alone send the job over Beam's job API to a server in another
 // process, which starts its own workers, as the servers of Flink and Spark do. The model has the
-// same bytes as that of a run in one process.
+// same bytes as the model of a run in one process.
 func TestJobServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "localhost:0")
 	if err != nil {

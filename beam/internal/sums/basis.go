@@ -23,7 +23,7 @@ const (
 	Fourier Kind = "fourier" // scaled cosines and sines of ω_jᵀx
 )
 
-// Basis is M functions φ of a sample of d features; f(x) = φ(x)ᵀβ + b.
+// Basis holds M functions φ of a sample of d features, with which f(x) = φ(x)ᵀβ + b.
 type Basis struct {
 	Kind     Kind
 	Features int                   // d
@@ -158,12 +158,12 @@ func (b *Basis) UnmarshalBinary(data []byte) error {
 	return b.Check()
 }
 
-// placed is a Basis in the memory of a device.
+// placed is a Basis that is stored on a device.
 type placed struct {
 	Basis
 	b      backend.Backend[float64]
 	points backend.Matrix[float64]
-	x      backend.Matrix[float64] // of a panel
+	x      backend.Matrix[float64] // the samples of a panel
 	moved  backend.Host[float64]   // a panel minus the shift
 }
 
@@ -199,7 +199,7 @@ func (p *placed) free() {
 	}
 }
 
-// fill queues dst ← Φ for the rows x, which may be changed after the next wait.
+// fill queues dst ← Φ for the rows x. x may be changed after the next Sync.
 func (p *placed) fill(dst backend.Matrix[float64], x backend.Host[float64]) error {
 	if p.Kind == Linear {
 		if p.Shift != nil {
@@ -228,8 +228,8 @@ func (p *placed) fill(dst backend.Matrix[float64], x backend.Host[float64]) erro
 	return nil
 }
 
-// Penalty returns the matrix S of the penalty βᵀSβ: for Centers the lower triangle of k(C, C),
-// otherwise an empty matrix, which means the identity.
+// Penalty returns the matrix S of the penalty βᵀSβ: for Centers it is the lower triangle of k(C,
+// C), otherwise an empty matrix, which means the identity.
 func (b Basis) Penalty(q backend.Backend[float64]) (backend.Host[float64], error) {
 	if b.Kind != Centers {
 		return backend.Host[float64]{}, nil

@@ -30,8 +30,8 @@ func normalSums(phi, y backend.Host[float64]) (g, z backend.Host[float64]) {
 	return g, z
 }
 
-// TestEquationsAgree compares solutions of the equations with those of the solvers for random
-// Fourier features and for centers, which solve the same equations.
+// TestEquationsAgree compares solutions of the equations with the solutions of the same equations
+// by the solvers for random Fourier features and for centers.
 func TestEquationsAgree(t *testing.T) {
 	const n, d, m, seed = 300, 3, 40, 20260901
 	t.Logf("seed %d", seed)

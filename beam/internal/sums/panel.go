@@ -21,12 +21,12 @@ const (
 //
 //	Z = [Φ | Y − y₀ | 1],  q = M + t + 1 columns
 //
-// which are ΦᵀΦ, ΦᵀY, YᵀY, Φᵀ1, Yᵀ1 and n: the lower triangle of ZᵀZ, packed by
-// rows. Rows are buffered until a panel is full. It must be used by one goroutine at a time.
+// The sums are ΦᵀΦ, ΦᵀY, YᵀY, Φᵀ1, Yᵀ1 and n: the lower triangle of ZᵀZ, packed by rows. Rows are
+// buffered until a panel is full. Only one goroutine at a time may use a Gatherer.
 type Gatherer struct {
 	b       backend.Backend[float64]
 	phi     *placed
-	rule    func([]float64) error // the kernel's check of a point; nil if it has none
+	rule    func([]float64) error // the kernel's check of a point; nil if the kernel has no check
 	m, t, q int
 
 	panel panel // its targets are y − y₀

@@ -14,8 +14,8 @@ import (
 //
 //	Φᵀe, M×t by rows; 1ᵀe, t; Σ e², t
 //
-// It subtracts before it sums, so that the error of the residual is relative to e rather than to
-// ΦᵀY (as in solvers.SolveNystrom).
+// It subtracts ΦB + b from Y before it sums, so that the error of the residual is relative to e
+// rather than to ΦᵀY (as in solvers.SolveNystrom).
 type Measurer struct {
 	b       backend.Backend[float64]
 	phi     *placed

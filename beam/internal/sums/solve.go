@@ -18,7 +18,7 @@ import (
 type Problem struct {
 	Basis       Basis
 	Targets     int       // t
-	TargetShift []float64 // y₀ as in the Gatherer, nil for zeros; requires an intercept
+	TargetShift []float64 // y₀ as in the Gatherer; nil means zeros; other values require an intercept
 	Lambda      float64   // ≥ 0
 	Intercept   bool
 }
@@ -90,7 +90,7 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 }
 
 // Solve solves p for the sums of all rows. It uses only the fields Memory and Tol of par. The
-// errors are those of solvers.SolveNystrom.
+// errors are the same as from solvers.SolveNystrom.
 func (p Problem) Solve(ctx context.Context, dev backend.Device, s *Sums, par solvers.StreamParams) (*Solution, error) {
 	if err := p.Basis.Check(); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (p Problem) intercept(e *equations, sol *Solution) {
 
 // Squares returns Σ_i (y_i − f(x_i))² of each target over the rows of s, which need not be the rows
 // that sol was fitted to. With c = (β; b) and Z as in Gatherer, the result is (−c; 1)ᵀ ZᵀZ (−c; 1).
-// Only its terms have rounding errors, and it is never negative.
+// Only the terms of the result have rounding errors, and it is never negative.
 func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	m, t := p.Basis.Size(), p.Targets
 	q := m + t + 1

@@ -57,13 +57,12 @@ func (s *Sums) Merge(o *Sums) error {
 	return nil
 }
 
-// Clone returns a copy.
+// Clone returns a copy of s.
 func (s *Sums) Clone() *Sums {
 	return &Sums{Rows: s.Rows, high: slices.Clone(s.high), low: slices.Clone(s.low)}
 }
 
-// Bytes returns the length in bytes of the encoding of count sums, which is the size of a part when
-// it is shuffled.
+// Bytes returns the length in bytes of the encoding of count sums, in which Beam shuffles a part.
 func Bytes(count int) int64 { return 16 + 16*int64(count) }
 
 // MarshalBinary returns the number of rows, the number of sums, the high parts and the low parts:

@@ -21,7 +21,7 @@ const unit = 0x1p-53
 // gamma is γ_r of Higham (2002), § 3.1.
 func gamma(r float64) float64 { return r * unit / (1 - r*unit) }
 
-// TestTwoFloat compares additions with numbers of 300 bits.
+// TestTwoFloat compares sums of two pairs of float64 with sums in arithmetic of 300 bits.
 func TestTwoFloat(t *testing.T) {
 	const seed = 20261122
 	t.Logf("seed %d", seed)
@@ -113,7 +113,7 @@ func taken(t testing.TB, g interface {
 	return list
 }
 
-// merged merges in the order of a tree: pairs, pairs of pairs, and so on.
+// merged merges the elements of list in the order of a tree: pairs, pairs of pairs, and so on.
 func merged(t testing.TB, list []*Sums) *Sums {
 	t.Helper()
 	list = slices.Clone(list)
@@ -158,8 +158,8 @@ func shards(r *rand.Rand, n, count int, shuffled bool) [][]int {
 	return parts
 }
 
-// TestGathererBound compares the sums with sums of 200 bits, within the bound of the package's
-// comment.
+// TestGathererBound checks that the sums differ from sums with 200 bits by at most the bound in the
+// package's comment.
 func TestGathererBound(t *testing.T) {
 	const seed, n, d = 20261123, 9000, 4
 	t.Logf("seed %d", seed)
@@ -221,8 +221,8 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	}
 	const lambda = 2.0
 	data := solvers.InMemory(x, y, nil, nil)
-	// The relative error of the coefficients is this times the condition number, which is at
-	// least about 100.
+	// The relative error of the coefficients is Tol times the condition number, which is at least
+	// about 100.
 	par := solvers.StreamParams{Method: solvers.Normal, Tol: 1e-14}
 	problem := func(b Basis) Problem {
 		p := Problem{Basis: b, Targets: y.Cols, Lambda: lambda, Intercept: intercept}
@@ -297,8 +297,8 @@ func TestAnySharding(t *testing.T) {
 	}
 }
 
-// apart fails if a coefficient differs by more than tol times the largest coefficient, and returns
-// the largest relative difference.
+// apart fails the test if a coefficient differs by more than tol times the largest coefficient, and
+// returns the largest relative difference.
 func apart(t *testing.T, what string, sol *Solution, beta backend.Host[float64], intercept []float64, tol float64) (worst float64) {
 	t.Helper()
 	most := 0.0
@@ -334,7 +334,7 @@ func TestSameBits(t *testing.T) {
 	want := merged(t, list)
 	for range 20 {
 		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		got := list[0].Clone() // one after the other, not by a tree
+		got := list[0].Clone() // the sums are merged one after the other, not by a tree
 		for _, s := range list[1:] {
 			if err := got.Merge(s); err != nil {
 				t.Fatal(err)
@@ -398,7 +398,7 @@ func TestEncoding(t *testing.T) {
 }
 
 // TestMeasure checks that the residual of a solution is a rounding error, that the residual of a
-// perturbed solution is that of the perturbation, and that Correct removes the perturbation.
+// perturbed solution is caused by the perturbation, and that Correct removes the perturbation.
 func TestMeasure(t *testing.T) {
 	const seed, n, d = 20261126, 5000, 3
 	t.Logf("seed %d", seed)
