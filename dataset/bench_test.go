@@ -21,7 +21,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// numbersCSV returns a CSV file of normally distributed numbers in the format verb.
+// numbersCSV returns a CSV file of normally distributed numbers, each formatted with the given fmt
+// verb.
 func numbersCSV(rows, cols int, verb string) []byte {
 	rng := rand.New(rand.NewPCG(1, 0))
 	var b bytes.Buffer

@@ -98,7 +98,7 @@ type column struct {
 
 	cells cells   // plain, if numbers is not used: the cells of the whole table
 	at    int     // index of the column in cells
-	rows  []int32 // for each row, its row in cells; nil if these are always equal
+	rows  []int32 // for each row, its row in cells; nil if every row has the same number in cells
 }
 
 // cells holds the cells of a table whose format stores numbers, not texts. NaN represents a missing
@@ -201,8 +201,8 @@ func (c *column) join(more *column, room int) {
 	c.numbers = append(c.numbers, more.numbers...)
 }
 
-// withRoom returns list with capacity for as many more elements as more says. If it must
-// reallocate, the new capacity is room, or the number of elements if that is larger.
+// withRoom returns list with capacity for len(list) + more elements. If it must reallocate, the new
+// capacity is room, or the number of elements if that is larger.
 func withRoom[T any](list []T, more, room int) []T {
 	if len(list)+more <= cap(list) {
 		return list

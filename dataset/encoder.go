@@ -48,7 +48,7 @@ type Encoder struct {
 	Labels        []string `json:"labels,omitempty"` // the classes of the only target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
 	RefuseUnknown bool     `json:"refuse_unknown,omitempty"` // whether a category that the training table lacks, or a TFIDF text without a known n-gram, is an error
-	Gram          bool     `json:"gram,omitempty"`           // whether input j is the kernel value with training row j, which is not encoded
+	Gram          bool     `json:"gram,omitempty"`           // whether input j is the kernel value with training row j; the inputs are then not encoded
 	NAValues      []string `json:"na_values"`                // texts of missing cells; nil in encoders written before this field existed: see missingValues
 	Decimal       string   `json:"decimal,omitempty"`        // see Dialect.Decimal; "" if it is detected in each file
 	Thousands     string   `json:"thousands,omitempty"`      // see Dialect.Thousands
@@ -412,7 +412,7 @@ func (x *Text) check() error {
 // A writer writes the features of one column.
 type writer interface {
 	// write encodes the rows first to last − 1 of the table into the columns of this writer in x, whose rows
-	// have the given width and are initially 0. At the first error it stops and returns the row.
+	// have the given width and are initially 0. It stops at the first error and returns its row.
 	write(x []float64, width, first, last int) (row int, err error)
 }
 

@@ -150,9 +150,9 @@ func TestStandardize(t *testing.T) {
 		mean, sd := exactMoments(values)
 		const u = 0x1p-53
 		got := e.Inputs[0].Number
-		// The relative error of the first pass's mean, compared with the largest value, is at most
-		// (n+1)u. After the second pass, the error consists of one rounding of the result, and one
-		// rounding for each addition of the much smaller residuals.
+		// The error of the mean of the first pass is at most (n+1)u times the largest value. After
+		// the second pass, the error consists of one rounding of the result, and one rounding for
+		// each addition of the much smaller residuals.
 		largest := math.Abs(c.offset) + 6*c.spread
 		meanTol := 2*u*largest + n*u*(n*u*largest+c.spread)
 		if d := math.Abs(got.Mean - mean); d > meanTol {

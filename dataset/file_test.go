@@ -357,7 +357,7 @@ func TestFormatFaults(t *testing.T) {
 		{"huge.npy", npyOf[byte]("<f8", "False", "99999999999999999999,"), `: byte 10: its header has an unknown "shape"`},
 		{"shape.npy", npyOf[byte]("<f8", "False", "-1,"), `: byte 10: its header has an unknown "shape"`},
 		{"cube.npy", npyOf("|u1", "True", "1, 1, 1", byte(1)), ": byte 10: its header has the shape (1, 1, 1), but a table has one or two dimensions: save a.reshape(rows, columns)"},
-		{"object.npy", npyOf[byte]("|O", "False", "2,"), ": byte 10: its header describes Python objects, which are not supported: save numbers (astype(float)) or texts (astype(str))"}, // as written by numpy.saves it
+		{"object.npy", npyOf[byte]("|O", "False", "2,"), ": byte 10: its header describes Python objects, which are not supported: save numbers (astype(float)) or texts (astype(str))"}, // as numpy.save writes it
 		{"dates.npy", npyOf[byte]("<M8[s]", "False", "2,"), ": byte 10: its header describes dates, which are not supported: save numbers, such as astype('M8[D]').astype(float)"},
 		{"objects.npy", npyOf[byte]("|O8", "False", "2,"), ": byte 10: its header describes Python objects, which are not supported: save numbers (astype(float)) or texts (astype(str))"},
 		{"records.npy", header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}"), ": byte 10: its header describes a structured array; save the columns as one array of numbers, or as a CSV file"},

@@ -82,7 +82,7 @@ func (in *input) idxHeader() (h idxHeader, err error) {
 	return h, nil
 }
 
-// idxRows reads the next rows, as many as given.
+// idxRows reads the given number of rows, starting at the next row.
 func (in *input) idxRows(h idxHeader, rows int64) (*packed, error) {
 	width := int(h.columns) * h.kind.size()
 	data, err := in.take(rows*int64(width), count.Of(rows, "row"))

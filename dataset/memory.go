@@ -62,8 +62,8 @@ func (a *allowance) rule() string {
 // the previous array of one list, which exists until its elements are copied.
 type growth struct{ size, old int64 }
 
-// list adds a list with elements of width bytes, to which more elements are appended. If it must be
-// reallocated, its new capacity is room, or the number of its elements if that is larger.
+// list adds to g a list with elements of width bytes, to which more elements are appended. If it
+// must be reallocated, its new capacity is room, or the number of its elements if that is larger.
 func (g *growth) list(width, length, capacity, more, room int) {
 	if length+more > capacity {
 		g.old = max(g.old, int64(width)*int64(capacity))

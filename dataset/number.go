@@ -175,9 +175,9 @@ func (m *moments) add(o moments) {
 // column with a smaller or equal SD is constant.
 func (m moments) rounding() float64 { return spread.Rounding(m.N, m.Mean) }
 
-// number returns the encoding that Learn derives from these moments. Missing cells, of number or
-// total weight missing, are replaced by fill, the median. rule is the rule that the column breaks,
-// or "".
+// number returns the encoding that Learn derives from these moments. The missing cells, whose
+// number or total weight is missing, are replaced by fill, the median. rule is the rule that the
+// column breaks, or "".
 func (m moments) number(fill, missing float64, standardize bool) (n *Number, rule string) {
 	if m.N == 0 {
 		return nil, noValues

@@ -21,7 +21,7 @@ type Outside struct {
 
 // Outside counts, for each input, the rows of x whose number is below Low or above High by more
 // than FarOutside·(High − Low). x comes from Features or Stream.Blocks. Outside adds the counts to
-// list, which is nil or the result of an earlier call; The result has one entry for each input; its
+// list, which is nil or the result of an earlier call. The result has one entry for each input; its
 // Rows is 0 if no row is far outside.
 //
 // If High − Low is less than 1000·ε·max(|Low|, |High|), this number is used instead, so that any

@@ -43,7 +43,7 @@ type array struct {
 	whole *packed // the whole array, if it is in Fortran order and its file can only be read sequentially
 }
 
-// read reads the next rows, as many as the argument rows says.
+// read reads the given number of rows, starting at the next row.
 func (a *array) read(rows int64) (*packed, error) {
 	width := int64(a.h.width)
 	part := a.h

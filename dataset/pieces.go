@@ -16,8 +16,8 @@ import (
 // memory.
 const pieceSize = 1 << 20
 
-// longestQuoted is the maximum length of a record with an odd number of quotation marks: it
-// prevents that one stray mark causes the whole file to be read into memory. longestRecord is the
+// longestQuoted is the maximum length of a record with an odd number of quotation marks: because of
+// it, one stray mark does not cause the whole file to be read into memory. longestRecord is the
 // maximum length of any record.
 const (
 	longestQuoted = 1 << 24

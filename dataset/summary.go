@@ -301,7 +301,7 @@ func (s *columnSummary) overflow() {
 	}
 }
 
-// merge adds to s the cells that o summarizes, which are of other rows.
+// merge adds to s the cells of the rows that o summarizes.
 func (s *columnSummary) merge(o *columnSummary) {
 	for k, n := range o.Kinds {
 		s.Kinds[k] += n

@@ -16,7 +16,7 @@ type (
 	Vocabulary = tfidf.Vocabulary
 )
 
-// checkTFIDF returns an error for rules that contradict r.TFIDF. t has its columns.
+// checkTFIDF returns an error for rules that contradict r.TFIDF, a list of columns of t.
 func (t *Table) checkTFIDF(r Rules) error {
 	if len(r.TFIDF) == 0 {
 		if r.NGrams != (NGrams{}) {

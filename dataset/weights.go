@@ -80,7 +80,7 @@ func (m moments) median(values, weights []float64) (v float64, ok bool) {
 
 // weightedMedian returns the weighted median: the value at which the cumulative weight passes half
 // of the total, or the mean of two adjacent values if exactly half of the weight lies on either
-// side. It ignores NaN; ok is false if no value differs from NaN.
+// side. It ignores NaN; ok is false if every value is NaN.
 func weightedMedian(values, weights []float64) (m float64, ok bool) {
 	var order []int
 	for i, v := range values {

@@ -240,7 +240,7 @@ func (p *parser) arguments(d *Description, at int) arguments {
 	return all
 }
 
-// parameter parses name=value and adds the value to given, for gamma under the key sigma.
+// parameter parses name=value and adds the value to given; the key of gamma is sigma.
 func (p *parser) parameter(d *Description, given map[string]argument) {
 	at := p.next.at
 	if p.next.kind != nameToken {

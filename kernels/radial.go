@@ -152,7 +152,7 @@ func (k RationalQuadratic) String() string {
 	return "rationalquadratic(a=" + number(k.A) + ",sigma=" + number(k.Sigma) + ")"
 }
 
-// mixtureShape is the rule of A, which keeps 1/(2aσ²) in the range of float64 for the smallest σ.
+// mixtureShape is the rule of A, whose Min keeps 1/(2aσ²) in range of float64 for the smallest σ.
 var mixtureShape = Rule{Min: 1e-6, Max: math.MaxFloat64}
 
 // Check requires A ≥ 10⁻⁶, finite, and Sigma > 0.

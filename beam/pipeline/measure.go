@@ -89,7 +89,7 @@ func (f *judgeFn) ProcessElement(ctx context.Context, solved chosenModel, plan f
 	return nil
 }
 
-// measure adds passes over the samples to the pipeline, which measure and correct the solution.
+// measure adds passes over the samples in which the solution is measured and corrected.
 func measure(s beam.Scope, p Params, pieces, plan, solved, total beam.PCollection) beam.PCollection {
 	for pass := range p.Passes {
 		s := s.Scope(fmt.Sprintf("pass %d", pass+1))

@@ -26,7 +26,7 @@ type fitPlan struct {
 	Encoder     []byte // a dataset.Encoder, JSON
 	Rows        int64
 	Features    int
-	Targets     int          // columns of y: number of number of columns of y: K for K > 2 classes, otherwise one for each target column
+	Targets     int          // number of columns of y: K for K > 2 classes, otherwise one for each target column
 	Bases       []sums.Basis // one basis per kernel
 	Kernels     []string     // the kernel of each basis; "" for ridge
 	TargetShift []float64    // nil without an intercept

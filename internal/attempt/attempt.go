@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Candidates are the points that a search has found, numbered from 0 and sorted so that the best is first.
+// Candidates are the points that a search has found, numbered from 0, the best first.
 type Candidates struct {
 	Len int
 	// Name describes a candidate in a warning, such as "kernel gaussian(sigma=2), lambda 0.1".

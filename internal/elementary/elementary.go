@@ -10,7 +10,7 @@ package elementary
 
 import "math"
 
-// Exp returns eˣ within 1 ulp. Results below the normal range lose digits gradually.
+// Exp returns eˣ within 1 ulp. Results below the normal range have fewer correct digits.
 func Exp(x float64) float64 {
 	switch {
 	case x > 710:

@@ -28,7 +28,7 @@ const Poll = 1 << 22
 const maxOperations = 1e15
 
 // Feasible returns an error for work of more than 10¹⁵ operations. advice names an alternative to
-// shortening the objects, whose size enters the work as a square.
+// shorter objects; the work grows with the square of their length.
 func Feasible(what string, operations float64, advice string) error {
 	if operations <= maxOperations {
 		return nil

@@ -1,7 +1,7 @@
 // Package required skips tests whose requirements are missing, such as a compiler, a library to
 // compare with, an instruction set, or data. The test is skipped with the reason, or fails if the
-// environment variable MERCER_REQUIRE, a comma-separated list, names the requirement. A machine
-// that meets all requirements can thus ensure that no test is skipped.
+// environment variable MERCER_REQUIRE, a comma-separated list, names the requirement. On a machine
+// that meets all requirements, the list can thus ensure that no test is skipped.
 //
 // The names are: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8,
 // in the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, llvm (its assembler,

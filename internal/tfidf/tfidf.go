@@ -231,8 +231,8 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 	return v, nil
 }
 
-// each calls worker for each processor and runs the returned functions in parallel. It passes each
-// of the numbers 0 to n − 1 to one of them.
+// each calls worker in several goroutines, which run the returned functions in parallel. It passes
+// each of the numbers 0 to n − 1 to one of them.
 func each(n int, worker func() func(i int)) {
 	var next atomic.Int64
 	var running sync.WaitGroup

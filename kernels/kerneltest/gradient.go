@@ -54,9 +54,9 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 				fine := (8*(at(m3)-at(m2)) - (at(m4) - at(m1))) / (12 * h)
 				coarse := (8*(at(c3)-at(c2)) - (at(c4) - at(c1))) / (24 * h)
 				// The truncation error of the five-point formula is h⁴k⁽⁵⁾/30, about 1/15 of the
-				// change from a doubled step, which is therefore a safe bound. The rounding errors
-				// of the values contribute at most 1.5/h times the largest of them: the absolute
-				// coefficients sum up to 18/12h. Subnormal numbers have absolute errors.
+				// change caused by doubling the step: the change is a safe bound. The rounding
+				// errors of the values contribute at most 1.5/h times the largest of them: the
+				// absolute coefficients sum up to 18/12h. Subnormal numbers have absolute errors.
 				rounding := 1.5 / h * max(Rounding(m1, x, z), Rounding(m4, x, z), Rounding(k, x, z))
 				tol := math.Abs(fine-coarse) + 2*rounding + Rounding(g, x, z) + 0x1p-1022
 				if !(math.Abs(got-fine) <= tol) {

@@ -16,8 +16,8 @@ const seed = 20 // seed of all random points, printed with each failure
 
 // Run checks that k obeys the contract of kernels.Kernel, on random points of each number of
 // features up to 12 that k.Check accepts; at least one must be accepted. It checks the rules, the
-// text, the program, the derivatives, the feature map if k has one, symmetry, the diagonal, and
-// translation invariance if the statistics have it. If k.IsPSD, it checks the Cauchy–Schwarz
+// text, the program, the derivatives, the feature map if k has one, symmetry, the diagonal, and,
+// for statistics that have it, translation invariance. If k.IsPSD, it checks the Cauchy–Schwarz
 // inequality and that Gram matrices are positive semi-definite, also for coincident points.
 func Run(t *testing.T, k kernels.Kernel) {
 	t.Run(k.String(), func(t *testing.T) {

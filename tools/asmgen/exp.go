@@ -82,7 +82,7 @@ func (e *emitter) exponential() *exponential {
 		high, low := expTable()
 		x.high = e.pair("expHighs", high)
 		x.low = e.pair("expLows", low)
-		// Adding this number rounds to sixteenths and leaves their count in the last bits.
+		// Adding this number rounds to sixteenths and puts their number in the last bits.
 		x.magic = e.number("expMagic", 0x1.8p48)
 		return x
 	}

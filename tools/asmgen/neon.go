@@ -52,8 +52,8 @@ type neonInst struct {
 	regs    []vreg
 	defs    int    // number of leading regs that are written
 	inout   bool   // whether regs[0] is read too
-	label   string // whether the instruction is a label
-	to      string // it is a branch
+	label   string // the name, if the instruction is a label
+	to      string // the label of the target, if the instruction is a branch
 	cond    bool
 	ret     bool
 	move    bool // from regs[1] to regs[0]

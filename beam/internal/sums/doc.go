@@ -1,6 +1,6 @@
 // Package sums accumulates the normal equations of kernel ridge regression in parts that any worker
-// may compute and that may be merged in any order. Its types are the state of a worker, the data
-// sent between workers, and the equations that are solved at the end. It does not depend on Beam.
+// may compute and that may be merged in any order. Its types hold a worker's state, the data sent
+// between workers, and the equations that are solved at the end. It does not depend on Beam.
 //
 //	twofloat.go  numbers of two float64, added with an error of 2⁻¹⁰⁴
 //	sums.go      Sums: a triangle of such numbers, merged and encoded
