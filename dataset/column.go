@@ -85,16 +85,16 @@ type column struct {
 	codes   []int32 // coded: for each row, the index of its entry; −1 for a missing cell
 	entries []entry
 	index   index // finds an entry by its text while cells are being added
-	texts   bool  // some entry is a text or a number in an unsupported spelling
+	texts   bool  // whether some entry is a text or a number in an unsupported spelling
 
 	textBytes int64 // total length of the entries' texts in bytes
 
 	plain   bool
 	numbers []float64      // plain: the number of each row; NaN for a missing cell
 	odd     map[int]string // plain: by row, the texts of the cells that are neither numbers nor missing
-	rounded bool           // plain: the numbers were parsed from texts that are not stored
+	rounded bool           // plain: whether the numbers were parsed from texts, which are not stored
 	broken  string         // why the column cannot be read, or "". If it is set, the column has no cells
-	exact   bool           // the column stays coded, and its cells keep their exact text: see File.Keep
+	exact   bool           // whether the column stays coded, and its cells keep their exact text: see File.Keep
 
 	cells cells   // plain, if numbers is not used: the cells of the whole table
 	at    int     // index of the column in cells

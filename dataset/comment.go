@@ -10,12 +10,12 @@ import (
 type cleaner struct {
 	r       *bufio.Reader
 	mark    byte // the character that begins a comment; 0 if there are no comments
-	returns bool // a CR without LF also ends a line
-	blanks  bool // a run of spaces and tabs becomes one tab, and is removed at the beginning or end of a line
+	returns bool // whether a CR without LF also ends a line
+	blanks  bool // whether a run of spaces and tabs becomes one tab, and is removed at the beginning or end of a line
 
 	quoted, comment, inLine bool
-	blank                   bool // a blank precedes the next character of the line
-	returned                bool // the last byte was CR
+	blank                   bool // whether a blank precedes the next character of the line
+	returned                bool // whether the last byte was CR
 }
 
 // Read implements io.Reader. It removes comments but not the line ends after them.

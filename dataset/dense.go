@@ -42,7 +42,7 @@ func (d dtype) size() int {
 type packed struct {
 	data           []byte
 	kind           dtype
-	big            bool // big endian
+	big            bool // whether the numbers are big endian
 	byRow, byIndex int  // distance in bytes between rows, and between columns
 }
 

@@ -22,9 +22,9 @@ func utf16Of(order binary.AppendByteOrder, text string) string {
 	return string(b)
 }
 
-// TestDialects checks that a table in every dialect that programs write is read as the same table:
-// from files of one and of several pieces, from standard input, and in blocks (pandas, R's
-// write.table, Excel, UCI; deephaven #1800, arrow #26743, vroom #186, readr #607).
+// TestDialects checks that a table gives the same cells in every dialect that programs write. It is
+// read from files of one piece and of several pieces, from standard input, and in blocks (pandas,
+// R's write.table, Excel, UCI; deephaven #1800, arrow #26743, vroom #186, readr #607).
 func TestDialects(t *testing.T) {
 	const long = "a text with spaces so long that some thousand rows are two pieces"
 	header, rows := []string{"x", "k", "y"}, [][]string{{"1.5", long, "2"}, {"2", "c", "4"}, {"", long, "-6"}}

@@ -24,15 +24,15 @@ type Rules struct {
 	Targets       []string // columns to predict: numbers without missing cells
 	Drop          []string // columns to ignore
 	Weight        string   // the column with the weights of the rows, which is not a feature: see Weighted
-	Labels        bool     // the only target names classes by texts or numbers: see Encoder.Classes
-	AnyLabels     bool     // with Labels: accept up to MaxCategories classes and non-integer labels, however few the rows
+	Labels        bool     // whether the only target names classes by texts or numbers: see Encoder.Classes
+	AnyLabels     bool     // with Labels: whether up to MaxCategories classes and non-integer labels are accepted for any number of rows
 	Text, Tree    string   // the column that is the whole input and is not encoded: see Encoder.Texts
 	TFIDF         []string // columns of texts that become tf-idf features of their n-grams
 	NGrams        NGrams   // settings of the TFIDF features
-	Standardize   bool     // transform numeric features to mean 0 and population standard deviation 1
+	Standardize   bool     // whether numeric features are transformed to mean 0 and population standard deviation 1
 	RefuseMissing bool     // a missing cell of a feature is an error
 	Categorical   []string // CSV columns whose cells are categories even if they are numbers
-	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
+	Gram          bool     // whether the columns are a Gram matrix: see Encoder.Gram
 
 	part  bool     // whether columns without values are dropped: see LearnPart
 	whole *Encoder // in LearnPart: the encoder of the whole table

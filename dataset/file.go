@@ -217,13 +217,13 @@ type input struct {
 	size      int64       // total size in bytes, −1 if unknown
 	file      *os.File    // nil unless the file supports ReadAt
 	stored    io.ReaderAt // the bytes from 0 to size; nil if they can only be read from r
-	gzip      bool        // or zstd
+	gzip      bool        // whether the input is compressed, by gzip or zstd
 	zip       bool        // whether the input is a member of a zip file
 	given     uint32      // CRC-32 that the zip file gives for the member
 	sum       uint32      // CRC-32 of the first summed bytes of the member
 	summed    int64
 	converted bool // whether the text was converted from UTF-16
-	part      bool // CSV: the lines follow a header that was read separately, and do not determine the dialect
+	part      bool // CSV: whether the header was read separately; the lines then do not determine the dialect
 	opened    io.Closer
 
 	unpacker *zstd.Decoder // nil unless the file is compressed by zstd

@@ -460,8 +460,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzNPZ reads two arrays from a zip file, stored or deflated, whose headers and numbers are
-// arbitrary bytes, and which may be truncated.
+// FuzzNPZ reads two arrays, stored or deflated, from a zip file that may be truncated. The headers
+// and the numbers of the arrays are arbitrary bytes.
 func FuzzNPZ(f *testing.F) {
 	x, y := npyOf("<f4", "True", "2, 2", float32(1), 2, 3, 4), npyOf("<U2", "False", "2,", 'a', 'b', 'c', 0)
 	f.Add(x, y, true, uint16(0))

@@ -14,9 +14,9 @@ import (
 type head struct {
 	comma    byte // the delimiter between cells
 	skip     int  // number of lines before the names: empty lines, comments and sep=
-	rowNames bool // each row begins with a cell without a column name, as R writes row names
-	returns  bool // lines end in CR
-	blanks   bool // runs of spaces and tabs separate the cells; comma is set to the tab
+	rowNames bool // whether each row begins with a cell without a column name, as R writes row names
+	returns  bool // whether lines end in CR
+	blanks   bool // whether runs of spaces and tabs separate the cells; comma is then the tab
 }
 
 // delimiters lists the delimiters that are recognized in a header, in order of preference.

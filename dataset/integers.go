@@ -9,7 +9,7 @@ import (
 // and rounded to the nearest float64 if it is read as a number.
 type integers struct {
 	values   []int64
-	unsigned bool     // the values are the bits of uint64
+	unsigned bool     // whether the values are the bits of uint64
 	missing  []uint64 // one bit per row, set if the cell is missing; rows past the end are not missing
 }
 

@@ -30,7 +30,7 @@ type libsvm struct {
 	rows  host.CSR[float64] // its column indices are the indices of the file
 	last  int32             // the largest index
 	first int               // 0 if the index 0 occurs, otherwise 1
-	limit int32             // the largest index that can be read
+	limit int32             // the largest index that is accepted
 }
 
 func newLIBSVM(t *Table, limit int32) *libsvm {
@@ -337,8 +337,8 @@ func (t *Table) absent(name string) *column {
 // An indexBase records two properties of a sparse table, or of a part of one, that show whether its
 // indices start at the same number as in the encoder's training table.
 type indexBase struct {
-	zero bool // the table has the index 0
-	past bool // the table has the index that follows the encoder's last index
+	zero bool // whether the table has the index 0
+	past bool // whether the table has the index that follows the encoder's last index
 }
 
 func (e *Encoder) indexBase(t *Table) (b indexBase) {

@@ -12,7 +12,7 @@ import (
 // file.
 type allowance struct {
 	limit, left int64 // bytes; limit 0 means no limit
-	inParts     bool  // each part is freed before the next is read
+	inParts     bool  // whether each part is freed before the next part is read
 	garbage     int64 // bytes of replaced lists that may not have been freed yet: see replaced
 	peak        int64 // see Table.ReadBytes
 }

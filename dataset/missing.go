@@ -46,7 +46,7 @@ type reading struct {
 	given   bool             // whether the user specified the decimal mark
 	list    []string         // cells that represent a missing value
 	texts   map[string]bool  // the list as a set
-	numbers map[float64]bool // the numbers in the list, which match in every spelling
+	numbers map[float64]bool // the numbers in the list; they match in every spelling
 }
 
 func newReading(list []string, m marks) *reading {

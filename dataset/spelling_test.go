@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// tableWith returns a CSV file whose column x has n different numbers and then the given cell.
+// tableWith returns a CSV file whose column x has n different numbers followed by the given cell.
 func tableWith(n int, cell string) string {
 	var b strings.Builder
 	b.WriteString("x,y\n")

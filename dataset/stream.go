@@ -178,7 +178,7 @@ func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use fun
 
 // passRules specifies what a pass does in addition to encoding the rows.
 type passRules struct {
-	keyed   bool        // return the keys of the rows
+	keyed   bool        // whether the keys of the rows are returned
 	classes *classifier // the classes of all parts, including classes that the encoder lacks; nil if such classes are refused
 }
 

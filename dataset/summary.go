@@ -69,7 +69,7 @@ func (s *Summary) GobDecode(data []byte) error {
 type columnSummary struct {
 	Kinds         [text + 1]int64 // number of cells of each kind
 	Faults        map[kind]*Error // error for the first cell of each kind except number
-	Words, Digits bool            // Words: some text has a letter or a digit. Digits: some text has a digit
+	Words, Digits bool            // whether some text has a letter or a digit, and whether some text has a digit
 
 	// Counts maps each distinct cell that is not missing to the weight of its rows. Many is set if
 	// there are more than MaxCategories such cells, or if the numbers are not counted. Counts then
@@ -85,8 +85,8 @@ type columnSummary struct {
 
 // taking specifies which statistics of a column are computed.
 type taking struct {
-	counts  bool // count the cells of each distinct number, for up to MaxCategories numbers; texts are always counted
-	stored  bool // count even if the format of the table stores numbers, not texts
+	counts  bool // whether the cells of each distinct number are counted, for up to MaxCategories numbers; texts are always counted
+	stored  bool // whether cells are counted even if the format of the table stores numbers, not texts
 	moments bool
 }
 

@@ -25,7 +25,7 @@ type textWriter struct {
 	place
 	rule   *Text
 	fill   int32   // category of a missing cell
-	strict bool    // refuse unknown categories
+	strict bool    // whether unknown categories are refused
 	known  []int32 // for each entry of the column, its category; −1 for an unknown text
 }
 

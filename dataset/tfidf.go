@@ -85,7 +85,7 @@ func appendGrams(names []string, column string, v *Vocabulary) []string {
 // A gramWriter writes the tf-idf features of a column of texts.
 type gramWriter struct {
 	place
-	strict bool      // refuse a text without a known n-gram
+	strict bool      // whether a text without a known n-gram is refused
 	rows   sync.Pool // a pool of *tfidf.Row
 }
 

@@ -63,8 +63,8 @@ func Gradient(k Kernel) []Kernel {
 }
 
 // Derivative is ∂k(x, z)/∂θ of the kernel k = Of, where θ is Params(k)[Param], or its logarithm if
-// Log is set. It is symmetric like k, but not positive semi-definite. Parse does not accept its
-// text, and it has no parameters.
+// Log is set. Like k, it is symmetric, but it is not positive semi-definite. Parse does not accept
+// its text, and it has no parameters.
 type Derivative struct {
 	Of    Kernel
 	Param int

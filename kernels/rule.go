@@ -12,7 +12,7 @@ type Rule struct {
 	Min, Max float64 // ∓math.MaxFloat64 means no bound; if Min is the smallest positive float64, the rule is > 0
 	Integer  bool
 
-	tooLarge string // advice for a value above Max
+	tooLarge string // advice that is appended to the error for a value above Max
 }
 
 // Rules that several parameters have in common.

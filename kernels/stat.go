@@ -83,7 +83,7 @@ func (s Stat) Eval(x, z []float64) float64 {
 	}
 	var sum float64
 	if s.Scale == nil {
-		// The common statistics have loops without a switch.
+		// The common statistics are computed by loops without a switch.
 		switch s.Kind {
 		case Dot:
 			for p, v := range x {

@@ -210,7 +210,7 @@ func split(buckets [][2]backend.Host[float64], x, y backend.Host[float64], h []u
 	}
 }
 
-// mergeFn is the CombineFn of parts, which merges in any order.
+// mergeFn is the CombineFn that merges parts, in any order.
 type mergeFn struct{}
 
 func (mergeFn) CreateAccumulator() partialSums { return partialSums{&sums.Sums{}} }

@@ -22,7 +22,7 @@ type Score struct {
 	Fault string `json:"fault,omitempty"`
 }
 
-// chosenModel is the chosen model, with the scores that led to the choice.
+// chosenModel is the model that was chosen, with the scores that led to the choice.
 type chosenModel struct {
 	Candidate int // index of the kernel in fitPlan.Bases
 	Lambda    float64

@@ -160,7 +160,7 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[float64]) error {
 	_, t := y.Dims()
 	last := f.blocks() - 1
-	// of returns the rows of m that belong to block j.
+	// The function of returns the rows of m that belong to block j.
 	of := func(j int, m backend.Matrix[float64]) backend.Matrix[float64] {
 		first, n := f.rows(j)
 		return m.View(first, 0, n, t)

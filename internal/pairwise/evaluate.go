@@ -67,7 +67,7 @@ func (e Evaluator) Diag(ctx context.Context, n int, o objects.Options, pairs Wor
 	return diag, err
 }
 
-// self is like Diag, but without normalization and progress.
+// self is like Diag, but without normalization and without reports of progress.
 func (e Evaluator) self(ctx context.Context, n int, o objects.Options, pairs Worker) ([]float64, error) {
 	diag, err := Each(ctx, n, objects.Options{Threads: o.Threads}, func(stop Stop) func(i int) float64 {
 		f := pairs(stop)

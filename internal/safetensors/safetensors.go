@@ -1,7 +1,7 @@
 // Package safetensors reads and writes files of the public format safetensors of Hugging Face: the
 // length of the header in 8 bytes, little endian; a JSON header that describes arrays and contains
-// metadata, which maps keys to texts; and the data. All arrays are F64. Sizes are compared with
-// the size of the file before memory is allocated.
+// metadata, which maps keys to texts; and the data. All arrays have the type F64. Sizes are
+// compared with the size of the file before memory is allocated.
 package safetensors
 
 import (

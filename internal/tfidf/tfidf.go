@@ -38,8 +38,8 @@ type Params struct {
 	MaxN        int      `json:"max_n,omitempty"`        // the largest n; 0 means MinN
 	MinDF       float64  `json:"min_df,omitempty"`       // n-grams in fewer texts are ignored; if below 1, MinDF is a fraction of the texts, otherwise a number of texts
 	MaxFeatures int      `json:"max_features,omitempty"` // maximum number of n-grams: the most frequent in all texts are selected, and of equally frequent n-grams the first in sort order; 0 means no limit
-	Sublinear   bool     `json:"sublinear,omitempty"`    // 1 + log(tf) replaces the term frequency tf
-	KeepCase    bool     `json:"keep_case,omitempty"`    // texts are not converted to lower case
+	Sublinear   bool     `json:"sublinear,omitempty"`    // whether 1 + log(tf) replaces the term frequency tf
+	KeepCase    bool     `json:"keep_case,omitempty"`    // whether texts are not converted to lower case
 }
 
 // maxN is the largest n. It is limited because the number of distinct n-grams grows with n.

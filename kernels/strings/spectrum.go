@@ -21,7 +21,7 @@ import (
 // substrings that the row's string has in common with the other strings.
 type Spectrum struct {
 	Length int  // ≥ 1
-	Raw    bool // not normalized
+	Raw    bool // whether k is not normalized
 }
 
 func init() {

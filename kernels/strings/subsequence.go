@@ -28,7 +28,7 @@ import (
 type Subsequence struct {
 	Length int     // ≥ 1
 	Decay  float64 // 0 < Decay ≤ 1
-	Raw    bool    // not normalized
+	Raw    bool    // whether k is not normalized
 }
 
 func init() {

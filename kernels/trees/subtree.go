@@ -31,7 +31,7 @@ import (
 // for parse trees of natural language.
 type Subtree struct {
 	Decay float64
-	Raw   bool // not normalized
+	Raw   bool // whether k is not normalized
 }
 
 func init() {

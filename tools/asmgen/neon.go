@@ -56,7 +56,7 @@ type neonInst struct {
 	to      string // the label of the target, if the instruction is a branch
 	cond    bool
 	ret     bool
-	move    bool // from regs[1] to regs[0]
+	move    bool // whether the instruction is a move from regs[1] to regs[0]
 	effects bool // whether the instruction has effects beyond the registers it writes
 }
 
@@ -71,7 +71,7 @@ type vector struct {
 type lowering struct {
 	fn     *ir.Function
 	pool   *pool
-	double bool // precision of the current instruction
+	double bool // whether the current instruction has double precision
 	insts  []neonInst
 	vector []bool // whether each virtual register is a vector
 	labels int
@@ -84,7 +84,7 @@ type lowering struct {
 	byLane  map[reg.ID]bool
 	fixed   map[reg.ID]operand.Mem // registers whose value is a constant
 	flags   map[*ir.Instruction]bool
-	compare map[reg.ID]bool // results of comparisons: lanes of all ones or all zeros
+	compare map[reg.ID]bool // registers with results of comparisons, whose lanes are all ones or all zeros
 	loaded  map[elementGroup]vreg
 	frame   int
 }

@@ -18,20 +18,20 @@ import (
 // A tier is an instruction set with the shapes of its register tiles.
 type tier struct {
 	name  string // part of the names of files and functions
-	bytes int    // size of a vector register
+	bytes int    // size of a vector in bytes
 	mr    int    // rows of a tile; a row of a tile has nv vectors
 	nv    int
 	masks bool // whether the tier has mask registers
-	neon  bool // for arm64: neon.go translates the instructions
+	neon  bool // whether the tier is for arm64; neon.go then translates the instructions
 }
 
 // The register tiles. AVX-512 has 32 registers: 14×2 accumulators, 2 for B, 2 temporaries. AVX2 has
 // 16 registers: 6×2 accumulators, 2 for B, 2 temporaries.
 //
 // NEON has 32 registers of 16 bytes, two of which form a vector: 24 accumulators, 4 for B and 3 for
-// A; a multiply-add takes one element of A. This tile needs 7 loads for 24 multiply-adds in
-// float64, as a tile of 8×6 would, and 5½ in float32, where a tile of 8×12 would need 5. Its number
-// of columns is the same as for AVX2, so that packing and all other code is shared.
+// A; a multiply-add takes one element of A. For 24 multiply-adds this tile needs 7 loads in
+// float64, like a tile of 8×6, and 5½ loads in float32, compared with 5 for a tile of 8×12. Its
+// number of columns is the same as for AVX2, so that packing and all other code is shared.
 var tiers = []tier{
 	{name: "AVX512", bytes: 64, mr: 14, nv: 2, masks: true},
 	{name: "AVX2", bytes: 32, mr: 6, nv: 2},

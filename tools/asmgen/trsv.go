@@ -50,9 +50,9 @@ func (e *emitter) scalars4(count int) []reg.VecVirtual {
 	return v
 }
 
-// subtractKnown subtracts the products of the rows from p on with the solved unknowns,
-// whose number is a multiple of four, from the sums, alternating between two sums per row.
-// It advances p to the column after the solved unknowns.
+// subtractKnown subtracts from the sums the products of the rows, from p on, with the solved
+// unknowns. Their number is a multiple of four. It uses two sums per row alternately. It advances p
+// to the column after the solved unknowns.
 func (e *emitter) subtractKnown(sums []reg.VecVirtual, rows strides, p, cs, top, inc, done reg.GPVirtual) {
 	others := e.scalars4(len(sums))
 	for _, s := range others {

@@ -2,6 +2,6 @@
 
 package main
 
-// hold does nothing on this system, which has no flock. The folders of killed processes are
-// therefore not removed.
+// hold does nothing, because this operating system has no flock. The folders of killed processes
+// are therefore not removed.
 func hold(string) (release func(), ok bool) { return func() {}, false }

@@ -22,7 +22,7 @@ import (
 type equations struct {
 	gram    backend.Host[float64] // G, M×M; only its lower triangle is read
 	right   backend.Host[float64] // z, M×t
-	penalty backend.Host[float64] // S, M×M, of which only the lower triangle is read; a matrix without rows means S = I
+	penalty backend.Host[float64] // S, M×M; only its lower triangle is read; a matrix without rows means S = I
 	lambda  float64               // ≥ 0
 
 	rows    float64

@@ -267,8 +267,8 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	return list
 }
 
-// TestAnySharding checks that the model agrees with that of one machine to 1e-10 for any shards in
-// any order, with and without an intercept.
+// TestAnySharding checks that the model agrees with the model of one machine to 1e-10 for any
+// shards in any order, with and without an intercept.
 func TestAnySharding(t *testing.T) {
 	const seed, n, d = 20261124, 12000, 3
 	t.Logf("seed %d", seed)
@@ -459,7 +459,7 @@ func TestMeasure(t *testing.T) {
 }
 
 // TestMeasureOrthogonalTarget checks that the residual is small for the target x² on points on both
-// sides of 0, for which Φᵀy is only rounding error.
+// sides of 0, for which Φᵀy consists only of rounding errors.
 func TestMeasureOrthogonalTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, n := range []int{3, 20, 1000, 5000} {

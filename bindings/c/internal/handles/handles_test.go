@@ -280,7 +280,7 @@ func TestPrecomputed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Errors of 2⁻⁴⁰ in kernel values in [0, 1] (as in TestFactor) change α by at most
-	// n·2⁻⁴⁰‖α‖/λ, where ‖α‖ ≤ ‖y‖/λ, and change f by at most √n times that.
+	// n·2⁻⁴⁰‖α‖/λ, where ‖α‖ ≤ ‖y‖/λ, and change f by at most √n times this bound.
 	norm := mat.Norm(denseOf(y), 2)
 	bound := math.Sqrt(40) * (1 + 40/lambda) * 0x1p-40 * norm / lambda
 	for i := range f {
