@@ -21,7 +21,7 @@ const (
 	notFinite       // ±Inf, spelled as a word
 	outOfRange      // a number that float64 cannot hold
 	spelled         // a number in a spelling that the settings of the column do not support
-	text            // anything else
+	text            // any other text
 )
 
 // rule returns a text that states what is wrong with a cell of kind k where a number is needed.
@@ -68,7 +68,7 @@ func parseOther(s string) (float64, kind) {
 type entry struct {
 	text  string
 	value float64
-	kind  kind // never missing
+	kind  kind // the kind of the text; never missing
 }
 
 // A column is stored in one of three forms. It starts coded: every distinct cell is stored once, with the
@@ -78,7 +78,7 @@ type entry struct {
 // texts, the column is plain from the start, as a view of the cells of its table.
 type column struct {
 	name    string
-	reading *reading // how its text cells are parsed
+	reading *reading // how the text cells of the column are parsed
 
 	quoted []bool // for each row: whether the cell was a text in JSON; nil if this is not known
 
@@ -446,7 +446,7 @@ func (t *Table) plainNumbers(c *column) []float64 {
 // together, in blocks of part rows, so that each cache line is read from memory once.
 type numbersReader struct {
 	t     *Table
-	list  [lineNumbers][]float64 // the numbers; valid until the next call of read
+	list  [lineNumbers][]float64 // the numbers of the columns; valid until the next call of read
 	space [lineNumbers][]float64
 }
 

@@ -317,7 +317,7 @@ func FuzzReadCSV(f *testing.F) {
 			return
 		}
 		if _, err := e.Features(table); err != nil {
-			oneLine(t, err) // a number may overflow when it is standardized
+			oneLine(t, err) // the error is for a number that overflows when it is standardized
 		}
 		if _, err := e.Targets(table); err != nil {
 			t.Fatalf("learned, but then: %v", err)

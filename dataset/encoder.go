@@ -30,7 +30,7 @@ type Rules struct {
 	TFIDF         []string // columns of texts that become tf-idf features of their n-grams
 	NGrams        NGrams   // settings of the TFIDF features
 	Standardize   bool     // whether numeric features are transformed to mean 0 and population standard deviation 1
-	RefuseMissing bool     // a missing cell of a feature is an error
+	RefuseMissing bool     // whether a missing cell of a feature is an error
 	Categorical   []string // CSV columns whose cells are categories even if they are numbers
 	Gram          bool     // whether the columns are a Gram matrix: see Encoder.Gram
 
@@ -62,7 +62,7 @@ type Input struct {
 	Text   *Text       `json:"text,omitempty"`
 	Sparse *Sparse     `json:"sparse,omitempty"`
 	TFIDF  *Vocabulary `json:"tfidf,omitempty"` // one feature for each n-gram
-	Raw    Raw         `json:"raw,omitempty"`   // the column is the only input and is not encoded
+	Raw    Raw         `json:"raw,omitempty"`   // set if the column is the only input and is not encoded
 }
 
 // Number makes one feature, (x − Mean) / Scale, of a number x, or 0 if |x − Mean| ≤ Rounding. A
@@ -81,7 +81,7 @@ type Number struct {
 // these features 0 and is reported by Encoder.Unknown, or is an error (RefuseUnknown).
 type Text struct {
 	Fill       string   `json:"fill"`
-	Categories []string `json:"categories"` // in ascending order
+	Categories []string `json:"categories"` // the categories in ascending order
 }
 
 // Learn derives from a training table how to encode it and later tables. Columns that are not

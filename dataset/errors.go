@@ -15,7 +15,7 @@ import (
 type Error struct {
 	Source string // the name of the file, as the caller gave it; may be empty for a table made in Go
 	Line   int    // line of the file, counted from 1; 0 if the error is not on one line
-	Row    int    // row, counted from 1, of a table made in Go or of a file without lines; otherwise 0
+	Row    int    // number of the row, from 1, in a table made in Go or a file without lines; otherwise 0
 	Offset int64  // byte offset in the uncompressed file, counted from 1; 0 if unknown
 	Column string // name of the column; empty if the error is not in one column
 	Value  string // the cell; empty if the error is not in one cell

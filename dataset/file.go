@@ -229,8 +229,8 @@ type input struct {
 	unpacker *zstd.Decoder // nil unless the file is compressed by zstd
 
 	allowance *allowance
-	delimiter byte // 0 if it is to be detected
-	comment   byte // 0 if there are no comments
+	delimiter byte // the delimiter; 0 if it is to be detected
+	comment   byte // the character that begins a comment; 0 if there are no comments
 }
 
 // open opens the file and returns it as an input.

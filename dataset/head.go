@@ -13,7 +13,7 @@ import (
 // A head holds the properties of a CSV file that are detected at its beginning.
 type head struct {
 	comma    byte // the delimiter between cells
-	skip     int  // number of lines before the names: empty lines, comments and sep=
+	skip     int  // number of lines before the names: empty lines, comments and a line such as sep=;
 	rowNames bool // whether each row begins with a cell without a column name, as R writes row names
 	returns  bool // whether lines end in CR
 	blanks   bool // whether runs of spaces and tabs separate the cells; comma is then the tab

@@ -62,7 +62,7 @@ type jsonRows struct {
 	cells  [][]byte // the cells of the current row, quoted as in the JSON text; empty for missing cells
 	rows   int
 	array  bool
-	csv    bytes.Buffer // CSV that has not been read yet
+	csv    bytes.Buffer // converted CSV that has not been read yet
 	text   []byte       // the unquoted value of a JSON string
 	err    error        // io.EOF after the last row
 }
@@ -115,7 +115,7 @@ func (c *jsonRows) next() error {
 			return c.syntax(err)
 		}
 		j := at
-		if j >= len(c.quoted) || !bytes.Equal(c.quoted[j], key) { // the usual order of the keys is that of the first row
+		if j >= len(c.quoted) || !bytes.Equal(c.quoted[j], key) { // usually the keys are in the order of the first row
 			if j, err = c.column(key); err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ func TestKeysAreEqualForEqualRows(t *testing.T) {
 	nan := math.NaN()
 	a := []string{"1", "1.0", "10e-1", "2", "-0", "0", "NA", "", "red", "1"}
 	b := []float64{5, 5, 5, 5, 5, 5, 5, 5, 5, 6}
-	equal := [][]int{{0, 1, 2}, {3}, {4, 5}, {6, 7}, {8}, {9}} // the groups of equal rows
+	equal := [][]int{{0, 1, 2}, {3}, {4, 5}, {6, 7}, {8}, {9}} // each group lists the indices of equal rows
 	mixed := newTable(t, dataset.Texts("a", a), dataset.Numbers("b", b))
 	keys := keysOf(t, mixed, "a", "b")
 	seen := map[uint64]bool{}

@@ -360,7 +360,7 @@ func TestCheckLabels(t *testing.T) {
 // same indices and labels as the whole table, whichever part is decoded first.
 func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	const rows = 40000
-	pad := strings.Repeat("0", 80) // the file then has 4 parts of 1 MiB
+	pad := strings.Repeat("0", 80) // with this padding the file has 4 parts of 1 MiB
 	table := func(label func(i int) string) string {
 		var b strings.Builder
 		b.WriteString("x,y\n")
@@ -372,7 +372,7 @@ func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	rare := []string{"", "7", "new", "7.0", "8", "other", "8.00", "new"}
 	mixed := func(known ...string) func(int) string {
 		return func(i int) string {
-			if i%1000 == 999 { // the first new class differs from part to part
+			if i%1000 == 999 { // each part has a different first new class
 				if label := rare[i*3/rows+i/1000%5]; label != "" {
 					return label
 				}

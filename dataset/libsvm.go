@@ -27,9 +27,9 @@ const labelName = "label"
 type libsvm struct {
 	t     *Table
 	label *column
-	rows  host.CSR[float64] // its column indices are the indices of the file
+	rows  host.CSR[float64] // the column indices are those of the file
 	last  int32             // the largest index
-	first int               // 0 if the index 0 occurs, otherwise 1
+	first int               // the first index: 0 if the index 0 occurs, otherwise 1
 	limit int32             // the largest index that is accepted
 }
 

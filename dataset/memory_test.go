@@ -143,7 +143,7 @@ func TestReadingObeysMemory(t *testing.T) {
 	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // the undamaged file is valid
 		t.Fatal(err)
 	}
-	constant, err := os.ReadFile("testdata/parquet/go-constant.parquet") // 2²⁰ equal rows
+	constant, err := os.ReadFile("testdata/parquet/go-constant.parquet") // a file of 2²⁰ equal rows
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type reading struct {
 	marks
 	given   bool             // whether the user specified the decimal mark
 	list    []string         // cells that represent a missing value
-	texts   map[string]bool  // the list as a set
+	texts   map[string]bool  // the elements of list as a set
 	numbers map[float64]bool // the numbers in the list; they match in every spelling
 }
 

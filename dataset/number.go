@@ -195,7 +195,7 @@ func (m moments) number(fill, missing float64, standardize bool) (n *Number, rul
 		n.Mean, n.Rounding = m.Mean, max(rounding, m.High-m.Mean, m.Mean-m.Low)
 	default:
 		n.Mean, n.Scale = m.Mean, m.SD
-		if n.Scale == 0 { // the mean of squares underflows
+		if n.Scale == 0 { // Scale is 0 if the mean of the squares underflows
 			n.Scale = m.High - m.Low
 		}
 		if math.IsInf(n.Scale, 1) || math.IsInf(n.Mean, 0) || math.IsNaN(n.Scale+n.Mean) {
@@ -383,7 +383,7 @@ const eachByte = 0x0101010101010101
 // eightDigits returns the number with eight decimal digits, given as bytes 0 to 9 with the first
 // digit in the lowest byte.
 func eightDigits(x uint64) uint64 {
-	x = x*10 + x>>8 // numbers of two digits
+	x = x*10 + x>>8 // now x holds numbers of two digits
 	return (x&0x000000ff000000ff*(100+1000000<<32) + x>>16&0x000000ff000000ff*(1+10000<<32)) >> 32
 }
 
@@ -413,6 +413,6 @@ func scaled(mantissa uint64, power int) float64 {
 	if rest != 0 {
 		rest = 1
 	}
-	high = high>>1 | high&1 | rest // now it fits an int64, whose conversion to float64 rounds once on every platform
+	high = high>>1 | high&1 | rest // now high fits in an int64, whose conversion to float64 rounds once on every platform
 	return float64(int64(high)) * math.Float64frombits(uint64(1023+exponent+1)<<52)
 }

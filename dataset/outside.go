@@ -15,7 +15,7 @@ const FarOutside = 10
 type Outside struct {
 	Column    string
 	Rows      int
-	Example   float64 // the number farthest from the training range
+	Example   float64 // the number that is farthest from the training range
 	Low, High float64 // the training range
 }
 

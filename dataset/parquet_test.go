@@ -181,7 +181,7 @@ const fuzzMemory = 1 << 18
 // FuzzParquet reads arbitrary bytes as a Parquet file. Run it with -fuzzminimizetime 100x, as make
 // fuzz-smoke does: without a bound, the fuzzer spends all of its time on minimizing inputs.
 func FuzzParquet(f *testing.F) {
-	paths, err := filepath.Glob("testdata/parquet/small-*") // small tables only, because large tables make each execution slow
+	paths, err := filepath.Glob("testdata/parquet/small-*") // only small tables are used, because large tables make each execution slow
 	if err != nil || len(paths) < 5 {
 		f.Fatalf("%d files, %v", len(paths), err)
 	}

@@ -53,7 +53,7 @@ type pageHeader struct {
 	kind, unpacked, packed int64
 	values, encoding       int64
 	levels                 int64 // encoding of the definition levels
-	defBytes, repBytes     int64 // sizes of the levels in bytes, in version 2
+	defBytes, repBytes     int64 // sizes of the definition and repetition levels in bytes, in version 2
 	compressed             bool
 	crc                    int64
 	hasCRC                 bool

@@ -22,7 +22,7 @@ import (
 // hyparquet 1.33.0, which gave the tables that were written; if the bytes change, check them with
 // these programs again.
 func TestWriteParquet(t *testing.T) {
-	const many = 1<<17 + 3 // two groups of rows, and pages of 512 KiB
+	const many = 1<<17 + 3 // enough rows for two row groups, and for pages of 512 KiB
 	large := make([]float64, many)
 	labels := make([]string, many)
 	for i := range large {

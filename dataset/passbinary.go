@@ -67,7 +67,7 @@ func (a *array) read(rows int64) (*packed, error) {
 		return &m, nil
 	}
 	if size := a.start + a.h.rows*a.h.columns*width; size > a.in.size {
-		_, err := a.in.npyCells(a.h) // returns the error for a truncated file
+		_, err := a.in.npyCells(a.h) // this call returns the error for a truncated file
 		return nil, err
 	}
 	m := &packed{data: make([]byte, rows*a.h.columns*width), kind: a.h.kind, big: a.h.big, byRow: int(width), byIndex: int(rows * width)}

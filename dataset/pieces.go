@@ -170,7 +170,7 @@ func ordered[P, R any](ctx context.Context, workers int, next func() (P, error),
 	}
 	type job struct {
 		part P
-		done chan result // has a buffer of one result
+		done chan result // the channel has a buffer of one result
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	jobs := make(chan job)

@@ -86,7 +86,7 @@ func ascii(s string) (text string, ok bool) {
 		case r > unicode.MaxASCII && unicode.IsSpace(r):
 			r = noBreak
 		case unicode.IsLetter(r):
-			if letters++; letters > 4 { // a currency and an exponent have at most 4 letters
+			if letters++; letters > 4 { // a currency and an exponent together have at most 4 letters
 				return "", false
 			}
 		case r <= ' ' && r != ' ', r == utf8.RuneError:
@@ -150,12 +150,12 @@ func (m marks) spell(s string) (plain, rule string) {
 	}
 	if e := strings.IndexAny(exponent, "dD"); e >= 0 {
 		if !strings.ContainsAny(body, ".,") && !strings.ContainsAny(exponent, "+-") {
-			return "", "" // a code such as 1D5
+			return "", "" // the cell is a code such as 1D5
 		}
 		exponent = "e" + exponent[1:]
 	}
 	if last != "" && !strings.ContainsAny(body, ".,") {
-		return "", "" // a grade such as 3-
+		return "", "" // the cell is a grade such as 3-
 	}
 	digits, ok := m.digits(body)
 	switch unit := strings.TrimSpace(before + after); {

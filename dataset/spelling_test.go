@@ -235,7 +235,7 @@ func TestSpellingsOfOneClass(t *testing.T) {
 	if !slices.Equal(e.Classes(), []string{"-1", "1000"}) || !slices.Equal(indices(t, e, table), []float64{0, 0, 1, 1, 0}) {
 		t.Error(e.Classes(), indices(t, e, table))
 	}
-	if x := features(t, e, table); x.At(4, 0) != 2.5 { // the median of 1 to 4
+	if x := features(t, e, table); x.At(4, 0) != 2.5 { // 2.5 is the median of 1 to 4
 		t.Error(mat.Formatted(x))
 	}
 }

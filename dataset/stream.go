@@ -33,7 +33,7 @@ type Stream struct {
 	index   bool     // see Table.LeftOutIndex
 	rows    int      // number of rows, counted in the first pass; −1 before this pass
 	left    int      // number of rows of weight 0, which the field rows does not count
-	remarks []Remark // the remarks of Learn
+	remarks []Remark // the remarks that Learn has made
 	notices []string
 
 	mu      sync.Mutex

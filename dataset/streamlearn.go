@@ -92,7 +92,7 @@ type learner struct {
 
 	keep    int         // maximum number of rows in the sample
 	dense   []string    // names of the features other than the sparse features of a file
-	sample  [][]float64 // the dense features of the sampled rows, and then x0, x1, … of a sparse file; a row may be shorter
+	sample  [][]float64 // the dense features of the sampled rows, and then x0, x1, … of a sparse file; a row may omit zeros at its end
 	weights []float64   // weights of the sampled rows; nil if all are 1
 	random  *rand.Rand
 }

@@ -80,7 +80,7 @@ type columnSummary struct {
 
 	Weight      float64 // total weight of the rows
 	Rising      bool    // whether the cells, in the order of merging, are integers in increasing order
-	Begin, Last float64 // the first and the last of these integers
+	Begin, Last float64 // if Rising is set, the first and the last integer
 }
 
 // taking specifies which statistics of a column are computed.
@@ -228,7 +228,7 @@ func (s *columnSummary) addCodes(c *column, weights []float64, take taking) {
 // missing.
 func (s *columnSummary) addNumbers(values, weights []float64, take taking, cell func(i int) string) {
 	s.Many = !take.counts || !take.stored
-	exact := map[float64]float64{} // only numbers below 2⁵³, to which no other integer rounds
+	exact := map[float64]float64{} // numbers below 2⁵³ only, because no other integer rounds to such a number
 	for i, v := range values {
 		if v-v != 0 {
 			s.Kinds[missing]++
@@ -269,7 +269,7 @@ func (s *columnSummary) put(cell string, k kind, value, weight float64) {
 		s.Digits = s.Digits || strings.ContainsFunc(cell, unicode.IsDigit)
 		s.Words = s.Words || s.Digits || strings.ContainsFunc(cell, unicode.IsLetter)
 	case k == number && s.Many:
-		if !s.texts() { // the texts are not needed otherwise
+		if !s.texts() { // for a column with texts the moments are not needed
 			s.Numbers.add(repeated(weight, value))
 		}
 		return

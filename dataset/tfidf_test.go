@@ -48,7 +48,7 @@ func TestTextFeatures(t *testing.T) {
 		0, twice / third, twice / third, 0, 0, 0, size(5), 1, 0,
 		0, 0, 0, 0, 0, 0, size(7), 0, 1,
 	})
-	const tol = 8 * 0x1p-52 // some roundings of numbers below 2
+	const tol = 8 * 0x1p-52 // the tolerance is for several roundings of numbers below 2
 	same := func(what string, x mat.Matrix, err error, want mat.Matrix) {
 		t.Helper()
 		if err != nil || !mat.EqualApprox(x, want, tol) {

@@ -108,7 +108,7 @@ func (t *thrift) list() (n uint64, kind byte) {
 	if n = uint64(head >> 4); n == 15 {
 		n = t.unsigned()
 	}
-	if n > uint64(len(t.b)-t.at) { // an element has at least one byte
+	if n > uint64(len(t.b)-t.at) { // each element takes at least one byte
 		t.bad = true
 		return 0, 0
 	}

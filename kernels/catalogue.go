@@ -16,7 +16,7 @@ type Description struct {
 	Source     string      `json:"source"`
 
 	build func(a arguments) Kernel // makes the kernel; the arguments must be complete and of the right types
-	wrap  func(k Kernel) Kernel    // used instead of build if the argument is a kernel
+	wrap  func(k Kernel) Kernel    // makes the kernel instead of build if the argument is a kernel
 }
 
 // A Parameter is a named parameter of a kernel.

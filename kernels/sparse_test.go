@@ -18,7 +18,7 @@ func TestEvalSparseIsEval(t *testing.T) {
 		x = make([]float64, d)
 		for p := range x {
 			if rng.Float64() < density {
-				x[p] = float64(rng.IntN(4)) // some zeros are stored
+				x[p] = float64(rng.IntN(4)) // some stored numbers are 0
 				s.Columns, s.Values = append(s.Columns, int32(p)), append(s.Values, x[p])
 			}
 		}

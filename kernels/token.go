@@ -19,8 +19,8 @@ type tokenKind uint8
 
 const (
 	endToken    tokenKind = iota
-	nameToken             // letters, digits and _, beginning with a letter
-	numberToken           // begins with a digit or a point
+	nameToken             // a token of letters, digits and _ that begins with a letter
+	numberToken           // a token that begins with a digit or a point
 	signToken             // any other character
 )
 

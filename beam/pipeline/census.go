@@ -16,7 +16,7 @@ import (
 type census struct {
 	Summary dataset.Summary
 	Keep    int          // maximum number of rows in the sample
-	Sample  []sampledRow // in the order of the priorities, which are distinct
+	Sample  []sampledRow // the sampled rows in the order of their priorities, which are distinct
 	Cells   []string     // the sorted names of the columns, one for each cell of a sampled row
 }
 

@@ -23,7 +23,7 @@ func TestDroppedColumns(t *testing.T) {
 		name string
 		cell func(i int) string
 	}{
-		{"key", func(i int) string { return fmt.Sprintf("n%d", i) }}, // more distinct texts than a column of categories may have
+		{"key", func(i int) string { return fmt.Sprintf("n%d", i) }}, // this column has more distinct texts than a column of categories may have
 		{"the day", func(i int) string { return "" }},                // a column without values
 		{`a "b", c`, func(i int) string { return []string{"1", "2", "3", "abc", "inf", "4"}[i*i%6] }},
 	} {
@@ -57,7 +57,7 @@ func TestDroppedByOneRule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var libsvm strings.Builder // the last rows have no feature x9
+	var libsvm strings.Builder // LIBSVM rows, of which the last rows have no feature x9
 	for i := range 200 {
 		fmt.Fprintf(&libsvm, "%d 1:%d 3:%d", i%7, i, i*i%11)
 		if i < 50 {

@@ -47,7 +47,7 @@ func TestGoldenEncoders(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(rules.Targets) == 0 || rules.Weight != "" || rules.Categorical != nil || rules.Labels && !rules.AnyLabels {
-			continue // a pipeline has no such parameters
+			continue // a pipeline has no parameters for these rules
 		}
 		for name, size := range map[string]int64{"beam": 1024, "beam, one piece": 0} {
 			want, other := c.Others[name]

@@ -15,7 +15,7 @@ import (
 type Params struct {
 	Inputs  []string // globs of tables
 	Targets []string // names of the target columns
-	Drop    []string // columns to leave out, such as identifiers; every file has them
+	Drop    []string // columns to ignore, such as identifiers; every file must have these columns
 	Model   string   // path of the model to write; the report goes to Model + ".json"
 
 	Learner string // "nystrom-ridge" (""), "fourier-ridge" or "ridge"
@@ -32,11 +32,11 @@ type Params struct {
 	// function of its features.
 	Folds int
 
-	Functions     int  // M, the number of centers or random features; 0 selects about 10√n for n rows, at most 1000. Not used for ridge
+	Functions     int  // M, the number of centers or random features; 0 means about 10√n for n rows, at most 1000. The learner ridge does not use it
 	Intercept     bool // whether there is an intercept b, which is not penalized
 	NoStandardize bool // whether the features are not standardized
 	RefuseMissing bool
-	Dialect       dataset.Dialect // of CSV files
+	Dialect       dataset.Dialect // dialect of CSV files
 	Seed          uint64
 	Tol           float64 // relative residual to reach; 0 means 1e-6
 	// Passes is the number of passes over the samples after the pass that computes the sums. Each
@@ -53,7 +53,7 @@ type Params struct {
 }
 
 const (
-	mostFunctions     = 1000 // limit of M if Functions is 0
+	mostFunctions     = 1000 // maximum M if Functions is 0
 	defaultFolds      = 5
 	defaultPieceBytes = 32 << 20
 	defaultFanout     = 16

@@ -95,7 +95,7 @@ func cut(ctx context.Context, p Params, path string, emit func(filePiece)) error
 		return err
 	}
 	begin, _ := bufio.NewReaderSize(at, headBytes).Peek(headBytes)
-	if bytes.HasPrefix(begin, []byte{0x1f, 0x8b}) { // gzip without the name .gz
+	if bytes.HasPrefix(begin, []byte{0x1f, 0x8b}) { // a gzip file whose name does not end in .gz
 		emit(whole)
 		return nil
 	}

@@ -23,13 +23,13 @@ import (
 
 // fitPlan holds what every worker needs to sum its pieces.
 type fitPlan struct {
-	Encoder     []byte // a dataset.Encoder, JSON
+	Encoder     []byte // a dataset.Encoder as JSON
 	Rows        int64
 	Features    int
 	Targets     int          // number of columns of y: K for K > 2 classes, otherwise one for each target column
 	Bases       []sums.Basis // one basis per kernel
 	Kernels     []string     // the kernel of each basis; "" for ridge
-	TargetShift []float64    // nil without an intercept
+	TargetShift []float64    // the shifts of the targets; nil without an intercept
 }
 
 // sampleRows is the minimum number of rows in the sample, from which medians and distances are
@@ -76,7 +76,7 @@ func planOf(ctx context.Context, p Params, c *census) (*fitPlan, error) {
 		plan.Bases, plan.Kernels = []sums.Basis{sums.LinearBasis(plan.Features, shift)}, []string{""}
 		return plan, nil
 	}
-	if p.Functions == 0 { // the default of package solvers, up to a limit
+	if p.Functions == 0 { // use the default of package solvers, up to a limit
 		p.Functions = max(1, int(min(10*math.Sqrt(float64(c.Summary.Rows)), mostFunctions)))
 	}
 	plan.Kernels = p.Kernels

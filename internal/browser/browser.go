@@ -111,7 +111,7 @@ document.body.append(p);
 type drawn struct {
 	picture       image.Image
 	view, content int // widths in pixels
-	out           int // number of tables that are wider than their containers, and thus scroll
+	out           int // number of tables that scroll, because they are wider than their containers
 	boxes         []image.Rectangle
 	console       []string
 }

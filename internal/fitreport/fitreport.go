@@ -21,7 +21,7 @@ type Report struct {
 	Fallback    string         `json:"fallback,omitempty"`   // why the planned method failed
 	Notes       []string       `json:"notes,omitempty"`      // notes, for example that the fit resumed from a checkpoint
 	MemoryBytes int64          `json:"memory_bytes,omitempty"`
-	Facts       map[string]any `json:"facts,omitempty"` // keyed by Fact.Key
+	Facts       map[string]any `json:"facts,omitempty"` // facts about the model; the keys are those of Fact.Key
 }
 
 // New returns the report of a model. name returns a front end's name for a parameter in the

@@ -26,7 +26,7 @@ func Rounding(n, mean float64) float64 {
 type Spread struct {
 	n          int
 	first, sum float64 // sum is Σ(v − first)
-	root       float64 // √Σ(v − first)²
+	root       float64 // root is √Σ(v − first)²
 }
 
 // Add adds a number.

@@ -13,7 +13,7 @@ func TestNearest(t *testing.T) {
 		"laplac":                  "laplacian",
 		"quadratic":               "rationalquadratic", // the typed text is a substring of the name
 		"rationalquadrat":         "rationalquadratic",
-		"x":                       "", // every letter differs
+		"x":                       "", // every letter differs, so that no name is suggested
 		"ä":                       "",
 		"linear":                  "",
 		"":                        "",

@@ -189,7 +189,7 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 				u := c.uses[gram]
 				if u == nil {
 					u = &gramCounts{}
-					c.uses[strings.Clone(gram)] = u // Clone, so that the key does not keep the whole text in memory
+					c.uses[strings.Clone(gram)] = u // the key is a copy, so that it does not keep the whole text in memory
 				}
 				u.texts++
 				u.times += times

@@ -125,7 +125,7 @@ func TestFeatures(t *testing.T) {
 		k    kernels.Kernel
 		rank int
 	}{
-		{kernels.Polynomial{Degree: 2, C: 1}, 10}, // three features: 1 + 3 + 6
+		{kernels.Polynomial{Degree: 2, C: 1}, 10}, // for three features the rank is 1 + 3 + 6
 		{kernels.Cosine{Theta: 0.5}, 6},
 		{kernels.Laplacian{Sigma: 1}, n},
 	} {
@@ -237,7 +237,7 @@ func TestGonumMatrices(t *testing.T) {
 	}
 	near(t, "the trace", e.Values[0]+e.Values[1], 5, 2*e.Tolerance)
 	dense := mat.DenseCopyOf(sym)
-	dense.Set(0, 1, 1+1e-15) // a rounding error
+	dense.Set(0, 1, 1+1e-15) // a difference of the size of a rounding error
 	if _, err := gram.Decompose(ctx, dense); err != nil || dense.At(0, 1) == 1 {
 		t.Errorf("the matrix was changed to %v: %v", dense.At(0, 1), err)
 	}

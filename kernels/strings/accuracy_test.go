@@ -183,7 +183,7 @@ func TestAccuracySurnames(t *testing.T) {
 	}
 	texts, targets := labeled(t, "surnames_by_language.csv")
 	for i, s := range texts {
-		texts[i] = "^" + s + "$" // so that substrings include the ends
+		texts[i] = "^" + s + "$" // so that substrings can include the ends of a name
 	}
 	t.Log("seed", seed)
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(texts))

@@ -18,7 +18,7 @@ type node struct {
 
 // child is either the index of a node or a word.
 type child struct {
-	node int32 // −1 for a word
+	node int32 // index of the node; −1 for a word
 	word string
 }
 

@@ -159,7 +159,7 @@ func (e *emitter) constant(name string, n int, bits func(i int) uint64) operand.
 // A columnMask selects the first n columns of a row of the tile for loads and stores.
 type columnMask struct {
 	k []reg.OpmaskVirtual // set only if the tier has mask registers
-	v []reg.VecVirtual    // set if it has masked loads and stores, but no mask registers
+	v []reg.VecVirtual    // set if the tier has masked loads and stores, but no mask registers
 	b *columnBits         // set for NEON, which has no masked loads and stores
 }
 

@@ -78,7 +78,7 @@ type lowering struct {
 
 	gp      map[reg.ID]vreg
 	home    map[reg.ID]vector
-	now     map[reg.ID]vector // vectors that differ from home in this block
+	now     map[reg.ID]vector // vectors whose registers differ from those in home, in this block
 	same    map[reg.ID]bool
 	element map[*ir.Instruction]elementAt // broadcasts that are omitted
 	byLane  map[reg.ID]bool

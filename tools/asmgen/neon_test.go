@@ -81,7 +81,7 @@ func TestGemmInnerLoop(t *testing.T) {
 		if !ok || !end {
 			t.Fatalf("%s: no loop many4", p.typ)
 		}
-		const steps, tile = 4, 6 * 4 // rows of A, registers of a row of B
+		const steps, tile = 4, 6 * 4 // 6 rows of A times 4 registers of a row of B
 		want := map[string]int{
 			"fmla":  steps * tile,
 			"FMOVQ": steps*4 + steps*6*p.bytes/16,

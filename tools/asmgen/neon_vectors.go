@@ -111,7 +111,7 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 	stem := i.Opcode[:len(i.Opcode)-1]
 	switch {
 	case stem == "VPADD":
-		l.double = true // of integers
+		l.double = true // VPADD adds integers
 	case stem == "VUNPCKLP" || stem == "VUNPCKHP" || stem == "VHADDP":
 	case i.Opcode == "VMOVSHDUP":
 		l.double = false

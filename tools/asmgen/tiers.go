@@ -41,7 +41,7 @@ var tiers = []tier{
 // precision is the element type of a micro-kernel.
 type precision struct {
 	name  string // part of the names of functions
-	typ   string // in Go
+	typ   string // name of the type in Go
 	bytes int
 }
 

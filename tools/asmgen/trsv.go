@@ -137,7 +137,7 @@ func (e *emitter) jumpUnlessInvertible(x operand.Mem, label string) {
 	bits := e.GP64()
 	if e.double() {
 		e.MOVQ(x, bits)
-		e.ADDQ(bits, bits) // without the sign
+		e.ADDQ(bits, bits) // this removes the sign
 		e.SHRQ(operand.U8(1), bits)
 		e.SUBQ(e.constant(fmt.Sprintf("from%x", from), 1, func(int) uint64 { return from }), bits)
 		e.CMPQ(bits, e.constant(fmt.Sprintf("within%x", from), 1, func(int) uint64 { return to - from }))

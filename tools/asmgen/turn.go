@@ -39,7 +39,7 @@ func (e *emitter) transposeDirect() {
 	begin, upper := e.label("begin"), e.label("upper")
 	part := e.field(args, offDirectPart)
 	before := e.field(args, offDirectM)
-	e.SUBQ(m, before) // number of rows above this block
+	e.SUBQ(m, before) // this gives the number of rows above this block
 	e.CMPQ(part, operand.U8(partLower))
 	e.JL(operand.LabelRef(begin))
 	e.JG(operand.LabelRef(upper))
@@ -58,7 +58,7 @@ func (e *emitter) transposeDirect() {
 	e.LEAQ(operand.Mem{Base: to, Index: ldc, Scale: 4}, to)
 	e.SUBQ(operand.U32(4), n)
 	e.JMP(operand.LabelRef(begin))
-	e.Label(upper) // for the upper triangle: the rows of C up to the end of this block
+	e.Label(upper) // for the upper triangle, copy the rows of C up to the end of this block
 	e.ADDQ(operand.U32(4), before)
 	e.CMPQ(before, n)
 	e.CMOVQLT(before, n)

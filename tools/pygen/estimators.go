@@ -4,7 +4,7 @@ package main
 // keyword-only. An argument is the Python name of a parameter of the catalogue, or a usual argument
 // of scikit-learn; name=value sets a default that differs from the catalogue's.
 type estimator struct {
-	name      string // without the prefix Mercer
+	name      string // name of the estimator without the prefix Mercer
 	learner   string // if empty, the Python argument method names the learner
 	task      string
 	arguments string

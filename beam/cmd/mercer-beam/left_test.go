@@ -39,7 +39,7 @@ func tables(t *testing.T, seed uint64) (dir string) {
 // found.
 type watched struct {
 	*exec.Cmd
-	mark   string // value in the environment of all processes of the run
+	mark   string // value of an environment variable of all processes of the run
 	temp   string // the run's folder for temporary files
 	models string // the folder of the model
 	out    bytes.Buffer

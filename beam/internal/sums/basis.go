@@ -27,7 +27,7 @@ const (
 type Basis struct {
 	Kind     Kind
 	Features int                   // d
-	Kernel   kernels.Kernel        // of Centers and Fourier
+	Kernel   kernels.Kernel        // the kernel, for Centers and Fourier
 	Points   backend.Host[float64] // the centers, M×d, or the frequencies, M/2×d
 	Scale    float64               // for Fourier: see solvers.FourierProblem.Basis
 	Shift    []float64             // for Linear: subtracted from each sample to avoid cancellation; nil means 0

@@ -34,7 +34,7 @@ type equations struct {
 type solved struct {
 	beta     backend.Host[float64] // M×t
 	residual float64               // the largest ‖z − (G + λS)β‖ / ‖z‖ of a target
-	jitter   float64               // added to the diagonal of the factor; the solution does not contain it
+	jitter   float64               // number added to the diagonal of the factored matrix; the solution does not contain it
 	iters    int                   // steps of refinement
 }
 

@@ -158,7 +158,7 @@ func (g *Gatherer) multiply() error {
 		beta = 0
 	}
 	g.b.Syrk(backend.Lower, backend.Transpose, 1, z, beta, g.c)
-	if err := g.b.Sync(); err != nil { // the buffer and the panel are about to be reused
+	if err := g.b.Sync(); err != nil { // wait, because the buffer and the panel will be reused
 		return fmt.Errorf("sums: %w", err)
 	}
 	g.panel.filled = 0

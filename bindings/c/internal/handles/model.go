@@ -22,11 +22,11 @@ import (
 
 // Learner describes the model to fit.
 type Learner struct {
-	Name       string        // such as "kernel-ridge"
+	Name       string        // name of the learner, such as "kernel-ridge"
 	Task       learners.Task // "" means the first task of the learner
-	Parameters []string      // of the form "name=value"
+	Parameters []string      // parameters in the form "name=value"
 	Weights    []float64     // weights of the rows; nil means all 1
-	Classes    []string      // if not nil, y holds indices into this list, otherwise labels
+	Classes    []string      // names of the classes, into which y then holds indices; if nil, y holds labels
 	Features   []string      // names of the columns of x; nil means x1, x2, …
 	Targets    []string      // names of the columns of y; nil means y, or y1, y2, …
 	Centers    Matrix        // centers of nystrom-ridge; no rows means that the fit chooses them
@@ -40,7 +40,7 @@ type Model struct {
 	gram    bool    // whether the model was fitted to a precomputed kernel
 	encodes bool    // whether Predict applies the encoder
 	device  string  // device of the fit; "" for a loaded model
-	seconds float64 // duration of the fit
+	seconds float64 // duration of the fit in seconds
 	ready   ready
 }
 

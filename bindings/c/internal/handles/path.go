@@ -22,7 +22,7 @@ type PathProblem struct {
 	Weights   []float64 // weights of the rows; nil means all 1
 	Intercept bool
 	Lambdas   []float64 // ≥ 0
-	Memory    int64     // bytes that may be taken on the device; 0 means all its free memory
+	Memory    int64     // maximum number of bytes to take on the device; 0 means all free memory
 	Names     Names     // parameter names for the reasons why a λ has no score
 	Progress  func(solvers.Progress)
 }

@@ -27,7 +27,7 @@ func (r *ready) predictor(d *Device, m learners.Model) *learners.Predictor {
 	}
 	p, err := learners.NewPredictor(d.dev, m)
 	if err != nil {
-		return nil // the model predicts without a predictor, and reports any other error
+		return nil // the model then predicts without a predictor, and returns any other error
 	}
 	if d.acquire() != nil { // the device was freed in the meantime
 		p.Close()
