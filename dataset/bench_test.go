@@ -170,10 +170,10 @@ func BenchmarkLIBSVM(b *testing.B) {
 	}
 }
 
-// BenchmarkTable times reading whole tables and computing their features and targets: a CSV file of
-// 100,000 rows of 51 short numbers, compared with encoding/csv and strconv.ParseFloat, and an NPZ
-// file of 200,000 × 50 float64, which is also read without computing features. MB/s counts the bytes
-// of the file.
+// BenchmarkTable times reading whole tables and computing their features and targets. The tables
+// are a CSV file of 100,000 rows of 51 short numbers, compared with encoding/csv and
+// strconv.ParseFloat, and an NPZ file of 200,000 × 50 float64, which is also timed without
+// computing features. MB/s counts the bytes of the file.
 func BenchmarkTable(b *testing.B) {
 	folder := b.TempDir()
 	write := func(name string, data []byte) string {

@@ -317,7 +317,7 @@ func FuzzReadCSV(f *testing.F) {
 			return
 		}
 		if _, err := e.Features(table); err != nil {
-			oneLine(t, err) // the error is for a number that overflows when it is standardized
+			oneLine(t, err) // Features fails if a number overflows when it is standardized
 		}
 		if _, err := e.Targets(table); err != nil {
 			t.Fatalf("learned, but then: %v", err)
@@ -335,7 +335,7 @@ func oneLine(t *testing.T, err error) {
 }
 
 // TestDelimitersAndIndex checks that files of pandas and R with any delimiter give the same table
-// when they are read as a whole and in passes, and a row without its index is an error.
+// when they are read as a whole and in passes, and that a row without its index is an error.
 func TestDelimitersAndIndex(t *testing.T) {
 	for _, d := range []string{",", ";", "\t", "|"} {
 		text := strings.ReplaceAll(",x1,kind,y\n"+strings.Repeat("0,1.5,a,1\n7,-2,\"b\",2\n,,b,3\n", 20_000), ",", d)

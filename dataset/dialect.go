@@ -17,8 +17,8 @@ type Dialect struct {
 	Comment string
 
 	// Decimal is the decimal mark, "." or ",". "" selects the comma if Thousands is ".", or if
-	// semicolons separate the cells and some of the first numbers have a decimal comma and none a
-	// decimal point; otherwise it selects the point.
+	// semicolons separate the cells and, of the first numbers, some have a decimal comma and none
+	// has a decimal point. Otherwise "" selects the point.
 	Decimal string
 
 	// Thousands separates groups of three digits: one of , . ' _ and the space. "" accepts only the

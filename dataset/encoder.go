@@ -433,8 +433,8 @@ type place struct {
 // the target, are ignored.
 //
 // Features returns an *Error for a column that t lacks, for a table without rows, and for a cell that
-// breaks a rule: a cell that is not a number in a column of numbers, and an unknown category or a missing
-// cell if the rules refuse them. It reports the first error by line, and then by column.
+// breaks a rule: a cell that is not a number in a column of numbers, or, if the rules refuse them,
+// an unknown category or a missing cell. It reports the first error by line, and then by column.
 func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	if err := e.Check(); err != nil {
 		return nil, err

@@ -13,12 +13,12 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for each row: its label, a
-// number, and index:value for the features that are not 0, in increasing order of the indices.
-// Indices start at 1, or at 0 if the index 0 occurs in the file (as written by dump_svmlight_file
-// of scikit-learn); the column of index i is xi in both cases. A query qid:number before the
-// features is ignored, because this package does not support rankings. The character # begins a
-// comment, and empty lines are skipped.
+// A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for each row. The line
+// consists of the label, a number, and index:value for the features that are not 0, in increasing
+// order of the indices. Indices start at 1, or at 0 if the index 0 occurs in the file (as written
+// by dump_svmlight_file of scikit-learn); the column of index i is xi in both cases. A query
+// qid:number before the features is ignored, because this package does not support rankings. The
+// character # begins a comment, and empty lines are skipped.
 
 // labelName is the column of the labels in LIBSVM and IDX files.
 const labelName = "label"
@@ -383,8 +383,8 @@ func (zeros) number(int, int) float64 { return 0 }
 func (zeros) text(int, int) string    { return "0" }
 
 // tooSparse reports whether the dense matrix of the features would be too large in proportion to
-// the values in the file: a single index in one line, or the n-grams of texts, can imply millions
-// of columns.
+// the values in the file. One index in a line, or the n-grams of texts, can imply millions of
+// columns.
 func (e *Encoder) tooSparse(t *Table, width int) bool {
 	const small, sparse = 1 << 27, 10_000 // numbers
 	if !t.sparse && !e.Sparse() || t.rows*width <= small {

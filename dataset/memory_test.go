@@ -136,8 +136,8 @@ func (r *endless) Read(p []byte) (n int, err error) {
 }
 
 // TestReadingObeysMemory checks that a file that would take more memory than the limit is refused,
-// however small it is on the disk, and the memory allocated before the refusal is proportional to
-// the limit.
+// even if the file itself is small, and that the memory allocated before the refusal is
+// proportional to the limit.
 func TestReadingObeysMemory(t *testing.T) {
 	const limit = 4 << 20
 	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // the undamaged file is valid

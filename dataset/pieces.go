@@ -160,9 +160,9 @@ func (p *pass) close() {
 }
 
 // ordered reads parts with next, which returns io.EOF after the last part, decodes them on the
-// given number of workers, and passes the results to use in the order of the parts, on the caller's
-// goroutine. Up to workers parts are read ahead. It returns after all its goroutines have ended,
-// with the first error in the order of the parts.
+// given number of workers, and passes the results to the function use, in the order of the parts
+// and on the caller's goroutine. Up to workers parts are read ahead. It returns after all its
+// goroutines have ended, with the first error in the order of the parts.
 func ordered[P, R any](ctx context.Context, workers int, next func() (P, error), decode func(P) (R, error), use func(R) error) error {
 	type result struct {
 		r   R

@@ -38,8 +38,8 @@ const remarkRows = 5
 // the year.
 var date = regexp.MustCompile(`^([0-9]{4}([-/.])[0-9]{1,2}([-/.])[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}([-/.])[0-9]{4})([T ][0-9]{1,2}:[0-9]{2}.*)?$`)
 
-// Remarks lists the columns of the table that e was learned from that look like dates or
-// identifiers, and the columns with more than half of their cells missing, which have been filled
+// Remarks lists columns of t, the table from which e was learned: columns that look like dates or
+// identifiers, and columns of which more than half of the cells are missing and have been filled
 // in. For a table with one column of features the list is empty.
 func (e *Encoder) Remarks(t *Table) []Remark {
 	return e.remarks(t.rows, func(in Input) columnFacts {

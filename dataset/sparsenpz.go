@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A sparse matrix of SciPy (scipy.sparse.save_npz) is a zip file of arrays: format, the text csr,
-// csc or coo; shape, the numbers of rows and of columns; data, the values; and the positions of the
-// values, as the arrays indices and indptr, or row and col. In CSR format, the values of row i are
+// A sparse matrix of SciPy (scipy.sparse.save_npz) is a zip file of arrays: "format" is the text
+// csr, csc or coo, "shape" has the numbers of rows and of columns, "data" the values, and "indices"
+// and "indptr", or "row" and "col", their positions. In CSR format, the values of row i are
 // data[indptr[i]] to data[indptr[i+1]-1], and their columns are the elements of indices in the same
 // range. In CSC format rows and columns are exchanged.
 

@@ -209,7 +209,8 @@ func TestSparseConstant(t *testing.T) {
 }
 
 // TestDenseOrNarrowTablesAreDense checks that a LIBSVM table is encoded column by column if at
-// least a third of its values are not 0, if it is narrow, and if one of its features is the target.
+// least a third of its values are not 0, or if it is narrow, or if one of its features is the
+// target.
 func TestDenseOrNarrowTablesAreDense(t *testing.T) {
 	for _, c := range []struct {
 		cols    int
@@ -239,8 +240,8 @@ func TestDenseOrNarrowTablesAreDense(t *testing.T) {
 	}
 }
 
-// TestWideSparseTable checks that a table with few values in a million and a half columns is read
-// and encoded without a dense matrix, and that a request for a dense matrix is refused with a
+// TestWideSparseTable checks that a table with a small number of values in 1.5 million columns is
+// read and encoded without a dense matrix, and that a request for a dense matrix is refused with a
 // one-line error.
 func TestWideSparseTable(t *testing.T) {
 	var b strings.Builder

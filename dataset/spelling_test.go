@@ -27,8 +27,8 @@ func tableWith(n int, cell string) string {
 }
 
 // TestSpellingsOfOneMeaning checks that a cell in an unambiguous spelling is read as its number in
-// a column of few numbers, in a column whose numbers are too many to be stored as texts, in blocks,
-// and as a target (data.table #6604 and datatable #771 for the marks; the expected numbers are the
+// a column of few numbers, in a column with too many numbers to store them as texts, in blocks, and
+// as a target (data.table #6604 and datatable #771 for the marks; the expected numbers are the
 // values of Python's float).
 func TestSpellingsOfOneMeaning(t *testing.T) {
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ import (
 
 // A Stream is a table that stays in its file. Passes read it in blocks of rows, and only a few
 // blocks are in memory at a time. It reads every format that File lists. Two formats need more
-// memory: an array in Fortran order that is compressed or in an NPZ file is held in memory as a
+// memory: an array in Fortran order, if it is compressed or in an NPZ file, is in memory as a
 // whole, and a Parquet file is read one row group at a time.
 //
 //	s, err := dataset.Open("train.csv.gz")
@@ -162,8 +162,8 @@ func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool
 }
 
 // ScoredBlocks is like EachBlock for a file whose targets will be compared with predictions. A class that
-// the training table lacks is not an error here, and gets the same index as from Encoder.ScoredTargets for
-// the whole table. classes lists the label of every index, as ScoredTargets does.
+// the training table lacks is not an error here. It gets the index that Encoder.ScoredTargets gives
+// it for the whole table. classes lists the label of every index, as ScoredTargets does.
 func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) (classes []string, err error) {
 	var open *classifier
 	if e.Labels != nil {

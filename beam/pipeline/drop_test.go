@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestDroppedColumns checks that a dropped column has no effect, whatever its cells are, as in
-// mercer fit (LightGBM's ignore_column): the sample of rows, and thus the centers and the folds, do
-// not depend on it.
+// TestDroppedColumns checks that a dropped column with any cells has no effect, as in mercer fit
+// (LightGBM's ignore_column). The sample of rows, and thus the centers and the folds, must not
+// depend on the column.
 func TestDroppedColumns(t *testing.T) {
 	const seed = 20261125
 	t.Logf("seed %d", seed)

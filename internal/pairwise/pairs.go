@@ -22,8 +22,8 @@ type Stop func(values float64) bool
 // work.
 const Poll = 1 << 22
 
-// maxOperations is the number of operations above which work is refused. 10¹⁵ steps of a scalar
-// loop, each a multiplication and an addition with a load and a store, take days on one processor
+// maxOperations is the number of operations above which work is refused. A scalar loop of 10¹⁵
+// steps, each with a multiplication, an addition, a load and a store, takes days on one processor
 // of a few GHz, and about a day on eight processors.
 const maxOperations = 1e15
 

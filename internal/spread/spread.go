@@ -11,7 +11,7 @@ const MaxRoundings = 1000
 // attributed to rounding errors: n·ε·|mean|. n may be a sum of weights, and is limited to the range
 // from 1 to 1000. A column with a smaller or equal standard deviation is constant.
 //
-// Up to 1000 rows this is the rule of scikit-learn's _is_constant_feature, SD² ≤ n·ε·SD² +
+// For up to 1000 rows this is the rule of scikit-learn's _is_constant_feature, SD² ≤ n·ε·SD² +
 // (n·ε·mean)², without its first term, which is less than 10⁻¹² times the second term, and without
 // squares, so that it also holds for numbers of 1e-300. In scikit-learn n is the number of
 // roundings in a plain sum (Chan, Golub and LeVeque 1983, section 3). Here n represents the

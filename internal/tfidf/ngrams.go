@@ -159,7 +159,7 @@ func lower(text string) string {
 
 // endsWord reports whether a letter between the texts before and after is at the end of a word
 // (Unicode, section 3.13, Final_Sigma): a cased letter precedes it and no cased letter follows it,
-// ignoring case-ignorable characters.
+// where case-ignorable characters are skipped.
 func endsWord(before, after string) bool {
 	cased := false
 	for len(before) > 0 {

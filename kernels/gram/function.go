@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// OfFunction returns f(i, j) for all pairs of n objects, evaluated in parallel. It evaluates both
-// f(i, j) and f(j, i), and returns an error if they differ by more than a rounding error or if a
+// OfFunction returns f(i, j) for all pairs of n objects, evaluated in parallel. It evaluates f(i,
+// j) and f(j, i), and returns an error if the two differ by more than a rounding error or if a
 // value is not finite. f must be safe for concurrent use.
 func OfFunction(ctx context.Context, n int, f func(i, j int) float64, o objects.Options) (host.Matrix[float64], error) {
 	k, err := CrossFunction(ctx, n, n, f, o)

@@ -1,6 +1,6 @@
 // Package gram implements operations on a whole Gram matrix K, such as the result of mercer.Gram: a
-// test of Mercer's condition, eigenvectors and the feature map that they define, distances and
-// centering in feature space, and Gram matrices of user functions.
+// test of Mercer's condition, eigenvectors and their feature map, distances and centering in
+// feature space, and Gram matrices of user functions.
 //
 // It accepts any gonum matrix and returns gonum matrices. The O(n³) operations are meant for
 // samples of up to a few thousand points; package solvers fits larger samples.

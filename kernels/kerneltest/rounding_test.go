@@ -7,9 +7,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestErrorsAtZero checks the error bounds of operations whose derivative is infinite at v = 0, for
-// points that coincide: √v and v^0.3 are exact and v·ln(v + LogShift) is 0, whereas the error of ln
-// v has no bound and is returned as NaN.
+// TestErrorsAtZero checks, for points that coincide, the error bounds of operations whose
+// derivative is infinite at v = 0: √v and v^0.3 are exact and v·ln(v + LogShift) is 0, whereas the
+// error of ln v has no bound and is returned as NaN.
 func TestErrorsAtZero(t *testing.T) {
 	load := kernels.Instr{Op: kernels.Load}
 	entropy := []kernels.Instr{load, load, {Op: kernels.Affine, A: 1, B: kernels.LogShift}, {Op: kernels.Log}, {Op: kernels.Mul}}

@@ -16,7 +16,7 @@ import (
 // Subsequence is the string subsequence kernel (Lodhi, Saunders, Shawe-Taylor, Cristianini and
 // Watkins 2002, Text classification using string kernels, JMLR 2): the sum over all subsequences of
 // Length characters that s and t have in common, with gaps or without, each weighted by Decay to
-// the power of the lengths of its spans in s and in t:
+// the power of the sum of the lengths of its spans in s and in t:
 //
 //	k(s, t) = Σ_u Σ_{i: u=s[i]} Σ_{j: u=t[j]} Decay^(l(i) + l(j))
 //

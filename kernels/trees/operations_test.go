@@ -69,9 +69,9 @@ func TestOneValueCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestWorkThatCannotEndIsRefused checks that too many operations and too much memory are refused:
-// 50,000 trees with the same 3,000 leaves have 3000²·50000²/2 = 1.1·10¹⁶ pairs of leaves; the 9·10⁶
-// pairs of nodes of two trees take 72 MB per thread.
+// TestWorkThatCannotEndIsRefused checks that work with too many operations or too much memory is
+// refused. 50,000 trees with the same 3,000 leaves have 3000²·50000²/2 = 1.1·10¹⁶ pairs of leaves;
+// the 9·10⁶ pairs of nodes of two trees take 72 MB per thread.
 func TestWorkThatCannotEndIsRefused(t *testing.T) {
 	tree := flat(3000, 1)
 	k := Subtree{Decay: 0.1}

@@ -155,7 +155,7 @@ func (d doubles) clamp(x reg.VecVirtual, low, high float64) reg.VecVirtual {
 	return d.max(d.value(low), d.min(d.value(high), x))
 }
 
-// fma is a·b + c, where b or c may be a constant.
+// fma returns a·b + c, where b or c may be a constant.
 func (d doubles) fma(a reg.VecVirtual, b, c operand.Op) reg.VecVirtual {
 	if _, ok := c.(operand.Mem); ok {
 		r := d.register(a)
@@ -167,21 +167,21 @@ func (d doubles) fma(a reg.VecVirtual, b, c operand.Op) reg.VecVirtual {
 	return r
 }
 
-// fms is a·b − c.
+// fms returns a·b − c.
 func (d doubles) fms(a reg.VecVirtual, b operand.Op, c reg.VecVirtual) reg.VecVirtual {
 	r := d.register(c)
 	d.choose(b, d.VFMSUB231PD, d.VFMSUB231PD_BCST)(b, a, r)
 	return r
 }
 
-// fnma is c − a·b.
+// fnma returns c − a·b.
 func (d doubles) fnma(a reg.VecVirtual, b operand.Op, c reg.VecVirtual) reg.VecVirtual {
 	r := d.register(c)
 	d.choose(b, d.VFNMADD231PD, d.VFNMADD231PD_BCST)(b, a, r)
 	return r
 }
 
-// polynomial is Σ c_i xⁱ by Horner's rule.
+// polynomial returns Σ c_i xⁱ by Horner's rule.
 func (d doubles) polynomial(x reg.VecVirtual, c []float64) reg.VecVirtual {
 	q := d.value(c[len(c)-1])
 	for i := len(c) - 2; i >= 0; i-- {

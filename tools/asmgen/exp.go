@@ -120,9 +120,8 @@ func (x *exponential) of(r reg.VecVirtual, anything bool) reg.VecVirtual {
 	return x.byPolynomial(r)
 }
 
-// byTable is exp(r) = 2^⌊n/16⌋·2^(j/16)·(1 + r' + r'²q(r')) with n = 16⌊n/16⌋ + j
-// = round(16 r/ln 2) and r' = r − n/16·ln 2, whose rounding is below 2^−58 of the
-// result.
+// byTable returns exp(r) = 2^⌊n/16⌋·2^(j/16)·(1 + r' + r'²q(r')) with n = 16⌊n/16⌋ + j = round(16
+// r/ln 2) and r' = r − n/16·ln 2, where the rounding error of r' is below 2^−58 of the result.
 func (x *exponential) byTable(r reg.VecVirtual) reg.VecVirtual {
 	e := x.e
 	m, n, q, sq := e.vec(), e.vec(), e.vec(), e.vec()
@@ -153,8 +152,8 @@ func (x *exponential) horner(r, q reg.VecVirtual) {
 	}
 }
 
-// byPolynomial is exp(r). With n = round(r/ln 2) and r reduced to
-// r − n ln 2, whose larger part is exact, the result is 2ⁿ(1 + (r + r²q(r))).
+// byPolynomial returns exp(r). With n = round(r/ln 2) and r reduced to r − n ln 2, whose larger
+// part is exact, the result is 2ⁿ(1 + (r + r²q(r))).
 func (x *exponential) byPolynomial(r reg.VecVirtual) reg.VecVirtual {
 	e := x.e
 	n, q, sq, tail := e.vec(), e.vec(), e.vec(), e.vec()

@@ -41,9 +41,9 @@ func (d doubles) significand(x reg.VecVirtual) (k, m reg.VecVirtual) {
 	return k, m
 }
 
-// logarithm is ln(x + rest) as the sum of two numbers, with a relative error of about 2^−65. In
-// float64 rest, if not nil, is at most an ulp of x. For 0, Inf, NaN and x < 0 the result is finite
-// but meaningless.
+// logarithm returns ln(x + rest) as the sum of two numbers, with a relative error of about 2^−65.
+// In float64 rest, if not nil, is at most an ulp of x. For 0, Inf, NaN and x < 0 the result is
+// finite but meaningless.
 //
 // With f = m − 1 and s = f/(2+f) the logarithm of m is 2 artanh s = 2s + ⅔s³ + s⁵P(s²), as
 // in Ng's log of fdlibm. The first two terms and k ln 2 are summed in pairs of float64,
@@ -87,7 +87,7 @@ func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
 	return high, d.sub(low, d.sub(high, all))
 }
 
-// logarithmShort is ln(x + rest) for float32, x a normal number of float64, with a relative
+// logarithmShort returns ln(x + rest) for float32, x a normal number of float64, with a relative
 // error of about 2^−42. rest, if not nil, matters only near 1.
 func (d doubles) logarithmShort(x, rest reg.VecVirtual) reg.VecVirtual {
 	k, m := d.significand(x)
@@ -157,8 +157,8 @@ func (e *emitter) power() {
 	e.RET()
 }
 
-// affine is a·x + b as the sum of two numbers, up to 2^−105 of the larger term
-// (Knuth's sum of two numbers, and a fused multiplication for the product).
+// affine returns a·x + b as the sum of two numbers, up to 2^−105 of the larger term (Knuth's sum of
+// two numbers, and a fused multiplication for the product).
 func (d doubles) affine(x, a, b reg.VecVirtual) (sum, rest reg.VecVirtual) {
 	p := d.mul(x, a)
 	pLow := d.fms(x, a, p)
@@ -168,9 +168,9 @@ func (d doubles) affine(x, a, b reg.VecVirtual) (sum, rest reg.VecVirtual) {
 	return sum, d.add(rest, pLow)
 }
 
-// exponential is exp(y + low), |low| ≤ 2^−40 if the result is neither 0 nor Inf: the algorithm of
-// exponential.of with one more step, so that the error is little more than the error of the last
-// rounding.
+// exponential returns exp(y + low), where |low| ≤ 2^−40 if the result is neither 0 nor Inf. It is
+// the algorithm of exponential.of with one more step, so that the last rounding dominates the
+// error.
 func (d doubles) exponential(y, low reg.VecVirtual) reg.VecVirtual {
 	y = d.clamp(y, -746, 710)
 	low = d.clamp(low, -0x1p-40, 0x1p-40)
@@ -186,8 +186,8 @@ func (d doubles) exponential(y, low reg.VecVirtual) reg.VecVirtual {
 	return d.mul(d.mul(q, d.power2(n1)), d.power2(d.sub(n, n1)))
 }
 
-// expm1 is exp(y + low − n ln 2) − 1 as the sum of a number and one smaller
-// than its square, for n = round(y/ln 2).
+// expm1 returns exp(y + low − n ln 2) − 1 as the sum of a number and one smaller than its square,
+// for n = round(y/ln 2).
 func (d doubles) expm1(y, low, n reg.VecVirtual) (r, c reg.VecVirtual) {
 	high := d.fnma(n, d.num(ln2High), y) // exact
 	r = d.fnma(n, d.num(ln2Low), high)
@@ -206,7 +206,7 @@ func (d doubles) power2(n reg.VecVirtual) reg.VecVirtual {
 	return d.shiftLeft(d.add(n, d.num(0x1.8p52+1023)), 52)
 }
 
-// exponentialShort is exp(y) for float32.
+// exponentialShort returns exp(y) for float32.
 func (d doubles) exponentialShort(y reg.VecVirtual) reg.VecVirtual {
 	y = d.clamp(y, -110, 100)
 	n := d.rounded(d.mul(y, d.num(math.Log2E)))

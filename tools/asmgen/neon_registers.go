@@ -175,8 +175,8 @@ func (l *lowering) removeDead() {
 
 // allocate assigns registers by coloring the graph of registers that are in use at the same
 // time (Briggs, Cooper and Torczon, Improvements to Graph Coloring Register Allocation,
-// 1994), and spills registers without a color to the frame. It merges the two registers of
-// a move if the source is not used afterwards and merging does not make coloring harder.
+// 1994), and spills registers without a color to the stack frame. It merges the two registers of a
+// move if the source is not used afterwards and merging does not make coloring harder.
 func (l *lowering) allocate() ([]string, error) {
 	l.removeUnreachable()
 	l.removeDead()

@@ -22,7 +22,7 @@ func (e *emitter) forPanels(body func(args reg.Register, s strides, ldc reg.GPVi
 	})
 }
 
-// trsmDirect emits X ← α L⁻¹ X, from the first row on: for each group of four rows, it subtracts
+// trsmDirect emits X ← α L⁻¹ X, from the first row on. For each group of four rows, it subtracts
 // the contribution of the rows above and then solves with the 4 × 4 block on the diagonal.
 func (e *emitter) trsmDirect() {
 	e.forPanels(func(args reg.Register, s strides, ldc reg.GPVirtual, panel operand.Mem, mask columnMask, nv int) {

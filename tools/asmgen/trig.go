@@ -36,16 +36,16 @@ const (
 // reduceLimit is the largest |y| that the method reduced accepts.
 const reduceLimit = 0x1p30
 
-// reduced is y − n·½π for |y| ≤ reduceLimit as the sum of two numbers, and n, the nearest
+// reduced returns y − n·½π for |y| ≤ reduceLimit as the sum of two numbers, and n, the nearest
 // whole number (or one of two almost equally near), in the low bits of a word.
 //
 // Cody and Waite's reduction in three parts of ½π. With fused multiply-adds the parts may have full
-// precision: y − n·halfPi1 is exact, because both terms are multiples of 2^−53 or, if it is less,
-// of y's last bit, and the result is below 1. The product of n with the second part and the
-// difference are each computed as a sum of two numbers, because near a multiple of ½π the product
-// is larger than the difference. The truncation error, n times 2^−163, is at most 2^−132, and no
-// float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al. 2018, section
-// 10.2).
+// precision: y − n·halfPi1 is exact, because the two terms are multiples of 2^−53, or of the last
+// bit of y if that is less, and the result is below 1. The product of n with the second part and
+// the difference are each computed as a sum of two numbers, because near a multiple of ½π the
+// product is larger than the difference. The truncation error, n times 2^−163, is at most 2^−132,
+// and no float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al. 2018,
+// section 10.2).
 func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.VecVirtual) {
 	const magic = 0x1.8p52
 	quadrant = d.fma(y, d.num(2/math.Pi), d.value(magic))

@@ -7,8 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// trsv emits x ← L⁻¹ x for a small lower triangle with scalar instructions, four rows at a time: an
-// unknown costs the latency of a multiplication and an addition, which vectors would not reduce.
+// trsv emits x ← L⁻¹ x for a small lower triangle with scalar instructions, four rows at a time. An
+// unknown costs the latency of a multiplication and an addition, and vectors would not reduce it.
 // The inverses of the diagonal are computed in advance.
 func (e *emitter) trsv() {
 	n, a, x := e.param("n"), e.param("a"), e.param("x")

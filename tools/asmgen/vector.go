@@ -119,9 +119,9 @@ func ofSize(v reg.VecVirtual, bytes uint) reg.VecVirtual {
 	return v
 }
 
-// axpy emits y ← y + a x, with the tail in halves as in ger, but of at most 16 bytes: heap
-// memory is aligned to 16 bytes, and a store that crosses cache lines delays the next load
-// of the same elements.
+// axpy emits y ← y + a x. The tail is stored in halves as in ger, but of at most 16 bytes, because
+// heap memory is aligned to 16 bytes, and a store that crosses cache lines delays the next load of
+// the same elements.
 func (e *emitter) axpy() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	a := e.vec()

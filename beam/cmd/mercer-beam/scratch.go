@@ -9,9 +9,9 @@ import (
 const scratchName = "mercer-beam-folder-"
 
 // scratch creates a folder for the temporary files of this process and its children, and removes it
-// at the end, because Beam does not remove a file that it creates for each job that it runs in this
-// process. It also removes the folders of earlier processes that were killed. If the folder cannot
-// be created, Beam reports the error when it writes a file.
+// at the end, because for each job in this process Beam creates a file that it does not remove. It
+// also removes the folders of earlier processes that were killed. If the folder cannot be created,
+// Beam reports the error when it writes a file.
 func scratch() (remove func()) {
 	old, _ := filepath.Glob(filepath.Join(os.TempDir(), scratchName+"*"))
 	for _, dir := range old {

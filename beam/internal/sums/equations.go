@@ -47,9 +47,9 @@ const equationSteps = 20
 // reach, where 0 means 1e-6. memory limits the bytes on the device, where 0 means all free memory.
 //
 // If the matrix is singular to working precision, its diagonal is increased before the
-// factorization, as for solvers.Normal: by the matrix's rounding error, 4ε times the trace, or by
-// 1000 times this number if the factorization fails again. Refinement removes the effect of this
-// increase. The errors are the same as from solvers.SolveNystrom. e is not modified.
+// factorization, as for solvers.Normal. The increase is the matrix's rounding error, 4ε times the
+// trace, or 1000 times as much if the factorization fails again. Refinement removes the effect of
+// this increase. The errors are the same as from solvers.SolveNystrom. e is not modified.
 func (e *equations) solve(ctx context.Context, dev backend.Device, tol float64, memory int64) (*solved, error) {
 	if tol == 0 {
 		tol = 1e-6

@@ -78,7 +78,7 @@ func checkedPoints(name string, k kernels.Kernel, m Matrix) (numeric.Points, err
 	return points, backend.CheckPoints(k, "libmercer: "+name, points.Dense)
 }
 
-// gramTo computes the result of Gram. same reports whether z is x.
+// gramTo computes the result of Gram. The argument same states whether z is x.
 func gramTo(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, v, out backend.Host[float64], same bool) error {
 	list := []numeric.Points{x}
 	if !same {

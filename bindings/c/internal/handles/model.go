@@ -143,9 +143,9 @@ const (
 	Deviations                  // standard deviations of new targets, including noise: n×t
 )
 
-// Predict writes the result that wanted selects, for the rows of x, to out. x has the columns that
-// the model was fitted to; for a model fitted to a table, the raw numeric columns of that table;
-// for a model of a precomputed kernel, the values with all training objects.
+// Predict writes the result that wanted selects, for the rows of x, to out. x has the columns to
+// which the model was fitted: for a table, its raw numeric columns; for a precomputed kernel, the
+// kernel values with all training objects.
 func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix, out []float64) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -285,7 +285,7 @@ func (m *Model) Sample(ctx context.Context, d *Device, x Matrix, draws int, seed
 }
 
 // Sets writes the prediction sets of the rows of x at the level to out, n×K: 1 if the class is in
-// the set of the row, otherwise 0. The model must be a result of Calibrate.
+// the set of the row, otherwise 0. m must be a result of Calibrate.
 func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, out []float64) error {
 	if err := m.acquire(); err != nil {
 		return err
