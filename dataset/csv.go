@@ -121,7 +121,7 @@ func readCSV(in *input) (*Table, error) {
 }
 
 // readHeader reads the header. It returns rest, the bytes read past the header, and cut, which
-// splits the rest of the file into pieces of at most the given number of lines.
+// splits the remainder of the file into pieces of at most the given number of lines.
 func (in *input) readHeader(lines int) (h head, rest piece, cut *pieces, err error) {
 	if h, err = in.readHead(); err != nil {
 		return h, rest, nil, err
@@ -393,8 +393,8 @@ func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 	return t, t.addLines(p.text, p.line)
 }
 
-// maxRows returns an upper bound on the number of rows in a text: each row has a delimiter after
-// every cell except the last, and a line end.
+// maxRows returns an upper bound on the number of rows in a text: each row has a line end, and a
+// delimiter after every cell except the last.
 func maxRows(text []byte, columns int) int {
 	return min(bytes.Count(text, newline), len(text)/max(columns, 2)) + 1
 }

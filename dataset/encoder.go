@@ -98,8 +98,8 @@ type Text struct {
 //
 // With r.Text or r.Tree the named column is the whole input, and Texts replaces Features; other
 // columns are ignored. With r.Labels the classes of the target are learned: see Classes. Unless
-// r.AnyLabels is set, numbers that are not integers are rejected as classes, and so are more than
-// 20 classes with fewer rows per class than ten (numbers) or two (texts).
+// r.AnyLabels is set, numbers that are not integers are rejected as classes. More than 20 classes
+// are also rejected if there are fewer rows per class than ten (numbers) or two (texts).
 //
 // Each column that r.TFIDF names becomes tf-idf features, one for each n-gram that r.NGrams
 // selects: the number of times that the n-gram occurs in the text, multiplied by log((1 + n) / (1 +
@@ -107,8 +107,8 @@ type Text struct {
 // features. They are not standardized and do not depend on the weights of the rows. For a text
 // without a known n-gram these features are 0: see Encoder.Unknown. Encoder.Sparse is then true.
 //
-// A column without any value, a column with too many distinct texts to be categories, and
-// everything that Features, Texts or Targets would refuse are each an *Error.
+// Learn returns an *Error for a column without any value, for a column with too many distinct texts
+// to be categories, and for everything that Features, Texts or Targets would refuse.
 func Learn(t *Table, r Rules) (*Encoder, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()

@@ -99,7 +99,7 @@ func TestJSONFaults(t *testing.T) {
 }
 
 // FuzzJSON checks that a text which encoding/json reads as an array of flat objects with equal keys
-// has as many rows, and that no text causes a panic.
+// gives a table with one row per object, and that no text causes a panic.
 func FuzzJSON(f *testing.F) {
 	for _, text := range []string{`[{"a": 1, "b": "x"}, {"a": null, "b": true}]`, `{"a": 1} {"a": 2}`, `[]`, `[{"a": [1]}]`, `{"sep=;": 1}`, `{"a\r": "\r\n", "b": "\""}`} {
 		f.Add([]byte(text))

@@ -362,7 +362,7 @@ func (e *Encoder) indexBase(t *Table) (b indexBase) {
 }
 
 // checkBase returns an error if the indices of a table do not start at the same number as in e's
-// training table, because every feature would be mistaken for the next one.
+// training table, because every feature would be mistaken for the next feature.
 func (e *Encoder) checkBase(t *Table, b indexBase) error {
 	zero := slices.ContainsFunc(e.Inputs, func(in Input) bool {
 		return in.Name == "x0" || in.Sparse != nil && in.Sparse.First == 0

@@ -14,7 +14,7 @@ import (
 )
 
 // TestIndicesFromZero checks that indices that start at 0 give the columns x0, x1, … for the whole
-// file, wherever the index 0 occurs, in memory and in passes.
+// file, in memory and in passes, wherever the index 0 occurs.
 func TestIndicesFromZero(t *testing.T) {
 	const seed, n, d = 33, 60_000, 5
 	t.Logf("seed %d", seed)

@@ -52,7 +52,7 @@ func (r *tableReader) Read(p []byte) (int, error) {
 }
 
 // TestReadMemory checks that a table of numbers takes little more memory than a matrix of the same
-// numbers, and reading it takes at most three times the memory of the matrix.
+// numbers, and that reading it takes at most three times the memory of the matrix.
 func TestReadMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads two million cells: skipped by -short")
@@ -183,9 +183,10 @@ func TestReadingObeysMemory(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 			oneLine(t, err)
-			// The total size of a buffer that doubles is at most twice its last size, and that of a slice
-			// that grows by a quarter at most five times its last size. A block of 1 MiB of text yields at
-			// most 2¹⁷ numbers of 8 bytes each. The remaining memory is for the decompressors.
+			// The total size of a buffer that doubles is at most twice its last size, and the total
+			// size of a slice that grows by a quarter is at most five times its last size. A block
+			// of 1 MiB of text yields at most 2¹⁷ numbers of 8 bytes each. The remaining memory is
+			// for the decompressors.
 			allocated := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%.1f MiB allocated", float64(allocated)/(1<<20))
 			if allocated > (2+5+1)*limit+8<<20 {

@@ -118,8 +118,8 @@ func (r *reading) marksOr(m marks) marks {
 	return r.marks
 }
 
-// ordinary reports whether every text that is a number in plain spelling is read as this number:
-// the decimal mark is the point, and no number represents a missing value.
+// ordinary reports whether every text that is a number in plain spelling is read as this number.
+// This holds if the decimal mark is the point and no number represents a missing value.
 func (r *reading) ordinary() bool {
 	return r == nil || len(r.numbers) == 0 && r.marks.decimal == '.'
 }

@@ -99,8 +99,8 @@ func TestSummariesMergeInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestSummaryNamesTheFirstFault checks that the error is about the first odd cell of a column, for
-// every order of the tables, and has the byte offset from which its line is counted.
+// TestSummaryNamesTheFirstFault checks that for every order of the tables, the error is about the
+// first odd cell of a column and has the byte offset from which the error's line is counted.
 func TestSummaryNamesTheFirstFault(t *testing.T) {
 	read := func(text string) *dataset.Table {
 		table, err := dataset.Dialect{}.ReadLines([]byte("x,y\n"), strings.NewReader(text))

@@ -55,8 +55,8 @@ type Column struct {
 // copied and must not be changed while the table is in use.
 func Numbers(name string, values []float64) Column { return Column{name: name, numbers: values} }
 
-// Texts returns a column of texts, which are parsed like the cells of a file: "" is a missing cell,
-// and a column in which every text is a number holds numbers.
+// Texts returns a column of texts. They are parsed like the cells of a file: "" is a missing cell,
+// and if every text is a number, the column holds numbers.
 func Texts(name string, values []string) Column {
 	return Column{name: name, texts: values, isText: true}
 }
@@ -205,8 +205,8 @@ func (t *Table) Texts(name string) ([]string, error) {
 	return texts, nil
 }
 
-// OnlyTexts reports whether a column has texts and no number in any spelling: a column with texts
-// and numbers is more likely a column of numbers with a wrong cell. It returns false if the column
+// OnlyTexts reports whether a column has texts and no number in any spelling. (A column with texts
+// and numbers is more likely a column of numbers with a wrong cell.) It returns false if the column
 // does not exist.
 func (t *Table) OnlyTexts(name string) bool {
 	c := t.find(name)

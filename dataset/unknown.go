@@ -10,9 +10,9 @@ type Unknown struct {
 	Example string // the first nonempty unknown category or text in sorted order; "" if all are empty
 }
 
-// Unknown returns the columns of t with categories that the training table lacks, and the columns of
-// tf-idf features with texts that have no known n-gram, in the order of the inputs. Features encodes
-// such a category or text as zeros, unless RefuseUnknown is set.
+// Unknown returns, in the order of the inputs, the columns of t with categories that the training
+// table lacks, and the columns of tf-idf features with texts that have no known n-gram. Features
+// encodes such a category or text as zeros, unless RefuseUnknown is set.
 func (e *Encoder) Unknown(t *Table) []Unknown {
 	var list []Unknown
 	for _, in := range e.Inputs {

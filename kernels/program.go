@@ -28,8 +28,8 @@ const (
 )
 
 // LogShift is the smallest normal number of float32. Programs compute v·ln(v + LogShift) instead of
-// v·ln v if v may be 0: at v = 0 it is 0 in both precisions, whereas v·ln v is NaN. For v > 0 its
-// error is at most LogShift, because ln(1 + δ/v) ≤ δ/v.
+// v·ln v if v may be 0. At v = 0 the result is 0 in both precisions, whereas v·ln v is NaN. For v >
+// 0 its error is at most LogShift, because ln(1 + δ/v) ≤ δ/v.
 const LogShift = 0x1p-126
 
 // An Instr is one operation with its operands; unused operands are zero.

@@ -92,18 +92,19 @@ func conditionOf(t *testing.T, b modelfile.Bundle, file string) float64 {
 }
 
 // TestCentersAreThoseOfMercerFit checks that with the same seed the pipeline and the command choose
-// the same kernel and the same centers, in the same order, and the models give the same
+// the same kernel and the same centers, in the same order, and that the models give the same
 // predictions. It tries several divisions of the rows into files and several orders, with and
 // without a given number of centers, with repeated rows and missing cells.
 //
-// The bound: Means and deviations of the two encoders agree to 8 units of 2⁻⁵³, so that a
-// standardized v has an error of Δ = 8·2⁻⁵³(|mean|/deviation + |v|). The derivative of exp(−s²/2σ²)
-// with respect to s/σ and to σ/σ₀ is below 1. Therefore kernel values, and the elements of Φ, have
-// an error of δ = 4√d·Δ/σ plus their own rounding error, 2⁻⁵³(d + 4). With H = ΦᵀΦ + λS, a β of the
-// relative residual r has an error of κ(H)·r·‖β‖, and perturbing Φ by δ changes H by at most 2δ√m
-// of its norm. The error of the coefficients is therefore at most κ(r₁ + r₂ + 2δ√m)·‖β‖, and the
-// error of predictions, whose kernel values are at most 1, is at most √m times as large. The error
-// must also be at most 1e-10·κ times the largest coefficient or prediction, as docs/beam.md states.
+// The bound is derived as follows. Means and deviations of the two encoders agree to 8 units of
+// 2⁻⁵³, so that a standardized v has an error of Δ = 8·2⁻⁵³(|mean|/deviation + |v|). The derivative
+// of exp(−s²/2σ²) with respect to s/σ and to σ/σ₀ is below 1. Therefore kernel values, and the
+// elements of Φ, have an error of δ = 4√d·Δ/σ plus their own rounding error, 2⁻⁵³(d + 4). With H =
+// ΦᵀΦ + λS, a β with relative residual r has an error of κ(H)·r·‖β‖, and perturbing Φ by δ changes
+// H by at most 2δ√m of its norm. The error of the coefficients is therefore at most κ(r₁ + r₂ +
+// 2δ√m)·‖β‖, and the error of predictions, whose kernel values are at most 1, is at most √m times
+// as large. The error must also be at most 1e-10·κ times the largest coefficient or prediction, as
+// docs/beam.md states.
 func TestCentersAreThoseOfMercerFit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command mercer")

@@ -48,8 +48,8 @@ func device(name string) (backend.Device, error) {
 	return dev, nil
 }
 
-// rows calls use with the features and targets of the piece, a block of rows at a time, and with
-// the keys of the rows if there are folds.
+// rows calls the function use with the features and targets of the piece, a block of rows at a
+// time, and with the keys of the rows if there are folds.
 func (p filePiece) rows(ctx context.Context, par Params, plan *fitPlan, use func(x, y backend.Host[float64], keys []uint64) error) error {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
@@ -233,7 +233,7 @@ func (f *dropGroup) ProcessElement(ctx context.Context, key int, p partialSums, 
 }
 
 // tree merges the parts of a PCollection<KV<int, Part>>, keyed by group and slot, into one part for
-// each slot: first the parts of each group, then the groups.
+// each slot. It merges the parts of each group first, and then the groups.
 func tree(s beam.Scope, p Params, parts, plan beam.PCollection) beam.PCollection {
 	s = s.Scope("tree")
 	grouped := beam.CombinePerKey(s, &mergeFn{}, parts)

@@ -130,7 +130,7 @@ const (
 	libsvmText = "LIBSVM"
 )
 
-// textOf returns the text format of a file that may be split at line ends, judged by its name, or
+// textOf returns, judged by its name, the text format of a file that may be split at line ends, or
 // "" if the file must be a single piece.
 func textOf(path string) string {
 	switch strings.ToLower(filepath.Ext(path)) {
@@ -176,8 +176,8 @@ func (p filePiece) chunkBytes() int {
 	return 4 << 20
 }
 
-// tables calls use with the rows of the piece in order, as a sequence of tables whose sizes depend
-// on the piece alone. The line numbers of a table count from byte from of the file.
+// tables calls the function use with the rows of the piece in order, as a sequence of tables whose
+// sizes depend on the piece alone. The line numbers of a table count from byte from of the file.
 func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	if p.To > 0 {
 		return p.part(ctx, use)

@@ -22,7 +22,7 @@ func TestNormalize(t *testing.T) {
 }
 
 // TestMatrix checks that every pair is evaluated once, that the work stops when its context is
-// done, and that the progress ends with 1, for any number of workers.
+// done, and that the last progress is 1, for any number of workers.
 func TestMatrix(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// TestFunction checks the Gram matrix of a user function, the length of the intersection of two
-// intervals, and that the kernel Precomputed reproduces its values on every device.
+// TestFunction checks the Gram matrix of a user function (the length of the intersection of two
+// intervals) and that the kernel Precomputed reproduces its values on every device.
 func TestFunction(t *testing.T) {
 	ctx := context.Background()
 	intervals := [][2]float64{{0, 3}, {1, 2}, {2, 5}, {7, 8}}

@@ -128,7 +128,7 @@ func TestSubsequenceBruteForce(t *testing.T) {
 }
 
 // TestSubsequenceLong checks closed forms for long strings of one repeated character, which have
-// C(n, p) subsequences: with decay 1, k is C(n, p)²; with a smaller decay, 1/λ^n would overflow.
+// C(n, p) subsequences. With decay 1, k is C(n, p)². With a smaller decay λ, 1/λ^n would overflow.
 func TestSubsequenceLong(t *testing.T) {
 	n := 2500
 	if testing.Short() {

@@ -65,8 +65,8 @@ func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) re
 	return e.sideBySide(e.addProducts(acc, n, operands))
 }
 
-// addProducts adds the products of the tail of the rows, fewer elements than a vector whose number
-// is in the lower bits of n, to sums, which has one vector per row. It uses vectors of half the
+// addProducts adds to sums, which has one vector per row, the products of the tail of the rows. The
+// tail is shorter than a vector; the lower bits of n are its length. It uses vectors of half the
 // length, a quarter of the length, and so on, and folds the sums accordingly. If the parameter n is
 // less than a vector, the sums need not be initialized. It loads no memory beyond the rows, because
 // a load that overlaps a recent store would stall.

@@ -130,10 +130,10 @@ func (e *emitter) log() {
 // and A times the logarithm are pairs of numbers, so that neither the "1 +" of a base near
 // 1 nor a large A loses digits.
 //
-// Unless it is 0, |A| is first limited to the range from 2^−1000 to 2⁷⁰: outside, every power of a
-// base other than 1, 0 and Inf is 1, 0 or Inf. The logarithms of Inf and 0 are taken as ±2¹⁰²³, so
-// that the powers of Inf and 0 are correct too: A times the logarithm is 0 or outside the range of
-// exp.
+// Unless it is 0, |A| is first limited to the range from 2^−1000 to 2⁷⁰. Outside this range, every
+// power of a base other than 1, 0 and Inf is 1, 0 or Inf. The logarithms of Inf and 0 are taken as
+// ±2¹⁰²³, so that the powers of Inf and 0 are correct too: A times the logarithm is 0 or outside
+// the range of exp.
 func (e *emitter) power() {
 	const end = 0x1p1023
 	args := e.args()
@@ -186,8 +186,8 @@ func (d doubles) exponential(y, low reg.VecVirtual) reg.VecVirtual {
 	return d.mul(d.mul(q, d.power2(n1)), d.power2(d.sub(n, n1)))
 }
 
-// expm1 returns exp(y + low − n ln 2) − 1 as the sum of a number and one smaller than its square,
-// for n = round(y/ln 2).
+// expm1 returns exp(y + low − n ln 2) − 1 as the sum of a number and a number smaller than its
+// square, for n = round(y/ln 2).
 func (d doubles) expm1(y, low, n reg.VecVirtual) (r, c reg.VecVirtual) {
 	high := d.fnma(n, d.num(ln2High), y) // exact
 	r = d.fnma(n, d.num(ln2Low), high)

@@ -610,8 +610,8 @@ func (c columns) unless(lane int, label string) bool {
 	return false
 }
 
-// move emits the loads or stores of the columns in the range: first the case of a whole register,
-// and after a branch the other cases, lane by lane.
+// move emits the loads or stores of the columns in the range. The case of a whole register comes
+// first; the other cases, lane by lane, follow a branch.
 func (c columns) move(loads bool) {
 	l := c.l
 	lanes := 16 / l.size()

@@ -41,8 +41,8 @@ const reduceLimit = 0x1p30
 //
 // Cody and Waite's reduction in three parts of ½π. With fused multiply-adds the parts may have full
 // precision: y − n·halfPi1 is exact, because the two terms are multiples of 2^−53, or of the last
-// bit of y if that is less, and the result is below 1. The product of n with the second part and
-// the difference are each computed as a sum of two numbers, because near a multiple of ½π the
+// bit of y if that is less, and the result is below 1. The product of n with the second part is
+// computed as a sum of two numbers, and so is the difference, because near a multiple of ½π the
 // product is larger than the difference. The truncation error, n times 2^−163, is at most 2^−132,
 // and no float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al. 2018,
 // section 10.2).

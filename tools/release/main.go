@@ -275,9 +275,9 @@ func bill(info *buildinfo.BuildInfo, made time.Time) ([]byte, error) {
 // licenseName matches the names of license files and of folders with licenses.
 var licenseName = regexp.MustCompile(`(?i)^(third[-_]party[-_])?(licen[cs]es?|copying|copyright|notice|patents)([-_.].*)?$`)
 
-// licenses returns every license, notice and patent grant of the packages linked into a package:
-// the files are in the folder of a linked package or in a parent folder within its module. A
-// package without a license is an error.
+// licenses returns every license, notice and patent grant of the packages linked into a package. It
+// looks in the folder of each linked package and in the parent folders within its module. A package
+// without a license is an error.
 func licenses(path string, env []string) ([]byte, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Module", path)
 	cmd.Dir, cmd.Env, cmd.Stderr = "..", env, os.Stderr

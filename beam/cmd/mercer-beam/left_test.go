@@ -98,8 +98,8 @@ func names(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// nothing checks that no process of the run remains, that each remaining temporary file has a name
-// that begins with except, and that the folder of the model contains only the named files.
+// nothing checks that no process of the run remains, that the name of each remaining temporary file
+// begins with the prefix except, and that the folder of the model contains only the named files.
 func (w *watched) nothing(t *testing.T, except string, files ...string) {
 	t.Helper()
 	var processes []string

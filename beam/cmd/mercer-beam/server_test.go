@@ -13,9 +13,9 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 )
 
-// TestJobServer checks that flags alone send the job over Beam's job API to a server in another
-// process, which starts its own workers, as the servers of Flink and Spark do. The model has the
-// same bytes as the model of a run in one process.
+// TestJobServer checks that with only flags the job is sent over Beam's job API to a server in
+// another process. The server starts its own workers, as the servers of Flink and Spark do. The
+// model has the same bytes as the model of a run in one process.
 func TestJobServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "localhost:0")
 	if err != nil {
@@ -62,8 +62,8 @@ func TestJobServer(t *testing.T) {
 	}
 }
 
-// TestContainer checks that the program sends its own binary for workers in containers, without
-// needing its source, and that the run proceeds until the runner would start the container.
+// TestContainer checks that the program sends its own binary for workers in containers, does not
+// need its source, and reaches the point where the runner would start the container.
 func TestContainer(t *testing.T) {
 	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		t.Skip("containers run linux/amd64")

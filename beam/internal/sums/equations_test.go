@@ -72,8 +72,9 @@ func TestEquationsAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// ‖H‖ ≤ tr G + λ = n + λ, since the squares of a row sum to 1, and H ≥ λ: the condition number
-	// is below n/λ + 1. Sums of n terms have rounding errors of at most n·ε times |Φ|ᵀ|Φ|.
+	// ‖H‖ ≤ tr G + λ = n + λ, since the squares of a row sum to 1, and the eigenvalues of H are ≥
+	// λ. Therefore the condition number is below n/λ + 1. Sums of n terms have rounding errors of
+	// at most n·ε times |Φ|ᵀ|Φ|.
 	tol := (n/lambda + 1) * n * 0x1p-53
 	near := func(what string, got, want backend.Host[float64], scale float64) {
 		t.Helper()

@@ -81,8 +81,8 @@ func (p *panel) rows() (x, y backend.Host[float64]) {
 	return p.x.View(0, 0, p.filled, p.x.Cols), p.y.View(0, 0, p.filled, p.y.Cols)
 }
 
-// GathererBytes returns the memory of a Gatherer for q columns, in bytes: q² numbers on the device
-// and on the host, a panel, and the sums, with 16 bytes for each entry.
+// GathererBytes returns the memory of a Gatherer for q columns, in bytes. It consists of q² numbers
+// on the device and on the host, a panel, and the sums, with 16 bytes for each entry.
 func GathererBytes(q, d int) int64 {
 	return 16*int64(q)*int64(q) + 8*PanelRows*int64(q+2*d+1) + Bytes(Triangle(q))
 }

@@ -35,8 +35,8 @@ type Solution struct {
 	Squares []float64
 }
 
-// equations unpacks s. With an intercept it subtracts Φᵀ1 1ᵀΦ/n, and likewise for the targets, in
-// pairs of float64, so no accuracy is lost if the functions are far from 0.
+// equations unpacks s. With an intercept it subtracts Φᵀ1 1ᵀΦ/n, and the corresponding terms of the
+// targets, in pairs of float64, so that no accuracy is lost if the functions are far from 0.
 func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*equations, error) {
 	m, t := p.Basis.Size(), p.Targets
 	q := m + t + 1

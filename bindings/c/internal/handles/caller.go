@@ -32,8 +32,8 @@ func Shared[T any](name string, p unsafe.Pointer, n int64) ([]T, error) {
 }
 
 // SharedMatrix returns the matrix with element (i, j) at p + i·stride + j without copying it, like
-// Shared. If the matrix, such as a mapped file, is larger than the memory of the machine, the error
-// matches backend.ErrMemory, because the file would be read from disk many times.
+// Shared. If the matrix, such as a mapped file, is larger than the memory of the machine, so that
+// it would be read from disk many times, the error matches backend.ErrMemory.
 func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, stride int64) (backend.Host[T], error) {
 	switch {
 	case rows <= 0 || cols <= 0:

@@ -503,8 +503,8 @@ func TestFloats(t *testing.T) {
 	}
 }
 
-// TestTogether checks that several goroutines can use a model and a factor while these are freed:
-// each call succeeds with the same numbers, or returns the error that the handle was freed.
+// TestTogether checks that several goroutines can use a model and a factor while these are freed.
+// Each call must either succeed with the same numbers, or return the error for a freed handle.
 func TestTogether(t *testing.T) {
 	ctx := context.Background()
 	d, err := Open("cpu/generic", 2, 0)

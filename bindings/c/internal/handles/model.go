@@ -284,8 +284,8 @@ func (m *Model) Sample(ctx context.Context, d *Device, x Matrix, draws int, seed
 	})
 }
 
-// Sets writes the prediction sets of the rows of x at the level to out, n×K: 1 if the class is in
-// the set of the row, otherwise 0. m must be a result of Calibrate.
+// Sets writes the prediction sets of the rows of x at the level to out, n×K. An element is 1 if the
+// set of the row contains the class, otherwise 0. m must be a result of Calibrate.
 func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, out []float64) error {
 	if err := m.acquire(); err != nil {
 		return err
