@@ -70,8 +70,8 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// list returns names joined by commas. Of more than eight names it returns the first seven and the
-// last, which is the target in many tables.
+// list returns names joined by commas. If there are more than eight names, it returns the first
+// seven and the last, which is often the target.
 func list(names []string) string {
 	const limit = 8
 	shown, rest := names, ""

@@ -101,7 +101,8 @@ func cells(t testing.TB, table *dataset.Table) map[string][]float64 {
 	return m
 }
 
-// TestFormats reads every format and variant from a file and from standard input.
+// TestFormats checks the tables that are read from every format and variant, from a file and from
+// standard input.
 func TestFormats(t *testing.T) {
 	two := map[string][]float64{"x1": {1, 4}, "x2": {2, 5}, "x3": {3, 6}}
 	labeled := map[string][]float64{"x1": {1, 0}, "x2": {0, 0}, "x3": {0, -2.5}, "label": {1, -1}}

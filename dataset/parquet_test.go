@@ -86,7 +86,8 @@ func TestParquet(t *testing.T) {
 	}
 }
 
-// TestParquetKinds reads decimals of up to 38 digits, files without rows, and lists.
+// TestParquetKinds checks the tables of files with decimals of up to 38 digits, without rows, and
+// with lists.
 func TestParquetKinds(t *testing.T) {
 	table, err := dataset.Read("testdata/parquet/go-decimal.parquet", nil)
 	if err != nil {

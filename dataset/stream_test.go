@@ -180,7 +180,8 @@ func TestStreamFormats(t *testing.T) {
 	}
 }
 
-// TestStreamLong reads a file of many pieces, whose columns change their representation in the middle.
+// TestStreamLong checks the stream of a file of many pieces, in which columns change their
+// representation in the middle of the file.
 func TestStreamLong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads files of several MiB: skipped by -short")
@@ -205,8 +206,8 @@ func TestStreamLong(t *testing.T) {
 	}
 }
 
-// TestStreamWidening reads a LIBSVM file of many pieces whose later lines have more features. It is
-// read with each of several columns as the target, and without a target.
+// TestStreamWidening checks the stream of a LIBSVM file of many pieces whose later lines have more
+// features. The file is read with each of several columns as the target, and without a target.
 func TestStreamWidening(t *testing.T) {
 	const seed = 8
 	t.Logf("seed %d", seed)
@@ -288,7 +289,8 @@ func TestStreamSample(t *testing.T) {
 	}
 }
 
-// TestStreamShared reads data sets of all kinds as a whole and as streams.
+// TestStreamShared checks that data sets of all kinds give the same result as a whole and as
+// streams.
 func TestStreamShared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads large files: skipped by -short")

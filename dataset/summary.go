@@ -458,10 +458,10 @@ func (s *columnSummary) textFault(t *Table, name string, rows int64, declared bo
 	return nil
 }
 
-// isOdd reports whether the texts of a column are errors in a column of numbers rather than
-// categories. They are errors if they have neither a letter nor a digit and do not outnumber the
-// numbers, if they are at most a tenth of the cells, or if there is a single text, without a digit,
-// and at least two numbers. (A single 12a among nine or fewer numbers is a house number.)
+// isOdd reports whether the texts in a column are errors in a column of numbers, not categories.
+// They are errors if they have neither a letter nor a digit and do not outnumber the numbers, if
+// they are at most a tenth of the cells, or if there is a single text, without a digit, and at
+// least two numbers. (A single 12a among nine or fewer numbers is a house number.)
 func (s *columnSummary) isOdd() bool {
 	texts, numbers := s.Kinds[text], s.Kinds[number]
 	return texts > 0 && (!s.Words && texts <= numbers || 10*texts <= texts+numbers || texts == 1 && !s.Digits && numbers >= 2)

@@ -328,7 +328,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestCheck tests the rules of the parameters and the texts of the errors.
+// TestCheck checks the rules of the parameters and the texts of the errors.
 func TestCheck(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	lin := kernels.Linear{}

@@ -113,7 +113,7 @@ func (p *parser) fail(at int, format string, args ...any) {
 	panic(&ParseError{Text: p.text, Column: len([]rune(p.text[:at])) + 1, detail: fmt.Sprintf(format, args...)})
 }
 
-// unexpected fails at the next token and says what is needed instead.
+// unexpected fails at the next token with an error that says what is needed instead.
 func (p *parser) unexpected(needed string) {
 	p.fail(p.next.at, "%s is needed, not %s", needed, p.next)
 }

@@ -21,8 +21,7 @@ import (
 )
 
 // The functions of this file make Go values from the caller's memory. Matrices share that
-// memory, which Go's garbage collector does not manage, so they must not be used after the
-// call.
+// memory. Go's garbage collector does not manage it, so matrices must not be used after the call.
 
 // textOf returns a copy of a text, or "" for NULL.
 func textOf(s *C.text) string { return C.GoString((*C.char)(unsafe.Pointer(s))) }

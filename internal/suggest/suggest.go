@@ -13,9 +13,9 @@ import (
 const longest = 100
 
 // Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. A name
-// is too far if the distance is more than two and more than a third of the letters, or at least the
-// mean length. If all names are too far and typed has at least three letters, it returns the first
-// name that contains typed. Otherwise it returns "".
+// is too different if the distance is more than two and more than a third of the letters, or at
+// least the mean length. If all names are too different and typed has at least three letters, it
+// returns the first name that contains typed. Otherwise it returns "".
 func Nearest(typed string, names []string) string {
 	if len(typed) > longest {
 		return ""

@@ -11,8 +11,9 @@ import (
 	"github.com/mercer-go/mercer/kernels/trees"
 )
 
-// TestPairsOfDifferentProductionsTakeNoMemory evaluates k for two trees with different roots above
-// the same 4000 leaves, whose productions all differ: k(a, b) is 4000·Decay.
+// TestPairsOfDifferentProductionsTakeNoMemory checks k and its memory for two trees with different
+// roots above the same 4000 leaves. The productions of the leaves all differ, so that k(a, b) is
+// 4000·Decay.
 func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 	const n = 4000
 	tree := func(root string) string {

@@ -163,7 +163,7 @@ func (x *exponential) byPolynomial(r reg.VecVirtual) reg.VecVirtual {
 	e.move(r, tail)
 	e.fnma231(n, x.lo, r)
 	e.sub(tail, r, tail)
-	e.fnma231(n, x.lo, tail) // the rounding error of the last step
+	e.fnma231(n, x.lo, tail) // tail becomes the rounding error of the last step
 	e.mul(r, r, sq)
 	x.horner(r, q)
 	e.fma213(tail, sq, q)

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestEncodings assembles the comment of each encoded instruction of the arm64 tier with
-// LLVM's assembler, and compares the result with the encoding.
+// TestEncodings checks the encoding of each encoded instruction of the arm64 tier: LLVM's assembler
+// must give the same encoding for the instruction's comment.
 func TestEncodings(t *testing.T) {
 	assembler, err := exec.LookPath("llvm-mc")
 	if err != nil {

@@ -53,7 +53,8 @@ func shell(t *testing.T, dir, script string) (string, error) {
 	return string(out), err
 }
 
-// TestPages runs the commands of the pages unchanged, with this test binary as mercer-beam.
+// TestPages checks that the commands on the pages work unchanged, with this test binary as
+// mercer-beam.
 func TestPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command mercer")
@@ -125,8 +126,8 @@ func TestPageErrors(t *testing.T) {
 	}
 }
 
-// TestProgram builds the program of docs/beam.md by the commands on that page, in a separate
-// module outside the repository.
+// TestProgram checks the program of docs/beam.md, which it builds by the commands on that page, in
+// a separate module outside the repository.
 func TestProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")
