@@ -34,7 +34,7 @@ type search struct {
 	evaluations int
 	err         error // the error of an evaluation that ends the search
 	at          []float64
-	value       float64 // −log p at the point at
+	value       float64 // −log p at the point in the field at
 	gradient    []float64
 	found       []Candidate
 	best        []float64   // the point with the smallest value since the start of a local search on a part of the samples
@@ -252,7 +252,7 @@ func (h *search) climb(x []float64, tol float64) error {
 
 // descend runs L-BFGS (Nocedal and Wright 2006, algorithm 7.4) from x, at which the value is known, with
 // the methods and constants of gonum/optimize, whose sums depend on the processor. It returns true if h has
-// counted most evaluations. Otherwise it ends when all derivatives are below tol, when four successive
+// counted `most` evaluations. Otherwise it ends when all derivatives are below tol, when four successive
 // steps have decreased the value by less than 10⁻⁷ + 10⁻¹⁰ of it, or when rounding errors prevent a step.
 func (h *search) descend(x []float64, tol float64, most int) (limited bool) {
 	const stored = 15
@@ -283,7 +283,7 @@ func (h *search) descend(x []float64, tol float64, most int) (limited bool) {
 		if !(slope < 0) {
 			return false
 		}
-		// Bisection, which first doubles the step while the value decreases.
+		// Double the step while the value decreases, and then bisect.
 		low, high, atLow, atHigh := 0.0, math.Inf(1), value, math.NaN()
 		to := make([]float64, len(x))
 		for {

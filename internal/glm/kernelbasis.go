@@ -24,7 +24,7 @@ import (
 // is logistic regression on the rows of F, whose Hessian is FᵀWF + λI. FᵀWF is invertible unless
 // the classes are separable. If they are, W decreases with λ, and the Hessian is λ times a matrix
 // with eigenvalues ≥ 1. The model's α is L⁻ᵀβ at the pivots of F, F_S = L, and 0 elsewhere; if K is
-// singular, this is another α with the same f.
+// singular, other α give the same f.
 
 // jointUnknowns is the maximum number of unknowns, which is the order of the Hessian, for which
 // Newton's method on the columns of F treats all classes together.

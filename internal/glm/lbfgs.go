@@ -17,7 +17,7 @@ func lbfgsPairs(unknowns int) int { return min(max(64<<20/(3*8*unknowns), 5), 20
 // initial inverse Hessian is a metric: the solution of M s = g. It stops when the estimated
 // remaining decrease of F is below tol·F. The estimate is the largest of three: gᵀs/2 with s from
 // M, gᵀs/2 with s from the inverse Hessian of L-BFGS, and an extrapolation of the last decreases.
-// The first two are too small if M is far from the Hessian. It stops as handedOver when F has been
+// The first two are too small if M is far from the Hessian. It returns handedOver when F has been
 // evaluated so many times that another method costs less.
 //
 // Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage.

@@ -163,8 +163,8 @@ const (
 	converged
 )
 
-// minimize returns the point at which the solvers end, and a result with the fields that describe
-// the end set.
+// minimize returns the point at which the solvers end, and a result in which the fields that
+// describe the end are set.
 func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	first, reported := math.NaN(), 0.0
 	at := func(tol, gain float64) error { // reports the progress, from the first gain to a gain of tol
@@ -236,7 +236,7 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	return r, p, err
 }
 
-// warn sets the warning of r if its solver ended before reaching tol. how is the reason of the end.
+// warn sets the warning of r if its solver ended before reaching tol. how is the reason why the solver ended.
 func (r *Result) warn(how ending, tol float64) {
 	if how == converged || r.Gain <= tol {
 		return

@@ -68,7 +68,7 @@ func hessianBytes(n, d, c int) int64 {
 // hessianRows returns the number of samples that are weighted at a time, which take 4 MiB.
 func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
 
-// newtonStep returns H⁻¹ gradient at the point of the last eval. If the penalty makes H positive
+// newtonStep returns H⁻¹·gradient at the point of the last eval. If the penalty makes H positive
 // definite, but not to working precision, its diagonal is increased by its rounding error or
 // slightly more. The step is then shorter, but the iteration has the same minimum, because the
 // gradient is not changed.

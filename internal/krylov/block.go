@@ -99,8 +99,8 @@ func (k *block[T]) run(resumed *State) error {
 	return k.finish()
 }
 
-// remaining returns the number of iterations that reduce the residual from now to 1, assuming that each
-// iteration reduces it by the mean factor of the last steps, in which it decreased from first to now.
+// remaining returns the number of iterations that reduce the residual from the argument now to 1, if each
+// multiplies it by the mean factor of the last steps, in which it decreased from the argument first to now.
 func remaining(first, now float64, steps int) float64 {
 	if !(now < first) {
 		return math.Inf(1)
@@ -149,7 +149,7 @@ func (k *block[T]) start() error {
 	return k.orthogonalize(active)
 }
 
-// conjugateTo computes Z ← Z − P (PᵀQ)⁻¹ QᵀZ for the active columns of Z, where s is the factor of PᵀQ.
+// conjugateTo computes Z ← Z − P (PᵀQ)⁻¹ QᵀZ for the active columns of Z, where s is the Cholesky factor of PᵀQ.
 func (k *block[T]) conjugateTo(s numeric.Small, active int) error {
 	p, q, z := k.part(k.p, s.Rows), k.part(k.q, s.Rows), k.part(k.z, active)
 	beta, err := k.inner(q, z)
@@ -160,7 +160,7 @@ func (k *block[T]) conjugateTo(s numeric.Small, active int) error {
 	return k.combine(-1, p, beta, 1, z)
 }
 
-// left returns the largest norm of a column of R in units of its goal.
+// left returns the largest quotient of the norm of a column of R and its goal.
 func (k *block[T]) left() float64 {
 	worst := 0.0
 	for j, v := range k.norms {
@@ -403,7 +403,7 @@ type BreakdownError struct{ error }
 
 func (e *BreakdownError) Unwrap() error { return e.error }
 
-// finish overwrites the right-hand sides with X. If the solve ended above its goal, it takes the X
+// finish overwrites the right-hand sides with X. If the solve ended above its goal, it uses the X
 // with the smallest residual, because the norms of conjugate gradients oscillate.
 func (k *block[T]) finish() error {
 	x := k.x

@@ -109,9 +109,9 @@ func (p *problem) residual(x backend.Host[float64]) float64 {
 	return worst
 }
 
-// TestSolverReachesGoal checks that a matrix with 9 distinct eigenvalues takes 9 products with one
-// column. In exact arithmetic it takes at most 9 with several columns, with more columns than one
-// block has, and with linearly dependent columns.
+// TestSolverReachesGoal checks that a solve with a matrix of 9 distinct eigenvalues takes 9
+// products for one column. In exact arithmetic it takes at most 9 products for several columns, for
+// more columns than one block has, and with linearly dependent columns.
 func TestSolverReachesGoal(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		dev := backendtest.Device(t, name)
@@ -277,10 +277,11 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// TestReview checks that a solve calls Review after ten iterations, that its estimate of the remaining
-// iterations is correct to within half of their number, and that a text returned by Review ends the
-// solve with a solution that is not worse than 0. For eigenvalues that are spread evenly, the residual
-// decreases by nearly the same factor in each iteration, and faster only at the end.
+// TestReview checks that a solve calls Review after ten iterations, that its estimate of the
+// remaining iterations is correct to within half of their number, and that a text returned by
+// Review ends the solve with a solution whose residual is at most that of X = 0. For eigenvalues
+// that are spread evenly, the residual decreases by nearly the same factor in each iteration, and
+// faster only at the end.
 func TestReview(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	d := make([]float64, 1000)

@@ -52,7 +52,7 @@ func newPivoting[T backend.Float](task Task[T], f backend.Matrix[T]) (*pivoting[
 	return p, nil
 }
 
-// diagonal computes k(x_i, x_i) for diag.
+// diagonal sets diag to the values k(x_i, x_i).
 func (p *pivoting[T]) diagonal() error {
 	prog := kernels.Compile(p.Kernel)
 	stats := make([]float64, len(prog.Stats))
@@ -91,8 +91,8 @@ func (p *pivoting[T]) width() int { return pivotingWidth(p.rank) }
 
 func pivotingWidth(rank int) int { return min(rank, max(8, min(256, rank/4))) }
 
-// PivotBytes returns the device memory in addition to F, in bytes: X, K and F at the candidates.
-// points(rows) is the size of a copy of rows of X.
+// PivotBytes returns the device memory of X, K and F at the candidates, in bytes. points(rows) is
+// the size of a copy of rows of X.
 func PivotBytes[T backend.Float](rank int, points func(rows int) int64) int64 {
 	b := pivotingWidth(rank)
 	return numeric.Total(points(b), numeric.ElementBytes[T](numeric.Elements(b, b+rank)))

@@ -49,7 +49,7 @@ func GreedyPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, er
 	return p.pivots, err
 }
 
-// random chooses pivots at random.
+// random chooses pivots by randomly pivoted Cholesky.
 func (p *pivoting[T]) random() error {
 	r := rand.New(rand.NewPCG(p.Seed, 0x52504368))
 	for p.more() {
@@ -105,9 +105,9 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 }
 
 // reject processes the candidates s in order, with h = (K − FFᵀ)_SS. It accepts candidate j with
-// probability r/p, where r is its residual diagonal after the pivots accepted so far and p is its
-// diagonal in the proposal, and then eliminates it. It returns the indices in s of the accepted
-// candidates, of which there are at most `largest`, and the factor of h at these candidates.
+// probability r/p, where r is its diagonal element after the pivots accepted so far and p its
+// element of diag, and then eliminates it. It returns the indices in s of the accepted candidates,
+// at most `largest`, and the Cholesky factor of h at these candidates.
 func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s []int, largest int, floor float64) (accepted []int, l backend.Host[T]) {
 	e := newElimination(h)
 	for j := range s {
@@ -150,8 +150,8 @@ func (e *elimination) at(i, j int) float64 {
 	return e.a[i][j]
 }
 
-// eliminate makes j the next pivot. It updates the Schur complement only for rows from first on.
-// For earlier rows only the elements of the factor at earlier pivots are needed.
+// eliminate makes j the next pivot. It updates the Schur complement only for the rows from row
+// `first` on. For earlier rows only the elements of the factor at earlier pivots are needed.
 func (e *elimination) eliminate(j, first int) {
 	root := math.Sqrt(e.a[j][j])
 	column := make([]float64, len(e.a))
@@ -180,7 +180,7 @@ func factorAt[T backend.Float](e *elimination, pivots []int) backend.Host[T] {
 	return l
 }
 
-// pick returns the elements of s at the indices places.
+// pick returns the elements s[i] for the indices i in places.
 func pick(s, places []int) []int {
 	picked := make([]int, len(places))
 	for p, j := range places {
@@ -233,8 +233,8 @@ func (p *pivoting[T]) greedy() error {
 	return nil
 }
 
-// largest returns the indices of the count largest elements of v in decreasing order, with the first of
-// equal elements first. outside is the largest of the other elements, or 0 if there is none.
+// largest returns the indices of the count largest elements of v in decreasing order; among equal elements,
+// smaller indices come first. outside is the largest of the other elements, or 0 if there is none.
 func largest(v []float64, count int) (best []int, outside float64) {
 	for i, x := range v {
 		if len(best) == count && x <= v[best[count-1]] {

@@ -73,7 +73,7 @@ func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
 	run.Parallel((m+1)/2, func(first, last int) {
 		value := points.Values(s.Kernel)
 		for p := first; p < last && ctx.Err() == nil; p++ {
-			for _, i := range []int{p, m - 1 - p} { // the two rows have m + 1 elements together
+			for _, i := range []int{p, m - 1 - p} { // the two rows of the triangle have m + 1 elements together
 				for j := range i + 1 {
 					v := value(i, j) * root[i] * root[j]
 					a.Set(i, j, v)

@@ -40,9 +40,9 @@ const (
 	maxCoupling = 0.5
 )
 
-// TaylorEstimates returns one estimate for each candidate degree. The candidate is the largest
-// degree with at most rank monomials. If rank is 0, there are up to four candidates, each with at
-// least twice as many monomials as the previous candidate. Unless the caller has asked for this
+// TaylorEstimates returns one estimate for each candidate degree. The only candidate is the largest
+// degree with at most rank monomials. But if rank is 0, there are up to four candidates, each with
+// at least twice as many monomials as the previous one. Unless the caller has asked for this
 // preconditioner, a degree is omitted if an element in the compared rows exceeds maxCoupling.
 func TaylorEstimates(ctx context.Context, p Samples, rank int, asked bool) ([]TaylorEstimate, error) {
 	s, err := newSeries(p.Kernel, p.D)

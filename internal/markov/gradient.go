@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A direction holds the changes of ln σ and ln variance of each term, and the change noise of ln D.
+// A direction holds the changes of ln σ and ln variance of each term, and as noise the change of ln D.
 type direction struct {
 	sigma, variance []float64
 	noise           float64
@@ -17,8 +17,8 @@ type direction struct {
 //
 //	−½ Σ_j y_jᵀ(K + D)⁻¹y_j/scale_j − ½ t log det (K + D)
 //
-// with respect to the logarithms of the kernel's parameters, in the order of kernels.Params, and
-// the derivative noise with respect to the logarithm of a factor of D. The argument parameters is
+// with respect to the logarithms of the kernel's parameters, in the order of kernels.Params, and as
+// noise the derivative with respect to the logarithm of a factor of D. The argument parameters is
 // the number of the kernel's parameters.
 func (l *Line) Gradient(ctx context.Context, parameters int, diagonal []float64, y backend.Host[float64], scale []float64) (gradient []float64, noise float64, err error) {
 	columns := make([]float64, 0, len(l.x)*y.Cols) // in ascending order of the points
@@ -56,8 +56,8 @@ func (l *Line) direction(i, parameters int) direction {
 	return d
 }
 
-// A tangent has the derivatives of the filter in one direction. With ds = −s d ln σ, dA/ds = GA for the
-// generator G and dQ/ds = GQ + QGᵀ + B for the intensity B of the noise,
+// A tangent holds the derivatives of the filter in one direction. With ds = −s d ln σ, dA/ds = GA
+// for the generator G and dQ/ds = GQ + QGᵀ + B for the intensity B of the noise,
 //
 //	d(APAᵀ + Q) = A dP Aᵀ + ds (GP′ + P′Gᵀ + B),  P′ = APAᵀ + Q,
 //

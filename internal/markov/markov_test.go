@@ -294,7 +294,8 @@ func exactIntegrals(last int, s float64) []*big.Float {
 	return list
 }
 
-// TestSingular checks that Filter refuses equal points without noise and names the row of a point.
+// TestSingular checks that Filter returns an error with the row of a point if equal points have no
+// noise.
 func TestSingular(t *testing.T) {
 	for _, k := range kernelsOfTests {
 		l := lineOf(t, k, []float64{2, 5, 2})

@@ -147,7 +147,7 @@ func norms(x []float64) (euclidean, absolute float64) {
 	return math.Sqrt(euclidean), absolute
 }
 
-// single returns h with the additional last column last(i), rounded to float32.
+// single returns h, rounded to float32, with an additional last column of the numbers last(i).
 func single(h backend.Host[float64], last func(i int) float64) backend.Host[float32] {
 	s := backend.NewHost[float32](h.Rows, h.Cols+1)
 	for i := range h.Rows {

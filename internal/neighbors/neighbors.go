@@ -36,7 +36,7 @@ func Bytes(dev backend.Device, x numeric.Points, n int) int64 {
 
 // Nearest calls f for the rows of x in order. list holds the samples z with the smallest d²(x, z) =
 // k(x, x) + k(z, z) − 2k(x, z), in ascending order of d² and of the index, until their weights sum
-// to k; keys holds d² − k(x, x) of each of them. f must not retain the slices.
+// to k; keys holds d² − k(x, x) of each sample in list. f must not retain the slices.
 //
 // With the linear kernel and dense points, k(x, z) is evaluated in float32 first, and in float64
 // only for the samples that the bound of the rounding errors cannot exclude.
@@ -101,7 +101,7 @@ func (r *nearest) start(k int) {
 	*r = nearest{k: float64(k), list: r.list[:0], keys: r.keys[:0], limit: math.Inf(1)}
 }
 
-// add adds the samples first, first+1, …, whose kernel values are values.
+// add adds the samples first, first+1, …; values holds their kernel values with the row.
 func (r *nearest) add(s Samples, first int, values []float64) {
 	own, limit := s.Own[first:], r.limit
 	own = own[:len(values)]

@@ -24,7 +24,7 @@ type Dense struct {
 	multiply          Multiply
 	tables            [3]host.Matrix[float64] // Size × (2m+1) cosines and sines; on the last axis 2(m+1) × Size
 	folded            [2][]float64
-	work              [3][]float64 // coefficients, then after the transform of the first axis and of the second
+	work              [3][]float64 // the coefficients, and the results of the transforms of the first and of the second axis
 }
 
 // DenseElements returns the number of float64 values that a Dense stores.
@@ -35,7 +35,7 @@ func DenseElements(m, size Axes) int64 {
 	return int64(size[0]*h[0]+size[1]*h[1]+size[2]*2*h[2]) + 2*int64(h[0])*inner + int64(h[1])*row + int64(size[0])*inner + int64(size[1])*middle
 }
 
-// DenseFlops returns the number of floating-point operations of Values, which is that of Modes too.
+// DenseFlops returns the number of floating-point operations of Values; Modes takes as many.
 func DenseFlops(m, size Axes) float64 {
 	h, flops := m.Half(), 0.0
 	outer, inner := 1., float64(2*h[1]*h[2])

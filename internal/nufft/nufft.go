@@ -60,10 +60,10 @@ func fine(m Axes, width int) Axes {
 	return SizeOf(m, least)
 }
 
-// New returns a plan for the points in the rows of x, finite coordinates in units of the period, and the
-// modes |k_a| ≤ m_a. x has at most three columns, which are the last axes; m must be 0 on the other axes.
-// The error of each result of a transform is at most tol times the sum of the absolute values that it
-// transforms, or 1e-14 times this sum if tol is smaller.
+// New returns a plan for the points in the rows of x, whose coordinates are finite, in units of the
+// period, and for the modes |k_a| ≤ m_a. x has at most three columns, which are the last axes; m
+// must be 0 on the other axes. The error of each result of a transform is at most tol times the sum
+// of the absolute values that it transforms, or 1e-14 times this sum if tol is smaller.
 func New(x host.Matrix[float64], m Axes, tol float64) *Plan {
 	w := Width(tol)
 	p := &Plan{grid: NewGrid(m, fine(m, w)), pieces: pieces(w), strip: 2}

@@ -99,7 +99,7 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 		for k := range spans {
 			sum += sums.Row(k)[j]
 		}
-		// Knuth's sum of two numbers with its rounding error.
+		// Knuth's algorithm computes the sum of two numbers and its rounding error.
 		v := m + sum
 		part := v - m
 		c[0][j], c[1][j] = v, (m-(v-part))+(sum-part)
@@ -111,7 +111,7 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 // each row is multiplied by √w. A nil center is 0.
 func (p Part) Fill(dst, h backend.Host[float64], c Center, from int, scaled bool) {
 	if dst.Rows*dst.Cols < shared {
-		p.fill(dst, h, c, from, scaled) // without a closure, which would be allocated for each row
+		p.fill(dst, h, c, from, scaled) // a direct call, because a closure would be allocated for each row
 	} else {
 		run.Parallel(dst.Rows, func(first, last int) {
 			p.fill(dst.View(first, 0, last-first, dst.Cols), h, c, from+first, scaled)

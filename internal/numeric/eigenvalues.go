@@ -196,7 +196,7 @@ func (s Small) tridiagonalize(ctx context.Context) (d, e, sizes []float64) {
 
 // tridiagonal overwrites d with the eigenvalues of the symmetric tridiagonal matrix with the
 // diagonal d and the subdiagonal e, by the implicit QL method (Golub and Van Loan 2013, 8.3.5). The
-// last element of e is 0. It applies its rotations to the rows of q, unless q has none.
+// last element of e is 0. It applies its rotations to the rows of q, if q has rows.
 func tridiagonal(ctx context.Context, d, e []float64, q Small) {
 	n := len(d)
 	cos, sin := make([]float64, n), make([]float64, n)

@@ -11,7 +11,7 @@ import (
 type Jitter struct {
 	Uplo  backend.Uplo
 	Added float64 // increase of the diagonal: initially that of the first attempt, finally that of the last attempt
-	Times float64 // factor of the increase at every further attempt, which is at least the field least
+	Times float64 // factor by which every further attempt multiplies Added, which becomes at least the field least
 	Least float64
 	Tries int // maximum number of attempts; 0 means until Added has reached limit
 	Limit float64

@@ -20,14 +20,14 @@ import (
 func PivotTol(terms float64) float64 { return 8 * Epsilon * math.Sqrt(terms) }
 
 // RoundedPivot calls CheckPivots with the bound of PivotTol. after is the diagonal of a factor, and
-// before that of its matrix.
+// before is the diagonal of the factored matrix.
 func RoundedPivot(after, before []float64) error {
 	tol := PivotTol(float64(len(before)))
 	return CheckPivots(after, func(i int) float64 { return tol * before[i] })
 }
 
 // CheckPivots returns a *backend.PivotError for the first pivot that does not exceed smallest(i),
-// the rounding error of its row i. after is the diagonal of the factor.
+// the rounding error of pivot i. after is the diagonal of the factor.
 func CheckPivots(after []float64, smallest func(i int) float64) error {
 	for i, v := range after {
 		if !(v*v > smallest(i)) { // the condition is also true for NaN

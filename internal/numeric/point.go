@@ -9,7 +9,7 @@ import (
 )
 
 // PointError returns the error for row i of x, counted from 0, for which the kernel k has no finite
-// value, either because x breaks the rule of k for points or because of the value.
+// value, either because x breaks the rule of k for points or because value is not finite.
 func PointError(k kernels.Kernel, i int, x []float64, value float64) error {
 	if rule := kernels.PointRule(k); rule != nil {
 		if err := rule(x); err != nil {

@@ -121,7 +121,7 @@ func (p Points) Take(list []int) Points {
 	return SparsePoints(p.Sparse.TakeRows(list))
 }
 
-// Without returns a copy of the points without point i, of all points if i is −1.
+// Without returns a copy of the points without point i, or of all points if i is −1.
 func (p Points) Without(i int) Points {
 	list := make([]int, 0, p.Rows)
 	for j := range p.Rows {
@@ -189,8 +189,8 @@ func (p Points) Kept(weights []float64) Points {
 	return p.Take(list)
 }
 
-// Stored returns the stored features of point i, which are all of them for dense points. It shares
-// the memory of p.
+// Stored returns the stored features of point i, which are all features if the points are dense. It
+// shares the memory of p.
 func (p Points) Stored(i int) []float64 {
 	if p.Sparse != nil {
 		_, values := p.Sparse.Row(i)

@@ -212,8 +212,8 @@ func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
 	return d
 }
 
-// Narrowing returns a function that sets a float32 matrix to the rounded matrix from, or nil if dev
-// cannot round matrices in this storage.
+// Narrowing returns a function that sets its argument to the matrix from, rounded to float32, or
+// nil if dev cannot round matrices in this storage.
 func Narrowing(dev backend.Device, from Symmetric[float64]) func(to Symmetric[float32]) error {
 	n, ok := dev.(backend.PackedNarrower)
 	p, packed := from.(*packedStored[float64])

@@ -27,7 +27,7 @@ type evidence struct {
 	beta   float64               // 1/σ²
 	alpha  []float64             // α of all functions; +Inf outside the model
 	active []int                 // indices of the functions in the model
-	place  []int                 // index of a function in active, or −1
+	place  []int                 // place[j] is the index of function j in active, or −1
 	mean                         // the mean for the targets t
 	second *mean                 // the mean for the second factor t in tᵀC⁻¹t, or nil if both factors are equal
 	rest   float64               // ‖t − Φμ‖² at the last posterior
@@ -51,7 +51,7 @@ type mean struct {
 
 func newMean(m int) mean { return mean{c: make([]float64, m), q: make([]float64, m)} }
 
-// means returns mean and, if it is not nil, second, which a change of the model must update.
+// means returns the fields mean and, if it is not nil, second. A change of the model must update both.
 func (e *evidence) means() []*mean {
 	if e.second == nil {
 		return []*mean{&e.mean}

@@ -160,7 +160,7 @@ func (p *laplace) functions(list []int) backend.Host[float64] {
 	return part
 }
 
-// scaledColumns returns the columns of h multiplied by factors.
+// scaledColumns returns h with column j multiplied by factors[j].
 func scaledColumns(h backend.Host[float64], factors []float64) backend.Host[float64] {
 	scaled := backend.NewHost[float64](h.Rows, h.Cols)
 	for r := range h.Rows {
@@ -512,8 +512,8 @@ func (p *laplace) batch(tol float64, limit int) (int, error) {
 	return max(steps, 1), nil
 }
 
-// joint takes a Newton step in the logarithms of all α of the model, which it shortens until the
-// evidence increases.
+// joint takes a Newton step in the logarithms of all α of the model, and shortens the step until
+// the evidence increases.
 func (p *laplace) joint() error {
 	e, err := p.model(p.active)
 	if err != nil {

@@ -201,7 +201,7 @@ func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 	t.Logf("%d fits ended at a step that was refused", refused)
 }
 
-// brittle is a backend that refuses factorization number `at`.
+// brittle is a backend whose factorization number `at` fails.
 type brittle struct {
 	backend.Backend[float64]
 	count *int

@@ -22,8 +22,8 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		return err
 	}
 	e.record()
-	// The number of steps between two steps that change all α and the noise together. It grows from
-	// least to longest, because only these steps cost O(n m²).
+	// The number of steps from one change of all α and the noise to the next such change grows from
+	// least to longest, because only these changes cost O(n m²).
 	const least, longest = 5, 100
 	pause, since := least, 0
 	start := math.Abs(e.value) + 1

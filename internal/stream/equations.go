@@ -34,7 +34,7 @@ type Equations struct {
 
 	phi, y, sums backend.Matrix[float64] // matrices of a piece: r×M, r×t, 1×t
 	stored       Stored
-	marks        backend.UploadBackend[float64] // nil if the backend has no uploads that wait for marks only
+	marks        backend.UploadBackend[float64] // nil if the backend does not implement UploadBackend
 	placed       bool                           // whether all samples are on the device
 	x, w, all    backend.Matrix[float64]        // the stored samples, their weights and, unless one piece is stored, their targets
 	weights      []float64                      // the weights of the stored samples
@@ -43,8 +43,8 @@ type Equations struct {
 	squares      []float64                      // upper bound on Σ w y² for each output, where y is reduced by feed.offset
 	functions    float64                        // Σ w ‖φ‖², not centered
 	self         float64                        // Σ w k(x, x), if Whole needs it
-	explained    float64                        // Σ w ‖T⁻ᵀφ‖², not centered, if the method first was given a root
-	selves       []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel, if Whole asks for them
+	explained    float64                        // Σ w ‖T⁻ᵀφ‖², not centered, if the method named first received a root
+	selves       []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel, if Whole needs them
 	passes       int
 }
 
@@ -183,8 +183,8 @@ func (w *Equations) each(f func(p piece) error) error {
 }
 
 // place returns the samples of a piece as a matrix on the device. It stores dense samples in w.x,
-// starting at row at. For sparse samples, done must be called afterwards: it waits for the work on
-// the samples and frees them.
+// starting at row at. For sparse samples, done must be called afterwards; done waits for the work
+// on the samples and frees them.
 func (w *Equations) place(at int, h backend.Host[float64]) (backend.Matrix[float64], error) {
 	if w.feed.data.Sparse == nil {
 		x := w.x.View(at, 0, h.Rows, w.d)
@@ -241,8 +241,8 @@ func RowNumbers(h backend.Host[float64]) []int {
 }
 
 // first runs the first pass. It sets z, and also g and ybar if b is an unknown. Unless a is nil, it
-// adds the lower triangle of ΦᵀWΦ to a. If root is not nil, its upper triangle is a matrix T, first
-// adds T⁻ᵀΦᵀWΦT⁻¹ instead, and explained becomes the trace of that matrix before centering.
+// adds the lower triangle of ΦᵀWΦ to a. If root is not nil, its upper triangle is a matrix T, the
+// method adds T⁻ᵀΦᵀWΦT⁻¹ instead, and explained becomes the trace of that matrix before centering.
 func (w *Equations) first(a, root backend.Matrix[float64]) error {
 	beta := 0.0
 	w.squares, w.functions, w.explained = make([]float64, w.t), 0, 0

@@ -179,7 +179,7 @@ func (c *Centers) upper(b backend.Backend[float64], dst backend.Matrix[float64])
 	for i, r := 0, 0; i < m; i += r {
 		r = min(side, m-i)
 		if r == m-i && r > 1 {
-			r-- // Gram of a matrix and itself would write only the lower triangle
+			r-- // Gram of two equal matrices would write only the lower triangle
 		}
 		x := c.c.View(i, 0, r, d)
 		b.Gram(dst.View(i, i, r, m-i), c.Kernel, x, c.c.View(i, 0, m-i, d))

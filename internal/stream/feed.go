@@ -40,7 +40,7 @@ type Feed struct {
 	first  func(x []float64, w float64) // called in the first pass for each sample of weight > 0; may be nil
 	data   Source
 	total  float64   // the sum of the weights
-	shift  bool      // whether the targets of the first sample are subtracted from all targets, so that an offset costs no digits
+	shift  bool      // whether the targets of the first sample are subtracted from all targets, so that a large mean causes no cancellation
 	offset []float64 // the targets that are subtracted; may be nil
 	passed bool      // whether a pass has ended
 	x, y   backend.Host[float64]
@@ -61,8 +61,8 @@ func (f *Feed) WithKeys() *Feed {
 }
 
 // Each calls use with every piece, of which the last may be shorter. from is the index of the first
-// row of the piece among the rows of weight > 0. The first pass refuses numbers that are not
-// finite, and negative weights.
+// row of the piece among the rows of weight > 0. The first pass returns an error for numbers that
+// are not finite and for negative weights.
 func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[float64], w []float64) error) error {
 	rows, d, t := f.x.Rows, f.x.Cols, f.y.Cols
 	seen, kept, filled, total := 0, 0, 0, 0.0

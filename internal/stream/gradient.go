@@ -169,7 +169,7 @@ func (g *gradient) prepare(s *Solution) error {
 // addCenters adds the terms of ∂/∂S.
 func (g *gradient) addCenters() error {
 	rows, _ := g.phi.Dims()
-	rows = min(rows, (g.m+1)/2) // Gram of a matrix and itself would write only the lower triangle
+	rows = min(rows, (g.m+1)/2) // Gram of two equal matrices would write only the lower triangle
 	for i := 0; i < g.m; i += rows {
 		r := min(rows, g.m-i)
 		if err := g.add(g.byS.View(i, 0, r, g.m), g.c.c.View(i, 0, r, g.d)); err != nil {

@@ -236,7 +236,7 @@ type Checkpoints struct {
 type State struct {
 	Pass
 	Iters         int
-	Best, X, R, P backend.Host[float64] // the best solution, β, the residual and the search direction
+	Best, X, R, P backend.Host[float64] // the best solution so far, β, the residual and the search direction
 }
 
 // take returns Resumed at its first call, and nil at later calls.
@@ -249,15 +249,15 @@ func (c *Checkpoints) take() *State {
 	return s
 }
 
-// Pass is the part of a State other than matrices.
+// Pass is the part of a State that is not stored as matrices.
 type Pass struct {
 	Step, Since, Began int
 	Least              krylov.Number
 	Before             []float64 // rᵀP⁻¹r of the preceding step
 }
 
-// descend iterates on He = r and adds e to β. It stops when the residuals of the recurrence are below
-// tol·size, after maxIter products, or when many products have made no progress. It overwrites r.
+// descend iterates on He = r and adds e to β. It stops when the residuals of the recurrence are
+// below tol·size, after maxIter products, or after many products without progress. It overwrites r.
 func (g *gradients) descend() error {
 	const patience = 30
 	w := g.Equations

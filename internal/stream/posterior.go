@@ -29,10 +29,10 @@ type Posterior struct {
 	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw with Φ not centered, M numbers; nil without an intercept
 	Weight  float64   // Σw
 	Scale   []float64 // s² of each output
-	Unit    bool      // whether s² is 1 instead of maximizing the likelihood
+	Unit    bool      // whether s² is 1 instead of the value that maximizes the likelihood
 	Lambda  float64   // λ
-	// Quadratic is the quadratic form Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output, whose quotient
-	// by s² is in the likelihood. Rest, for Centers, is Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
+	// Quadratic holds Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output; the likelihood contains its
+	// quotient by s². Rest, for Centers, is Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
 	Quadratic []float64
 	Rest      float64
 	// Log is the log marginal likelihood log p(Y), summed over the outputs. With an intercept b is
@@ -51,7 +51,7 @@ func PosteriorBytes(n, m, t int) int64 {
 }
 
 // Posterior computes the posterior for the solution s and the preconditioner of Whole or Normal, in
-// one pass. s² maximizes the likelihood, unless unit is set, which makes it 1.
+// one pass. s² is 1 if unit is set, and otherwise maximizes the likelihood.
 func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Posterior, error) {
 	var factors, a, root backend.Matrix[float64]
 	switch f := pre.Preconditioner.(type) {
@@ -185,7 +185,7 @@ func (w *Equations) quadratic(s *Solution) ([]float64, error) {
 //
 // with the mean φ̄ of φ over the samples and Φ centered. Without an intercept φ̄ and the last term
 // are 0. For Fourier the first two terms are absent. A difference of the first two terms that
-// rounding makes negative is replaced by 0. It takes 2M² operations for each point, in blocks.
+// rounding makes negative is replaced by 0. It takes 2M² operations for each point.
 func (p *Posterior) Variance(ctx context.Context, dev backend.Device, phi Basis, points numeric.Points) ([]float64, error) {
 	list := make([]float64, points.Rows)
 	f := run.New(ctx, dev, nil)
@@ -290,14 +290,14 @@ func (on *placed) reduce(phi backend.Matrix[float64]) {
 	}
 }
 
-// SampleBytes returns the device memory of Sample for n points without that of the points and of the
-// basis, in bytes.
+// SampleBytes returns the device memory of Sample for n points, in bytes, without the memory of the
+// points and of the basis.
 func (p *Posterior) SampleBytes(n, count int) int64 {
 	m := p.Factors.Cols
 	return numeric.Bytes(numeric.Total(numeric.Elements(p.Factors.Rows+n, m), numeric.Elements(2*n+m+1, count), numeric.Elements(n, n), int64(2*m+n)))
 }
 
-// Sample returns n×count draws of f + b at the n points, minus the mean and divided by s. Each is
+// Sample returns n×count draws of f + b at the n points, minus the mean and divided by s. Each draw is
 //
 //	√λ ((ΦT⁻¹A⁻ᵀ − 1ūᵀ)z + z₀/√Σw) + Cr,  CCᵀ = k(X, X) − ΦS⁻¹Φᵀ
 //

@@ -17,7 +17,7 @@ import (
 // spectral is the distribution of the frequencies of a kernel.
 type spectral struct {
 	height float64 // k(x, x)
-	// draw sets omega to one frequency, for which it may use normal, d standard normal numbers.
+	// draw sets omega to one random frequency. It may use the d standard normal numbers in normal.
 	draw func(r *rand.Rand, omega, normal []float64)
 }
 
@@ -36,8 +36,8 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			}
 		}}, nil
 	case kernels.Matern:
-		// This is Student's t distribution with 2ν degrees of freedom (Rasmussen and Williams
-		// 2006, equation 4.15): a normal number divided by the root of a mean of 2ν squares.
+		// The frequencies have Student's t distribution with 2ν degrees of freedom (Rasmussen and
+		// Williams 2006, equation 4.15): a normal number divided by the root of the mean of 2ν squares.
 		freedom := int(2 * k.Nu)
 		return spectral{1, func(r *rand.Rand, omega, normal []float64) {
 			sum := 0.0

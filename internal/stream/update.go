@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Prior returns the posterior for no samples and a basis of m functions with S = I, to which Update adds
-// samples; their coefficients are 0, and their intercepts must be near the means of the targets. mean is
-// near the mean of φ of the samples, m numbers, so that the sums lose no digits; nil means no intercept.
+// Prior returns the posterior for no samples and a basis of m functions with S = I, to which Update
+// adds samples. For the first Update, beta is 0 and bias is near the means of the targets. mean is
+// near the mean of φ over the samples, so that the sums lose no digits; nil means no intercept.
 func Prior(lambda float64, unit bool, m, t int, mean []float64) *Posterior {
 	p := &Posterior{Factors: backend.NewHost[float64](m, m), Lambda: lambda, Unit: unit, Quadratic: make([]float64, t)}
 	root := math.Sqrt(lambda)
@@ -114,9 +114,9 @@ type update struct {
 	placed
 	p            *Posterior
 	t            int
-	h, lower     backend.Matrix[float64] // AAᵀ, of which only the lower triangle is valid, and a scratch
+	h, lower     backend.Matrix[float64] // AAᵀ, of which only the lower triangle is valid, and a scratch matrix
 	z            backend.Matrix[float64] // AAᵀTβ
-	gamma, tmp   backend.Matrix[float64] // Tβ and a scratch
+	gamma, tmp   backend.Matrix[float64] // Tβ and a scratch matrix
 	y, w         backend.Matrix[float64] // samples of a block
 	d, mean      backend.Matrix[float64] // d and v̄, M×1
 	e            backend.Matrix[float64] // ΔΣ w (y − ȳ), 1×t

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The functions below compute the reference values in arithmetic of 320 bits. They evaluate the
-// program of a kernel with other power series than package verified.
+// The functions below compute reference values in 320-bit arithmetic. To run the program of a
+// kernel they use power series that differ from those of package verified.
 
 const bits = 320
 
@@ -30,7 +30,8 @@ func halved(a *big.Float) (small *big.Float, k int) {
 	return zero().SetMantExp(a, -k), k
 }
 
-// bigExp returns exp(a) = (Σ sʲ/j!)^(2^k) with s = a·2^−k. It sums 30 terms, each less than 2^(−10j)/j!.
+// bigExp returns exp(a) = (Σ sʲ/j!)^(2^k) with s = a·2^−k. It sums 30 terms. Term j is less than
+// 2^(−10j)/j!.
 func bigExp(a *big.Float) *big.Float {
 	s, k := halved(a)
 	sum, t := number(1), number(1)
@@ -56,7 +57,8 @@ func bigLog(a *big.Float) *big.Float {
 	return y
 }
 
-// bigCosSin returns cos(a) and sin(a) from the power series at a·2^−k and k doublings of the angle.
+// bigCosSin returns cos(a) and sin(a) by the power series at a·2^−k, followed by k doublings of the
+// angle.
 func bigCosSin(a *big.Float) (c, s *big.Float) {
 	v, k := halved(a)
 	c, s = number(1), zero()

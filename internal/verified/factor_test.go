@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFactorIsCanceled checks that a factorization, and a search that factors, end with the cause of a
-// canceled context.
+// TestFactorIsCanceled checks that factor and leastEigenvalue return the cause of a canceled
+// context.
 func TestFactorIsCanceled(t *testing.T) {
 	cause := errors.New("no time")
 	ctx, cancel := context.WithCancelCause(t.Context())

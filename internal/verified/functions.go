@@ -33,7 +33,7 @@ type tables struct {
 	sixth     Ball
 	cosine    [terms]Ball // (−1)^j/(2j)!
 	sine      [terms]Ball // (−1)^j/(2j+1)!
-	after     float64     // bound on the first omitted term of the series of cos(r) and sin(r)/r
+	after     float64     // upper bound on the first omitted term of the series of cos(r) and sin(r)/r
 }
 
 var constants = sync.OnceValue(func() *tables {
@@ -208,7 +208,7 @@ func Sin(a Ball) Ball { return circular(a, 3) }
 
 // circular returns cos(a + shift·π/2). With a = k·π/2 + r, |r| < 0.8, the result is ±cos(r) or
 // ±sin(r), computed by its power series. The terms alternate in sign, so that the remainder is less
-// than the first omitted term. Neither function changes by more than its argument.
+// than the first omitted term. A change of a changes the result by at most as much.
 func circular(a Ball, shift int) Ball {
 	if !(math.Abs(a.Hi) <= 0x1p30) {
 		return unbounded

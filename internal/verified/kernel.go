@@ -10,7 +10,7 @@ import (
 // A Kernel evaluates a kernel. Only one goroutine may use it at a time.
 type Kernel struct {
 	program *kernels.Program
-	of      []*Kernel // for each statistic of a single point, its kernel; nil for a statistic of a pair
+	of      []*Kernel // of[i] is the kernel that statistic i evaluates at a single point; nil if the statistic depends on both points
 	stats   []Ball
 	stack   []Ball
 }
@@ -27,9 +27,9 @@ func NewKernel(k kernels.Kernel) *Kernel {
 	return e
 }
 
-// Steps estimates the time of System.Bound for n points of d features, in units of about 4 ns. For each
-// pair of points it counts 1 unit for each feature of xᵀz, ‖x−z‖² and ‖x−z‖₁, 30 for each term of
-// another statistic, and 20 for each operation of the kernel's program.
+// Steps estimates the time of System.Bound for n points of d features, in units of about 4 ns. For
+// each pair of points it counts 1 unit for each feature of xᵀz, ‖x−z‖² and ‖x−z‖₁, 30 for each term
+// of any other statistic, and 20 for each operation of the kernel's program.
 func Steps(k kernels.Kernel, n, d int) float64 {
 	p := kernels.Compile(k)
 	steps := 20 * float64(len(p.Code))

@@ -18,8 +18,8 @@ import (
 // over β and, with an intercept, b. The functions φ_j are those of an Expansion. P is λI, or the
 // matrix λ(k(x_j, x_l)) if Centers is set.
 type Primal struct {
-	// Pass calls use with blocks of samples: their features, targets and weights, where nil means all 1.
-	// Bound needs dense samples.
+	// Pass calls use with the features, targets and weights of each block of samples. If weights is
+	// nil, all weights are 1. Bound needs dense samples.
 	Pass      func(ctx context.Context, use func(x numeric.Points, y backend.Host[float64], weights []float64) error) error
 	Lambda    Ball
 	Lambdas   []Ball // if not nil, the λ of each target, which replaces Lambda; read by Rounded only
@@ -42,8 +42,8 @@ func (s *Primal) lambda(c int) Ball {
 //
 //	(Σ w_i (φ(x_i) − φ̄)(φ(x_i) − φ̄)ᵀ + P)e = g − g_b φ̄,  error of b = g_b/m − φ̄ᵀe,
 //
-// which follow from the normal equations; without an intercept φ̄ = 0 and g_b = 0. The difference of the
-// matrix and P is positive semidefinite. If μ > 0 is a lower bound on the eigenvalues of P,
+// which follow from the normal equations; without an intercept φ̄ = 0 and g_b = 0. The matrix of the
+// first equation minus P is positive semidefinite. If μ > 0 is a lower bound on the eigenvalues of P,
 //
 //	‖e‖ ≤ ‖g − g_b φ̄‖/μ,  |error of f(x)| ≤ ‖φ(x)‖‖e‖ + ‖φ̄‖‖e‖ + |g_b|/m.
 //
@@ -335,10 +335,10 @@ func (f *Expansion) gram(ctx context.Context) ([][]Ball, error) {
 	return list, err
 }
 
-// FactorSlack returns γ_(n+3)·trace rounded up. If the Cholesky factorization of a symmetric n×n matrix A in
-// float64 succeeds, it is that of A + E with ‖E‖ ≤ γ_(n+1)/(1 − γ_(n+1)) tr A (Rump 2006, Verification of
-// positive definiteness, BIT 46, lemma 2.1), so that −FactorSlack(n, tr A) is a lower bound on the eigenvalues of A,
-// also if the diagonal of A has two more rounding errors.
+// FactorSlack returns γ_(n+3)·trace rounded up. If the Cholesky factorization of a symmetric n×n
+// matrix A in float64 succeeds, it is that of A + E with ‖E‖ ≤ γ_(n+1)/(1 − γ_(n+1)) tr A (Rump 2006,
+// Verification of positive definiteness, BIT 46, lemma 2.1), so that −FactorSlack(n, tr A) is a lower
+// bound on the eigenvalues of A, even if each diagonal element of A has two more rounding errors.
 func FactorSlack(n int, trace float64) float64 {
 	return up(1.01 * unit * float64(n+3) * trace * (1 + float64(n)*0x1p-50))
 }
@@ -374,7 +374,7 @@ func leastEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
 		}
 		return (theta - slack) * (1 - 0x1p-50), nil
 	}
-	low, high, best := 0, 26, 0.0 // 4⁻²⁶ is below slack
+	low, high, best := 0, 26, 0.0 // 4⁻²⁶·trace is below slack
 	for low < high {
 		j := (low + high) / 2
 		v, err := proven(j)
@@ -392,8 +392,8 @@ func leastEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
 	return best, nil
 }
 
-// A lower is the lower triangle of a symmetric matrix, or after factor its Cholesky factor. The order of
-// its sums depends only on the shapes.
+// A lower holds the lower triangle of a symmetric matrix, and after a call of factor its Cholesky
+// factor. The order of its sums depends only on the shapes.
 type lower struct{ rows [][]float64 }
 
 func newLower(n int) *lower {
@@ -404,7 +404,7 @@ func newLower(n int) *lower {
 	return a
 }
 
-// add adds Σ w_i φ_i φ_iᵀ, where φ_i holds the centers of the balls in row i of phi.
+// add adds Σ w_i φ_i φ_iᵀ, where w_i is weight(i) and φ_i holds the centers of the balls in row i of phi.
 func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 	m := len(a.rows)
 	plain, weighted := make([]float64, rows*m), make([]float64, rows*m)
@@ -415,7 +415,7 @@ func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 		}
 	}
 	each(m, func(k int) {
-		i := k / 2 // rows from both ends in turn, so that parts of the list take similar times
+		i := k / 2 // alternates between rows from both ends, so that equal parts of the list take similar times
 		if k%2 == 1 {
 			i = m - 1 - k/2
 		}
@@ -425,8 +425,8 @@ func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 	})
 }
 
-// factor overwrites a with its Cholesky factor. ok is false if a is not positive definite to working
-// precision. The error is that of a canceled ctx.
+// factor overwrites a with its Cholesky factor. ok is false if a is not positive definite to
+// working precision. err is not nil only if ctx is canceled.
 func (a *lower) factor(ctx context.Context) (ok bool, err error) {
 	for j, pivot := range a.rows {
 		if ctx.Err() != nil {
@@ -445,7 +445,7 @@ func (a *lower) factor(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
-// solve overwrites v with the solution of the equations with the factored matrix.
+// solve overwrites v with the solution of the equations whose matrix factor has factored.
 func (a *lower) solve(v []float64) {
 	for i, row := range a.rows {
 		v[i] = (v[i] - dot(row[:i], v[:i])) / row[i]

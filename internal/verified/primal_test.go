@@ -32,7 +32,8 @@ type primalSolution struct {
 	centers bool
 	phi     func(j int, x []float64) *big.Float
 	penalty func(j, l int) *big.Float
-	// values returns f at the rows of x in float64, with the bounds on the errors of its functions.
+	// values returns f at the rows of x, computed in float64. roundoff bounds the errors of its
+	// functions.
 	roundoff *verified.Roundoff
 	values   func(t *testing.T, x backend.Host[float64]) backend.Host[float64]
 }
@@ -362,8 +363,8 @@ func (s *system) checkPrimal(t *testing.T, what string, v primalSolution, soluti
 	}
 }
 
-// TestCorrectionsPerTarget checks that the bound of one target does not depend on the other targets, except
-// that other targets may cause further steps, which never increase it.
+// TestCorrectionsPerTarget checks that the bound of one target does not depend on the other
+// targets, except that other targets may cause further steps, which never increase the bound.
 func TestCorrectionsPerTarget(t *testing.T) {
 	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {

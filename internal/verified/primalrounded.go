@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// NewWaves returns a Roundoff for the functions cos ω_jᵀx and sin ω_jᵀx, in this order, where ω_j is row j of
-// omega. The two kernels give their values for a sample x and ω. Every √k(x, x) in the formulas is 1.
+// NewWaves returns a Roundoff for the functions cos ω_jᵀx and sin ω_jᵀx, in this order, where ω_j is row j
+// of omega. The kernels cos and sin give their values for x and ω_j. Every √k(x, x) in the formulas is 1.
 //
 // A computed angle ω_jᵀx has an error of at most γ_(d+3)‖ω_j‖‖x‖, and so has its cosine or sine; the
 // evaluation of these functions and the shift of the angle add at most 2 functionUlps + 8 roundings of numbers
@@ -33,8 +33,8 @@ func NewCoordinates(d int) *Roundoff {
 
 func ones(n int) []float64 { return numeric.Repeated(1.0, n) }
 
-// fill returns the values of the functions of r for the placed points x: a part of dst, or x itself for
-// coordinates. z are the placed points of r.
+// fill returns the values of the functions of r for the points x on the device: a part of dst, or x
+// itself for coordinates. z holds the points of r on the device.
 func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[float64]) backend.Matrix[float64] {
 	if len(r.functions) == 0 {
 		return x
@@ -128,7 +128,7 @@ type primalSums struct {
 	slack, square float64 // Σ w_i δ_i and Σ w_i δ_i²
 }
 
-// place sets a matrix on the device, which Rounded frees at its end.
+// place sets *to to the matrix on the device that make returns. Rounded frees the matrix at its end.
 func (w *primalRounded) place(to *backend.Matrix[float64], make func() (backend.Matrix[float64], error)) (err error) {
 	if *to, err = make(); err == nil {
 		w.placed = append(w.placed, *to)
@@ -136,10 +136,10 @@ func (w *primalRounded) place(to *backend.Matrix[float64], make func() (backend.
 	return err
 }
 
-// leastEigenvalue returns a lower bound on the eigenvalues of k(x_j, x_l), or 0, as the function leastEigenvalue
-// does, by factorizations on the device. FactorSlack is for twice as many roundings. The first factorization is
-// that for the smallest θ that proves a bound. Four steps of inverse iteration with its factor estimate the least
-// eigenvalue, and a second factorization proves half of the estimate, or a smaller part.
+// leastEigenvalue returns a lower bound on the eigenvalues of the matrix k(x_j, x_l), or 0 if none is proven,
+// from factorizations on the device. It calls FactorSlack for twice as many roundings. The first factorization
+// is for the smallest θ that proves a bound. Four steps of inverse iteration with the Cholesky factor estimate
+// the least eigenvalue, and a second factorization proves half of the estimate, or a smaller part.
 func (w *primalRounded) leastEigenvalue() (best float64, err error) {
 	m := len(w.r.roots)
 	trace := total(m, func(j int) float64 { return up(w.r.roots[j] * w.r.roots[j]) })
@@ -267,7 +267,7 @@ func (w *primalRounded) add(relative, root float64, y, v []float64, weight float
 	for c := range w.targets {
 		t, b := &w.targets[c], w.f.Intercept[c]
 		r := y[c] - v[c] - b
-		// The roundings of y − φᵀβ − b and of the product with the weight.
+		// off bounds the rounding errors of y − φᵀβ − b and of the product with the weight.
 		off := up(rounding*root*w.size[c] + unit*(4*(math.Abs(y[c])+math.Abs(b))+2*math.Abs(r)))
 		v[c] = weight * r
 		t.sum.add(v[c], 0)

@@ -317,7 +317,7 @@ func (s rowSizes) add(i int, k Ball) {
 // norm returns an upper bound on ‖k_x‖ for row i.
 func (s rowSizes) norm(i int) float64 { return up(math.Sqrt(s.squares[i])) }
 
-// leastRoot returns a lower bound on the diagonal of √D for lambda.
+// leastRoot returns a lower bound on the diagonal elements of D^½ for λ = lambda.
 func (s *System) leastRoot(n int, lambda float64) float64 {
 	root := math.Inf(1)
 	for i := range n {
@@ -330,7 +330,7 @@ func (s *System) leastRoot(n int, lambda float64) float64 {
 	return root
 }
 
-// kappa returns κ for n points with the given bounds on √k(x_i,x_i): 1ᵀK1 ≤ (Σ √k(x_i,x_i))².
+// kappa bounds κ from the bounds roots on √k(x_i,x_i), because 1ᵀK1 ≤ (Σ √k(x_i,x_i))².
 func (s *System) kappa(roots []float64, diagonal func(i int) float64) float64 {
 	n := len(roots)
 	k1 := total(n, func(i int) float64 { return roots[i] })
@@ -422,14 +422,14 @@ func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 }
 
 // Round returns bounds on the errors of values, the predictions of f that a device has computed for the
-// rows of x, relative to the exact solution. If b has a correction, corrections must hold its values
-// Σ_j k(x, x_j)z_j + ζ, computed by the device. Round takes O(d + t) operations for each row.
+// rows of x, as approximations of the exact solution. If b has a correction, corrections must hold its
+// values Σ_j k(x, x_j)z_j + ζ, computed by the device. Round takes O(d + t) operations for each row.
 func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, values, corrections backend.Host[float64]) backend.Host[float64] {
 	bounds := backend.NewHost[float64](values.Rows, values.Cols)
 	n := len(r.roots)
 	roundings := n + 9
 	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Pays(n, math.MaxInt) {
-		roundings *= markov.Roundings // the sums may be those of package markov
+		roundings *= markov.Roundings // package markov may have computed the sums
 	}
 	near, sum, square := r.relative(1), gamma(roundings), up(math.Sqrt(b.Square))
 	row := func(i int, root float64) {
@@ -603,9 +603,9 @@ func (b *ErrorBound) Uniform(c int, square float64) float64 {
 	return finite(up(up(root*b.Targets[c].Power+math.Abs(b.Targets[c].Shift)) + b.left(c, root, reach)))
 }
 
-// Rounding bounds the rounding errors of a prediction for target c, computed by a device in float64, at a
-// point x no farther from r.origin than the farthest x_j. It returns 0 if b.Rounded is not set, because
-// the bounds of Predict include the rounding.
+// Rounding bounds the rounding errors of a prediction for target c, computed by a device in
+// float64, at a point x no farther from r.origin than the farthest x_j. It returns 0 if b.Rounded
+// is not set, because then the bounds of Predict include the rounding.
 func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 	if !b.Rounded {
 		return 0

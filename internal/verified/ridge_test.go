@@ -49,7 +49,8 @@ func index(b bool) int {
 }
 
 // newSystem makes n samples of 3 features. If hard, K is ill-conditioned: a third of the rows
-// differ from other rows in the last bit at most, and the other rows lie close together.
+// differ from other rows at most in the last bit of each element, and the other rows lie close
+// together.
 func newSystem(k kernels.Kernel, n, m, targets int, hard, weights bool) *system {
 	random := rand.New(rand.NewPCG(uint64(n), 7))
 	_, histogram := k.(kernels.ChiSquared)
@@ -226,7 +227,7 @@ func factorAndSolve(p solvers.Problem, r backend.Host[float64]) error {
 type pessimism struct {
 	predictions int
 	violations  int
-	ratios      map[int][]float64 // by n: for each solution, its largest bound divided by its largest error
+	ratios      map[int][]float64 // for each n and each solution, the largest bound divided by the largest error
 }
 
 // all returns, in ascending order, the ratios of all n for which include(n) is true.
@@ -240,7 +241,7 @@ func (p *pessimism) all(include func(n int) bool) (list []float64) {
 	return list
 }
 
-// compare solves s by Mercer and exactly, and checks every bound with and without the correction.
+// compare solves s with Mercer and exactly, and checks every bound with and without the correction.
 func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, intercept bool, factor [][]*big.Float, all *[len(ways)]pessimism) {
 	ctx := context.Background()
 	p := s.p
@@ -317,7 +318,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 			bound, values, bounds = proven(func(r backend.Host[float64]) error { return factorAndSolve(p, r) })
 		case 3:
 			if !*writeTable && !testing.Short() {
-				continue // this case runs with -short, and when the table is written
+				continue // this case runs only with -short and when the table is written
 			}
 			bound, values, bounds = proven(nil)
 		case 4:
@@ -444,7 +445,7 @@ func TestRidgeBounds(t *testing.T) {
 				for _, n := range n {
 					for _, hard := range []bool{false, true} {
 						tried := lambdas
-						if n == largest { // only one set of samples and two λ, which differ between kernels; one kernel unless the table is written
+						if n == largest { // for the largest n: one set of samples, two values of λ chosen by the kernel, and one kernel unless the table is written
 							if hard != (i%2 == 0) || !*writeTable && i != 2 {
 								continue
 							}
@@ -514,8 +515,8 @@ type row struct {
 	ways   [len(ways)]pessimism
 }
 
-// write replaces two tables in docs/trust.md: the ratios by kernel, and those of all kernels by number
-// of rows. The last element of rows is for all kernels together.
+// write replaces two tables in docs/trust.md: the ratios for each kernel, and the ratios of all
+// kernels for each number of rows. The last element of rows is for all kernels together.
 func write(rows []row, sizes []int) error {
 	const head = "small fits: median | maximum | from float64: median | maximum | sharp: median | maximum | sharp without correction: median | maximum | from float64, iterative to 1e-4: median | maximum |\n"
 	rule := strings.Repeat("---:|", 2*len(ways))
@@ -567,8 +568,8 @@ func BenchmarkKernel(b *testing.B) {
 	}
 }
 
-// BenchmarkFloat64 times computing the bound from float64 residuals for a fit of 10,000 rows, and
-// for the prediction of one row.
+// BenchmarkFloat64 measures the time to compute the bound from float64 residuals, for a fit of
+// 10,000 rows and for the prediction of one row.
 func BenchmarkFloat64(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const n, d = 10_000, 8

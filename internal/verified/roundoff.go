@@ -22,8 +22,8 @@ type Roundoff struct {
 	direct bool
 	origin []float64 // the point from which the distances of dense points are measured, which is the first point; 0 for sparse points
 	roots  []float64 // upper bounds on √k(x_j, x_j)
-	// functions holds the kernels whose values at the points are the functions: that of the expansion, those
-	// of NewWaves, or none for coordinates.
+	// functions holds the kernels whose values are the functions of the expansion: its kernel,
+	// those of NewWaves, or none for coordinates.
 	functions []kernels.Kernel
 	waves     bool // the functions are those of NewWaves
 	constant  bool // k(x, x) is the same number for all x
@@ -38,8 +38,8 @@ const (
 	unit         = 0x1p-53
 	functionUlps = 4        // largest error of an elementary function, in units of the last place
 	tiny         = 0x1p-600 // exceeds the effect of underflow on a kernel value
-	largestValue = 0x1p300  // the bound holds for kernel values up to this one
-	directLimit  = 16       // largest number of features for which a direct device sums differences
+	largestValue = 0x1p300  // largest kernel value for which the bound holds
+	directLimit  = 16       // largest number of features for which a direct device sums squared differences
 	perOctave    = 4        // number of intervals in each octave of the range of a statistic
 	octaves      = 100      // number of octaves; the first interval ends at 2⁻¹⁰⁰ of the range
 )
@@ -156,7 +156,7 @@ func (r *Roundoff) root(v float64, x numeric.Points, i int) float64 {
 	return up(math.Sqrt(v*(1+0x1p-20) + tiny*0x1p60))
 }
 
-// vanishes reports whether k(x, x) of a kernel inside a Normalized one may have underflowed.
+// vanishes reports whether k(x, x) of a kernel inside a Normalized kernel may have underflowed.
 func (r *Roundoff) vanishes(k kernels.Kernel, x numeric.Points, i int) bool {
 	switch k := k.(type) {
 	case kernels.Normalized:
@@ -225,8 +225,8 @@ func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
 	return r.leaf(k, far)
 }
 
-// leaf returns ε of a kernel that is a function of a single statistic, whose value is the same for
-// all pairs (x, x).
+// leaf returns ε of a kernel that is a function of one statistic, if this statistic has the same
+// value for all pairs (x, x).
 func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 	p, d := kernels.Compile(k), r.points.Cols
 	if len(p.Stats) != 1 {
@@ -271,7 +271,7 @@ func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 	default:
 		return math.Inf(1)
 	}
-	// The factor 2 allows for a device with another formula of the same number of roundings.
+	// The factor 2 allows for a device that uses another formula with the same number of roundings.
 	return up(2 * worst / (p.Run([]float64{self}) * (1 - 0x1p-40)))
 }
 

@@ -64,8 +64,8 @@ func TestFunctions(t *testing.T) {
 			if f.domain != nil && !f.domain(v) {
 				continue
 			}
-			// The arguments are v·(1 + random/2⁵³), which has 106 bits, and a ball with a radius, at whose
-			// ends the function is evaluated.
+			// The first argument is v·(1 + random/2⁵³), which has 106 bits. The second is a ball of
+			// positive radius; the exact function is evaluated at its ends.
 			lo := v * 0x1p-54 * (2*random.Float64() - 1)
 			argument := add(number(v), number(lo))
 			got := f.f(verified.Ball{Hi: v, Lo: lo})
