@@ -6,7 +6,7 @@
 //
 //	Gram, GramGradient            K = k(X, Z)
 //	Factor, Solve, SolveGradient  α = (K + λI)⁻¹y for any symmetric K
-//	Ridge                         f = k(Z, X)(k(X, X) + λI)⁻¹y, one factor for both directions
+//	Ridge                         f = k(Z, X)(k(X, X) + λI)⁻¹y, with one factor for both passes
 //
 // The solves are differentiated implicitly. With ᾱ = ∂loss/∂α and u = (K + λI)⁻¹ᾱ, the equation (K
 // + λI)α = y implies

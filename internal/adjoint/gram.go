@@ -84,9 +84,9 @@ type Weights struct {
 type Want uint8
 
 const (
-	WantX     Want = 1 << iota // with respect to the rows of X
-	WantZ                      // with respect to the rows of Z
-	WantTheta                  // with respect to the kernel's parameters
+	WantX     Want = 1 << iota // gradient with respect to the rows of X
+	WantZ                      // gradient with respect to the rows of Z
+	WantTheta                  // gradient with respect to the kernel's parameters
 )
 
 // GramLoss is a loss of K = k(X, Z) with its gradient Weights with respect to K. If Z has no rows,

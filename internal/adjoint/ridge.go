@@ -116,7 +116,7 @@ func (r *Ridge) product(ctx context.Context, a, b, v, dst host) error {
 type RidgeGradients struct {
 	X, Y, Z host
 	Lambda  float64
-	Theta   []float64 // as in Gradients
+	Theta   []float64 // as the field Theta of Gradients
 }
 
 // Gradient returns the gradients of a loss, given its gradient with respect to f(Z), m×t.

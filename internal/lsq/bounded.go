@@ -28,7 +28,7 @@ type BoundedFit struct {
 	Lambda    []float64 // λ of the equivalent ridge regression of each output; 0 if the bound is not active
 	Steps     int       // number of Newton steps for Lambda
 	Norm      float64   // ‖w‖² of the first output
-	Free      float64   // ‖w‖² of the first output without the bound: the smallest of all solutions
+	Free      float64   // ‖w‖² of the first output without the bound, for the solution of minimum norm
 }
 
 // BoundedBytes returns the device memory of Bounded for n rows, in bytes.

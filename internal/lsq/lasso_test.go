@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// indicators returns samples of columns with levels categories each, the first of which are more
-// frequent, encoded as a 0 or 1 for each category. For every column the features sum to 1. If
-// standard is set, each feature is scaled to standard deviation 1.
+// indicators returns samples of categorical columns. Each column has `levels` categories, of which
+// the first are more frequent, and is encoded as one feature, 0 or 1, for each category. For every
+// column the features sum to 1. If standard is set, each feature is scaled to standard deviation 1.
 func indicators(n, columns, levels int, standard bool, seed uint64) (x, y backend.Host[float64]) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = backend.NewHost[float64](n, columns*levels), backend.NewHost[float64](n, 1)
@@ -123,8 +123,8 @@ func TestLassoOfIndicators(t *testing.T) {
 	}
 }
 
-// TestFitsLeaveSamples checks that no fit without an intercept, whose blocks of rows are not copies,
-// changes the samples.
+// TestFitsLeaveSamples checks that no fit without an intercept changes the samples. The blocks of
+// rows of such a fit are not copies.
 func TestFitsLeaveSamples(t *testing.T) {
 	x, y := indicators(300, 3, 20, true, 43)
 	given := [][]float64{slices.Clone(x.Data), slices.Clone(y.Data)}

@@ -80,7 +80,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 			}
 			return w, mu, nil
 		}
-		// Illinois: halve the value at an end of the bracket that does not move for the second time.
+		// The Illinois method halves the value at an end of the bracket that does not move for the second time.
 		if h := norm - theta; h > 0 {
 			if last > 0 {
 				atHigh /= 2

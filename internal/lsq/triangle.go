@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// The functions of this file replace those of LAPACK. gonum's LAPACK sums in an order that depends on the
-// processor.
+// The functions of this file replace functions of gonum's LAPACK, which sum in an order that
+// depends on the processor.
 
 // reflectors is the number of Householder reflections that are applied together.
 const reflectors = 32

@@ -90,8 +90,8 @@ func TestPivotedCholesky(t *testing.T) {
 	}
 }
 
-// TestCondition compares the estimate with the exact ‖L‖₁‖L⁻¹‖₁, of which it is a lower bound and rarely
-// less than a third (Higham 2002, section 15.2).
+// TestCondition compares the estimate with the exact ‖L‖₁‖L⁻¹‖₁. The estimate is a lower bound, and
+// rarely less than a third of the exact value (Higham 2002, section 15.2).
 func TestCondition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(32, 0))
 	for _, n := range []int{1, 2, 3, 20, 60} {

@@ -27,7 +27,7 @@ type Joint struct {
 	// Kernel returns k(x, t, z, s) = φ(x, t)ᵀφ(z, s). It is used if Features is nil.
 	Kernel   func(x []float64, t int, z []float64, s int) float64
 	Classes  int  // K ≥ 2
-	Averaged bool // return the average of w over all steps
+	Averaged bool // whether the result is the average of w over all steps
 	Epochs   int  // maximum number of passes over the samples; 0 means 100
 }
 

@@ -23,7 +23,7 @@ type Cache interface {
 type Expansion struct {
 	A       backend.Host[float64] // n×Outputs
 	B       []float64
-	F       backend.Host[float64] // n×Outputs: the last f of the samples
+	F       backend.Host[float64] // n×Outputs: the values of the last f at the samples
 	Norm    float64               // norm of the last f
 	Support int                   // number of samples in the last f
 }

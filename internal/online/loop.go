@@ -248,9 +248,9 @@ func (l *Loop) Square() (square float64) {
 	return square
 }
 
-// Margin returns the smallest y f(x), or for several classes the smallest lead, over the samples
-// with decision values f. It also returns the perceptron criterion, the weighted sum of the
-// negative margins.
+// Margin returns the smallest margin, as computed by the function lead, of the samples with
+// decision values f. It also returns the perceptron criterion, the weighted sum of the negative
+// margins.
 func (l *Loop) Margin(f backend.Host[float64]) (least, criterion float64) {
 	least = math.Inf(1)
 	for i, class := range l.Class {

@@ -14,7 +14,7 @@ import (
 type Votes struct {
 	Order backend.Host[float64] // 1×M: the center of each change, in chronological order
 	Delta backend.Host[float64] // M×C
-	Votes backend.Host[float64] // 1×(M+1): f_0 has the number of samples that it classified correctly; the other f_i have 1 more than this number
+	Votes backend.Host[float64] // 1×(M+1): f_0 has one vote for each sample that it classified correctly; the other f_i have 1 vote more than that
 	Bias  float64
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestSharedGram checks that machines that copy their rows from one k(X, X) find the minima of
-// machines that compute their own rows, also after shrinking, that the plan contains the matrix, and
-// that the matrix is not shared if its plan exceeds the memory.
+// TestSharedGram checks that machines that copy their rows from one k(X, X) find the same minima as
+// machines that compute their own rows, also after shrinking, that the plan contains the matrix,
+// and that the matrix is not shared if its plan exceeds the memory.
 func TestSharedGram(t *testing.T) {
 	t.Log("seed 71")
 	for name, n := range map[string]int{"cpu": 3300, "ref": 90} { // a pair of 2200 rows is shrunk
@@ -46,7 +46,7 @@ func testSharedGram(t *testing.T, dev backend.Device, n int) {
 	}
 	own := &Pairs{Kernel: kernels.Gaussian{Sigma: 8}, X: numeric.DensePoints(x), Weights: weights, Rows: rows, Names: []string{"a", "b", "c"}, C: 1, Params: params}
 	shared := *own
-	own.ShareGram(dev, own.Bytes(dev, n)) // enough for rows of the machines' own
+	own.ShareGram(dev, own.Bytes(dev, n)) // enough memory if each machine computes its own rows
 	shared.ShareGram(dev, 0)
 	if own.share || !shared.share {
 		t.Fatalf("shared with the memory of separate rows: %t; with all memory: %t", own.share, shared.share)

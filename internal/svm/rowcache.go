@@ -375,7 +375,7 @@ func (c *RowCache) take() int {
 func (c *RowCache) own(s, i int) error {
 	row := c.rows.Row(s)
 	row[i] = c.Diag[i]
-	if sum := floats.Sum(row); sum-sum != 0 { // or finite values overflow together
+	if sum := floats.Sum(row); sum-sum != 0 { // the row contains NaN or Inf, or the sum of its finite values overflows
 		if slices.ContainsFunc(row, func(v float64) bool { return v-v != 0 }) {
 			return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", c.k))
 		}

@@ -127,9 +127,9 @@ func Short(results ...*Result) string {
 // is the variable with which a second-order model of the objective decreases most (Fan, Chen and
 // Lin 2005, WSS 2). The steps run within a working set whose block of K is in memory. One half of
 // the set consists of the variables that most violate the conditions in both directions, and the
-// other half of variables of the last set, of which free variables and large violations are
-// preferred (Joachims 1998; Wen et al. 2018). The changes of a set are added to F by whole rows of
-// K, which the device computes in batches and a cache stores.
+// other half consists of variables of the last set, of which free variables and large violations
+// are preferred (Joachims 1998; Wen et al. 2018). The changes of a set are added to F by whole rows
+// of K, which the device computes in batches and a cache stores.
 //
 // Rows whose variables are fixed at bounds are removed from the problem (shrinking) when
 // they are at least a third of all rows. When the remaining rows are optimal, F of the removed
@@ -184,8 +184,8 @@ func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) 
 	})
 }
 
-// solve implements Solve. work limits the work of coordinate descent; 0 means that it is not used. It
-// calls continues before SMO continues after coordinate descent.
+// solve implements Solve. work limits the work of coordinate descent; 0 means that it is not used.
+// It calls the function continues before SMO resumes after coordinate descent.
 func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int, continues func()) (*Result, error) {
 	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p}
 	defer s.close()
