@@ -26,7 +26,7 @@ const (
 	PivotCenters CenterRule = "rpcholesky"
 )
 
-// CenterRules lists the rules, the default first.
+// CenterRules lists the rules, beginning with the default.
 func CenterRules() []CenterRule {
 	return []CenterRule{UniformCenters, PivotCenters}
 }
@@ -90,7 +90,7 @@ func (c CenterChoice) flops(n, d int) float64 {
 }
 
 // choose returns the centers, which are given or chosen by the rule, and count samples for Falkon's
-// preconditioner. It makes a pass over the samples only if it needs one.
+// preconditioner. It makes a pass over the samples only if necessary.
 func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[float64], q stream.Sampled, err error) {
 	n, d, _ := p.Data.Dims()
 	m, size := p.Choice.sizes(n)
@@ -128,11 +128,11 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if m = min(m, from.Rows); m == from.Rows {
 		return from, q, nil
 	}
-	rows, err := r.pivotCenters(p, from, m) // the pool of this rule alone is larger than M
+	rows, err := r.pivotCenters(p, from, m) // only for this rule is the pool larger than M
 	if err != nil {
 		return centers, q, err
 	}
-	slices.Sort(rows) // by priority, in whichever order the pivots were found
+	slices.Sort(rows) // the rows of the pool are in the order of their priorities, and the centers must be too
 	return stream.SelectRows(from, rows), q, nil
 }
 

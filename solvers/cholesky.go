@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Cholesky is the factor L of A = K + λI = LLᵀ, kept on a device, in packed storage if the device
-// has it. It solves for any number of right-hand sides, and samples can be added and removed.
+// Cholesky is the factor L of A = K + λI = LLᵀ, stored on a device, in packed storage if the device
+// supports it. It solves for any number of right-hand sides, and samples can be added and removed.
 //
 // Several goroutines may call the methods at the same time, except that Append, Remove and Close
 // wait for the other methods to end. If Append or Remove returns an error, the factor is
@@ -37,8 +37,8 @@ type Cholesky struct {
 // ErrClosed is the error of the methods of a Cholesky that is closed.
 var ErrClosed = run.ErrClosed
 
-// lock locks the factor for the method what, for reading or for writing. It returns the function that
-// unlocks it, or an error if the factor has no L.
+// lock locks the factor for the method named what, for reading or for writing. It returns the
+// function that unlocks it, or an error if the factor has no L.
 func (f *Cholesky) lock(what string, write bool) (unlock func(), err error) {
 	closed := fmt.Errorf("solvers: %s: the factor %w", what, ErrClosed)
 	if f == nil {

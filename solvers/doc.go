@@ -3,8 +3,8 @@
 //
 //	(K + λW⁻¹) α + b·1 = y,  K_ij = k(x_i, x_j),  f(x) = Σ_i α_i k(x_i, x) + b
 //
-// with λ unscaled, W = diag(weights), and b = 0 unless Problem.Intercept asks
-// for it (then 1ᵀα = 0 belongs to the system). The solution minimizes
+// with λ unscaled, W = diag(weights), and b = 0 unless Problem.Intercept is set (then 1ᵀα = 0
+// belongs to the system). The solution minimizes
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ ‖f‖²
 //

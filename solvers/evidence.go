@@ -100,9 +100,9 @@ func (p Problem) checkCovariance(dev backend.Device, what string, limit int64) e
 	return nil
 }
 
-// newCovariance factors C; more returns the number of further elements that its caller needs on the
-// device. If keep is not nil and the device works in Go memory, the factor is stored in keep, which
-// is n×n.
+// newCovariance factors C. The function more returns the number of further elements that the caller
+// needs on the device. If keep is not nil and the device works in Go memory, the factor is stored
+// in keep, which is n×n.
 func newCovariance(ctx context.Context, dev backend.Device, what string, p Problem, limit int64, more func(n, d, t int) int64, keep *backend.Host[float64]) (*covariance, error) {
 	if err := p.checkCovariance(dev, what, limit); err != nil {
 		return nil, err
@@ -130,8 +130,8 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 	return f, nil
 }
 
-// reserveCovariance calls Reserve for squares matrices of the order of C, a copy of X if the device
-// needs one, and more further elements.
+// reserveCovariance calls Reserve for `squares` matrices of the order of C, a copy of X if the
+// device needs it, and the elements that the function more counts.
 func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, what string, s *samples, squares int, more func(n, d, t int) int64) error {
 	wrapped := numeric.Wrapper(dev) != nil && s.plain(false)
 	return Reserve(ctx, dev, limit, Method(what), s.n, func(n int) int64 {
@@ -429,7 +429,7 @@ func (f *covariance) variance(points numeric.Points, rows int) ([]float64, error
 	return variance, err
 }
 
-// cross calls visit for each block of rows of points, with the index first of its first row and
+// cross calls visit for each block of rows of points, with the index `first` of its first row and
 // with k = k(X, block).
 func (f *covariance) cross(points numeric.Points, rows int, visit func(first int, k backend.Matrix[float64]) error) error {
 	s, b := f.s, f.B

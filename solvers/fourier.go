@@ -37,7 +37,7 @@ type FourierResult struct {
 	// Beta, M×t, holds the coefficients of the cosines in its first half and those of the sines
 	// in its second.
 	Beta backend.Host[float64]
-	// Posterior is nil unless StreamParams.Posterior asks for it.
+	// Posterior is nil unless StreamParams.Posterior is set.
 	Posterior *Posterior
 }
 

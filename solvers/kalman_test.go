@@ -145,8 +145,8 @@ func TestKalmanMatchesStored(t *testing.T) {
 	}
 }
 
-// compareLeaveOneOut compares the errors and influences of p, by a filter, with those of wide, by a stored
-// factor.
+// compareLeaveOneOut compares the errors and influences of p, computed by a filter, with those of
+// wide, computed by a stored factor.
 func compareLeaveOneOut(t *testing.T, dev backend.Device, p, wide solvers.Problem, near func(what string, got, want, scale float64)) {
 	t.Helper()
 	rows := 0
@@ -189,7 +189,8 @@ func compareLeaveOneOut(t *testing.T, dev backend.Device, p, wide solvers.Proble
 	}
 }
 
-// comparePaths compares the path of p, by filters, with that of wide, by stored factors.
+// comparePaths compares the path of p, computed by filters, with that of wide, computed by stored
+// factors.
 func comparePaths(t *testing.T, dev backend.Device, p, wide solvers.Problem, near func(what string, got, want, scale float64)) {
 	t.Helper()
 	lambdas := []float64{0.01, 0.1, 10}
@@ -277,7 +278,7 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 		t.Run(fmt.Sprint(want.nu), func(t *testing.T) {
 			near := func(what string, got, want, scale float64) {
 				t.Helper()
-				// The condition number is at most n/λ, and both programs round.
+				// The condition number is at most n/λ, and both programs have rounding errors.
 				if d := math.Abs(got - want); !(d <= 2*n/lambda*n*0x1p-52*scale) {
 					t.Errorf("%s: got %v, want %v: difference %.3g", what, got, want, d)
 				}
@@ -324,9 +325,9 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 	}
 }
 
-// TestKalmanExtremes compares Solve and a path with closed forms. For equal points K = 11ᵀ, so that with
-// S = Σ w_i the fit is Σ w_i y_i/(λ+S) and the leave-one-out error the same formula without sample i. For
-// points whose distances are beyond the reach of the kernel K = I.
+// TestKalmanExtremes compares Solve and a path with closed forms. For equal points K = 11ᵀ, so that
+// with S = Σ w_i the fit is Σ w_i y_i/(λ+S) and the leave-one-out error follows from the same
+// formula without sample i. For points whose distances are beyond the reach of the kernel K = I.
 func TestKalmanExtremes(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const lambda = 0.5

@@ -90,8 +90,8 @@ func unitColumn(n int) backend.Host[float64] {
 	return ones
 }
 
-// addBorder changes l.diagonal from the diagonal of A⁻¹ without the border to that with it. solved is
-// A⁻¹1.
+// addBorder changes l.diagonal from the diagonal of A⁻¹ without the border to the diagonal of B.
+// solved is A⁻¹1.
 func (l *LeaveOneOut) addBorder(solved backend.Host[float64], intercept bool) error {
 	if !intercept {
 		return nil
@@ -200,8 +200,8 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 // model, unless one point has more.
 const pointValues = 1 << 22
 
-// on copies X and the factor, if there is one, to dev where necessary, and reserves memory for more
-// further elements.
+// on copies X and the factor, if there is one, to dev where necessary, and reserves memory for the
+// further elements that the function more counts.
 func (u *Uncertainty) on(ctx context.Context, dev backend.Device, what string, more func(n, d, t int) int64, limit int64) (*covariance, error) {
 	squares := 0
 	if numeric.Wrapper(dev) == nil && u.posterior == nil {

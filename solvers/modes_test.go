@@ -31,9 +31,10 @@ func field(k kernels.Kernel, n, d int, lambda float64) solvers.Problem {
 	return p
 }
 
-// TestModes runs the suite for one feature, and for two and three features, where a solution takes some tenths
-// of a second, its comparisons with the oracle. The memory is limited, because a Matérn kernel and the
-// smallest λ of the suite need more modes than a test has time for.
+// TestModes runs the whole suite for one feature. For two and three features, where a solution
+// takes some tenths of a second, it runs only the comparisons of the suite with the oracle. The
+// memory is limited, because a Matérn kernel and the smallest λ of the suite need more modes than a
+// test has time for.
 func TestModes(t *testing.T) {
 	for d, k := range []kernels.Kernel{kernels.Matern{Nu: 2.5, Sigma: 2}, kernels.Gaussian{Sigma: 2}, kernels.Gaussian{Sigma: 3}} {
 		suite := solvertest.Suite{Method: solvers.Modes, Params: solvers.Params{Tol: fine, Memory: 1 << 26}, Features: d + 1, Kernels: []kernels.Kernel{k}}
@@ -47,8 +48,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestModesSolvesTheSystem compares solutions by Modes with the residuals of the exact K, computed here, and
-// with the solutions of a Cholesky factor.
+// TestModesSolvesTheSystem checks the residuals of solutions by Modes, computed here with the exact
+// K, and compares the solutions with those of a Cholesky factor.
 func TestModesSolvesTheSystem(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	mixed := kernels.Sum{kernels.Scaled{Weight: 2, Kernel: kernels.Matern{Nu: 1.5, Sigma: 1}}, kernels.Constant{Value: 0.5}, kernels.Product{kernels.Constant{Value: 0.5}, kernels.Gaussian{Sigma: 0.5}}}
@@ -96,10 +97,10 @@ func TestModesSolvesTheSystem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The smallest eigenvalue of K + λW⁻¹ is at least λ/max w. With an intercept, the error of α is
-			// A⁻¹ of the residual and of a multiple of 1, of which b absorbs the latter; A⁻¹ on the
-			// vectors orthogonal to 1 has no larger norm. The sampled rows show the residual to a factor
-			// 2, and 1ᵀα = 0 holds to the same residual.
+			// The smallest eigenvalue of K + λW⁻¹ is at least λ/max w. With an intercept, the error
+			// of α is A⁻¹ times the residual plus a multiple of 1, and b absorbs the multiple of 1;
+			// A⁻¹ on the vectors orthogonal to 1 has no larger norm. The sampled rows show the
+			// residual to a factor 2, and 1ᵀα = 0 holds to the same residual.
 			largest := 1.0
 			for _, w := range p.Weights {
 				largest = max(largest, w)
@@ -186,7 +187,8 @@ func TestAutoChoosesModes(t *testing.T) {
 	}
 }
 
-// TestModesOfOneSample compares with α = y/(k(0) + λ/w), also far from the origin.
+// TestModesOfOneSample compares the solution for one sample with α = y/(k(0) + λ/w), also for a
+// sample far from the origin.
 func TestModesOfOneSample(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, x := range []float64{1.5, -1e150} {

@@ -83,11 +83,11 @@ type NystromResult struct {
 	Result
 	Centers backend.Host[float64] // M×d; for sparse samples M×1, the numbers of their rows
 	Beta    backend.Host[float64] // M×t
-	// Posterior is nil unless StreamParams.Posterior asks for it.
+	// Posterior is nil unless StreamParams.Posterior is set.
 	Posterior *Posterior
-	// Gradient holds the derivatives of Posterior.Bound with respect to the parameters of the kernel,
-	// as in Evidence.Gradient, and last with respect to ln λ, if StreamParams.Gradient asks for them.
-	// The centers are constant.
+	// Gradient holds the derivatives of Posterior.Bound with respect to the parameters of the
+	// kernel, as in Evidence.Gradient, and last with respect to ln λ, if StreamParams.Gradient is
+	// set. The centers are constant.
 	Gradient []float64
 }
 
@@ -95,8 +95,8 @@ type NystromResult struct {
 // grows with M² and not with n, except that a device with its own memory stores the samples if they
 // fit, so that later passes do not read them again.
 //
-// It refuses the same inputs as Solve. If it does not reach Tol, it returns a *ConvergenceError
-// together with the best solution that it found.
+// It returns an error for the same inputs as Solve. If it does not reach Tol, it returns a
+// *ConvergenceError together with the best solution that it found.
 func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par StreamParams) (*NystromResult, error) {
 	r, err := newStreamRun(ctx, dev, par, p.Plan)
 	if err != nil {

@@ -186,8 +186,8 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	return path, nil
 }
 
-// pathStage is the stage of all progress. Only SolvePath reports the fraction 1 at its end,
-// because a caller of At may ask for more λ than planned.
+// pathStage is the stage of all progress. Only SolvePath reports the fraction 1 at its end, because
+// a caller of At may request more λ than planned.
 const pathStage = "path"
 
 // At returns one point for each of lambdas, all ≥ 0, in the given order. If there is no solution
@@ -282,7 +282,7 @@ type pathPlan struct {
 	method PathMethod
 	reason string
 	bytes  int64   // peak memory of matrices on the device
-	flops  float64 // for the number of λ in PathParams
+	flops  float64 // number of operations for the number of λ in PathParams
 
 	rows    int
 	bytesOf func(n int) int64

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// faulty is a device without optional abilities, whose float64 queue fails once, in call number at
-// of all calls that can fail.
+// faulty is a device without optional abilities, whose float64 queue fails once, in call number
+// `at` of all calls that can fail.
 type faulty struct {
 	backend.Device
 	at    int64

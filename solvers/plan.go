@@ -39,8 +39,8 @@ type Plan struct {
 // MakePlan returns the plan of Solve(ctx, dev, p, par) without doing any work. It uses the shapes
 // and weights of p, and for an iterative method some hundred rows of X, from which it estimates the
 // spectrum of K. On a device that works in Go memory, X takes no extra memory unless X is centered
-// or has rows of weight 0. MakePlan also returns a plan that does not fit the memory; Solve refuses
-// it.
+// or has rows of weight 0. MakePlan also returns a plan that does not fit the memory; Solve returns
+// an error for it.
 func MakePlan(dev backend.Device, p Problem, par Params) (Plan, error) {
 	return makePlan(context.Background(), dev, p, par)
 }
@@ -247,7 +247,7 @@ const operations = "operations, weighted by their time relative to a matrix prod
 // cheapest returns the method with the lowest estimated time among those that fit the memory, or
 // the method with the lowest memory if none fits. If the params have a checkpoint, it considers
 // only methods that write checkpoints, and if they have a rank or a preconditioner, only methods
-// that use it. other is the cost of the second method that fits.
+// that use them. other is the cost of the second cheapest method that fits.
 func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, other float64, err error) {
 	var list, large []string
 	var all []error
@@ -379,7 +379,7 @@ func lookUp(name Method) (method, error) {
 // sizes holds the properties of a problem that estimates depend on.
 type sizes struct {
 	n, d, t   int // number of rows of weight > 0, of features, and of outputs
-	width     int // number of features of a sample that are computed with: see Problem.width
+	width     int // number of features of a sample that a kernel value uses: see Problem.width
 	columns   int // right-hand sides: t, and one more if b is an unknown
 	kernel    kernels.Kernel
 	linear    bool
@@ -391,7 +391,7 @@ type sizes struct {
 	p         Problem
 	dev       backend.Device
 	ctx       context.Context          // its cancellation ends the estimates early; they are then meaningless
-	estimated *lowrank.Spectrum        // of K, estimated at its first use
+	estimated *lowrank.Spectrum        // spectrum of K, estimated at its first use
 	taylor    []lowrank.TaylorEstimate // estimates for the Taylor preconditioner, computed at their first use
 }
 

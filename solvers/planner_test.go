@@ -31,9 +31,9 @@ type plannedProblem struct {
 
 // TestPlanner compares the costs that the planner predicts with the times that the methods take on
 // 52 problems, and writes the results as a table. The regret of a problem is the time of the chosen
-// method divided by the time of the fastest. The test takes minutes and needs a machine without
-// other load. MERCER_PLANNER is the file to write, and MERCER_PLANNER_PART, such as 2/5, selects a
-// part of the problems, whose rows are appended to the file.
+// method divided by the time of the fastest method. The test takes minutes and needs a machine
+// without other load. MERCER_PLANNER is the file to write, and MERCER_PLANNER_PART, such as 2/5,
+// selects a part of the problems, whose rows are appended to the file.
 func TestPlanner(t *testing.T) {
 	file := os.Getenv("MERCER_PLANNER")
 	if file == "" {

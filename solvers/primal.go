@@ -255,7 +255,7 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 }
 
 // inPrecision returns m in precision T: m itself, or a copy with rounded elements in the leading
-// rows of room.
+// rows of the matrix room.
 func inPrecision[T backend.Float](w *work, room backend.Matrix[T], m backend.Matrix[float64]) backend.Matrix[T] {
 	if same, ok := any(m).(backend.Matrix[T]); ok {
 		return same
@@ -460,7 +460,7 @@ type normalEquations struct {
 	v, u     backend.Matrix[float64] // d×t and n×t on the device
 	host     backend.Host[float64]   // n×t
 	mean     []float64               // x̄; zeros without intercept
-	diagonal []float64               // of XᵀWX + λI
+	diagonal []float64               // diagonal of XᵀWX + λI
 	squares  float64                 // ‖W^½X‖²
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // TestReviewComparesWithThePlan checks that a solve is stopped only if it takes more than twice the
-// planned iterations and the rest would take more time than the factor in float64.
+// planned iterations and the remaining iterations would take more time than the factor in float64.
 func TestReviewComparesWithThePlan(t *testing.T) {
 	w := &work{plan: Plan{its: 40, step: 2}}
 	if w.review(1) != nil {
@@ -79,8 +79,9 @@ func TestGivesUpForDual(t *testing.T) {
 	}
 }
 
-// TestModesAreReplaced checks that a Modes with too few modes for its samples is recognized, by its residuals and
-// by those of the sampled rows, and that Solve then continues with another method.
+// TestModesAreReplaced checks that Solve detects too few modes for the samples, from the residuals
+// of Modes and from the exact residuals of the sampled rows, and then continues with another
+// method.
 func TestModesAreReplaced(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 3000

@@ -130,7 +130,7 @@ func (s *samples) nearlyCentered() bool {
 	return !slices.ContainsFunc(excess, func(v float64) bool { return !(v <= 0) })
 }
 
-// fill sets dst to the rows of weight > 0 of h, beginning with number from, minus mean, and
+// fill sets dst to the rows of weight > 0 of h, beginning with row number `from`, minus mean, and
 // multiplied by √w_i if scaled is set.
 func (s *samples) fill(dst, h backend.Host[float64], mean numeric.Center, from int, scaled bool) {
 	s.part().Fill(dst, h, mean, from, scaled)

@@ -19,7 +19,7 @@ import (
 type Problem struct {
 	Kernel    kernels.Kernel
 	X, Y      backend.Host[float64] // n×d samples, n×t targets; only read
-	Weights   []float64             // nil means all 1; each ≥ 0, one > 0; a sample of weight 0 is left out
+	Weights   []float64             // nil means all 1; each ≥ 0, at least one > 0; a sample of weight 0 is left out
 	Lambda    float64               // ≥ 0
 	Intercept bool                  // an unpenalized b; otherwise b = 0
 
@@ -38,7 +38,7 @@ func (p Problem) points() numeric.Points {
 	return numeric.DensePoints(p.X)
 }
 
-// width is the number of features of a sample that are computed with; for sparse samples this is
+// width is the number of features of a sample that a kernel value uses; for sparse samples it is
 // the mean number of stored elements.
 func (p Problem) width() int {
 	if p.Sparse != nil {
@@ -61,8 +61,8 @@ const Auto Method = ""
 type Params struct {
 	Method     Method
 	NeedsAlpha bool // excludes Primal, which computes no Alpha, from the choice of Auto
-	// NeedsResiduals excludes from the choice of Auto what leaves Result.Residuals empty for a nonlinear kernel:
-	// Modes without the exact K.
+	// NeedsResiduals excludes Modes without the exact K from the choice of Auto, because it leaves
+	// Result.Residuals empty for a nonlinear kernel.
 	NeedsResiduals bool
 	Memory         int64          // bytes that may be taken on the device; 0 means all its free memory
 	Progress       func(Progress) // nil, or reports the progress; called by one goroutine at a time
@@ -196,7 +196,7 @@ func solveAgain(ctx context.Context, dev backend.Device, p Problem, par Params, 
 	return res, nil
 }
 
-// solve implements Solve without its second method.
+// solve implements Solve without the call of solveAgain.
 func solve(ctx context.Context, dev backend.Device, p Problem, par Params, start time.Time) (Plan, *Result, error) {
 	plan, err := makePlan(ctx, dev, p, par)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// streamRun is the state of a SolveNystrom or SolveFourier.
+// streamRun is the state of a call of SolveNystrom or SolveFourier.
 type streamRun struct {
 	run.Frame
 	start     time.Time

@@ -63,8 +63,8 @@ func shifted(h backend.Host[float64]) backend.Host[float64] {
 	return s
 }
 
-// testShiftedTargets checks that an intercept absorbs any constant, and that nothing else
-// changes.
+// testShiftedTargets checks that an intercept absorbs any constant added to the targets, and that
+// nothing else changes.
 func testShiftedTargets(c *cell) {
 	r := c.random()
 	p := c.problem(r, 24, c.features, 2)
@@ -164,8 +164,8 @@ func testOutputs(c *cell) {
 	})
 }
 
-// testSameBits solves a second time, with gaps between the rows of the inputs; the inputs must
-// not change.
+// testSameBits checks that a second solve, with gaps between the rows of the inputs, gives the same
+// bits and does not change the inputs.
 func testSameBits(c *cell) {
 	c.each(func(c *cell, p solvers.Problem) {
 		want := c.solve(p)

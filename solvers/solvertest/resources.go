@@ -53,7 +53,7 @@ func testMemory(c *cell) {
 			}
 			planned := plan.Bytes
 			if x := c.form(q).Sparse; x != nil && planned > peak {
-				// It counts the elements in float32 and their copies in Go memory, which a device need not have.
+				// The plan counts float32 elements and copies in Go memory, which a device need not have.
 				planned -= min(planned-peak, int64(8*x.NNZ()+8*x.Rows))
 			}
 			if c.method == solvers.Kalman {
@@ -101,8 +101,8 @@ func (c *cell) watched(progress func(solvers.Progress)) solvers.Params {
 	return par
 }
 
-// testBudget checks that one byte less than planned is refused, with the number of rows that
-// would fit.
+// testBudget checks that a limit of one byte less than planned gives an error with the number of
+// rows that would fit.
 func testBudget(c *cell) {
 	p := c.large()
 	plan, err := solvers.MakePlan(c.dev, c.form(p), c.par)
@@ -136,7 +136,7 @@ func testBudget(c *cell) {
 			}
 			fits := small.Bytes <= budget.Available
 			if c.method == solvers.Modes && fits && n > budget.Largest {
-				continue // fewer rows need fewer modes, for which the error does not allow
+				continue // fewer rows need fewer modes, which the error does not take into account
 			}
 			if fits != (n == budget.Largest) {
 				c.Errorf("a fit of %d rows needs %d of the available %d bytes, but the error says that at most %d rows fit", n, small.Bytes, budget.Available, budget.Largest)

@@ -69,7 +69,7 @@ func testOneSample(c *cell) {
 	})
 }
 
-// testLargeLambda checks α → Wy/λ; the next term of the series is WKWy/λ².
+// testLargeLambda checks that α approaches Wy/λ; the next term of the series is WKWy/λ².
 func testLargeLambda(c *cell) {
 	r := c.random()
 	p := c.problem(r, 24, c.features, 2)

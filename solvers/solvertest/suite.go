@@ -30,7 +30,7 @@ import (
 // Suite configures the suite for a method.
 type Suite struct {
 	Method  solvers.Method
-	Params  solvers.Params   // for every Solve; Method is replaced
+	Params  solvers.Params   // params of every Solve, in which Method is replaced
 	Kernels []kernels.Kernel // kernels that the method accepts
 	Device  string           // "", or the only device to test
 	// Features is the number of features of the samples; 0 means 4.
@@ -39,7 +39,7 @@ type Suite struct {
 	// Able says that the method needs an optional ability of its device, so that tests on a
 	// device without optional abilities are skipped.
 	Able bool
-	Seed uint64 // for all random numbers; 0 means 1
+	Seed uint64 // seed of all random numbers; 0 means 1
 	// Tests names the tests to run, by the names in the list tests; nil means all.
 	Tests []string
 }
@@ -123,7 +123,7 @@ func EachDevice(t *testing.T, f func(t *testing.T, open Open), except ...string)
 	}
 }
 
-// openAs opens the named device; with bare set, without its optional abilities.
+// openAs opens the named device; if bare is set, without its optional abilities.
 func openAs(name string, bare bool) Open {
 	return func(t testing.TB, c backend.Config) backend.Device {
 		t.Helper()
