@@ -70,8 +70,8 @@ func (c CenterChoice) check() error {
 	return nil
 }
 
-// bytes is the memory that choosing the centers takes on the device; held(rows) is the memory of
-// rows of X there.
+// bytes is the memory that choosing the centers takes on the device; held(rows) is the memory that
+// so many rows of X take there.
 func (c CenterChoice) bytes(n int, held func(rows int) int64) int64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {

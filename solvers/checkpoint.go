@@ -55,7 +55,7 @@ func (c Checkpoint) every() time.Duration {
 type state struct {
 	Key string // the hash of the problem and the params
 
-	// of the refinement; the residuals are not saved but computed again
+	// state of the refinement; the residuals are not saved but computed again
 	Attempt        int // index of the fallback
 	Round          int
 	B, BestB       []float64
@@ -63,7 +63,7 @@ type state struct {
 	Iters          int
 	alpha, best, z backend.Host[float64]
 
-	krylov.State // of the conjugate gradients of an inner solve
+	krylov.State // state of the conjugate gradients of an inner solve
 
 	Passes *stream.Pass `json:",omitempty"` // state of a method that reads the samples in passes: X is β, Best the best β so far
 }

@@ -127,8 +127,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumePasses is TestResume for samples that are read in passes, with a different block size
-// in each run.
+// TestResumePasses checks the same as TestResume for samples that are read in passes, with a
+// different block size in each run.
 func TestResumePasses(t *testing.T) {
 	p, _ := slow(300, 2)
 	dev := backendtest.Device(t, "ref")

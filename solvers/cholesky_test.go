@@ -68,7 +68,7 @@ func residual(t *testing.T, f *solvers.Cholesky, a *mat.SymDense, changes int, r
 }
 
 // TestCholeskyUpdates adds and removes dense and sparse samples at random, and compares the factor
-// with one computed by gonum from scratch.
+// with a factor that gonum computes from the changed matrix.
 func TestCholeskyUpdates(t *testing.T) {
 	t.Run("dense", func(t *testing.T) { testCholeskyUpdates(t, false) })
 	t.Run("sparse", func(t *testing.T) { testCholeskyUpdates(t, true) })

@@ -269,8 +269,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 			w := s.weightOf(first + k)
 			e.Lambda += (v*s.Lambda/w - float64(s.t)*(w-1)) / 2
 		}
-		// Elements below the diagonal count twice, for the elements above it. Gram computes only
-		// the lower triangle of the diagonal block.
+		// Elements below the diagonal count twice, because they also stand for those above it. Gram
+		// computes only the lower triangle of the diagonal block.
 		block := f.x.View(first, 0, cols, s.d)
 		top, under := dk.View(0, 0, cols, cols), dk.View(cols, 0, rest-cols, cols)
 		numeric.Zero(b, top)

@@ -27,10 +27,10 @@ const (
 //	Σ_i w_i (y_i − f(x_i))² + λ βᵀ k(c, c) β
 //
 // so that ‖f‖² is penalized as in Problem. If every sample is a center, the solution is that of
-// Problem. λ is unscaled; the λ of Rudi, Carratino and Rosasco is ours divided by n.
+// Problem. λ is unscaled; the λ of Rudi, Carratino and Rosasco is this λ divided by n.
 //
-// Kernel is positive semidefinite, or it takes precomputed values; then it is an error if k(c, c) is
-// indefinite, which the factor of k(c, c) shows.
+// Kernel is positive semidefinite, or it takes precomputed values; in that case SolveNystrom
+// returns an error if a factorization shows that k(c, c) is indefinite.
 type NystromProblem struct {
 	Kernel kernels.Kernel
 	Data   Rows

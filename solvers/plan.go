@@ -265,7 +265,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, o
 			continue
 		}
 		if m.iterates && fits && chosen.cost < max(z.costs().small, z.gramCost(true)) {
-			continue // estimating the spectrum would take longer than the cheapest method so far, or one product with K would
+			continue // estimating the spectrum, or one product with K, would take longer than the cheapest method so far
 		}
 		e, err := m.estimate(z, par)
 		if err != nil {

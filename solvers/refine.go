@@ -88,7 +88,7 @@ type refinement struct {
 	z           backend.Host[float64]         // n×1: A⁻¹1 with an intercept; empty until it has been computed
 	b           []float64                     // intercepts of the centered targets
 	r           backend.Host[float64]         // n×columns: y − Aα − b·1, then 1
-	size        []float64                     // norms of the outputs, centered with an intercept
+	size        []float64                     // norms of the outputs, which are centered if there is an intercept
 	left        []float64                     // norms of the residuals of the outputs
 	residual    float64                       // the largest residual divided by its size
 	product     numeric.Product               // nil if the residual is computed from the data

@@ -361,7 +361,7 @@ type streamSizes struct {
 	n, d, t, m int
 	basis      float64 // operations for one value of Φ in units of the backend's count
 	stored     stream.Stored
-	whole      bool // Normal factors k(c, c), and T⁻ᵀHT⁻¹ instead of H
+	whole      bool // whether Normal factors k(c, c), and T⁻ᵀHT⁻¹ instead of H
 	posterior  bool
 	gradient   bool
 }

@@ -253,7 +253,7 @@ func (h *search) climb(x []float64, tol float64) error {
 // descend runs L-BFGS (Nocedal and Wright 2006, algorithm 7.4) from x, at which the value is known, with
 // the methods and constants of gonum/optimize, whose sums depend on the processor. It returns true if h has
 // counted `most` evaluations. Otherwise it ends when all derivatives are below tol, when four successive
-// steps have decreased the value by less than 10⁻⁷ + 10⁻¹⁰ of it, or when rounding errors prevent a step.
+// steps have decreased the value v by less than 10⁻⁷ + 10⁻¹⁰|v|, or when rounding errors prevent a step.
 func (h *search) descend(x []float64, tol float64, most int) (limited bool) {
 	const stored = 15
 	type pair struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// lbfgsPairs returns the number of steps that L-BFGS stores: at most 20 and at least 5, and in
-// between as many as take 64 MiB.
+// lbfgsPairs returns the number of steps that L-BFGS stores: as many as fit into 64 MiB, but at
+// least 5 and at most 20.
 func lbfgsPairs(unknowns int) int { return min(max(64<<20/(3*8*unknowns), 5), 20) }
 
 // lbfgs minimizes F by the limited-memory BFGS method (Broyden, Fletcher, Goldfarb, Shanno). Its
@@ -104,7 +104,7 @@ func (l *logit) search(p *point, direction backend.Host[float64], slope float64)
 	return nil, nil
 }
 
-// secants holds steps s with the change y of the gradient, M⁻¹y and sᵀy.
+// secants holds for each stored step s the change y of the gradient, M⁻¹y and sᵀy.
 type secants []secant
 
 type secant struct {

@@ -167,8 +167,8 @@ func (p *pivoting[T]) gathered(m backend.Matrix[T], s []int) (backend.Matrix[T],
 	return p.upload(h)
 }
 
-// extend adds a column to F for each pivot in s: (K_nS − F F_Sᵀ)L⁻ᵀ, where LLᵀ is (K − FFᵀ)_SS,
-// and updates diag and left.
+// extend adds a column to F for each pivot in s: (K_nS − F F_Sᵀ)L⁻ᵀ, where LLᵀ is (K − FFᵀ)_SS, and
+// updates the fields diag and left.
 func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	if len(s) == 0 {
 		return nil

@@ -143,8 +143,8 @@ func TestGreedyPivots(t *testing.T) {
 }
 
 // TestRandomPivotsLaw checks that rejection does not change the distribution of the pivots: the
-// first two, from five candidates most of which are rejected, have the same frequencies as if they
-// were drawn one at a time.
+// first two pivots, from five candidates most of which are rejected, have the same frequencies as
+// if they were drawn one at a time.
 func TestRandomPivotsLaw(t *testing.T) {
 	const n, draws = 5, 4000
 	x := backend.Host[float64]{Rows: n, Cols: 1, Stride: 1, Data: []float64{0, 0.3, 0.5, 2, 3}}

@@ -191,8 +191,8 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 // sum continues in float64.
 const squareRows = 8192
 
-// setSquares sets s to the lower triangle of GᵀG. In a float32 sum over all rows, the rounding
-// error relative to the norm of K would exceed λ.
+// setSquares sets s to the lower triangle of GᵀG. The rounding error of a float32 sum over all rows
+// would exceed λ, because it is relative to the norm of K.
 func setSquares[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Backend[float64], b backend.Backend[T], g backend.Matrix[T], s backend.Matrix[float64]) error {
 	if g, double := any(g).(backend.Matrix[float64]); double {
 		b64.Syrk(backend.Lower, backend.Transpose, 1, g, 0, s)

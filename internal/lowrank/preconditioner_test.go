@@ -11,8 +11,8 @@ import (
 )
 
 // TestLowRankIsInverse checks that (FFᵀ + D) P⁻¹r is a multiple of r in both precisions, with more
-// rows than are summed in float32, and with weights. The first column of F gives one eigenvalue of
-// n; the other eigenvalues are about 1.
+// rows than are summed in float32, and with weights. The first column of F gives one eigenvalue
+// equal to n; the other eigenvalues are about 1.
 func TestLowRankIsInverse(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, n := range []int{40, squareRows + 300} {

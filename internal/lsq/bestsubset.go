@@ -86,8 +86,8 @@ func search(t *run.Task, a backend.Host[float64], z []float64, most int, penalty
 	return s.chosen, s.best, s.work > 0, err
 }
 
-// searchSubsets searches for each output of c. It stores the weights in m, and returns the
-// objectives and which of the searches were complete.
+// searchSubsets searches for the best subset for each output of c. It stores the weights in m, and
+// returns the objective of each output and whether its search was complete.
 func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, complete []bool, err error) {
 	norms, err := c.scales(t.Ctx)
 	if err != nil {

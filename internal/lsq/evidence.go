@@ -47,8 +47,8 @@ func (p Posterior) Projection() (w backend.Host[float64], b []float64) {
 }
 
 // Variance returns the n×t variances σ² + (x − x̄)ᵀΣ(x − x̄) of new targets at the rows of x. It
-// computes them from along, the n×r projections V(x − x̄), and the component of x − x̄ outside the
-// span of V if there is one.
+// computes them from the argument along, the n×r projections V(x − x̄), and the component of x − x̄
+// outside the span of V if there is one.
 func (p Posterior) Variance(x, along backend.Host[float64]) backend.Host[float64] {
 	out := backend.NewHost[float64](x.Rows, len(p.Noise))
 	for i := range x.Rows {

@@ -137,8 +137,8 @@ var kernelsOfTests = []kernels.Kernel{
 	},
 }
 
-// problem returns points in random order, with distances of about step and some of them equal, and
-// the diagonal of D.
+// problem returns points in random order, at distances of about `step`, some of them equal, and the
+// diagonal of D.
 func problem(r *rand.Rand, n int, step, noise float64) (x, d []float64) {
 	x, d = make([]float64, n), make([]float64, n)
 	for i := range x {

@@ -198,7 +198,7 @@ func (t *term) addFirst(f float64, v *vector) {
 }
 
 // addNoise adds Q(s) to p. Q(s) is the intensity times ∫₀ˢ vvᵀ du, where v is the last column of
-// A(u). Its entries are multiples of I_k = ∫₀ˢ uᵏ exp(−2u) du.
+// A(u). The entries of Q are multiples of I_k = ∫₀ˢ uᵏ exp(−2u) du.
 func (t *term) addNoise(s, decay float64, p *matrix) {
 	q := t.intensity()
 	if q == 0 || s == 0 {

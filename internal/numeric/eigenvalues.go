@@ -45,7 +45,7 @@ func (s Small) Eigen(ctx context.Context) (values []float64, vectors Small) {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(d[j], d[i]) })
-	values, vectors = make([]float64, n), s // the memory of s is free
+	values, vectors = make([]float64, n), s // the memory of s can be reused
 	for i, k := range order {
 		values[i] = d[k]
 		copy(vectors.Data[i*n:(i+1)*n], q.Data[k*n:])

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEigenvalues checks the eigenvalues, which are also the singular values, and the eigenvectors of a
-// diagonal matrix to which reflections were applied, which change the eigenvalues only by rounding errors.
+// TestEigenvalues checks the eigenvalues, which are also the singular values, and the eigenvectors
+// of a diagonal matrix after reflections, which change its eigenvalues only by rounding errors.
 func TestEigenvalues(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)

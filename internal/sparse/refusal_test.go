@@ -32,7 +32,7 @@ func over(a, b *big.Float) *big.Float  { return new(big.Float).SetPrec(bits).Quo
 func denseEvidence(t *testing.T, p *laplace) (value, bound float64) {
 	t.Helper()
 	n, k := p.phi.phi.Rows, len(p.active)
-	h := make([][]*big.Float, k) // H, and then its factor
+	h := make([][]*big.Float, k) // H, which its factor overwrites
 	for a, j := range p.active {
 		h[a] = make([]*big.Float, k)
 		for b := range h[a] {

@@ -65,7 +65,7 @@ type gradient struct {
 	columns      []float64
 }
 
-// place copies h to the device until Gradient returns.
+// place copies h to the device, where the copy remains until Gradient returns.
 func (g *gradient) place(h backend.Host[float64]) (backend.Matrix[float64], error) {
 	m, err := g.mem.Place(h)
 	if err == nil {

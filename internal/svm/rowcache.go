@@ -92,7 +92,7 @@ func newRowCache(k kernels.Kernel, diag []float64, size CacheSize) *RowCache {
 		rows: takeRows(slots, n), slot: slices.Repeat([]int{-1}, n), owner: slices.Repeat([]int{-1}, slots),
 		newer: make([]int, slots+1), older: make([]int, slots+1),
 	}
-	for i := range slots + 1 { // a ring with the head at slots
+	for i := range slots + 1 { // newer and older form a ring whose head has the index slots
 		c.newer[i], c.older[i] = (i+1)%(slots+1), (i+slots)%(slots+1)
 	}
 	return c
@@ -158,7 +158,7 @@ func copyLower(a backend.Host[float64]) {
 			}
 		}
 	}
-	run.Parallel((blocks+1)/2, func(first, last int) { // a long and a short row of blocks together
+	run.Parallel((blocks+1)/2, func(first, last int) { // each index stands for a long and a short row of blocks
 		for at := first; at < last; at++ {
 			fill(at)
 			if other := blocks - 1 - at; other != at {

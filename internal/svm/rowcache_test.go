@@ -28,8 +28,8 @@ func TestRowCache(t *testing.T) {
 // plainQueue hides that a backend can use Go memory directly.
 type plainQueue struct{ backend.Backend[float64] }
 
-// testRowCache tests a cache on b. bound is the tolerance of a kernel value: a few rounding errors
-// of squared distances below 64, from which the values, below 1, are computed.
+// testRowCache tests a cache on b. bound is the tolerance of a kernel value below 1: a few rounding
+// errors of the squared distance below 64 from which the value is computed.
 func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	const n, d = 37, 3
 	r := rand.New(rand.NewPCG(1, 0))

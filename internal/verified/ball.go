@@ -39,7 +39,7 @@ func (b Ball) Rounded() (value, bound float64) { return b.Hi, up(math.Abs(b.Lo) 
 
 func (b Ball) finite() bool { return b.Radius-b.Radius == 0 && b.Hi-b.Hi == 0 }
 
-// center returns b with radius 0.
+// center returns the center of b as a ball of radius 0.
 func (b Ball) center() Ball { return Ball{Hi: b.Hi, Lo: b.Lo} }
 
 func (b Ball) neg() Ball { return Ball{-b.Hi, -b.Lo, b.Radius} }
@@ -57,7 +57,7 @@ func (b Ball) scale(e int) Ball {
 	return Ball{b.Hi * f, b.Lo * f, up(b.Radius * f)}
 }
 
-// twoSum returns a + b as an unevaluated sum (Knuth).
+// twoSum returns a + b as the unevaluated sum s + e (Knuth).
 func twoSum(a, b float64) (s, e float64) {
 	s = a + b
 	t := s - a
@@ -70,7 +70,7 @@ func fastTwoSum(a, b float64) (s, e float64) {
 	return s, b - (s - a)
 }
 
-// twoProduct returns a·b as an unevaluated sum.
+// twoProduct returns a·b as the unevaluated sum p + e.
 func twoProduct(a, b float64) (p, e float64) {
 	p = a * b
 	return p, math.FMA(a, b, -p)
@@ -121,8 +121,8 @@ func Div(a, b Ball) Ball {
 	return quotient.plus((rest.Magnitude() + a.Radius + quotient.Magnitude()*b.Radius) / least)
 }
 
-// Sqrt returns √max(a, 0). The error of the center s of the root of c is at most |c − s²|/s, and
-// √(c+r) − √c is at most r/√c and at most √r.
+// Sqrt returns √max(a, 0). For a with center c and radius r, the error of s ≈ √c is at most |c −
+// s²|/s, and √(c+r) − √c is at most r/√c and at most √r.
 func Sqrt(a Ball) Ball {
 	if !(a.Hi > 0x1p-900) {
 		return Ball{Radius: up(math.Sqrt(up(math.Max(a.Hi, 0) + math.Abs(a.Lo) + a.Radius)))}

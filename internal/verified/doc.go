@@ -4,7 +4,7 @@
 // A number is a Ball: a center of about 106 bits and a radius that bounds the distance between the
 // center and the exact value. Every operation adds to the radius a bound on its rounding error and
 // on the effect of the radii of its operands. The kernel is the function that the compiled program
-// of the kernel defines in exact arithmetic, with the numbers in the program taken as they are.
+// of the kernel defines in exact arithmetic, where the numbers in the program are exact.
 //
 // The operations on centers are the double-word operations of Joldes, Muller and Popescu (2017),
 // Tight and rigorous error bounds for basic building blocks of double-word arithmetic, ACM TOMS 44.

@@ -18,8 +18,8 @@ const precision = 256
 // epsilon is the distance from 1 to the next float64.
 const epsilon = 0x1p-52
 
-// oracle is the exact solution of the dual system of a Problem whose kernel values are the
-// float64 numbers of package kernels, and the norms that the bounds are computed from.
+// oracle is the exact solution of the dual system of a Problem whose kernel values are the float64
+// numbers of package kernels, and the norms from which the bounds are computed.
 type oracle struct {
 	p         solvers.Problem
 	alpha     [][]*big.Float // n×t
