@@ -69,7 +69,7 @@ func sameAnswer(t *testing.T, got, want *solvers.Result) {
 }
 
 // TestResume checks, in every precision, that a Solve that was canceled again and again gives the
-// same bits as an uninterrupted one, and leaves no file.
+// same bits as an uninterrupted Solve, and leaves no file.
 func TestResume(t *testing.T) {
 	for _, test := range []struct {
 		method     solvers.Method

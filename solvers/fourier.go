@@ -34,8 +34,8 @@ type FourierProblem struct {
 type FourierResult struct {
 	Result
 	Frequencies backend.Host[float64] // ω, M/2×d
-	// Beta, M×t, holds the coefficients of the cosines in its first half and those of the sines
-	// in its second.
+	// Beta, M×t, holds the coefficients of the cosines in its first half and of the sines in its
+	// second half.
 	Beta backend.Host[float64]
 	// Posterior is nil unless StreamParams.Posterior is set.
 	Posterior *Posterior

@@ -327,7 +327,7 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 
 // TestKalmanExtremes compares Solve and a path with closed forms. For equal points K = 11ᵀ, so that
 // with S = Σ w_i the fit is Σ w_i y_i/(λ+S) and the leave-one-out error follows from the same
-// formula without sample i. For points whose distances are beyond the reach of the kernel K = I.
+// formula without sample i. For points so far apart that all other kernel values are 0, K = I.
 func TestKalmanExtremes(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const lambda = 0.5

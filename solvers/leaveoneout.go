@@ -197,7 +197,7 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 }
 
 // pointValues limits the number of kernel values that Influence stores at a time with a state-space
-// model, unless one point has more.
+// model; a single point may have more.
 const pointValues = 1 << 22
 
 // on copies X and the factor, if there is one, to dev where necessary, and reserves memory for the

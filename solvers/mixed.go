@@ -17,7 +17,7 @@ import (
 )
 
 // Mixed is Cholesky of K + (λ+δ)W⁻¹ in float32, with corrections in float64: most of the work runs
-// at the rate of float32, and the residual is that of float64. The corrections are steps of
+// at the rate of float32, and the residual is as small as in float64. The corrections are steps of
 // iterative refinement as long as each gains a digit, and then steps of conjugate gradients with
 // the factor as the preconditioner. Conjugate gradients also converge for condition numbers above
 // 10⁷, for which refinement diverges, but take longer.
@@ -73,10 +73,10 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	// LLᵀ differs from K by a matrix of rounding errors: 2⁻²³ of its elements, or the error of
 	// products of reduced precision. The errors have different signs, so that the norm of their
-	// matrix is smaller than that of K by √n. The factor 4 is a margin. If the errors exceed the
-	// eigenvalues, the factorization fails unless a shift larger than the errors is added to the
-	// diagonal. For reduced precision only the effect of the errors on the number of iterations is
-	// estimated.
+	// matrix is smaller than the norm of K by √n. The factor 4 is a margin. If the errors exceed
+	// the eigenvalues, the factorization fails unless a shift larger than the errors is added to
+	// the diagonal. For reduced precision only the effect of the errors on the number of iterations
+	// is estimated.
 	unit, rate := factorUnit(z.dev.F32(), reduced), z.rates().Single
 	if reduced {
 		rate = z.rates().Reduced

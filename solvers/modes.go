@@ -21,14 +21,14 @@ import (
 //
 //	k(x, z) ≈ Σ_j S(2πj/T)/∏T_a exp(2πi Σ_a j_a(x_a−z_a)/T_a),   |j_a| ≤ m_a,
 //
-// where S is the spectral density, and K ≈ ΦΦᴴ. The inner solver uses enough modes to make ‖K − ΦΦᴴ‖ a
-// small fraction of λ/max w. For a residual r it solves (I + ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r with Λ = λW⁻¹ by conjugate
-// gradients, and returns the correction Λ⁻¹(r − Φβ). ΦᴴΛ⁻¹Φ is a Toeplitz matrix between two diagonal
-// matrices, so its product with a vector takes two Fourier transforms. Residuals are computed with the
-// exact K, or, where this takes less time, with the larger number of modes that the tolerance needs. In
-// that case the residuals of 1,000 rows are computed again with the exact K at the end. Auto chooses Modes
-// where it costs less than every method that computes with K, and leaves it if it does not converge as
-// estimated, for example because the samples are clustered.
+// where S is the spectral density, and K ≈ ΦΦᴴ. The inner solver uses enough modes to make ‖K − ΦΦᴴ‖
+// a small fraction of λ/max w. For a residual r it solves (I + ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r with Λ = λW⁻¹ by
+// conjugate gradients, and returns the correction Λ⁻¹(r − Φβ). ΦᴴΛ⁻¹Φ is a Toeplitz matrix between
+// two diagonal matrices, so its product with a vector takes two Fourier transforms. Residuals are
+// computed with the exact K, or, where this takes less time, with the larger number of modes that the
+// tolerance needs. In that case the residuals of 1,000 rows are computed again with the exact K at
+// the end. Auto chooses Modes where it costs less than every method that computes with K, and
+// replaces it if it does not converge as estimated, for example because the samples are clustered.
 const Modes Method = "modes"
 
 // modesChoice is the plan of Modes.
@@ -776,8 +776,8 @@ func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	return w.B.Upload(z, h)
 }
 
-// eachLow calls f for the real and the imaginary part of each mode. The arguments all and low are the row of
-// the part among all unknowns and among those of the factor, and sign is −1 for imaginary parts.
+// eachLow calls f for the real and the imaginary part of each mode. The arguments all and low are the row
+// of the part among all unknowns and among the unknowns of the factor, and sign is −1 for imaginary parts.
 func eachLow(list []lowMode, f func(mode lowMode, all, low int, sign float64)) {
 	for i, mode := range list {
 		f(mode, 2*mode.at, max(2*i-1, 0), 1)

@@ -435,7 +435,7 @@ func TestNystromRefused(t *testing.T) {
 	}
 }
 
-// wrongCount reports one row too many.
+// wrongCount is a Rows that reports one row too many.
 type wrongCount struct{ Rows }
 
 func (w wrongCount) Dims() (n, d, t int) {
@@ -552,7 +552,7 @@ func TestNormalReadsTheSamplesOnce(t *testing.T) {
 	})
 }
 
-// failing returns an error at one of its blocks.
+// failing is a Rows that returns an error at one of its blocks.
 type failing struct {
 	cut
 	count, at int

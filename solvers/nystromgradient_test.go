@@ -127,7 +127,7 @@ func eliminate(a, b [][]complex128) ([][]complex128, complex128) {
 
 // TestNystromGradient compares the gradient of the bound with the imaginary parts of the bound at θ
 // + ih, divided by h = 10⁻²⁰⁰, which have no truncation error and no cancellation (Squire and Trapp
-// 1998). With centers at all samples, it compares the gradient also with that of the exact
+// 1998). With centers at all samples, it compares the gradient also with the gradient of the exact
 // evidence.
 func TestNystromGradient(t *testing.T) {
 	const n, d, m, h = 30, 2, 7, 1e-200

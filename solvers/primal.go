@@ -161,7 +161,7 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 		if err != nil {
 			return err
 		}
-		if p.blocks.given { // the sums of (x − x̄)(x − x̄)ᵀ are those of xxᵀ, less n x̄x̄ᵀ
+		if p.blocks.given { // the sum of (x − x̄)(x − x̄)ᵀ is the sum of xxᵀ minus n x̄x̄ᵀ
 			mean := backend.NewHost[T](1, s.d)
 			for j, v := range s.meanX[0] {
 				mean.Data[j] = T(v)
@@ -242,7 +242,7 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 				w.res.Residual = numeric.Larger(w.res.Residual, numeric.Ratio(r, size[j]))
 			}
 			// Further steps, down to a residual of 10⁻⁴ of the tolerance, make the solution as
-			// accurate as that of a factor in float64 for most X.
+			// accurate as the solution by a factor in float64 for most X.
 			switch slow := !(w.res.Residual <= last/10); {
 			case exact || w.res.Residual <= w.par.tol()/1e4 || slow && w.res.Residual <= w.par.tol():
 				return nil

@@ -17,11 +17,11 @@ import (
 // samples holds the rows of a Problem that have a weight > 0, centered if centering does not change
 // the solution.
 //
-// With an intercept any constant may be subtracted from y, since b absorbs it. The constant is
-// the weighted mean, so that an offset of y costs no digits. A linear kernel with an intercept
-// allows the same for X: f(x) = wᵀ(x − x̄) + b′. With both centered by their weighted means, the
-// optimal b′ is 0 and the border of the system disappears. Features with an offset of 1e6 would
-// otherwise lose 12 digits in XᵀX.
+// With an intercept any constant may be subtracted from y, since b absorbs it. The constant is the
+// weighted mean, so that a large mean of y causes no cancellation. A linear kernel with an
+// intercept allows the same for X: f(x) = wᵀ(x − x̄) + b′. With both centered by their weighted
+// means, the optimal b′ is 0 and the border of the system disappears. Features with an offset of
+// 1e6 would otherwise lose 12 digits in XᵀX.
 type samples struct {
 	Problem
 	x            numeric.Points // X

@@ -318,7 +318,7 @@ func (w *work) fail(err error) error {
 }
 
 // SolveEach is Solve with a separate λ for each output; it ignores p.Lambda. Column j of the
-// solution is that of lambdas[j].
+// solution is the solution for lambdas[j].
 //
 // Outputs with the same λ are solved together, so that there is one factorization for each
 // different λ.

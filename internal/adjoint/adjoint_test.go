@@ -128,8 +128,8 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 			for p := range d {
 				wantX.Row(i)[p] += weight * dx[p]
 				wantZ.Row(j)[p] += weight * dz[p]
-				// sizeX bounds the terms of the sums for X and Z, in which terms with x_i and with z_j
-				// cancel; |x| < 4.
+				// sizeX bounds the terms of the sums for X and Z. Terms with x_i cancel terms with
+				// z_j; |x| < 4.
 				sizeX = max(sizeX, math.Abs(weight)*(math.Abs(dx[p])+math.Abs(dz[p])), math.Abs(weight*kernels.Eval(k, x.Row(i), x.Row(i))))
 			}
 			for q, g := range kernels.Gradient(k) {

@@ -284,8 +284,8 @@ func (s *gramSums) finish() (gx, gz host, err error) {
 	return gx, gz, nil
 }
 
-// finish adds the gradient of one statistic with respect to the points on one side. With S the
-// weighted derivatives, the gradient of each kind of statistic is
+// finish adds the gradient of one statistic with respect to the points of one argument of k. With S
+// the weighted derivatives, the gradient of each kind of statistic is
 //
 //	xᵀz      s² (S Z)
 //	‖x−z‖²   2s² (x Σ_j S_ij − (S Z))

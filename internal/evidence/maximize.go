@@ -27,7 +27,7 @@ type search struct {
 	problem   solvers.Problem // the kernel and λ of the first start
 	par       Params
 	params    []kernels.Param
-	low, high []float64 // bounds of the box; the last entry is that of ln λ
+	low, high []float64 // bounds of the box; the last entry bounds ln λ
 	start     []float64
 	usual     float64 // ln λ of a noise variance well above rounding error
 

@@ -19,7 +19,7 @@ type Solver string
 const (
 	Auto    Solver = ""                 // Newton if its step costs no more than the loss; otherwise LBFGS, followed by Newton once LBFGS has cost as much as Newton would
 	Newton  Solver = "newton"           // iteratively reweighted least squares: few steps of O(nd²C² + d³C³)
-	LBFGS   Solver = "lbfgs"            // steps of O(ndC) in the metric of the diagonal of XᵀX, and in that of XᵀX itself once the steps have taken O(nd²) operations, the cost of XᵀX
+	LBFGS   Solver = "lbfgs"            // steps of O(ndC) in the metric of the diagonal of XᵀX, and in the metric of XᵀX itself once the steps have taken O(nd²) operations, the cost of XᵀX
 	Descent Solver = "gradient-descent" // many steps of O(ndC)
 	SGD     Solver = "sgd"              // stochastic gradient descent by batches of samples, which gives an approximation
 )
@@ -36,7 +36,7 @@ const newtonUnknowns = 2048
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
 // For two classes W has one column, and Pr(second | x) = 1/(1 + e^−f) with f = wᵀx + b. For C > 2 classes
-// the probabilities are the softmax of C columns, or with Reference of C − 1 columns and f_C = 0.
+// the probabilities are the softmax of C columns, or, with Reference, of C − 1 columns and f_C = 0.
 type Problem struct {
 	X         numeric.Points // n×d
 	Class     []int          // class of each sample; −1 for a sample of weight 0

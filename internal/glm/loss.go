@@ -470,7 +470,7 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 		}
 		return max(-lead, 0) + math.Log1p(e)
 	}
-	rest, own := 0.0, 1.0 // rest is the sum over all classes except that of the sample
+	rest, own := 0.0, 1.0 // rest is the sum over all classes except the class of the sample
 	for _, e := range f {
 		rest += e
 	}

@@ -36,11 +36,11 @@ type Params struct {
 //	Z = M⁻¹R,  P ← orth(Z − P (PᵀQ)⁻¹ QᵀZ)
 //
 // With one column this is the standard method. Columns that have reached their goal add no search
-// directions. A second call of Solve continues with the directions of the first. Its right-hand
-// side is the residual of the first solution, recomputed from the data, which replaces R; the
-// directions remain useful if the two residuals differ little (van der Vorst and Ye 2000). Within a
-// solve R is also replaced by the recomputed residual from time to time, because rounding errors
-// accumulate in the recurrence for R.
+// directions. A second call of Solve continues with the directions of the first call. Its
+// right-hand side is the residual of the first solution, recomputed from the data, which replaces
+// R; the directions remain useful if the two residuals differ little (van der Vorst and Ye 2000).
+// Within a solve R is also replaced by the recomputed residual from time to time, because rounding
+// errors accumulate in the recurrence for R.
 type Solver[T backend.Float] struct {
 	Params
 	Stopped       string // why the last solve ended above its goal; "" if it reached the goal
@@ -68,7 +68,7 @@ type Preconditioner[T backend.Float] interface {
 }
 
 // BlockWidth is the maximum number of columns that are solved together. With more columns, the work
-// between the products would exceed that of the products.
+// between the products would exceed the work of the products.
 const BlockWidth = 64
 
 const (

@@ -110,7 +110,7 @@ func TestPivotedFactor(t *testing.T) {
 	})
 }
 
-// TestGreedyPivots compares the pivots with those of the definition, which finds one pivot at a time.
+// TestGreedyPivots compares the pivots with the pivots that the definition gives, one at a time.
 func TestGreedyPivots(t *testing.T) {
 	const seed, n, rank = 7, 200, 40
 	t.Log("seed", seed)

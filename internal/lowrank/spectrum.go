@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A Spectrum estimates the eigenvalues of W^½ K W^½ by those of a sample of m rows, times n/m. The relative
-// error of the large eigenvalues is about 1/√m. A sample cannot resolve the small eigenvalues: their sum is
-// distributed over m values instead of n. The method eigenvalue corrects this.
+// A Spectrum estimates the eigenvalues of W^½ K W^½ by the eigenvalues of a sample of m rows, times n/m.
+// The relative error of the large eigenvalues is about 1/√m. A sample cannot resolve the small
+// eigenvalues: their sum is distributed over m values instead of n. The method eigenvalue corrects this.
 type Spectrum struct {
 	n      int
 	rank   int       // approximate rank of K; n unless the sample has a lower rank

@@ -174,7 +174,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 		for _, v := range values {
 			largest = numeric.Larger(largest, math.Abs(v))
 		}
-		// The squares of norms, and products of a norm of X and one of y, must neither overflow nor vanish.
+		// The squares of norms, and products of a norm of X and a norm of y, must neither overflow nor vanish.
 		if most := 0x1p450; largest > most || largest > 0 && largest < 1/most {
 			return nil, fmt.Errorf("the largest number of %s is %.2g, too far from 1 for sparse samples: scale %s", name, largest, name)
 		}

@@ -37,7 +37,7 @@ func (l *Line) Gradient(ctx context.Context, parameters int, diagonal []float64,
 	return gradient[:parameters], gradient[parameters], nil
 }
 
-// direction returns the direction of parameter i of the kernel, or that of D for i = parameters.
+// direction returns the direction of parameter i of the kernel, or the direction of D for i = parameters.
 func (l *Line) direction(i, parameters int) direction {
 	d := direction{sigma: make([]float64, len(l.terms)), variance: make([]float64, len(l.terms))}
 	if i == parameters {

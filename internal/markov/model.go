@@ -78,7 +78,7 @@ func termsOf(k kernels.Kernel, params *int) ([]term, bool) {
 			all = append(all, terms...)
 		}
 		return all, true
-	case kernels.Product: // at most one factor may be other than a constant
+	case kernels.Product: // at most one factor may be a kernel that is not constant
 		all := []term{{order: 1, variance: 1, sigma: -1}}
 		for _, part := range k {
 			terms, ok := termsOf(part, params)

@@ -107,8 +107,8 @@ func kernel(z float64, w int) float64 {
 	return elementary.Exp(2.3 * float64(w) * (math.Sqrt(max(1-z*z, 0)) - 1))
 }
 
-// terms returns the number of even and of odd powers in the polynomials of pieces. With this number their
-// error is below that of the kernel, 10¹⁻ʷ, or the roundoff.
+// terms returns the number of even and of odd powers in the polynomials of pieces. With so many
+// powers the error of the polynomials is below the error of the kernel, 10¹⁻ʷ, or the roundoff.
 func terms(w int) int { return w/2 + 3 }
 
 // pieces returns polynomials in u, −1 ≤ u ≤ 1, that interpolate φ((2i + 1 − w + u)/w) at Chebyshev nodes,

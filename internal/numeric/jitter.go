@@ -10,7 +10,7 @@ import (
 // more after each failure of the factorization. The caller must report the increase.
 type Jitter struct {
 	Uplo  backend.Uplo
-	Added float64 // increase of the diagonal: initially that of the first attempt, finally that of the last attempt
+	Added float64 // increase of the diagonal in the current attempt, and at the end in the last attempt
 	Times float64 // factor by which every further attempt multiplies Added, which becomes at least the field least
 	Least float64
 	Tries int // maximum number of attempts; 0 means until Added has reached limit

@@ -39,8 +39,8 @@ func gram(x backend.Host[float64]) numeric.Small {
 	return s
 }
 
-// TestSmallCholesky compares the solution of a system with that of gonum's factor. The Gram matrix
-// S is that of a matrix with 12 more rows than columns, and the tolerance for rounding errors is
+// TestSmallCholesky compares the solution of a system with the solution by gonum's factor. S is the
+// Gram matrix of a matrix with 12 more rows than columns, and the tolerance for rounding errors is
 // 100 times the condition number.
 func TestSmallCholesky(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))

@@ -8,7 +8,7 @@ import (
 )
 
 // sequential maximizes the evidence by steps that change one function (Tipping and Faul 2003).
-// Between these it takes steps that change all α of the model and the noise.
+// Between these steps it takes steps that change all α of the model and the noise.
 func (e *evidence) sequential(tol float64, limit int) error {
 	// The first function is the function that alone explains the largest part of t.
 	first, most := 0, 0.0

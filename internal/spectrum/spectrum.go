@@ -54,7 +54,7 @@ func Of(k kernels.Kernel, d int) (s Density, ok bool) {
 			s.Terms = append(s.Terms, p.Terms...)
 		}
 		return s, true
-	case kernels.Product: // at most one factor may be other than a constant
+	case kernels.Product: // at most one factor may be a kernel that is not constant
 		s.Constant = 1
 		for _, part := range k {
 			p, ok := Of(part, d)

@@ -22,8 +22,8 @@ type Solution struct {
 // IterationBytes returns the device memory of Iterate, in bytes.
 func IterationBytes(m, t int) int64 { return numeric.Bytes(numeric.Elements(5*m, t)) }
 
-// Iterate solves Hβ = z by preconditioned conjugate gradients for all outputs side by side. If the
-// preconditioner is the inverse of H up to rounding, it first tries steps of refinement (Björck
+// Iterate solves Hβ = z by preconditioned conjugate gradients for all outputs at the same time. If
+// the preconditioner is the inverse of H up to rounding, it first tries steps of refinement (Björck
 // 1987), with the stored H if its rounding errors are small enough, and otherwise with residuals
 // from passes. Conjugate gradients are then seldom needed.
 //
@@ -146,15 +146,15 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 }
 
 // keptSums holds H above the diagonal of a, the factor in the lower triangle of a, and the
-// diagonals of both.
+// diagonals of H and of the factor.
 type keptSums struct {
 	a         backend.Matrix[float64]
 	diag, own []float64 // diagonals of H and of the factor
 }
 
 // bySums solves Hβ = z by the factor and two steps of refinement with H itself, without a pass. The
-// residual of the result is that of the sums H and z plus a bound on the effect of their rounding
-// errors. If it exceeds tol, bySums returns nil.
+// residual of the result is the residual for the sums H and z plus a bound on the effect of their
+// rounding errors. If it exceeds tol, bySums returns nil.
 //
 // With weights w an element of ΦᵀWΦ is Σ w_i φ_a φ_b, with a rounding error of at most c s_a s_b, c
 // = sumRounding(n), s_a² = Σ w_i φ_a². The same holds for z. With c = sumRounding(n+M), which

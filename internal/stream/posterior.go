@@ -17,10 +17,10 @@ import (
 //
 //	y_i = f(x_i) + b + noise,  f(x) = φ(x)ᵀβ + r(x),  β ~ N(0, s² S⁻¹),  noise ~ N(0, s²λ/w_i)
 //
-// b has a flat prior if it is an unknown. For Centers, r is what the centers do not explain: it has
-// the variance s²(k(x, x) − φᵀS⁻¹φ), is zero at the samples, and is independent of them. This is the
-// deterministic training conditional or projected process approximation (Quiñonero-Candela and
-// Rasmussen 2005, equation 20). For Fourier, r is zero.
+// b has a flat prior if it is an unknown. For Centers, r is the part of f that the centers do not
+// explain: it has the variance s²(k(x, x) − φᵀS⁻¹φ), is zero at the samples, and is independent of
+// them. This is the deterministic training conditional or projected process approximation
+// (Quiñonero-Candela and Rasmussen 2005, equation 20). For Fourier, r is zero.
 type Posterior struct {
 	// Factors holds the Cholesky factors AAᵀ of λI + T⁻ᵀΦᵀWΦT⁻¹ and TᵀT of S. For Centers it is
 	// (M+1)×M: T is the upper triangle of its first M rows and A the lower triangle of its last M
@@ -234,7 +234,7 @@ type placed struct {
 	*run.Frame
 	basis            Basis
 	root, a          backend.Matrix[float64] // T and A; root is nil for Fourier
-	phi, ones, shift backend.Matrix[float64] // r×M, r×1 and M×1; the last two are nil without an intercept
+	phi, ones, shift backend.Matrix[float64] // r×M, r×1 and M×1; ones and shift are nil without an intercept
 	level            float64                 // 1/Σw, or 0 without an intercept
 }
 

@@ -234,11 +234,11 @@ func (u *update) add(x numeric.Points, y backend.Host[float64], weights []float6
 	return u.B.Sync()
 }
 
-// addSums adds the samples of v. Relative to the means of u, those of v have the sums
+// addSums adds the samples of v. Relative to the means of u, the samples of v have the sums
 //
 //	AAᵀ − λI + W δδᵀ,  z + W δεᵀ,  Σ w (y − ȳ)² + W ε²
 //
-// with the A, z and sum of the weights W of v, and the differences δ and ε of v̄ and ȳ.
+// with the A, the z and the sum W of the weights of v, and the differences δ of v̄ and ε of ȳ.
 func (u *update) addSums(v *update) error {
 	m := u.p.Factors.Cols
 	u.weight += v.weight

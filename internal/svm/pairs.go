@@ -157,7 +157,7 @@ func (f *Pairs) Support(results []*Result) (rows []int, points numeric.Points, c
 			for other := range k {
 				var v float64
 				switch {
-				case other < c: // in this machine the rows of class c follow those of class other
+				case other < c: // in this machine the rows of class c follow the rows of the class other
 					v = results[At(other, c, k)].Beta[len(f.Rows[other])+r]
 					line[other] = v
 				case other > c:

@@ -20,7 +20,7 @@ type Tube struct {
 // Regression returns the quadratic program of t for the n×d samples x.
 func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 	p := &Problem{Kernel: k, X: x, Alpha: make([]float64, 2*x.Rows)}
-	// Variable i is the multiplier of f ≥ y − ε at row i, and variable n + i that of f ≤ y + ε.
+	// Variable i is the multiplier of f ≥ y − ε at row i, and variable n + i the multiplier of f ≤ y + ε.
 	for _, sign := range []float64{1, -1} {
 		for i, w := range t.Weights {
 			p.Sign = append(p.Sign, sign)

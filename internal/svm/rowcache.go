@@ -191,10 +191,10 @@ func (g *gram) cache(k kernels.Kernel, size CacheSize) *RowCache {
 	return c
 }
 
-// CachePlan returns the memory of a RowCache, in bytes, for n rows with the shape of those of x and
-// batches of `least` rows. The cache stores in Go memory a batch of samples, and as many rows of K
-// as fit in the given number of bytes, but at least `least` rows. On the device it stores X, and a
-// batch of rows of K if the device cannot use Go memory directly.
+// CachePlan returns the memory of a RowCache, in bytes, for n rows with the shape of the rows of x
+// and batches of `least` rows. The cache stores in Go memory a batch of samples, and as many rows
+// of K as fit in the given number of bytes, but at least `least` rows. On the device it stores X,
+// and a batch of rows of K if the device cannot use Go memory directly.
 func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, least int) int64 {
 	b, row := dev.F64(), 8*int64(n)
 	total := min(row*int64(n), max(bytes, row*int64(least))) + x.PlacedBytes(b, n) + x.CopyBytes(least) + x.PlacedBytes(b, least)

@@ -67,10 +67,10 @@ func (p Params) WithDefaults(n int) (Params, error) {
 	return p, nil
 }
 
-// Bytes returns the memory of Solve, in bytes, for n rows like those of x. SMO needs
-// the cache, and two sets of points with one column each, for computing F at the start and after
-// shrinking. Coordinate descent, if it costs less, needs a copy of the points, w and some vectors.
-// If coordinate descent ends early and SMO takes over, Bytes does not include the memory of SMO; Solve
+// Bytes returns the memory of Solve, in bytes, for n rows like the rows of x. SMO needs the cache,
+// and two sets of points with one column each, for computing F at the start and after shrinking.
+// Coordinate descent, if it costs less, needs a copy of the points, w and some vectors. If
+// coordinate descent ends early and SMO takes over, Bytes does not include the memory of SMO; Solve
 // then reports it by run.ReportPlan.
 func Bytes(dev backend.Device, k kernels.Kernel, x numeric.Points, n int, cache int64) int64 {
 	if descentWork(k, x) > 0 {

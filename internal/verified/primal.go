@@ -335,10 +335,10 @@ func (f *Expansion) gram(ctx context.Context) ([][]Ball, error) {
 	return list, err
 }
 
-// FactorSlack returns γ_(n+3)·trace rounded up. If the Cholesky factorization of a symmetric n×n
-// matrix A in float64 succeeds, it is that of A + E with ‖E‖ ≤ γ_(n+1)/(1 − γ_(n+1)) tr A (Rump 2006,
-// Verification of positive definiteness, BIT 46, lemma 2.1), so that −FactorSlack(n, tr A) is a lower
-// bound on the eigenvalues of A, even if each diagonal element of A has two more rounding errors.
+// FactorSlack returns γ_(n+3)·trace rounded up. If the Cholesky factorization of a symmetric n×n matrix
+// A in float64 succeeds, it is the factorization of A + E with ‖E‖ ≤ γ_(n+1)/(1 − γ_(n+1)) tr A (Rump
+// 2006, Verification of positive definiteness, BIT 46, lemma 2.1), so that −FactorSlack(n, tr A) is a
+// lower bound on the eigenvalues of A, even if each diagonal element of A has two more rounding errors.
 func FactorSlack(n int, trace float64) float64 {
 	return up(1.01 * unit * float64(n+3) * trace * (1 + float64(n)*0x1p-50))
 }

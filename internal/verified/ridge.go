@@ -107,17 +107,17 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 //
 // The errors that ρ causes are A⁻¹1·ρ/q of α and −ρ/q of b, q = 1ᵀA⁻¹1. By the inequality of Cauchy
 // and Schwarz 1/q ≤ κ² = 1ᵀA1/n², and k_xᵀA⁻¹k_x ≤ k(x, x): they add at most κ|ρ|(√k(x,x) + κ) to
-// the error of f(x) and κ|ρ| to that of D^½α.
+// the error of f(x) and κ|ρ| to the error of D^½α.
 //
-// For a kernel of which only the values are known, not that it is positive semidefinite, let μ = Floor > 0
-// be a lower bound on the eigenvalues of A. Without an intercept ‖A⁻¹r‖ ≤ ‖r‖/μ, and with one the error of
-// α is e = e' + (ρ/n)1 with 1ᵀe' = 0 and e'ᵀAe' = e'ᵀ(r − (ρ/n)A1), and that of b is 1ᵀ(r − Ae)/n, so that
+// For a kernel of which only the values are known, not that it is positive semidefinite, let μ = Floor > 0 be a
+// lower bound on the eigenvalues of A. Without an intercept ‖A⁻¹r‖ ≤ ‖r‖/μ, and with an intercept the error of
+// α is e = e' + (ρ/n)1 with 1ᵀe' = 0 and e'ᵀAe' = e'ᵀ(r − (ρ/n)A1), and the error of b is 1ᵀ(r − Ae)/n, so that
 //
 //	‖e‖ ≤ (‖r‖ + |ρ|‖A1‖/n)/μ + |ρ|/√n,  |error of b| ≤ (√n‖r‖ + ‖A1‖‖e‖)/n.
 //
-// The error of f(x) is at most ‖k_x‖‖e‖ plus that of b. For such a kernel Norm holds the bound on ‖e‖,
-// Mean the bound on the error of b, Power holds ‖z‖, and Root holds the largest ‖k_x‖ of a point x_j.
-// Primal.Bound returns a bound of the same form.
+// The error of f(x) is at most ‖k_x‖‖e‖ plus the error of b. For such a kernel Norm holds the bound
+// on ‖e‖, Mean the bound on the error of b, Power holds ‖z‖, and Root holds the largest ‖k_x‖ of a
+// point x_j. Primal.Bound returns a bound of the same form.
 type ErrorBound struct {
 	Weights    []float64 // System.Weights
 	Intercept  bool

@@ -31,7 +31,7 @@ type Roundoff struct {
 	reach     []float64 // for each statistic, the largest result of measure for a point x_j
 
 	mu    sync.Mutex
-	known map[int]float64 // ε for points whose measures are at most 4^key times those of the x_j
+	known map[int]float64 // ε for points whose measures are at most 4^key times the measures of the x_j
 }
 
 const (
@@ -275,7 +275,7 @@ func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 	return up(2 * worst / (p.Run([]float64{self}) * (1 - 0x1p-40)))
 }
 
-// known is a range of exact numbers with a bound on the errors of computed ones.
+// known is a range of exact numbers with a bound on the errors of the computed numbers.
 type known struct{ low, high, err float64 }
 
 func (a known) size() float64 { return max(math.Abs(a.low), math.Abs(a.high)) }

@@ -35,7 +35,7 @@ func testMemory(c *cell) {
 		for _, weights := range [][]float64{nil, p.Weights} {
 			q := p
 			q.Intercept, q.Weights = intercept, weights
-			dev := c.open(c, backend.Config{}) // a new device, whose peak is that of this solve
+			dev := c.open(c, backend.Config{}) // a new device, whose peak is the peak of this solve
 			plan, err := solvers.MakePlan(dev, c.form(q), c.par)
 			if err != nil {
 				c.Fatal(err)
