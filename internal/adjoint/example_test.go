@@ -23,7 +23,7 @@ func Example() {
 		return backend.Host[float64]{Rows: len(v) / cols, Cols: cols, Stride: cols, Data: v}
 	}
 	factor, alpha, u := backend.NewHost[float64](2, 2), backend.NewHost[float64](2, 1), backend.NewHost[float64](2, 1)
-	if err := adjoint.Factor(ctx, dev, matrix(2, 1, 0, 0, 3), 1, factor); err != nil { // diag(2, 4)
+	if err := adjoint.Factor(ctx, dev, matrix(2, 1, 0, 0, 3), 1, factor); err != nil { // the factored matrix is diag(2, 4)
 		log.Fatal(err)
 	}
 	if err := adjoint.Solve(ctx, dev, factor, matrix(1, 2, 4), alpha); err != nil {

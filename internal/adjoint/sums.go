@@ -32,7 +32,7 @@ type statSums struct {
 	stat       kernels.Stat
 	derivative kernels.StatDerivative
 	product    bool
-	px, pz     host   // the points that are multiplied: centered for ‖x−z‖²
+	px, pz     host   // the points by which the weights are multiplied; centered for ‖x−z‖²
 	mpx, mpz   matrix // px and pz on the device
 	byX, byZ   buffer // products with the points, (W∘S)Z and (W∘S)ᵀX
 	rows       []float64

@@ -209,7 +209,7 @@ func (h *search) finish(x []float64, curvature numeric.Small) error {
 }
 
 // newtonStep returns −B⁻¹g with the absolute values of the eigenvalues of B, at least 0.01, and with a
-// length of at most 1 along each eigenvector. A length of 1 is a factor of e in a positive parameter.
+// length of at most 1 along each eigenvector. A length of 1 changes a positive parameter by the factor e.
 func newtonStep(b numeric.Small, g []float64) []float64 {
 	n := len(g)
 	step := make([]float64, n)

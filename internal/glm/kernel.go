@@ -68,8 +68,8 @@ type KernelResult struct {
 	Warning   string                // why the solver stopped before reaching Tol; "" if it reached Tol
 }
 
-// SolveKernel solves p. It stops with a Warning after MaxIter steps, or if rounding error prevents
-// further progress and λ is not so small that it can solve with a factor of K instead.
+// SolveKernel solves p. It stops with a Warning after MaxIter steps, or if rounding errors prevent
+// further progress. In the second case, if λ is small enough, it solves with a factor of K instead.
 func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult, error) {
 	f := newKernelLogit(t, p, par.Memory)
 	tol, limit, more := par.Tol, par.MaxIter, par.MaxIter

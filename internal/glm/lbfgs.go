@@ -159,7 +159,7 @@ const leastSpread = 1e-6
 
 // A metric is an approximation M of the Hessian.
 type metric interface {
-	// refresh updates M for the mean of p(1−p), and reports whether M changes.
+	// refresh updates M for spread, the mean of p(1−p), and reports whether M changes.
 	refresh(spread float64) (bool, error)
 	// solve returns M⁻¹g.
 	solve(g backend.Host[float64]) (backend.Host[float64], error)
@@ -183,11 +183,11 @@ func (l *logit) metricOf(s stage) (metric, error) {
 	return &diagonalMetric{l: l}, nil
 }
 
-// floor is a lower bound of the diagonal of M for feature p, as a factor of the mean of p(1−p). Both terms
-// are relative to the sum of squares of feature p, because a value relative to the mean over all features
-// would dominate features of a small scale. The first term is 1e-10 of Σ w(x − x̄)², since rounding errors
-// may be equally large in directions without variance. The second is 1e5 roundings of x̄ for each sample,
-// because the gradient of a feature that varies less consists of rounding errors.
+// floor is a lower bound of the diagonal of M for feature p, as a multiple of the mean of p(1−p). Both
+// terms are relative to the sum of squares of feature p, because a value relative to the mean over all
+// features would dominate features of a small scale. The first term is 1e-10 of Σ w(x − x̄)², since
+// rounding errors may be equally large in directions without variance. The second is 1e5 roundings of
+// x̄ for each sample, because the gradient of a feature that varies less consists of rounding errors.
 func (l *logit) floor(p int) float64 {
 	floor := 1e-10*l.square[p] + math.SmallestNonzeroFloat64
 	if l.mean != nil {

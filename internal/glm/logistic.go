@@ -138,7 +138,7 @@ func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The noise of the last SGD steps may leave the loss slightly above the loss at 0.
+	// The noise of the last SGD steps may make the loss slightly larger than the loss at θ = 0.
 	if start := f.total * elementary.Log(float64(p.Classes)); !(end.value <= 2*start) {
 		return nil, message.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: {lower $rate}", r.Solver, end.value, start)
 	}
@@ -276,7 +276,7 @@ func (l Params) stages(f *logit) []stage {
 	c := f.costs()
 	mayNewton := l.Solver == Auto && (f.d+1)*f.c <= newtonUnknowns
 	// Without a penalty, the factorization in Newton's method detects linearly dependent features,
-	// which are refused.
+	// which are an error.
 	if mayNewton && (f.lambda == 0 || c.hessian <= newtonShare*c.eval) {
 		return []stage{newton}
 	}
@@ -309,7 +309,7 @@ const (
 
 // costs are in units of the operations of large matrix products, measured on two cores of an AMD
 // EPYC of family 25 with AVX-512, November 2026. A column of a product with X, which is bound by
-// memory, costs thin times its operations; the other costs are bound by arithmetic.
+// memory, costs `thin` times its operations; the other costs are bound by arithmetic.
 type costs struct{ eval, hessian, metric, solve float64 }
 
 func (l *logit) costs() costs {

@@ -65,7 +65,7 @@ func hessianBytes(n, d, c int) int64 {
 	return 8 * e
 }
 
-// hessianRows returns the number of samples that are weighted at a time, which take 4 MiB.
+// hessianRows returns the number of samples that are multiplied by weights at a time; they take 4 MiB.
 func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
 
 // newtonStep returns H⁻¹·gradient at the point of the last eval. If the penalty makes H positive

@@ -376,7 +376,7 @@ func (k *block[T]) save(b backend.Backend[T]) error {
 	return k.Save(st)
 }
 
-// restore sets the block from a State, instead of start. The right-hand sides are on the device.
+// restore is called instead of start and sets the block from a State. The right-hand sides are on the device.
 func (k *block[T]) restore(st *State) error {
 	k.iter, k.since, k.best, k.truth = st.Iter, st.Since, float64(st.Lowest), float64(st.Truth)
 	k.kept = float64(st.Kept)

@@ -78,7 +78,7 @@ func (p *pivoting[T]) random() error {
 }
 
 // draw returns count indices of elements of weight, drawn independently with probabilities
-// proportional to the elements. Their sum must be > 0.
+// proportional to the elements. The sum of the elements must be > 0.
 func draw(r *rand.Rand, weight []float64, count int) []int {
 	sums := make([]float64, len(weight))
 	total, last := 0.0, 0

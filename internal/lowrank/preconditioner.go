@@ -28,8 +28,8 @@ type Task[T backend.Float] struct {
 
 // A maker stores F in columns 0 … rank−1 of f, an n×k matrix of zeros, where K = k(X, X) ≈ F Fᵀ, K
 // − F Fᵀ is positive semidefinite up to rounding, and rank ≤ k. The same task gives the same bits.
-// In addition to f it takes at most scratch elements on the device. It works in blocks and checks
-// ctx between them.
+// In addition to f it takes at most the device memory that scratch returns. It works in blocks and
+// checks ctx between them.
 type maker[T backend.Float] func(task Task[T], f backend.Matrix[T]) (approximation, error)
 
 // An approximation describes the accuracy of F Fᵀ.
@@ -161,7 +161,7 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 		return nil, err
 	}
 	total := smallest + numeric.Trace(trace)
-	const digits = 1e4 // P⁻¹ has at least four correct digits if D may be increased so far
+	const digits = 1e4 // P⁻¹ has at least four correct digits if D may be increased enough
 	unit := numeric.UnitOf[T]()
 	j := numeric.NewJitter(max(smallest, unit*total, min(left/float64(n), digits*unit*total)), total, numeric.Epsilon)
 	fill := func() error { return nil } // s is already filled at the first attempt

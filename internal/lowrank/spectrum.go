@@ -26,9 +26,9 @@ type Spectrum struct {
 	least  float64 // see Least
 }
 
-// sampleRows returns the number of rows to sample. The time of the eigenvalues grows with the cube
-// of this number. It is about 20 ms, or about 0.5 s for problems whose solution takes many seconds.
-// The sample must resolve some hundred eigenvalues.
+// sampleRows returns the number of rows to sample. The time to compute the eigenvalues grows with
+// the cube of this number. It is about 20 ms, or about 0.5 s for problems whose solution takes many
+// seconds. The sample must resolve some hundred eigenvalues.
 func sampleRows(n int) int {
 	switch {
 	case n < 16000:

@@ -152,7 +152,7 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 	run.Parallel(t.N, func(first, last int) {
 		x, v := make([]float64, t.D), make([]float64, t.D)
 		local, residuals := make([]float64, len(t.powers)), make([]float64, len(t.powers))
-		cosine2 := 0.0 // a pair (u, v) with a smaller squared cosine cannot increase an element of local
+		cosine2 := 0.0 // a pair (u, v) with a smaller squared cosine cannot increase an element of the slice local
 		for i := first; i < last; i++ {
 			if i%256 == 0 && (ctx.Err() != nil || !all && slices.Min(local) > maxCoupling) {
 				break

@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// secularTol is the allowed relative error of ‖w‖², and secularSteps the limit of steps. Newton's
-// method converges quadratically, and each bisection halves a bracket whose ends differ by at most
-// 2¹⁰²⁴.
+// secularTol is the allowed relative error of ‖w‖², and secularSteps is the maximum number of
+// steps. Newton's method converges quadratically, and each bisection halves a bracket whose ends
+// differ by at most 2¹⁰²⁴.
 const (
 	secularTol   = 1e-10
 	secularSteps = 200

@@ -171,7 +171,7 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 				u[p] = from[p] + length*(h.c[p]-fromQ[p])
 			}
 			kept := h.keep(u, length)
-			if slices.Equal(kept, last) { // from is already the minimum over these columns
+			if slices.Equal(kept, last) { // the point from is already the minimum over these columns
 				continue
 			}
 			clear(h.u)

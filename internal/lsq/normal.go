@@ -307,8 +307,8 @@ func (f *cholesky) solve(v []float64) {
 	}
 }
 
-// drop removes column i from a factor without pivoting, by updating the rows below with this column
-// (Golub and Van Loan 2013, 6.5.4).
+// drop removes column i from a factor computed without pivoting, by updating the rows below with
+// this column (Golub and Van Loan 2013, 6.5.4).
 func (f *cholesky) drop(i int) {
 	x := make([]float64, f.rank)
 	for r := i + 1; r < f.rank; r++ {

@@ -154,8 +154,8 @@ func (s Samples) Mean(y backend.Host[float64], k int, list []int) []float64 {
 	return sum
 }
 
-// Shares divides each row, whose elements are sums over the samples of each class, by the sum
-// of the row, which gives probabilities.
+// Shares converts rows of sums over the samples of each class to probabilities. It divides each row
+// by the sum of the row.
 func Shares(sums backend.Host[float64]) error {
 	for i := range sums.Rows {
 		row, total := sums.Row(i), 0.0

@@ -23,7 +23,7 @@ type Plan struct {
 	margin Axes         // number of cells of padded before the first cell of the grid
 	pieces [][2]float64 // the polynomials that approximate the kernel piecewise
 	order  []int32      // the points, sorted by their cells
-	x      []float64    // three coordinates, in cells, of each point, in the sequence of order
+	x      []float64    // three coordinates, in cells, of each point, in the sequence of the field order
 	strip  int          // the axis whose cells are the first sorting key of the points
 	factor [3][]float64 // reciprocals of the kernel's transform for k = 0, …, m
 	cells  []float64    // the grid with its margins

@@ -7,7 +7,7 @@
 //	host.go         slices as matrices, copies and transposes
 //	size.go         sizes of matrices without overflow
 //	device.go       operations on matrices of a device, composed of the methods of backend.Backend
-//	symmetric.go    a symmetric matrix on a device, and its Cholesky factor in its place
+//	symmetric.go    a symmetric matrix on a device, and its Cholesky factor in the same memory
 //	pivot.go        pivots of a factor that are rounding errors, and the resulting advice
 //	jitter.go       factors of matrices that are positive definite up to rounding errors
 package numeric
