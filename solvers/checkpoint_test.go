@@ -191,12 +191,12 @@ func TestResumePasses(t *testing.T) {
 	}
 }
 
-// TestCheckpointFaults checks that a damaged or truncated file, or a file of another problem, is
-// refused in an error that names it, and that different problems and params have different files.
+// TestCheckpointFaults checks that a damaged or truncated file, or a file of another problem, gives
+// an error that names it, and that different problems and params have different files.
 func TestCheckpointFaults(t *testing.T) {
 	p, par := slow(100, 1)
 	dev := backendtest.Device(t, "ref")
-	par.Checkpoint = solvers.Checkpoint{Dir: t.TempDir()} // written on cancellation
+	par.Checkpoint = solvers.Checkpoint{Dir: t.TempDir()} // a checkpoint is written on cancellation
 	stopped := func(p solvers.Problem, par solvers.Params) {
 		t.Helper()
 		before := len(files(t, par.Checkpoint.Dir))

@@ -259,8 +259,8 @@ func FuzzCheckpoint(f *testing.F) {
 	})
 }
 
-// TestCheckpointsLargerThanTheProblemAreNotRead checks that a sparse file of 1 TiB is refused by
-// its size.
+// TestCheckpointsLargerThanTheProblemAreNotRead checks that a sparse file of 1 TiB gives an error
+// because of its size.
 func TestCheckpointsLargerThanTheProblemAreNotRead(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	for _, r := range resumables(dev) {

@@ -132,8 +132,8 @@ func reflection(x []float64) (tau, beta float64) {
 
 // tridiagonalize reduces s to a tridiagonal matrix with the diagonal d and the subdiagonal e, whose
 // last element is 0, by Householder reflections I − vvᵀ/size (Golub and Van Loan 2013, 8.3.1). It
-// leaves the v of reflection k in row k of s, to the right of the diagonal. A size of 0 means that there
-// is no reflection.
+// stores the v of reflection k in row k of s, to the right of the diagonal. A size of 0 means that
+// there is no reflection.
 func (s Small) tridiagonalize(ctx context.Context) (d, e, sizes []float64) {
 	n := s.Rows
 	d, e, sizes = make([]float64, n), make([]float64, n), make([]float64, n)

@@ -6,14 +6,14 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// A Jitter increases the diagonal of a matrix that is positive definite up to rounding errors, by
-// more after each failure of the factorization. The caller must report the increase.
+// A Jitter increases the diagonal of a matrix that is positive definite up to rounding errors. After
+// each failure of the factorization it increases it more. The caller must report the increase.
 type Jitter struct {
 	Uplo  backend.Uplo
 	Added float64 // increase of the diagonal in the current attempt, and at the end in the last attempt
 	Times float64 // factor by which every further attempt multiplies Added, which becomes at least the field least
 	Least float64
-	Tries int // maximum number of attempts; 0 means until Added has reached limit
+	Tries int // maximum number of attempts; 0 means until Added has reached Limit
 	Limit float64
 
 	Failed func(p *backend.PivotError) // called before each further attempt; may be nil

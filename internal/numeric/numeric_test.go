@@ -208,7 +208,7 @@ func TestDeviceOperations(t *testing.T) {
 }
 
 // TestFactorGram checks that L agrees with gonum's factor, and that equal points without a shift
-// are refused.
+// give an error.
 func TestFactorGram(t *testing.T) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {

@@ -56,7 +56,7 @@ func ExplainPivot(pivot *backend.PivotError, format string, args ...any) error {
 // because K itself is indefinite.
 func Indefinite(pivot, largest float64) bool { return pivot < -math.Sqrt(Epsilon)*largest }
 
-// IndefiniteAdvice returns the advice about an indefinite K of the kernel k, which is nil if K was
+// IndefiniteAdvice returns the advice about an indefinite K of the kernel k. k is nil if K was
 // given as a matrix.
 func IndefiniteAdvice(k kernels.Kernel) string {
 	switch {

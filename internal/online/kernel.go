@@ -52,8 +52,8 @@ func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64
 	return h.result(), nil
 }
 
-// kernelHypothesis stores the current f of all samples. A mistake takes the evaluation of a row of
-// K, and a correctly classified sample takes no operations.
+// kernelHypothesis stores the values of the current f at all samples. A mistake takes the
+// evaluation of a row of K, and a correctly classified sample takes no operations.
 type kernelHypothesis struct {
 	*Loop
 	b       backend.Backend[float64]

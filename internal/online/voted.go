@@ -32,7 +32,7 @@ func (l *Loop) Voted() (v Votes, rows []int) {
 	v = Votes{backend.NewHost[float64](1, m), backend.NewHost[float64](m, l.Outputs), backend.NewHost[float64](1, m+1), l.Bias}
 	// All changes of a batch have the same step. The hypotheses between these changes classified no
 	// sample and have no votes. The hypothesis before them correctly classified the samples of the
-	// steps since from, except those that caused the changes.
+	// steps since step `from`, except those that caused the changes.
 	from, initial := 0, 0.0
 	for k := 0; k < m; {
 		batch := k

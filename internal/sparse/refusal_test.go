@@ -27,8 +27,8 @@ func times(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Mul
 func over(a, b *big.Float) *big.Float  { return new(big.Float).SetPrec(bits).Quo(a, b) }
 
 // denseEvidence recomputes the evidence of p's model from Φ, α and μ, and bounds the rounding error
-// of the value in float64. The bound on the error of f is (k+1)ε Σ|μφ|, and that on the error of
-// log|H| is tr(|H⁻¹||ΔH|) with |ΔH_ij| ≤ (n+k+4)ε √(H_ii H_jj). Both bounds are doubled.
+// of the value in float64. The bound on the error of f is (k+1)ε Σ|μφ|, and the bound on the error
+// of log|H| is tr(|H⁻¹||ΔH|) with |ΔH_ij| ≤ (n+k+4)ε √(H_ii H_jj). Both bounds are doubled.
 func denseEvidence(t *testing.T, p *laplace) (value, bound float64) {
 	t.Helper()
 	n, k := p.phi.phi.Rows, len(p.active)

@@ -27,7 +27,7 @@ type Source struct {
 type Piece struct {
 	X, Y    backend.Host[float64] // r×d and r×t
 	Weights []float64             // weights of the rows; nil means all 1
-	Keys    []uint64              // keys of the rows; nil means the keys of the numbers in X
+	Keys    []uint64              // keys of the rows; nil means keys computed from the numbers in X
 }
 
 // Feed divides the samples of weight > 0 into pieces of a fixed number of rows, so that results do

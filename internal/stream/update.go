@@ -125,7 +125,7 @@ type update struct {
 	weight, rest float64
 }
 
-// triangle copies a triangle of the factors to the scratch, with zeros beside it.
+// triangle copies a triangle of the factors to the scratch matrix, with zeros outside the triangle.
 func (u *update) triangle(upper bool) error {
 	m := u.p.Factors.Cols
 	h := backend.NewHost[float64](m, m)

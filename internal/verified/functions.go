@@ -12,8 +12,8 @@ const (
 	piDigits  = "3.141592653589793238462643383279502884197169399375105820974944592307816406286208998628034825342117067982"
 )
 
-// precision is the number of bits of the arithmetic that makes the tables. remainder exceeds the relative
-// error of a constant that is split into three float64, which is at most 2⁻¹⁵⁹.
+// precision is the number of bits of the arithmetic that makes the tables. remainder exceeds the
+// relative error, at most 2⁻¹⁵⁹, of a constant that is split into three float64.
 const (
 	precision = 400
 	remainder = 0x1p-155

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// excess returns the distance between the center of b and exact divided by the radius of b, and the
-// radius divided by |exact|.
+// excess returns the distance between the center of b and the number exact, divided by the radius
+// of b, and the radius divided by |exact|.
 func excess(b verified.Ball, exact *big.Float) (ratio, relative float64) {
 	center := add(number(b.Hi), number(b.Lo))
 	off, _ := zero().Abs(sub(center, exact)).Float64()
