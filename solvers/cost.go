@@ -52,20 +52,20 @@ const (
 
 // costs are the constants of the cost model for a device.
 type costs struct {
-	listed         float64    // for an element of K, per stored feature of a sparse sample
-	feature, value float64    // for an element of a symmetric K: per feature, and for applying the kernel's function to the statistic
+	listed         float64    // cost of an element of K per stored feature of a sparse sample
+	feature, value float64    // cost of an element of a symmetric K: per feature, and for applying the kernel's function to the statistic
 	again          float64    // factor by which an unstored K costs more with several columns
-	thin           float64    // for an operation of a product with few columns: limited by memory
-	symm64, symm32 [2]float64 // for each element of a stored K in a product: a fixed part, and a part per column
-	symm16         [2]float64 // as symm32, for a K with elements of 16 bits
-	solve64        [2]float64 // for each element of a triangular factor in a solve with the factor and its transpose: a fixed part, and a part per column
+	thin           float64    // cost of an operation of a product with few columns, which memory limits
+	symm64, symm32 [2]float64 // cost per element of a stored K in a product: a fixed part, and a part per column
+	symm16         [2]float64 // the same as symm32 for a K with elements of 16 bits
+	solve64        [2]float64 // cost per element of a triangular factor in a solve with the factor and its transpose: a fixed part, and a part per column
 	solve32        [2]float64
-	solveRow       float64 // for such a solve, per row of the factor
-	reducedRow     float64 // as solveRow, for a factor of reduced precision
+	solveRow       float64 // cost of a solve as for solve64 per row of the factor
+	reducedRow     float64 // the same as solveRow for a factor of reduced precision
 	freshByte      float64
 	readByte       float64
-	monomial       float64 // for an element of F that the host computes and copies to the device
-	host, fetch    float64 // host: for an element that the host reads and processes; fetch: for copying a row from the device
+	monomial       float64 // cost of an element of F that the host computes and copies to the device
+	host, fetch    float64 // host: cost of an element that the host reads and processes; fetch: cost of copying a row from the device
 	step, look     float64
 	rate           float64 // operations per second
 	small          float64 // total cost below which estimating the spectrum takes longer than it can save

@@ -189,8 +189,8 @@ func (w *work) pivotTol() float64 {
 	return numeric.PivotTol(terms)
 }
 
-// checkPivots returns a *backend.PivotError for the first pivot that is only a rounding error; unit
-// is the unit roundoff, after the diagonal of the factor, and before the diagonal of the matrix.
+// checkPivots returns a *backend.PivotError for the first pivot that is only a rounding error; unit is the unit
+// roundoff, the argument after the diagonal of the factor, and the argument before the diagonal of the matrix.
 func (w *work) checkPivots(after, before []float64, unit float64) error {
 	tol, weight := w.pivotTol()*unit/numeric.Epsilon, w.s.totalWeight()
 	return numeric.CheckPivots(after, func(i int) float64 {

@@ -50,9 +50,10 @@ func plainEvidence(p solvers.Problem, fit bool) (log float64, scale []float64) {
 	return log, scale
 }
 
-// TestLogEvidence compares the value with gonum, and the derivatives with central differences. With
-// a step h of ln θ, the error of a central difference is about h² times the third derivative, which
-// is at most a few times the value, plus the rounding error divided by h.
+// TestLogEvidence compares the value with a value computed by gonum, and the derivatives with
+// central differences. With a step h of ln θ, the error of a central difference is about h² times
+// the third derivative, which is at most a few times the value, plus the rounding error divided by
+// h.
 func TestLogEvidence(t *testing.T) {
 	rng := pathRandom(t)
 	for _, name := range pathDevices {

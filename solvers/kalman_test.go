@@ -235,7 +235,8 @@ func comparePaths(t *testing.T, dev backend.Device, p, wide solvers.Problem, nea
 	}
 }
 
-// TestKalmanMatchesScikitLearn compares with values by GaussianProcessRegressor of scikit-learn 1.2.1:
+// TestKalmanMatchesScikitLearn compares the results with values that scikit-learn 1.2.1 computes
+// with its GaussianProcessRegressor:
 //
 //	n = 1200
 //	i = np.arange(n)

@@ -30,9 +30,9 @@ type LeaveOneOut struct {
 
 var errNotMade = errors.New("solvers: leave-one-out: the LeaveOneOut was not made by NewLeaveOneOut")
 
-// NewLeaveOneOut factors K + λW⁻¹ on dev in n³/3 operations, and computes the diagonal of the
-// inverse in n³/3 more. A state-space model takes O(n) operations. It uses only the shape of p.Y. λ must be > 0; limit bounds the memory in
-// bytes on dev, and 0 means all its free memory.
+// NewLeaveOneOut factors K + λW⁻¹ on dev in n³/3 operations, and computes the diagonal of the inverse
+// in n³/3 more. A state-space model takes O(n) operations. NewLeaveOneOut uses only the shape of p.Y.
+// λ must be > 0; limit bounds the memory in bytes on dev, and 0 means all its free memory.
 func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit int64) (*LeaveOneOut, error) {
 	intercept := p.Intercept
 	p.Intercept = false // the intercept is represented by the border of ones, not by centering

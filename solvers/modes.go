@@ -34,10 +34,10 @@ const Modes Method = "modes"
 // modesChoice is the plan of Modes.
 type modesChoice struct {
 	spectrum.Density
-	middle, period [3]float64 // of the d features, in the last d elements
+	middle, period [3]float64 // middle and period of each feature, in the last d elements
 	inner, outer   nufft.Axes // largest mode indices m_a of the inner solver and of the residuals
-	dense          bool       // transform the inner modes by matrix products
-	exact          bool       // compute residuals with the exact K, without outer modes
+	dense          bool       // whether the inner modes are transformed by matrix products
+	exact          bool       // whether residuals are computed with the exact K, without outer modes
 	tol, outerTol  float64    // tolerances of the inner and outer Fourier transforms
 	bound          float64    // bound of the error of a kernel value computed from the outer modes
 	largest        float64    // estimate of the largest eigenvalue of K
@@ -182,8 +182,8 @@ func (z *sizes) modes(s spectrum.Density, par Params, exact bool) (c modesChoice
 	return c, nil
 }
 
-// solveDecreasing returns a number v slightly above the smallest at which within(v) is true. within must
-// be true for all larger numbers too.
+// solveDecreasing returns a number v slightly above the smallest v at which within(v) is true.
+// within must be true for all larger numbers too.
 func solveDecreasing(within func(v float64) bool, start float64) float64 {
 	high := start
 	for i := 0; i < 200 && !within(high); i++ {

@@ -19,10 +19,10 @@ type Operator string
 
 const (
 	OperatorAuto Operator = ""        // the fastest operator that fits the memory and is precise enough
-	Stored64     Operator = "float64" // stored, in packed storage where the backend has it
+	Stored64     Operator = "float64" // K is stored, in packed storage if the backend has it
 	Stored32     Operator = "float32" // like Stored64, but in float32; iterative refinement in float64 restores the precision
-	Fixed16      Operator = "fixed16" // stored with 16 bits per element, products in float32, refined like Stored32; only for a kernel whose values have bounds
-	Unstored64   Operator = "never64" // evaluated again for every product; for a·xᵀz + c, products with X and Xᵀ
+	Fixed16      Operator = "fixed16" // K is stored with 16 bits per element; products are in float32 and refined like Stored32; only for a kernel whose values have bounds
+	Unstored64   Operator = "never64" // K is evaluated again for every product; for a·xᵀz + c, products use X and Xᵀ
 	Unstored32   Operator = "never32" // like Unstored64, but in float32, refined like Stored32
 )
 

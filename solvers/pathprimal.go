@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// pathPrimal follows the path of a linear kernel by the matrix X̃ᵀX̃ of order d, where X̃ = W^½(X
-// − x̄) with an intercept and X̃ = W^½X without: with X̃ᵀX̃ = QBQᵀ
+// pathPrimal follows the path of a linear kernel by the matrix X̃ᵀX̃ of order d, where X̃ is W^½(X
+// − x̄) with an intercept and W^½X otherwise. With X̃ᵀX̃ = QBQᵀ
 //
 //	w = Q(B + λI)⁻¹QᵀX̃ᵀỹ,  r = ỹ − X̃w,  h_i = ‖L⁻¹Qᵀx̃_i‖²,  B + λI = LLᵀ
 //	e_i = r_i / √w_i (1 − h_i),  tr H = d − λ tr (B + λI)⁻¹

@@ -101,7 +101,7 @@ type BudgetError struct {
 	Method            Method
 	Rows              int    // number of rows of the Problem that have a weight > 0
 	Needed, Available int64  // bytes
-	Largest           int    // maximum number of rows that would fit; 0 if none would
+	Largest           int    // maximum number of rows that would fit; 0 if no row would fit
 	Host              bool   // whether the host's memory, and not the device's, is too small
 	Advice            string // what to do, for message.Expand; "" means the advice that follows from Largest
 }

@@ -87,7 +87,7 @@ type refinement struct {
 	alpha       backend.Host[float64]         // n×t
 	z           backend.Host[float64]         // n×1: A⁻¹1 with an intercept; empty until it has been computed
 	b           []float64                     // intercepts of the centered targets
-	r           backend.Host[float64]         // n×columns: y − Aα − b·1, then 1
+	r           backend.Host[float64]         // n×columns: y − Aα − b·1, and the right-hand side 1 of the border
 	size        []float64                     // norms of the outputs, which are centered if there is an intercept
 	left        []float64                     // norms of the residuals of the outputs
 	residual    float64                       // the largest residual divided by its size
@@ -114,8 +114,8 @@ func (z *sizes) refinedBytes(n int) int64 {
 	return numeric.Bytes(e)
 }
 
-// refineRounds is a limit on the rounds: halving the residual that often reduces it from 1 to far
-// below the rounding error of float64.
+// refineRounds is a limit on the rounds: so many halvings reduce the residual from 1 to far below
+// the rounding error of float64.
 const refineRounds = 40
 
 // refine solves the system by the first fallback that reaches the tolerance and sets the result.

@@ -23,10 +23,10 @@ type Problem struct {
 	Lambda    float64               // ≥ 0
 	Intercept bool                  // an unpenalized b; otherwise b = 0
 
-	// Sparse holds the samples in place of X, which is then empty; nil means that X holds them.
-	// Solve accepts sparse samples, except with Kalman, Modes and the preconditioner "taylor", and so do LogEvidence,
-	// Variance, NewUncertainty, NewLeaveOneOut, and NewPath with PathBand and PathCholesky.
-	// PathPrimal refuses them. For sparse samples Primal uses conjugate gradients, and needs Lambda > 0.
+	// Sparse holds the samples in place of X, which is then empty; nil means that X holds them. Solve accepts
+	// sparse samples, except with Kalman, Modes and the preconditioner "taylor", and so do LogEvidence,
+	// Variance, NewUncertainty, NewLeaveOneOut, and NewPath with PathBand and PathCholesky. PathPrimal
+	// returns an error. For sparse samples Primal uses conjugate gradients, and needs Lambda > 0.
 	Sparse *backend.CSR[float64]
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// The tests of this file compare two solutions that should be equal. Each of the two may have an
-// error of the oracle's bound.
+// The tests of this file compare two solutions that should be equal. Each solution may have an
+// error up to the oracle's bound.
 
 func testPermutedRows(c *cell) {
 	c.each(func(c *cell, p solvers.Problem) {

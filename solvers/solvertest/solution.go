@@ -157,7 +157,7 @@ func (c *cell) linearTargets(p solvers.Problem) {
 			p.Y.Row(i)[1] -= v
 		}
 	}
-	// The norms of XᵀWX and of its inverse are at most twice those without W.
+	// The norms of XᵀWX and of its inverse are at most twice the norms without W.
 	square := zeros(d+1, d+1)
 	for i := range square {
 		for j := range square {
