@@ -100,7 +100,7 @@ func newLine(ctx context.Context, dev backend.Device, m markov.Model, what strin
 	return s, l, err
 }
 
-// kalmanEvidence is LogEvidence by a Kalman filter.
+// kalmanEvidence implements LogEvidence by a Kalman filter.
 func kalmanEvidence(ctx context.Context, dev backend.Device, m markov.Model, p Problem, par EvidenceParams) (*Evidence, error) {
 	s, l, err := newLine(ctx, dev, m, "evidence", p, par.Memory, func(n int) int64 {
 		return numeric.Total(m.Elements(n), numeric.Elements(n, 2*p.Y.Cols))
@@ -139,7 +139,7 @@ func (s *samples) refused(what string, err error) error {
 	return fmt.Errorf("solvers: %s: %w", what, err)
 }
 
-// newPosterior is NewUncertainty by a Kalman filter.
+// newPosterior implements NewUncertainty by a Kalman filter.
 func newPosterior(ctx context.Context, dev backend.Device, m markov.Model, p Problem, limit int64) (*Uncertainty, error) {
 	s, l, err := newLine(ctx, dev, m, "variance", p, limit, m.PosteriorElements)
 	if err != nil {

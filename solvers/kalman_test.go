@@ -60,7 +60,7 @@ func series(k kernels.Kernel, n int) solvers.Problem {
 // same samples and a second feature of zeros.
 func TestKalmanMatchesStored(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	const n = 1500 // enough samples for Auto to take a filter
+	const n = 1500 // enough samples for Auto to choose a filter
 	near := func(what string, got, want, scale float64) {
 		t.Helper()
 		// The condition number of K + λW⁻¹ is at most n·k(0)/λ = 10⁶, or 3·10⁶ for the weights up to 3.
@@ -270,7 +270,7 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 		nu, log                  float64
 		gradient, mean, variance []float64
 		loo                      float64
-		errors                   []float64 // of rows 0, 7 and 1199
+		errors                   []float64 // leave-one-out errors of rows 0, 7 and 1199
 	}{
 		{0.5, 103.12068111278609, []float64{233.93614498066256, -311.8773173946726}, []float64{0.0102797373232624, -0.5349092323525411, -0.9657136794971057, 0.0006829586962888723}, []float64{0.9442642970203362, 0.030431986655629965, 0.014034892958205591, 0.9999994090751243}, 0.007663596747322637, []float64{0.1395961202961742, 0.020937024418193742, 0.0001155293590959465}},
 		{1.5, 443.7759219479492, []float64{128.20847249946678, -483.0800132926142}, []float64{-0.05042164702431823, -0.539337990916192, -0.9794184685190501, 4.96050305138852e-05}, []float64{0.9013223571606351, 0.0048218919594964485, 0.0042821243480462, 0.9999999960116139}, 0.006047089509031828, []float64{0.11057543587311258, 0.031459068360565334, 0.022501942793683838}},

@@ -33,7 +33,7 @@ const mixedSteps = 60
 
 type mixedChoice struct {
 	Operator Operator
-	Reduced  bool // the factor has reduced precision
+	Reduced  bool // whether the factor has reduced precision
 }
 
 func mixedEstimate(z *sizes, par Params) (estimate, error) {

@@ -589,7 +589,7 @@ func TestSparseNystrom(t *testing.T) {
 			x.Row(i)[rng.IntN(d)] = rng.NormFloat64()
 		}
 		if i%50 == 7 {
-			copy(x.Row(i), x.Row(i-1)) // with a different key
+			copy(x.Row(i), x.Row(i-1)) // an equal sample with a different key
 		}
 		y.Row(i)[0], y.Row(i)[1] = math.Sin(x.Row(i)[0])+x.Row(i)[1], 3+rng.NormFloat64()
 		weights[i], keys[i] = float64(rng.IntN(3)), uint64(i)

@@ -71,7 +71,7 @@ func (z *sizes) contraction(o Operator, lambda float64) float64 {
 		low, high, _ := kernels.Bounds(z.kernel, z.d)
 		return (high - low) / math.MaxUint16 * math.Sqrt(float64(z.n)/3) / lambda
 	case o.single():
-		largest := z.spectrum().Largest() // of W^½ K W^½
+		largest := z.spectrum().Largest() // largest eigenvalue of W^½ K W^½
 		if z.weighted {
 			largest /= slices.Max(z.p.Weights)
 		}

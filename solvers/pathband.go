@@ -18,7 +18,7 @@ type pathBase struct {
 	loo bool
 }
 
-// queue returns a queue of the device that ctx cancels.
+// queue returns a queue of the device. Canceling ctx cancels the queue.
 func (p *pathBase) queue(ctx context.Context) backend.Backend[float64] {
 	return p.Dev.F64().With(ctx, p.Progress.Done)
 }

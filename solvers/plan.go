@@ -380,13 +380,13 @@ func lookUp(name Method) (method, error) {
 type sizes struct {
 	n, d, t   int // number of rows of weight > 0, of features, and of outputs
 	width     int // number of features of a sample that a kernel value uses: see Problem.width
-	columns   int // right-hand sides: t, and one more if b is an unknown
+	columns   int // number of right-hand sides: t, and one more if b is an unknown
 	kernel    kernels.Kernel
 	linear    bool
-	bordered  bool  // b is an unknown of the dual system
-	centered  bool  // X is centered by its weighted means
-	weighted  bool  // the weights differ from 1
-	wrapped   bool  // the device uses X in Go memory, without a copy
+	bordered  bool  // whether b is an unknown of the dual system
+	centered  bool  // whether X is centered by its weighted means
+	weighted  bool  // whether weights differ from 1
+	wrapped   bool  // whether the device uses X in Go memory, without a copy
 	available int64 // bytes of memory that may be used
 	p         Problem
 	dev       backend.Device

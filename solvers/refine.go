@@ -601,7 +601,7 @@ type ConvergenceError struct {
 	Attainable float64
 	Reason     string // why the last method stopped
 
-	mayBeIndefinite bool   // K may be indefinite
+	mayBeIndefinite bool   // whether K may be indefinite
 	before          Method // the method that Result.Method replaced; "" if there was none
 }
 

@@ -283,7 +283,7 @@ type work struct {
 	plan         Plan
 	res          *Result
 	checkpointer *checkpointer // nil without checkpoints
-	onHost       bool          // factors are in the memory of the host
+	onHost       bool          // whether factors are in the memory of the host
 	takeover     float64       // cost of the method that replaces an automatically chosen method if its estimate proves wrong; 0 if there is none
 }
 

@@ -38,7 +38,7 @@ type search struct {
 	gradient    []float64
 	found       []Candidate
 	best        []float64   // the point with the smallest value since the start of a local search on a part of the samples
-	least       float64     // the value at best
+	least       float64     // the value at the point best
 	ends        [][]float64 // end points of the local searches on a part of the samples, which are evaluated with all samples at the end
 }
 

@@ -23,7 +23,7 @@ type OperatorParams struct {
 	Shift   []float64 // the diagonal λW⁻¹, of length 1 or n
 	Columns int       // maximum number of columns of a product
 	Stored  bool
-	Fixed   bool // store K with 16 bits per element
+	Fixed   bool // whether K is stored with 16 bits per element
 }
 
 // NewOperator returns the operator K + λW⁻¹ for the n×d matrix X on the device. If K is not stored,

@@ -72,7 +72,7 @@ type Preconditioner[T backend.Float] struct {
 
 	b       backend.Backend[T]
 	mem     *run.Arena
-	g       backend.Matrix[T] // G, n×k, a view of own
+	g       backend.Matrix[T] // G, n×k, a view of the field own
 	inverse backend.Matrix[T] // L⁻¹, k×k
 	half    []float64         // D^{-½} up to a common factor; nil if all elements are equal
 	t       backend.Matrix[T] // k×2c

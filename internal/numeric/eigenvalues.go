@@ -205,7 +205,7 @@ func tridiagonal(ctx context.Context, d, e []float64, q Small) {
 		norm = max(norm, math.Abs(d[i])+math.Abs(v))
 	}
 	for l := range n {
-		for range 60 { // two are usual; after 60 only rounding error remains
+		for range 60 { // two iterations are usual; after 60 only rounding errors remain
 			if ctx.Err() != nil {
 				return
 			}

@@ -13,7 +13,7 @@ import (
 // As in package backend, methods queue their work unless a comment says that they wait.
 type Symmetric[T backend.Float] interface {
 	run.Releaser
-	Gram(k kernels.Kernel, x backend.Matrix[T]) // ← k(X, X)
+	Gram(k kernels.Kernel, x backend.Matrix[T]) // sets the matrix to k(X, X)
 	AddDiag(d []T)
 	Diagonal() ([]T, error)     // waits for the queued work
 	Mul(q, p backend.Matrix[T]) // q ← A p
@@ -165,8 +165,8 @@ func (s *squareStored[T]) Download(h backend.Host[T], first int) error {
 // overwritten by the factor. K remains below the diagonal, for the residual of the first solution.
 type copyInLowerTriangle struct {
 	squareStored[float64]
-	diag []float64 // diagonal of A after factoring
-	own  []float64 // diagonal of the factor
+	diag []float64 // diagonal of A, which Factor sets
+	own  []float64 // diagonal of the factor, which Factor sets
 }
 
 func NewCopyInLowerTriangle(mem *run.Arena, b backend.Backend[float64], n int) (Symmetric[float64], error) {

@@ -36,7 +36,7 @@ type JointModel struct {
 	W        []float64   // w, if Features is set
 	Terms    []JointTerm // if Kernel is set: wᵀφ(x, t) = Σ Weight·k(X, Class, x, t)
 	Mistakes int
-	Clean    bool // the last epoch had no mistake
+	Clean    bool // whether the last epoch had no mistake
 	learner  Joint
 }
 

@@ -41,7 +41,7 @@ type Loop struct {
 	Batch   int
 	Epochs  int
 	Shuffle bool
-	Replace bool    // draw samples with replacement
+	Replace bool    // whether samples are drawn with replacement
 	Average bool    // whether the result is the average over the steps
 	From    int     // number of steps before averaging starts
 	Start   float64 // initial b

@@ -167,7 +167,7 @@ func (e *evidence) setAlpha(j int, alpha float64) {
 	}
 }
 
-// rankOne applies the change of rank one by κ and the column p of Σ.
+// rankOne subtracts κccᵀ from Σ, where c is column p of Σ, and updates S, Q and μ.
 func (e *evidence) rankOne(p int, kappa float64) {
 	column := append([]float64(nil), e.sigma[p]...)
 	h := make([]float64, len(e.s))

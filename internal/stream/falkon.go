@@ -23,8 +23,8 @@ import (
 // lower triangle of its last M rows.
 type falkon struct {
 	b    backend.Backend[float64]
-	t    backend.Matrix[float64] // upper
-	a    backend.Matrix[float64] // lower
+	t    backend.Matrix[float64] // T, an upper triangle
+	a    backend.Matrix[float64] // A, a lower triangle
 	both backend.Matrix[float64] // the matrix that contains t and a
 }
 

@@ -126,8 +126,8 @@ type ErrorBound struct {
 	Kappa      float64 // κ
 	Square     float64 // ‖φ̄‖²
 	Root       float64 // the largest √k(x_j, x_j)
-	Plain      bool    // the bound has the form that uses only the values of the functions
-	Rounded    bool    // the bound includes the rounding errors of a device in float64: set by System.Rounded and ForDevice
+	Plain      bool    // whether the bound has the form that uses only the values of the functions
+	Rounded    bool    // whether the bound includes the rounding errors of a device in float64: set by System.Rounded and ForDevice
 }
 
 // A TargetBound is the part of an ErrorBound for one target.

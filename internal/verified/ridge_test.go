@@ -550,7 +550,7 @@ func write(rows []row, sizes []int) error {
 	return nil
 }
 
-// trust is the page of the tables.
+// trust is the path of the page that contains the tables.
 const trust = "../../docs/trust.md"
 
 func BenchmarkKernel(b *testing.B) {

@@ -25,8 +25,8 @@ type Roundoff struct {
 	// functions holds the kernels whose values are the functions of the expansion: its kernel,
 	// those of NewWaves, or none for coordinates.
 	functions []kernels.Kernel
-	waves     bool // the functions are those of NewWaves
-	constant  bool // k(x, x) is the same number for all x
+	waves     bool // whether the functions are those of NewWaves
+	constant  bool // whether k(x, x) is the same number for all x
 	stats     []kernels.Stat
 	reach     []float64 // for each statistic, the largest result of measure for a point x_j
 

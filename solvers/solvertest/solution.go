@@ -285,7 +285,7 @@ func mean(p solvers.Problem, h backend.Host[float64]) []float64 {
 // testSingular checks that a system without a unique solution gives an error and no numbers.
 func testSingular(c *cell) {
 	if c.method == solvers.Modes {
-		return // SmallLambda checks that λ = 0 is refused
+		return // testSmallLambda checks that λ = 0 gives an error
 	}
 	r := c.random()
 	p := c.problem(r, 24, c.features, 1)

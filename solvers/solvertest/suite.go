@@ -35,7 +35,7 @@ type Suite struct {
 	Device  string           // "", or the only device to test
 	// Features is the number of features of the samples; 0 means 4.
 	Features int
-	Sparse   bool // the samples are given as a backend.CSR
+	Sparse   bool // whether the samples are given as a backend.CSR
 	// Able says that the method needs an optional ability of its device, so that tests on a
 	// device without optional abilities are skipped.
 	Able bool
