@@ -288,8 +288,8 @@ func (f *Cholesky) Append(ctx context.Context, row []float64) error {
 	return f.append(ctx, row)
 }
 
-// AppendPoint adds the sample x, of d features, to a factor of a kernel in nd + n² operations. In
-// all else it is like Append.
+// AppendPoint adds the sample x, of d features, to a factor of a kernel in nd + n² operations.
+// Otherwise it behaves like Append.
 func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 	unlock, err := f.lock("append", true)
 	if err != nil {
@@ -411,9 +411,9 @@ func (f *Cholesky) reserve(n int) error {
 }
 
 // Remove removes sample i, counted from 0; the samples after it move up. It takes 3(n−i)²
-// operations on the processor. With S the part of L below and to the right of row i, and v the
-// part of column i below row i, the new factor of SSᵀ + vvᵀ is computed by plane rotations (Gill,
-// Golub, Murray, Saunders 1974, method C1), which keep the backward error of L.
+// operations on the processor. With S the part of L below and to the right of row i, and v the part
+// of column i below row i, the new factor of SSᵀ + vvᵀ is computed by plane rotations (Gill, Golub,
+// Murray, Saunders 1974, method C1), which preserve the backward error of L.
 func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	unlock, err := f.lock("remove", true)
 	if err != nil {

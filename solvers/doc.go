@@ -21,7 +21,7 @@
 //	refine.go   the loop around every method for K + λW⁻¹: residual in float64, correction
 //	plan.go     the list of methods, and the choice of the cheapest method by estimates of memory
 //	            and time (cost.go); a new method needs a file of its own and a line in this list
-//	samples.go  the checks of the samples, and which samples take part
+//	samples.go  the checks of the samples, and the rows of weight > 0
 //	checkpoint.go  the state of an iterative method in a file
 //
 // Methods with fewer functions than samples, which read the samples in passes, so that the data

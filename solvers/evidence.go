@@ -253,8 +253,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		rest := s.n - first
 		cols := min(width, rest)
 		m, dk := scratch[0].View(0, 0, rest, cols), scratch[1].View(0, 0, rest, cols)
-		// Rows first to n−1 of these columns of L⁻¹ and of C⁻¹ depend only on rows and columns
-		// first to n−1 of L.
+		// Rows `first` to n−1 of these columns of L⁻¹ and of C⁻¹ depend only on rows and columns
+		// `first` to n−1 of L.
 		l := f.l.View(first, first, rest, rest)
 		numeric.Zero(b, m)
 		b.AddDiag([]float64{1}, m.View(0, 0, cols, cols))
@@ -312,7 +312,7 @@ func (p Problem) otherPoints(points Points) (numeric.Points, error) {
 	return z, nil
 }
 
-// Uncertainty keeps the Cholesky factor of the covariance K + λW⁻¹ of a Gaussian process in the
+// Uncertainty stores the Cholesky factor of the covariance K + λW⁻¹ of a Gaussian process in the
 // memory of the host, n² numbers. Several goroutines may call its methods at the same time. It
 // shares the samples of its Problem, which must not be changed.
 //

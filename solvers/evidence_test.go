@@ -256,8 +256,8 @@ func TestEvidenceRefuses(t *testing.T) {
 	}
 }
 
-// TestEvidenceMemory checks that the error of a refusal names the bytes needed, and that exactly
-// this memory suffices.
+// TestEvidenceMemory checks that the error for too little memory names the bytes needed, and that
+// exactly this memory suffices.
 func TestEvidenceMemory(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 300, 2), Y: normals(rng, 300, 2), Lambda: 1, Weights: constant(300, 1)}

@@ -27,7 +27,7 @@ import (
 // float32 if they fail.
 const Mixed Method = "mixed"
 
-// mixedSteps is the number of iterations after which the factor counts as too inaccurate: more
+// mixedSteps is the number of iterations after which the factor is regarded as too inaccurate: more
 // iterations would take longer than a factor in float64.
 const mixedSteps = 60
 

@@ -96,7 +96,7 @@ func newSizes(dev backend.Device, p Problem, par Params) *sizes {
 	return z
 }
 
-// BudgetError says that a Solve was refused because it would take more memory than allowed.
+// BudgetError reports that a Solve did not start, because it would take more memory than allowed.
 type BudgetError struct {
 	Method            Method
 	Rows              int    // number of rows of the Problem that have a weight > 0

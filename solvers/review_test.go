@@ -44,7 +44,7 @@ func TestReviewComparesWithThePlan(t *testing.T) {
 }
 
 // TestGivesUpForDual checks that after a solve that is stopped, Dual is the next fallback, even if
-// the list has others before it, and that the result says why.
+// other fallbacks precede it in the list, and that the result says why.
 func TestGivesUpForDual(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 80

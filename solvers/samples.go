@@ -90,7 +90,7 @@ func (s *samples) line(ctx context.Context, m markov.Model) (*markov.Line, error
 	return markov.NewLine(ctx, m, x.Data)
 }
 
-// taken returns the points that take part, without centering.
+// taken returns the points of weight > 0, without centering.
 func (s *samples) taken() numeric.Points {
 	if s.rows == nil {
 		return s.x
@@ -98,7 +98,7 @@ func (s *samples) taken() numeric.Points {
 	return s.x.Take(s.rows)
 }
 
-// part returns the part of X that holds the rows that take part.
+// part returns the part of X that holds the rows of weight > 0.
 func (s *samples) part() numeric.Part { return numeric.Part{N: s.n, Rows: s.rows, Weight: s.weight} }
 
 // mean returns the weighted means of the columns of h.

@@ -79,8 +79,8 @@ type Preconditioner[T backend.Float] struct {
 	own     run.Releaser
 }
 
-// Bytes returns the device memory of a preconditioner in bytes: make bytes while the named maker and
-// newPreconditioner compute it, keep bytes afterwards. points(rows) is the size of a copy of rows of X.
+// Bytes returns the device memory of a preconditioner in bytes: the result make while the named maker and
+// newPreconditioner compute it, and keep afterwards. points(rows) is the size of a copy of rows of X.
 func Bytes[T backend.Float](name string, n, rank, columns int, points func(rows int) int64) (make, keep int64) {
 	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
 	squares := numeric.Bytes(2 * square) // S and L⁻¹

@@ -63,8 +63,8 @@ func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights
 	return c, err
 }
 
-// findConstant lists the columns of x all of whose values are within spread.Rounding of the mean.
-// The centered column would consist of rounding errors and could get a huge weight. The search in a
+// findConstant lists the columns of x whose values are all within spread.Rounding of the mean. The
+// centered column would consist of rounding errors and could get a huge weight. The search in a
 // column ends at the first value outside this bound, so that it usually reads only the first rows.
 func (c *Samples) findConstant() {
 	for j := range c.d {

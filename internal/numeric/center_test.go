@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// TestMean compares the weighted means with sums of 400 bits, for columns with an offset, with rows
-// that are sorted, and with rows that are far from all others.
+// TestMean compares the weighted means with sums in 400-bit arithmetic, for columns with an offset,
+// with rows that are sorted, and with rows that are far from all others.
 func TestMean(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 0))
 	for _, n := range []int{1, 2, 255, 257, 40000} {

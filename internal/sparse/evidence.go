@@ -123,8 +123,7 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 	return e, t.Step("gram", 0.1)
 }
 
-// model holds the parameters that determine a posterior, which are the functions, their α, and β,
-// and its log evidence.
+// model holds the functions, their α, and β, which determine a posterior, and the log evidence.
 type model struct {
 	active []int
 	alpha  []float64

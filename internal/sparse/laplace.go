@@ -484,8 +484,8 @@ func (p *laplace) model(list []int) (*evidence, error) {
 	return e, e.refresh()
 }
 
-// batch takes at most limit steps of Tipping and Faul among the functions of the model and the most
-// promising functions outside it, and returns the number of steps, which is at least 1.
+// batch takes at most `limit` steps of Tipping and Faul among the functions of the model and the
+// most promising functions outside it, and returns the number of steps, which is at least 1.
 func (p *laplace) batch(tol float64, limit int) (int, error) {
 	list := append(slices.Clone(p.active), p.promising(tol)...)
 	e, err := p.model(list)

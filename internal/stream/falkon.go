@@ -165,8 +165,8 @@ func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error)
 	if err != nil {
 		return 0, err
 	}
-	// The diagonal of T is above that of A. The lower triangle, which the factorization has used, is
-	// cleared for A.
+	// The diagonal of T is above the diagonal of A. The lower triangle, which the factorization has
+	// used, is cleared for A.
 	numeric.ClearLower(w.b, f.a)
 	return j.Added, nil
 }

@@ -638,8 +638,8 @@ func (s *smo) result() (*Result, error) {
 
 // duality returns the duality gap: the objective of the primal minus that of the dual. The primal
 // is evaluated at f and b, or at tf and tb if its value is smaller there. t is the smallest number
-// ≥ 1 for which a machine of two classes has no loss. For a large c_i even a small loss increases
-// the primal much. With the slopes g_i = t s_i(F_i + b) + p_i the gap is
+// ≥ 1 for which a machine of two classes has no loss. For a large c_i even a small loss greatly
+// increases the primal. With the slopes g_i = t s_i(F_i + b) + p_i the gap is
 //
 //	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)
 func (s *smo) duality(res *Result) float64 {

@@ -208,7 +208,7 @@ func Sin(a Ball) Ball { return circular(a, 3) }
 
 // circular returns cos(a + shift·π/2). With a = k·π/2 + r, |r| < 0.8, the result is ±cos(r) or
 // ±sin(r), computed by its power series. The terms alternate in sign, so that the remainder is less
-// than the first omitted term. A change of a changes the result by at most as much.
+// than the first omitted term. The result changes by at most the change of a.
 func circular(a Ball, shift int) Ball {
 	if !(math.Abs(a.Hi) <= 0x1p30) {
 		return unbounded
