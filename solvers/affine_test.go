@@ -77,8 +77,8 @@ func testAffineIsDual(t *testing.T, rng *rand.Rand) {
 							t.Fatalf("%s %v %s: %v", name, k, o, err)
 						}
 						// ‖A⁻¹‖ ≤ 2.5/λ with weights up to 2.5, and ‖A⁻¹‖ multiplies the residuals
-						// of both solutions. The norm of y is at most √(3n), and of y − b·1 at most
-						// twice as large.
+						// of both solutions. The norm of y is at most √(3n), and the norm of y −
+						// b·1 at most twice as large.
 						bound := 2.5 / p.Lambda * 4 * tol * 2 * math.Sqrt(3*n)
 						for i := range n {
 							for j := range 3 {

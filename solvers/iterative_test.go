@@ -107,10 +107,10 @@ func TestCGFallsBackToDouble(t *testing.T) {
 	}
 }
 
-// TestFixedGivenUp checks samples that repeat r times each. Their rounding errors repeat too, so
-// that the norm of the errors is √r times the norm of independent errors. It is too large relative
-// to λ, although the plan's estimate allows it. The solve must end in float32, and the result must
-// say so.
+// TestFixedGivenUp checks samples that repeat r times each. The rounding errors of their kernel
+// values repeat too, so that the norm of the errors is √r times the norm of independent errors.
+// This norm is too large relative to λ, although the plan's estimate allows it. The solve must end
+// in float32, and the result must say so.
 func TestFixedGivenUp(t *testing.T) {
 	const seed, clusters, copies = 3, 20, 100
 	t.Logf("seed %d", seed)

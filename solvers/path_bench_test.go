@@ -15,8 +15,8 @@ import (
 
 // BenchmarkPath computes a path of 30 λ, with leave-one-out errors and with GCV alone, on the usual
 // synthetic samples: X ~ N(0, I), d = 50, y = sin(Xw) plus noise, a Gaussian kernel with 2σ² = 2d.
-// The metric "fits" is the time divided by the time of a fit by Dual, the faster of two fits in the
-// same run.
+// The metric "fits" is the time divided by the time of the faster of two fits by Dual in the same
+// run.
 func BenchmarkPath(b *testing.B) {
 	for _, n := range []int{1000, 4000} {
 		if n > 1000 && testing.Short() {

@@ -31,7 +31,7 @@ func normals(rng *rand.Rand, rows, cols int) backend.Host[float64] {
 	return h
 }
 
-// closedForm computes a PathPoint from the inverse of the bordered matrix, by gonum.
+// closedForm computes a PathPoint with gonum from the inverse of the bordered matrix.
 func closedForm(p solvers.Problem, lambda float64) (alpha, errs *mat.Dense, b, gcv, loo []float64, freedom, condition float64) {
 	var live []int
 	for i := range p.X.Rows {

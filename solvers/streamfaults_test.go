@@ -14,7 +14,7 @@ import (
 )
 
 // TestStreamFaults checks, on a device without optional abilities, that a failure of any call of
-// the device is reported and the memory freed: in the choice of centers, in the passes and
+// the device is reported and that the memory is freed: in the choice of centers, in the passes and
 // between them.
 func TestStreamFaults(t *testing.T) {
 	x, y := sine(2, 90, 2)

@@ -424,8 +424,8 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 	}
 }
 
-// plan chooses the method. before is the stage of choosing the basis. extra(m) returns, for m
-// functions, the memory of that stage alone and the memory of the basis while the method runs.
+// plan chooses the method. The argument before is the stage that chooses the basis. extra(m) returns,
+// for m functions, the memory of that stage alone and the memory of the basis while the method runs.
 func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, extra func(m int) (alone, basis int64)) (Plan, error) {
 	available := run.Available(dev, par.Memory)
 	if rated, ok := dev.(backend.Rated); z.stored == 0 && ok && rated.Rates().Bytes > 0 {

@@ -111,7 +111,7 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s []int, largest int, floor float64) (accepted []int, l backend.Host[T]) {
 	e := newElimination(h)
 	for j := range s {
-		u := r.Float64() // drawn for every candidate, even if it is not accepted
+		u := r.Float64() // u is drawn for every candidate, even if it is not accepted
 		left := e.left(j)
 		if len(accepted) < largest && left > floor && u*diag[s[j]] < left {
 			e.eliminate(j, j+1)

@@ -201,8 +201,8 @@ func TestPivotedRepeats(t *testing.T) {
 		if q, _, _ := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 50, 10, 0); slices.Equal(p, q) {
 			t.Error("another seed gives the same pivots")
 		}
-		// A round ends once its trace is below stop, so that it has at most one pivot more than
-		// necessary.
+		// A round ends once the trace of K − FFᵀ is below stop, so that it has at most one pivot
+		// more than necessary.
 		q, _, left := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 200, 9, 30)
 		if left > 30 || len(q) == 200 {
 			t.Errorf("%d pivots leave %v, stop was 30", len(q), left)

@@ -91,7 +91,7 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 			}
 			off, size = math.Hypot(off, pz-float64(r.Row(i)[j])), math.Hypot(size, float64(r.Row(i)[j]))
 		}
-		// z has a few rounding errors of unit times its norm. The product with FFᵀ, whose norm is n,
+		// The error of z is a few times unit times its norm. The product with FFᵀ, whose norm is n,
 		// multiplies them by n.
 		if bound := 8 * unit * 3 * float64(n); off > bound*size {
 			t.Errorf("(FFᵀ + D) P⁻¹r is off by %.2g of r, bound %.2g", off/size, bound)

@@ -296,7 +296,7 @@ func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approxi
 				for j, v := range phi {
 					out.Row(i)[j] = T(v)
 				}
-				// A tail below 16 times the rounding error of F is replaced by this value.
+				// A tail below 16 times the rounding error of F is replaced by 16 times this error.
 				a.diagonal[from+i] = max(s.tail(norm2, q), 16*numeric.UnitOf[T]()*numeric.Squared(phi))
 			}
 		})

@@ -84,10 +84,10 @@ func (c *Samples) qrBytes(n int) int64 {
 	return 8*int64(width)*int64(rows+3*c.d) + reflectorBytes(rows, width)
 }
 
-// triangle returns A, and Z with a row for each output, for which ‖Aw − z_j‖² and ‖Xw − y_j‖² differ by a
-// constant, where the columns of X and Y are divided by their norms. If n < d they are X and Yᵀ, and
-// otherwise R of X and the first d columns of YᵀQ. QR processes some rows at a time, each time with the
-// triangle of the previous rows above the next rows (Golub and Van Loan 2013, 5.3 and 6.5).
+// triangle returns A, and Z with a row for each output, for which ‖Aw − z_j‖² and ‖Xw − y_j‖² differ by
+// a constant, where the columns of X and Y are divided by their norms. If n < d, A and Z are X and Yᵀ,
+// and otherwise R of X and the first d columns of YᵀQ. QR processes some rows at a time, each time with
+// the triangle of the previous rows above the next rows (Golub and Van Loan 2013, 5.3 and 6.5).
 func (c *Samples) triangle(t *run.Task, norms, ynorms []float64) (a, z backend.Host[float64], err error) {
 	width := c.d + c.t
 	block := backend.NewHost[float64](c.qrRows(c.n), width)

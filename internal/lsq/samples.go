@@ -122,7 +122,7 @@ func (c *Samples) fillY(dst backend.Host[float64], from int) {
 	c.part.Fill(dst, c.y, c.meanY, from, true)
 }
 
-// columns returns the transposes of X and Y, d×n and t×n, with contiguous features.
+// columns returns the transposes of X and Y, d×n and t×n, so that each feature is contiguous.
 func (c *Samples) columns() (x, y backend.Host[float64]) {
 	transposed := func(width int, fill func(dst backend.Host[float64], from int)) backend.Host[float64] {
 		h, row := backend.NewHost[float64](width, c.n), backend.NewHost[float64](1, width)

@@ -81,7 +81,7 @@ func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 }
 
 // CopyBytes returns the Go memory, in bytes, of a copy of n points that store as many elements as
-// those of p on average.
+// the points of p on average.
 func (p Points) CopyBytes(n int) int64 {
 	if p.Sparse != nil {
 		return 12*int64(p.Elements(n)) + 8*(int64(n)+1)
@@ -90,7 +90,7 @@ func (p Points) CopyBytes(n int) int64 {
 }
 
 // Elements returns the number of elements, rounded up, that n points store if they store as many as
-// those of p on average.
+// the points of p on average.
 func (p Points) Elements(n int) int {
 	if p.Sparse == nil {
 		return n * p.Cols

@@ -1,5 +1,5 @@
-// Package spectrum has the spectral densities of isotropic kernels, and bounds of the error of a kernel
-// whose high frequencies are omitted.
+// Package spectrum computes the spectral densities of isotropic kernels, and bounds of the error of
+// a kernel whose high frequencies are omitted.
 package spectrum
 
 import (

@@ -11,10 +11,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// testConditions solves systems of all condition numbers, from one dominated by λ to one whose
-// small eigenvalues are below the rounding errors of the large ones, with repeated samples as in
-// skin_segmentation, and with constant columns. A method either reaches the tolerance, which the
-// host confirms, or reports that it does not, but only if the condition number explains it.
+// testConditions solves systems of all condition numbers, from systems that λ dominates to systems
+// whose small eigenvalues are below the rounding errors of the large eigenvalues, with repeated
+// samples as in skin_segmentation, and with constant columns. A method either reaches the tolerance,
+// which the host confirms, or reports that it does not, but only if the condition number explains it.
 func testConditions(c *cell) {
 	for _, data := range []struct {
 		name   string

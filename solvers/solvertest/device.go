@@ -8,7 +8,7 @@ import (
 )
 
 // device wraps another device, without the ability to use Go memory and with simulated faults. It
-// changes only float64 of the two precisions.
+// affects only the precision float64.
 type device struct {
 	backend.Device
 	// before is called before every call that can fail; if it returns an error, the call returns

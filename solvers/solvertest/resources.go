@@ -215,8 +215,8 @@ func testCanceled(c *cell) {
 	}
 }
 
-// testFaults makes the first call to the device fail, then the second, and so on; of the many
-// calls of an iterative method it tests fewer and fewer.
+// testFaults makes the first call to the device fail, then the second, and so on; of the many calls
+// of an iterative method it tests a decreasing part.
 func testFaults(c *cell) {
 	if c.able {
 		c.Skip("the faults are those of a device without optional abilities")

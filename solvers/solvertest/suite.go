@@ -36,8 +36,8 @@ type Suite struct {
 	// Features is the number of features of the samples; 0 means 4.
 	Features int
 	Sparse   bool // whether the samples are given as a backend.CSR
-	// Able says that the method needs an optional ability of its device, so that tests on a
-	// device without optional abilities are skipped.
+	// Able is set if the method needs an optional ability of its device. Tests on a device without
+	// optional abilities are then skipped.
 	Able bool
 	Seed uint64 // seed of all random numbers; 0 means 1
 	// Tests names the tests to run, by the names in the list tests; nil means all.
