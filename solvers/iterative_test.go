@@ -192,7 +192,7 @@ func huge(n, d int) solvers.Problem {
 }
 
 // TestBlocks checks that columns that are equal, zero, or multiples of each other, and more columns
-// than fit one block, have the same solutions as columns that are solved one at a time.
+// than fit into one block, have the same solutions as columns that are solved one at a time.
 func TestBlocks(t *testing.T) {
 	const n, columns = 60, 70
 	p := smooth(n, 3, columns, 1e-2)

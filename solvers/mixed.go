@@ -415,7 +415,7 @@ func (choice outOfCoreChoice) run(w *work) error {
 		return err
 	}
 	fallbacks := []fallback{{method: OutOfCore, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(Unstored64, false, x) }}}
-	// As in mixed: fall back to the factor in float64 if it fits the memory of the device and of
+	// Fall back, as in mixed, to the factor in float64 if it fits the memory of the device and of
 	// the host.
 	b, z := w.B.(backend.HostPackedBackend[float64]), w.plan.sizes
 	device, host := b.HostPackedBytes(w.s.n)

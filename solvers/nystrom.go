@@ -34,8 +34,8 @@ const (
 type NystromProblem struct {
 	Kernel kernels.Kernel
 	Data   Rows
-	// Sparse, if not nil, holds the features of the samples. The only feature of a sample in Data
-	// is then the number of its row of Sparse, counted from 0: see RowNumbers.
+	// Sparse, if not nil, holds the features of the samples. A sample in Data then has one feature,
+	// the number of its row of Sparse, counted from 0: see RowNumbers.
 	Sparse *backend.CSR[float64]
 	// Centers, M×d in the form of Data, are the centers; if Centers is empty, Choice chooses them.
 	Centers   backend.Host[float64]

@@ -53,7 +53,7 @@ const (
 	PathBand     PathMethod = "band"     // O(n³) once, O(n²) for each λ
 	PathPrimal   PathMethod = "primal"   // O(nd²) once, O(nd) for each λ; kernels.Linear only
 	PathCholesky PathMethod = "cholesky" // O(n³) for each λ
-	PathKalman   PathMethod = "kalman"   // O(n) for each λ; one feature and the kernels of Kalman only
+	PathKalman   PathMethod = "kalman"   // O(n) for each λ; only for one feature and the kernels of Kalman
 )
 
 // PathParams are the choices of a caller; the zero value suits most problems.

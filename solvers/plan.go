@@ -206,7 +206,7 @@ func choose(z *sizes, par Params) (m method, e estimate, why string, other float
 	return m, e, why, 0, err
 }
 
-// noCheckpoint is the error for a requested checkpoint with a method that writes none.
+// noCheckpoint is the error if a checkpoint is requested for a method that writes none.
 func noCheckpoint(m Method, others ...Method) error {
 	return fmt.Errorf("solvers: checkpoint: the method %s writes none: leave the checkpoint out, or use %s", m, alternatives(others))
 }

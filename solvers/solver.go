@@ -139,7 +139,7 @@ type Result struct {
 
 	Iters    int      // number of products with K + λW⁻¹ in the iteration; 0 for a direct method
 	Rank     int      // rank of the preconditioner; 0 means none
-	Jitter   float64  // added to the diagonal of a factor that only preconditions; the solution does not contain it
+	Jitter   float64  // added to the diagonal of a matrix that is factored only for a preconditioner; it does not change the solution
 	Fallback string   // why the planned method failed, and what replaced it; "" if it did not fail
 	Notes    []string // remarks for the user, one line each
 	// Constant lists the columns of Y, counted from 0, that are constant up to rounding. Only
@@ -325,8 +325,8 @@ func (w *work) fail(err error) error {
 //
 // In the Result, Residual, Bytes, Rank and Jitter are the largest values over the different λ,
 // Iters and Seconds are sums, and Plan has the sum of the operations and the largest memory.
-// SolveEach returns the same errors as Solve; if there are several λ, the error names the one that
-// failed.
+// SolveEach returns the same errors as Solve; if there are several λ, the error names the λ at
+// which it occurred.
 func SolveEach(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par Params) (*Result, error) {
 	if len(lambdas) != p.Y.Cols {
 		return nil, fmt.Errorf("solvers: y has %s, but lambda has %s: each column needs one value", count.Of(p.Y.Cols, "column"), count.Of(len(lambdas), "value"))

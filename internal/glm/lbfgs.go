@@ -131,7 +131,7 @@ func (k secants) refresh(m metric) (err error) {
 	return nil
 }
 
-// direction returns the product of the inverse Hessian that the steps define and g. plain is M⁻¹g.
+// direction returns the product of g and the inverse Hessian that the steps define. plain is M⁻¹g.
 func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64] {
 	if len(k) == 0 {
 		return plain

@@ -99,7 +99,7 @@ func (l *logit) free() {
 }
 
 // parts calls f for the samples first to last − 1 in parts of the given size. Parts run in
-// parallel, but do not depend on the number of workers.
+// parallel, but their limits do not depend on the number of workers.
 func (l *logit) parts(first, last, size int, f func(part, first, last int)) {
 	parts := chunks(last-first, size)
 	var group sync.WaitGroup

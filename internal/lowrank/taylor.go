@@ -216,7 +216,7 @@ func (s series) features(phi, u []float64, q int, envelope float64, order []mono
 }
 
 // A monomial is a product of features in the order of their indices. Its successors of the next
-// degree are its products with its last feature and with each feature after the last.
+// degree are its products with its last feature and with each later feature.
 type monomial struct {
 	last   int     // index of the last feature
 	repeat float64 // 1/√(t+1), the factor of a further multiplication by the last feature, whose exponent is t

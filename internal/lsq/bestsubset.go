@@ -142,8 +142,8 @@ func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, co
 	return best, complete, nil
 }
 
-// forward returns the columns in the order of a forward selection: each next column decreases the
-// residual most.
+// forward returns the columns in the order of a forward selection: at each step the column that
+// decreases the residual most.
 func (s *bestSubsets) forward(a backend.Host[float64], z []float64) []int {
 	columns := numeric.Transpose(a)
 	rest := slices.Clone(z)

@@ -45,7 +45,7 @@ func (l *Line) Evaluate(ctx context.Context, alpha backend.Host[float64], z []fl
 	return out, nil
 }
 
-// evaluate computes column j of out for the points z, whose rows in ascending order of z are order.
+// evaluate computes column j of out for the points z. order lists the rows of z in ascending order of z.
 func (l *Line) evaluate(ctx context.Context, alpha backend.Host[float64], z []float64, order []int, j int, out backend.Host[float64]) {
 	next, _ := slices.BinarySearchFunc(order, l.x[0], func(row int, x float64) int {
 		if z[row] < x {

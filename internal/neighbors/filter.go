@@ -29,8 +29,8 @@ type filter struct {
 // most is the largest ‖x‖ for which no product in float32 overflows.
 const most = 0x1p60
 
-// filter returns a filter for the rows of x. ok is false for kernels other than the linear one, for
-// sparse points, and for points whose products overflow in float32.
+// filter returns a filter for the rows of x. ok is false for kernels other than the linear kernel,
+// for sparse points, and for points whose products overflow in float32.
 func (s Samples) filter(x numeric.Points, k int) (*filter, bool) {
 	if _, linear := s.Kernel.(kernels.Linear); !linear || x.Sparse != nil || s.Points.Sparse != nil || x.Rows < tileRows || s.Points.Rows < 4096 {
 		return nil, false

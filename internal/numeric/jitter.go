@@ -6,8 +6,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// A Jitter increases the diagonal of a matrix that is positive definite up to rounding errors. After
-// each failure of the factorization it increases it more. The caller must report the increase.
+// A Jitter increases the diagonal of a matrix that is positive definite up to rounding errors.
+// After each failure of the factorization the increase grows. The caller must report the increase.
 type Jitter struct {
 	Uplo  backend.Uplo
 	Added float64 // increase of the diagonal in the current attempt, and at the end in the last attempt

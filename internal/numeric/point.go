@@ -61,8 +61,8 @@ func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, known
 	return DensePoints(h), false
 }
 
-// precomputed reports whether k takes precomputed values. A kernel that combines them with features
-// is refused by its rule for points.
+// precomputed reports whether k takes precomputed values. If a kernel combines them with features,
+// its rule for points returns an error.
 func precomputed(k kernels.Kernel) bool {
 	is, err := kernels.IsPrecomputed(k)
 	return is && err == nil

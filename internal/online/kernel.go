@@ -28,7 +28,7 @@ type Expansion struct {
 	Support int                   // number of samples in the last f
 }
 
-// Kernel learns a sum of kernel functions of at most budget samples, where 0 means no limit. diag
+// Kernel learns a sum of kernel functions of at most `budget` samples, where 0 means no limit. diag
 // holds the values k(x_i, x_i).
 func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64, budget int) (*Expansion, error) {
 	n := l.X.Rows

@@ -15,8 +15,8 @@ import (
 // in pieces.
 type Source struct {
 	N, D, T int
-	// Sparse, if it is not nil, holds sparse samples in its rows. The only feature of the samples of a
-	// Piece is then the index of the row.
+	// Sparse, if it is not nil, holds sparse samples in its rows. A sample of a Piece then has one
+	// feature, the index of its row.
 	Sparse *backend.CSR[float64]
 	// Pass calls use with pieces of the samples, in order, until all samples have been read, and
 	// returns the first error. If keyed is set, the pieces contain keys.

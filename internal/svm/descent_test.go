@@ -177,8 +177,8 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 		}
 		primal += p.C[i] * max(-p.Sign[i]*(f+got.Intercept)-p.P[i], 0)
 	}
-	// F is a sum of at most n·60 terms. The bound assumes that neither the sum of the positive terms
-	// nor that of the negative terms exceeds f.
+	// F is a sum of at most n·60 terms. The bound assumes that neither the sum of the positive
+	// terms nor the sum of the negative terms exceeds f.
 	rounding := float64(n) * 60 * 0x1p-52 * (1 + large)
 	if most-least > got.Tol+rounding {
 		t.Errorf("%s: the conditions are violated by %g, not %g", what, most-least, got.Tol)

@@ -144,7 +144,7 @@ type smo struct {
 	report   func(gap float64) error
 	full     *Problem
 	n        int   // number of rows in use
-	at       []int // indices of the rows in use in full.X; nil if all rows are in use
+	at       []int // indices in full.X of the rows in use; nil if all rows are in use
 	x        numeric.Points
 	gram     *gram // k(x, x) if it is known
 	sign     []float64
