@@ -45,7 +45,7 @@ func TestSampleIsUniform(t *testing.T) {
 		for _, n := range counts {
 			statistic += float64((n-expected)*(n-expected)) / expected
 		}
-		statistic += float64((choices - len(counts)) * expected) // the choices that were never drawn
+		statistic += float64((choices - len(counts)) * expected) // adds the choices that were never drawn
 		t.Logf("%s: χ² = %.1f, below %.1f for 1 − 1e-6; %d degrees of freedom", name, statistic, limit, choices-1)
 		if statistic > limit {
 			t.Errorf("%s: χ² = %.1f, more than %.1f", name, statistic, limit)

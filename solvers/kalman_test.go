@@ -145,8 +145,8 @@ func TestKalmanMatchesStored(t *testing.T) {
 	}
 }
 
-// compareLeaveOneOut compares the errors and influences of p, computed by a filter, with those of
-// wide, computed by a stored factor.
+// compareLeaveOneOut compares the errors and influences of p, computed by a filter, with the errors
+// and influences of wide, computed by a stored factor.
 func compareLeaveOneOut(t *testing.T, dev backend.Device, p, wide solvers.Problem, near func(what string, got, want, scale float64)) {
 	t.Helper()
 	rows := 0
@@ -189,8 +189,8 @@ func compareLeaveOneOut(t *testing.T, dev backend.Device, p, wide solvers.Proble
 	}
 }
 
-// comparePaths compares the path of p, computed by filters, with that of wide, computed by stored
-// factors.
+// comparePaths compares the path of p, computed by filters, with the path of wide, computed by
+// stored factors.
 func comparePaths(t *testing.T, dev backend.Device, p, wide solvers.Problem, near func(what string, got, want, scale float64)) {
 	t.Helper()
 	lambdas := []float64{0.01, 0.1, 10}

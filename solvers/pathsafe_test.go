@@ -147,7 +147,7 @@ func TestPathLeavesOut(t *testing.T) {
 	}
 }
 
-// TestPathHopelessLambda checks that a λ that is too small for the matrix has a point with an
+// TestPathHopelessLambda checks that a λ that is too small for the matrix gives a point with an
 // error, and that the points of the other λ do not change.
 func TestPathHopelessLambda(t *testing.T) {
 	rng := pathRandom(t)

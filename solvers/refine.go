@@ -175,7 +175,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			}
 			errors.As(spent.error, &before)
 			w.res.Fallback = fmt.Sprintf("%s; went on with %s", before, fallbacks[direct].text)
-			i = direct - 1 // skip the fallbacks before it, because no iterations remain for them
+			i = direct - 1 // skip the fallbacks before the direct method, because no iterations remain for them
 		case errors.As(err, &slow) && last:
 			return f.short(slow.error)
 		case errors.As(err, &slow):

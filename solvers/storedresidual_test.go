@@ -10,7 +10,7 @@ import (
 )
 
 // TestResidualByStoredK checks that K is not evaluated again for the residuals if it is stored in
-// float64, and that the reported residual agrees with one computed by plain loops.
+// float64, and that the reported residual agrees with a residual computed by plain loops.
 func TestResidualByStoredK(t *testing.T) {
 	rng, inner := pathRandom(t), backendtest.Device(t, "cpu")
 	const n, d, outputs, sigma, lambda, tol = 300, 40, 3, 6, 0.5, 1e-5

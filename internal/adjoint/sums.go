@@ -19,7 +19,7 @@ type gramSums struct {
 
 	mx, mz        matrix
 	dense, values buffer // dense: the weights if they are given as a matrix; values: the derivatives in a block
-	u, v, product matrix // the factors U and V of the weights, if they are given as U Vᵀ, and U Vᵀ of a block
+	u, v, product matrix // the factors U and V of the weights, if they are given as U Vᵀ, and the product U Vᵀ for a block
 	weightRows    host   // the weights of a block, on the host
 	derivatives   []kernels.Kernel
 	theta         []float64

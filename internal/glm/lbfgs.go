@@ -166,8 +166,8 @@ type metric interface {
 	free()
 }
 
-// metricFeatures returns the largest number of features for which M is a full matrix, of at most
-// 128 MiB. For sparse samples, which may take little memory, the limit is that of Newton's method.
+// metricFeatures returns the largest number of features for which M is a full matrix, of at most 128
+// MiB. For sparse samples, which may take little memory, the limit is the same as for Newton's method.
 func metricFeatures(x numeric.Points) int {
 	if x.Sparse != nil {
 		return newtonUnknowns

@@ -316,8 +316,8 @@ func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approxi
 	return a, err
 }
 
-// medians returns the median of each column, on which a few rows far from the others have
-// little influence.
+// medians returns the median of each column. A few rows far from the others have little influence
+// on it.
 func medians(x backend.Host[float64]) []float64 {
 	list, column := make([]float64, x.Cols), make([]float64, x.Rows)
 	for j := range list {

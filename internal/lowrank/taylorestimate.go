@@ -188,11 +188,11 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 // If the sample consists of all rows, these are the eigenvalues of R itself. Otherwise the
 // monomials of low degree are projected out of the sample's R, because P is large in their
 // directions. The terms of each degree above q are then modeled as N independent features of equal
-// weight; N is the number for which the mean square of the off-diagonal elements equals that of the
-// sample. The eigenvalues of such a matrix of n rows follow Marchenko and Pastur (1967). If N < n,
-// the other n − N eigenvalues are those of the diagonal without the terms of this degree. If an
-// eigenvalue of the sample exceeds the largest eigenvalue of this law, it is assumed to grow in
-// proportion to the number of rows.
+// weight; N is the number for which the mean square of the off-diagonal elements equals the mean
+// square of the sample. The eigenvalues of such a matrix of n rows follow Marchenko and Pastur
+// (1967). If N < n, the other n − N eigenvalues are those of the diagonal without the terms of this
+// degree. If an eigenvalue of the sample exceeds the largest eigenvalue of this law, it is assumed
+// to grow in proportion to the number of rows.
 func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 	m, n := len(t.rows), float64(t.N)
 	parts, diagonals := t.residualByDegree(i)
@@ -266,9 +266,9 @@ func sumOfSmall(list []numeric.Small) numeric.Small {
 	return sum
 }
 
-// residualByDegree splits the sample's D^-½ (K − FFᵀ) D^-½ for power number i into the terms
-// of degree q+1, those of degree q+2, and all of higher degree. parts are the matrices with a
-// diagonal of zeros, and diagonals their diagonals.
+// residualByDegree splits the sample's D^-½ (K − FFᵀ) D^-½ for power number i into the terms of
+// degree q+1, of degree q+2, and of all higher degrees. parts holds the three matrices with zeros
+// on the diagonal, and diagonals holds their diagonals.
 func (t *taylorSample) residualByDegree(i int) (parts []numeric.Small, diagonals [][]float64) {
 	m, q := len(t.rows), t.powers[i]
 	var powers []int

@@ -44,8 +44,8 @@ func newCoordinate(a *normal) *coordinate {
 	return c
 }
 
-// factorRate is the ratio of the time of a multiplication in a sweep to that in a factorization,
-// which is blocked and uses all processors.
+// factorRate is the ratio of the time of a multiplication in a sweep to its time in a
+// factorization, which is blocked and uses all processors.
 const factorRate = 16
 
 func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// boundTol is the relative error of ‖w‖₁ up to which an active bound counts as reached, and
+// boundTol is the relative error of ‖w‖₁ up to which an active bound is regarded as reached, and
 // boundSteps is the maximum number of penalties.
 const (
 	boundTol   = 1e-8

@@ -108,9 +108,9 @@ func (g *Grid) Modes(f []complex128, values []float64) {
 	g.axis(0, f, g.work[0], 1, h[1]*h[2], false)
 }
 
-// axis transforms axis a, 0 or 1, from its modes to its grid or back. The axes before a have outer
-// entries, the axes after a inner entries. It copies eight lines at a time that are neighbors in
-// memory and share cache lines.
+// axis transforms axis a, 0 or 1, from its modes to its grid or back. The axes before axis a have
+// `outer` entries, the axes after it `inner` entries. It copies eight lines at a time that are
+// neighbors in memory and share cache lines.
 func (g *Grid) axis(a int, dst, src []complex128, outer, inner int, toGrid bool) {
 	m, k, p := g.modes[a], g.half[a], g.Size[a]
 	if p == 1 {

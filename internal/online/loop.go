@@ -29,8 +29,8 @@ type hypothesis interface {
 // sample changes the hypothesis.
 //
 // The backend processes blocks of samples: it computes f before the block and the inner products of
-// the block, from which it computes the effect of changes within the block. The result equals that
-// of the plain loop up to rounding errors, at the speed of matrix products.
+// the block, from which it computes the effect of changes within the block. The result equals the
+// result of the plain loop up to rounding errors, at the speed of matrix products.
 type Loop struct {
 	X       numeric.Points // the samples
 	Outputs int            // number of columns of f: 1 for two classes

@@ -30,8 +30,8 @@ func (e *evidence) sequential(tol float64, limit int) error {
 	more := math.Inf(1)
 	for step := 1; step <= limit; step++ {
 		j, alpha, gain := e.choose()
-		// A step that changes one α with a gain below worth is not taken while the steps that change all
-		// α still increase the evidence.
+		// A step that changes one α with a gain below `worth` is not taken while the steps that
+		// change all α still increase the evidence.
 		const worth = 0.01
 		if gain > tol && since < pause && (pause < longest || e.place[j] < 0 || math.IsInf(alpha, 1) || gain > worth || more <= tol) {
 			e.setAlpha(j, alpha)

@@ -214,7 +214,7 @@ func (w *Equations) upload(at int, to backend.Matrix[float64], h backend.Host[fl
 	return w.b.Upload(to, h)
 }
 
-// mark sets the mark after the work on the stored samples starting at row at, which later samples
+// mark sets the mark after the work on the stored samples starting at row `at`, which later samples
 // may then overwrite.
 func (w *Equations) mark(at int) {
 	if slot := w.slot(at); w.marks != nil && !(w.stored == AllPieces && slot == 0) {

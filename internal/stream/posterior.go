@@ -44,8 +44,8 @@ type Posterior struct {
 	Bound float64
 }
 
-// PosteriorBytes returns the memory of the Posterior and of its computation in addition to that of
-// the solution, in bytes.
+// PosteriorBytes returns the memory of the Posterior and of its computation in addition to the
+// memory of the solution, in bytes.
 func PosteriorBytes(n, m, t int) int64 {
 	return numeric.Bytes(numeric.Total(numeric.Elements(m+1, m), numeric.Elements(2*m, 1), int64(PieceRows(n, m)), int64(t)))
 }

@@ -178,8 +178,8 @@ func (c *cell) linearTargets(p solvers.Problem) {
 	c.compare("intercept", rowOf(res.Intercept), rowOf([]float64{3, -1}), bound)
 }
 
-// testResidual checks that the residual is small and agrees with one computed on the host, also
-// if the factor is wrong.
+// testResidual checks that the residual is small and agrees with a residual computed on the host,
+// even if the factor is wrong.
 func testResidual(c *cell) {
 	c.each(func(c *cell, p solvers.Problem) {
 		o := newOracle(p)
