@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// FourierProblem is ridge regression on random Fourier features (Rahimi and Recht 2007): f(x) =
-// Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b. As the number of frequencies grows, its solution
-// approaches that of Problem. λ is unscaled.
+// FourierProblem is ridge regression on random Fourier features (Rahimi and Recht 2007): f(x) = Σ_j
+// β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b. As the number of frequencies grows, its solution approaches
+// the solution of Problem. λ is unscaled.
 type FourierProblem struct {
 	// Kernel is translation invariant: gaussian, also with a length scale for each feature,
 	// laplacian, the Matérn kernels, rationalquadratic, or their sums and products. It determines

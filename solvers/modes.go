@@ -224,7 +224,7 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	}
 	values := func(m nufft.Axes) float64 { return elementary.Pow(2, float64(z.d)) * 2 * float64(m.Half().Len()) }
 	step := modesSeconds[0] * float64(size.Len()) * columns
-	// Products of some hundred rows and columns run at about half the rate of large ones.
+	// Products of some hundred rows and columns run at about half the rate of large products.
 	if dense := 2 * 2 * nufft.DenseFlops(c.inner, size) / z.costs().rate * columns; numeric.Wrapper(z.dev) != nil && dense < step {
 		step, c.dense = dense, true
 	}
@@ -250,9 +250,9 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	}
 }
 
-// modesBytes returns the memory of Modes in bytes. On the device these are its matrices. In Go memory they
-// are the Fourier transforms, the entries of the Toeplitz matrix, the diagonal matrix, vectors of unknowns
-// and of samples, and the solutions and residuals of the last and the best iterate.
+// modesBytes returns the memory of Modes in bytes. On the device it holds matrices. In Go memory it
+// holds the Fourier transforms, the entries of the Toeplitz matrix, the diagonal matrix, vectors of
+// unknowns and of samples, and the solutions and residuals of the last and the best iterate.
 func (z *sizes) modesBytes(c modesChoice, n int) int64 {
 	m, size := c.toeplitz()
 	unknowns := c.unknowns()

@@ -14,8 +14,9 @@ import (
 )
 
 // TestPrimalInSinglePrecision checks that a factor in float32 gives the same solution as a factor
-// in float64, and that problems outside the range or accuracy of float32 are solved, or refused, in
-// float64. A solution with the residual r of (XᵀWX + λI)w = XᵀWy has an error of at most ‖r‖/λ.
+// in float64, and that problems outside the range or accuracy of float32 are solved in float64 or
+// give an error. A solution with the residual r of (XᵀWX + λI)w = XᵀWy has an error of at most
+// ‖r‖/λ.
 func TestPrimalInSinglePrecision(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(11, 0))

@@ -202,8 +202,8 @@ func TestTaylorRefuses(t *testing.T) {
 }
 
 // TestIterations checks that the number of iterations of conjugate gradients differs by at most a
-// third from the estimate, even without a preconditioner, in which case rounding errors make it
-// much larger than the condition number and the outlying eigenvalues suggest.
+// third from the estimate, even without a preconditioner, in which case rounding errors make the
+// number much larger than the condition number and the outlying eigenvalues suggest.
 func TestIterations(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 5, 1200, 5

@@ -90,8 +90,8 @@ const (
 )
 
 // GramLoss is a loss of K = k(X, Z) with its gradient Weights with respect to K. If Z has no rows,
-// the loss is one of K = k(X, X): the gradient with respect to X then includes both arguments of k,
-// and Weights need not be symmetric.
+// the loss is a function of K = k(X, X): the gradient with respect to X then includes both
+// arguments of k, and Weights need not be symmetric.
 type GramLoss struct {
 	Kernel  kernels.Kernel
 	X, Z    host

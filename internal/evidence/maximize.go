@@ -60,10 +60,10 @@ const (
 	// reach is the largest distance of a parameter from the first start. It is the logarithm of the
 	// factor 100,000, as in scikit-learn's default bounds.
 	reach = 11.5
-	// minNoise is the smallest λ relative to the mean of k(x, x). For a smaller λ the rounding error
-	// of K may exceed λ.
+	// minNoise is the smallest ratio of λ to the mean of k(x, x). For a smaller λ the rounding
+	// error of K may exceed λ.
 	minNoise = 1e-9
-	// maxNoise is the largest λ relative to the mean of k(x, x). For a larger λ, K is negligible.
+	// maxNoise is the largest ratio of λ to the mean of k(x, x). For a larger λ, K is negligible.
 	maxNoise = 1e6
 	// maxEvaluations is the maximum number of evaluations for one start of Maximize.
 	maxEvaluations = 150

@@ -163,8 +163,8 @@ func (e *Spectrum) Least() float64 { return e.least }
 // eigenvalue estimates eigenvalue number j, counted from 0 in descending order, as the sum of two
 // parts. The first part, which no sample resolves, decreases linearly to 0. The second part is an
 // eigenvalue of the sample up to the middle of the sample. Beyond the middle it decreases as a
-// power of 1/j. The exponent is that of the second quarter of the sample minus 1, because a
-// sample's spectrum decreases faster than that of K, but at least 1, because the eigenvalues have a
+// power of 1/j. The exponent is the exponent of the second quarter of the sample minus 1, because a
+// sample's spectrum decreases faster than K's, but at least 1, because the eigenvalues have a
 // finite sum.
 func (e *Spectrum) eigenvalue(j int) float64 {
 	m, n := len(e.sigma), e.rank
@@ -192,9 +192,9 @@ func (e *Spectrum) eigenvalue(j int) float64 {
 // times (Greenbaum 1989). A preconditioner of rank k is assumed to be equivalent to the best
 // preconditioner of rank k/2.
 //
-// On 3,000 rows of five public data sets and two synthetic ones, with Gaussian and Laplacian
-// kernels, λ of 0.01, 0.1 and 1 and ranks 100 and 400, 59 of 68 predictions of ten iterations
-// or more were within a third of the true number, with no bias in the median.
+// On 3,000 rows of five public and two synthetic data sets, with Gaussian and Laplacian kernels, λ
+// of 0.01, 0.1 and 1 and ranks 100 and 400, 59 of 68 predictions of ten iterations or more were
+// within a third of the true number, with no bias in the median.
 func (e *Spectrum) Iterations(k int, tol float64) int {
 	if e.lambda == 0 {
 		return e.n

@@ -15,7 +15,7 @@ import (
 
 // TestSpectrum checks that the trace is exact for a sample of all rows. For a sample of some rows,
 // it checks that the trace is the sum of the diagonal, and that the estimated largest eigenvalue is
-// near that of K.
+// near the largest eigenvalue of K.
 func TestSpectrum(t *testing.T) {
 	const seed, n, d = 4, 900, 6
 	t.Logf("seed %d", seed)
@@ -122,8 +122,9 @@ func samplesOf(k kernels.Kernel, x backend.Host[float64], lambda float64) Sample
 	return Samples{N: x.Rows, D: x.Cols, Kernel: k, Lambda: lambda, Row: func(dst []float64, i int) { copy(dst, x.Row(i)) }, Weight: func(int) float64 { return 1 }}
 }
 
-// TestLeast compares the estimated smallest eigenvalue with that of K. An error by a factor of 4 changes
-// the number of iterations, which grows with the square root of the condition number, by a factor of 2.
+// TestLeast compares the estimated smallest eigenvalue with the smallest eigenvalue of K. An error
+// by a factor of 4 changes the number of iterations, which grows with the square root of the
+// condition number, by a factor of 2.
 func TestLeast(t *testing.T) {
 	const seed, n = 12, 640
 	t.Logf("seed %d", seed)

@@ -101,8 +101,8 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				cost *= 1 + 3*c.a.c.n/max(1, len(active))
 			}
 			still, err := gain <= s.gap/1000, error(nil)
-			// Without a penalty no dual point bounds the error due to correlated columns. Slow sweeps must
-			// not be taken for rounding errors.
+			// Without a penalty no dual point bounds the error due to correlated columns. Slow
+			// sweeps must not be mistaken for rounding errors.
 			slow := s.stalls >= 5 && s.gap <= s.rounding
 			if len(active) > 0 && (work >= cost/factorRate || mu == 0 || slow) && s.steps < l.MaxIter {
 				work = 0

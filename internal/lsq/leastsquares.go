@@ -10,8 +10,8 @@ import (
 )
 
 // choleskyCondition is the largest condition number κ of the triangular factor for which Cholesky
-// of the normal equations with one step of refinement is accepted. Its error is εκ²·εκ, which is
-// below the error εκ of QR if εκ² ≪ 1.
+// of the normal equations with one step of refinement is accepted. The error of Cholesky is εκ²·εκ,
+// which is below the error εκ of QR if εκ² ≪ 1.
 const choleskyCondition = 1e4
 
 // Solution is the solution of a least-squares problem.

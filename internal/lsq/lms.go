@@ -14,9 +14,9 @@ import (
 //
 //	w ← w + η w_i (y_i − wᵀx_i − b) x_i,  b ← b + η w_i (y_i − wᵀx_i − b)
 //
-// It converges to the solution for small η; with a constant η its distance from the solution ends
-// at the order of η unless the residual is 0. For η ≤ 1/max w_i(‖x_i‖² + 1), which is the default,
-// no step increases the distance from the solutions of the equation of its sample.
+// It converges to the solution for small η; with a constant η it ends at a distance of order η from
+// the solution unless the residual is 0. For η ≤ 1/max w_i(‖x_i‖² + 1), which is the default, no
+// step increases the distance from the solutions of the equation of its sample.
 type LMS struct {
 	Rate      float64 // η; 0 selects the default
 	Epochs    int

@@ -19,14 +19,14 @@ type Jitter struct {
 	Failed func(p *backend.PivotError) // called before each further attempt; may be nil
 }
 
-// NewJitter returns a Jitter that starts with the increase added and ends at the trace of the
+// NewJitter returns a Jitter that starts with the increase `added` and ends at the trace of the
 // matrix. unit is the relative rounding error of the trace.
 func NewJitter(added, trace, unit float64) *Jitter {
 	return &Jitter{Added: added, Times: 100, Least: unit * trace, Limit: trace}
 }
 
-// FactorJittered overwrites a, which fill sets, with its Cholesky factor. A pivot that is not finite is not
-// due to a rounding error and ends the attempts. The error is that of the last attempt.
+// FactorJittered overwrites a, which fill sets, with its Cholesky factor. A pivot that is not finite
+// is not due to a rounding error and ends the attempts. The error is the error of the last attempt.
 func FactorJittered[T backend.Float](j *Jitter, b backend.Backend[T], a backend.Matrix[T], fill func() error) error {
 	for try := 1; ; try++ {
 		if err := fill(); err != nil {

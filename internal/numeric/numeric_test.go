@@ -142,8 +142,8 @@ func TestNormOfExtremes(t *testing.T) {
 	}
 }
 
-// TestDeviceOperations checks the operations that are composed of several operations of the
-// backend, element by element.
+// TestDeviceOperations checks, element by element, the operations that are composed of several
+// operations of the backend.
 func TestDeviceOperations(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		t.Run(name, func(t *testing.T) {

@@ -152,7 +152,7 @@ func (p Points) With(x []float64) Points {
 }
 
 // Shuffled returns a copy of the points in which the features first … first+width−1 of point i are
-// those of point from[i].
+// the features of point from[i].
 func (p Points) Shuffled(from []int, first, width int) Points {
 	if p.Sparse == nil {
 		h := backend.NewHost[float64](p.Rows, p.Cols)

@@ -97,7 +97,7 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 
 // choose returns the function with the largest gain of the evidence, its new α, which is +Inf if
 // the function is to be removed, and the gain (eq. 27, 32 and 37 of Tipping and Faul, where Q² is
-// first·second). It skips functions outside the model with S = 0, and refused functions.
+// first·second). It skips functions outside the model with S = 0, and the functions in refused.
 func choose(all, first, second, alphas []float64, place []int, active int, refused map[int]bool) (best int, alpha, gain float64) {
 	best = -1
 	for j, a := range alphas {

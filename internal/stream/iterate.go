@@ -331,8 +331,8 @@ func (g *gradients) descend() error {
 	}
 }
 
-// interrupted saves the state once more if err is due to the end of the context. β, r and p are
-// then those at the start of the step.
+// interrupted saves the state once more if err is due to the end of the context. β, r and p then
+// have their values at the start of the step.
 func (g *gradients) interrupted(err error) error {
 	if g.Checkpoints == nil || g.ctx.Err() == nil {
 		return err

@@ -183,9 +183,9 @@ func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
 }
 
 // Sigmoids fits to each machine the A ≤ 0 and B for which 1/(1 + exp(A(f(x) + b) + B)) is the
-// probability of its second class. The values f(x) + b are those of held-out samples: each of five
-// machines is fitted to four fifths of the samples of a pair (Platt 1999). Sigmoids reports the
-// progress of the task from base to 1.
+// probability of its second class. The values f(x) + b are computed for held-out samples: each of
+// five machines is fitted to four fifths of the samples of a pair (Platt 1999). Sigmoids reports
+// the progress of the task from base to 1.
 func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64, err error) {
 	k := len(f.Rows)
 	a, b = make([]float64, k*(k-1)/2), make([]float64, k*(k-1)/2)

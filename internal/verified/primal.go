@@ -445,7 +445,7 @@ func (a *lower) factor(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
-// solve overwrites v with the solution of the equations whose matrix factor has factored.
+// solve overwrites v with the solution of the equations whose matrix the method factor has factored.
 func (a *lower) solve(v []float64) {
 	for i, row := range a.rows {
 		v[i] = (v[i] - dot(row[:i], v[:i])) / row[i]

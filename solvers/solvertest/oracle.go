@@ -131,10 +131,10 @@ func (o *oracle) interceptBound(j int) float64 {
 	return norm(o.z) * o.unit() * o.a * o.solutions[j] / o.sum
 }
 
-// valueBound bounds the error of f(x) = k_xᵀα + b: k_xᵀδα is (A⁻¹k_x)ᵀδA s, and the sum itself
-// rounds. The primal method solves with XᵀWX + λI, whose condition number is no larger than that
-// of K + λW⁻¹ if there are more samples than features; the factor 8 in unit covers the condition
-// number of the suite's X, about 2.
+// valueBound bounds the error of f(x) = k_xᵀα + b: k_xᵀδα is (A⁻¹k_x)ᵀδA s, and the sum itself has
+// rounding errors. The primal method solves with XᵀWX + λI, whose condition number does not exceed
+// that of K + λW⁻¹ if there are more samples than features; the factor 8 in unit covers the
+// condition number of the suite's X, about 2.
 func (o *oracle) valueBound(x []float64, j int) float64 {
 	n := o.p.X.Rows
 	k, s := backend.NewHost[float64](n, 1), backend.NewHost[float64](n, 1)
