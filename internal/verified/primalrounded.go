@@ -11,7 +11,7 @@ import (
 )
 
 // NewWaves returns a Roundoff for the functions cos ω_jᵀx and sin ω_jᵀx, in this order, where ω_j is row j
-// of omega. The kernels cos and sin give their values for x and ω_j. Every √k(x, x) in the formulas is 1.
+// of omega. The kernels cos and sin have these values for x and ω_j. Every √k(x, x) in the formulas is 1.
 //
 // A computed angle ω_jᵀx has an error of at most γ_(d+3)‖ω_j‖‖x‖, and so has its cosine or sine; the
 // evaluation of these functions and the shift of the angle add at most 2 functionUlps + 8 roundings of numbers

@@ -318,7 +318,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 			bound, values, bounds = proven(func(r backend.Host[float64]) error { return factorAndSolve(p, r) })
 		case 3:
 			if !*writeTable && !testing.Short() {
-				continue // this case runs only with -short and when the table is written
+				continue // this case runs only with -short or when the table is written
 			}
 			bound, values, bounds = proven(nil)
 		case 4:
