@@ -525,7 +525,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 119221},
+	{"product lines", 119227},
 	{"exported names", 527},
 	{"exported fields", 669},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 0},
