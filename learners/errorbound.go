@@ -112,8 +112,9 @@ func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, poin
 	return values, bounds, nil
 }
 
-// denseRows is the number of rows of a block of denseBlocks.
-const denseRows = 256
+// denseRows returns the number of rows of a block of denseBlocks for samples of d features: 256, or
+// fewer if the block would exceed 1 MiB, which no plan of memory counts.
+func denseRows(d int) int { return max(1, min(256, 1<<17/max(d, 1))) }
 
 // For dense points, denseBlocks calls the argument use once, with all points and i = 0. For sparse
 // points it calls it for each block of rows, with a dense copy of the block that starts at point i.
@@ -121,9 +122,10 @@ func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64])
 	if points.Sparse == nil {
 		return use(0, points.Dense)
 	}
-	copied := backend.NewHost[float64](min(denseRows, points.Rows), points.Cols)
-	for i := 0; i < points.Rows; i += denseRows {
-		rows := min(denseRows, points.Rows-i)
+	most := denseRows(points.Cols)
+	copied := backend.NewHost[float64](min(most, points.Rows), points.Cols)
+	for i := 0; i < points.Rows; i += most {
+		rows := min(most, points.Rows-i)
 		for j := range rows {
 			points.CopyPoint(copied.Row(j), i+j)
 		}

@@ -24,10 +24,6 @@ func primalSteps(n, m int, each float64) float64 {
 	return float64(n) * float64(m) * (3*(each+20) + float64(m)/8)
 }
 
-// provedSparse is the largest number of features of sparse samples for which Options.Prove proves a
-// bound from float64.
-const provedSparse = 500
-
 // makePrimal sets the bound of m, a model with the function f, which is the solution of p for the
 // samples of data. It also adds facts, in which the coefficients are called `name`. If sharp is
 // true and there is no sharp bound, it returns an error. If sharp is false, it computes a bound
@@ -55,9 +51,7 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 		return nil
 	}
 	if !sharp && (sparse != nil || p.Lambdas != nil || primalSteps(n, size, each) > provedSteps) {
-		rows, ok := data.(pointRows)
-		wide := ok && rows.points.Sparse != nil && size > provedSparse // the plan has no memory for their dense blocks
-		if r == nil || wide || !ok && !solvers.IsInMemory(data) {
+		if _, ok := data.(pointRows); r == nil || !ok && !solvers.IsInMemory(data) {
 			return nil
 		}
 		bound, err := p.Rounded(ctx, dev.F64(), f, r())
@@ -71,7 +65,7 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 	}
 	bytes := func(n int) int64 {
 		if r, ok := data.(pointRows); ok && r.points.Sparse != nil {
-			return p.Bytes(n, size, t) + numeric.Bytes(numeric.Elements(min(n, denseRows), d))
+			return p.Bytes(n, size, t) + numeric.Bytes(numeric.Elements(min(n, denseRows(d)), d))
 		}
 		return p.Bytes(n, size, t)
 	}
