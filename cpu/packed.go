@@ -48,7 +48,7 @@ func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 	return m.View(i, j, rows, cols).(*matrix[T])
 }
 
-// cut splits v into the rows that correspond to A₁₁ and those that correspond to A₂₂.
+// cut splits v into two windows: the rows that correspond to A₁₁, and the rows that correspond to A₂₂.
 func (p *packedMatrix[T]) cut(v view[T]) (v1, v2 view[T]) {
 	return v.part(0, 0, p.n1, v.cols), v.part(p.n1, 0, p.n2, v.cols)
 }

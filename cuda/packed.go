@@ -48,7 +48,7 @@ func (h *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
 }
 
-// cut splits m into a window of the rows that belong to A₁₁ and one of those that belong to A₂₂.
+// cut splits m into two windows: the rows that belong to A₁₁, and the rows that belong to A₂₂.
 func (h *packedMatrix[T]) cut(m *matrix[T]) (m1, m2 *matrix[T]) {
 	return m.window(0, 0, h.n1, m.cols), m.window(h.n1, 0, h.n2, m.cols)
 }

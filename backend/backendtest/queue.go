@@ -256,8 +256,8 @@ func testConcurrent[T backend.Float](r *rig[T]) {
 				cancel(errors.New("always canceled"))
 			}
 			for range r.fewer(20) {
-				var told float64
-				b := r.b.With(ctx, func(flops float64) { told += flops })
+				var reported float64
+				b := r.b.With(ctx, func(flops float64) { reported += flops })
 				err := works(b, a, x, want, spd, low)
 				switch {
 				case c == 0 && errors.Is(err, context.Cause(ctx)):
@@ -266,8 +266,8 @@ func testConcurrent[T backend.Float](r *rig[T]) {
 				case err != nil:
 					failures[c] = err
 				}
-				if all := flop.Gemm(n, n, n) + flop.Potrf(n); c != 0 && math.Abs(told-all) > 1e-9*all {
-					failures[c] = fmt.Errorf("done was called with %g flops, want %g", told, all)
+				if all := flop.Gemm(n, n, n) + flop.Potrf(n); c != 0 && math.Abs(reported-all) > 1e-9*all {
+					failures[c] = fmt.Errorf("done was called with %g flops, want %g", reported, all)
 				}
 			}
 		})

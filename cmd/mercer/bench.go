@@ -135,7 +135,7 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 		r, err := b.Run(ctx)
 		p.close()
 		if err != nil {
-			return err
+			return optionError(err)
 		}
 		return a.benchDone(ctx, o, r)
 	})
@@ -211,7 +211,11 @@ func (a *app) benchOptions(k *bench.Kind, b *bench.Benchmark, quick bool) error 
 			return usagef("--device: no device is called %q; mercer devices lists them", name)
 		}
 	}
-	err := b.Fill()
+	return optionError(b.Fill())
+}
+
+// optionError returns err, or a usage error that names the flag if err is a *bench.OptionError.
+func optionError(err error) error {
 	if wrong, ok := errors.AsType[*bench.OptionError](err); ok {
 		return usagef("--%s: %s", wrong.Option, wrong.Problem)
 	}

@@ -31,8 +31,8 @@ func (l *Loop) Voted() (v Votes, rows []int) {
 	m := len(l.Changes)
 	v = Votes{backend.NewHost[float64](1, m), backend.NewHost[float64](m, l.Outputs), backend.NewHost[float64](1, m+1), l.Bias}
 	// All changes of a batch have the same step. The hypotheses between these changes classified no
-	// sample and have no votes. The hypothesis before them correctly classified the samples of the
-	// steps since step `from`, except those that caused the changes.
+	// sample and have no votes. The hypothesis before the batch correctly classified the samples of the
+	// steps since step `from`, except the samples that caused the changes.
 	from, initial := 0, 0.0
 	for k := 0; k < m; {
 		batch := k

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// slow returns a build function whose calls return the numbers 1, 2, … after about an hour each. It
-// counts the calls that were begun and those that were canceled.
+// slow returns a build function whose calls return the numbers 1, 2, … after about an hour each. begun
+// is the number of calls that started, and canceled the number of calls that were canceled.
 func slow(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	return func(ctx context.Context) (*int64, error) {
 		n := begun.Add(1)
