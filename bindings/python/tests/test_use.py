@@ -378,7 +378,7 @@ class TestErrors(unittest.TestCase):
             (mercer.MercerKernelRidge(kernel="gaussian(sigma=-1)"), "sigma"),
             (mercer.MercerKernelRidge(kernel="rbf", gamma="large"), "gamma must be a number"),
             (mercer.MercerRegressor("abacus"), "no learner is called"),
-            (mercer.MercerRegressor("svc"), "not made for regression"),
+            (mercer.MercerRegressor("svc"), "^svc does not support regression"),
             (mercer.MercerRegressor("ridge", params={"sigma": 1}), "is not a parameter of ridge"),
         ]:
             with self.subTest(estimator=estimator), self.assertRaisesRegex(ValueError, text):
