@@ -138,6 +138,16 @@ var catalogue = []Description{
 		build:   func(a arguments) Kernel { return RationalQuadratic{A: a[0].number(), Sigma: a[1].number()} },
 	},
 	{
+		Name: "periodic", Aliases: []string{"expsinesquared"}, Formula: "exp(−2 sin²(π‖x−z‖₂/period) / sigma²); positive semi-definite for one feature",
+		Parameters: []Parameter{
+			{Name: "period", Type: OneNumber, Rule: lengthScale.String()},
+			sigma(OneNumber),
+		},
+		Example: "periodic(period=3,sigma=1)",
+		Source:  "MacKay (1998), Introduction to Gaussian Processes, section 5.2; scikit-learn, sklearn.gaussian_process.kernels.ExpSineSquared",
+		build:   func(a arguments) Kernel { return Periodic{Period: a[0].number(), Sigma: a[1].number()} },
+	},
+	{
 		Name: "cosine", Formula: "Σ_p cos(theta (x_p − z_p))",
 		Parameters: []Parameter{{Name: "theta", Type: OneNumber, Rule: positive.String()}},
 		Example:    "cosine(theta=1)",

@@ -171,6 +171,10 @@ func TestClosedForms(t *testing.T) {
 			}
 			return sum
 		}},
+		// 2 sin² θ = 1 − cos 2θ
+		{kernels.Periodic{Period: 3, Sigma: 0.7}, func(x, z []float64) float64 {
+			return math.Exp((math.Cos(2*math.Pi*l2(x, z)/3) - 1) / (0.7 * 0.7))
+		}},
 		{kernels.CosineSimilarity{}, func(x, z []float64) float64 { return dot(x, z) / math.Sqrt(dot(x, x)*dot(z, z)) }},
 		{kernels.Normalized{Kernel: kernels.ExpOf{Kernel: kernels.Linear{}}}, func(x, z []float64) float64 {
 			return math.Exp(-l2(x, z) * l2(x, z) / 2) // the formula of a Gaussian
@@ -353,6 +357,8 @@ func TestCheck(t *testing.T) {
 		{kernels.Polynomial{Degree: 2, C: -1}, -1, "kernels: polynomial: c must be a finite number ≥ 0, got -1"},
 		{kernels.RationalQuadratic{A: 0, Sigma: 1}, -1, "kernels: rationalquadratic: a must be a finite number ≥ 1e-06, got 0"},
 		{kernels.RationalQuadratic{A: nan, Sigma: 1}, -1, "kernels: rationalquadratic: a must be a finite number ≥ 1e-06, got NaN"},
+		{kernels.Periodic{Sigma: 1}, -1, "kernels: periodic: period must be a finite number > 0, got 0"},
+		{kernels.Periodic{Period: 1}, -1, "kernels: periodic: sigma must be a finite number > 0, got 0"},
 		{kernels.RationalQuadratic{A: 1}, -1, "kernels: rationalquadratic: sigma must be a finite number > 0, got 0"},
 		{kernels.Sigmoid{A: inf}, -1, "kernels: sigmoid: a must be a finite number, got +Inf"},
 		{kernels.Sigmoid{A: 1, C: nan}, -1, "kernels: sigmoid: c must be a finite number, got NaN"},

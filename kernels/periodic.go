@@ -71,3 +71,79 @@ func (SincLimit) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 
 func (SincLimit) deriveStat(c *compiler, _ Stat) { c.one() }
 func (SincLimit) bounded() bool                  { return true }
+
+// Periodic is k(x, z) = exp(−2 sin²(π‖x−z‖/p) / σ²) with the period p = Period > 0 and σ = Sigma > 0,
+// scikit-learn's ExpSineSquared (MacKay 1998, Introduction to Gaussian Processes, section 5.2).
+//
+// It is positive semi-definite for points of one feature, of which it is a function of the point
+// (cos 2πx/p, sin 2πx/p) on a circle: a Gaussian of the distance 2|sin(π(x−z)/p)|. It is indefinite
+// for more features. IsPSD is therefore false, except in Columns with one column.
+type Periodic struct{ Period, Sigma float64 }
+
+func (k Periodic) String() string {
+	return "periodic(period=" + number(k.Period) + ",sigma=" + number(k.Sigma) + ")"
+}
+
+// Check requires Period > 0 and Sigma > 0.
+func (k Periodic) Check(int) error { return checkParams("periodic", k) }
+
+func (Periodic) IsPSD() bool { return false }
+
+func (k Periodic) compile(c *compiler) {
+	k.sine(c, 1)
+	c.unary(Instr{Op: PowInt, Arg: 2})
+	c.unary(Instr{Op: Affine, A: -2 / k.Sigma / k.Sigma})
+	c.unary(Instr{Op: Exp})
+}
+
+// angle appends the code of a multiple of θ = π‖x−z‖/p.
+func (k Periodic) angle(c *compiler, multiple float64) {
+	c.load(Stat{Kind: SqDist})
+	c.unary(Instr{Op: Sqrt})
+	c.unary(Instr{Op: Affine, A: multiple * math.Pi / k.Period})
+}
+
+// sine appends the code of the sine of a multiple of θ.
+func (k Periodic) sine(c *compiler, multiple float64) {
+	k.angle(c, multiple)
+	c.unary(Instr{Op: Sin})
+}
+
+func (k Periodic) params() []Param {
+	return []Param{lengthScale.param("period", k.Period), lengthScale.param("sigma", k.Sigma)}
+}
+
+func (k Periodic) with(values []float64) Kernel {
+	return Periodic{Period: values[0], Sigma: values[1]}
+}
+
+// derive appends the code of the derivative with respect to ln p, 2kθ sin(2θ)/σ², or to ln σ,
+// 4k sin²(θ)/σ².
+func (k Periodic) derive(c *compiler, i int) {
+	k.compile(c)
+	if i == 0 {
+		k.sine(c, 2)
+		k.angle(c, 2/k.Sigma/k.Sigma)
+		c.binary(Mul)
+	} else {
+		k.sine(c, 1)
+		c.unary(Instr{Op: PowInt, Arg: 2})
+		c.unary(Instr{Op: Affine, A: 4 / k.Sigma / k.Sigma})
+	}
+	c.binary(Mul)
+}
+
+// deriveStat appends the code of −k (π/(pσ))² sin(2θ)/θ.
+func (k Periodic) deriveStat(c *compiler, _ Stat) {
+	k.compile(c)
+	k.sine(c, 2)
+	k.angle(c, 1)
+	c.unary(Instr{Op: Pow, A: -1})
+	c.binary(Mul)
+	c.binary(Mul)
+	w := math.Pi / k.Period / k.Sigma
+	c.unary(Instr{Op: Affine, A: -w * w})
+}
+
+// bounded is false because deriveStat is 0·Inf where points coincide.
+func (Periodic) bounded() bool { return false }

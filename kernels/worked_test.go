@@ -110,7 +110,7 @@ func TestWorkedXOR(t *testing.T) {
 
 // TestScikitLearn compares the kernels with values of scikit-learn 1.2.1: sklearn.metrics.pairwise
 // (linear, polynomial with gamma=1, rbf with gamma=1/8, laplacian with gamma=1/2, sigmoid) and
-// sklearn.gaussian_process.kernels (Matern, RBF with a list of length scales, RationalQuadratic);
+// sklearn.gaussian_process.kernels (Matern, RBF with a list of length scales, RationalQuadratic, ExpSineSquared);
 // chi2_kernel is compared at the absolute values of the features.
 func TestScikitLearn(t *testing.T) {
 	x, z := []float64{1, -2, 0.5}, []float64{0.25, 1, 3}
@@ -129,6 +129,7 @@ func TestScikitLearn(t *testing.T) {
 		{"matern32(sigma=2)", 0.1419547420400926},
 		{"matern52(sigma=2)", 0.14112829788644474},
 		{"rationalquadratic(a=1.5,sigma=2)", 0.2834078181270011},
+		{"periodic(period=2.5,sigma=1.5)", 0.4409583709988222},
 		{"sigmoid(a=0.5,c=1)", 0.703905603936621},
 		{"cosinesimilarity()", -0.03439595802450548},
 		{"chi2(gamma=0.5)", 0.2767823533763901},

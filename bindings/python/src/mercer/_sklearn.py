@@ -240,6 +240,8 @@ def _covariance(k):
             return f"{name}(sigma={float(np.reshape(k.length_scale, -1)[0])!r})", 0.0
     if isinstance(k, kernels.RationalQuadratic):
         return f"rationalquadratic(a={float(k.alpha)!r},sigma={float(k.length_scale)!r})", 0.0
+    if isinstance(k, kernels.ExpSineSquared):
+        return f"periodic(period={float(k.periodicity)!r},sigma={float(k.length_scale)!r})", 0.0
     if isinstance(k, kernels.DotProduct):
         return f"linear()+{float(k.sigma_0) ** 2!r}", 0.0
     if isinstance(k, kernels.Exponentiation) and float(k.exponent).is_integer() and k.exponent >= 1:
@@ -247,7 +249,7 @@ def _covariance(k):
         if not noise:
             return "*".join([f"({text})"] * int(k.exponent)), 0.0
     raise ValueError(f"the kernel {k} of GaussianProcessRegressor is not read: sums, products and integer powers of ConstantKernel, RBF, "
-                     "Matern with nu 0.5, 1.5, 2.5 or inf and one length scale, RationalQuadratic and DotProduct are, with WhiteKernel as a term")
+                     "Matern with nu 0.5, 1.5, 2.5 or inf and one length scale, RationalQuadratic, ExpSineSquared and DotProduct are, with WhiteKernel as a term")
 
 
 def _number(length):
