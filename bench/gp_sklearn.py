@@ -2,13 +2,15 @@
 
     python3 bench/gp_sklearn.py MERCER FOLDER [DEVICE [NAME]]
 
-MERCER is the command, FOLDER has airfoil.csv with the target in its last
-column, DEVICE is a device such as cpu/avx2, and NAME is one of the searches:
+MERCER is the command, FOLDER has airfoil.csv and kin40k.csv.gz with the target
+in the last column, DEVICE is a device such as cpu/avx2, and NAME is one of the searches:
 
 isotropic  3,000 samples of 10 standard normal features, y = sin(xw) + noise,
            one length scale
 ard        the 1,503 rows of airfoil.csv, standardized, a length scale for each
            of the 5 features
+ard8       the first 1,030 rows of kin40k, standardized, a length scale for each
+           of the 8 features
 
 Both programs maximize log p(y) over the length scales, the scale of the kernel
 and the variance of the noise, from one start, for centered y. Mercer's time is
@@ -42,13 +44,17 @@ def isotropic():
     return x, np.sin(x @ rng.standard_normal(10) / np.sqrt(10)) + 0.1 * rng.standard_normal(3000), []
 
 
-def ard():
-    rows = np.loadtxt(os.path.join(folder, "airfoil.csv"), delimiter=",", skiprows=1)
+def ard(name="airfoil.csv", limit=None):
+    rows = np.loadtxt(os.path.join(folder, name), delimiter=",", skiprows=1, max_rows=limit)
     rows = (rows - rows.mean(0)) / rows.std(0)
     return rows[:, :-1], rows[:, -1], ["--ard"]
 
 
-for search in (isotropic, ard):
+def ard8():
+    return ard("kin40k.csv.gz", 1030)
+
+
+for search in (isotropic, ard, ard8):
     if sys.argv[4:] and search.__name__ != sys.argv[4]:
         continue
     x, y, flags = search()

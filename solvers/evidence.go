@@ -63,6 +63,9 @@ func LogEvidence(ctx context.Context, dev backend.Device, p Problem, par Evidenc
 		e := numeric.Elements(n, t)
 		if par.Gradient {
 			e = numeric.Total(e, numeric.Total(numeric.Elements(2*n, min(n, evidenceBlock)), numeric.Elements(n, t)))
+			if k, ok := p.Kernel.(kernels.Gaussian); ok && len(k.Sigmas) > 1 {
+				e = numeric.Total(e, numeric.Elements(n, 2*d+1))
+			}
 		}
 		return e
 	}, nil)
@@ -237,9 +240,15 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 	}
 	b.ColAxpy(inverse, alpha, scaled)
 	width := min(s.n, evidenceBlock)
+	scales, err := newScaleSums(f, width)
+	if err != nil {
+		return err
+	}
 	var scratch [2]backend.Matrix[float64] // columns of M, and of ∂K/∂θ
 	for i := range scratch {
-		if scratch[i], err = f.Mem.New(s.n, width); err != nil {
+		if scales != nil {
+			scratch[i] = numeric.Wrapper(f.Dev).Wrap(scales.scratch[i])
+		} else if scratch[i], err = f.Mem.New(s.n, width); err != nil {
 			return err
 		}
 	}
@@ -274,6 +283,14 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		block := f.x.View(first, 0, cols, s.d)
 		top, under := dk.View(0, 0, cols, cols), dk.View(cols, 0, rest-cols, cols)
 		numeric.Zero(b, top)
+		if scales != nil {
+			b.Gram(top, s.Kernel, block, block)
+			b.Gram(under, s.Kernel, f.x.View(first+cols, 0, rest-cols, s.d), block)
+			if err := scales.add(b, first, cols, e.Gradient); err != nil {
+				return err
+			}
+			continue
+		}
 		for i, d := range derivatives {
 			b.Gram(top, d, block, block)
 			b.Gram(under, d, f.x.View(first+cols, 0, rest-cols, s.d), block)
@@ -287,6 +304,92 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 			for k, v := range ends {
 				e.Gradient[i] += sums[k] - corner[k]*v/2
 			}
+		}
+	}
+	return nil
+}
+
+// scaleSums computes the derivatives with respect to the length scales of a Gaussian kernel of dense
+// samples with one length scale for each feature. With u_ip = (x_ip − c_p)/σ_p they are
+//
+//	∂Log/∂ln σ_p = Σ_{i>j} W_ij (u_ip − u_jp)²,  W = M∘K
+//
+// The squares are expanded, so that the sums over i are the matrix product of Wᵀ with u, u∘u and 1. K
+// is evaluated once, not once for each feature.
+type scaleSums struct {
+	scratch  [2]backend.Host[float64]   // columns of M, and of K and W
+	u        backend.Host[float64]      // u, u∘u and 1 of each sample
+	products backend.Host[float64]      // the products with columns of W
+	on       [3]backend.Matrix[float64] // W, u and products on the device
+}
+
+// maxScaled is the largest |u| for which scaleSums is used. Where K is not small, (u_ip − u_jp)² is of
+// the order of 1, but the terms that cancel are of the order of u².
+const maxScaled = 256
+
+// newScaleSums returns nil for other kernels and samples, for devices that do not work in Go memory,
+// and if the samples are far apart in units of a length scale.
+func newScaleSums(f *covariance, width int) (*scaleSums, error) {
+	k, ok := f.s.Kernel.(kernels.Gaussian)
+	wrap, n, d := numeric.Wrapper(f.Dev), f.s.n, f.s.d
+	if !ok || len(k.Sigmas) < 2 || wrap == nil || f.s.Sparse != nil {
+		return nil, nil
+	}
+	g := &scaleSums{u: backend.NewHost[float64](n, 2*d+1), products: backend.NewHost[float64](width, 2*d+1)}
+	if err := f.B.Download(g.u.View(0, 0, n, d), f.x); err != nil {
+		return nil, err
+	}
+	for p, sigma := range k.Sigmas {
+		low, high := math.Inf(1), math.Inf(-1)
+		for i := range n {
+			v := g.u.Row(i)[p]
+			low, high = min(low, v), max(high, v)
+		}
+		if !(high/sigma-low/sigma <= 2*maxScaled) {
+			return nil, nil
+		}
+		center := low + (high-low)/2
+		for i := range n {
+			row := g.u.Row(i)
+			v := (row[p] - center) / sigma
+			row[p], row[d+p], row[2*d] = v, v*v, 1
+		}
+	}
+	g.on[1], g.on[2] = wrap.Wrap(g.u), wrap.Wrap(g.products)
+	for i := range g.scratch {
+		g.scratch[i] = backend.NewHost[float64](n, width)
+	}
+	g.on[0] = wrap.Wrap(g.scratch[1])
+	return g, nil
+}
+
+// add adds the terms of the columns first, …, first+cols−1 of W to sums. The scratch memory holds these
+// columns of M and of the lower triangle of K, from row `first` on.
+func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []float64) error {
+	if err := b.Sync(); err != nil {
+		return err
+	}
+	n, d := g.u.Rows, len(sums)
+	run.Parallel(n-first, func(from, to int) {
+		for i := from; i < to; i++ {
+			m, w := g.scratch[0].Row(i)[:cols], g.scratch[1].Row(i)[:cols]
+			for j, v := range m {
+				w[j] *= v
+			}
+			if i < cols {
+				clear(w[i:])
+			}
+		}
+	})
+	products := g.on[2].View(0, 0, cols, 2*d+1)
+	b.Gemm(backend.Transpose, backend.NoTrans, 1, g.on[0].View(0, 0, n-first, cols), g.on[1].View(first, 0, n-first, 2*d+1), 0, products)
+	if err := b.Sync(); err != nil {
+		return err
+	}
+	for j := range cols {
+		u, product := g.u.Row(first+j), g.products.Row(j)
+		for p := range sums {
+			sums[p] += product[d+p] - float64(2*u[p]*product[p]) + float64(u[d+p]*product[2*d])
 		}
 	}
 	return nil

@@ -62,7 +62,7 @@ func TestLogEvidence(t *testing.T) {
 			if n == 300 && (name == "ref" || testing.Short()) {
 				continue
 			}
-			for _, text := range []string{"gaussian(sigma=1.5)", "2*gaussian(sigma=[1,2,0.7]) + 0.3", "matern52(sigma=2)*polynomial(degree=2,c=1) + linear()"} {
+			for _, text := range []string{"gaussian(sigma=1.5)", "gaussian(sigma=[1,2,0.7])", "2*gaussian(sigma=[1,2,0.7]) + 0.3", "matern52(sigma=2)*polynomial(degree=2,c=1) + linear()"} {
 				k, err := kernels.Parse(text)
 				if err != nil {
 					t.Fatal(err)
@@ -109,6 +109,40 @@ func TestLogEvidence(t *testing.T) {
 							return r
 						}))
 					}
+				}
+			}
+		}
+	}
+}
+
+// TestScaleDerivatives compares the derivatives with respect to the length scales of a Gaussian kernel
+// with those of the same kernel times 1, which are computed from one matrix ∂K/∂θ for each parameter. The
+// samples of the last problem are too far apart for the expanded squares. The expansion cancels numbers of
+// the order of u² ≤ 2¹⁶, where the squares are of the order of 1, so that their sums over n² pairs differ by
+// rounding errors of the order of 2⁻⁵²·2¹⁶·n = 2⁻³⁶·n.
+func TestScaleDerivatives(t *testing.T) {
+	rng := pathRandom(t)
+	n := 300 // two blocks of columns
+	for _, name := range pathDevices {
+		dev := backendtest.Device(t, name)
+		for _, spread := range []float64{1, 60, 1e4} {
+			k := kernels.Gaussian{Sigmas: []float64{1, 2, 0.7}}
+			p := solvers.Problem{X: normals(rng, n, 3), Y: normals(rng, n, 2), Lambda: 0.3, Weights: constant(n, 2)}
+			for i := range n / 2 { // two groups of samples, a distance of spread apart
+				p.X.Row(i)[0] += spread
+			}
+			gradient := func(k kernels.Kernel) []float64 {
+				p.Kernel = k
+				e, err := solvers.LogEvidence(context.Background(), dev, p, solvers.EvidenceParams{FitScale: true, Gradient: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return e.Gradient
+			}
+			got, want := gradient(k), gradient(kernels.Scaled{Weight: 1, Kernel: k})[1:]
+			for i, v := range got {
+				if !(math.Abs(v-want[i]) <= 0x1p-36*float64(n)) {
+					t.Errorf("%s, spread %v: derivative with respect to ln sigma[%d] is %v, want %v", name, spread, i+1, v, want[i])
 				}
 			}
 		}
