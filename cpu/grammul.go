@@ -237,9 +237,9 @@ func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], i, j int, sum partial
 		e.addStrips(s, tile, i, j, g.strips, sum.strips, false)
 		return
 	}
-	for c, column := range g.columns {
-		total := sum.column(c)[i:]
-		for r := 0; r < tile.rows; r += 4 {
+	for r := 0; r < tile.rows; r += 4 {
+		for c, column := range g.columns { // the rows of the tile are then in the L1 cache
+			total := sum.column(c)[i:]
 			for k, d := range e.dots(s, tile, r, min(4, tile.rows-r), column[j:j+tile.cols]) {
 				total[r+k] += d
 			}

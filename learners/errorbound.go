@@ -86,13 +86,8 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 	if err != nil {
 		return nil, nil, err
 	}
-	t := m.coef.Cols
-	all := dense(v)
-	e := b.bound.Round(f, b.roundoffOn(dev, m), points, all.View(0, 0, all.Rows, t), all.View(0, t, all.Rows, all.Cols-t))
-	if all.Cols > t {
-		v = mat.DenseCopyOf(v.Slice(0, points.Rows, 0, t))
-	}
-	return v, mat.NewDense(e.Rows, e.Cols, e.Data), nil
+	hv, e := b.bound.Round(f, b.roundoffOn(dev, m), points, dense(v))
+	return mat.NewDense(hv.Rows, hv.Cols, hv.Data), mat.NewDense(e.Rows, e.Cols, e.Data), nil
 }
 
 // evaluateAt returns the values of f at the points, evaluated in more than 80 bits, and bounds on their errors.

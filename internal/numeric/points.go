@@ -191,7 +191,7 @@ func (p Points) Kept(weights []float64) Points {
 
 // Stored returns the stored features of point i, which are all features if the points are dense. It
 // shares the memory of p.
-func (p Points) Stored(i int) []float64 {
+func (p *Points) Stored(i int) []float64 {
 	if p.Sparse != nil {
 		_, values := p.Sparse.Row(i)
 		return values
@@ -382,7 +382,7 @@ func (p Points) Values(k kernels.Kernel) func(i, j int) float64 {
 	}
 }
 
-func (p Points) sparsePoint(i int) kernels.SparsePoint[float64] {
+func (p *Points) sparsePoint(i int) kernels.SparsePoint[float64] {
 	columns, values := p.Sparse.Row(i)
 	return kernels.SparsePoint[float64]{Columns: columns, Values: values}
 }

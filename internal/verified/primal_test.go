@@ -307,8 +307,7 @@ func (s *system) comparePrimal(t *testing.T, dev backend.Device, way primal, p s
 				values, bounds, err = bound.Predict(ctx, v.f, s.at)
 			}
 		} else if bound, err = problem.Rounded(ctx, dev.F64(), v.f, v.roundoff); err == nil {
-			values = v.values(t, s.at)
-			bounds = bound.Round(v.f, v.roundoff, numeric.DensePoints(s.at), values, backend.Host[float64]{})
+			values, bounds = bound.Round(v.f, v.roundoff, numeric.DensePoints(s.at), v.values(t, s.at))
 		}
 		if errors.Is(err, verified.ErrDependent) {
 			row.ways[i].refused++

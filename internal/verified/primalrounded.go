@@ -223,7 +223,8 @@ func (w *primalRounded) pass(ctx context.Context) error {
 			w.q.Gemm(backend.NoTrans, backend.NoTrans, 1, values, w.beta, 0, v.View(0, 0, count, t))
 			block := host.View(0, 0, count, t+1)
 			if err = w.q.Download(host.View(0, 0, count, t), v.View(0, 0, count, t)); err == nil {
-				self, root := part.Values(w.r.kernel), 0.0
+				self, root, far := part.Values(w.r.kernel), 0.0, make([]float64, count)
+				w.r.setFar(far, &part, 0)
 				for i := range count {
 					if i == 0 || !w.r.constant {
 						root = w.r.root(self(i, i), part, i)
@@ -232,7 +233,7 @@ func (w *primalRounded) pass(ctx context.Context) error {
 					if weights != nil {
 						weight = weights[from+i]
 					}
-					w.add(w.r.relative(w.r.far(part, i)), root, y.Row(from+i), block.Row(i), weight)
+					w.add(w.r.relative(far[i]), root, y.Row(from+i), block.Row(i), weight)
 				}
 				if err = w.q.Upload(products, block); err == nil {
 					w.q.Gemm(backend.Transpose, backend.NoTrans, 1, values, products, 0, sums)

@@ -421,49 +421,69 @@ func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	}
 }
 
-// Round returns bounds on the errors of values, the predictions of f that a device has computed for the
-// rows of x, as approximations of the exact solution. If b has a correction, corrections must hold its
-// values Σ_j k(x, x_j)z_j + ζ, computed by the device. Round takes O(d + t) operations for each row.
-func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, values, corrections backend.Host[float64]) backend.Host[float64] {
-	bounds := backend.NewHost[float64](values.Rows, values.Cols)
+// Round returns predictions of f for the rows of x as approximations of the exact solution, and bounds on
+// their errors. Each row of sums holds the predictions, computed by a device, and, if b has a correction, the
+// values Σ_j k(x, x_j)z_j + ζ of the correction, computed by the device. Without a correction the predictions are
+// those in the memory of sums. Round takes O(d + t) operations for each row.
+func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums backend.Host[float64]) (values, bounds backend.Host[float64]) {
+	t, corrected := len(b.Targets), b.Correction.Data != nil
+	values, bounds = sums, backend.NewHost[float64](sums.Rows, t)
+	if corrected {
+		values = backend.NewHost[float64](sums.Rows, t)
+	}
 	n := len(r.roots)
 	roundings := n + 9
 	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Pays(n, math.MaxInt) {
 		roundings *= markov.Roundings // package markov may have computed the sums
 	}
 	near, sum, square := r.relative(1), gamma(roundings), up(math.Sqrt(b.Square))
-	row := func(i int, root float64) {
-		relative := near
-		if far := r.far(x, i); far > 1 {
-			relative = r.relative(far)
-		}
+	// fix sets dst to the terms of the bounds that depend only on ε and √k(x, x).
+	fix := func(dst []float64, relative, root float64) {
 		reach := root
 		if b.Intercept {
 			reach = up(root + square)
 		}
 		for c := range b.Targets {
-			t, v := &b.Targets[c], values.Row(i)[c]
+			t := &b.Targets[c]
 			size := math.Abs(f.Intercept[c])
-			bound := b.left(c, root, reach)
-			if b.Correction.Data != nil {
+			if corrected {
 				size += math.Abs(t.Shift)
-				bound += math.Abs(corrections.Row(i)[c])
 			}
-			rounding := (relative+sum)*root*t.Size + sum*size + 2*unit*math.Abs(v)
-			bounds.Row(i)[c] = finite(up(bound + rounding))
+			dst[c] = b.left(c, root, reach) + ((relative+sum)*root*t.Size + sum*size)
 		}
 	}
-	run.Parallel(values.Rows, func(first, last int) {
-		value := x.Values(r.kernel)
-		root := 0.0
-		for i := first; i < last; i++ {
-			if i == first || !r.constant {
-				root = r.root(value(i, i), x, i)
+	run.Parallel(sums.Rows, func(first, last int) {
+		value, fixed, block := x.Values(r.kernel), make([]float64, t), make([]float64, 256)
+		root, relative := math.NaN(), math.NaN() // of the preceding row
+		for ; first < last; first += len(block) {
+			block = block[:min(len(block), last-first)]
+			r.setFar(block, &x, first)
+			for k, far := range block {
+				i := first + k
+				newRoot, newRelative := root, near
+				if !r.constant || root != root {
+					newRoot = r.root(value(i, i), x, i)
+				}
+				if far > 1 {
+					newRelative = r.relative(far)
+				}
+				if newRoot != root || newRelative != relative {
+					root, relative = newRoot, newRelative
+					fix(fixed, relative, root)
+				}
+				row, to := sums.Row(i), bounds.Row(i)
+				for c, bound := range fixed {
+					v := row[c]
+					if corrected {
+						bound += math.Abs(row[t+c])
+						values.Data[i*t+c] = v
+					}
+					to[c] = up(bound + 2*unit*math.Abs(v)) // +Inf for NaN
+				}
 			}
-			row(i, root)
 		}
 	})
-	return bounds
+	return values, bounds
 }
 
 // dot returns Σ x_i y_i.

@@ -283,7 +283,8 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 			}
 		}
 		bound, values := system.Rounded(r.Alpha, r.Intercept, residuals, roundoff), predict(t, dev, f, s.at)
-		return bound, values, bound.Round(f, roundoff, numeric.DensePoints(s.at), values, backend.Host[float64]{})
+		values, bounds := bound.Round(f, roundoff, numeric.DensePoints(s.at), values)
+		return bound, values, bounds
 	}
 	proven := func(solve func(r backend.Host[float64]) error) (*verified.ErrorBound, backend.Host[float64], backend.Host[float64]) {
 		system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: lambda, Intercept: intercept, Solve: solve}
@@ -301,9 +302,8 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 		bound, _, _ := proven(func(r backend.Host[float64]) error { return factorAndSolve(p, r) })
 		roundoff := verified.NewRoundoff(p.Kernel, numeric.DensePoints(p.X), true)
 		bound.ForDevice(f, roundoff)
-		all := predict(t, dev, f.Corrected(bound), s.at)
-		values, corrections := all.View(0, 0, all.Rows, f.Alpha.Cols), all.View(0, f.Alpha.Cols, all.Rows, all.Cols-f.Alpha.Cols)
-		return bound, values, bound.Round(f, roundoff, numeric.DensePoints(s.at), values, corrections)
+		values, bounds := bound.Round(f, roundoff, numeric.DensePoints(s.at), predict(t, dev, f.Corrected(bound), s.at))
+		return bound, values, bounds
 	}
 	for i, name := range ways {
 		what := fmt.Sprintf("%s n=%d λ=%g intercept=%t weights=%t %s", s.name, p.X.Rows, lambda, intercept, p.Weights != nil, name)
@@ -594,7 +594,7 @@ func BenchmarkFloat64(b *testing.B) {
 	b.Run("row", func(b *testing.B) {
 		bound, r := fit()
 		for b.Loop() {
-			bound.Round(&verified.Expansion{Intercept: intercept}, r, points, y, backend.Host[float64]{})
+			bound.Round(&verified.Expansion{Intercept: intercept}, r, points, y)
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
 	})

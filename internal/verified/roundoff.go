@@ -57,10 +57,8 @@ func NewRoundoff(k kernels.Kernel, points numeric.Points, direct bool) *Roundoff
 	}
 	r.collect(k)
 	r.reach = make([]float64, len(r.stats))
-	for i := range points.Rows {
-		for s, stat := range r.stats {
-			r.reach[s] = max(r.reach[s], r.measure(stat, points, i))
-		}
+	for s := range r.stats {
+		r.measures(&r.stats[s], &points, 0, points.Rows, func(_ int, m float64) { r.reach[s] = max(r.reach[s], m) })
 	}
 	for s, reach := range r.reach {
 		if reach == 0 { // all points are equal, and any positive length gives a bound
@@ -85,36 +83,65 @@ func (r *Roundoff) collect(k kernels.Kernel) {
 	}
 }
 
-// measure returns ‖x − origin‖², with the scales of s, if s is an SqDist, and Σ_p |x_p| + |x_p −
-// origin_p| for other statistics.
-func (r *Roundoff) measure(s kernels.Stat, x numeric.Points, i int) (sum float64) {
-	for p, v := range x.Stored(i) {
-		off := v
-		if r.origin != nil {
-			off -= r.origin[p]
+// measures calls use(i, m) for each point i of x from first to last−1, where m is ‖x_i − origin‖², with the
+// scales of s, if s is an SqDist, and Σ_p |x_ip| + |x_ip − origin_p| for other statistics.
+func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int, use func(i int, m float64)) {
+	raised := 1 + float64(x.Cols+4)*0x1p-50
+	if s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil {
+		for i := first; i < last; i++ {
+			use(i, squaredDistance(x.Dense.Row(i), r.origin)*raised)
 		}
-		if s.Kind != kernels.SqDist {
-			sum += math.Abs(v) + math.Abs(off)
-			continue
-		}
-		if s.Scale != nil && x.Sparse == nil {
-			off *= s.Scale[p]
-		}
-		sum += off * off
+		return
 	}
-	return sum * (1 + float64(x.Cols+4)*0x1p-50)
+	for i := first; i < last; i++ {
+		sum := 0.0
+		for p, v := range x.Stored(i) {
+			off := v
+			if r.origin != nil {
+				off -= r.origin[p]
+			}
+			if s.Kind != kernels.SqDist {
+				sum += math.Abs(v) + math.Abs(off)
+				continue
+			}
+			if s.Scale != nil && r.origin != nil {
+				off *= s.Scale[p]
+			}
+			sum += off * off
+		}
+		use(i, sum*raised)
+	}
 }
 
-// far returns a number of at least 1 for which the measures of row i of x are at most far times the largest
-// measures of the x_j.
-func (r *Roundoff) far(x numeric.Points, i int) float64 {
-	far := 1.0
-	for s, stat := range r.stats {
-		if m := r.measure(stat, x, i); m > r.reach[s] {
-			far = max(far, m/r.reach[s])
-		}
+// squaredDistance returns ‖x − z‖². It adds two sums, so that an addition need not wait for the preceding addition.
+func squaredDistance(x, z []float64) float64 {
+	var even, odd float64
+	for len(x) >= 4 && len(z) >= 4 {
+		a, b, c, d := x[0]-z[0], x[1]-z[1], x[2]-z[2], x[3]-z[3]
+		even += a*a + b*b
+		odd += c*c + d*d
+		x, z = x[4:], z[4:]
 	}
-	return far
+	for p, v := range x {
+		even += (v - z[p]) * (v - z[p])
+	}
+	return even + odd
+}
+
+// setFar sets far[i] to a number of at least 1 for which the measures of point first+i of x are at most far[i]
+// times the largest measures of the x_j.
+func (r *Roundoff) setFar(far []float64, x *numeric.Points, first int) {
+	for i := range far {
+		far[i] = 1
+	}
+	for s := range r.stats {
+		reach := r.reach[s]
+		r.measures(&r.stats[s], x, first, first+len(far), func(i int, m float64) {
+			if m > reach {
+				far[i-first] = max(far[i-first], m/reach)
+			}
+		})
+	}
 }
 
 // relative returns ε for points whose measures are at most far times the largest measures of the x_j. It
