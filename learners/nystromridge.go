@@ -77,7 +77,8 @@ type NystromRidge struct {
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of
 	// Titsias (2009) on the likelihood of the exact process, by its gradient, from Kernel and Lambda. The
-	// search uses at most 2,000 samples and 2,000 centers, which Seed chooses. It needs dense samples.
+	// search uses at most 2,000 samples and 2,000 centers, which Seed chooses; if all these samples can be centers, the
+	// likelihood is that of the exact process for them. It needs dense samples.
 	Optimize bool
 	ARD      bool // one length scale for each feature, if Kernel is nil
 }

@@ -531,3 +531,26 @@ func TestNystromOptimize(t *testing.T) {
 		}
 	})
 }
+
+// TestNystromOptimizeOfAllRows checks that the search with all samples as centers finds the parameters
+// of the exact process.
+func TestNystromOptimizeOfAllRows(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	x, y := wave(3, 100, 2)
+	process, err := learners.GaussianProcess{ARD: true, Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, centers := range []int{0, 100} {
+		m, err := learners.NystromRidge{Optimize: true, ARD: true, Lambda: 1, Centers: centers}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The searches end where no derivative exceeds 1e-5·√n. They differ by rounding, because only one of
+		// them has weights, which are 1.
+		near(t, "lambda", m.Lambda(), process.Lambda(), 1e-4*process.Lambda())
+		for i, sigma := range process.Kernel().(kernels.Gaussian).Sigmas {
+			near(t, "sigma", m.Kernel().(kernels.Gaussian).Sigmas[i], sigma, 1e-4*sigma)
+		}
+	}
+}
