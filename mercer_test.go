@@ -1535,10 +1535,8 @@ func TestNilModels(t *testing.T) {
 	calls := map[string]func(m learners.Model) (any, error){
 		"learners.NewPredictor": func(m learners.Model) (any, error) { return learners.NewPredictor(dev, m) },
 		"learners.Calibrate":    func(m learners.Model) (any, error) { return learners.Calibrate(t.Context(), dev, m, x, x) },
-		"learners.AsUncertain":  func(m learners.Model) (any, error) { _, ok := learners.AsUncertain(m); return ok, nil },
-		"learners.AsJackknife":  func(m learners.Model) (any, error) { _, ok := learners.AsJackknife(m); return ok, nil },
+		"learners.As":           func(m learners.Model) (any, error) { _, ok := learners.As[learners.Uncertain](m); return ok, nil },
 		"learners.Merge":        func(m learners.Model) (any, error) { return learners.Merge(t.Context(), dev, m, m) },
-		"learners.AsProber":     func(m learners.Model) (any, error) { _, ok := learners.AsProber(m); return ok, nil },
 		"learners.FactsOf":      func(m learners.Model) (any, error) { return learners.FactsOf(m, nil), nil },
 		"learners.PartsOf":      func(m learners.Model) (any, error) { return learners.PartsOf(m), nil },
 		"tuning.EvidenceOf":     func(m learners.Model) (any, error) { _, ok := tuning.EvidenceOf(m); return ok, nil },

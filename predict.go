@@ -197,7 +197,7 @@ func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c lea
 			return err
 		}
 	}
-	if p, ok := learners.AsProber(c); ok {
+	if p, ok := learners.As[learners.Prober](c); ok {
 		if proba, err = p.Proba(ctx, m.dev, x); err != nil {
 			return err
 		}
@@ -238,7 +238,7 @@ func (m *Model[M]) Prepare(ctx context.Context) error {
 		return err
 	}
 	defer m.use.RUnlock()
-	_, uncertain := learners.AsUncertain(m.Fitted)
+	_, uncertain := learners.As[learners.Uncertain](m.Fitted)
 	if !uncertain && (m.bundle.Calibration != nil || !m.bundle.HasIntervals()) {
 		return nil
 	}
@@ -305,7 +305,7 @@ func (m *Model[M]) Proba(ctx context.Context, x mat.Matrix) (*mat.Dense, error) 
 		return nil, err
 	}
 	defer m.use.RUnlock()
-	p, ok := learners.AsProber(m.Fitted)
+	p, ok := learners.As[learners.Prober](m.Fitted)
 	if !ok {
 		return nil, m.lacks("probabilities", "logistic, kernel-logistic, rvc and svc with Probabilities know some")
 	}
@@ -357,7 +357,7 @@ func (m *Model[M]) Std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 }
 
 func (m *Model[M]) std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
-	if _, ok := learners.AsUncertain(m.Fitted); !ok {
+	if _, ok := learners.As[learners.Uncertain](m.Fitted); !ok {
 		return nil, m.lacks("standard deviation", "gaussian-process, bayes-ridge and rvm know one, and nystrom-ridge and fourier-ridge with Std; Intervals needs none")
 	}
 	f, err := m.prepared(ctx)

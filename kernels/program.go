@@ -27,10 +27,10 @@ const (
 	Log              // t ← ln(t); −Inf for 0, NaN for t < 0
 )
 
-// LogShift is the smallest normal number of float32. Programs compute v·ln(v + LogShift) instead of
+// logShift is the smallest normal number of float32. Programs compute v·ln(v + LogShift) instead of
 // v·ln v if v may be 0. At v = 0 the result is 0 in both precisions, whereas v·ln v is NaN. For v >
-// 0 its error is at most LogShift, because ln(1 + δ/v) ≤ δ/v.
-const LogShift = 0x1p-126
+// 0 its error is at most logShift, because ln(1 + δ/v) ≤ δ/v.
+const logShift = 0x1p-126
 
 // An Instr is one operation with its operands; unused operands are zero.
 type Instr struct {

@@ -36,14 +36,35 @@ type Prober interface {
 	Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }
 
-// AsProber returns m as a Prober, and true, if m has probabilities. An SVCModel has them if
-// SVC.Probabilities was set.
-func AsProber(m Model) (Prober, bool) {
-	if s, ok := m.(*SVCModel); numeric.IsNil(m) || ok && s.sigmoid.Cols == 0 {
-		return nil, false
+// As returns m as a T, and true, if m can compute the results of T, which is an interface such as
+// Prober, Uncertain, Sampler or Jackknife. A type assertion does not suffice, because three models
+// have methods that work only after a fit with an option: an SVCModel has probabilities if
+// SVC.Probabilities was set; models of Ridge, NystromRidge and FourierRidge have variances and
+// samples if Std was set; a RidgeModel has the intervals of Jackknife if Ridge.Intervals was set.
+func As[T any](m Model) (T, bool) {
+	t, ok := m.(T)
+	if !ok || numeric.IsNil(m) {
+		return *new(T), false
 	}
-	p, ok := m.(Prober)
-	return p, ok
+	able := true
+	switch any(&t).(type) {
+	case *Prober:
+		if s, isSVC := m.(*SVCModel); isSVC {
+			able = s.sigmoid.Cols > 0
+		}
+	case *Uncertain, *Sampler:
+		if p, optional := m.(interface{ hasPosterior() bool }); optional {
+			able = p.hasPosterior()
+		}
+	case *Jackknife:
+		if r, isRidge := m.(*RidgeModel); isRidge {
+			able = r.hasSamples()
+		}
+	}
+	if !able {
+		return *new(T), false
+	}
+	return t, true
 }
 
 // MaxClasses is the largest number of classes. A y with more different values probably holds the

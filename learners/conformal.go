@@ -93,7 +93,7 @@ func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix
 // classScores returns the n×K scores of all classes, defined as in Calibration.Scores. The larger
 // the score, the less likely is the class for the row.
 func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix) (*mat.Dense, error) {
-	if p, ok := AsProber(m); ok {
+	if p, ok := As[Prober](m); ok {
 		proba, err := p.Proba(ctx, dev, x)
 		if err != nil {
 			return nil, err

@@ -78,7 +78,7 @@ func TestConstantTarget(t *testing.T) {
 					if !strings.Contains(fmt.Sprint(m.(learners.Describer).Facts()), "the target is constant: no feature can explain it") {
 						t.Errorf("%s: the facts %v do not say that the target is constant", what, m.(learners.Describer).Facts())
 					}
-					if u, ok := learners.AsUncertain(m); ok {
+					if u, ok := learners.As[learners.Uncertain](m); ok {
 						v, err := u.Variance(t.Context(), dev, x)
 						if err != nil {
 							t.Errorf("%s: variance: %v", what, err)

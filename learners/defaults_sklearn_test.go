@@ -239,7 +239,7 @@ def run(name, e):
 						t.Errorf("%s, %s is worse than 1.1 times %s by %.1f standard errors", name, p.learner, p.peer, v)
 					}
 				}
-				if k, ok := learners.AsProber(m); ok && predictions[p.learner+" Brier"] != nil {
+				if k, ok := learners.As[learners.Prober](m); ok && predictions[p.learner+" Brier"] != nil {
 					proba, err := k.Proba(t.Context(), dev, x.Slice(train, n, 0, d))
 					if err != nil {
 						t.Fatal(err)

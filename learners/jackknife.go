@@ -43,16 +43,6 @@ type Jackknife interface {
 	Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error)
 }
 
-// AsJackknife returns m as a Jackknife, and true, if m has these intervals. A model of Ridge has
-// them if Ridge.Intervals was set.
-func AsJackknife(m Model) (Jackknife, bool) {
-	if r, ok := m.(*RidgeModel); numeric.IsNil(m) || ok && !r.hasSamples() {
-		return nil, false
-	}
-	j, ok := m.(Jackknife)
-	return j, ok
-}
-
 // coverageRank returns the rank ⌈level (n+1)⌉. The error of this rank among n errors in ascending
 // order bounds a further error with the probability `level`.
 func coverageRank(level float64, n int) (int, error) {

@@ -27,16 +27,6 @@ type Sampler interface {
 	Sample(ctx context.Context, dev backend.Device, x mat.Matrix, draws int, seed uint64) ([]*mat.Dense, error)
 }
 
-// AsUncertain returns m as an Uncertain, and true, if m has variances. Models of Ridge,
-// NystromRidge and FourierRidge have them if Std was set.
-func AsUncertain(m Model) (Uncertain, bool) {
-	if p, ok := m.(interface{ hasPosterior() bool }); numeric.IsNil(m) || ok && !p.hasPosterior() {
-		return nil, false
-	}
-	u, ok := m.(Uncertain)
-	return u, ok
-}
-
 // posteriorParameters returns the parameters of learners with a posterior.
 func posteriorParameters(std, unit *bool) []Parameter {
 	return []Parameter{

@@ -440,8 +440,11 @@ func TestPosteriorExtremes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := learners.AsUncertain(plain); ok {
+	if _, ok := learners.As[learners.Uncertain](plain); ok {
 		t.Error("a model without a posterior is Uncertain")
+	}
+	if _, ok := learners.As[learners.Sampler](plain); ok {
+		t.Error("a model without Std is a Sampler")
 	}
 	if _, err := plain.Variance(t.Context(), dev, x); err == nil {
 		t.Error("a model without a posterior has a variance")

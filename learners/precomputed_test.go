@@ -82,7 +82,7 @@ func TestPrecomputedLearners(t *testing.T) {
 				// tolerance 1e-9 allows.
 				near(t, name, g.At(i, 0), f.At(i, 0), 1e-4)
 			}
-			if u, ok := learners.AsUncertain(b); ok && name == "nystrom-ridge" {
+			if u, ok := learners.As[learners.Uncertain](b); ok && name == "nystrom-ridge" {
 				v, err := u.Variance(t.Context(), dev, dense(outside))
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)

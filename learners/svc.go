@@ -289,7 +289,7 @@ func (m *SVCModel) checkCounts() error {
 	return nil
 }
 
-// Proba implements Prober. It returns an error if the fit was without Probabilities: see AsProber.
+// Proba implements Prober. It returns an error if the fit was without Probabilities: see As.
 func (m *SVCModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	if m.points.Rows > 0 && m.sigmoid.Cols == 0 {
 		return nil, errors.New("learners: svc: the model has no probabilities: fit it with Probabilities")

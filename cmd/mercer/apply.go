@@ -81,7 +81,7 @@ func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundl
 	if err != nil {
 		return p, err
 	}
-	if m, ok := learners.AsUncertain(b.Model); w.std && ok { // one call for all rows, because the model may have to factor a matrix before the first row
+	if m, ok := learners.As[learners.Uncertain](b.Model); w.std && ok { // one call for all rows, because the model may have to factor a matrix before the first row
 		if p.variance, err = m.Variance(ctx, dev, x); err != nil {
 			return p, err
 		}

@@ -21,7 +21,7 @@ func checkInterval(level float64, b modelfile.Bundle) error {
 	if level == 0 || b.Calibration != nil && level > 0 && level < 1 {
 		return nil
 	}
-	_, jackknife := learners.AsJackknife(b.Model)
+	_, jackknife := learners.As[learners.Jackknife](b.Model)
 	std := ""
 	if fittedWith(b.Model, "intervals") != "" {
 		std = "--intervals, or by mercer fit "

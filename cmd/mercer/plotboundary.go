@@ -123,7 +123,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 			return pic, err
 		}
 		level = nil
-		_, probable := learners.AsProber(m.b.Model)
+		_, probable := learners.As[learners.Prober](m.b.Model)
 		_, svc := m.b.Model.(*learners.SVCModel) // the regions of an SVC with probabilities do not meet at f = 0
 		if other, ok := m.b.Model.(learners.Classifier); ok && !(svc && probable) && len(o.Decision.RawMatrix().Data) == grid*grid {
 			level, err = newZeroLevel(r, m.b.Model, other.Classes(), x, o, func(xs, ys []float64) ([]float64, error) {

@@ -169,7 +169,7 @@ func (a *app) addCurve(ctx context.Context, p *panel, look color.Color, m drawn,
 	if err != nil {
 		return err
 	}
-	if u, ok := learners.AsUncertain(m.b.Model); ok && level == 0 {
+	if u, ok := learners.As[learners.Uncertain](m.b.Model); ok && level == 0 {
 		v, err := u.Variance(ctx, m.dev, x)
 		if err != nil {
 			return err
@@ -215,7 +215,7 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 		return pic, err
 	}
 	defer dev.Close()
-	prober, ok := learners.AsProber(b.Model)
+	prober, ok := learners.As[learners.Prober](b.Model)
 	if !ok {
 		return pic, usagef("--model: this model of %s has no probabilities%s", b.Model.Learner(), fittedWith(b.Model, "probability"))
 	}

@@ -175,11 +175,11 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 	if _, ok := m.(learners.Classifier); f.decision && !ok {
 		return usagef("--decision: %s predicts numbers here, not classes", m.Learner())
 	}
-	if _, ok := learners.AsProber(m); f.proba && !ok {
+	if _, ok := learners.As[learners.Prober](m); f.proba && !ok {
 		return usagef("--proba: this model of %s has no probabilities%s", m.Learner(), fittedWith(m, "probability"))
 	}
 	_, classes := m.(learners.Classifier)
-	if _, ok := learners.AsUncertain(m); f.std && !ok && classes {
+	if _, ok := learners.As[learners.Uncertain](m); f.std && !ok && classes {
 		return usagef("--std: a model of classes has no standard deviation; use --proba or --decision")
 	} else if with := fittedWith(m, "std"); f.std && !ok && with != "" {
 		return usagef("--std: this model of %s has no standard deviation%s", m.Learner(), with)

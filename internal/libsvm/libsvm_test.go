@@ -146,7 +146,7 @@ func compare(t *testing.T, dev backend.Device, name string, b modelfile.Bundle, 
 			t.Errorf("%s: row %d: the label is %s, want %v", name, i, b.Encoder.Labels[int(predicted.At(i, 0))], want.Predicted[i])
 		}
 	}
-	if _, has := learners.AsProber(b.Model); has != (len(want.Probabilities[0]) > 0) {
+	if _, has := learners.As[learners.Prober](b.Model); has != (len(want.Probabilities[0]) > 0) {
 		t.Fatalf("%s has probabilities: %v", name, has)
 	} else if has {
 		probabilities(t, dev, m, features, want)

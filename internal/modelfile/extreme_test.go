@@ -104,7 +104,7 @@ func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, v
 		f, err := c.Decision(t.Context(), dev, x)
 		call("Decision", f, err)
 	}
-	if c, ok := learners.AsProber(m); ok {
+	if c, ok := learners.As[learners.Prober](m); ok {
 		f, err := c.Proba(t.Context(), dev, x)
 		call("Proba", f, err)
 	}

@@ -18,8 +18,8 @@ func (b Bundle) HasIntervals() bool {
 	if _, classes := b.Model.(learners.Classifier); classes {
 		return false
 	}
-	_, jackknife := learners.AsJackknife(b.Model)
-	_, uncertain := learners.AsUncertain(b.Model)
+	_, jackknife := learners.As[learners.Jackknife](b.Model)
+	_, uncertain := learners.As[learners.Uncertain](b.Model)
 	return jackknife || uncertain || b.Calibration != nil
 }
 
@@ -34,7 +34,7 @@ func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix,
 	case !b.HasIntervals():
 		return nil, nil, fmt.Errorf("modelfile: this model of %s has no prediction intervals", b.Model.Learner())
 	case b.Calibration == nil:
-		if j, ok := learners.AsJackknife(b.Model); ok {
+		if j, ok := learners.As[learners.Jackknife](b.Model); ok {
 			return j.Intervals(ctx, dev, x, level)
 		}
 		return normalIntervals(ctx, dev, b.Model.(learners.Uncertain), x, level)

@@ -266,7 +266,7 @@ func (g *graph) classify(c learners.Classifier, x sample) {
 		}
 	default:
 		decision = g.values(c, x)
-		if _, is := learners.AsProber(c); is {
+		if _, is := learners.As[learners.Prober](c); is {
 			probabilities = g.probabilities(decision, classes.Len(), c.Learner() == "rvc")
 		}
 	}

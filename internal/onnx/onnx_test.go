@@ -276,7 +276,7 @@ func largest(t *testing.T, dev backend.Device, name string, m learners.Model, x 
 		t.Fatalf("%s: %v", name, err)
 	}
 	worst := difference(t, got["decision"], decision)
-	if p, ok := learners.AsProber(m); ok {
+	if p, ok := learners.As[learners.Prober](m); ok {
 		// kernel-vote refuses probabilities for a kernel that has negative values.
 		if want, err := p.Proba(t.Context(), dev, x); err == nil {
 			worst = max(worst, difference(t, got["probabilities"], want))

@@ -8,11 +8,11 @@ import (
 )
 
 // TestErrorsAtZero checks, for points that coincide, the error bounds of operations whose
-// derivative is infinite at v = 0: √v and v^0.3 are exact and v·ln(v + LogShift) is 0, whereas the
+// derivative is infinite at v = 0: √v and v^0.3 are exact and v·ln(v + 2⁻¹²⁶) is 0, whereas the
 // error of ln v has no bound and is returned as NaN.
 func TestErrorsAtZero(t *testing.T) {
 	load := kernels.Instr{Op: kernels.Load}
-	entropy := []kernels.Instr{load, load, {Op: kernels.Affine, A: 1, B: kernels.LogShift}, {Op: kernels.Log}, {Op: kernels.Mul}}
+	entropy := []kernels.Instr{load, load, {Op: kernels.Affine, A: 1, B: 0x1p-126}, {Op: kernels.Log}, {Op: kernels.Mul}}
 	for _, c := range []struct {
 		name        string
 		code        []kernels.Instr

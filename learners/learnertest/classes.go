@@ -52,7 +52,7 @@ func testClasses(c *cell) {
 func testProbabilities(c *cell) {
 	x, y := c.data()
 	fitted := c.fit(x, y, learners.Options{})
-	m, ok := learners.AsProber(fitted)
+	m, ok := learners.As[learners.Prober](fitted)
 	if !ok { // m is an SVCModel that was fitted without probabilities
 		if _, err := fitted.(learners.Prober).Proba(c.Context(), c.dev, x); err == nil {
 			c.Error("a model without probabilities gives some")

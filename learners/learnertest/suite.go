@@ -195,7 +195,7 @@ func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
 		c.Fatalf("%d columns of decision values for %d classes", cols, classes.Len())
 	}
 	_, svc := m.(*learners.SVCModel)
-	if p, ok := learners.AsProber(m); ok && svc {
+	if p, ok := learners.As[learners.Prober](m); ok && svc {
 		proba, err := p.Proba(c.Context(), c.dev, x)
 		if err != nil {
 			c.Fatal(err)

@@ -68,7 +68,7 @@ func Apply(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matr
 	if err != nil {
 		return o, err
 	}
-	p, probable := learners.AsProber(m)
+	p, probable := learners.As[learners.Prober](m)
 	svc, byProba := m.(*learners.SVCModel)
 	if byProba = byProba && probable; byProba || proba && probable {
 		o.Proba, err = inBlocks(x, progress, func(part mat.Matrix) (*mat.Dense, error) { return p.Proba(ctx, dev, part) })

@@ -142,10 +142,10 @@ func (f *description) abilities(model learners.Model) {
 		f.Task, f.Labels = learners.Classification, c.Labels
 		f.Capabilities = append(f.Capabilities, "decision")
 	}
-	if _, ok := learners.AsProber(model); ok {
+	if _, ok := learners.As[learners.Prober](model); ok {
 		f.Capabilities = append(f.Capabilities, "probabilities")
 	}
-	if _, ok := learners.AsUncertain(model); ok {
+	if _, ok := learners.As[learners.Uncertain](model); ok {
 		f.Capabilities = append(f.Capabilities, "deviations")
 	}
 }

@@ -425,7 +425,7 @@ func (m *Model) apply(ctx context.Context, dev backend.Device, wanted Wanted, x 
 		}
 		return nil, lacks("decision values")
 	case Probabilities:
-		if k, ok := learners.AsProber(model); ok {
+		if k, ok := learners.As[learners.Prober](model); ok {
 			return k.Proba(ctx, dev, x)
 		}
 		return nil, lacks("probabilities")
