@@ -143,19 +143,27 @@ const (
 	Deviations                  // standard deviations of new targets, including noise: n×t
 )
 
-// Predict writes the result that wanted selects, for the rows of x, to out. x has the columns to
-// which the model was fitted: for a table, its raw numeric columns; for a precomputed kernel, the
-// kernel values with all training objects.
-func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix, out []float64) error {
+// onPoints calls f with the device and the points that the rows of x are for the wanted result. The
+// model and the device stay open during the call.
+func (m *Model) onPoints(ctx context.Context, d *Device, wanted Wanted, x Matrix, f func(backend.Device, mat.Matrix) error) error {
 	if err := m.acquire(); err != nil {
 		return err
 	}
 	defer m.release()
-	return d.use(ctx, func(backend.Device) error {
+	return d.use(ctx, func(dev backend.Device) error {
 		points, err := m.points(wanted, x)
 		if err != nil {
 			return err
 		}
+		return f(dev, points)
+	})
+}
+
+// Predict writes the result that wanted selects, for the rows of x, to out. x has the columns to
+// which the model was fitted: for a table, its raw numeric columns; for a precomputed kernel, the
+// kernel values with all training objects.
+func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix, out []float64) error {
+	return m.onPoints(ctx, d, wanted, x, func(_ backend.Device, points mat.Matrix) error {
 		if err := room("out", len(out), 1, 1); err != nil {
 			return err
 		}
@@ -170,16 +178,9 @@ func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix,
 // Calibrate returns the model with split-conformal intervals, or sets of classes, from
 // samples that were not used in the fit: see learners.Calibrate. m does not change.
 func (m *Model) Calibrate(ctx context.Context, d *Device, x, y Matrix) (*Model, error) {
-	if err := m.acquire(); err != nil {
-		return nil, err
-	}
-	defer m.release()
-	b := m.bundle
-	err := d.use(ctx, func(dev backend.Device) error {
-		points, err := m.points(Values, x)
-		if err != nil {
-			return err
-		}
+	var b modelfile.Bundle
+	err := m.onPoints(ctx, d, Values, x, func(dev backend.Device, points mat.Matrix) error {
+		b = m.bundle
 		hy, err := y.host("y")
 		if err != nil {
 			return err
@@ -253,16 +254,8 @@ func (m *Model) changed(ctx context.Context, d *Device, change func(backend.Devi
 // Sample writes draws of the function from its posterior at the n rows of x to out, draws×n×t: see
 // learners.Sampler.
 func (m *Model) Sample(ctx context.Context, d *Device, x Matrix, draws int, seed uint64, out []float64) error {
-	if err := m.acquire(); err != nil {
-		return err
-	}
-	defer m.release()
-	return d.use(ctx, func(dev backend.Device) error {
-		points, err := m.points(Deviations, x)
-		if err != nil {
-			return err
-		}
-		s, ok := m.bundle.Model.(learners.Sampler)
+	return m.onPoints(ctx, d, Deviations, x, func(dev backend.Device, points mat.Matrix) error {
+		s, ok := learners.As[learners.Sampler](m.bundle.Model)
 		if !ok {
 			return fmt.Errorf("libmercer: sample: a model of %s has no posterior to draw from; models of ridge, nystrom-ridge and fourier-ridge that were fitted with std=true have one", m.bundle.Model.Learner())
 		}
@@ -287,21 +280,13 @@ func (m *Model) Sample(ctx context.Context, d *Device, x Matrix, draws int, seed
 // Sets writes the prediction sets of the rows of x at the level to out, n×K. An element is 1 if the
 // set of the row contains the class, otherwise 0. m must be a result of Calibrate.
 func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, out []float64) error {
-	if err := m.acquire(); err != nil {
-		return err
-	}
-	defer m.release()
-	return d.use(ctx, func(dev backend.Device) error {
+	return m.onPoints(ctx, d, Values, x, func(dev backend.Device, points mat.Matrix) error {
 		k, ok := m.bundle.Model.(learners.Classifier)
 		if !ok {
 			return fmt.Errorf("libmercer: sets: a model of %s predicts numbers, not classes", m.bundle.Model.Learner())
 		}
 		if m.bundle.Calibration == nil {
 			return errors.New("libmercer: sets: the model has no prediction sets: calibrate it with samples that were not used in the fit")
-		}
-		points, err := m.points(Values, x)
-		if err != nil {
-			return err
 		}
 		sets, err := m.bundle.Calibration.Sets(ctx, dev, k, points, level)
 		if err != nil {
@@ -314,15 +299,7 @@ func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, ou
 // Intervals writes the bounds of the prediction intervals of a level at the rows of x to
 // lower and upper, n×t each: see modelfile.Bundle.Intervals.
 func (m *Model) Intervals(ctx context.Context, d *Device, level float64, x Matrix, lower, upper []float64) error {
-	if err := m.acquire(); err != nil {
-		return err
-	}
-	defer m.release()
-	return d.use(ctx, func(dev backend.Device) error {
-		points, err := m.points(Values, x)
-		if err != nil {
-			return err
-		}
+	return m.onPoints(ctx, d, Values, x, func(dev backend.Device, points mat.Matrix) error {
 		if !m.bundle.HasIntervals() {
 			return fmt.Errorf("libmercer: intervals: %s", m.noIntervals())
 		}
@@ -340,15 +317,7 @@ func (m *Model) Intervals(ctx context.Context, d *Device, level float64, x Matri
 // Bounds writes the predictions at the rows of x, and upper bounds of their distances from the
 // predictions of the exact solution, n×t each.
 func (m *Model) Bounds(ctx context.Context, d *Device, x Matrix, values, bounds []float64) error {
-	if err := m.acquire(); err != nil {
-		return err
-	}
-	defer m.release()
-	return d.use(ctx, func(dev backend.Device) error {
-		points, err := m.points(Values, x)
-		if err != nil {
-			return err
-		}
+	return m.onPoints(ctx, d, Values, x, func(dev backend.Device, points mat.Matrix) error {
 		b, ok := m.bundle.Model.(learners.Bounded)
 		if !ok {
 			return fmt.Errorf("libmercer: bounds: a model of %s has no error bounds; models of kernel-ridge, gaussian-process, ridge, nystrom-ridge and fourier-ridge have them", m.bundle.Model.Learner())
