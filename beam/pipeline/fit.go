@@ -29,7 +29,7 @@ func init() {
 	register.DoFn6x1[context.Context, []byte, fitPlan, func(*int, *partialSums) bool, func(chosenModel), func(partialSums), error](&solveFn{})
 	register.DoFn5x1[context.Context, filePiece, fitPlan, chosenModel, func(int, partialSums), error](&measureFn{})
 	register.DoFn6x1[context.Context, chosenModel, fitPlan, partialSums, partialSums, func(chosenModel), error](&judgeFn{})
-	register.DoFn4x1[context.Context, []byte, fitPlan, chosenModel, error](&writeFn{})
+	register.DoFn5x1[context.Context, []byte, fitPlan, chosenModel, partialSums, error](&writeFn{})
 	register.Function2x1(dropKey)
 	register.Combiner1[partialSums](&mergeFn{})
 	register.Combiner1[census](&censusMerge{})
@@ -66,7 +66,7 @@ func Fit(s beam.Scope, p Params) error {
 	solved = measure(s.Scope("measure"), p, pieces, plan, solved, total)
 
 	write := s.Scope("write")
-	beam.ParDo0(write, &writeFn{p}, beam.Impulse(write), beam.SideInput{Input: plan}, beam.SideInput{Input: solved})
+	beam.ParDo0(write, &writeFn{p}, beam.Impulse(write), beam.SideInput{Input: plan}, beam.SideInput{Input: solved}, beam.SideInput{Input: total})
 	return nil
 }
 

@@ -32,6 +32,12 @@ type Params struct {
 	// function of its features.
 	Folds int
 
+	// Std makes the model keep its posterior, for standard deviations, intervals, samples and updates,
+	// as learners.NystromRidge.Std does. It needs λ > 0. For nystrom-ridge the sums take twice as many
+	// operations.
+	Std       bool
+	UnitScale bool // with Std: s² = 1, so that the variance of the noise is λ
+
 	Functions     int  // M, the number of centers or random features; 0 means about 10√n for n rows, at most 1000. The learner ridge does not use it
 	Intercept     bool // whether there is an intercept b, which is not penalized
 	NoStandardize bool // whether the features are not standardized
@@ -100,6 +106,10 @@ func (p Params) check(candidates int) error {
 		return errors.New("pipeline: no target column is named")
 	case p.Classify && len(p.Targets) != 1:
 		return bad("classification needs exactly one target column, not %d", len(p.Targets))
+	case p.Classify && p.Std:
+		return bad("std needs numeric targets: a classifier has no posterior")
+	case p.UnitScale && !p.Std:
+		return bad("the scale belongs to the posterior: set Std, too")
 	case p.Model == "":
 		return errors.New("pipeline: no path for the model is given")
 	case !slices.Contains(Learners(), p.Learner):
@@ -127,6 +137,9 @@ func (p Params) check(candidates int) error {
 	for _, v := range p.Lambdas {
 		if !(v >= 0) || math.IsInf(v, 1) {
 			return bad("lambda must be a finite number ≥ 0, got %v", v)
+		}
+		if p.Std && v == 0 {
+			return bad("std needs lambda > 0, because the posterior for lambda = 0 has no prior")
 		}
 	}
 	for _, text := range p.Kernels {

@@ -100,6 +100,15 @@ func planOf(ctx context.Context, p Params, c *census) (*fitPlan, error) {
 		if err := basis.Check(); err != nil {
 			return nil, fmt.Errorf("pipeline: %w", err)
 		}
+		if p.Std && basis.Kind == sums.Centers {
+			dev, err := device(p.Device)
+			if err != nil {
+				return nil, err
+			}
+			if basis, err = basis.Whitened(ctx, dev); err != nil {
+				return nil, fmt.Errorf("pipeline: %w", err)
+			}
+		}
 		plan.Bases = append(plan.Bases, basis)
 	}
 	return plan, nil

@@ -104,6 +104,23 @@ func (p Params) solve(ctx context.Context, dev backend.Device, plan *fitPlan, pa
 	return solved, total, nil
 }
 
+// posterior returns the posterior of the model, given the sums over all rows.
+func (p Params) posterior(ctx context.Context, plan *fitPlan, s *chosenModel, total *sums.Sums) (*solvers.Posterior, error) {
+	dev, err := device(p.Device)
+	if err != nil {
+		return nil, err
+	}
+	squares := make([]float64, len(s.MSE))
+	for j, v := range s.MSE {
+		squares[j] = v * float64(s.Rows)
+	}
+	q, err := p.problem(plan, s.Candidate, s.Lambda).Posterior(ctx, dev, total, &s.Solution, squares, p.UnitScale)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	return q, nil
+}
+
 func (s *chosenModel) setMSE(squares []float64) {
 	s.MSE = make([]float64, len(squares))
 	for j, v := range squares {

@@ -12,7 +12,9 @@ import (
 	"github.com/mercer-go/mercer/beam/internal/sums"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/modelfile"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // Report is the JSON report written next to the model.
@@ -29,16 +31,26 @@ type Report struct {
 	Residual  float64   `json:"residual"`
 	Measured  bool      `json:"measured"` // whether the residual comes from a pass over the samples, not from the sums
 	MSE       []float64 `json:"mse"`      // mean squared error over the training rows, for each column of y
-	Scores    []Score   `json:"scores,omitempty"`
-	Model     string    `json:"model"`
+	// LogEvidence is the log marginal likelihood of the rows under the posterior of Params.Std, summed over
+	// the targets, and LogEvidenceBound the lower bound of Titsias for nystrom-ridge; otherwise nil.
+	LogEvidence      *float64 `json:"log_evidence,omitempty"`
+	LogEvidenceBound *float64 `json:"log_evidence_bound,omitempty"`
+	Scores           []Score  `json:"scores,omitempty"`
+	Model            string   `json:"model"`
 }
 
 // writeFn writes the model and the report.
 type writeFn struct{ Params Params }
 
-func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, solved chosenModel) (err error) {
+func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, solved chosenModel, total partialSums) (err error) {
 	defer markUserError(&err)
-	bundle, err := f.Params.bundle(&plan, &solved)
+	var q *solvers.Posterior
+	if f.Params.Std {
+		if q, err = f.Params.posterior(ctx, &plan, &solved, total.Sums); err != nil {
+			return err
+		}
+	}
+	bundle, err := f.Params.bundle(&plan, &solved, q)
 	if err != nil {
 		return err
 	}
@@ -46,12 +58,19 @@ func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, so
 	if err := modelfile.Write(&model, *bundle); err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	report, err := json.MarshalIndent(Report{
+	out := Report{
 		Learner: f.Params.Learner, Kernel: plan.Kernels[solved.Candidate], Lambda: solved.Lambda,
 		Rows: solved.Rows, Features: plan.Features, Functions: plan.Bases[solved.Candidate].Size(),
 		Targets: f.Params.Targets, Dropped: f.Params.Drop, Classes: bundle.Encoder.Labels,
 		Residual: solved.Residual, Measured: solved.Measured, MSE: solved.MSE, Scores: solved.Scores, Model: f.Params.Model,
-	}, "", "  ")
+	}
+	if q != nil {
+		out.LogEvidence = &q.Log
+		if plan.Bases[solved.Candidate].Kind == sums.Centers {
+			out.LogEvidenceBound = &q.Bound
+		}
+	}
+	report, err := json.MarshalIndent(out, "", "  ")
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
@@ -94,8 +113,9 @@ func writeFile(ctx context.Context, path string, data []byte) error {
 	return nil
 }
 
-// bundle returns the model in the form that Mercer's learners restore, with its encoder.
-func (p Params) bundle(plan *fitPlan, solved *chosenModel) (*modelfile.Bundle, error) {
+// bundle returns the model in the form that Mercer's learners restore, with its encoder. q is its
+// posterior, or nil.
+func (p Params) bundle(plan *fitPlan, solved *chosenModel, q *solvers.Posterior) (*modelfile.Bundle, error) {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
 		return nil, fmt.Errorf("pipeline: the encoder: %w", err)
@@ -111,7 +131,7 @@ func (p Params) bundle(plan *fitPlan, solved *chosenModel) (*modelfile.Bundle, e
 		s.Arrays["coef"] = sol.Beta
 	case sums.Centers:
 		s.Params["kernel"] = basis.Kernel.String()
-		s.Arrays["centers"], s.Arrays["beta"] = basis.Points, sol.Beta
+		s.Arrays["centers"], s.Arrays["beta"] = basis.Points, basis.Coef(sol.Beta)
 	case sums.Fourier:
 		s.Params["kernel"] = basis.Kernel.String()
 		half, t := basis.Points.Rows, sol.Beta.Cols
@@ -121,6 +141,15 @@ func (p Params) bundle(plan *fitPlan, solved *chosenModel) (*modelfile.Bundle, e
 		}
 		s.Arrays["frequencies"] = basis.Points
 		s.Arrays["cosines"], s.Arrays["sines"] = scaled.View(0, 0, half, t), scaled.View(half, 0, half, t)
+	}
+	if q != nil {
+		s.Params["unit_scale"] = q.Unit
+		s.Arrays["posterior"] = q.Factors
+		s.Arrays["scale"], s.Arrays["quadratic"] = numeric.Row(q.Scale), numeric.Row(q.Quadratic)
+		s.Arrays["likelihood"] = numeric.Row([]float64{q.Weight, q.Log, q.Bound, q.Rest})
+		if q.Shift != nil {
+			s.Arrays["shift"] = numeric.Row(q.Shift)
+		}
 	}
 	if enc.Labels != nil {
 		names, err := json.Marshal(enc.Labels)

@@ -1,11 +1,13 @@
 package stream
 
 import (
+	"context"
 	"errors"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -152,23 +154,51 @@ func (f *falkon) factor() error {
 	return err
 }
 
-// factorGram computes T. Because rounding errors may make k(c, c) indefinite, its diagonal is
-// increased, first by the rounding error and then by more until the factorization succeeds.
+// factorGram computes T.
 func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error) {
-	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(c.Points.Diagonal(c.Kernel)), Times: 100, Tries: 5}
-	err = numeric.FactorJittered(&j, w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
-	var pivot *backend.PivotError
-	if errors.As(err, &pivot) {
-		return 0, numeric.ExplainPivot(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): the values of the kernel %v are not those of inner products",
-			w.m, pivot.Value, pivot.Index+1, j.Added, c.Kernel)
-	}
-	if err != nil {
+	if added, err = c.factor(w.b, f.t); err != nil {
 		return 0, err
 	}
 	// The diagonal of T is above the diagonal of A. The lower triangle, which the factorization has
 	// used, is cleared for A.
 	numeric.ClearLower(w.b, f.a)
-	return j.Added, nil
+	return added, nil
+}
+
+// Root returns the M×M factor T of k(c, c) = TᵀT, an upper triangle. c must not be on another device.
+func (c *Centers) Root(ctx context.Context, dev backend.Device) (backend.Host[float64], error) {
+	f := run.New(ctx, dev, nil)
+	defer f.Mem.FreeAll()
+	h := backend.NewHost[float64](c.Size(), c.Size())
+	if err := c.Place(f.B, f.Mem); err != nil {
+		return h, err
+	}
+	t, err := f.Mem.New(h.Rows, h.Cols)
+	if err != nil {
+		return h, err
+	}
+	if _, err := c.factor(f.B, t); err != nil {
+		return h, err
+	}
+	err = f.B.Download(h, t)
+	for i := range h.Rows {
+		clear(h.Row(i)[:i])
+	}
+	return h, err
+}
+
+// factor computes T in the upper triangle of t; the other triangle becomes arbitrary. Because rounding
+// errors may make k(c, c) indefinite, its diagonal is increased, first by the rounding error and then by
+// more until the factorization succeeds.
+func (c *Centers) factor(b backend.Backend[float64], t backend.Matrix[float64]) (added float64, err error) {
+	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(c.Points.Diagonal(c.Kernel)), Times: 100, Tries: 5}
+	err = numeric.FactorJittered(&j, b, t, func() error { c.upper(b, t); return nil })
+	var pivot *backend.PivotError
+	if errors.As(err, &pivot) {
+		return 0, numeric.ExplainPivot(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): the values of the kernel %v are not those of inner products",
+			c.Size(), pivot.Value, pivot.Index+1, j.Added, c.Kernel)
+	}
+	return j.Added, err
 }
 
 // upper queues dst ← k(c, c) for the upper triangle. Below the diagonal it changes only square

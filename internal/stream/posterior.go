@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/elementary"
@@ -53,12 +54,12 @@ func PosteriorBytes(n, m, t int) int64 {
 // Posterior computes the posterior for the solution s and the preconditioner of Whole or Normal, in
 // one pass. s² is 1 if unit is set, and otherwise maximizes the likelihood.
 func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Posterior, error) {
-	var factors, a, root backend.Matrix[float64]
+	var factors, root backend.Matrix[float64]
 	switch f := pre.Preconditioner.(type) {
 	case *falkon:
-		factors, a, root = f.both, f.a, f.t
+		factors, root = f.both, f.t
 	case Factored:
-		factors, a = f.L, f.L
+		factors = f.L
 	}
 	quadratic, err := w.quadratic(s)
 	if err != nil {
@@ -69,37 +70,81 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 			quadratic[j] = 0
 		}
 	}
-	rows, _ := factors.Dims()
-	p := &Posterior{
-		Factors: backend.NewHost[float64](rows, w.m), Weight: w.feed.total, Lambda: w.Lambda, Unit: unit,
-		Quadratic: quadratic, Rest: max(0, w.self-w.explained),
-	}
-	if err := w.b.Download(p.Factors, factors); err != nil {
-		return nil, err
-	}
-	for i := 0; root == nil && i < w.m; i++ { // without a root, the factor shares its matrix with H
-		clear(p.Factors.Row(i)[i+1:])
-	}
+	p := &Posterior{Weight: w.feed.total, Lambda: w.Lambda, Unit: unit, Quadratic: quadratic, Rest: max(0, w.self-w.explained)}
+	var mean backend.Matrix[float64]
 	if w.Intercept {
-		g, err := w.mem.New(w.m, 1)
-		if err != nil {
+		if mean, err = w.mem.New(w.m, 1); err != nil {
 			return nil, err
 		}
-		defer w.mem.Free(g)
-		if err := numeric.ScaleRows(w.b, g, w.g, numeric.Repeated(1/w.feed.total, w.m)); err != nil {
+		defer w.mem.Free(mean)
+		if err := numeric.ScaleRows(w.b, mean, w.g, numeric.Repeated(1/w.feed.total, w.m)); err != nil {
 			return nil, err
 		}
 		if root != nil {
-			w.b.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, root, g)
+			w.b.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, root, mean)
 		}
-		w.b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, g)
-		shift := backend.NewHost[float64](w.m, 1)
-		if err := w.b.Download(shift, g); err != nil {
+	}
+	return p, p.complete(w.b, factors, mean)
+}
+
+// PosteriorOf returns the posterior p for sums over the samples. p has the fields Weight, Unit, Lambda,
+// Quadratic and Rest. The lower triangle of h is λI + T⁻ᵀΦᵀWΦT⁻¹, and root is T, or has no rows if S = I.
+// With an intercept Φ is centered in h, and mean is T⁻ᵀΦᵀW1/Σw with Φ not centered; otherwise mean is nil.
+func PosteriorOf(ctx context.Context, dev backend.Device, p Posterior, h, root backend.Host[float64], mean []float64) (*Posterior, error) {
+	f := run.New(ctx, dev, nil)
+	defer f.Mem.FreeAll()
+	m, above := h.Rows, 0
+	if root.Rows > 0 {
+		above = 1
+	}
+	both := backend.NewHost[float64](m+above, m)
+	for i := range m {
+		if above > 0 {
+			copy(both.Row(i)[i:], root.Row(i)[i:])
+		}
+		copy(both.Row(i + above)[:i+1], h.Row(i)[:i+1])
+	}
+	factors, err := f.Mem.Place(both)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.B.Potrf(backend.Lower, factors.View(above, 0, m, m)); err != nil {
+		var pivot *backend.PivotError
+		if errors.As(err, &pivot) {
+			err = numeric.ExplainPivot(pivot, "the equations of the posterior are not positive definite at function %d (pivot %.3g): {raise $lambda}", pivot.Index+1, pivot.Value)
+		}
+		return nil, err
+	}
+	var on backend.Matrix[float64]
+	if mean != nil {
+		if on, err = f.Mem.Place(numeric.Column(slices.Clone(mean))); err != nil {
 			return nil, err
+		}
+	}
+	return &p, p.complete(f.B, factors, on)
+}
+
+// complete sets the factors and the shift of p, and the fields that depend on them. factors has the form
+// of p.Factors, but its other triangle is arbitrary if S = I. mean is T⁻ᵀΦᵀW1/Σw, M×1, which complete
+// overwrites, or nil without an intercept.
+func (p *Posterior) complete(b backend.Backend[float64], factors, mean backend.Matrix[float64]) error {
+	rows, m := factors.Dims()
+	p.Factors = backend.NewHost[float64](rows, m)
+	if err := b.Download(p.Factors, factors); err != nil {
+		return err
+	}
+	for i := 0; rows == m && i < m; i++ {
+		clear(p.Factors.Row(i)[i+1:])
+	}
+	if mean != nil {
+		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, factors.View(rows-m, 0, m, m), mean)
+		shift := backend.NewHost[float64](m, 1)
+		if err := b.Download(shift, mean); err != nil {
+			return err
 		}
 		p.Shift = shift.Data
 	}
-	return p, p.evaluate()
+	return p.evaluate()
 }
 
 // evaluate sets Scale, Log and Bound from the other fields.

@@ -84,6 +84,7 @@ type options struct {
 	defaultNA     bool
 	attempts      int
 	json, verbose bool
+	scale         bool
 	intercept     string
 }
 
@@ -104,6 +105,8 @@ func (o *options) add(flags *flag.FlagSet) {
 	flags.IntVar(&o.Folds, "folds", 0, "number of folds of the cross-validation (default 5)")
 	flags.IntVar(&o.Functions, "functions", 0, "M, the number of centers or random features (default: about 10√n for n rows, at most 1000)")
 	flags.StringVar(&o.intercept, "intercept", "", "true or false: an unpenalized intercept (default: true for ridge)")
+	flags.BoolVar(&o.Std, "std", false, "keep the posterior in the model, for standard deviations and intervals")
+	flags.BoolVar(&o.scale, "scale", true, "with --std: fit the scale s² of the process; =false: 1, so that lambda is the variance of the noise")
 	flags.BoolVar(&o.NoStandardize, "no-standardize", false, "do not standardize the features")
 	flags.StringVar(&o.missing, "missing", "impute", "empty cells: impute or refuse")
 	flags.StringVar(&o.Dialect.Delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab; a space stands for any number of spaces and tabs (default: the most frequent of , ; tab | in the header, and spaces where there is none)")
@@ -154,6 +157,9 @@ func (o *options) params(inputs []string) (pipeline.Params, error) {
 			return p, fmt.Errorf("--intercept: want true or false, got %q", o.intercept)
 		}
 		p.Intercept = on
+	}
+	if p.UnitScale = !o.scale; p.UnitScale && !p.Std {
+		return p, errors.New("--scale: applies only with --std")
 	}
 	if o.attempts < 1 {
 		return p, fmt.Errorf("--attempts: must be ≥ 1, got %d", o.attempts)
@@ -317,6 +323,13 @@ func text(ran *pipeline.Ran) string {
 			name += " of " + r.Targets[j]
 		}
 		add("error", "%.6g (%s)", v, name)
+	}
+	if r.LogEvidence != nil {
+		bound := ""
+		if r.LogEvidenceBound != nil {
+			bound = fmt.Sprintf(", lower bound %.6g", *r.LogEvidenceBound)
+		}
+		add("evidence", "%.6g (logarithm%s)", *r.LogEvidence, bound)
 	}
 	if ran.Attempts > 1 {
 		add("attempts", "%d: a worker was lost", ran.Attempts)

@@ -65,7 +65,7 @@ func TestPages(t *testing.T) {
 	}
 	ran := map[string]bool{}
 	for _, name := range []string{"docs/beam.md"} {
-		script := commands(t, name, "./bin/mercer-beam --target target")
+		script := commands(t, name, "./bin/mercer-beam --target target") + commands(t, name, "./bin/mercer-beam --std")
 		if ran[script] {
 			continue
 		}
@@ -86,7 +86,7 @@ func TestPages(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, out)
 		}
-		for _, want := range []string{"candidate gaussian(sigma=5), lambda 0.1: mse ", "442 rows, 10 features, 100 functions", "RMSE"} {
+		for _, want := range []string{"candidate gaussian(sigma=5), lambda 0.1: mse ", "442 rows, 10 features, 100 functions", "RMSE", "(logarithm, lower bound ", "\nprediction,std,"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: %q is not in:\n%s", name, want, out)
 			}

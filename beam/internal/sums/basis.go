@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -31,6 +32,10 @@ type Basis struct {
 	Points   backend.Host[float64] // the centers, M×d, or the frequencies, M/2×d
 	Scale    float64               // for Fourier: see solvers.FourierProblem.Basis
 	Shift    []float64             // for Linear: subtracted from each sample to avoid cancellation; nil means 0
+	// Root, for Centers, is the upper triangle T with TᵀT = k(c, c), M×M. If it has rows, the functions
+	// are ψ = T⁻ᵀφ instead of φ. Their penalty is the identity, and the rounding errors of their sums
+	// are not multiplied by the condition number of k(c, c). The sums then include Σ k(x, x).
+	Root backend.Host[float64]
 }
 
 // LinearBasis returns the basis of the features minus shift, which may be nil.
@@ -39,6 +44,39 @@ func LinearBasis(d int, shift []float64) Basis { return Basis{Kind: Linear, Feat
 // CentersBasis returns the basis of the functions k(c, ·) for the given centers c.
 func CentersBasis(k kernels.Kernel, centers backend.Host[float64]) Basis {
 	return Basis{Kind: Centers, Features: centers.Cols, Kernel: k, Points: centers}
+}
+
+// Whitened returns the basis b of centers with the functions ψ: see Basis.Root.
+func (b Basis) Whitened(ctx context.Context, dev backend.Device) (Basis, error) {
+	var err error
+	b.Root, err = (&stream.Centers{Kernel: b.Kernel, Points: numeric.DensePoints(b.Points), Columns: 1}).Root(ctx, dev)
+	return b, err
+}
+
+// Coef returns the coefficients of the functions k(c, ·) for coefficients gamma of the functions of b,
+// which are the ψ if b has a Root: T⁻¹γ.
+func (b Basis) Coef(gamma backend.Host[float64]) backend.Host[float64] {
+	beta := numeric.Clone(gamma)
+	for i := b.Root.Rows - 1; i >= 0; i-- {
+		row := b.Root.Row(i)
+		for j := range beta.Cols {
+			v := beta.Row(i)[j]
+			for k := i + 1; k < beta.Rows; k++ {
+				v -= row[k] * beta.Row(k)[j]
+			}
+			beta.Row(i)[j] = v / row[i]
+		}
+	}
+	return beta
+}
+
+// Sums returns the number of sums of a Gatherer for t targets.
+func (b Basis) Sums(t int) int {
+	count := Triangle(b.Size() + t + 1)
+	if b.Root.Rows > 0 {
+		count++
+	}
+	return count
 }
 
 // FourierBasis returns the basis of solvers.FourierProblem for the given kernel, Count
@@ -73,6 +111,8 @@ func (b Basis) Check() error {
 		return fmt.Errorf("sums: unknown kind of basis %q", b.Kind)
 	case b.Kernel == nil:
 		return errors.New("sums: the kernel of the basis is missing")
+	case b.Root.Rows > 0 && (b.Kind != Centers || b.Root.Rows != b.Points.Rows || b.Root.Cols != b.Points.Rows):
+		return fmt.Errorf("sums: a factor of order %d does not fit a basis of %d points", b.Root.Rows, b.Points.Rows)
 	case b.Points.Rows <= 0 || b.Points.Cols != b.Features:
 		return fmt.Errorf("sums: a basis of %d×%d points does not fit %d features", b.Points.Rows, b.Points.Cols, b.Features)
 	}
@@ -90,11 +130,13 @@ type header struct {
 	Points   int
 	Scale    uint64 // the bits of Basis.Scale
 	Shifted  bool
+	Rooted   bool
 }
 
-// MarshalBinary returns the length of a JSON header, the header, the points and the shift.
+// MarshalBinary returns the length of a JSON header, the header, the points, the shift, and the rows of
+// Root from their diagonal elements on.
 func (b Basis) MarshalBinary() ([]byte, error) {
-	h := header{Kind: b.Kind, Features: b.Features, Points: b.Points.Rows, Scale: math.Float64bits(b.Scale), Shifted: b.Shift != nil}
+	h := header{Kind: b.Kind, Features: b.Features, Points: b.Points.Rows, Scale: math.Float64bits(b.Scale), Shifted: b.Shift != nil, Rooted: b.Root.Rows > 0}
 	if b.Kernel != nil {
 		h.Kernel = b.Kernel.String()
 	}
@@ -113,6 +155,9 @@ func (b Basis) MarshalBinary() ([]byte, error) {
 		write(b.Points.Row(i))
 	}
 	write(b.Shift)
+	for i := range b.Root.Rows {
+		write(b.Root.Row(i)[i:])
+	}
 	return out, nil
 }
 
@@ -131,12 +176,15 @@ func (b *Basis) UnmarshalBinary(data []byte) error {
 		return fmt.Errorf("sums: the encoding of a basis: %w", err)
 	}
 	data = data[size:]
-	rows := h.Points
+	count := numeric.Elements(h.Points, h.Features)
 	if h.Shifted {
-		rows++
+		count = numeric.Total(count, int64(h.Features))
 	}
-	if h.Features <= 0 || h.Points < 0 || len(data)%8 != 0 || len(data)/8/h.Features != rows || len(data)/8%h.Features != 0 {
-		return fmt.Errorf("sums: the encoding of a basis: %d bytes do not hold %d rows of %d", len(data), rows, h.Features)
+	if h.Rooted {
+		count = numeric.Total(count, numeric.Elements(h.Points, h.Points+1)/2)
+	}
+	if h.Features <= 0 || h.Points < 0 || len(data)%8 != 0 || int64(len(data)/8) != count {
+		return fmt.Errorf("sums: the encoding of a basis: %d bytes do not hold %d numbers", len(data), count)
 	}
 	numbers := make([]float64, len(data)/8)
 	for i := range numbers {
@@ -150,10 +198,20 @@ func (b *Basis) UnmarshalBinary(data []byte) error {
 		}
 		b.Kernel = k
 	}
-	points := numbers[:h.Points*h.Features]
-	b.Points = backend.Host[float64]{Rows: h.Points, Cols: h.Features, Stride: h.Features, Data: points}
+	take := func(n int) []float64 {
+		taken := numbers[:n:n]
+		numbers = numbers[n:]
+		return taken
+	}
+	b.Points = backend.Host[float64]{Rows: h.Points, Cols: h.Features, Stride: h.Features, Data: take(h.Points * h.Features)}
 	if h.Shifted {
-		b.Shift = numbers[len(points):]
+		b.Shift = take(h.Features)
+	}
+	if h.Rooted {
+		b.Root = backend.NewHost[float64](h.Points, h.Points)
+		for i := range h.Points {
+			copy(b.Root.Row(i)[i:], take(h.Points-i))
+		}
 	}
 	return b.Check()
 }
@@ -163,6 +221,7 @@ type placed struct {
 	Basis
 	b      backend.Backend[float64]
 	points backend.Matrix[float64]
+	root   backend.Matrix[float64] // T, or nil
 	x      backend.Matrix[float64] // the samples of a panel
 	moved  backend.Host[float64]   // a panel minus the shift
 }
@@ -177,14 +236,13 @@ func (b Basis) place(q backend.Backend[float64], rows int) (*placed, error) {
 		return p, nil
 	}
 	var err error
-	if p.points, err = q.New(b.Points.Rows, b.Points.Cols); err != nil {
-		return nil, err
+	if p.points, err = backend.Place(q, b.Points); err == nil {
+		p.x, err = q.New(rows, b.Features)
 	}
-	if err := q.Upload(p.points, b.Points); err != nil {
-		p.free()
-		return nil, err
+	if err == nil && b.Root.Rows > 0 {
+		p.root, err = backend.Place(q, b.Root)
 	}
-	if p.x, err = q.New(rows, b.Features); err != nil {
+	if err != nil {
 		p.free()
 		return nil, err
 	}
@@ -192,7 +250,7 @@ func (b Basis) place(q backend.Backend[float64], rows int) (*placed, error) {
 }
 
 func (p *placed) free() {
-	for _, m := range []backend.Matrix[float64]{p.points, p.x} {
+	for _, m := range []backend.Matrix[float64]{p.points, p.root, p.x} {
 		if m != nil {
 			m.Free()
 		}
@@ -220,6 +278,9 @@ func (p *placed) fill(dst backend.Matrix[float64], x backend.Host[float64]) erro
 	}
 	if p.Kind == Centers {
 		p.b.Gram(dst, p.Kernel, on, p.points)
+		if p.root != nil {
+			p.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, p.root, dst)
+		}
 		return nil
 	}
 	half := p.Points.Rows
@@ -228,10 +289,10 @@ func (p *placed) fill(dst backend.Matrix[float64], x backend.Host[float64]) erro
 	return nil
 }
 
-// Penalty returns the matrix S of the penalty βᵀSβ: for Centers it is the lower triangle of k(C,
-// C), otherwise an empty matrix, which means the identity.
+// Penalty returns the matrix S of the penalty βᵀSβ: for Centers without a Root it is the lower triangle
+// of k(C, C), otherwise an empty matrix, which means the identity.
 func (b Basis) Penalty(q backend.Backend[float64]) (backend.Host[float64], error) {
-	if b.Kind != Centers {
+	if b.Kind != Centers || b.Root.Rows > 0 {
 		return backend.Host[float64]{}, nil
 	}
 	m := b.Points.Rows

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -21,8 +22,9 @@ const (
 //
 //	Z = [Φ | Y − y₀ | 1],  q = M + t + 1 columns
 //
-// The sums are ΦᵀΦ, ΦᵀY, YᵀY, Φᵀ1, Yᵀ1 and n: the lower triangle of ZᵀZ, packed by rows. Rows are
-// buffered until a panel is full. Only one goroutine at a time may use a Gatherer.
+// The sums are ΦᵀΦ, ΦᵀY, YᵀY, Φᵀ1, Yᵀ1 and n: the lower triangle of ZᵀZ, packed by rows. If the basis has
+// a Root, Σ k(x, x) follows. Rows are buffered until a panel is full. Only one goroutine at a time may use
+// a Gatherer.
 type Gatherer struct {
 	b       backend.Backend[float64]
 	phi     *placed
@@ -82,7 +84,7 @@ func (p *panel) rows() (x, y backend.Host[float64]) {
 }
 
 // GathererBytes returns the memory of a Gatherer for q columns, in bytes. It consists of q² numbers
-// on the device and on the host, a panel, and the sums, with 16 bytes for each entry.
+// on the device and on the host, a panel, and the sums, with 16 bytes for each entry, without the basis.
 func GathererBytes(q, d int) int64 {
 	return 16*int64(q)*int64(q) + 8*PanelRows*int64(q+2*d+1) + Bytes(Triangle(q))
 }
@@ -106,7 +108,7 @@ func NewGatherer(dev backend.Device, basis Basis, t int, targetShift []float64) 
 		g.ones.Data[i] = 1
 	}
 	g.host = backend.NewHost[float64](g.q, g.q)
-	g.sums = NewSums(Triangle(g.q))
+	g.sums = NewSums(basis.Sums(t))
 	var err error
 	if g.phi, err = basis.place(g.b, PanelRows); err != nil {
 		return nil, fmt.Errorf("sums: %w", err)
@@ -143,6 +145,11 @@ func (g *Gatherer) multiply() error {
 		return nil
 	}
 	x, y := g.panel.rows()
+	if g.phi.root != nil {
+		for _, v := range numeric.DensePoints(x).Diagonal(g.phi.Kernel) {
+			g.sums.Add(Triangle(g.q), v)
+		}
+	}
 	z := g.z.View(0, 0, r, g.q)
 	if err := g.phi.fill(z.View(0, 0, r, g.m), x); err != nil {
 		return fmt.Errorf("sums: %w", err)
@@ -198,6 +205,6 @@ func (g *Gatherer) Take() (*Sums, error) {
 		return nil, err
 	}
 	s := g.sums
-	g.sums = NewSums(Triangle(g.q))
+	g.sums = NewSums(s.Len())
 	return s, nil
 }

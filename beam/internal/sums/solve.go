@@ -7,6 +7,8 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -40,7 +42,7 @@ type Solution struct {
 func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*equations, error) {
 	m, t := p.Basis.Size(), p.Targets
 	q := m + t + 1
-	if s.Len() != Triangle(q) {
+	if s.Len() != p.Basis.Sums(t) {
 		return nil, fmt.Errorf("sums: got %d sums, which do not match %d functions and %d targets", s.Len(), m, t)
 	}
 	if s.Rows == 0 {
@@ -138,8 +140,7 @@ func (p Problem) intercept(e *equations, sol *Solution) {
 // Only the terms of the result have rounding errors, and it is never negative.
 func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	m, t := p.Basis.Size(), p.Targets
-	q := m + t + 1
-	if s.Len() != Triangle(q) {
+	if s.Len() != p.Basis.Sums(t) {
 		return nil, fmt.Errorf("sums: got %d sums, which do not match %d functions and %d targets", s.Len(), m, t)
 	}
 	full := func(i, j int) float64 { return s.high[at(max(i, j), min(i, j))] }
@@ -177,4 +178,56 @@ func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 		squares[k] = max(h+l, 0)
 	}
 	return squares, nil
+}
+
+// Posterior returns the Gaussian process whose mean is sol, a solution of p for the sums s. squares holds
+// Σ_i (y_i − f(x_i))² of each target. The basis must not be Centers without a Root. The scale s² is 1 if
+// unit is set, and otherwise maximizes the likelihood.
+func (p Problem) Posterior(ctx context.Context, dev backend.Device, s *Sums, sol *Solution, squares []float64, unit bool) (*stream.Posterior, error) {
+	if p.Basis.Kind == Centers && p.Basis.Root.Rows == 0 || !(p.Lambda > 0) {
+		return nil, errors.New("sums: a posterior needs a basis whose penalty is the identity, and lambda > 0")
+	}
+	e, err := p.equations(ctx, dev, s)
+	if err != nil {
+		return nil, err
+	}
+	m := p.Basis.Size()
+	err = solvers.Reserve(ctx, dev, 0, "posterior", 1, func(int) int64 { return numeric.Bytes(numeric.Elements(m+1, m+1)) })
+	if err != nil {
+		return nil, err
+	}
+	q := stream.Posterior{Weight: e.rows, Lambda: p.Lambda, Unit: unit, Quadratic: make([]float64, p.Targets)}
+	for j := range q.Quadratic {
+		if p.Intercept && p.constant(s, j) { // b alone reproduces a constant target
+			continue
+		}
+		q.Quadratic[j] = squares[j] / p.Lambda
+		for i := range m {
+			q.Quadratic[j] += sol.Beta.Row(i)[j] * sol.Beta.Row(i)[j]
+		}
+	}
+	if p.Basis.Kind == Centers {
+		last := Triangle(m + p.Targets + 1)
+		h, l := s.high[last], s.low[last]
+		for i := range m {
+			h, l = add(h, l, -s.high[at(i, i)], -s.low[at(i, i)])
+		}
+		q.Rest = max(0, h+l)
+	}
+	var mean []float64
+	if p.Intercept {
+		mean = e.meanPhi
+		for j, v := range p.Basis.Shift {
+			mean[j] += v
+		}
+	}
+	return stream.PosteriorOf(ctx, dev, q, e.sum(), p.Basis.Root, mean)
+}
+
+// constant reports whether target j is constant up to rounding. Σ(y − ȳ)² of another target is at least
+// 1/n of Σ(y − y₀)², if y₀ is between the smallest and the largest value of the target.
+func (p Problem) constant(s *Sums, j int) bool {
+	y, one := p.Basis.Size()+j, p.Basis.Size()+p.Targets
+	square, sum := s.Value(at(y, y)), s.Value(at(one, y))
+	return square-sum*sum/float64(s.Rows) <= PlainRows*0x1p-53*square
 }

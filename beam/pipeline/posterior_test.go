@@ -1,0 +1,263 @@
+package pipeline
+
+import (
+	"encoding/csv"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/modelfile"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// uncertain is a model of a learner with a posterior.
+type uncertain interface {
+	learners.Sampler
+	learners.Uncertain
+	Scale() []float64
+	LogLikelihood() float64
+}
+
+// encoded returns the encoded rows of a file.
+func encoded(t *testing.T, e *dataset.Encoder, file string) (x, y *mat.Dense) {
+	t.Helper()
+	table, err := dataset.Read(file, nil)
+	if err == nil {
+		x, err = e.Features(table)
+	}
+	if err == nil {
+		y, err = e.Targets(table)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x, y
+}
+
+// inMemory fits the learner of p to x and y in memory, with the centers of b if it has centers.
+func inMemory(t *testing.T, p Params, b modelfile.Bundle, x, y mat.Matrix) uncertain {
+	t.Helper()
+	dev := backendtest.Device(t, "cpu", backend.Config{})
+	state := b.Model.State()
+	lambda := state.Params["lambda"].(float64)
+	var kernel kernels.Kernel
+	var err error
+	if text, ok := state.Params["kernel"].(string); ok {
+		if kernel, err = kernels.Parse(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var m uncertain
+	switch p.Learner {
+	case "nystrom-ridge":
+		c := state.Arrays["centers"]
+		m, err = learners.NystromRidge{Kernel: kernel, Lambda: lambda, NoIntercept: !p.Intercept, Tol: 1e-11, Std: true, UnitScale: p.UnitScale}.Fit(t.Context(), dev, x, y, learners.Options{Centers: mat.NewDense(c.Rows, c.Cols, c.Data)})
+	case "fourier-ridge":
+		m, err = learners.FourierRidge{Kernel: kernel, Lambda: lambda, NoIntercept: !p.Intercept, Features: p.Functions, Seed: p.Seed, Tol: 1e-11, Std: true, UnitScale: p.UnitScale}.Fit(t.Context(), dev, x, y, learners.Options{})
+	case "ridge":
+		m, err = learners.Ridge{Lambda: lambda, NoIntercept: !p.Intercept, Std: true, UnitScale: p.UnitScale}.Fit(t.Context(), dev, x, y, learners.Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// alike fails the test unless the models have the same arrays, predictions, variances, likelihoods and
+// draws at the rows of x, up to tol times the largest number of each.
+func alike(t *testing.T, what string, got, want uncertain, x mat.Matrix, tol float64) {
+	t.Helper()
+	dev := backendtest.Device(t, "cpu", backend.Config{})
+	near(t, what, arrays(got), arrays(want), tol)
+	list := func(m uncertain) map[string]backend.Host[float64] {
+		f, err := m.Predict(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := m.Variance(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		draws, err := m.Sample(t.Context(), dev, x, 2, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers := []float64{m.LogLikelihood()}
+		if bounded, ok := m.(*learners.NystromRidgeModel); ok {
+			numbers = append(numbers, bounded.LikelihoodBound())
+		}
+		return map[string]backend.Host[float64]{
+			"predictions": hostOf(f), "variances": hostOf(v), "draw 1": hostOf(draws[0]), "draw 2": hostOf(draws[1]),
+			"likelihood": {Rows: 1, Cols: len(numbers), Stride: len(numbers), Data: numbers},
+		}
+	}
+	near(t, what, list(got), list(want), tol)
+}
+
+// posteriorCases are fits whose equations have condition numbers below 1e4. Sums of rows have typical
+// relative errors of 7e-15 (package sums), so that the models agree to 1e-10.
+var posteriorCases = []Params{
+	{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=0.5)"}, Functions: 60, Lambdas: []float64{1}},
+	{Learner: "nystrom-ridge", Kernels: []string{"2 * matern32(sigma=1)"}, Functions: 40, Lambdas: []float64{3}, Intercept: true, UnitScale: true},
+	{Learner: "fourier-ridge", Kernels: []string{"gaussian(sigma=1)"}, Functions: 50, Lambdas: []float64{1}, Intercept: true},
+	{Learner: "fourier-ridge", Kernels: []string{"matern32(sigma=2)"}, Functions: 40, Lambdas: []float64{0.5}},
+	{Learner: "ridge", Lambdas: []float64{2}, Intercept: true, NoStandardize: true},
+}
+
+// TestPosteriorIsThatInMemory checks that a model fitted with Std, written to a file and read again has
+// the posterior of a fit in memory to the same encoded rows: predictions, variances, log likelihood and
+// its lower bound, and draws with the same seed. The same holds for a solution that was corrected, and for
+// a model without a measuring pass, whose squares come from the sums.
+func TestPosteriorIsThatInMemory(t *testing.T) {
+	const seed, n = 20261201, 5000
+	t.Logf("seed %d", seed)
+	header, rows := lines(seed, n, false)
+	for i := range rows { // a second target, and a constant third target
+		rows[i] += fmt.Sprintf(",%v,7.25", math.Sqrt(float64(i%50)))
+	}
+	header += ",z,one"
+	glob := write(t, header, rows, 1700, 1)
+	whole := strings.ReplaceAll(write(t, header, rows), "*", "part-000")
+	for i, p := range posteriorCases {
+		for _, passes := range []int{0, 1, 2} {
+			t.Run(fmt.Sprint(i, p.Learner, p.Kernels, passes), func(t *testing.T) {
+				p.Inputs, p.Targets, p.Seed, p.Passes, p.PieceBytes, p.Tol, p.Std = []string{glob}, []string{"y", "z", "one"}, 9, passes, 30000, 1e-9, true
+				b, ran := fit(t, p)
+				x, y := encoded(t, b.Encoder, whole)
+				want := inMemory(t, p, b, x, y)
+				some := x.Slice(0, 30, 0, x.RawMatrix().Cols)
+				alike(t, "beam", b.Model.(uncertain), want, some, 1e-10)
+				if got := ran.Report.LogEvidence; got == nil || math.Abs(*got-want.LogLikelihood()) > 1e-10*math.Abs(want.LogLikelihood()) {
+					t.Errorf("the report has the log evidence %v, want %v", got, want.LogLikelihood())
+				}
+				if nystrom, ok := want.(*learners.NystromRidgeModel); ok != (ran.Report.LogEvidenceBound != nil) || ok && math.Abs(*ran.Report.LogEvidenceBound-nystrom.LikelihoodBound()) > 1e-10*math.Abs(nystrom.LikelihoodBound()) {
+					t.Errorf("the report has the bound %v", ran.Report.LogEvidenceBound)
+				}
+			})
+		}
+	}
+}
+
+// TestModelsOfBeamAreUpdated checks that rows are appended to and removed from a model as for a model of a
+// fit in memory, and that models of several runs are merged.
+func TestModelsOfBeamAreUpdated(t *testing.T) {
+	const seed, n = 20261202, 1500
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	rows := make([]string, n)
+	for i := range rows {
+		a, b, c, d := r.NormFloat64(), r.NormFloat64(), r.NormFloat64(), r.NormFloat64()
+		rows[i] = fmt.Sprintf("%v,%v,%v,%v,%v", a, b, c, d, 2+math.Sin(a)+b*c+0.1*r.NormFloat64())
+	}
+	files := make([]string, 3) // all rows, the first part, and the last part
+	for i, part := range [][]string{rows, rows[:n-300], rows[n-300:]} {
+		files[i] = strings.ReplaceAll(write(t, "a,b,c,d,y", part), "*", "part-000")
+	}
+	dev := backendtest.Device(t, "cpu", backend.Config{})
+	for i, p := range posteriorCases {
+		t.Run(fmt.Sprint(i, p.Learner, p.Kernels), func(t *testing.T) {
+			p.Targets, p.Seed, p.Passes, p.Tol, p.Std, p.NoStandardize = []string{"y"}, 9, 1, 1e-9, true, true
+			p.Inputs = files[1:2]
+			b, _ := fit(t, p)
+			part := b.Model.(uncertain)
+			x, y := encoded(t, b.Encoder, files[0])
+			newX, newY := encoded(t, b.Encoder, files[2])
+			some := x.Slice(0, 30, 0, 4)
+			want := inMemory(t, p, b, x, y)
+			// An update multiplies the factor AAᵀ and factors the product again; the likelihood is a
+			// difference of sums. The condition numbers are below 1e4, and n·2⁻⁵³ is 2e-13.
+			const tol = 1e-8
+			more, err := learners.Append(t.Context(), dev, part, newX, newY, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			alike(t, "appended", more, want, some, tol)
+			less, err := learners.Remove(t.Context(), dev, more, newX, newY, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			alike(t, "removed", less, part, some, tol)
+			p.Inputs = files[2:]
+			other, _ := fit(t, p)
+			if p.Learner == "nystrom-ridge" { // the runs choose different centers
+				if _, err := learners.Merge(t.Context(), dev, part, other.Model); err == nil || !strings.Contains(err.Error(), "centers") {
+					t.Errorf("models with different centers: %v", err)
+				}
+				other.Model = inMemory(t, p, b, newX, newY)
+			}
+			merged, err := learners.Merge(t.Context(), dev, part, other.Model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alike(t, "merged", merged, want, some, tol)
+		})
+	}
+}
+
+// TestPredictWithBeamsPosterior checks that mercer predict prints the standard deviations and the intervals
+// of a model of the pipeline.
+func TestPredictWithBeamsPosterior(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the command mercer")
+	}
+	dir := t.TempDir()
+	command := filepath.Join(dir, "mercer")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", command, "./cmd/mercer")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	header, rows := lines(20261203, 400, false)
+	glob := write(t, header, rows)
+	file := strings.ReplaceAll(glob, "*", "part-000")
+	p := posteriorCases[1]
+	p.Inputs, p.Targets, p.Seed, p.Passes, p.Std, p.Model = []string{glob}, []string{"y"}, 9, 1, true, filepath.Join(dir, "m.safetensors")
+	b, _ := fit(t, p)
+	c := exec.CommandContext(t.Context(), command, "predict", "--std", "--interval", "0.9", "--model", p.Model, file)
+	c.Stderr = os.Stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := csv.NewReader(strings.NewReader(string(out))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := encoded(t, b.Encoder, file)
+	m := inMemory(t, p, b, x, y)
+	dev := backendtest.Device(t, "cpu", backend.Config{})
+	f, err := m.Predict(t.Context(), dev, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := m.Variance(t.Context(), dev, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const quantile = 1.6448536269514722 // of the normal distribution at 0.95
+	t.Log(table[0])
+	if len(table) != len(rows)+1 || len(table[0]) != 4 {
+		t.Fatalf("%d rows with the columns %q", len(table), table[0])
+	}
+	for i, row := range table[1:] {
+		mean, std := f.At(i, 0), math.Sqrt(v.At(i, 0))
+		for j, want := range []float64{mean, std, mean - quantile*std, mean + quantile*std} {
+			got, err := strconv.ParseFloat(row[j], 64)
+			if err != nil || math.Abs(got-want) > 1e-10*(math.Abs(mean)+std) {
+				t.Fatalf("row %d: %s is %q, want %v", i+1, table[0][j], row[j], want)
+			}
+		}
+	}
+}
