@@ -181,6 +181,18 @@ func (d *device) Rates() backend.Rates {
 	return r
 }
 
+// PackedBytes returns the size in bytes of the packed operands of Gram and GramMul for n points with
+// d features, in addition to Workspace: a block of points is packed once as rows and once as
+// columns.
+func (d *device) PackedBytes(n, features int) int64 {
+	u, bytes := d.f64.ukr, int64(0)
+	for _, width := range []int{u.MR, u.NR} {
+		rows := panels(min(n, gramBlock(features, 8)), width) * width
+		bytes += 8 * int64(rows) * (int64(features) + 1)
+	}
+	return max(bytes-d.Workspace(), 0)
+}
+
 // Sync returns nil: every method completes its work before it returns.
 func (d *device) Sync() error { return nil }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/verified"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -292,6 +293,7 @@ func twoDigits(v float64) float64 {
 // o.Prove it does so only if this computation takes at most a few hundredths of a second. res,
 // o.Weights and lambdas are as in round; the rows of p are the points of m.
 func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, lambdas []float64, sharp bool, o Options) error {
+	ctx = run.Beside(m.points.Evaluating(ctx, dev), m.points.CopyBytes(m.points.Rows))
 	if sharp && len(lambdas) == 0 {
 		return b.prove(ctx, dev, m, p, res, o.Memory)
 	}

@@ -56,6 +56,9 @@ func newFitting(ctx context.Context, dev backend.Device, learner string, paramet
 	f.fail(err)
 	f.fail(points.CheckFinite("x"))
 	for _, p := range parameters {
+		if p.Name == "kernel" {
+			f.ctx = points.Evaluating(ctx, dev)
+		}
 		if k, ok := p.load().(kernels.Kernel); ok && f.err == nil {
 			points, err = numeric.SamplePoints(k, points)
 			f.fail(err)

@@ -137,7 +137,7 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 // device needs it, and the elements that the function more counts.
 func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, what string, s *samples, squares int, more func(n, d, t int) int64) error {
 	wrapped := numeric.Wrapper(dev) != nil && s.plain(false)
-	return Reserve(ctx, dev, limit, Method(what), s.n, func(n int) int64 {
+	return Reserve(s.x.Evaluating(ctx, dev), dev, limit, Method(what), s.n, func(n int) int64 {
 		if s.Sparse != nil {
 			return numeric.Total(s.placedSparse(dev, n), numeric.Bytes(numeric.Total(numeric.Elements(squares*n, n), more(n, 0, s.t))))
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -98,6 +99,10 @@ type NystromResult struct {
 // It returns an error for the same inputs as Solve. If it does not reach Tol, it returns a
 // *ConvergenceError together with the best solution that it found.
 func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par StreamParams) (*NystromResult, error) {
+	if p.Data != nil && p.Sparse == nil {
+		n, d, _ := p.Data.Dims()
+		ctx = run.Packing(ctx, dev, n, d)
+	}
 	r, err := newStreamRun(ctx, dev, par, p.Plan)
 	if err != nil {
 		return nil, err

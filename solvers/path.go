@@ -158,7 +158,7 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	if err != nil {
 		return nil, err
 	}
-	if err := plan.fits(ctx, dev, par.Memory); err != nil {
+	if err := plan.fits(p.points().Evaluating(ctx, dev), dev, par.Memory); err != nil {
 		return nil, err
 	}
 	if err := p.checkValues(); err != nil {

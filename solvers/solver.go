@@ -205,7 +205,7 @@ func solve(ctx context.Context, dev backend.Device, p Problem, par Params, start
 	if ctx.Err() != nil {
 		return plan, nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
 	}
-	if err := plan.fits(ctx, dev); err != nil {
+	if err := plan.fits(p.points().Evaluating(ctx, dev), dev); err != nil {
 		return plan, nil, err
 	}
 	if err := p.checkValues(); err != nil {

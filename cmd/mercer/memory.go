@@ -29,12 +29,17 @@ const slack = 4 << 20
 // garbage. It is never touched, and takes only address space.
 var ballast []byte
 
+// systemLimit is the memory limit of the Go runtime at the start of the process, which is that of
+// GOMEMLIMIT if the variable is set.
+var systemLimit = debug.SetMemoryLimit(-1)
+
 // limitGarbage configures the collector for the rest of the process.
 func limitGarbage() {
 	if ballast == nil {
 		ballast = make([]byte, slack*100/garbagePercent)
 	}
 	debug.SetGCPercent(garbagePercent)
+	debug.SetMemoryLimit(systemLimit)
 }
 
 // A budget limits the memory of the data of one call and of everything computed from them, to
@@ -101,11 +106,17 @@ func (b *budget) held() int64 {
 	return max(bytes, 0)
 }
 
-// note raises the plan of the whole call to at least the given number of bytes.
+// note raises the plan of the whole call to at least the given number of bytes. Once fits have
+// started, the plan is also the limit from which on the runtime collects garbage, and returns freed
+// memory to the system, before it takes more memory. The limit is a little above the plan, because
+// the collector would take up to half of the time if the data alone exceeded it.
 func (b *budget) note(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.planned = max(b.planned, bytes)
+	if b.planned = max(b.planned, bytes); b.data > 0 {
+		total := b.program + b.planned
+		debug.SetMemoryLimit(min(systemLimit, total+total/16+slack+int64(len(ballast))))
+	}
 }
 
 // manyFits allows up to 64 MiB more garbage, but no more than a tenth of the free memory, until end

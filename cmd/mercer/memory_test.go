@@ -194,6 +194,7 @@ func TestPlanOfWideTable(t *testing.T) {
 			check(d, task, append(fit, planParameters[d.Name]...)...)
 			if d.Name == "svc" {
 				check(d, task, append(fit, "--probability")...)
+				check(d, task, "tune", "--learner", d.Name, "--grid", "C=1,10", "--steps", "2")
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package numeric
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -78,6 +79,15 @@ func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 		return 0
 	}
 	return Bytes(Elements(n, p.Cols))
+}
+
+// Evaluating returns ctx for work that evaluates a kernel at the points. Plans that are reported
+// through it include the memory in which the device packs the points.
+func (p Points) Evaluating(ctx context.Context, dev backend.Device) context.Context {
+	if p.Sparse != nil { // only the columns that most points store are packed
+		return ctx
+	}
+	return run.Packing(ctx, dev, p.Rows, p.Cols)
 }
 
 // CopyBytes returns the Go memory, in bytes, of a copy of n points that store as many elements as

@@ -2,19 +2,42 @@
 // call plan to take. A fit may run several solvers, each with its own plan.
 package planned
 
-import "context"
+import (
+	"context"
+	"math"
+)
 
-type key struct{}
+type (
+	reportKey    struct{}
+	workspaceKey struct{}
+)
 
 // With returns a context with which Report calls report. Several goroutines may call report.
 func With(ctx context.Context, report func(bytes int64)) context.Context {
-	return context.WithValue(ctx, key{}, report)
+	return context.WithValue(context.WithValue(ctx, reportKey{}, report), workspaceKey{}, int64(0))
+}
+
+// Workspace returns a context with which Report adds the given number of bytes, or the largest of
+// several numbers. They are the memory that a device takes in addition to its matrices.
+func Workspace(ctx context.Context, bytes int64) context.Context {
+	if before, _ := ctx.Value(workspaceKey{}).(int64); before >= bytes {
+		return ctx
+	}
+	return context.WithValue(ctx, workspaceKey{}, bytes)
+}
+
+// Beside returns a context with which Report adds the given number of bytes of arrays that exist
+// during the following work.
+func Beside(ctx context.Context, bytes int64) context.Context {
+	before, _ := ctx.Value(workspaceKey{}).(int64)
+	return context.WithValue(ctx, workspaceKey{}, before+bytes)
 }
 
 // Report reports the maximum number of bytes of matrices and arrays during the following work,
 // including the matrices and arrays of the callers.
 func Report(ctx context.Context, bytes int64) {
-	if report, ok := ctx.Value(key{}).(func(bytes int64)); ok {
-		report(bytes)
+	if report, ok := ctx.Value(reportKey{}).(func(bytes int64)); ok {
+		workspace, _ := ctx.Value(workspaceKey{}).(int64)
+		report(bytes + min(workspace, math.MaxInt64-bytes))
 	}
 }

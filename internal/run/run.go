@@ -167,3 +167,16 @@ func ReportPlan(ctx context.Context, dev backend.Device, bytes int64) {
 	}
 	planned.Report(ctx, now+bytes)
 }
+
+// Packing returns ctx for work that evaluates a kernel at n dense points of d features. Plans that
+// are reported through it include the memory in which dev packs the points.
+func Packing(ctx context.Context, dev backend.Device, n, d int) context.Context {
+	if p, ok := dev.(interface{ PackedBytes(n, d int) int64 }); ok {
+		return planned.Workspace(ctx, p.PackedBytes(n, d))
+	}
+	return ctx
+}
+
+// Beside returns ctx for work during which other arrays take the given number of bytes, which plans
+// that are reported through it include.
+func Beside(ctx context.Context, bytes int64) context.Context { return planned.Beside(ctx, bytes) }
