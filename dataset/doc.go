@@ -1,7 +1,7 @@
 // Package dataset encodes tables of raw cells as matrices, and stores the encoding so that later
 // tables are encoded in the same way.
 //
-//	t, err := dataset.Read("train.csv", nil) // or LIBSVM, NPY, NPZ, IDX, Parquet
+//	t, err := dataset.Read("train.csv", nil) // or LIBSVM, NPY, NPZ, IDX, Parquet, Arrow
 //	e, err := dataset.Learn(t, dataset.Rules{Targets: []string{"price"}, Standardize: true})
 //	x, err := e.Features(t) // rows × features
 //	y, err := e.Targets(t)  // rows × targets

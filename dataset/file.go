@@ -25,6 +25,7 @@ import (
 //	IDX      the format of MNIST: images, and labels in a second file
 //	JSON     objects, one after the other (JSON lines) or in an array; the keys are the names of the columns
 //	Parquet  flat columns of numbers, booleans (0 and 1) and texts; dates, times and UUIDs are read as the texts of a CSV file; a column of another type is an error if it is used, but may be dropped by Rules.Drop
+//	Arrow    files (Feather of version 2) and streams of Arrow IPC, with columns as in Parquet, dictionaries, and compression by LZ4 or zstd
 //
 // Where a format does not name its columns, the features are x1, x2, … (LIBSVM with the
 // index 0: x0, x1, …) and the target is label (LIBSVM, IDX) or y (NPZ). All formats except NPZ and
@@ -48,7 +49,7 @@ type File struct {
 
 	Dialect Dialect // of a CSV file
 
-	// Keep names columns of CSV files, and text columns of Parquet files, whose cells Table.Cells returns
+	// Keep names columns of CSV files, and text columns of Parquet and Arrow files, whose cells Table.Cells returns
 	// exactly as they are written: 007 does not become 7. If Keep includes "index", a first column of a CSV
 	// file without a name (the index of pandas and R) is read as a column with that name.
 	Keep []string
@@ -108,6 +109,8 @@ func (f File) Read() (*Table, error) {
 		return readLIBSVM(in)
 	case formParquet:
 		return readParquet(in)
+	case formArrow:
+		return readArrow(in)
 	case formJSON:
 		return readJSON(in)
 	}
@@ -124,6 +127,7 @@ const (
 	formNPZ     form = "NPZ"
 	formIDX     form = "IDX"
 	formParquet form = "Parquet"
+	formArrow   form = "Arrow"
 	formMarket  form = "Matrix Market"
 	formJSON    form = "JSON"
 )
@@ -132,6 +136,7 @@ const (
 var extensions = map[string]form{
 	".csv": formCSV, ".tsv": formCSV, ".libsvm": formLIBSVM, ".svm": formLIBSVM, ".svmlight": formLIBSVM,
 	".npy": formNPY, ".npz": formNPZ, ".idx": formIDX, ".parquet": formParquet, ".pq": formParquet, ".mtx": formMarket,
+	".arrow": formArrow, ".arrows": formArrow, ".feather": formArrow, ".ipc": formArrow,
 	".json": formJSON, ".jsonl": formJSON, ".ndjson": formJSON,
 }
 
@@ -179,6 +184,10 @@ func (f File) detect(in *input) (form, error) {
 		found = formNPZ
 	case bytes.HasPrefix(head, []byte("PAR1")):
 		found = formParquet
+	case bytes.HasPrefix(long, arrowMark), bytes.Equal(head, arrowContinues):
+		found = formArrow
+	case bytes.HasPrefix(head, []byte("FEA1")):
+		return "", in.t.fault("", "is a Feather file of version 1, which is not supported; write it as version 2, which is an Arrow file")
 	case len(head) == 4 && head[0] == 0 && head[1] == 0 && head[2] >= 8 && head[2] <= 14 && head[3] > 0:
 		found = formIDX
 	}
@@ -203,7 +212,7 @@ func (f File) detect(in *input) (form, error) {
 
 // article returns the name of a format with its article, a or an.
 func article(f form) string {
-	if slices.Contains([]form{formNPY, formNPZ, formIDX}, f) {
+	if slices.Contains([]form{formNPY, formNPZ, formIDX, formArrow}, f) {
 		return "an " + string(f)
 	}
 	return "a " + string(f)

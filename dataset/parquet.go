@@ -60,7 +60,7 @@ type parquetColumn struct {
 	half       bool
 	decimal    bool
 	scale      int64
-	time       parquetTime
+	time       storedTime
 	uuid       bool
 	leaf       int    // index of the column's chunk in each group
 	broken     string // why the column cannot be read, or ""
@@ -205,7 +205,7 @@ func (c *parquetColumn) readLogical(m *thrift, id int64) {
 			}
 		})
 	case 6:
-		c.time = parquetTime{unit: days}
+		c.time = storedTime{unit: days}
 	case 7, 8:
 		c.time.readLogical(m, id == 7)
 	case 14:

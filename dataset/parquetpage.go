@@ -260,7 +260,8 @@ func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 		}
 		return d.inflate(d.zstd, size, "zstd")
 	case 7:
-		out, ok := lz4(body, int(size))
+		out, ok := lz4(nil, body, int(size))
+		ok = ok && len(out) == int(size)
 		if !ok {
 			return nil, damaged("LZ4")
 		}
@@ -286,10 +287,11 @@ func (d *pageReader) inflate(r io.Reader, size int64, codec string) ([]byte, err
 	return out.Bytes(), nil
 }
 
-// lz4 decompresses an LZ4 block (Collet) of the given decompressed size. A token gives the lengths
-// of a run of literals and of a match; a byte of 255 means that the next byte continues the length.
-func lz4(b []byte, size int) ([]byte, bool) {
-	out := make([]byte, 0, min(size, 256*len(b)))
+// lz4 decompresses an LZ4 block (Collet) and appends it to out, which has at most size bytes then. A match may
+// refer to the bytes of out. A token gives the lengths of a run of literals and of a match; a byte of 255 means that
+// the next byte continues the length.
+func lz4(out, b []byte, size int) ([]byte, bool) {
+	out = slices.Grow(out, min(size-len(out), 256*len(b)))
 	length := func(n int) (int, bool) {
 		if n < 15 {
 			return n, true
@@ -327,5 +329,5 @@ func lz4(b []byte, size int) ([]byte, bool) {
 			out = append(out, out[len(out)-back])
 		}
 	}
-	return out, len(out) == size
+	return out, len(out) <= size
 }

@@ -6,44 +6,46 @@ import (
 	"time"
 )
 
-// A timeUnit is the unit of an integer in a Parquet file that stores a date or a time. It is 0 for
+// A timeUnit is the unit of an integer in a Parquet or Arrow file that stores a date or a time. It is 0 for
 // an ordinary integer.
 type timeUnit int
 
 const (
-	days timeUnit = iota + 1
+	days      timeUnit = iota + 1
+	dayMillis          // milliseconds of a date
+	seconds
 	millis
 	micros
 	nanos
 )
 
-// parquetTime is the type of a column of dates, times of day or timestamps. They are read as the
+// storedTime is the type of a column of dates, times of day or timestamps. They are read as the
 // texts that a CSV file of the same table would contain, because a date is not a number.
-type parquetTime struct {
+type storedTime struct {
 	unit  timeUnit
 	clock bool // whether the value is a time of day
 	utc   bool // whether the value is adjusted to UTC
 }
 
 // converted returns the type that a ConvertedType names.
-func (t *parquetTime) converted(id int64) {
+func (t *storedTime) converted(id int64) {
 	switch id {
 	case 6:
-		*t = parquetTime{unit: days}
+		*t = storedTime{unit: days}
 	case 7:
-		*t = parquetTime{unit: millis, clock: true}
+		*t = storedTime{unit: millis, clock: true}
 	case 8:
-		*t = parquetTime{unit: micros, clock: true}
+		*t = storedTime{unit: micros, clock: true}
 	case 9:
-		*t = parquetTime{unit: millis, utc: true}
+		*t = storedTime{unit: millis, utc: true}
 	case 10:
-		*t = parquetTime{unit: micros, utc: true}
+		*t = storedTime{unit: micros, utc: true}
 	}
 }
 
 // readLogical parses TimeType or TimestampType.
-func (t *parquetTime) readLogical(m *thrift, clock bool) {
-	*t = parquetTime{clock: clock}
+func (t *storedTime) readLogical(m *thrift, clock bool) {
+	*t = storedTime{clock: clock}
 	m.fields(func(id int64, kind byte) {
 		switch {
 		case id == 1:
@@ -60,7 +62,7 @@ func (t *parquetTime) readLogical(m *thrift, clock bool) {
 
 // text formats an integer in ISO 8601, with a space between date and time as pandas and DuckDB
 // write it.
-func (t parquetTime) text(v int64) string {
+func (t storedTime) text(v int64) string {
 	var at time.Time
 	switch t.unit {
 	case days:
@@ -68,6 +70,10 @@ func (t parquetTime) text(v int64) string {
 			return ""
 		}
 		return time.Unix(86400*v, 0).UTC().Format(time.DateOnly)
+	case dayMillis:
+		return time.UnixMilli(v).UTC().Format(time.DateOnly)
+	case seconds:
+		at = time.Unix(v, 0)
 	case millis:
 		at = time.UnixMilli(v)
 	case micros:

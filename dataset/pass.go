@@ -44,6 +44,8 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 		p.beginLIBSVM(in, lines)
 	case formParquet:
 		err = p.beginParquet(in)
+	case formArrow:
+		err = p.beginArrow(in)
 	case formMarket:
 		err = in.t.fault("", notInBlocks)
 	case formJSON:

@@ -17,7 +17,7 @@ import (
 // A Stream is a table that stays in its file. Passes read it in blocks of rows, and only a few
 // blocks are in memory at a time. It reads every format that File lists. Two formats need more
 // memory: an array in Fortran order, if it is compressed or in an NPZ file, is in memory as a
-// whole, and a Parquet file is read one row group at a time.
+// whole, and a Parquet or Arrow file is read one row group or record batch at a time.
 //
 //	s, err := dataset.Open("train.csv.gz")
 //	e, err := s.Learn(ctx, dataset.Rules{Targets: []string{"price"}})

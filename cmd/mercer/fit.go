@@ -84,6 +84,7 @@ func tablesCommand() *cobra.Command {
   NPZ, MTX   sparse matrices of SciPy and Matrix Market: features x1, x2, …;
              the target is an array y in the NPZ file, or that of --labels
   Parquet
+  Arrow      IPC files, which Feather files of version 2 are, and streams
   JSON       objects whose keys name the columns, one after the other (JSON
              lines) or in an array
   IDX        the format of MNIST: the target label comes from

@@ -141,7 +141,7 @@ func (a *app) root() *cobra.Command {
 
 The basic model solves (K + λI)α + b = y with K = k(X, X) and an intercept b, which
 --no-intercept leaves out; λ is not scaled by the number of rows (scikit-learn calls it
-alpha). Files are CSV with a header line, Parquet, NPY, NPZ, IDX or LIBSVM, also
+alpha). Files are CSV with a header line, Parquet, Arrow, NPY, NPZ, IDX or LIBSVM, also
 compressed, with numbers, categories, texts and trees; - is standard input. See mercer
 help tables.`,
 		Args:          a.subcommand,

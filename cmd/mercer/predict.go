@@ -40,7 +40,7 @@ a key, beside the predictions, as they are written there; the index of pandas, a
 column without a name, is called index.
 
 --out FILE writes the format of its ending: .csv, .csv.gz, .json (an array of one object
-for each row), .npy (numbers only), .npz (an array for each column) or .parquet.
+for each row), .npy (numbers only), .npz (an array for each column), .parquet or .arrow.
 
 A model of classes predicts their labels. --proba adds a column
 "probability_CLASS" for each, --decision the decision values: "decision" of two

@@ -18,7 +18,7 @@ import (
 )
 
 // predictEndings are the endings of the files that predict writes.
-var predictEndings = []string{".csv", ".csv.gz", ".json", ".jsonl", ".npy", ".npz", ".parquet"}
+var predictEndings = []string{".csv", ".csv.gz", ".json", ".jsonl", ".npy", ".npz", ".parquet", ".arrow"}
 
 // predictEnding returns the ending of an output file, or an error that lists them.
 func predictEnding(path string, object bool) (string, error) {
@@ -93,7 +93,9 @@ func (p predictions) encode(ending string) ([]byte, error) {
 	case ".npz":
 		err = p.writeNPZ(&buf)
 	case ".parquet":
-		err = p.writeParquet(&buf)
+		err = p.writeTyped(&buf, dataset.WriteParquet)
+	case ".arrow":
+		err = p.writeTyped(&buf, dataset.WriteArrow)
 	default:
 		err = p.writeCSV(&buf)
 	}
@@ -193,16 +195,16 @@ func (p predictions) writeNPZ(buf *bytes.Buffer) error {
 	return z.Close()
 }
 
-// writeParquet writes the columns with the types of writeNPZ.
-func (p predictions) writeParquet(buf *bytes.Buffer) error {
+// writeTyped writes the columns by a function of package dataset, with the types of writeNPZ.
+func (p predictions) writeTyped(buf *bytes.Buffer, write func(w io.Writer, names []string, columns []any) error) error {
 	names, columns := make([]string, len(p.columns)), make([]any, len(p.columns))
 	for j, c := range p.columns {
 		names[j], columns[j] = c.name, c.elements(p.N)
 	}
-	return dataset.WriteParquet(buf, names, columns)
+	return write(buf, names, columns)
 }
 
-// elements returns a column in the form for dataset.WriteNPY and dataset.WriteParquet.
+// elements returns a column in the form for dataset.WriteNPY, dataset.WriteParquet and dataset.WriteArrow.
 func (c predictedColumn) elements(n int) any {
 	if c.kept {
 		integers := make([]int64, n)

@@ -64,22 +64,25 @@ func TestPredictionsInEveryFormat(t *testing.T) {
 	if !bytes.Equal(read("p.parquet"), read("s.parquet")) {
 		t.Error("p.parquet of a stream differs")
 	}
-	table, err := dataset.File{Path: filepath.Join(folder, "p.parquet"), Keep: []string{"key", "n"}}.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept := make([][]string, 2)
-	for j, name := range []string{"key", "n"} {
-		if kept[j], err = table.Cells(name); err != nil {
+	mercer(0, append(predict, "--keep", "key,n", "--out", "@p.arrow")...)
+	for _, file := range []string{"p.parquet", "p.arrow"} {
+		table, err := dataset.File{Path: filepath.Join(folder, file), Keep: []string{"key", "n"}}.Read()
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if got, err := table.Numbers("prediction"); err != nil || !slices.Equal(got, want) {
-		t.Errorf("p.parquet differs, %v", err)
-	}
-	for i, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
-		if prefix := kept[0][i] + "," + kept[1][i] + ","; !strings.HasPrefix(line, prefix) {
-			t.Fatalf("p.parquet: row %d is %s…, want %s", i+1, prefix, line)
+		kept := make([][]string, 2)
+		for j, name := range []string{"key", "n"} {
+			if kept[j], err = table.Cells(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := table.Numbers("prediction"); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s differs, %v", file, err)
+		}
+		for i, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
+			if prefix := kept[0][i] + "," + kept[1][i] + ","; !strings.HasPrefix(line, prefix) {
+				t.Fatalf("%s: row %d is %s…, want %s", file, i+1, prefix, line)
+			}
 		}
 	}
 	for name, arrays := range map[string][]string{"p.npy": nil, "p.npz": {"prediction"}} {

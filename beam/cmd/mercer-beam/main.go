@@ -174,7 +174,7 @@ func usage() {
   mercer-beam --target COLUMN --model FILE [flags] GLOB...
 
 The files may be anything that mercer fit reads: CSV, LIBSVM, NPY, NPZ, Parquet,
-IDX. These flags of Beam choose the runner:
+Arrow, IDX. These flags of Beam choose the runner:
 
   --runner prism (in this process), flink, spark, dataflow, universal
   --endpoint HOST:PORT of the job service of flink, spark or universal
