@@ -128,8 +128,9 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 	if err := f.open(t); err != nil {
 		return nil, err
 	}
-	err := f.each(t, 0, share, func(pair, a, b int) error {
+	err := f.each(t, 0, share, func(mem *memory, pair, a, b int) error {
 		p := f.problem(f.Rows[a], f.Rows[b])
+		p.mem = mem
 		var err error
 		if k == 2 {
 			results[pair], err = SolveIn(t, p, f.machine(), 0, share)
@@ -189,8 +190,8 @@ func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
 func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64, err error) {
 	k := len(f.Rows)
 	a, b = make([]float64, k*(k-1)/2), make([]float64, k*(k-1)/2)
-	err = f.each(t, base, 1-base, func(pair, first, second int) error {
-		values, sign, weight, err := f.heldOut(t, seed, pair, first, second)
+	err = f.each(t, base, 1-base, func(mem *memory, pair, first, second int) error {
+		values, sign, weight, err := f.heldOut(t, mem, seed, pair, first, second)
 		if err != nil {
 			return err
 		}
@@ -209,7 +210,7 @@ const Parts = 5
 
 // heldOut returns the decision values of the rows of a pair, each computed by a machine that was
 // fitted without this row.
-func (f *Pairs) heldOut(t *run.Task, seed uint64, pair, a, b int) (values, sign, weight []float64, err error) {
+func (f *Pairs) heldOut(t *run.Task, mem *memory, seed uint64, pair, a, b int) (values, sign, weight []float64, err error) {
 	r := rand.New(rand.NewPCG(seed, uint64(pair)))
 	// Each class is divided separately, so that every machine has both classes if each class has
 	// two rows.
@@ -239,6 +240,7 @@ func (f *Pairs) heldOut(t *run.Task, seed uint64, pair, a, b int) (values, sign,
 			decision = make([]float64, n)
 		default:
 			p := f.problem(inA[part], inB[part])
+			p.mem = mem
 			res, err := f.quietly(t, p)
 			if err != nil {
 				return nil, nil, nil, err
@@ -264,10 +266,10 @@ func (f *Pairs) heldOut(t *run.Task, seed uint64, pair, a, b int) (values, sign,
 
 // each calls work for every pair of classes a < b on several goroutines. If there is more than one
 // pair, it reports the progress from base to base + share by the number of solved pairs.
-func (f *Pairs) each(t *run.Task, base, share float64, work func(pair, a, b int) error) error {
+func (f *Pairs) each(t *run.Task, base, share float64, work func(mem *memory, pair, a, b int) error) error {
 	k := len(f.Rows)
 	if k == 2 {
-		return work(0, 0, 1)
+		return work(&memory{}, 0, 0, 1)
 	}
 	type pair struct{ at, a, b int }
 	var list []pair
@@ -286,6 +288,7 @@ func (f *Pairs) each(t *run.Task, base, share float64, work func(pair, a, b int)
 	)
 	for range f.workers(t.Dev) {
 		group.Go(func() {
+			mem := &memory{}
 			for {
 				mu.Lock()
 				if next == len(list) || failed != nil {
@@ -295,7 +298,7 @@ func (f *Pairs) each(t *run.Task, base, share float64, work func(pair, a, b int)
 				p := list[next]
 				next++
 				mu.Unlock()
-				err := work(p.at, p.a, p.b)
+				err := work(mem, p.at, p.a, p.b)
 				if err != nil {
 					err = fmt.Errorf("classes %q and %q: %w", f.Names[p.a], f.Names[p.b], err)
 				}

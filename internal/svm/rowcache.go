@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -57,6 +56,11 @@ type CacheSize struct {
 // NewRowCache copies X to the device and allocates the Go memory for rows. The caller must close
 // the cache.
 func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kernel, x numeric.Points, size CacheSize) (*RowCache, error) {
+	return newPointCache(ctx, b, k, x, size, &memory{})
+}
+
+// newPointCache implements NewRowCache with memory that the caller may use again after Close.
+func newPointCache(ctx context.Context, b backend.Backend[float64], k kernels.Kernel, x numeric.Points, size CacheSize, m *memory) (*RowCache, error) {
 	if size.Bytes <= 0 {
 		size.Bytes = CacheBytes
 	}
@@ -64,7 +68,7 @@ func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kern
 	if err != nil {
 		return nil, err
 	}
-	c := newRowCache(k, diag, size)
+	c := newRowCache(k, diag, size, m)
 	c.b, c.host = b.With(ctx, nil), x
 	if x.Sparse == nil {
 		c.gathered = backend.NewHost[float64](c.batch, x.Cols)
@@ -83,13 +87,13 @@ func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kern
 }
 
 // newRowCache returns an empty cache of a matrix with the given diagonal.
-func newRowCache(k kernels.Kernel, diag []float64, size CacheSize) *RowCache {
+func newRowCache(k kernels.Kernel, diag []float64, size CacheSize, m *memory) *RowCache {
 	n := len(diag)
 	batch := min(max(size.Batch, 1), n)
 	slots := int(min(int64(n), max(size.Bytes/(8*int64(n)), int64(size.Least), int64(batch))))
 	c := &RowCache{
 		k: k, Diag: diag, batch: batch,
-		rows: takeRows(slots, n), slot: slices.Repeat([]int{-1}, n), owner: slices.Repeat([]int{-1}, slots),
+		rows: m.takeRows(slots, n), slot: slices.Repeat([]int{-1}, n), owner: slices.Repeat([]int{-1}, slots),
 		newer: make([]int, slots+1), older: make([]int, slots+1),
 	}
 	for i := range slots + 1 { // newer and older form a ring whose head has the index slots
@@ -125,7 +129,7 @@ func newGram(b backend.Backend[float64], k kernels.Kernel, x numeric.Points) (ou
 		return out, err
 	}
 	defer on.Free()
-	out = takeRows(x.Rows, x.Rows)
+	out = backend.NewHost[float64](x.Rows, x.Rows)
 	if wrap, ok := b.(backend.Wrapper[float64]); ok {
 		b.Gram(wrap.Wrap(out), k, on, on)
 		err = b.Sync()
@@ -181,12 +185,12 @@ func (g *gram) take(rows []int) *gram {
 }
 
 // cache returns a cache whose rows are copied from g.
-func (g *gram) cache(k kernels.Kernel, size CacheSize) *RowCache {
+func (g *gram) cache(k kernels.Kernel, size CacheSize, m *memory) *RowCache {
 	diag := make([]float64, len(g.rows))
 	for r, i := range g.rows {
 		diag[r] = g.k.Row(i)[i]
 	}
-	c := newRowCache(k, diag, size)
+	c := newRowCache(k, diag, size, m)
 	c.gram = g
 	return c
 }
@@ -213,22 +217,27 @@ func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 	return min(bytes, max(run.Available(dev, memory)/2, 1))
 }
 
-// rowMemory holds the memory of closed caches for reuse. SMO on pairs of classes creates hundreds
-// of caches, and clearing new memory would take as long as computing the rows.
-var rowMemory sync.Pool
-
-// takeRows returns a matrix of slots × n elements with arbitrary contents.
-func takeRows(slots, n int) backend.Host[float64] {
-	data, _ := rowMemory.Get().(*[]float64)
-	if data == nil || cap(*data) < slots*n {
-		return backend.NewHost[float64](slots, n)
-	}
-	return backend.Host[float64]{Rows: slots, Cols: n, Stride: n, Data: (*data)[:slots*n]}
+// memory is reused from one program to the next by the solver. SMO on pairs of classes solves hundreds
+// of programs, and clearing new memory would take as long as computing rows of K. Only one goroutine
+// may use it.
+type memory struct {
+	rows     []float64 // the slots of a RowCache
+	block    []float64 // the block of K of a working set
+	vectors  []float64 // the vectors of a working set
+	up, down []int     // the candidates of a working set
 }
 
-// Close frees the device memory and adds the memory of the rows to rowMemory for the next cache.
+// takeRows returns a matrix of slots × n elements with arbitrary contents.
+func (m *memory) takeRows(slots, n int) backend.Host[float64] {
+	if cap(m.rows) < slots*n {
+		m.rows = nil // before the allocation, so that both are never live
+		m.rows = backend.NewHost[float64](slots, n).Data
+	}
+	return backend.Host[float64]{Rows: slots, Cols: n, Stride: n, Data: m.rows[:slots*n]}
+}
+
+// Close frees the device memory.
 func (c *RowCache) Close() {
-	rowMemory.Put(&c.rows.Data)
 	if c.x != nil {
 		c.x.Free()
 	}

@@ -2,6 +2,7 @@
 package svm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -31,6 +32,7 @@ type Problem struct {
 	C      []float64
 	Alpha  []float64 // the initial α, which Solve replaces by the solution
 	gram   *gram     // k(X, X) if it is known, otherwise nil
+	mem    *memory   // memory of an earlier Problem, which may be nil
 	Inside bool      // whether b is selected so large that f ≥ 0 at every row whose α is below its c
 }
 
@@ -154,10 +156,8 @@ type smo struct {
 	f        []float64 // F of the rows in use
 	v        []float64 // v of the variables in use
 	cache    *RowCache
-	last     []int     // the last working set
-	block    []float64 // memory for the block of K of a working set
-	vectors  []float64 // memory for the vectors of a working set
-	up, down []int     // memory for the candidates of a working set
+	last     []int // the last working set
+	mem      *memory
 	marked   []bool    // memory for a mark of each variable
 	moved    []float64 // memory for a change of each row
 	inactive []int     // for each row, the number of consecutive sets in which it could have been removed
@@ -187,7 +187,7 @@ func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) 
 // solve implements Solve. work limits the work of coordinate descent; 0 means that it is not used.
 // It calls the function continues before SMO resumes after coordinate descent.
 func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int, continues func()) (*Result, error) {
-	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p}
+	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p, mem: cmp.Or(p.mem, &memory{})}
 	defer s.close()
 	s.take(nil)
 	s.f = make([]float64, s.n)
@@ -279,11 +279,11 @@ func (s *smo) open() error {
 	q := min(s.workingSize(), s.n)
 	size := CacheSize{s.set.Cache, q, q}
 	if s.gram != nil {
-		s.cache = s.gram.cache(s.full.Kernel, size)
+		s.cache = s.gram.cache(s.full.Kernel, size, s.mem)
 		return nil
 	}
 	var err error
-	s.cache, err = NewRowCache(s.ctx, s.b, s.full.Kernel, s.x, size)
+	s.cache, err = newPointCache(s.ctx, s.b, s.full.Kernel, s.x, size, s.mem)
 	return err
 }
 
@@ -408,7 +408,7 @@ func (s *smo) choose(most, least float64) []int {
 	if q == len(s.v) {
 		return countedInts(q)
 	}
-	up, down := s.up[:0], s.down[:0]
+	up, down := s.mem.up[:0], s.mem.down[:0]
 	for i, v := range s.v {
 		if v > least && s.mayRise(i) {
 			up = append(up, i)
@@ -417,7 +417,7 @@ func (s *smo) choose(most, least float64) []int {
 			down = append(down, i)
 		}
 	}
-	s.up, s.down = up, down
+	s.mem.up, s.mem.down = up, down
 	part := q / 4
 	if s.last == nil {
 		part = q / 2

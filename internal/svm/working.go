@@ -27,15 +27,15 @@ func newWorking(s *smo, set []int) *working {
 	for a, i := range set {
 		at[a] = s.row(i)
 	}
-	if cap(s.block) < q*q {
-		s.block = make([]float64, q*q)
+	if cap(s.mem.block) < q*q {
+		s.mem.block = make([]float64, q*q)
 	}
-	if cap(s.vectors) < 6*q {
-		s.vectors = make([]float64, 6*q)
+	if cap(s.mem.vectors) < 6*q {
+		s.mem.vectors = make([]float64, 6*q)
 	}
-	part := func(k int) []float64 { return s.vectors[k*q : (k+1)*q] }
+	part := func(k int) []float64 { return s.mem.vectors[k*q : (k+1)*q] }
 	w := &working{
-		k: s.block[:q*q], diag: part(0), v: part(1), alpha: part(2), moved: part(3), sign: part(4), c: part(5),
+		k: s.mem.block[:q*q], diag: part(0), v: part(1), alpha: part(2), moved: part(3), sign: part(4), c: part(5),
 		rise: make([]bool, q), fall: make([]bool, q), q: q,
 	}
 	clear(w.moved)
