@@ -79,16 +79,21 @@ func (f *Pairs) workers(dev backend.Device) int {
 	return max(1, min(workers, k*(k-1)/2, dev.Info().Threads))
 }
 
+// largest returns the largest number of rows of a pair.
+func (f *Pairs) largest() int {
+	var sizes []int
+	for _, rows := range f.Rows {
+		sizes = append(sizes, len(rows))
+	}
+	slices.Sort(sizes)
+	return sizes[len(sizes)-1] + sizes[len(sizes)-2]
+}
+
 // Bytes returns the memory of all machines for n rows, in bytes.
 func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
-	pair := n // the largest possible number of rows of a pair, on a device that does not use Go memory
+	pair := n
 	if len(f.Rows) > 2 {
-		var sizes []int
-		for _, rows := range f.Rows {
-			sizes = append(sizes, len(rows))
-		}
-		slices.Sort(sizes)
-		pair = min(n, sizes[len(sizes)-1]+sizes[len(sizes)-2])
+		pair = min(n, f.largest())
 	}
 	bytes := int64(f.workers(dev)) * Bytes(dev, f.Kernel, f.X, pair, f.machine().Cache)
 	if f.share {
@@ -286,9 +291,10 @@ func (f *Pairs) each(t *run.Task, base, share float64, work func(mem *memory, pa
 		failAt int
 		group  sync.WaitGroup
 	)
+	largest := f.largest()
 	for range f.workers(t.Dev) {
 		group.Go(func() {
-			mem := &memory{}
+			mem := &memory{least: min(largest*largest, int(f.machine().Cache/8))}
 			for {
 				mu.Lock()
 				if next == len(list) || failed != nil {

@@ -222,6 +222,7 @@ func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 // may use it.
 type memory struct {
 	rows     []float64 // the slots of a RowCache
+	least    int       // the smallest length of rows, for the largest of several programs
 	block    []float64 // the block of K of a working set
 	vectors  []float64 // the vectors of a working set
 	up, down []int     // the candidates of a working set
@@ -231,7 +232,7 @@ type memory struct {
 func (m *memory) takeRows(slots, n int) backend.Host[float64] {
 	if cap(m.rows) < slots*n {
 		m.rows = nil // before the allocation, so that both are never live
-		m.rows = backend.NewHost[float64](slots, n).Data
+		m.rows = backend.NewHost[float64](max(slots*n, m.least), 1).Data
 	}
 	return backend.Host[float64]{Rows: slots, Cols: n, Stride: n, Data: m.rows[:slots*n]}
 }
