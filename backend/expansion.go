@@ -17,6 +17,17 @@ type Expander[T Float] interface {
 	NewExpansion(k kernels.Kernel, z, v Host[T]) (Expansion[T], error)
 }
 
+// Summer is a Backend that knows how it divides sums of products into parts, which makes the bounds on their
+// rounding errors smaller. A type assertion finds this optional ability.
+type Summer[T Float] interface {
+	Backend[T]
+	// GramMulRoundings returns a number r for products GramMul of k(X, Z) and V, where Z has m dense points, V has
+	// t columns, and X is another matrix than Z: each product k(x, z_j)v_j takes part in at most r roundings. The
+	// rounding error of the sum is then at most γ_r Σ_j |k(x, z_j)v_j|, γ_r = ru/(1 − ru) (Higham 2002, Accuracy
+	// and Stability of Numerical Algorithms, § 4.2).
+	GramMulRoundings(m, t int) int
+}
+
 // Expansion is a sum of kernel functions f(x) = k(x, Z) V in the form in which
 // the device that made it evaluates it fastest.
 type Expansion[T Float] interface {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math/bits"
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
@@ -29,6 +30,24 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 		return
 	}
 	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.same(mz))
+}
+
+// GramMulRoundings implements backend.Summer. Strips add each product to the sum of the block. Columns add it to a sum
+// of the tile, and this sum to the sum of the block. The sum of a block is added to the result.
+func (q *queue[T]) GramMulRoundings(m, t int) int {
+	const smallest = 256 // points of a block: see gramBlock
+	blocks := panels(m, smallest)
+	if t >= stripsPay {
+		return 1 + m + blocks
+	}
+	_, wide := (&gram[T]{q: q}).tileSize()
+	lanes := 1
+	if q.engine.device.tier.Name != "generic" {
+		lanes = q.engine.ukr.NR / 2 // NR is two vectors, and each lane of a vector sums a part of the tile
+	}
+	// A tail may be summed by shorter vectors, and in the end the lanes are added: two roundings for each halving of a
+	// vector. The last tile of each block may be narrower than the others.
+	return 1 + panels(min(m, wide), lanes) + 2*bits.Len(uint(lanes)) + panels(m, wide) + 2*blocks
 }
 
 // times computes out ← k(X, Z) V. None of the matrices may be empty.

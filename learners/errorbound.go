@@ -87,7 +87,7 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 	if err != nil {
 		return nil, nil, err
 	}
-	hv, e := b.bound.Round(f, b.roundoffOn(dev, m), points, dense(v))
+	hv, e := b.bound.Round(f, b.roundoffOn(dev, m), points, dense(v), sums.roundings(dev))
 	return mat.NewDense(hv.Rows, hv.Cols, hv.Data), mat.NewDense(e.Rows, e.Cols, e.Data), nil
 }
 

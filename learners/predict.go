@@ -82,6 +82,15 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 	return p.at(ctx, dev, points)
 }
 
+// roundings returns the largest number of roundings in which a product of a sum of kernel functions takes part on
+// dev, or 0 if it is not known to be smaller than the number of functions.
+func (p predictor) roundings(dev backend.Device) int {
+	if s, ok := dev.F64().(backend.Summer[float64]); ok && p.sum && p.fixed[0].Sparse == nil {
+		return s.GramMulRoundings(p.fixed[0].Rows, len(p.intercept))
+	}
+	return 0
+}
+
 // at returns the predictions for points that the method check has returned.
 func (p predictor) at(ctx context.Context, dev backend.Device, points numeric.Points) (*mat.Dense, error) {
 	if m, ok := markov.Of(p.kernel); ok && p.sum && p.features == 1 && p.fixed[0].Sparse == nil && markov.Pays(p.fixed[0].Rows, points.Rows) {

@@ -112,7 +112,7 @@ func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, m Mo
 	if values, err = m.Predict(ctx, dev, x); err != nil {
 		return nil, nil, err
 	}
-	_, e := b.bound.Round(f, r(), points, dense(values))
+	_, e := b.bound.Round(f, r(), points, dense(values), p.roundings(dev))
 	return values, mat.NewDense(e.Rows, e.Cols, e.Data), nil
 }
 

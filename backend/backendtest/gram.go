@@ -363,6 +363,39 @@ func (r *rig[T]) productBound(what string, k kernels.Kernel, x, z, v, bound host
 	return mul(size, abs(v))
 }
 
+// testGramMulRoundings checks that the error of a sum of GramMul is at most γ_r times the sum, where r is the
+// number of roundings that the device reports. One term is 1. The others are so small that each of them is lost
+// when it is added to a sum that includes the 1, so that the error is near u times the number of these additions.
+func testGramMulRoundings[T backend.Float](r *rig[T]) {
+	device, ok := r.b.(backend.Summer[T])
+	if !ok {
+		r.Skip("the device does not implement backend.Summer")
+	}
+	small := unit[T]() * (1 - 0x1p-10)
+	for _, m := range []int{1, 7, 33, 100, 256, 257, 400, r.LargeN} {
+		for _, t := range []int{1, 2, 3, 17} {
+			roundings, exact := device.GramMulRoundings(m, t), 1+float64(m-1)*small
+			most := (gamma[T](roundings) + unit[float64]()) * exact
+			for _, at := range []int{0, m / 2, m - 1} {
+				z := filled(m, 1, small)
+				z.Row(at)[0] = 1
+				what := fmt.Sprintf("GramMul m=%d t=%d, term %d is 1", m, t, at)
+				got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+					b.GramMul(op[3], kernels.Linear{}, op[0], op[1], op[2])
+					return nil
+				}, filled(7, 1, 1), z, filled(m, t, 1), filled(7, t, sentinel))
+				for i := range got.Rows {
+					for c, v := range got.Row(i) {
+						if off := math.Abs(v - exact); !(off <= most) {
+							r.Fatalf("%s: element (%d, %d) has the error %.3g; %d roundings allow %.3g", what, i, c, off, roundings, most)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // testGramMul compares GramMul with the oracle within gramMulBound. Every second call has z == x,
 // and in every fourth call the points are far from the origin.
 func testGramMul[T backend.Float](r *rig[T]) {

@@ -110,6 +110,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"GramOffset", testGramOffset[T]},
 		{"GramNearDuplicates", testGramNearDuplicates[T]},
 		{"GramMul", testGramMul[T]},
+		{"GramMulRoundings", testGramMulRoundings[T]},
 		{"Expansion", testExpansion[T]},
 		{"ExpansionFaults", testExpansionFaults[T]},
 		{"AddDiag", testAddDiag[T]},

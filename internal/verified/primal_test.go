@@ -307,7 +307,7 @@ func (s *system) comparePrimal(t *testing.T, dev backend.Device, way primal, p s
 				values, bounds, err = bound.Predict(ctx, v.f, s.at)
 			}
 		} else if bound, err = problem.Rounded(ctx, dev.F64(), v.f, v.roundoff); err == nil {
-			values, bounds = bound.Round(v.f, v.roundoff, numeric.DensePoints(s.at), v.values(t, s.at))
+			values, bounds = bound.Round(v.f, v.roundoff, numeric.DensePoints(s.at), v.values(t, s.at), 0)
 		}
 		if errors.Is(err, verified.ErrDependent) {
 			row.ways[i].refused++

@@ -424,17 +424,21 @@ func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 // Round returns predictions of f for the rows of x as approximations of the exact solution, and bounds on
 // their errors. Each row of sums holds the predictions, computed by a device, and, if b has a correction, the
 // values Σ_j k(x, x_j)z_j + ζ of the correction, computed by the device. Without a correction the predictions are
-// those in the memory of sums. Round takes O(d + t) operations for each row.
-func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums backend.Host[float64]) (values, bounds backend.Host[float64]) {
+// those in the memory of sums. roundings is the largest number of roundings in which a product of one of the sums
+// takes part; 0 stands for the number of terms of f. Round takes O(d + t) operations for each row.
+func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums backend.Host[float64], roundings int) (values, bounds backend.Host[float64]) {
 	t, corrected := len(b.Targets), b.Correction.Data != nil
 	values, bounds = sums, backend.NewHost[float64](sums.Rows, t)
 	if corrected {
 		values = backend.NewHost[float64](sums.Rows, t)
 	}
 	n := len(r.roots)
-	roundings := n + 9
+	if roundings == 0 {
+		roundings = n
+	}
+	roundings += 9
 	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Pays(n, math.MaxInt) {
-		roundings *= markov.Roundings // package markov may have computed the sums
+		roundings = max(roundings, (n+9)*markov.Roundings) // package markov may have computed the sums
 	}
 	near, sum, square := r.relative(1), gamma(roundings), up(math.Sqrt(b.Square))
 	// fix sets dst to the terms of the bounds that depend only on ε and √k(x, x).

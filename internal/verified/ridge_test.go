@@ -283,7 +283,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 			}
 		}
 		bound, values := system.Rounded(r.Alpha, r.Intercept, residuals, roundoff), predict(t, dev, f, s.at)
-		values, bounds := bound.Round(f, roundoff, numeric.DensePoints(s.at), values)
+		values, bounds := bound.Round(f, roundoff, numeric.DensePoints(s.at), values, roundings(dev, f))
 		return bound, values, bounds
 	}
 	proven := func(solve func(r backend.Host[float64]) error) (*verified.ErrorBound, backend.Host[float64], backend.Host[float64]) {
@@ -302,7 +302,8 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 		bound, _, _ := proven(func(r backend.Host[float64]) error { return factorAndSolve(p, r) })
 		roundoff := verified.NewRoundoff(p.Kernel, numeric.DensePoints(p.X), true)
 		bound.ForDevice(f, roundoff)
-		values, bounds := bound.Round(f, roundoff, numeric.DensePoints(s.at), predict(t, dev, f.Corrected(bound), s.at))
+		both := f.Corrected(bound)
+		values, bounds := bound.Round(f, roundoff, numeric.DensePoints(s.at), predict(t, dev, both, s.at), roundings(dev, both))
 		return bound, values, bounds
 	}
 	for i, name := range ways {
@@ -391,6 +392,11 @@ func predict(t *testing.T, dev backend.Device, f *verified.Expansion, x backend.
 		}
 	}
 	return out
+}
+
+// roundings returns the largest number of roundings in which a product of predict takes part.
+func roundings(dev backend.Device, f *verified.Expansion) int {
+	return dev.F64().(backend.Summer[float64]).GramMulRoundings(f.Points.Rows, f.Alpha.Cols)
 }
 
 // onDevice returns the matrix that the function work computes on dev from copies of the matrices in.
@@ -594,7 +600,7 @@ func BenchmarkFloat64(b *testing.B) {
 	b.Run("row", func(b *testing.B) {
 		bound, r := fit()
 		for b.Loop() {
-			bound.Round(&verified.Expansion{Intercept: intercept}, r, points, y)
+			bound.Round(&verified.Expansion{Intercept: intercept}, r, points, y, 0)
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
 	})
