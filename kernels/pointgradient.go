@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"iter"
 	"math"
 )
 
@@ -158,4 +159,40 @@ func (s Stat) PointGradient(x []float64) ([]float64, error) {
 		dx[p] = factor * (dx[p] + dz[p])
 	}
 	return dx, nil
+}
+
+// Corner reports whether k(x, z) has no derivative with respect to x for one of the points z: where
+// x and z coincide for the exponential kernel, where one of their features coincides for kernels of
+// ‖x−z‖₁, where a feature of both is 0 for chi2, and where the kernel is normalized and k(x, x) is 0.
+// EvalGrad sets a subgradient there.
+func Corner(k Kernel, x []float64, points iter.Seq[[]float64]) bool {
+	for _, s := range Compile(k).Stats {
+		switch {
+		case s.Kind == RootX:
+			if s.Eval(x, x) == 0 {
+				return true
+			}
+		case s.Kind == L1 || s.Kind == Chi2 || s.Kind == SqDist && !k.bounded():
+			for z := range points {
+				if s.corner(x, z) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// corner reports whether the root of a squared distance, the L1 distance or the statistic of chi2 has
+// no derivative at (x, z).
+func (s Stat) corner(x, z []float64) bool {
+	if s.Kind == SqDist {
+		return s.Eval(x, z) == 0
+	}
+	for p, v := range x {
+		if v == z[p] && (s.Kind == L1 || v == 0) && (s.Scale == nil || s.Scale[p] != 0) {
+			return true
+		}
+	}
+	return false
 }

@@ -111,12 +111,12 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 			}
 		}
 	}
-	got, err := adjoint.GramGradient(context.Background(), dev, adjoint.GramLoss{Kernel: k, X: x, Z: given, Weights: w}, adjoint.WantX|adjoint.WantZ|adjoint.WantTheta)
+	got, err := adjoint.GramGradient(context.Background(), dev, adjoint.GramLoss{Kernel: k, X: x, Z: given, Weights: w}, adjoint.WantX|adjoint.WantZ|adjoint.WantTheta|adjoint.WantShift)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantX, sizeX := backend.NewHost[float64](n, d), 0.0
-	wantZ := backend.NewHost[float64](m, d)
+	wantZ, wantShift := backend.NewHost[float64](m, d), backend.NewHost[float64](m, d)
 	theta, sizeTheta := make([]float64, len(kernels.Params(k))), 0.0
 	dx, dz := make([]float64, d), make([]float64, d)
 	for i := range n {
@@ -128,6 +128,7 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 			for p := range d {
 				wantX.Row(i)[p] += weight * dx[p]
 				wantZ.Row(j)[p] += weight * dz[p]
+				wantShift.Row(j)[p] += weight * dx[p]
 				// sizeX bounds the terms of the sums for X and Z. Terms with x_i cancel terms with
 				// z_j; |x| < 4.
 				sizeX = max(sizeX, math.Abs(weight)*(math.Abs(dx[p])+math.Abs(dz[p])), math.Abs(weight*kernels.Eval(k, x.Row(i), x.Row(i))))
@@ -153,6 +154,7 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 	tol := float64(n+m) * 64 * 1024 * 0x1p-53 * sizeX
 	compare(t, "x", got.X, wantX, tol)
 	compare(t, "z", got.Z, wantZ, tol)
+	compare(t, "shift", got.Shift, wantShift, tol)
 	tolTheta := float64(n*m) * 64 * 64 * 0x1p-53 * sizeTheta
 	for q, v := range theta {
 		if !(math.Abs(got.Theta[q]-v) <= tolTheta) {

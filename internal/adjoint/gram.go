@@ -87,7 +87,11 @@ const (
 	WantX     Want = 1 << iota // gradient with respect to the rows of X
 	WantZ                      // gradient with respect to the rows of Z
 	WantTheta                  // gradient with respect to the kernel's parameters
+	WantShift                  // the sums Shift of Gradients
 )
+
+// wantPoints are the gradients that need derivatives with respect to points.
+const wantPoints = WantX | WantZ | WantShift
 
 // GramLoss is a loss of K = k(X, Z) with its gradient Weights with respect to K. If Z has no rows,
 // the loss is a function of K = k(X, X): the gradient with respect to X then includes both
@@ -104,6 +108,9 @@ type Gradients struct {
 	// Theta holds the derivatives with respect to the parameters of kernels.Params, in their order:
 	// with respect to ln θ for a parameter whose Log is set, and to θ otherwise.
 	Theta []float64
+	// Shift is m×d. Its row j is Σ_i W_ij ∂k(x_i, z_j)/∂x_i, the derivative of Σ_i W_ij k(x_i + s, z_j)
+	// with respect to s at s = 0.
+	Shift host
 }
 
 // GramGradient returns the gradients of a loss with respect to the points and the kernel's
@@ -137,7 +144,7 @@ func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want
 	if err := weights.check(x.Rows, z.Rows); err != nil {
 		return nil, err
 	}
-	if want&(WantX|WantZ) != 0 {
+	if want&wantPoints != 0 {
 		if err := kernels.CheckGrad(k, x.Cols); err != nil {
 			return nil, err
 		}
@@ -173,6 +180,11 @@ func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want
 	if err != nil {
 		return nil, err
 	}
+	if want&WantShift != 0 {
+		if g.Shift, err = s.shift(); err != nil {
+			return nil, err
+		}
+	}
 	if want&WantX != 0 {
 		if symmetric {
 			for i, v := range gz.Data {
@@ -196,7 +208,7 @@ const (
 )
 
 func (s *gramSums) blockPairs() int {
-	if s.want&(WantX|WantZ) != 0 {
+	if s.want&wantPoints != 0 {
 		for _, stat := range kernels.Compile(s.k).Stats {
 			if !productStat(s.k, stat) && !stat.Kind.OnePoint() {
 				return min(blockElements, blockTerms/(s.x.Cols*max(1, len(stat.Freqs))))

@@ -38,6 +38,7 @@ type statSums struct {
 	rows       []float64
 	cols       []float64
 	outX, outZ host // sums over features, for statistics without products
+	outShift   host
 }
 
 func (s *gramSums) prepare() (err error) {
@@ -73,7 +74,7 @@ func (s *gramSums) prepare() (err error) {
 		s.theta = make([]float64, len(s.derivatives))
 		s.columns = make([]float64, s.z.Rows)
 	}
-	if s.want&(WantX|WantZ) == 0 {
+	if s.want&wantPoints == 0 {
 		return nil
 	}
 	n, m, d := s.x.Rows, s.z.Rows, s.x.Cols
@@ -104,9 +105,34 @@ func (s *gramSums) prepare() (err error) {
 			t.rows, t.cols = make([]float64, n), make([]float64, m)
 		default:
 			t.outX, t.outZ = backend.NewHost[float64](n, d), backend.NewHost[float64](m, d)
+			if s.want&WantShift != 0 {
+				t.outShift = backend.NewHost[float64](m, d)
+			}
+		}
+		if s.want&WantShift != 0 && (t.stat.Kind == kernels.SelfX || t.stat.Kind == kernels.RootX) {
+			if err := s.prepareSelf(t); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// prepareSelf places the derivatives of the statistic k(x, x), or of its inverse root, by which shift
+// multiplies the weights.
+func (s *gramSums) prepareSelf(t *statSums) (err error) {
+	own := backend.NewHost[float64](s.x.Rows, s.x.Cols)
+	for i := range own.Rows {
+		g, err := t.stat.PointGradient(s.x.Row(i))
+		if err != nil {
+			return err
+		}
+		copy(own.Row(i), g)
+	}
+	if t.mpx, err = s.Mem.Place(own); err == nil {
+		t.byZ, err = s.buffer(backend.NewHost[float64](s.z.Rows, s.z.Cols))
+	}
+	return err
 }
 
 // blockWeights returns the weights of a block, on the device and on the host.
@@ -181,16 +207,16 @@ func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, f
 		}
 		t.rows[first+i] = sum
 	}
-	if !t.product {
+	if t.mpx == nil {
 		return nil
 	}
 	if err := values.up(); err != nil {
 		return err
 	}
-	if s.want&WantX != 0 {
+	if s.want&WantX != 0 && t.product {
 		s.B.Gemm(backend.NoTrans, backend.NoTrans, 1, values.m, t.mpz, 0, t.byX.view(first, rows).m)
 	}
-	if s.want&WantZ != 0 {
+	if s.want&(WantZ|WantShift) != 0 {
 		beta := 1.0
 		if first == 0 {
 			beta = 0
@@ -212,12 +238,19 @@ func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 			}
 		})
 	}
-	if s.want&WantZ != 0 {
+	for _, sum := range []struct {
+		want Want
+		out  host
+		byZ  bool
+	}{{WantZ, t.outZ, true}, {WantShift, t.outShift, false}} {
+		if s.want&sum.want == 0 {
+			continue
+		}
 		run.Parallel(s.z.Rows, func(from, to int) {
 			for i := range weights.Rows {
 				x, row := s.x.Row(first+i), weights.Row(i)
 				for j := from; j < to; j++ {
-					addTerms(t.outZ.Row(j), t.stat, row[j], x, s.z.Row(j), true)
+					addTerms(sum.out.Row(j), t.stat, row[j], x, s.z.Row(j), sum.byZ)
 				}
 			}
 		})
@@ -282,6 +315,51 @@ func (s *gramSums) finish() (gx, gz host, err error) {
 		}
 	}
 	return gx, gz, nil
+}
+
+// shift computes the sums Shift of Gradients. With S as in statSums.finish, the sum of row z of each
+// kind of statistic is
+//
+//	xᵀz      s² z Σ_i S_i
+//	‖x−z‖²   2s² (SᵀX − z Σ_i S_i)
+//	self     Sᵀ times the derivatives of the statistics of the x_i
+func (s *gramSums) shift() (host, error) {
+	g := backend.NewHost[float64](s.z.Rows, s.z.Cols)
+	for _, t := range s.stats {
+		switch {
+		case t.outShift.Rows > 0:
+			for i, v := range t.outShift.Data {
+				g.Data[i] += v
+			}
+			continue
+		case t.mpx == nil:
+			continue
+		}
+		if err := t.byZ.down(); err != nil {
+			return g, err
+		}
+		for j := range g.Rows {
+			row, product := g.Row(j), t.byZ.host.Row(j)
+			if !t.product {
+				for p, v := range product {
+					row[p] += v
+				}
+				continue
+			}
+			for p, z := range t.pz.Row(j) {
+				scale := 1.0
+				if t.stat.Scale != nil {
+					scale = t.stat.Scale[p] * t.stat.Scale[p]
+				}
+				if t.stat.Kind == kernels.Dot {
+					row[p] += scale * z * t.cols[j]
+				} else {
+					row[p] += 2 * scale * (product[p] - z*t.cols[j])
+				}
+			}
+		}
+	}
+	return g, nil
 }
 
 // finish adds the gradient of one statistic with respect to the points of one argument of k. With S

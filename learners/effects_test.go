@@ -1,0 +1,410 @@
+package learners_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/kerneltest"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// These are the results of the R package KRLS 1.0-0 for testdata/diabetes.csv, printed with 17 digits by
+//
+//	t <- read.csv("diabetes.csv"); f <- krls(X=t[,1:10], y=t[,11], lambda=1, sigma=10)
+//	f$avgderivatives; f$var.avgderivatives; f$derivatives[c(1,200,442),]; colSums(f$derivatives^2)
+var krls = struct {
+	mean, variance, squares []float64
+	rows                    map[int][]float64
+}{
+	mean:     []float64{0.092761475187039227, -18.041092091788745, 4.3317013214921127, 0.8232623053233904, -0.060531570776606002, -0.19087461450631482, -0.51929124595425658, 5.174537555358584, 38.658732740190857, 0.21917538017726224},
+	variance: []float64{0.027962113375003046, 14.686229344130805, 0.31548479277684216, 0.030286519395447443, 0.0017096007457954629, 0.0040035442410260927, 0.045659586542390392, 7.47025750200602, 25.11025086136431, 0.042955854638105848},
+	squares:  []float64{395.5296804201742, 347741.96386723948, 12453.955870277616, 451.69728788416103, 12.881381052063498, 43.804302743298564, 255.71170604186892, 28296.396055100697, 945108.28451006871, 347.29888041488948},
+	rows: map[int][]float64{
+		1:   {0.37812438754301358, -31.829582069757951, 9.1899017478308789, 2.1302871675520505, 0.10017971541633458, -0.09927153357622702, 0.34909992807185219, 11.698952098688149, 39.635110916772852, 1.1030490318173474},
+		200: {0.7989542530350745, 8.2035938353943898, 6.9473416865758635, 0.32365289452759832, -0.31631001227470573, -0.14430893532610375, -0.56432685554662931, 0.71473140935037438, 12.673063758902174, 0.25762625496113395},
+		442: {-0.6631056637920163, -18.343766275468123, 0.77001474648422019, -0.047319846833703744, 0.21482447924696357, 0.10588748885230632, 0.55550625924594677, 0.74559763793926681, 17.684674638953389, 0.73742751262101502},
+	},
+}
+
+// standardized returns a table's columns of numbers minus their means, divided by their standard
+// deviations with the divisor n − 1, and these deviations.
+func standardized(t *testing.T, file string) (x *mat.Dense, sd []float64) {
+	t.Helper()
+	table, err := dataset.Read(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x = mat.NewDense(table.Rows(), len(table.Names()), nil)
+	for j, name := range table.Names() {
+		v, err := table.Numbers(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, mean, sum := float64(len(v)), 0.0, 0.0
+		for _, f := range v {
+			mean += f / n
+		}
+		for _, f := range v {
+			sum += (f - mean) * (f - mean)
+		}
+		sd = append(sd, math.Sqrt(sum/(n-1)))
+		for i, f := range v {
+			x.Set(i, j, (f-mean)/sd[j])
+		}
+	}
+	return x, sd
+}
+
+// TestEffectsAgainstKRLS compares derivatives, averages and their variances with those of the R
+// package KRLS, whose kernel exp(−‖x−z‖²/sigma) is the Gaussian with σ² = sigma/2.
+func TestEffectsAgainstKRLS(t *testing.T) {
+	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
+		all, sd := standardized(t, "../testdata/diabetes.csv")
+		n, d := all.Dims()
+		d--
+		x, y := mat.DenseCopyOf(all.Slice(0, n, 0, d)), mat.DenseCopyOf(all.Slice(0, n, d, d+1))
+		m, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: math.Sqrt(5)}, Lambda: 1, NoIntercept: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := learners.MarginalEffects(t.Context(), dev, m, x, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p := range d {
+			unit := sd[d] / sd[p]
+			equal := func(what string, got, want float64) {
+				t.Helper()
+				if !(math.Abs(got-want) <= 1e-8*math.Abs(want)) {
+					t.Errorf("feature %d: %s is %.12g, KRLS has %.12g", p, what, got, want)
+				}
+			}
+			equal("the average", unit*e.Mean.At(0, p), krls.mean[p])
+			equal("the variance", math.Pow(unit*e.StdErr.At(0, p), 2), krls.variance[p])
+			sum := 0.0
+			for i := range n {
+				sum += math.Pow(unit*e.Rows[0].At(i, p), 2)
+			}
+			equal("the sum of the squares", sum, krls.squares[p])
+			for i, row := range krls.rows {
+				equal("a derivative", unit*e.Rows[0].At(i-1, p), row[p])
+			}
+		}
+	})
+}
+
+// effectsData returns n points with features between 0.1 and 1, and a smooth function of them.
+func effectsData(r *rand.Rand, n, d int) (x, y *mat.Dense) {
+	x, y = mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		for j := range d {
+			x.Set(i, j, 0.1+0.9*r.Float64())
+		}
+		y.Set(i, 0, math.Sin(3*x.At(i, 0))+x.At(i, 1)*x.At(i, d-1)+0.1*r.NormFloat64())
+	}
+	return x, y
+}
+
+// TestEffectsOfEveryKernel compares the derivatives of kernel ridge regression with differences of the
+// sum of kernel functions that kernels.Eval evaluates. The points of the rows differ in every feature
+// from the samples, so that kernels with corners have derivatives, too.
+func TestEffectsOfEveryKernel(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const seed, step = 11, 0x1p-10
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y := effectsData(r, 24, 3)
+	z, _ := effectsData(r, 7, 3)
+	tested := 0
+	for _, text := range append(kernelExamples(), "gaussian(sigma=[1,2,0.7])", "0.5*gaussian(sigma=1)*linear() + 2*matern52(sigma=1) + 3", "exp(0.2*linear())", "normalize(polynomial(degree=2,c=1))") {
+		k, err := kernels.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := learners.KernelRidge{Kernel: k, Lambda: 0.5}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			continue // the kernel is for precomputed values, or is not positive definite
+		}
+		e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		tested++
+		parts := learners.PartsOf(m)
+		points := parts.Points.(*mat.Dense)
+		n, _ := points.Dims()
+		for i := range e.Rows[0].RawMatrix().Rows {
+			for p := range 3 {
+				rounding, terms := 0.0, 0.0
+				at := func(h float64) (f float64) {
+					v := slices.Clone(z.RawRowView(i))
+					v[p] += h
+					for l := range n {
+						a := parts.Coef.At(l, 0)
+						value := kernels.Eval(k, v, points.RawRowView(l))
+						f += a * value
+						terms = max(terms, math.Abs(a*value))
+						rounding = max(rounding, math.Abs(a)*kerneltest.Rounding(k, v, points.RawRowView(l)))
+					}
+					return f
+				}
+				near := math.Inf(1) // the nearest corner
+				for l := range n {
+					near = min(near, math.Abs(z.At(i, p)-points.At(l, p)))
+				}
+				if h := step; near < 4*h && strings.Contains(text, "laplacian") {
+					continue
+				}
+				fine := (8*(at(step)-at(-step)) - (at(2*step) - at(-2*step))) / (12 * step)
+				coarse := (8*(at(2*step)-at(-2*step)) - (at(4*step) - at(-4*step))) / (24 * step)
+				// The change when the step is doubled bounds the error of the differences. The sums
+				// have n terms with the rounding errors of their kernel values and of the sums; the
+				// derivatives have those of the adjoint's test, which are smaller by the factor step.
+				tol := math.Abs(fine-coarse) + float64(n)*(4*rounding+float64(n)*terms*0x1p-52)/step
+				if got := e.Rows[0].At(i, p); !(math.Abs(got-fine) <= tol) || tol > 1e-3*(1+math.Abs(fine)) {
+					t.Errorf("seed %d: %s: row %d, feature %d: %v, by differences %v, allowed %g", seed, text, i+1, p+1, got, fine, tol)
+				}
+			}
+		}
+	}
+	if tested < 15 {
+		t.Errorf("only %d kernels were tested", tested)
+	}
+}
+
+func kernelExamples() (list []string) {
+	for _, d := range kernels.Catalogue() {
+		list = append(list, d.Example)
+	}
+	return list
+}
+
+// TestEffectsOfEveryLearner compares the derivatives of the model of each learner with differences of
+// its predictions or decision values. Learners whose outputs are votes or averages of neighbors refuse.
+func TestEffectsOfEveryLearner(t *testing.T) {
+	dev := backendtest.Device(t, "ref")
+	const seed, step, n, d = 12, 0x1p-8, 40, 3
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y := effectsData(r, n, d)
+	z, _ := effectsData(r, 5, d)
+	refused := map[string]bool{"kernel-knn": true, "kernel-vote": true, "voted-perceptron": true}
+	for _, l := range learners.Catalogue() {
+		for _, task := range l.Tasks {
+			for _, classes := range []int{2, 3} {
+				target := mat.DenseCopyOf(y)
+				if task == learners.Classification {
+					target.Apply(func(_, _ int, v float64) float64 { return math.Floor(min(max(v, 0), 1.999) / 2 * float64(classes)) }, y)
+				} else if classes == 3 {
+					continue
+				}
+				name := l.Name + ", " + string(task)
+				values := map[string]string{}
+				for _, p := range l.Parameters {
+					switch p.Name {
+					case "kernel":
+						values[p.Name] = "gaussian(sigma=1)"
+					case "lambda":
+						values[p.Name] = "0.3"
+					}
+				}
+				if l.Name == "ridge-constrained" {
+					values["theta"] = "1"
+				}
+				fit, err := l.Make(task, values)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				m, err := fit(t.Context(), dev, x, target, learners.Options{})
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					continue
+				}
+				e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.Options{})
+				if refused[l.Name] || l.Name == "svc" && classes == 3 {
+					if err == nil || !strings.Contains(err.Error(), "derivatives") {
+						t.Errorf("%s: the error is %v", name, err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					continue
+				}
+				if (e.StdErr != nil) != (l.Name == "kernel-ridge") {
+					t.Errorf("%s: standard errors %v", name, e.StdErr)
+				}
+				for p := range d {
+					at := func(h float64) *mat.Dense {
+						moved := mat.DenseCopyOf(z)
+						for i := range z.RawMatrix().Rows {
+							moved.Set(i, p, moved.At(i, p)+h)
+						}
+						f, err := m.Predict(t.Context(), dev, moved)
+						if c, ok := m.(learners.Classifier); ok {
+							f, err = c.Decision(t.Context(), dev, moved)
+						}
+						if err != nil {
+							t.Fatalf("%s: %v", name, err)
+						}
+						return f
+					}
+					f, points := [4]*mat.Dense{at(step), at(-step), at(2 * step), at(-2 * step)}, [2]*mat.Dense{at(4 * step), at(-4 * step)}
+					parts := learners.PartsOf(m)
+					size := 1.0 // of the sums that are rounded
+					if parts.Coef != nil {
+						size += mat.Sum(absolute(parts.Coef))
+					}
+					for o, rows := range e.Rows {
+						mean := 0.0
+						for i := range rows.RawMatrix().Rows {
+							fine := (8*(f[0].At(i, o)-f[1].At(i, o)) - (f[2].At(i, o) - f[3].At(i, o))) / (12 * step)
+							coarse := (8*(f[2].At(i, o)-f[3].At(i, o)) - (points[0].At(i, o) - points[1].At(i, o))) / (24 * step)
+							tol := math.Abs(fine-coarse) + 64*n*size*0x1p-52/step
+							if got := rows.At(i, p); !(math.Abs(got-fine) <= tol) {
+								t.Errorf("seed %d: %s: output %d, row %d, feature %d: %v, by differences %v, allowed %g", seed, name, o+1, i+1, p+1, got, fine, tol)
+							}
+							mean += rows.At(i, p) / 5
+						}
+						if got := e.Mean.At(o, p); !(math.Abs(got-mean) <= 16*0x1p-52*size*10) {
+							t.Errorf("%s: the average of feature %d is %v, want %v", name, p+1, got, mean)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func absolute(m *mat.Dense) *mat.Dense {
+	a := mat.DenseCopyOf(m)
+	a.Apply(func(_, _ int, v float64) float64 { return math.Abs(v) }, a)
+	return a
+}
+
+// TestEffectErrors compares the standard errors with their definition. The averages are linear in y, so
+// that fits to the unit vectors of y give the coefficients of y in the averages.
+func TestEffectErrors(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const n, d = 23, 2
+	r := rand.New(rand.NewPCG(13, 0))
+	x, y := effectsData(r, n, d)
+	z, _ := effectsData(r, 6, d)
+	weights, of := make([]float64, n), make([]float64, 6)
+	for i := range weights {
+		weights[i] = 0.5 + r.Float64()
+	}
+	weights[3] = 0
+	for i := range of {
+		of[i] = float64(i)
+	}
+	for _, intercept := range []bool{false, true} {
+		for _, w := range [][]float64{nil, weights} {
+			for _, text := range []string{"matern32(sigma=1)", "polynomial(degree=2,c=1)", "normalize(polynomial(degree=2,c=1)) + linear()", "laplacian(sigma=1)"} {
+				k, err := kernels.Parse(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				units := mat.NewDense(n, n+1, nil)
+				for i := range n {
+					units.Set(i, 0, y.At(i, 0))
+					units.Set(i, i+1, 1)
+				}
+				m, err := learners.KernelRidge{Kernel: k, Lambda: 0.7, NoIntercept: !intercept}.Fit(t.Context(), dev, x, units, learners.Options{Weights: w})
+				if err != nil {
+					t.Fatal(err)
+				}
+				e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.Options{Weights: of})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f, err := m.Predict(t.Context(), dev, x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				weight := func(i int) float64 {
+					if w == nil {
+						return 1
+					}
+					return w[i]
+				}
+				noise, samples := 0.0, 0.0
+				for i := range n {
+					noise += weight(i) * math.Pow(y.At(i, 0)-f.At(i, 0), 2)
+					if weight(i) > 0 {
+						samples++
+					}
+				}
+				for p := range d {
+					sum := 0.0
+					for i := range n {
+						if weight(i) > 0 {
+							sum += math.Pow(e.Mean.At(0+i+1, p), 2) / weight(i)
+						}
+					}
+					want := math.Sqrt(noise / samples * sum)
+					// The condition number of K + λV⁻¹ is below n·max k(x, x)·max v/λ < 1000.
+					if got := e.StdErr.At(0, p); !(math.Abs(got-want) <= 1000*n*0x1p-50*want) {
+						t.Errorf("%s, intercept %t, weights %t: feature %d: %.15g, want %.15g", text, intercept, w != nil, p+1, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestEffectsRefuse(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	x, y := effectsData(rand.New(rand.NewPCG(14, 0)), 20, 2)
+	same := mat.NewDense(2, 2, []float64{0.42, 0.43, x.At(7, 0), 0.44})
+	zero := mat.NewDense(1, 2, nil)
+	for _, c := range []struct {
+		kernel string
+		x      *mat.Dense
+		want   string
+	}{
+		{"exponential(sigma=1)", x, "x: row 1: exponential(sigma=1) has no derivative here"},
+		{"2*exponential(sigma=1) + linear()", x, "x: row 1: 2*exponential(sigma=1) + linear() has no derivative here"},
+		{"exponential(sigma=1)", same, ""},
+		{"laplacian(sigma=1)", same, "x: row 2: laplacian(sigma=1) has no derivative here"},
+		{"matern32(sigma=1)", x, ""},
+		{"normalize(linear())", zero, "x: row 1: normalize(linear()) has no derivative here"},
+		{"gaussian(sigma=1)", mat.NewDense(1, 3, nil), "x has 3 columns, the model was fitted to 2"},
+	} {
+		k, err := kernels.Parse(c.kernel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := learners.KernelRidge{Kernel: k, Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = learners.MarginalEffects(t.Context(), dev, m, c.x, learners.Options{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), "learners: kernel-ridge: effects: "+c.want)) {
+			t.Errorf("%s: %v", c.kernel, err)
+		}
+	}
+	for _, m := range []learners.Model{nil, (*learners.KernelRidgeModel)(nil), &learners.KernelRidgeModel{}, &learners.ClassifyModel{}, &learners.SVCModel{}, &learners.FourierRidgeModel{}} {
+		if _, err := learners.MarginalEffects(t.Context(), dev, m, x, learners.Options{}); err == nil {
+			t.Errorf("%T: no error", m)
+		}
+	}
+	m, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := learners.MarginalEffects(t.Context(), dev, m, x, learners.Options{Weights: []float64{1}}); err == nil || !strings.HasSuffix(err.Error(), "1 weight for 20 rows") {
+		t.Errorf("one weight: %v", err)
+	}
+	if _, err := learners.MarginalEffects(t.Context(), nil, m, x, learners.Options{}); err == nil {
+		t.Error("no device: no error")
+	}
+}
