@@ -231,6 +231,15 @@ func ExampleModel_PredictBound() {
 	// true true <nil>
 }
 
+// The averages of the derivatives of y = 2x + 1 are the slope 2.
+func ExampleModel_Effects() {
+	x := mat.NewDense(3, 1, []float64{0, 1, 2})
+	effects := must(line().Effects(context.Background(), x))
+	fmt.Printf("%.2f\n", effects.Mean.At(0, 0))
+	// Output:
+	// 2.00
+}
+
 // The jackknife+ intervals of kernel ridge regression contain nine of ten new targets.
 func ExampleModel_Intervals() {
 	x, y := sine()

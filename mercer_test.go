@@ -1539,10 +1539,16 @@ func TestNilModels(t *testing.T) {
 		"learners.Merge":        func(m learners.Model) (any, error) { return learners.Merge(t.Context(), dev, m, m) },
 		"learners.FactsOf":      func(m learners.Model) (any, error) { return learners.FactsOf(m, nil), nil },
 		"learners.PartsOf":      func(m learners.Model) (any, error) { return learners.PartsOf(m), nil },
-		"tuning.EvidenceOf":     func(m learners.Model) (any, error) { _, ok := tuning.EvidenceOf(m); return ok, nil },
-		"validate.Apply":        func(m learners.Model) (any, error) { return validate.Apply(t.Context(), dev, m, x, true, nil) },
-		"validate.Judged":       func(m learners.Model) (any, error) { return validate.Judged(m) != m, nil },
-		"validate.NewScore":     func(m learners.Model) (any, error) { return validate.NewScore(m, nil, x, validate.Outcome{}, nil) },
+		"learners.MarginalEffects": func(m learners.Model) (any, error) {
+			return learners.MarginalEffects(t.Context(), dev, m, x, learners.Options{})
+		},
+		"validate.Dependence": func(m learners.Model) (any, error) {
+			return validate.Dependence(t.Context(), dev, m, x, validate.DependenceParams{Grid: [][]float64{{1}}})
+		},
+		"tuning.EvidenceOf": func(m learners.Model) (any, error) { _, ok := tuning.EvidenceOf(m); return ok, nil },
+		"validate.Apply":    func(m learners.Model) (any, error) { return validate.Apply(t.Context(), dev, m, x, true, nil) },
+		"validate.Judged":   func(m learners.Model) (any, error) { return validate.Judged(m) != m, nil },
+		"validate.NewScore": func(m learners.Model) (any, error) { return validate.NewScore(m, nil, x, validate.Outcome{}, nil) },
 		"validate.Importance": func(m learners.Model) (any, error) {
 			return validate.Importance(t.Context(), dev, m, x, x, validate.ImportanceParams{Repeats: 1})
 		},

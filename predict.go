@@ -391,6 +391,17 @@ func (m *Model[M]) predictBound(ctx context.Context, x mat.Matrix) (values, boun
 	return b.PredictBound(ctx, m.dev, x)
 }
 
+// Effects returns the derivatives of the outputs with respect to the features at the rows of x, their
+// averages, and for kernel ridge regression the standard errors of the averages: see
+// learners.MarginalEffects. The standard errors take as long as a fit.
+func (m *Model[M]) Effects(ctx context.Context, x mat.Matrix) (*learners.Effects, error) {
+	if err := m.begin("effects"); err != nil {
+		return nil, err
+	}
+	defer m.use.RUnlock()
+	return learners.MarginalEffects(ctx, m.dev, m.Fitted, x, learners.Options{})
+}
+
 // Calibrate computes prediction intervals, or sets of classes, from samples that were not in the
 // training set: see learners.Calibrate. They are saved with the model. No other method may run at
 // the same time.

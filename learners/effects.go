@@ -31,10 +31,14 @@ type Effects struct {
 	StdErr *mat.Dense
 }
 
+// ErrNoDerivative is wrapped by the error of MarginalEffects if the outputs of the model have no
+// derivatives, or not at each of the rows.
+var ErrNoDerivative = errors.New("no derivative")
+
 // MarginalEffects returns the derivatives of f with respect to the features at the n rows of x. The
 // outputs of a classifier are its decision values. f must be xW + b or a sum of kernel functions:
-// for models that count votes or neighbors it returns an error. It also returns an error if the kernel
-// has no derivative at a row: see kernels.Corner.
+// for models that count votes or neighbors it returns an error that wraps ErrNoDerivative, and so it does
+// if the kernel has no derivative at a row: see kernels.Corner.
 //
 // For a model of KernelRidge the standard error of the average g_pᵀα over the rows, with g_lp =
 // Σ_i w_i ∂k(x_i, x_l)/∂x_ip / Σ_i w_i for the samples x_l, is
@@ -112,13 +116,13 @@ func expansionsOf(m Model) ([]predictor, error) {
 		}, nil
 	case *SVCModel:
 		if m.classes.Len() > 2 {
-			return nil, errors.New("for more than two classes the decision values are votes, which have no derivatives")
+			return nil, fmt.Errorf("the decision values have %w: for more than two classes they are votes", ErrNoDerivative)
 		}
 		return []predictor{expansion(m.learner, m.kernel, m.points, m.coef, m.b)}, nil
 	case interface{ predictor() predictor }:
 		return []predictor{m.predictor()}, nil
 	}
-	return nil, errors.New("the model is neither a sum of kernel functions nor linear, so that it has no derivatives")
+	return nil, fmt.Errorf("the model has %w, because it is neither linear nor a sum of kernel functions", ErrNoDerivative)
 }
 
 // averaging returns the weights of n rows, divided by their sum.
@@ -130,7 +134,11 @@ func averaging(n int, weights []float64) ([]float64, error) {
 	if mean == nil {
 		mean = slices.Repeat([]float64{1}, n)
 	}
-	floats.Scale(1/floats.Sum(mean), mean)
+	sum := 0.0
+	for _, w := range mean {
+		sum += w
+	}
+	floats.Scale(1/sum, mean)
 	return mean, nil
 }
 
@@ -186,7 +194,7 @@ func checkCorners(ctx context.Context, l adjoint.GramLoss) error {
 		return context.Cause(ctx)
 	}
 	if i := first.Load(); i < int64(l.X.Rows) {
-		return fmt.Errorf("x: row %d: %v has no derivative here, because the row coincides with a point of the model, or has the same value in a feature: use a kernel that is smooth, such as gaussian or matern32", i+1, l.Kernel)
+		return fmt.Errorf("x: row %d: %v has %w where a row coincides with a point of the model, or for some kernels in one feature: use a smooth kernel, such as gaussian or matern32", i+1, l.Kernel, ErrNoDerivative)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package learners_test
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -230,7 +231,7 @@ func TestEffectsOfEveryLearner(t *testing.T) {
 				}
 				e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.Options{})
 				if refused[l.Name] || l.Name == "svc" && classes == 3 {
-					if err == nil || !strings.Contains(err.Error(), "derivatives") {
+					if !errors.Is(err, learners.ErrNoDerivative) {
 						t.Errorf("%s: the error is %v", name, err)
 					}
 					continue
@@ -371,12 +372,12 @@ func TestEffectsRefuse(t *testing.T) {
 		x      *mat.Dense
 		want   string
 	}{
-		{"exponential(sigma=1)", x, "x: row 1: exponential(sigma=1) has no derivative here"},
-		{"2*exponential(sigma=1) + linear()", x, "x: row 1: 2*exponential(sigma=1) + linear() has no derivative here"},
+		{"exponential(sigma=1)", x, "x: row 1: exponential(sigma=1) has no derivative where"},
+		{"2*exponential(sigma=1) + linear()", x, "x: row 1: 2*exponential(sigma=1) + linear() has no derivative where"},
 		{"exponential(sigma=1)", same, ""},
-		{"laplacian(sigma=1)", same, "x: row 2: laplacian(sigma=1) has no derivative here"},
+		{"laplacian(sigma=1)", same, "x: row 2: laplacian(sigma=1) has no derivative where"},
 		{"matern32(sigma=1)", x, ""},
-		{"normalize(linear())", zero, "x: row 1: normalize(linear()) has no derivative here"},
+		{"normalize(linear())", zero, "x: row 1: normalize(linear()) has no derivative where"},
 		{"gaussian(sigma=1)", mat.NewDense(1, 3, nil), "x has 3 columns, the model was fitted to 2"},
 	} {
 		k, err := kernels.Parse(c.kernel)

@@ -4,6 +4,7 @@
 //	mercer fit --kernel 'gaussian(sigma=2)' --lambda 0.1 --target y --model m.safetensors train.csv
 //	mercer predict --model m.safetensors test.csv > predictions.csv
 //	mercer evaluate --model m.safetensors --plot p.png test.csv
+//	mercer explain --model m.safetensors test.csv
 //	mercer serve m.safetensors
 //	mercer cv --learner logistic --target class train.csv
 //	mercer bootstrap --learner svc --target class train.csv
@@ -163,7 +164,7 @@ help tables.`,
 	flags.BoolVar(&a.reproducible, "reproducible", false, "compute results that have the same bits on every processor, as MERCER_REPRODUCIBLE=1 does (docs/trust.md says what it costs)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no notices")
-	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.serveCommand(), a.updateCommand(), a.exportCommand(), a.importCommand(), a.showCommand(), a.plotCommand(), a.gramCommand(), a.tuneCommand(), a.cvCommand(), a.compareCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(), tablesCommand())
+	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.explainCommand(), a.serveCommand(), a.updateCommand(), a.exportCommand(), a.importCommand(), a.showCommand(), a.plotCommand(), a.gramCommand(), a.tuneCommand(), a.cvCommand(), a.compareCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(), tablesCommand())
 	root.SetHelpCommand(a.helpCommand(root))
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", terminalWidth)))
 	fitTerminal(root)

@@ -19,16 +19,12 @@ import (
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/spf13/cobra"
 )
 
 // showFlags are the flags of `mercer show`.
 type showFlags struct {
-	rows       int
-	importance string
-	repeats    int
-	seed       uint64
+	rows int
 }
 
 func (a *app) showCommand() *cobra.Command {
@@ -39,11 +35,7 @@ func (a *app) showCommand() *cobra.Command {
 		Long: `Show what a model consists of: the learner with its formula and parameters, the report of
 the fit, the columns, the weight of each column (for standardized columns, and in the
 units of the table), or the points of the kernel functions with their coefficients, the
-largest first.
-
---importance DATA measures the importance of each column: the decrease of the score (R²,
-or for classes the accuracy) on DATA when the values of the column are shuffled, with the
-standard deviation over the repetitions (Breiman 2001).`,
+largest first. mercer explain shows the importance of each column.`,
 		Args: atMost(1),
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
@@ -52,14 +44,7 @@ standard deviation over the repetitions (Breiman 2001).`,
 			return a.show(ctx, f, args[0])
 		}),
 	}
-	refusing(c, func() []refusal {
-		return []refusal{{f.importance == "", "repeats seed arrays labels delimiter decimal thousands comment na-values keep-default-na unknown", "applies only to the table of --importance", "importance"}}
-	})
 	intFlag(c.Flags(), &f.rows, "rows", 20, 0, "`NUMBER` of weights and points to print; 0 prints all")
-	c.Flags().StringVar(&f.importance, "importance", "", "table `DATA` to measure the importance of the columns on")
-	intFlag(c.Flags(), &f.repeats, "repeats", 10, 1, "number of times each column is shuffled")
-	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the shuffling")
-	a.input.add(c.Flags())
 	return c
 }
 
@@ -77,7 +62,6 @@ type shownModel struct {
 	Intercept    []float64            `json:"intercept,omitempty"`
 	RawIntercept []float64            `json:"intercept_raw,omitempty"`
 	Calibration  int                  `json:"calibration_rows,omitempty"`
-	Importance   []importance         `json:"importance,omitempty"`
 
 	Unlisted string `json:"unlisted,omitempty"` // the part of the model that is too large to be listed
 
@@ -102,18 +86,7 @@ type weightedPoint struct {
 	cells  []string
 }
 
-// importance is the decrease of the score when a column is shuffled.
-type importance struct {
-	Column string    `json:"column"`
-	Mean   float64   `json:"mean"`
-	Std    float64   `json:"std"`
-	Drops  []float64 `json:"drops"`
-}
-
 func (a *app) show(ctx context.Context, f showFlags, file string) error {
-	if err := a.input.check(); err != nil {
-		return err
-	}
 	b, err := modelfile.Load(file)
 	if err != nil {
 		return err
@@ -121,11 +94,6 @@ func (a *app) show(ctx context.Context, f showFlags, file string) error {
 	s, err := newShown(b, 0)
 	if err != nil {
 		return err
-	}
-	if f.importance != "" {
-		if s.Importance, err = a.importance(ctx, f, file); err != nil {
-			return err
-		}
 	}
 	return a.printJSONOrText(ctx, s, func() string { return s.text(f.rows) })
 }
@@ -337,58 +305,6 @@ func visible(name string) string {
 	return name
 }
 
-// importance computes the importance of each column of a table.
-func (a *app) importance(ctx context.Context, f showFlags, model string) ([]importance, error) {
-	dev, b, t, _, err := a.openModel(model, f.importance, false)
-	if err != nil {
-		return nil, err
-	}
-	defer dev.Close()
-	if b.Objects != nil || b.Encoder.Gram {
-		return nil, usagef("--importance: the model has no columns to shuffle: its input is a kernel matrix, or one column of texts or trees")
-	}
-	if len(b.Encoder.Outputs) == 0 {
-		return nil, usagef("--importance: the model was fitted without a target, so that there is no truth to compare with")
-	}
-	t, weights, _, err := a.scoreWeights(b.Encoder, t)
-	if err != nil {
-		return nil, err
-	}
-	x, truth, names, err := a.encodeScored(ctx, b, t)
-	if err != nil {
-		return nil, err
-	}
-	p := a.newProgress()
-	defer p.close()
-	params := validate.ImportanceParams{Repeats: f.repeats, Seed: f.seed, Options: learners.Options{Weights: weights, Classes: names, Progress: p.report}}
-	var columns []string
-	features := b.Encoder.FeatureNames()
-	for _, in := range b.Encoder.Inputs {
-		names, width := []string{in.Name}, 1 // each name stands for width features, which are shuffled together
-		switch {
-		case in.Text != nil:
-			width = len(in.Text.Categories)
-		case in.Sparse != nil:
-			names = features[:in.Sparse.Columns]
-		case in.TFIDF != nil:
-			width = in.TFIDF.Len()
-		}
-		columns, params.Widths = append(columns, names...), append(params.Widths, slices.Repeat([]int{width}, len(names))...)
-		features = features[len(names)*width:]
-	}
-	drops, err := validate.Importance(ctx, dev, b.Model, x, truth, params)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]importance, len(drops))
-	for k, name := range columns {
-		s := validate.NewSummary(drops[k])
-		list[k] = importance{Column: name, Mean: s.Mean, Std: s.SD, Drops: drops[k]}
-	}
-	slices.SortStableFunc(list, func(p, q importance) int { return cmp.Compare(q.Mean, p.Mean) })
-	return list, nil
-}
-
 // maxWidth is about the maximum number of characters in a line for the values of a point.
 const maxWidth = 60
 
@@ -407,13 +323,6 @@ func (s *shownModel) text(rows int) string {
 	}
 	text += "\n" + texttable.Format("ll", inLines([][]string{{"formula", s.Learner.Formula}, {"source", s.Learner.Source}}))
 	text += s.columnsText(rows) + s.weightsText(rows) + s.pointsText(rows)
-	if len(s.Importance) > 0 {
-		table := [][]string{{"column", "importance", "± std"}}
-		for _, im := range s.Importance {
-			table = append(table, []string{im.Column, short(im.Mean), short(im.Std)})
-		}
-		text += "\n" + texttable.Format("lrr", table)
-	}
 	return text
 }
 

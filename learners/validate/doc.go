@@ -10,5 +10,6 @@
 //	outofbag.go    the bootstrap estimate of the error, and the learner's bias and variance
 //	curve.go       learning curves: errors against the number of training samples
 //	importance.go  by how much a score falls when a column is shuffled
+//	dependence.go  the average prediction as a function of a column
 //	variance.go    bias and variance on simulated data
 package validate
