@@ -130,6 +130,8 @@ var layers = []layer{
 	// page and required are imported only by tests.
 	{folder: "internal/page"},
 	{folder: "internal/required"},
+	// webpage is the frame of the HTML pages of cmd/mercer and internal/bench.
+	{folder: "internal/webpage"},
 	// browser renders HTML pages for tests.
 	{folder: "internal/browser", ours: []string{"internal/required"}},
 	// serve is the HTTP handler of mercer serve, and uses package mercer.

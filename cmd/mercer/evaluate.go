@@ -45,7 +45,7 @@ class is in the prediction set, and the mean number of classes in a set.`,
 		}),
 	}
 	a.addModel(c, &model)
-	c.Flags().StringVar(&plot, "plot", "", "`FILE` to draw a picture into: .png or .svg")
+	c.Flags().StringVar(&plot, "plot", "", "`FILE` to draw a picture into: .png, .svg or .html")
 	addInterval(c.Flags(), &interval)
 	c.Flags().BoolVar(&stream, "stream", false, streamHelp)
 	return c
@@ -87,6 +87,8 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 		if err != nil {
 			return err
 		}
+		pic.facts = []string{"model " + model + " of " + b.Model.Learner(), "table " + file}
+		pic.tables = s.cards()
 		image, err := pic.render(plot, pixels{})
 		if err != nil {
 			return err

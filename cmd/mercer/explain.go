@@ -20,6 +20,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/internal/texttable"
+	"github.com/mercer-go/mercer/internal/webpage"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/solvers"
@@ -57,7 +58,7 @@ the probability, or without probabilities the decision value. --json prints it.`
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.explainModel(ctx, f, args[0]) }),
 	}
 	a.addModel(c, &f.model)
-	c.Flags().StringVar(&f.out, "out", "", "`FILE` to draw the partial dependence into: .png or .svg")
+	c.Flags().StringVar(&f.out, "out", "", "`FILE` to draw the partial dependence into: .png, .svg or .html")
 	intFlag(c.Flags(), &f.rows, "rows", 20, 0, "`NUMBER` of columns to print; 0 prints all")
 	intFlag(c.Flags(), &f.curves, "curves", 9, 1, "`NUMBER` of columns whose partial dependence is computed")
 	intFlag(c.Flags(), &f.repeats, "repeats", 10, 1, "number of times each column is shuffled")
@@ -171,6 +172,8 @@ func (a *app) explainModel(ctx context.Context, f explainFlags, file string) err
 		if err != nil {
 			return err
 		}
+		pic.facts = []string{"model " + f.model + " of " + e.Learner, "table " + file + ", " + count(e.N, "row")}
+		pic.tables = e.cards()
 		image, err := pic.render(f.out, pixels{})
 		if err != nil {
 			return err
@@ -322,6 +325,18 @@ func (e *explanation) text(rows int) string {
 	return text
 }
 
+// cards returns the tables of a page, one for each output.
+func (e *explanation) cards() (list []webpage.Card) {
+	for j, name := range e.Outputs {
+		table, _ := e.table(j)
+		if len(e.Outputs) == 1 || e.NoEffects != "" {
+			return []webpage.Card{tableCard("Columns", "", table)}
+		}
+		list = append(list, tableCard("Effects on "+name, name, table))
+	}
+	return list
+}
+
 // table returns the table of an output, whose first row is the head, and the alignment of its columns.
 func (e *explanation) table(output int) (table [][]string, format string) {
 	head, format := []string{"column"}, "l"
@@ -433,6 +448,7 @@ func (e *explanation) dependencePanel(c explainedColumn) *panel {
 			}
 		}
 		look := curveColors[j%len(curveColors)]
+		p.class = of[j]
 		switch {
 		case d.Levels != nil:
 			p.dots(name, rowMark(look), points)

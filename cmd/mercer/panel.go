@@ -19,7 +19,8 @@ type panel struct {
 	// ratio is the length of one unit of the y axis divided by that of the x axis; 0 means that
 	// the axes fill the panel.
 	ratio float64
-	err   error // the error of the first series that cannot be drawn
+	class string // the class that the next series belong to, which a page can show alone; "" is the name of each series
+	err   error  // the error of the first series that cannot be drawn
 }
 
 // newPanel returns an empty panel in the common style.

@@ -16,7 +16,7 @@ type plotOut struct {
 }
 
 func (o *plotOut) add(c *cobra.Command) {
-	c.Flags().StringVar(&o.path, "out", "", "`FILE` to draw into: .png or .svg")
+	c.Flags().StringVar(&o.path, "out", "", "`FILE` to draw into: .png, .svg or .html")
 	c.Flags().StringVar(&o.size, "size", "", "`WIDTHxHEIGHT` in pixels; text and lines scale with the picture")
 }
 
@@ -26,14 +26,17 @@ func (o *plotOut) check() error {
 		return err
 	}
 	if o.path == "" {
-		return usagef("--out FILE is needed: a name that ends in .png or .svg")
+		return usagef("--out FILE is needed: a name that ends in .png, .svg or .html")
 	}
-	_, err = endingOf("--out", o.path, pictures...)
+	ending, err := endingOf("--out", o.path, pictures...)
+	if err == nil && ending == ".html" && o.size != "" {
+		return usagef("--size: a page has no size; it applies to .png and .svg")
+	}
 	return err
 }
 
 // pictures are the file name endings that render supports.
-var pictures = []string{".png", ".svg"}
+var pictures = []string{".png", ".svg", ".html"}
 
 func (a *app) plotCommand() *cobra.Command {
 	c := &cobra.Command{

@@ -15,6 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/mercer-go/mercer/internal/webpage"
 )
 
 // These are the sizes of a panel without its legend in an SVG picture and in a PNG, and the resolution of a PNG.
@@ -28,9 +30,11 @@ const (
 
 // picture consists of rows with the same number of panels.
 type picture struct {
-	title string
-	rows  [][]*panel
-	data  map[string]any // the output of --json besides the name of the file
+	title  string
+	rows   [][]*panel
+	data   map[string]any // the output of --json besides the name of the file
+	facts  []string       // lines of a page about the data and the model
+	tables []webpage.Card // tables of a page
 }
 
 // render draws the picture in the format that the ending of the file name implies.
@@ -42,11 +46,14 @@ func (pic picture) render(path string, size pixels) ([]byte, error) {
 			}
 		}
 	}
-	if p := pic.rows[0][0]; p.Title.Text == "" {
+	if p := pic.rows[0][0]; p.Title.Text == "" && !strings.EqualFold(filepath.Ext(path), ".html") {
 		p.Title.Text = pic.title
 	}
-	if strings.EqualFold(filepath.Ext(path), ".svg") {
-		return svgPage(pic.rows, size)
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".svg":
+		return svgPage(pic.rows, size, false)
+	case ".html":
+		return pic.htmlPage()
 	}
 	return pngPage(pic.rows, size)
 }
@@ -101,7 +108,10 @@ func (p pixels) scale(width, height vg.Length) float64 {
 // has.
 type svgCanvas struct {
 	*vgsvg.Canvas
-	widths []vg.Length
+	widths      []vg.Length
+	height      vg.Length
+	interactive bool // whether the picture is for a page, with groups of series and hints
+	hints       []webpage.Hint
 }
 
 // FillString implements vg.Canvas.
@@ -116,19 +126,23 @@ var (
 )
 
 // svgPage draws rows of panels as an SVG picture. The layout and the fonts use the widths of
-// Liberation Sans.
-func svgPage(rows [][]*panel, size pixels) ([]byte, error) {
+// Liberation Sans. An interactive picture is for a page: see mark.
+func svgPage(rows [][]*panel, size pixels, interactive bool) ([]byte, error) {
 	width, height := pageSize(rows, panelWidth, panelHeight)
 	if size.width > 0 {
 		scale := size.scale(width, height)
 		width, height = vg.Points(float64(size.width)/scale), vg.Points(float64(size.height)/scale)
 	}
-	canvas := &svgCanvas{Canvas: vgsvg.New(width, height)}
+	canvas := &svgCanvas{Canvas: vgsvg.New(width, height), height: height, interactive: interactive}
 	drawPanels(rows, draw.New(canvas))
 	var buf bytes.Buffer
 	_, err := canvas.WriteTo(&buf)
 	i := 0
-	data := texts.ReplaceAllFunc(buf.Bytes(), func(tag []byte) []byte {
+	data := buf.Bytes()
+	if interactive {
+		data = []byte(webpage.WithHints(string(grouped(data)), canvas.hints))
+	}
+	data = texts.ReplaceAllFunc(data, func(tag []byte) []byte {
 		i++
 		return fmt.Appendf(slices.Clone(tag), `textLength="%.4g" lengthAdjust="spacingAndGlyphs" `, canvas.widths[i-1].Points())
 	})

@@ -86,6 +86,8 @@ func confusionPanel(s *score, learner string) *panel {
 	k := len(s.Classes)
 	m := boxes{style: text.Style{Font: p.Legend.style.Font, XAlign: draw.XCenter, YAlign: draw.YCenter, Handler: p.Legend.style.Handler}}
 	m.style.Font.Size = vg.Points(max(5, min(12, 160/float64(k))))
+	var centers plotter.XYs
+	var texts []string
 	for i, row := range s.Confusion {
 		sum := 0
 		for _, n := range row {
@@ -101,9 +103,11 @@ func confusionPanel(s *score, learner string) *panel {
 				b.text = strconv.Itoa(n)
 			}
 			m.list = append(m.list, b)
+			centers = append(centers, plotter.XY{X: float64(j) + 0.5, Y: float64(k-i) - 0.5})
+			texts = append(texts, fmt.Sprintf("true %s, predicted %s\n%s, %s of the row", s.Classes[i], s.Classes[j], count(n, "row"), short(share)))
 		}
 	}
-	p.Add(m)
+	p.Add(m, mark{points: centers, texts: texts})
 	var across, up plot.ConstantTicks
 	every := (k + mostShown - 1) / mostShown
 	longest := 0
@@ -169,6 +173,7 @@ func rocPanel(s *score) *panel {
 			points[i].X, points[i].Y = curve.False[i], curve.True[i]
 		}
 		style := curveStyle(j, 1.5)
+		p.class = s.Known.Names[class]
 		p.line("", points, style)
 		legend = append(legend, named{fmt.Sprintf("%s, area %s", s.Known.Names[class], short(curve.AUC())), curve.AUC(), &plotter.Line{LineStyle: style}})
 	}

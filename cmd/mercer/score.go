@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/texttable"
+	"github.com/mercer-go/mercer/internal/webpage"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/validate"
 	"github.com/mercer-go/mercer/solvers"
@@ -82,6 +83,11 @@ func (s *score) text() string {
 	if len(s.Classes) > mostShown {
 		return text + fmt.Sprintf("\n%d classes: --json or --plot show the confusion matrix.\n", len(s.Classes))
 	}
+	return text + "\n" + texttable.Format("l"+strings.Repeat("r", len(s.Classes)), s.confusion())
+}
+
+// confusion returns the confusion matrix as a table with a head.
+func (s *score) confusion() [][]string {
 	head := append([]string{"true \\ predicted"}, s.Classes...)
 	rows := [][]string{head}
 	for i, row := range s.Confusion {
@@ -91,5 +97,14 @@ func (s *score) text() string {
 		}
 		rows = append(rows, line)
 	}
-	return text + "\n" + texttable.Format("l"+strings.Repeat("r", len(s.Classes)), rows)
+	return rows
+}
+
+// cards returns the score as tables of a page.
+func (s *score) cards() []webpage.Card {
+	list := []webpage.Card{tableCard("Scores", "", append([][]string{{"measure", "value"}}, s.figures()...))}
+	if s.Confusion != nil {
+		list = append(list, tableCard("Confusion matrix", "", s.confusion()))
+	}
+	return list
 }

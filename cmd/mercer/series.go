@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"image/color"
 	"math"
 	"slices"
@@ -49,26 +50,45 @@ func solid(look color.Color, width float64, dashes ...float64) draw.LineStyle {
 	return style
 }
 
+// line draws a line. A page shows the values of up to 200 of its points if the line has a name or a class.
 func (p *panel) line(name string, points plotter.XYs, style draw.LineStyle) {
+	series := cmp.Or(p.class, name)
+	var hints plotter.XYs
+	for i := 0; i < len(points) && series != ""; i += (len(points) + 199) / 200 {
+		hints = append(hints, points[i])
+	}
+	p.add(series, hints, p.stroke(name, points, style))
+}
+
+// stroke returns a line, and adds its name to the legend.
+func (p *panel) stroke(name string, points plotter.XYs, style draw.LineStyle) plot.Plotter {
 	line, err := plotter.NewLine(points)
 	if err != nil {
 		p.keep(err)
-		return
+		return nil
 	}
 	line.LineStyle = style
-	p.Add(line)
 	p.named(name, line)
+	return line
+}
+
+// add adds the plotters of a series, unless one could not be made. A page shows the values of the points.
+func (p *panel) add(series string, points plotter.XYs, list ...plot.Plotter) {
+	if p.err == nil {
+		p.Add(mark{series: series, points: points, x: p.X.Label.Text, y: p.Y.Label.Text})
+		p.Add(list...)
+		p.Add(mark{series: series, end: true})
+	}
 }
 
 // dashes draws a dashed reference line.
 func (p *panel) dashes(name string, ends plotter.XYs) {
-	p.line(name, ends, solid(color.Gray{0x50}, 1, 4, 3))
+	p.add("", nil, p.stroke(name, ends, solid(color.Gray{0x50}, 1, 4, 3)))
 }
 
 // marked draws a line with its points.
 func (p *panel) marked(name string, look color.Color, points plotter.XYs) {
-	p.line(name, points, solid(look, 1.5))
-	p.dots("", draw.GlyphStyle{Color: look, Radius: 0.8 * vg.Millimeter, Shape: draw.CircleGlyph{}}, points)
+	p.add(cmp.Or(p.class, name), points, p.stroke(name, points, solid(look, 1.5)), p.glyphs(draw.GlyphStyle{Color: look, Radius: 0.8 * vg.Millimeter, Shape: draw.CircleGlyph{}}, points))
 }
 
 // polygon fills an area; a width of 0 omits its border.
@@ -91,14 +111,21 @@ func (p *panel) band(look color.Color, low, high plotter.XYs) {
 
 // dots draws points.
 func (p *panel) dots(name string, mark draw.GlyphStyle, points plotter.XYs) {
+	dots := p.glyphs(mark, points)
+	if p.add(cmp.Or(p.class, name), points, dots); dots != nil {
+		p.named(name, dots)
+	}
+}
+
+// glyphs returns points, or nil if they cannot be drawn.
+func (p *panel) glyphs(mark draw.GlyphStyle, points plotter.XYs) *plotter.Scatter {
 	dots, err := plotter.NewScatter(points)
 	if err != nil {
 		p.keep(err)
-		return
+		return nil
 	}
 	dots.GlyphStyle = mark
-	p.Add(dots)
-	p.named(name, dots)
+	return dots
 }
 
 // rows draws the rows of a table for which the function some returns true, or all rows if some is

@@ -122,7 +122,7 @@ Other learners are tuned by a grid and scored on held-out folds, rvm and rvc als
 	flags.BoolVar(&f.noIntercept, "no-intercept", false, "do not fit one")
 	flags.StringVar(&f.learner, "learner", "", "`NAME` of the learner: "+strings.Join(append(slices.Clone(tunedLearners), gridLearners()...), ", ")+" (default: kernel-ridge; ridge for the kernel linear(), gaussian-process of numbers for evidence)")
 	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors); without it nothing is fitted")
-	flags.StringVar(&f.plot, "plot", "", "`FILE` to draw the scores into: .png or .svg")
+	flags.StringVar(&f.plot, "plot", "", "`FILE` to draw the scores into: .png, .svg or .html")
 	flags.Float64Var(&f.testFraction, "test-fraction", 0, "fraction of the rows to hold out and to score the model on, 0 to 1")
 	f.objects.add(c)
 	a.input.add(flags)

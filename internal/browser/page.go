@@ -100,16 +100,29 @@ func (p *Page) Await(condition string) {
 // selector.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
+	x, y := p.center(selector)
+	for _, kind := range []string{"mousePressed", "mouseReleased"} {
+		p.call("Input.dispatchMouseEvent", fields{"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1}, nil)
+	}
+}
+
+// Point moves the mouse to the center of the first element of a CSS selector.
+func (p *Page) Point(selector string) {
+	p.t.Helper()
+	x, y := p.center(selector)
+	p.call("Input.dispatchMouseEvent", fields{"type": "mouseMoved", "x": x, "y": y}, nil)
+}
+
+// center scrolls to the first element of a CSS selector, and returns its center.
+func (p *Page) center(selector string) (x, y float64) {
+	p.t.Helper()
 	text, _ := json.Marshal(selector) // text cannot fail
 	p.Text("document.querySelector(" + string(text) + ").scrollIntoView({block: 'center'})")
-	var x, y float64
 	at := p.Text("(b => (b.left + b.right)/2 + ' ' + (b.top + b.bottom)/2)(document.querySelector(" + string(text) + ").getBoundingClientRect())")
 	if _, err := fmt.Sscan(at, &x, &y); err != nil {
 		p.t.Fatalf("%s is at %s: %v", selector, at, err)
 	}
-	for _, kind := range []string{"mousePressed", "mouseReleased"} {
-		p.call("Input.dispatchMouseEvent", fields{"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1}, nil)
-	}
+	return x, y
 }
 
 // Write replaces the text of the first field of a CSS selector.

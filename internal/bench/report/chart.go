@@ -19,6 +19,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/mercer-go/mercer/internal/bench"
+	"github.com/mercer-go/mercer/internal/webpage"
 )
 
 // A chart is so small that it is readable on a phone without scaling.
@@ -60,13 +61,13 @@ var variables = func() *strings.Replacer {
 // prelude matches the text that vgsvg writes up to the size of the picture, which the page sets.
 var prelude = regexp.MustCompile(`(?s)^.*?<svg width="[^"]*" height="[^"]*"`)
 
-// inline returns the SVG of a canvas as an element of a page.
-func inline(c *vgsvg.Canvas, attributes string) (template.HTML, error) {
+// inline returns the SVG of a canvas, with hints, as an element of a page.
+func inline(c *vgsvg.Canvas, attributes string, hints ...webpage.Hint) (template.HTML, error) {
 	var buf bytes.Buffer
 	if _, err := c.WriteTo(&buf); err != nil {
 		return "", err
 	}
-	return template.HTML(variables.Replace(prelude.ReplaceAllLiteralString(buf.String(), "<svg "+attributes))), nil
+	return template.HTML(webpage.WithHints(variables.Replace(prelude.ReplaceAllLiteralString(buf.String(), "<svg "+attributes)), hints)), nil
 }
 
 // picture draws a chart. look returns the number of the marker and color of the curve with the given name.
@@ -102,8 +103,20 @@ func picture(name string, c *bench.Chart, look func(string) int) (template.HTML,
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.Ticker(ticks(xs)), logTicks{}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = xs[0]/1.08, xs[len(xs)-1]*1.08, low/1.2, high*1.2
 	canvas := vgsvg.New(width, height)
-	p.Draw(draw.Crop(draw.New(canvas), 0, -6, 3, 0))
-	return inline(canvas, fmt.Sprintf(`role="img" aria-label="%s"`, template.HTMLEscapeString(name)))
+	area := draw.Crop(draw.New(canvas), 0, -6, 3, 0)
+	p.Draw(area)
+	area = p.DataCanvas(area)
+	x, y := p.Transforms(&area)
+	var hints []webpage.Hint
+	for _, curve := range c.Curves {
+		for _, q := range curve.Points {
+			hints = append(hints, webpage.Hint{
+				X: x(q.X).Points(), Y: (height - y(q.Y)).Points(),
+				Text: fmt.Sprintf("%s\n%s: %.4g\n%s: %.4g", curve.Name, c.X, q.X, c.Y, q.Y),
+			})
+		}
+	}
+	return inline(canvas, fmt.Sprintf(`role="img" aria-label="%s"`, template.HTMLEscapeString(name)), hints...)
 }
 
 // parts returns the elements that a curve is drawn with.

@@ -1,46 +1,15 @@
-// Package report writes the report of a measurement as an HTML page: one file that needs no
-// network, is readable on a phone and on paper, uses the reader's light or dark color scheme, and
-// contains its charts as SVG drawn by gonum/plot.
-//
-// The page is also well-formed XML, so that it can be checked.
+// Package report writes the report of a measurement as an HTML page of package webpage, with its
+// charts as SVG drawn by gonum/plot.
 package report
 
 import (
-	_ "embed"
-	"html/template"
 	"io"
 
 	"github.com/mercer-go/mercer/internal/bench"
+	"github.com/mercer-go/mercer/internal/webpage"
 )
 
-//go:embed page.html
-var pageText string
-
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
-
-// page holds the values that the template inserts.
-type page struct {
-	*bench.Report
-	Stamp string // the machine and the date, which are shown below every chart
-	Cards []card
-}
-
-// card is a table with its chart.
-type card struct {
-	*bench.Table
-	Picture template.HTML // empty for a card without a chart
-	Legend  []key
-}
-
-// key is a line of a legend.
-type key struct {
-	Swatch template.HTML
-	Name   string
-}
-
-// Wide reports whether the card takes the whole width. This applies to a table of many columns and
-// to a table without a chart.
-func (c card) Wide() bool { return len(c.Head) > 5 || c.Picture == "" }
+const footer = "Points are medians; bars and the small figures reach from the lowest to the highest timing, ° marks an outlier (beyond 1.5 quartile distances). Per cent is the share of the ceiling: of the multiply-adds that the processor made in registers in the same case, one core’s times the threads, or of the matrix at the rate of a copy. Operations are counted, not measured."
 
 // Write writes the page of r.
 func Write(w io.Writer, r *bench.Result) error {
@@ -48,7 +17,7 @@ func Write(w io.Writer, r *bench.Result) error {
 	if err != nil {
 		return err
 	}
-	p := page{Report: report, Stamp: r.Processor() + ", " + r.Started.UTC().Format("2006-01-02")}
+	p := webpage.Page{Title: report.Title, Lead: report.Answer, Facts: report.Facts, Footer: footer}
 	looks := map[string]int{} // an implementation has the same marker and color in all charts
 	look := func(name string) int {
 		if _, ok := looks[name]; !ok {
@@ -57,13 +26,21 @@ func Write(w io.Writer, r *bench.Result) error {
 		return looks[name]
 	}
 	for _, t := range report.Tables {
-		c := card{Table: t}
+		c := webpage.Card{Title: t.Title, Head: t.Head, Notes: t.Notes, Wide: len(t.Head) > 5 || t.Chart == nil}
+		for _, fields := range t.Rows {
+			var row []webpage.Cell
+			for _, f := range fields {
+				row = append(row, webpage.Cell{Text: f.Text, Note: f.Note, Class: f.Class, Words: f.Words()})
+			}
+			c.Rows = append(c.Rows, row)
+		}
 		if t.Chart != nil {
+			c.Stamp = r.Processor() + ", " + r.Started.UTC().Format("2006-01-02")
 			if c.Picture, err = picture(t.Title, t.Chart, look); err != nil {
 				return err
 			}
 			for _, curve := range t.Chart.Curves {
-				k := key{Name: curve.Name}
+				k := webpage.Key{Name: curve.Name}
 				if k.Swatch, err = swatch(look(curve.Name), curve); err != nil {
 					return err
 				}
@@ -72,5 +49,5 @@ func Write(w io.Writer, r *bench.Result) error {
 		}
 		p.Cards = append(p.Cards, c)
 	}
-	return pageTemplate.Execute(w, p)
+	return p.Write(w)
 }

@@ -167,12 +167,15 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageIsSelfContained checks that the page loads nothing, runs no script, and suits any
+// TestPageIsSelfContained checks that the page loads nothing, has only its own script, and suits any
 // width, light and dark color schemes, and paper.
 func TestPageIsSelfContained(t *testing.T) {
 	page := write(t, sample())
 	root := parse(t, page)
-	for _, name := range []string{"script", "link", "img", "iframe", "image", "use"} {
+	if n := len(root.find("script")); n != 1 {
+		t.Errorf("the page has %d scripts", n)
+	}
+	for _, name := range []string{"link", "img", "iframe", "image", "use"} {
 		if len(root.find(name)) > 0 {
 			t.Errorf("the page has <%s>", name)
 		}
@@ -236,6 +239,9 @@ func TestPicture(t *testing.T) {
 		for _, c := range regexp.MustCompile(`var\((--look\d)\)`).FindAllStringSubmatch(style, -1) {
 			colors[c[1]] = true
 		}
+	}
+	if titles := svg.find("title"); len(titles) != 12 || titles[0].words() != "mercer cpu/fast n: 64 GFLOP/s: 41.25" {
+		t.Errorf("%d points have their values, the first %q", len(titles), titles[0].words())
 	}
 	if dashed != 1 || len(colors) != 3 {
 		t.Errorf("%d dashed lines, colors %v", dashed, colors)

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/internal/browser"
+)
+
+// TestHTMLPages writes the pages of explain, evaluate, plot and tune, and checks that they are
+// well-formed, group the classes and have the values of points. Without -short a browser renders them.
+func TestHTMLPages(t *testing.T) {
+	folder := t.TempDir()
+	mercer := func(args ...string) {
+		t.Helper()
+		var out, errs strings.Builder
+		if code := run(append(args, "--quiet"), strings.NewReader(""), &out, &errs); code != 0 {
+			t.Fatalf("mercer %s: %d: %s", strings.Join(args, " "), code, errs.String())
+		}
+	}
+	in := func(name string) string { return filepath.Join(folder, name) }
+	three := strings.Replace(everyData(), "high\n", "top\n", 5) // three classes
+	for name, data := range map[string]string{"data.csv": three} {
+		if err := os.WriteFile(in(name), []byte(data), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeWithout(t, in("data.csv"), in("number.csv"), "class")
+	writeWithout(t, in("data.csv"), in("class.csv"), "number")
+	mercer("fit", "--target", "number", "--kernel", "gaussian(sigma=1)", "--lambda", "0.1", "--model", in("number.st"), in("number.csv"))
+	mercer("fit", "--learner", "logistic", "--target", "class", "--model", in("class.st"), in("class.csv"))
+	for name, c := range map[string]struct {
+		args     []string
+		pictures int
+		want     []string
+	}{
+		"explain":         {[]string{"explain", "--model", in("number.st"), "--out"}, 2, []string{"± error", "average prediction of number: "}},
+		"explain classes": {[]string{"explain", "--model", in("class.st"), "--out"}, 2, []string{`<g data-series="top">`, "Effects on low", "average probability: "}},
+		"evaluate":        {[]string{"evaluate", "--model", in("number.st"), "--plot"}, 2, []string{"RMSE", "true − predicted: "}},
+		"evaluate classes": {[]string{"evaluate", "--model", in("class.st"), "--plot"}, 2, []string{"Confusion matrix", `<g data-series="top">`, "true low, predicted low",
+			"true positives, part of the positives: 1"}},
+		"plot curve":    {[]string{"plot", "curve", "--model", in("number.st"), "--out"}, 1, []string{"number: "}},
+		"plot boundary": {[]string{"plot", "boundary", "--model", in("class.st"), "--out"}, 1, []string{`<g data-series="high">`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, table := in(strings.ReplaceAll(name, " ", "-")+".html"), in("number.csv")
+			if strings.Contains(strings.Join(c.args, " "), "class.st") {
+				table = in("class.csv")
+			}
+			mercer(append(c.args, path, table)...)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			page := string(text)
+			for d := xml.NewDecoder(strings.NewReader(page)); ; {
+				if _, err := d.Token(); errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					t.Fatalf("the page is not well-formed: %v", err)
+				}
+			}
+			for _, want := range append(c.want, `<circle class="hint"`) {
+				if !strings.Contains(page, want) {
+					t.Errorf("the page has no %s", want)
+				}
+			}
+			if n := strings.Count(page, `<svg class="paper"`); n != c.pictures {
+				t.Errorf("%d pictures, want %d", n, c.pictures)
+			}
+			if !testing.Short() {
+				browser.Check(t, page, strings.Count(page, "<figure"))
+			}
+		})
+	}
+}
