@@ -285,7 +285,12 @@ func (e *explanation) addDependence(ctx context.Context, dev backend.Device, b m
 		if c.input.Number != nil {
 			for _, v := range validate.Grid(mat.Col(nil, c.first, x)) {
 				p.Grid = append(p.Grid, []float64{v})
-				d.Values = append(d.Values, c.input.Number.Mean+v*c.input.Number.Scale)
+				// Standardization and its inverse round; 12 digits restore a number such as 2.
+				value, err := strconv.ParseFloat(strconv.FormatFloat(c.input.Number.Mean+v*c.input.Number.Scale, 'g', 12, 64), 64)
+				if err != nil {
+					return err
+				}
+				d.Values = append(d.Values, value)
 			}
 		} else {
 			d.Levels = c.input.Text.Categories
