@@ -1385,7 +1385,7 @@ func exportedTypes() []reflect.Type {
 		reflect.TypeFor[kernels.Linear](), reflect.TypeFor[kernels.Matern](), reflect.TypeFor[kernels.Normalized](), reflect.TypeFor[kernels.Param](),
 		reflect.TypeFor[kernels.ParseError](), reflect.TypeFor[kernels.PointError](), reflect.TypeFor[kernels.Polynomial](),
 		reflect.TypeFor[kernels.Precomputed](), reflect.TypeFor[kernels.Product](), reflect.TypeFor[kernels.Program](),
-		reflect.TypeFor[kernels.Periodic](), reflect.TypeFor[kernels.RationalQuadratic](), reflect.TypeFor[kernels.Rule](), reflect.TypeFor[kernels.Scaled](),
+		reflect.TypeFor[kernels.Columns](), reflect.TypeFor[kernels.Periodic](), reflect.TypeFor[kernels.RationalQuadratic](), reflect.TypeFor[kernels.Rule](), reflect.TypeFor[kernels.Scaled](),
 		reflect.TypeFor[kernels.Sigmoid](), reflect.TypeFor[kernels.SincLimit](), reflect.TypeFor[kernels.Stat](),
 		reflect.TypeFor[kernels.StatDerivative](), reflect.TypeFor[kernels.StatKind](), reflect.TypeFor[kernels.Sum](), reflect.TypeFor[gram.Centering](),
 		reflect.TypeFor[gram.Eigen](),

@@ -20,6 +20,11 @@ func (p packing[T]) cosinesAndSines(m *matrix[T], first, rows int, out []T) {
 			// If T is float32, the difference is exact in float64, and the angles are small because
 			// the center is subtracted, so that only the rounding of the result is significant.
 			x := float64(v) - float64(p.center[c])
+			if p.scale != nil && p.scale[c] == 0 {
+				clear(out[:2*len(p.freqs)])
+				out = out[2*len(p.freqs):]
+				continue
+			}
 			for _, w := range p.freqs {
 				sin, cos := math.Sincos(w * x)
 				out[0], out[1] = T(cos), T(sin)
@@ -99,8 +104,14 @@ const sineBatch = 1024
 // sines returns a filler for a sum over the features. Without frequencies the terms are sin(2πΔ)/Δ,
 // or 2π at Δ = 0; otherwise they are Σ_w wΔ sin(wΔ), where Δ is the difference of the two points in
 // the feature.
-func (g *gram[T]) sines(freqs []float64) filler[T] {
-	u, d := g.q.engine.ukr, g.x.cols
+func (g *gram[T]) sines(stat kernels.Stat) filler[T] {
+	var columns []int // the features with a term
+	for c := range g.x.cols {
+		if stat.ScaleAt(c) != 0 {
+			columns = append(columns, c)
+		}
+	}
+	u, d, freqs := g.q.engine.ukr, len(columns), stat.Freqs
 	batch := max(1, sineBatch/max(d, 1)) // number of pairs
 	size := panels(batch*d, u.NR) * u.NR
 	return func(s *scratch[T], i, j int, out []T) {
@@ -121,9 +132,9 @@ func (g *gram[T]) sines(freqs []float64) filler[T] {
 		for cols := min(len(out), g.z.rows-j); cols > 0; cols = min(len(out), g.z.rows-j) {
 			now := out[:min(batch, cols)]
 			for c := range now {
-				z, to := g.z.row(j + c)[:d], diffs[c*d:][:d]
-				for p, v := range x {
-					to[p] = v - z[p]
+				z, to := g.z.row(j+c), diffs[c*d:][:d]
+				for p, at := range columns {
+					to[p] = x[at] - z[at]
 				}
 			}
 			clear(now)

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
@@ -321,6 +322,7 @@ const canceled = 1.0 / 1024
 func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 	g := &gram[T]{q: q, x: x, z: z, d: x.cols, prog: kernels.Compile(k), size: gramBlock(x.cols, int(unsafe.Sizeof(*new(T))))}
 	for _, s := range g.prog.Stats {
+		s.Scale = scales(s, x.cols)
 		st := pairwise[T]{factor: 1}
 		var p packing[T]
 		u := q.engine.ukr
@@ -336,7 +338,7 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		case s.Kind == kernels.Chi2:
 			st.kernel, p.positive = u.Chi2, true
 		case s.Kind == kernels.Sinc, s.Kind == kernels.SinSum:
-			st.fill = g.sines(s.Freqs)
+			st.fill = g.sines(s)
 		case s.Kind.OnePoint():
 			st.fill = g.onePoint(s)
 		case s.Scale == nil && x.cols <= directDistance:
@@ -397,6 +399,14 @@ func inRange[T backend.Float](v float64) T {
 		v = max(-math.MaxFloat32, min(v, math.MaxFloat32))
 	}
 	return T(max(-math.MaxFloat64, min(v, math.MaxFloat64)))
+}
+
+// scales returns the scales of all d features, or nil if they are all 1.
+func scales(s kernels.Stat, d int) []float64 {
+	if s.Scale == nil || len(s.Scale) == d {
+		return s.Scale
+	}
+	return append(slices.Clone(s.Scale), make([]float64, d-len(s.Scale))...)
 }
 
 // only returns the index of the only nonzero element of scale; ok is false if the number of nonzero

@@ -54,6 +54,7 @@ func (q *queue[T]) newSparseGram(k kernels.Kernel, x, z *sparseMatrix[T]) *gram[
 		g.z = q.denseColumns(z.csr, mostly, position)
 	}
 	for _, s := range g.prog.Stats {
+		s.Scale = scales(s, g.d)
 		st, p := pairwise[T]{factor: 1}, packing[T]{}
 		switch s.Kind {
 		case kernels.Dot, kernels.SqDist:

@@ -128,9 +128,12 @@ func (p *program[T]) stat(at []byte, s kernels.Stat, x, z *matrix[T]) error {
 	b.PutUint32(at[4:], uint32(len(s.Freqs)))
 	put := func(offset int, ptr driver.DevicePtr) { b.PutUint64(at[offset:], uint64(ptr)) }
 	if s.Scale != nil {
-		scale := make([]T, len(s.Scale))
-		for i, v := range s.Scale {
-			scale[i] = T(v)
+		if s.Kind > kernels.L1 {
+			return fmt.Errorf("a kernel of the kind of chi2, cosine or sinc on a part of the columns needs the device cpu")
+		}
+		scale := make([]T, x.cols)
+		for i := range scale {
+			scale[i] = T(s.ScaleAt(i))
 		}
 		ptr, err := p.place(bytesOf(scale))
 		if err != nil {

@@ -68,16 +68,26 @@ func (a interval) times(b interval) interval {
 	return r
 }
 
+// terms returns the number of features of d with a scale.
+func (s Stat) terms(d int) (n int) {
+	for p := range d {
+		if s.ScaleAt(p) != 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // bounds returns an interval that contains the statistic of all pairs of points of d features.
 func (s Stat) bounds(d int) interval {
 	switch s.Kind {
 	case SqDist, L1, Chi2, RootX, RootZ:
 		return interval{0, math.Inf(1)}
 	case CosSum:
-		m := float64(d * len(s.Freqs))
+		m := float64(s.terms(d) * len(s.Freqs))
 		return interval{-m, m}
 	case Sinc:
-		m := 2 * math.Pi * float64(d)
+		m := 2 * math.Pi * float64(s.terms(d))
 		return interval{-m, m}
 	}
 	return interval{math.Inf(-1), math.Inf(1)}

@@ -25,6 +25,8 @@ func Canonical(k Kernel) Kernel {
 		return ExpOf{Canonical(k.Kernel)}
 	case Normalized:
 		return Normalized{Canonical(k.Kernel)}
+	case Columns:
+		return Columns{k.Indices, Canonical(k.Kernel)}
 	}
 	return k
 }

@@ -16,7 +16,8 @@ type Description struct {
 	Source     string      `json:"source"`
 
 	build func(a arguments) Kernel // makes the kernel; the arguments must be complete and of the right types
-	wrap  func(k Kernel) Kernel    // makes the kernel instead of build if the argument is a kernel
+	// wrap makes the kernel instead of build if the argument is a kernel. Only columns has columns.
+	wrap func(columns []int, k Kernel) Kernel
 }
 
 // A Parameter is a named parameter of a kernel.
@@ -38,6 +39,8 @@ const (
 	Integer     = "integer"
 	OneOrEach   = "number, or [list] with one for each feature"
 	innerKernel = "kernel" // the argument is written without name=
+	// columnIndices is the type of an argument that is written without name= before a kernel.
+	columnIndices = "index, first-last, or [list] of them"
 )
 
 // arguments holds the values of the parameters whose InsteadOf is empty, in the order of the
@@ -138,7 +141,7 @@ var catalogue = []Description{
 		build:   func(a arguments) Kernel { return RationalQuadratic{A: a[0].number(), Sigma: a[1].number()} },
 	},
 	{
-		Name: "periodic", Aliases: []string{"expsinesquared"}, Formula: "exp(−2 sin²(π‖x−z‖₂/period) / sigma²); positive semi-definite for one feature",
+		Name: "periodic", Aliases: []string{"expsinesquared"}, Formula: "exp(−2 sin²(π‖x−z‖₂/period) / sigma²); positive semi-definite for one feature, as in columns(0, k)",
 		Parameters: []Parameter{
 			{Name: "period", Type: OneNumber, Rule: lengthScale.String()},
 			sigma(OneNumber),
@@ -201,14 +204,24 @@ var catalogue = []Description{
 		Parameters: []Parameter{{Name: "k", Type: innerKernel, Rule: "any kernel"}},
 		Example:    "exp(0.5*linear())",
 		Source:     "Shawe-Taylor and Cristianini (2004), Kernel Methods for Pattern Analysis, proposition 3.24",
-		wrap:       func(k Kernel) Kernel { return ExpOf{k} },
+		wrap:       func(_ []int, k Kernel) Kernel { return ExpOf{k} },
 	},
 	{
 		Name: "normalize", Aliases: []string{"normalize"}, Formula: "k(x, z) / √(k(x, x) k(z, z)) of a kernel k, 0 where k(x, x) is 0",
 		Parameters: []Parameter{{Name: "k", Type: innerKernel, Rule: "any kernel"}},
 		Example:    "normalize(polynomial(degree=2,c=1))",
 		Source:     "Shawe-Taylor and Cristianini (2004), Kernel Methods for Pattern Analysis, section 5.1",
-		wrap:       func(k Kernel) Kernel { return Normalized{k} },
+		wrap:       func(_ []int, k Kernel) Kernel { return Normalized{k} },
+	},
+	{
+		Name: "columns", Formula: "k(x, z) of a kernel k, for the points with only the given columns",
+		Parameters: []Parameter{
+			{Name: "indices", Type: columnIndices, Rule: "from 0, without repetition"},
+			{Name: "k", Type: innerKernel, Rule: "any kernel but precomputed()"},
+		},
+		Example: "columns(0,gaussian(sigma=2))",
+		Source:  "Duvenaud, Nickisch and Rasmussen (2011), Additive Gaussian processes, NIPS 24",
+		wrap:    func(columns []int, k Kernel) Kernel { return Columns{columns, k} },
 	},
 }
 

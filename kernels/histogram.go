@@ -91,7 +91,7 @@ func pointRules(k Kernel) (rules []pointRule) {
 	for _, s := range Compile(k).Stats {
 		switch {
 		case s.Kind == Chi2:
-			rules = append(rules, notNegative)
+			rules = append(rules, s.notNegative)
 		case s.Kind == SqDist || s.Kind == L1:
 			rules = append(rules, s.inRange)
 		case s.Kind == Entry:
@@ -142,11 +142,7 @@ func (s Stat) inRange(_ int, x SparsePoint[float64]) error {
 		most = math.MaxFloat64 / 2
 	}
 	for p, v := range x.Values {
-		if s.Scale != nil {
-			if at := x.feature(p); at < len(s.Scale) {
-				v *= s.Scale[at]
-			}
-		}
+		v *= s.ScaleAt(x.feature(p))
 		if s.Kind == SqDist {
 			sum += v * v
 		} else {
@@ -165,9 +161,9 @@ func (s Stat) inRange(_ int, x SparsePoint[float64]) error {
 	return &PointError{kernel: s.Kind.String(), Feature: x.feature(largest) + 1, Value: x.Values[largest], rule: "distances between points of this size overflow float64: scale the features down", Overflow: true}
 }
 
-func notNegative(_ int, x SparsePoint[float64]) error {
+func (s Stat) notNegative(_ int, x SparsePoint[float64]) error {
 	for p, v := range x.Values {
-		if !(v >= 0) || math.IsInf(v, 1) {
+		if s.ScaleAt(x.feature(p)) != 0 && (!(v >= 0) || math.IsInf(v, 1)) {
 			return &PointError{kernel: "chi2", Feature: x.feature(p) + 1, Value: v, rule: "features must be finite numbers ≥ 0"}
 		}
 	}

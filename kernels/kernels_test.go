@@ -58,6 +58,19 @@ func TestConformance(t *testing.T) {
 			kernels.Scaled{Weight: 0.5, Kernel: kernels.Product{kernels.Gaussian{Sigma: 1}, kernels.Matern{Nu: 1.5, Sigma: 2}}},
 			kernels.ExpOf{Kernel: kernels.Sum{kernels.Matern{Nu: 2.5, Sigma: 1}, kernels.Constant{Value: 0.1}}},
 		},
+		some(kernels.Periodic{Period: 2, Sigma: 0.8}, 1),
+		some(kernels.Scaled{Weight: 2, Kernel: kernels.Product{kernels.Periodic{Period: 2, Sigma: 0.8}, kernels.Gaussian{Sigma: 1}}}, 0),
+		some(kernels.Gaussian{Sigmas: []float64{1, 0.5}}, 2, 0),
+		some(kernels.Sum{kernels.Gaussian{Sigmas: []float64{1, 1}}, kernels.Gaussian{Sigma: 1}}, 1, 2), // one statistic
+		some(kernels.Cosine{Theta: 0.5}, 0, 2),
+		some(kernels.SincLimit{}, 1),
+		some(kernels.ChiSquared{Gamma: 0.5}, 1),
+		some(kernels.CosineSimilarity{}, 0, 1),
+		some(some(kernels.Laplacian{Sigma: 1}, 1), 0, 2),
+		kernels.Sum{
+			kernels.Scaled{Weight: 0.5, Kernel: some(kernels.Gaussian{Sigma: 1}, 0, 1)},
+			kernels.Product{some(kernels.Normalized{Kernel: kernels.Polynomial{Degree: 2, C: 1}}, 1, 2), kernels.Matern{Nu: 2.5, Sigma: 1}},
+		},
 	}
 	for _, d := range kernels.Catalogue() {
 		k, err := kernels.Parse(d.Example)
@@ -70,6 +83,40 @@ func TestConformance(t *testing.T) {
 	}
 	for _, k := range list {
 		kerneltest.Run(t, k)
+	}
+}
+
+// some returns k on columns.
+func some(k kernels.Kernel, columns ...int) kernels.Kernel {
+	return kernels.Columns{Indices: columns, Kernel: k}
+}
+
+// TestPeriodicOnLine checks that IsPSD is true for a periodic kernel only on one column. In the plane,
+// two points a and b at the distance of one period have k(a, b) = k(a, a), but k(a, c) ≠ k(b, c) for a
+// third point c, so that the Gram matrix has a negative eigenvalue.
+func TestPeriodicOnLine(t *testing.T) {
+	k := kernels.Periodic{Period: 2, Sigma: 3}
+	for _, c := range []struct {
+		k    kernels.Kernel
+		want bool
+	}{
+		{k, false}, {some(k, 0), true}, {some(k, 0, 1), false}, {some(kernels.Sum{k, kernels.Sigmoid{A: 1}}, 0), false},
+		{some(kernels.Product{k, kernels.Constant{Value: 2}}, 1), true}, {some(kernels.Linear{}, 0, 1), true}, {some(kernels.Sigmoid{A: 1}, 0), false},
+	} {
+		if got := c.k.IsPSD(); got != c.want {
+			t.Errorf("IsPSD of %v is %v", c.k, got)
+		}
+	}
+	points := [][]float64{{0, 0}, {2, 0}, {0, 1}}
+	gram := mat.NewSymDense(len(points), nil)
+	for i, x := range points {
+		for j := range i + 1 {
+			gram.SetSym(i, j, kernels.Eval(k, x, points[j]))
+		}
+	}
+	var eigen mat.EigenSym
+	if !eigen.Factorize(gram, false) || !(eigen.Values(nil)[0] < -1e-3) {
+		t.Errorf("the eigenvalues of the Gram matrix in the plane are %v", eigen.Values(nil))
 	}
 }
 
@@ -175,6 +222,29 @@ func TestClosedForms(t *testing.T) {
 		{kernels.Periodic{Period: 3, Sigma: 0.7}, func(x, z []float64) float64 {
 			return math.Exp((math.Cos(2*math.Pi*l2(x, z)/3) - 1) / (0.7 * 0.7))
 		}},
+		{kernels.Columns{Indices: []int{1, 3}, Kernel: kernels.Gaussian{Sigma: 1.5}}, func(x, z []float64) float64 {
+			return math.Exp(-(math.Pow(x[1]-z[1], 2) + math.Pow(x[3]-z[3], 2)) / 4.5)
+		}},
+		{kernels.Columns{Indices: []int{2, 1}, Kernel: kernels.Gaussian{Sigmas: []float64{0.5, 2}}}, func(x, z []float64) float64 {
+			return math.Exp(-math.Pow((x[2]-z[2])/0.5, 2)/2 - math.Pow((x[1]-z[1])/2, 2)/2)
+		}},
+		{kernels.Columns{Indices: []int{3, 0}, Kernel: kernels.Polynomial{Degree: 2, C: 1}}, func(x, z []float64) float64 {
+			return math.Pow(x[0]*z[0]+x[3]*z[3]+1, 2)
+		}},
+		{kernels.Columns{Indices: []int{2}, Kernel: kernels.Periodic{Period: 3, Sigma: 0.7}}, func(x, z []float64) float64 {
+			return math.Exp((math.Cos(2*math.Pi*(x[2]-z[2])/3) - 1) / (0.7 * 0.7))
+		}},
+		{kernels.Columns{Indices: []int{0, 2}, Kernel: kernels.Cosine{Theta: 1.5}}, func(x, z []float64) float64 {
+			return math.Cos(1.5*(x[0]-z[0])) + math.Cos(1.5*(x[2]-z[2]))
+		}},
+		{kernels.Columns{Indices: []int{0, 1}, Kernel: kernels.CosineSimilarity{}}, func(x, z []float64) float64 {
+			return (x[0]*z[0] + x[1]*z[1]) / math.Sqrt((x[0]*x[0]+x[1]*x[1])*(z[0]*z[0]+z[1]*z[1]))
+		}},
+		// Indices of an inner Columns count the columns of the outer.
+		{kernels.Columns{Indices: []int{1, 2, 3}, Kernel: kernels.Columns{Indices: []int{0, 2}, Kernel: kernels.Laplacian{Sigma: 2}}}, func(x, z []float64) float64 {
+			return math.Exp(-(math.Abs(x[1]-z[1]) + math.Abs(x[3]-z[3])) / 2)
+		}},
+		{kernels.Sum{kernels.Columns{Indices: []int{0, 1}, Kernel: kernels.Linear{}}, kernels.Columns{Indices: []int{2, 3}, Kernel: kernels.Linear{}}}, dot},
 		{kernels.CosineSimilarity{}, func(x, z []float64) float64 { return dot(x, z) / math.Sqrt(dot(x, x)*dot(z, z)) }},
 		{kernels.Normalized{Kernel: kernels.ExpOf{Kernel: kernels.Linear{}}}, func(x, z []float64) float64 {
 			return math.Exp(-l2(x, z) * l2(x, z) / 2) // the formula of a Gaussian
@@ -371,6 +441,13 @@ func TestCheck(t *testing.T) {
 		{kernels.Normalized{}, -1, "kernels: normalize: the inner kernel is missing"},
 		{kernels.Normalized{Kernel: kernels.Gaussian{}}, -1, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
 		{kernels.Precomputed{}, 2, "kernels: precomputed: a point needs at least 3 features, got 2: the object's number, its kernel value with itself, and its kernel value with each training object"},
+		{kernels.Columns{Indices: []int{0}}, -1, "kernels: columns: the inner kernel is missing"},
+		{kernels.Columns{Kernel: lin}, -1, "kernels: columns: the list of columns is empty"},
+		{kernels.Columns{Indices: []int{-1}, Kernel: lin}, -1, "kernels: columns: a column must be an integer from 0 to 1048575, got -1"},
+		{kernels.Columns{Indices: []int{0, 3}, Kernel: lin}, 3, "kernels: columns: there is no column 3: the points have 3 features, and columns count from 0"},
+		{kernels.Columns{Indices: []int{2, 0, 2}, Kernel: lin}, 3, "kernels: columns: column 2 is given twice"},
+		{kernels.Columns{Indices: []int{0, 1, 2}, Kernel: kernels.Gaussian{Sigmas: []float64{1, 2}}}, -1, "kernels: gaussian: sigma has 2 entries for 3 features"},
+		{kernels.Columns{Indices: []int{0, 1, 2}, Kernel: kernels.Normalized{Kernel: kernels.Precomputed{}}}, -1, "kernels: columns: precomputed() is not a function of columns: give the whole points to it"},
 		{kernels.ExpOf{}, -1, "kernels: exp: the inner kernel is missing"},
 		{kernels.ExpOf{Kernel: kernels.Laplacian{}}, -1, "kernels: laplacian: sigma must be a finite number > 0, got 0"},
 		{kernels.Sum{}, -1, "kernels: sum: needs at least one kernel"},

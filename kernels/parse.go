@@ -25,9 +25,12 @@ const (
 //	           ( sum )
 //	           exp( sum )
 //	           normalize( sum )
+//	           columns( indices, sum )   the kernel on these columns, counted from 0
 //	           name                  if it has no required parameters
 //	           name( parameter = value, … )
 //	value      number, or [ number, … ] with one for each feature
+//	indices    range, or [ range, … ]
+//	range      integer, or integer-integer with both ends
 //
 // Names are case-insensitive, and spaces are ignored:
 //
@@ -35,6 +38,7 @@ const (
 //	gaussian(sigma=[1, 2, 0.5])
 //	0.5*polynomial(degree=3, c=1) + linear()
 //	exp(0.1*linear) * matern52(sigma=3) + 1
+//	columns(0-3, gaussian(sigma=1)) + 2*columns([4,7], linear)
 //
 // Instead of sigma, gamma of other libraries is accepted: it is 1/(2σ²) for gaussian and 1/σ for
 // laplacian.
@@ -63,6 +67,7 @@ type parser struct {
 	end     int // offset of the byte after the token in the field next
 	nesting int
 	kernels int
+	indices int // number of indices in the lists of columns
 }
 
 // run calls f and returns the error that fail raised, or nil.
@@ -200,13 +205,61 @@ func (p *parser) named() Kernel {
 		if !p.take("(") {
 			p.fail(at, "%s needs a kernel in parentheses, as in %s", d.Name, d.Example)
 		}
-		k := d.wrap(p.sum())
+		var columns []int
+		if d.Name == "columns" {
+			columns = p.columns()
+			p.expect(",")
+		}
+		k := d.wrap(columns, p.sum())
 		p.expect(")")
+		if columns != nil {
+			p.check(at, k)
+		}
 		return k
 	}
 	k := d.build(p.arguments(d, at))
 	p.check(at, k)
 	return k
+}
+
+// columns parses a list of indices.
+func (p *parser) columns() (all []int) {
+	list := p.take("[")
+	for {
+		first := p.column()
+		last := first
+		if p.take("-") {
+			at := p.next.at
+			if last = p.column(); last < first {
+				p.fail(at, "columns: the range %d-%d is empty", first, last)
+			}
+		}
+		if p.indices += last - first + 1; p.indices > maxColumn+1 {
+			p.fail(p.next.at, "columns: the lists have more than %d columns", maxColumn+1)
+		}
+		for c := first; c <= last; c++ {
+			all = append(all, c)
+		}
+		if !list || p.take("]") {
+			return all
+		}
+		if !p.take(",") {
+			p.unexpected(", or ]")
+		}
+	}
+}
+
+// column parses the index of a column.
+func (p *parser) column() int {
+	at := p.next.at
+	if p.next.kind != numberToken {
+		p.fail(at, "columns: a column is needed, an integer that counts from 0, as in %s, not %s", find("columns").Example, p.next)
+	}
+	v := p.number()
+	if v != math.Trunc(v) || v > maxColumn {
+		p.fail(at, "columns: a column must be an integer from 0 to %d, got %v", maxColumn, v)
+	}
+	return int(v)
 }
 
 // arguments parses the parameters of d in parentheses. d's name is at the given byte offset.

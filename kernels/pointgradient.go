@@ -11,9 +11,9 @@ import (
 // of |x − z|, and for Chi2 if both values are 0, it returns the subgradient 0. It panics for the
 // statistics of one point, and for Entry, which is not a function of coordinates.
 func (s Stat) TermGradient(p int, x, z float64) (dx, dz float64) {
-	scale := 1.0
-	if s.Scale != nil {
-		scale = s.Scale[p]
+	scale := s.ScaleAt(p)
+	if scale == 0 {
+		return 0, 0
 	}
 	diff := x - z
 	switch s.Kind {

@@ -132,10 +132,14 @@ type compiler struct {
 	stats      []Stat
 	code       []Instr
 	depth, max int
+	columns    []int // the columns to which load restricts statistics; nil means all
 }
 
 // load pushes a statistic. Equal statistics are stored once in the list of statistics.
 func (c *compiler) load(s Stat) {
+	if c.columns != nil {
+		s = s.restricted(c.columns)
+	}
 	i := slices.IndexFunc(c.stats, s.Equal)
 	if i < 0 {
 		i = len(c.stats)

@@ -56,17 +56,18 @@ func (k StatKind) OnePoint() bool { return k >= SelfX }
 // A Stat is one statistic of a pair of points.
 type Stat struct {
 	Kind StatKind
-	// Scale applies to Dot, SqDist and L1, for which feature p of both points is first multiplied
-	// by Scale[p]. Nil means all ones.
+	// Scale applies to sums over the features. For Dot, SqDist and L1, feature p of both points is
+	// first multiplied by Scale[p]. For the other sums Scale[p] is 1, or 0 for a feature without a
+	// term. Nil means all ones; features after the end of a shorter Scale have the scale 0.
 	Scale []float64
 	Freqs []float64 // the frequencies of CosSum and SinSum
 	Of    Kernel    // the kernel k of SelfX, SelfZ, RootX and RootZ
 }
 
 // Eval returns the statistic of (x, z), computed from the definition in float64. It panics if the
-// lengths of x, z and a non-nil Scale differ.
+// lengths of x and z differ or Scale is longer.
 func (s Stat) Eval(x, z []float64) float64 {
-	if len(x) != len(z) || s.Scale != nil && len(s.Scale) != len(x) {
+	if len(x) != len(z) || len(s.Scale) > len(x) {
 		panic(fmt.Sprintf("kernels: Stat.Eval: lengths differ: x %d, z %d, scale %d", len(x), len(z), len(s.Scale)))
 	}
 	switch s.Kind {
@@ -103,11 +104,22 @@ func (s Stat) Eval(x, z []float64) float64 {
 	return sum
 }
 
+// ScaleAt returns the scale of feature p.
+func (s Stat) ScaleAt(p int) float64 {
+	switch {
+	case s.Scale == nil:
+		return 1
+	case p < len(s.Scale):
+		return s.Scale[p]
+	}
+	return 0
+}
+
 // term returns the term of feature p in a statistic that is a sum over the features.
 func (s Stat) term(p int, x, z float64) float64 {
-	scale := 1.0
-	if s.Scale != nil {
-		scale = s.Scale[p]
+	scale := s.ScaleAt(p)
+	if scale == 0 {
+		return 0
 	}
 	// Multiply the difference by the scale, because far from the origin the rounding errors of two
 	// scaled features could exceed their difference.
@@ -184,8 +196,12 @@ func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64
 	case RootZ:
 		return inverseRoot(DiagSparse(s.Of, d, z))
 	}
-	sum, union := 0.0, 0
-	for p, q := 0, 0; p < len(x.Columns) || q < len(z.Columns); union++ {
+	sum := 0.0
+	zeros := d // number of terms of two zeros
+	if s.Scale != nil {
+		zeros = s.terms(d)
+	}
+	for p, q := 0, 0; p < len(x.Columns) || q < len(z.Columns); {
 		var column int32
 		var a, b float64
 		switch {
@@ -199,10 +215,13 @@ func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64
 			column, a, b = x.Columns[p], float64(x.Values[p]), float64(z.Values[q])
 			p, q = p+1, q+1
 		}
+		if s.ScaleAt(int(column)) != 0 {
+			zeros--
+		}
 		sum += s.term(int(column), a, b)
 	}
-	if union < d {
-		sum += float64(d-union) * Stat{Kind: s.Kind, Freqs: s.Freqs}.term(0, 0, 0)
+	if zeros > 0 {
+		sum += float64(zeros) * Stat{Kind: s.Kind, Freqs: s.Freqs}.term(0, 0, 0)
 	}
 	return sum
 }

@@ -103,6 +103,8 @@ func parts(k Kernel) []Kernel {
 		return []Kernel{k.Kernel}
 	case Normalized:
 		return []Kernel{k.Kernel}
+	case Columns:
+		return []Kernel{k.Kernel}
 	}
 	return nil
 }

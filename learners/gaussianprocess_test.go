@@ -177,6 +177,50 @@ func TestGaussianProcessFinds(t *testing.T) {
 	}, "ref") // plain loops would take too long for hundreds of factorizations
 }
 
+// TestGaussianProcessWeighsGroups checks that a search for the weights and the length scales of kernels
+// on groups of columns finds at least the largest likelihood that scipy finds from several points for
+// the same sum of kernels of scikit-learn, and gives the group without effect the smallest weight.
+func TestGaussianProcessWeighsGroups(t *testing.T) {
+	x, y := processData(11, 80)
+	var want struct{ Best float64 }
+	scikit(t, map[string]any{"x0": mat.Col(nil, 0, x), "x1": mat.Col(nil, 1, x), "x2": mat.Col(nil, 2, x), "y": mat.Col(nil, 0, y)}, `
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.gaussian_process.kernels import RBF
+y = np.asarray(a["y"]) - np.mean(a["y"])
+groups = [np.reshape(a[name], (-1, 1)) for name in ("x0", "x1", "x2")]
+def loss(p):
+    K = sum(np.exp(p[i]) * RBF(np.exp(p[3 + i]))(g) for i, g in enumerate(groups)) + np.exp(p[6]) * np.eye(len(y))
+    return 0.5 * (y @ np.linalg.solve(K, y) + np.linalg.slogdet(K)[1] + len(y) * np.log(2 * np.pi))
+box = [(-12, 8)] * 3 + [(-3, 5)] * 3 + [(-10, 3)]
+out["best"] = -min(minimize(loss, start, bounds=box, method="L-BFGS-B").fun for start in ([0] * 6 + [-3], [1, 1, -4, 0, 2, 0, -4]))
+`, &want)
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		if strings.HasPrefix(dev.Info().Device, "ref") {
+			return // plain loops would take too long for hundreds of factorizations
+		}
+		k, err := kernels.Parse("1*columns(0,gaussian(sigma=1)) + 1*columns(1,gaussian(sigma=1)) + 1*columns(2,gaussian(sigma=1))")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := learners.GaussianProcess{Kernel: k, Lambda: 0.1, Restarts: 2}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var weights []float64
+		for _, term := range m.Kernel().(kernels.Sum) {
+			weights = append(weights, term.(kernels.Scaled).Weight)
+		}
+		t.Logf("found %v, log likelihood %v; scipy: %v", m.Kernel(), m.LogLikelihood(), want.Best)
+		if m.LogLikelihood() < want.Best-1e-3 { // a log likelihood lower by at most 1e-3 counts as equal
+			t.Errorf("the likelihood found is %v, scipy's %v", m.LogLikelihood(), want.Best)
+		}
+		if !(weights[2] < 0.1*min(weights[0], weights[1])) {
+			t.Errorf("the weights are %v", weights)
+		}
+	})
+}
+
 func TestGaussianProcessRefuses(t *testing.T) {
 	x, y := processData(3, 30)
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {

@@ -211,10 +211,7 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 // values of the terms of the statistic.
 func direct(stat kernels.Stat, x, z []float64) (v, size float64) {
 	for p := range x {
-		scale := 1.0
-		if stat.Scale != nil {
-			scale = stat.Scale[p]
-		}
+		scale := stat.ScaleAt(p)
 		var term float64
 		switch stat.Kind {
 		case kernels.Dot:

@@ -89,6 +89,16 @@ func everyKernel(d int) []kernels.Kernel {
 			distances = append(distances, k)
 		}
 	}
+	if d > 2 {
+		some := func(k kernels.Kernel, columns ...int) kernels.Kernel {
+			return kernels.Columns{Indices: columns, Kernel: k}
+		}
+		groups := kernels.Sum{
+			kernels.Scaled{Weight: 0.5, Kernel: some(kernels.Periodic{Period: 2, Sigma: 1}, 1)},
+			kernels.Product{some(gaussian, 0, d-1), some(matern, 1), some(kernels.Polynomial{Degree: 2, C: 1}, d-1, 1)},
+		}
+		distances = append(distances, some(laplacian, d-1, 0), some(matern, d-2, d-1), groups, kernels.Gradient(groups)[1], kernels.StatDerivatives(groups)[1])
+	}
 	return append(distances,
 		kernels.Linear{},
 		kernels.Polynomial{Degree: 1, C: 0.5},

@@ -395,10 +395,7 @@ func (t *statSums) finish(g, points host, by buffer, sums []float64, out, all ho
 		for i := range g.Rows {
 			row, product, x := g.Row(i), by.host.Row(i), points.Row(i)
 			for p := range row {
-				scale := 1.0
-				if t.stat.Scale != nil {
-					scale = t.stat.Scale[p] * t.stat.Scale[p]
-				}
+				scale := t.stat.ScaleAt(p) * t.stat.ScaleAt(p)
 				if t.stat.Kind == kernels.Dot {
 					row[p] += scale * product[p]
 				} else {

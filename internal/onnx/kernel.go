@@ -90,9 +90,7 @@ func (g *graph) statistic(s kernels.Stat, x sample, z backend.Host[float64]) val
 		points := make([]float64, 0, z.Rows*z.Cols)
 		for i := range z.Rows {
 			for p, v := range z.Row(i) {
-				if s.Scale != nil {
-					v *= s.Scale[p] * s.Scale[p]
-				}
+				v *= s.ScaleAt(p) * s.ScaleAt(p)
 				points = append(points, v)
 			}
 		}
@@ -139,8 +137,16 @@ func (g *graph) pairs(s kernels.Stat, x value, z backend.Host[float64]) value {
 	}
 	points := g.numbers(flat, 1, z.Rows, z.Cols)
 	diff := g.op("Sub", x, points)
+	scale := scales(s, z.Cols)
 	if s.Scale != nil {
-		diff = g.op("Mul", diff, g.numbers(s.Scale, len(s.Scale)))
+		diff = g.op("Mul", diff, g.numbers(scale, len(scale)))
+	}
+	// masked replaces the terms of features without a scale by 0.
+	masked := func(terms value) value {
+		if s.Scale != nil {
+			terms = g.op("Where", g.op("Equal", g.numbers(scale, len(scale)), g.number(0)), g.number(0), terms)
+		}
+		return terms
 	}
 	switch s.Kind {
 	case kernels.SqDist:
@@ -149,20 +155,29 @@ func (g *graph) pairs(s kernels.Stat, x value, z backend.Host[float64]) value {
 		return g.sum(g.op("Abs", diff), 2, false)
 	case kernels.CosSum:
 		angles := g.op("Mul", g.op("Unsqueeze", diff, g.integers(3)), g.numbers(s.Freqs, len(s.Freqs)))
-		return g.sum(g.sum(g.op("Cos", angles), 3, false), 2, false)
+		return g.sum(masked(g.sum(g.op("Cos", angles), 3, false)), 2, false)
 	case kernels.Sinc:
 		zero := g.op("Equal", diff, g.number(0))
 		safe := g.op("Where", zero, g.number(1), diff)
 		term := g.op("Div", g.op("Sin", g.op("Mul", safe, g.number(2*math.Pi))), safe)
-		return g.sum(g.op("Where", zero, g.number(2*math.Pi), term), 2, false)
+		return g.sum(masked(g.op("Where", zero, g.number(2*math.Pi), term)), 2, false)
 	case kernels.Chi2:
 		both := g.op("Add", x, points)
 		zero := g.op("Equal", both, g.number(0))
 		term := g.op("Mul", g.op("Div", diff, g.op("Where", zero, g.number(1), both)), diff)
-		return g.sum(g.op("Where", g.op("Less", x, g.number(0)), g.number(math.NaN()), term), 2, false)
+		return g.sum(masked(g.op("Where", g.op("Less", x, g.number(0)), g.number(math.NaN()), term)), 2, false)
 	}
 	g.fail(fmt.Errorf("the statistic %v of the kernel has no form in ONNX", s.Kind))
 	return diff
+}
+
+// scales returns the scales of d features.
+func scales(s kernels.Stat, d int) []float64 {
+	list := make([]float64, d)
+	for p := range list {
+		list[p] = s.ScaleAt(p)
+	}
+	return list
 }
 
 // self returns the n×1 values k(x, x).
@@ -172,7 +187,8 @@ func (g *graph) self(k kernels.Kernel, x sample) value {
 		case kernels.Dot:
 			v := x.rows
 			if s.Scale != nil {
-				v = g.op("Mul", v, g.numbers(s.Scale, len(s.Scale)))
+				scale := scales(s, x.d)
+				v = g.op("Mul", v, g.numbers(scale, len(scale)))
 			}
 			return g.node("ReduceSumSquare", []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}, v)
 		case kernels.SelfX, kernels.SelfZ:

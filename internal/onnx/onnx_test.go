@@ -152,7 +152,7 @@ func samples(n, d int, seed uint64) (x, y, classes *mat.Dense) {
 
 var allKernels = []string{
 	"linear()", "polynomial(degree=3,c=1)", "gaussian(sigma=0.5)", "gaussian(sigma=[0.5,1,2])", "laplacian(sigma=1)", "exponential(sigma=1)", "matern32(sigma=1)", "matern52(sigma=1)",
-	"rationalquadratic(a=1.5,sigma=1)", "cosine(theta=1)", "periodic(period=3,sigma=1)", "cosineseries(l=4)", "sinc()", "chi2(gamma=1)", "cosinesimilarity()", "sigmoid(a=0.3,c=0.1)", "exp(0.3*linear())", "normalize(polynomial(degree=2,c=1))",
+	"rationalquadratic(a=1.5,sigma=1)", "cosine(theta=1)", "columns([0,2],gaussian(sigma=1))", "columns([0,2],cosine(theta=1))*columns(1,chi2())+columns(1-2,sinc())", "periodic(period=3,sigma=1)", "cosineseries(l=4)", "sinc()", "chi2(gamma=1)", "cosinesimilarity()", "sigmoid(a=0.3,c=0.1)", "exp(0.3*linear())", "normalize(polynomial(degree=2,c=1))",
 	"2*gaussian(sigma=1)+linear()*matern32(sigma=2)+0.5", "laplacian(sigma=1)*matern52(sigma=1)",
 }
 

@@ -65,6 +65,23 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 				omega[p] = math.Tan(math.Pi*(r.Float64()-0.5)) / k.Sigma
 			}
 		}}, nil
+	case kernels.Columns:
+		m := len(k.Indices)
+		s, err := spectralOf(k.Kernel, m)
+		if err != nil {
+			return s, err
+		}
+		return spectral{s.height, func(r *rand.Rand, omega, normal []float64) {
+			some, own := make([]float64, m), make([]float64, m)
+			for i, c := range k.Indices {
+				own[i] = normal[c]
+			}
+			s.draw(r, some, own)
+			clear(omega)
+			for i, c := range k.Indices {
+				omega[c] = some[i]
+			}
+		}}, nil
 	case kernels.Scaled:
 		s, err := spectralOf(k.Kernel, d)
 		s.height *= k.Weight

@@ -26,6 +26,7 @@ func TestSpectral(t *testing.T) {
 		kernels.RationalQuadratic{A: 0.4, Sigma: 1},
 		kernels.RationalQuadratic{A: 3, Sigma: 1},
 		kernels.Product{kernels.Gaussian{Sigma: 2}, kernels.Laplacian{Sigma: 3}, kernels.Constant{Value: 2}},
+		kernels.Product{kernels.Columns{Indices: []int{0, 2}, Kernel: kernels.Gaussian{Sigmas: []float64{1, 3}}}, kernels.Columns{Indices: []int{1}, Kernel: kernels.Laplacian{Sigma: 3}}},
 		kernels.Sum{kernels.Scaled{Weight: 0.3, Kernel: kernels.Gaussian{Sigma: 1}}, kernels.Matern{Nu: 1.5, Sigma: 4}},
 	} {
 		s, err := spectralOf(k, d)

@@ -200,18 +200,22 @@ func (s *sum) ball() Ball {
 
 // term returns the term of feature p of the statistic s, which is a sum over the features.
 func term(s kernels.Stat, p int, x, z float64) Ball {
+	scale := s.ScaleAt(p)
+	if scale == 0 {
+		return Ball{}
+	}
 	d := difference(x, z)
 	scaled := func() Ball {
 		if s.Scale == nil {
 			return d
 		}
-		return Mul(Exact(s.Scale[p]), d)
+		return Mul(Exact(scale), d)
 	}
 	switch s.Kind {
 	case kernels.Dot:
 		v := Mul(Exact(x), Exact(z))
 		if s.Scale != nil {
-			v = Mul(v, Mul(Exact(s.Scale[p]), Exact(s.Scale[p])))
+			v = Mul(v, Mul(Exact(scale), Exact(scale)))
 		}
 		return v
 	case kernels.SqDist:

@@ -105,7 +105,7 @@ func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int,
 				continue
 			}
 			if s.Scale != nil && r.origin != nil {
-				off *= s.Scale[p]
+				off *= s.ScaleAt(p)
 			}
 			sum += off * off
 		}
@@ -246,6 +246,11 @@ func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
 			return math.Inf(1)
 		}
 		return up(2*e*(1+4*e) + gamma(16))
+	case kernels.Columns:
+		switch k.Kernel.(type) {
+		case kernels.Linear, kernels.Polynomial: // the products of the other features are 0
+			return r.of(k.Kernel, far)
+		}
 	case kernels.CosineSimilarity:
 		return r.of(kernels.Normalized{Kernel: kernels.Linear{}}, far)
 	}
@@ -264,7 +269,13 @@ func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 	if at < 0 || r.points.Sparse != nil && (s.Kind != kernels.SqDist || s.Scale != nil) {
 		return math.Inf(1)
 	}
-	reach, terms := r.reach[at]*far, float64(d*max(1, len(s.Freqs)))
+	features := 0 // those with a term
+	for p := range d {
+		if s.ScaleAt(p) != 0 {
+			features++
+		}
+	}
+	reach, terms := r.reach[at]*far, float64(features*max(1, len(s.Freqs)))
 	var self, worst float64
 	pieces := func(most float64, err func(v float64) float64) {
 		from := 0.0

@@ -150,9 +150,7 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 	var extra float64 // error bound of the roundings inside the terms
 	for p := range x {
 		a, b := x[p], z[p]
-		if s.Scale != nil {
-			a, b = a*s.Scale[p], b*s.Scale[p]
-		}
+		a, b = a*s.ScaleAt(p), b*s.ScaleAt(p)
 		diff := math.Abs(a - b)
 		switch s.Kind {
 		case kernels.Dot:

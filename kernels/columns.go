@@ -1,0 +1,162 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mercer-go/mercer/internal/count"
+)
+
+// Columns is Kernel on some columns of the points: k(x, z) = Kernel(x_C, z_C), where x_C has the
+// features of x whose indices, counted from 0, are in Indices, in this order. Sums and products of
+// such kernels have a kernel for each group of columns, with parameters and a weight of its own.
+type Columns struct {
+	Indices []int
+	Kernel  Kernel
+}
+
+// maxColumn is the largest index. It bounds the memory of a program.
+const maxColumn = 1<<20 - 1
+
+// String returns "columns(3, k)", "columns(0-3, k)" or "columns([0-3,7], k)".
+func (k Columns) String() string {
+	return "columns(" + indexText(k.Indices) + "," + text(k.Kernel) + ")"
+}
+
+// indexText writes a list of indices, with ranges.
+func indexText(indices []int) string {
+	var spans []string
+	for i := 0; i < len(indices); {
+		first := i
+		for i++; i < len(indices) && indices[i] == indices[i-1]+1; i++ {
+		}
+		span := strconv.Itoa(indices[first])
+		if i-first > 1 {
+			span += "-" + strconv.Itoa(indices[i-1])
+		}
+		spans = append(spans, span)
+	}
+	if len(spans) == 1 {
+		return spans[0]
+	}
+	return "[" + strings.Join(spans, ",") + "]"
+}
+
+// Check requires at least one column, no column twice, columns that points of d features have, and
+// a kernel that is valid for this number of columns.
+func (k Columns) Check(d int) error {
+	if k.Kernel == nil {
+		return errors.New("kernels: columns: the inner kernel is missing")
+	}
+	if len(k.Indices) == 0 {
+		return errors.New("kernels: columns: the list of columns is empty")
+	}
+	seen := make(map[int]bool, len(k.Indices))
+	for _, c := range k.Indices {
+		switch {
+		case c < 0 || c > maxColumn:
+			return fmt.Errorf("kernels: columns: a column must be an integer from 0 to %d, got %d", maxColumn, c)
+		case d >= 0 && c >= d:
+			return fmt.Errorf("kernels: columns: there is no column %d: the points have %s, and columns count from 0", c, count.Of(d, "feature"))
+		case seen[c]:
+			return fmt.Errorf("kernels: columns: column %d is given twice", c)
+		}
+		seen[c] = true
+	}
+	if err := k.Kernel.Check(len(k.Indices)); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(Compile(k.Kernel).Stats, Stat.given) {
+		return errors.New("kernels: columns: precomputed() is not a function of columns: give the whole points to it")
+	}
+	return nil
+}
+
+// IsPSD reports whether Kernel is positive semi-definite for points of len(Indices) features.
+func (k Columns) IsPSD() bool {
+	return k.Check(-1) == nil && (k.Kernel.IsPSD() || len(k.Indices) == 1 && psdOnLine(k.Kernel))
+}
+
+// psdOnLine reports whether k is positive semi-definite for points of one feature.
+func psdOnLine(k Kernel) bool {
+	if _, ok := k.(Periodic); ok {
+		return true
+	}
+	inner := parts(k)
+	for _, p := range inner {
+		if !psdOnLine(p) && !p.IsPSD() {
+			return false
+		}
+	}
+	switch k.(type) {
+	case Sum, Product, Scaled, ExpOf, Normalized:
+		return len(inner) > 0
+	}
+	return false
+}
+
+// given reports whether a statistic is an entry of a precomputed matrix, or a function of one.
+func (s Stat) given() bool {
+	return s.Kind == Entry || s.Of != nil && slices.ContainsFunc(Compile(s.Of).Stats, Stat.given)
+}
+
+func (k Columns) compile(c *compiler) { k.within(c, k.Kernel.compile) }
+
+// within calls f with a compiler that restricts statistics to the columns.
+func (k Columns) within(c *compiler, f func(c *compiler)) {
+	all := c.columns
+	defer func() { c.columns = all }()
+	c.columns = make([]int, len(k.Indices))
+	for i, index := range k.Indices {
+		c.columns[i] = index
+		if all != nil {
+			c.columns[i] = all[index]
+		}
+	}
+	f(c)
+}
+
+func (k Columns) params() []Param              { return k.Kernel.params() }
+func (k Columns) with(values []float64) Kernel { return Columns{k.Indices, k.Kernel.with(values)} }
+
+func (k Columns) derive(c *compiler, i int) {
+	k.within(c, func(c *compiler) { k.Kernel.derive(c, i) })
+}
+
+// deriveStat appends the sum of the derivatives by the statistics of Kernel whose restriction is s.
+func (k Columns) deriveStat(c *compiler, s Stat) {
+	terms := 0
+	for _, own := range Compile(k.Kernel).Stats {
+		if !own.restricted(k.Indices).Equal(s) {
+			continue
+		}
+		k.within(c, func(c *compiler) { deriveStat(c, k.Kernel, own) })
+		if terms++; terms > 1 {
+			c.binary(Add)
+		}
+	}
+}
+
+func (k Columns) bounded() bool { return k.Kernel.bounded() }
+
+// restricted returns the statistic of points of any number of features that equals s for the points
+// with the given columns.
+func (s Stat) restricted(columns []int) Stat {
+	if s.Kind.OnePoint() {
+		s.Of = Columns{columns, s.Of}
+		return s
+	}
+	last := 0
+	for _, c := range columns {
+		last = max(last, c)
+	}
+	scale := make([]float64, last+1)
+	for i, c := range columns {
+		scale[c] = s.ScaleAt(i)
+	}
+	s.Scale = scale
+	return s
+}
