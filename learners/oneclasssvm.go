@@ -57,5 +57,6 @@ func (l OneClassSVM) Fit(ctx context.Context, dev backend.Device, x, _ mat.Matri
 		return nil, f.err
 	}
 	p := svm.OneClass(k, f.keptPoints(), positiveWeights(o.Weights, f.points.Rows), l.Nu)
-	return f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache})
+	m, _, err = f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache}, false)
+	return m, err
 }

@@ -22,16 +22,30 @@ func init() {
 		Tasks:   []Task{Classification},
 		Sparse:  true,
 		Formula: "minimize ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) for each pair of classes, y_i = ±1",
-		Source:  "Cortes and Vapnik (1995); Fan, Chen and Lin (2005); Chang and Lin (2011), LIBSVM",
+		Source:  "Cortes and Vapnik (1995); Schölkopf, Smola, Williamson and Bartlett (2000) for nu; Fan, Chen and Lin (2005); Chang and Lin (2011), LIBSVM",
 	}, (*SVC).parameters, SVC.Fit)
 }
 
 func (l *SVC) parameters() []Parameter {
-	return slices.Concat([]Parameter{scaleKernel(&l.Kernel)}, costParameters(&l.C, &l.Lambda), smoParameters(&l.Tol, marginTol, &l.MaxIter, &l.Cache),
+	return slices.Concat([]Parameter{scaleKernel(&l.Kernel)}, l.penalties(), smoParameters(&l.Tol, marginTol, &l.MaxIter, &l.Cache),
 		[]Parameter{
 			seedNumber(&l.Seed).withHelp("seed of the order of coordinate descent and of the parts of the cross-validation for probabilities"),
 			boolParam("probability", &l.Probabilities, "false", "also fit probabilities, by cross-validation in five parts: six times the work; the label is then the most probable class"),
 		})
+}
+
+// penalties returns the parameters C, lambda and nu, of which at most one may be given.
+func (l *SVC) penalties() []Parameter {
+	list := costParameters(&l.C, &l.Lambda)
+	list[1] = list[1].without("nu")
+	nu := number("nu", &l.Nu, "", part, "find C: at most this share of the samples of two classes is beyond its margin, and at least this share are support vectors")
+	nu.refuse = func() string {
+		if l.Nu > 0 && l.C != 0 && l.C != 1 {
+			return "works only without C, which it finds"
+		}
+		return ""
+	}
+	return append(list, nu)
 }
 
 // SVC is the C-support vector machine. For two classes, y_i = ±1, the sign of f(x) + b predicts
@@ -43,6 +57,11 @@ func (l *SVC) parameters() []Parameter {
 // 2 classes each pair of classes has its own machine (one versus one). The class with the most
 // votes is predicted; ties are decided by the decision values. The result is that of LIBSVM and
 // scikit-learn's SVC with the same C and kernel.
+//
+// With Nu, the ν-support vector machine: C is the one with which at most a share ν of the samples of a
+// pair, by weight, is beyond its margin, and at least a share ν are support vectors (Schölkopf, Smola,
+// Williamson and Bartlett 2000). The result is that of LIBSVM and of scikit-learn's NuSVC for the same ν,
+// which must be at most twice the share of the smaller class of each pair.
 //
 // For each pair, SMO (package svm) computes O(n·support) values of k, in rows of K that the device
 // computes in batches. For more than two classes and at least 64 features, K is computed once for
@@ -57,6 +76,7 @@ type SVC struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 means 1/(2nλ), or 1 if Lambda is 0
 	Lambda  float64        // λ of (1/n)Σ w_i max(1 − y_i f(x_i), 0) + λ‖f‖², n = Σw_i over all classes; 0 means that C is used
+	Nu      float64        // in (0, 1]: C is found for each pair; 0 means that C or Lambda is used
 	Tol     float64        // largest violation of the optimality conditions, below 2; 0 means 1e-3
 	MaxIter int            // maximum number of steps per pair; 0 means max(10 million, 100n)
 	Cache   int64          // bytes for rows of K; 0 means 512 MiB
@@ -112,7 +132,7 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if l.C, err = penaltyOf(l.C, l.Lambda, hx.Rows, o); err != nil {
 		return nil, err
 	}
-	p := &svm.Pairs{Kernel: k, X: hx, Weights: make([]float64, hx.Rows), Rows: make([][]int, classes.Len()), Names: classes.Names, C: l.C}
+	p := &svm.Pairs{Kernel: k, X: hx, Weights: make([]float64, hx.Rows), Rows: make([][]int, classes.Len()), Names: classes.Names, C: l.C, Nu: l.Nu}
 	if p.Params, err = (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache, Seed: l.Seed}).WithDefaults(hx.Rows); err != nil {
 		return nil, err
 	}
@@ -120,6 +140,9 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		if p.Weights[i] = weightOf(o, i); p.Weights[i] > 0 {
 			p.Rows[class] = append(p.Rows[class], i)
 		}
+	}
+	if err = p.CheckNu(); err != nil {
+		return nil, err
 	}
 	p.Params.Cache = svm.CacheWithin(dev, o.Memory, p.Params.Cache)
 	p.ShareGram(dev, o.Memory)
@@ -159,6 +182,9 @@ func newSVCModel(p *svm.Pairs, classes Classes, results []*svm.Result) *SVCModel
 	if len(results) == 1 {
 		square := results[0].Square
 		m.facts = append(m.facts, normFacts(square)...)
+		if p.Nu > 0 {
+			m.facts = append(m.facts, Fact{"C", results[0].Found})
+		}
 		if square > 0 {
 			m.facts = append(m.facts, Fact{"margin", 1 / math.Sqrt(square)})
 		}

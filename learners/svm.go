@@ -65,20 +65,20 @@ func (t *smoTrace) Trace() (support, steps []int) {
 	return slices.Clone(t.support), slices.Clone(t.steps)
 }
 
-// smo solves p and returns the model of the solution.
-func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
-	par, err := par.WithDefaults(f.points.Rows)
+// smo solves p and returns the model of the solution, and the ε that a ν formulation has found.
+func (f *fitting) smo(p *svm.Problem, par svm.Params, nu bool) (m *SupportModel, found float64, err error) {
+	par, err = par.WithDefaults(f.points.Rows)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	par.Cache = svm.CacheWithin(f.dev, f.o.Memory, par.Cache)
-	t := f.task(f.points.Rows, func(n int) int64 { return svm.Bytes(f.dev, p.Kernel, f.points, n, par.Cache) })
+	t := f.task(f.points.Rows, func(n int) int64 { return svm.Bytes(f.dev, p.Kernel, f.points, n, par.Cache, nu) })
 	if f.err != nil {
-		return nil, f.err
+		return nil, 0, f.err
 	}
 	res, err := svm.SolveIn(t, p, par, 0, 1)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	support, points, beta := res.Support(p.X)
 	if f.o.Weights != nil { // p.X has only the rows of weight > 0
@@ -95,7 +95,7 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
 	facts := append([]Fact{{"support vectors", points.Rows}}, smoFacts(res)...)
 	facts = append(facts, normFacts(res.Square)...)
 	expansion := kernelExpansion{model{f.learner, warned(facts, svm.Short(res))}, p.Kernel, points, beta, []float64{res.Intercept}}
-	return &SupportModel{expansion, smoTrace{support, []int{res.Steps}}}, t.Step("solve", 1)
+	return &SupportModel{expansion, smoTrace{support, []int{res.Steps}}}, res.Found, t.Step("solve", 1)
 }
 
 // smoFacts returns as facts the total number of steps, and the sum of the objectives, of several

@@ -19,13 +19,14 @@ func init() {
 		Tasks:   []Task{Regression},
 		Sparse:  true,
 		Formula: "minimize ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − epsilon, 0)",
-		Source:  "Vapnik (1995); Smola and Schölkopf (2004); Fan, Chen and Lin (2005)",
+		Source:  "Vapnik (1995); Schölkopf, Smola, Williamson and Bartlett (2000) for nu; Smola and Schölkopf (2004); Fan, Chen and Lin (2005)",
 	}, (*SVR).parameters, SVR.Fit)
 }
 
 func (l *SVR) parameters() []Parameter {
 	return slices.Concat([]Parameter{scaleKernel(&l.Kernel)}, costParameters(&l.C, &l.Lambda), []Parameter{
-		number("epsilon", &l.Epsilon, "0.1", nonNegative, "largest error without a loss, in standard deviations of the target, or without standardize-target in units of the target"),
+		number("nu", &l.Nu, "", part, "find epsilon: at most this share of the samples has a larger error, and at least this share are support vectors"),
+		number("epsilon", &l.Epsilon, "0.1", nonNegative, "largest error without a loss, in standard deviations of the target, or without standardize-target in units of the target").without("nu"),
 		inverted("standardize-target", &l.NoStandardize, "scale the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache))
 }
@@ -39,11 +40,16 @@ func (l *SVR) parameters() []Parameter {
 // O(n·support) values of k; the memory is the cached rows of K. If the noise of the targets exceeds
 // ε, most samples are support vectors and the fit takes longer. With NoStandardize, C and ε are in
 // units of y, as in LIBSVM and scikit-learn, and should be chosen for the scale of y.
+//
+// With Nu, ν-support vector regression: ε minimizes the sum above plus CνΣw ε, so that at most a share ν
+// of the samples, by weight, has an error above ε (Schölkopf, Smola, Williamson and Bartlett 2000). The
+// result is that of LIBSVM and of scikit-learn's NuSVR for the same C and ν, and the Facts have ε.
 type SVR struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 means 1/(2nλ), or 1 if Lambda is 0
 	Lambda  float64        // λ of (1/n)Σ w_i max(|y_i − f(x_i)| − ε, 0) + λ‖f‖², n = Σw_i; 0 means that C is used
 	Epsilon float64        // ≥ 0
+	Nu      float64        // in (0, 1]: ε is found, as below; 0 means that Epsilon is used
 	// NoStandardize fits y itself. By default the fit is to (y − m)/s, where m is the weighted mean
 	// of the targets and s their standard deviation, or 1 if the standard deviation is 0; β and b
 	// are then transformed back to the units of y. The result equals a fit to y with s·ε instead of
@@ -67,14 +73,17 @@ func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if l.C, err = penaltyOf(l.C, l.Lambda, f.points.Rows, o); err != nil {
 		return nil, err
 	}
-	t := svm.Tube{Y: f.kept(f.y), Weights: positiveWeights(o.Weights, f.points.Rows), C: l.C, Epsilon: l.Epsilon, Scale: 1}
+	t := svm.Tube{Y: f.kept(f.y), Weights: positiveWeights(o.Weights, f.points.Rows), C: l.C, Epsilon: l.Epsilon, Scale: 1, Nu: l.Nu}
 	if !l.NoStandardize {
 		if t.Mean, t.Scale, err = svm.Standardization(t.Y, t.Weights); err != nil {
 			return nil, err
 		}
 	}
 	p := svm.Regression(k, f.keptPoints(), t)
-	m, err = f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache})
+	m, found, err := f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache}, l.Nu > 0)
+	if err == nil && l.Nu > 0 {
+		m.facts = append(m.facts, Fact{"epsilon", found * t.Scale})
+	}
 	if err == nil && !l.NoStandardize {
 		for i := range m.coef.Data {
 			m.coef.Data[i] *= t.Scale

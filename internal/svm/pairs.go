@@ -14,7 +14,8 @@ import (
 
 // Pairs specifies the machines of all pairs of K classes. For two classes p < q, f and b minimize
 // ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) over the rows of both classes, with y_i = −1 for
-// class p and 1 for class q.
+// class p and 1 for class q. If Nu is not 0, f, b and the margin ρ minimize ½‖f‖² + Σ w_i max(ρ −
+// y_i(f(x_i) + b), 0) − Nu ρ Σw, and are divided by ρ, so that C = 1/ρ gives the same machine.
 type Pairs struct {
 	Kernel  kernels.Kernel
 	X       numeric.Points
@@ -22,7 +23,8 @@ type Pairs struct {
 	Rows    [][]int   // the rows of each class
 	Names   []string  // names of the classes, for errors
 	C       float64
-	Params  Params // parameters with defaults filled in; Cache is the cache of all machines
+	Nu      float64 // CheckNu has accepted it
+	Params  Params  // parameters with defaults filled in; Cache is the cache of all machines
 
 	share bool  // whether the machines copy their rows of K from k(X, X): see ShareGram
 	gram  *gram // k(X, X)
@@ -95,7 +97,7 @@ func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
 	if len(f.Rows) > 2 {
 		pair = min(n, f.largest())
 	}
-	bytes := int64(f.workers(dev)) * Bytes(dev, f.Kernel, f.X, pair, f.machine().Cache)
+	bytes := int64(f.workers(dev)) * Bytes(dev, f.Kernel, f.X, pair, f.machine().Cache, f.Nu > 0)
 	if f.share {
 		bytes += 8 * int64(n) * int64(n)
 		if _, ok := dev.F64().(backend.Wrapper[float64]); !ok {
@@ -104,6 +106,14 @@ func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
 		bytes += f.X.PlacedBytes(dev.F64(), n)
 	}
 	return bytes
+}
+
+// penalty returns the factor of the weights in the bounds of α.
+func (f *Pairs) penalty() float64 {
+	if f.Nu > 0 {
+		return 1
+	}
+	return f.C
 }
 
 // problem returns the program of the machine of two classes, given their rows.
@@ -120,7 +130,10 @@ func (f *Pairs) problem(first, second []int) *Problem {
 		} else {
 			i = second[r-len(first)]
 		}
-		p.Sign[r], p.P[r], p.C[r] = sign, -1, f.C*f.Weights[i]
+		p.Sign[r], p.P[r], p.C[r] = sign, -1, f.penalty()*f.Weights[i]
+	}
+	if f.Nu > 0 {
+		f.separate(p, len(first))
 	}
 	return p
 }

@@ -10,15 +10,20 @@ import (
 )
 
 // Tube specifies ε-support vector regression, where f and b minimize ½‖f‖² + C Σ w_i max(|y_i −
-// f(x_i) − b| − Epsilon, 0) for the n×1 targets y = (Y − Mean)/Scale.
+// f(x_i) − b| − Epsilon, 0) for the n×1 targets y = (Y − Mean)/Scale. If Nu is not 0, ε replaces Epsilon
+// as a variable of the minimum, to which C·Nu·Σw·ε is added.
 type Tube struct {
 	Y                       backend.Host[float64]
 	Weights                 []float64
 	C, Epsilon, Mean, Scale float64
+	Nu                      float64
 }
 
 // Regression returns the quadratic program of t for the n×d samples x.
 func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
+	if t.Nu > 0 {
+		t.Epsilon = 0
+	}
 	p := &Problem{Kernel: k, X: x, Alpha: make([]float64, 2*x.Rows)}
 	// Variable i is the multiplier of f ≥ y − ε at row i, and variable n + i the multiplier of f ≤ y + ε.
 	for _, sign := range []float64{1, -1} {
@@ -26,6 +31,16 @@ func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 			p.Sign = append(p.Sign, sign)
 			p.P = append(p.P, t.Epsilon-sign*(t.Y.Row(i)[0]/t.Scale-t.Mean/t.Scale))
 			p.C = append(p.C, t.C*w)
+		}
+	}
+	if t.Nu > 0 {
+		p.nu = nuTube
+		sum, n := 0.0, x.Rows
+		for _, w := range t.Weights {
+			sum += t.C * w * t.Nu / 2
+		}
+		for _, at := range []int{0, n} {
+			initial(p.Alpha[at:at+n], p.C[at:at+n], sum)
 		}
 	}
 	return p

@@ -33,8 +33,21 @@ type Problem struct {
 	Alpha  []float64 // the initial α, which Solve replaces by the solution
 	gram   *gram     // k(X, X) if it is known, otherwise nil
 	mem    *memory   // memory of an earlier Problem, which may be nil
+	nu     form      // the ν formulation, if it is one
 	Inside bool      // whether b is selected so large that f ≥ 0 at every row whose α is below its c
 }
+
+// A form is a formulation in which a parameter ν replaces C or ε (Schölkopf, Smola, Williamson and
+// Bartlett 2000). The sum of α over the variables with s_i = 1 and the sum over those with s_i = −1 are
+// both fixed, so that a step changes two variables with equal s_i. The result turns the problem into the
+// equivalent problem with C or with ε: see settle.
+type form uint8
+
+const (
+	plain     form = iota
+	nuClasses      // p = 0; C is found
+	nuTube         // p_i = −s_i y_i; ε is found
+)
 
 // Params holds the settings of the solver.
 type Params struct {
@@ -73,9 +86,10 @@ func (p Params) WithDefaults(n int) (Params, error) {
 // and two sets of points with one column each, for computing F at the start and after shrinking.
 // Coordinate descent, if it costs less, needs a copy of the points, w and some vectors. If
 // coordinate descent ends early and SMO takes over, Bytes does not include the memory of SMO; Solve
-// then reports it by run.ReportPlan.
-func Bytes(dev backend.Device, k kernels.Kernel, x numeric.Points, n int, cache int64) int64 {
-	if descentWork(k, x) > 0 {
+// then reports it by run.ReportPlan. nu tells whether the formulation is one with ν, which coordinate
+// descent does not solve.
+func Bytes(dev backend.Device, k kernels.Kernel, x numeric.Points, n int, cache int64, nu bool) int64 {
+	if !nu && descentWork(k, x) > 0 {
 		return x.CopyBytes(n) + 12*int64(x.Cols) + 64*int64(n)
 	}
 	return smoBytes(dev, x, n, cache)
@@ -96,6 +110,7 @@ type Result struct {
 	Passes    int       // number of passes of coordinate descent over the variables
 	Gap, Tol  float64   // the violation of the optimality conditions at the end, and its bound
 	Duality   float64   // duality gap, which bounds the distance of Objective from the maximum
+	Found     float64   // the C or the ε that a ν formulation has found
 }
 
 // Short returns a warning about results whose Gap exceeds Tol because MaxIter was reached, or "" if
@@ -179,7 +194,11 @@ func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result,
 // Solve solves p. set must have its defaults filled in. Solve calls report between working sets
 // with the violation of the optimality conditions. An error of report stops the work.
 func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) (*Result, error) {
-	return solve(t.Ctx, t.B, p, set, report, descentWork(p.Kernel, p.X), func() {
+	work := 0
+	if p.nu == plain {
+		work = descentWork(p.Kernel, p.X)
+	}
+	return solve(t.Ctx, t.B, p, set, report, work, func() {
 		run.ReportPlan(t.Ctx, t.Dev, smoBytes(t.Dev, p.X, p.X.Rows, set.Cache))
 	})
 }
@@ -352,7 +371,13 @@ func (s *smo) mayFall(i int) bool {
 
 // violation computes v and returns the largest v of the variables that may increase, and the
 // smallest v of the variables that may decrease.
+//
+// In a ν formulation these numbers belong to the sign with the larger difference: violation shifts v for
+// each sign, so that the two numbers are opposite.
 func (s *smo) violation() (most, least float64) {
+	if s.full.nu != plain {
+		return s.separately()
+	}
 	most, least = math.Inf(-1), math.Inf(1)
 	for i := range s.v {
 		v := -s.f[s.row(i)] - s.sign[i]*s.p[i]
@@ -477,6 +502,7 @@ func (s *smo) workOn(set []int, gap float64) error {
 		return err
 	}
 	w := newWorking(s, set)
+	w.separate = s.full.nu != plain
 	// The tolerance within the set is a tenth of the current violation, but at least Tol/2.
 	steps := w.minimize(max(gap/10, s.set.Tol/2), 100*len(set))
 	s.steps += steps
@@ -596,8 +622,15 @@ func (s *smo) result() (*Result, error) {
 		}
 		s.f = f
 	}
+	intercept, found := math.NaN(), 0.0
+	if s.full.nu != plain {
+		var err error
+		if intercept, found, err = s.settle(); err != nil {
+			return nil, err
+		}
+	}
 	most, least := s.violation()
-	res := &Result{Beta: s.beta(), Steps: s.steps, Rows: s.rows, Passes: s.passes, Gap: s.gap, Tol: s.set.Tol}
+	res := &Result{Found: found, Beta: s.beta(), Steps: s.steps, Rows: s.rows, Passes: s.passes, Gap: s.gap, Tol: s.set.Tol}
 	// b is the mean of v over the free variables, whose v differ by at most tol.
 	sum, free := 0.0, 0
 	for i, v := range s.v {
@@ -616,6 +649,9 @@ func (s *smo) result() (*Result, error) {
 		res.Intercept = most
 	default:
 		res.Intercept = (most + least) / 2
+	}
+	if !math.IsNaN(intercept) {
+		res.Intercept = intercept
 	}
 	if s.full.Inside && !math.IsInf(most, 0) {
 		// v is −F. The rounding error of a sum with the number of terms of F is added.

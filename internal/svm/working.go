@@ -16,6 +16,8 @@ type working struct {
 	rise  []bool // whether s_i α_i may increase
 	fall  []bool // whether s_i α_i may decrease
 	q     int
+
+	separate bool // whether a step changes two variables with equal s_i
 }
 
 // curvature replaces a curvature that is not positive, as in LIBSVM, because k need not be positive
@@ -55,6 +57,9 @@ func newWorking(s *smo, set []int) *working {
 // minimize takes steps until the violation within the set is at most tol, or for limit steps,
 // and returns the number of steps.
 func (w *working) minimize(tol float64, limit int) int {
+	if w.separate {
+		return w.minimizeSeparately(tol, limit)
+	}
 	i, most := -1, math.Inf(-1)
 	for a, v := range w.v {
 		if w.rise[a] && v > most {

@@ -80,6 +80,12 @@ var estimators = []estimator{
 			"alpha": {text: "The variance of the noise relative to s², at which the search begins."},
 		}},
 	{"SVR", "svr", "regression", `* kernel="rbf" degree gamma="scale" coef0=0.0 tol C epsilon cache_size max_iter random_state`, supportVectors},
+	{"NuSVR", "svr", "regression", `* nu=0.5 C kernel="rbf" degree gamma="scale" coef0=0.0 tol cache_size max_iter random_state`, supportVectors},
+	{"NuSVC", "svc", "classification", `* nu=0.5 kernel="rbf" degree gamma="scale" coef0=0.0 class_weight probability tol cache_size max_iter random_state`, map[string]argument{
+		"class_weight": {"None", `dict, "balanced" or None`, "Weights of the classes, which multiply sample_weight, as in MercerClassifier."},
+		"cache_size":   {value: "200"},
+		"max_iter":     {"-1", "int", "The maximum number of steps; -1 means Mercer's default."},
+	}},
 	{"Regressor", "", "regression", `method="bayes-ridge" * params`, map[string]argument{
 		"method": {text: `The learner: about()["learners"] and the command "mercer learners" list them with their parameters.`},
 		"params": {text: `The learner's parameters by Mercer's names, such as {"lambda": 0.1}; None means the defaults.`},

@@ -5,7 +5,7 @@ is loaded when it is first needed: from the file that the environment variable
 MERCER_LIBRARY names, from this package, or from bin/ of a checkout.
 """
 
-from ._classification import MercerClassifier
+from ._classification import MercerClassifier, MercerNuSVC
 from ._errors import DeviceUnavailable, MercerError, NotConverged, NotPositiveDefinite, OutOfMemory
 from ._files import load
 from ._kernel_ridge_cv import MercerKernelRidgeCV
@@ -15,6 +15,7 @@ from ._process import MercerGaussianProcess
 from ._regression import (
     MercerFourierRidge,
     MercerKernelRidge,
+    MercerNuSVR,
     MercerNystroemRidge,
     MercerRegressor,
     MercerRidge,
@@ -34,6 +35,8 @@ __all__ = [
     "MercerGaussianProcess",
     "MercerKernelRidge",
     "MercerKernelRidgeCV",
+    "MercerNuSVC",
+    "MercerNuSVR",
     "MercerNystroemRidge",
     "MercerOneClassSVM",
     "MercerRegressor",

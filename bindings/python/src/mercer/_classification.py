@@ -6,8 +6,8 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from ._estimator import ORDER, Estimator, KernelParameters, documented, samples
-from ._parameters import ClassifierParameters
+from ._estimator import ORDER, Estimator, KernelParameters, SupportVectors, documented, samples
+from ._parameters import ClassifierParameters, NuSVCParameters
 from ._regression import target_names
 
 # The methods whose models always have probabilities. Used if there is no fitted model yet.
@@ -228,6 +228,31 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
     def _restore(self, model):
         self.classes_ = _classes(model.info["classes"])
         return super()._restore(model)
+
+
+@documented
+class MercerNuSVC(NuSVCParameters, SupportVectors, MercerClassifier):
+    """ν-support vector classification, with the interface of scikit-learn's NuSVC.
+
+    For each pair of classes the fit finds the C with which at most a share nu of the
+    samples is beyond its margin. nu must be at most twice the share of the smaller class.
+
+    See Also
+    --------
+    sklearn.svm.NuSVC : Solves the same problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MercerNuSVC
+    >>> X = np.array([[0.0, 0], [1, 1], [0, 1], [1, 0]])
+    >>> y = np.array(["same", "same", "differ", "differ"])
+    >>> MercerNuSVC(gamma=1.0).fit(X, y).predict(X).tolist()
+    ['same', 'same', 'differ', 'differ']
+    """
+
+    method = "svc"
+    _unsupported = {**ORDER, "check_class_weight_classifiers": "the weights of the classes make nu infeasible, as in scikit-learn's NuSVC"}
 
 
 def _label(value):

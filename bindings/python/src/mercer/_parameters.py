@@ -413,6 +413,126 @@ class SVRParameters:
         self.verbose = verbose
 
 
+class NuSVRParameters:
+    """Parameters
+    ----------
+    nu : float > 0 and ≤ 1, default=0.5
+        Find epsilon: at most this share of the samples has a larger error, and at least this share
+        are support vectors.
+    C : float > 0, default=1.0
+        Penalty of a sample beyond its margin.
+    kernel : str, callable or None, default="rbf"
+        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in
+        scikit-learn; a kernel in Mercer's notation, such as "matern52(sigma=2) + 0.1*linear()"; a
+        function of two rows, which Python calls for each pair; or None for the default of Mercer:
+        gaussian, sigma √(d·Var(X)/2) of d features: gamma="scale" of scikit-learn.
+    degree : int ≥ 1, default=3
+        The degree of poly.
+    gamma : float > 0, "scale", "auto" or None, default="scale"
+        The γ of rbf, laplacian, poly, sigmoid and chi2. None and "auto" mean 1/n_features (for
+        chi2: 1), "scale" means 1/(n_features·X.var()).
+    coef0 : float ≥ 0, default=0.0
+        The constant term of poly and sigmoid.
+    tol : float > 0, default=1e-3
+        Largest violation of the optimality conditions at the end, in units of the decision value,
+        or relative to its range at the start if that is below 1.
+    cache_size : float > 0, default=200
+        MiB of Go memory for rows of K.
+    max_iter : int, default=-1
+        The maximum number of steps; -1 means Mercer's default.
+    random_state : int, RandomState instance or None, default=None
+        The seed of random choices; None means a fixed seed.
+    device : str, default=None
+        The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
+        them all.
+    threads : int, default=None
+        The number of threads; None means all.
+    verbose : int, default=0
+        1 prints progress to stderr.
+    """
+
+    _learner = "svr", "regression"
+
+    def __init__(self, *, nu=0.5, C=1.0, kernel="rbf", degree=3, gamma="scale", coef0=0.0, tol=1e-3,
+                 cache_size=200, max_iter=-1, random_state=None, device=None, threads=None,
+                 verbose=0):
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+        self.verbose = verbose
+
+
+class NuSVCParameters:
+    """Parameters
+    ----------
+    nu : float > 0 and ≤ 1, default=0.5
+        Find C: at most this share of the samples of two classes is beyond its margin, and at least
+        this share are support vectors.
+    kernel : str, callable or None, default="rbf"
+        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in
+        scikit-learn; a kernel in Mercer's notation, such as "matern52(sigma=2) + 0.1*linear()"; a
+        function of two rows, which Python calls for each pair; or None for the default of Mercer:
+        gaussian, sigma √(d·Var(X)/2) of d features: gamma="scale" of scikit-learn.
+    degree : int ≥ 1, default=3
+        The degree of poly.
+    gamma : float > 0, "scale", "auto" or None, default="scale"
+        The γ of rbf, laplacian, poly, sigmoid and chi2. None and "auto" mean 1/n_features (for
+        chi2: 1), "scale" means 1/(n_features·X.var()).
+    coef0 : float ≥ 0, default=0.0
+        The constant term of poly and sigmoid.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply sample_weight, as in MercerClassifier.
+    probability : bool, default=False
+        Also fit probabilities, by cross-validation in five parts: six times the work; the label is
+        then the most probable class.
+    tol : float > 0 and < 2, default=1e-3
+        Largest violation of the optimality conditions at the end, in units of the decision value,
+        or relative to its range at the start if that is below 1.
+    cache_size : float > 0, default=200
+        MiB of Go memory for rows of K.
+    max_iter : int, default=-1
+        The maximum number of steps; -1 means Mercer's default.
+    random_state : int, RandomState instance or None, default=None
+        The seed of random choices; None means a fixed seed.
+    device : str, default=None
+        The processor, such as "cpu/avx2"; None means the best one, and about()["devices"] lists
+        them all.
+    threads : int, default=None
+        The number of threads; None means all.
+    verbose : int, default=0
+        1 prints progress to stderr.
+    """
+
+    _learner = "svc", "classification"
+
+    def __init__(self, *, nu=0.5, kernel="rbf", degree=3, gamma="scale", coef0=0.0,
+                 class_weight=None, probability=False, tol=1e-3, cache_size=200, max_iter=-1,
+                 random_state=None, device=None, threads=None, verbose=0):
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.class_weight = class_weight
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+        self.verbose = verbose
+
+
 class RegressorParameters:
     """Parameters
     ----------

@@ -10,6 +10,7 @@ from ._estimator import Estimator, KernelParameters, SupportVectors, documented,
 from ._parameters import (
     FourierRidgeParameters,
     KernelRidgeParameters,
+    NuSVRParameters,
     NystroemRidgeParameters,
     RegressorParameters,
     RidgeParameters,
@@ -587,6 +588,28 @@ class MercerSVR(SVRParameters, SupportVectors, Regressor):
 
     def _parameters(self, X):
         return {**super()._parameters(X), "standardize-target": False}
+
+
+@documented
+class MercerNuSVR(NuSVRParameters, MercerSVR):
+    """ν-support vector regression, with the interface of scikit-learn's NuSVR.
+
+    At most a share nu of the samples has an error above the ε that the fit finds, which
+    is ``model_.info["facts"]["epsilon"]``.
+
+    See Also
+    --------
+    sklearn.svm.NuSVR : Solves the same problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MercerNuSVR
+    >>> X = np.linspace(0, 6, 40).reshape(-1, 1)
+    >>> model = MercerNuSVR(nu=0.2, C=100).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.predict([[1.5]])[0]:.1f}")
+    1.0
+    """
 
 
 @documented

@@ -1,0 +1,204 @@
+package svm
+
+import (
+	"fmt"
+	"math"
+)
+
+// initial sets α, in order, to c until the sum is reached.
+func initial(alpha, c []float64, sum float64) {
+	for i := range alpha {
+		alpha[i] = min(c[i], sum)
+		sum = max(sum-c[i], 0)
+	}
+}
+
+// separate makes p, the problem of two classes of which the first has the given number of rows, the
+// ν formulation. The part of a class in a cross-validation may have too little weight for Nu; its α are
+// then at their bounds.
+func (f *Pairs) separate(p *Problem, first int) {
+	p.nu = nuClasses
+	clear(p.P)
+	total := func(c []float64) (sum float64) {
+		for _, v := range c {
+			sum += v
+		}
+		return sum
+	}
+	a, b := total(p.C[:first]), total(p.C[first:])
+	sum := min(f.Nu, share(a, b)) / 2 * (a + b)
+	initial(p.Alpha[:first], p.C[:first], sum)
+	initial(p.Alpha[first:], p.C[first:], sum)
+}
+
+// share returns the largest ν of two classes with the given total weights. In their problem the sum of
+// α of each class is half of ν times the weight of both.
+func share(a, b float64) float64 { return 2 * min(a, b) / (a + b) }
+
+// CheckNu returns an error if Nu is not feasible for a pair of classes.
+func (f *Pairs) CheckNu() error {
+	if f.Nu == 0 {
+		return nil
+	}
+	weights := make([]float64, len(f.Rows))
+	for class, rows := range f.Rows {
+		for _, i := range rows {
+			weights[class] += f.Weights[i]
+		}
+	}
+	for b := range weights {
+		for a := range b {
+			if most := share(weights[a], weights[b]); f.Nu > most*(1+0x1p-40) {
+				return fmt.Errorf("nu is %v, but the classes %q and %q allow at most %.4g, twice the share of the smaller class: lower nu, or weight the classes equally", f.Nu, f.Names[a], f.Names[b], most)
+			}
+		}
+	}
+	return nil
+}
+
+// separately computes v, shifted for each sign, and the violation: see violation.
+func (s *smo) separately() (most, least float64) {
+	most, least = math.Inf(-1), math.Inf(1)
+	for i := range s.v {
+		s.v[i] = -s.f[s.row(i)] - s.sign[i]*s.p[i]
+	}
+	gap := math.Inf(-1)
+	for _, sign := range []float64{1, -1} {
+		high, low := s.limits(sign)
+		middle := high/2 + low/2
+		switch {
+		case math.IsInf(high, 0) && math.IsInf(low, 0):
+			continue // no variable has this sign, or their bounds are 0
+		case math.IsInf(high, 0):
+			middle = low
+		case math.IsInf(low, 0):
+			middle = high
+		}
+		for i := range s.v {
+			if s.sign[i] == sign {
+				s.v[i] -= middle
+			}
+		}
+		if high-low > gap || math.IsNaN(high-low) {
+			gap, most, least = high-low, high-middle, low-middle
+		}
+	}
+	return most, least
+}
+
+// limits returns the largest v of the variables of a sign that may increase, and the smallest v of
+// those that may decrease.
+func (s *smo) limits(sign float64) (most, least float64) {
+	most, least = math.Inf(-1), math.Inf(1)
+	for i, v := range s.v {
+		if s.sign[i] != sign {
+			continue
+		}
+		if s.mayRise(i) {
+			most = max(most, v)
+		}
+		if s.mayFall(i) {
+			least = min(least, v)
+		}
+	}
+	return most, least
+}
+
+// level returns the v of the free variables of a sign, which is the same for all of them up to the
+// tolerance: their mean or, if there are none, the middle of the optimal values.
+func (s *smo) level(sign float64) float64 {
+	sum, free := 0.0, 0
+	for i := range s.v {
+		s.v[i] = -s.f[s.row(i)] - s.sign[i]*s.p[i]
+		if s.sign[i] == sign && s.mayRise(i) && s.mayFall(i) {
+			sum += s.v[i]
+			free++
+		}
+	}
+	most, least := s.limits(sign)
+	switch {
+	case free > 0:
+		return sum / float64(free)
+	case math.IsInf(most, 0):
+		return least
+	case math.IsInf(least, 0):
+		return most
+	}
+	return (most + least) / 2
+}
+
+// settle turns the solved problem into the equivalent problem of another formulation, and returns its
+// b, and the C or ε that was found. With the levels V₊ and V₋ of v, the margin of the classes is ρ = (V₋ −
+// V₊)/2 and b is (V₋ + V₊)/2. Divided by ρ, α and b solve the problem with c_i/ρ in place of c_i. For
+// the tube, ε is (V₊ − V₋)/2 (Chang and Lin 2001, Training ν-support vector classifiers and Training
+// ν-support vector regression).
+func (s *smo) settle() (intercept, found float64, err error) {
+	rise, fall := s.level(1), s.level(-1)
+	form := s.full.nu
+	s.full.nu = plain
+	intercept = rise/2 + fall/2
+	if form == nuTube {
+		epsilon := rise/2 - fall/2
+		for i := range s.p {
+			s.p[i] += epsilon
+		}
+		return intercept, epsilon, nil
+	}
+	margin := fall/2 - rise/2
+	if !(margin > 0) || math.IsInf(1/margin, 0) {
+		return 0, 0, fmt.Errorf("the margin is %v: the classes have equal samples, or nu is too large: lower nu", margin)
+	}
+	for i := range s.alpha {
+		s.alpha[i], s.c[i], s.p[i] = s.alpha[i]/margin, s.c[i]/margin, -1
+	}
+	for r := range s.f {
+		s.f[r] /= margin
+	}
+	s.gap /= margin
+	s.set.Tol /= margin
+	return intercept / margin, 1 / margin, nil
+}
+
+// minimizeSeparately is minimize for steps that change two variables with equal s_i. As in LIBSVM, the
+// pair is that with which the objective decreases most, among the pairs of both signs that begin with the
+// largest v.
+func (w *working) minimizeSeparately(tol float64, limit int) int {
+	sign := func(a int) int {
+		if w.sign[a] > 0 {
+			return 1
+		}
+		return 0
+	}
+	for step := range limit {
+		top := [2]int{-1, -1}
+		for a, v := range w.v {
+			if at := sign(a); w.rise[a] && (top[at] < 0 || v > w.v[top[at]]) {
+				top[at] = a
+			}
+		}
+		j, best, worst := -1, 0.0, 0.0
+		for b, v := range w.v {
+			i := top[sign(b)]
+			if !w.fall[b] || i < 0 {
+				continue
+			}
+			d := w.v[i] - v
+			if d <= 0 {
+				continue
+			}
+			worst = max(worst, d)
+			a := w.diag[i] + w.diag[b] - 2*w.k[i*w.q+b]
+			if a <= 0 {
+				a = curvature
+			}
+			if d*d > best*a {
+				j, best = b, d*d/a
+			}
+		}
+		if j < 0 || worst <= tol {
+			return step
+		}
+		w.move(top[sign(j)], j)
+	}
+	return limit
+}
