@@ -9,14 +9,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Gram sets dst, n×m, to k(X, Z) for the rows of x, n×d, and z, m×d. If z has no rows, Gram
-// computes k(X, X), which is exactly symmetric and uses distances of exactly 0 on the diagonal.
+// Gram sets dst, n×m, to k(X, Z) for the rows of x, n×d, and z, m×d. If z has no rows or is x itself,
+// Gram computes k(X, X), which is exactly symmetric and uses distances of exactly 0 on the diagonal.
 func Gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst host) error {
 	return named("gram", gram(ctx, dev, k, x, z, dst))
 }
 
 func gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst host) error {
-	symmetric := z.Rows == 0
+	// A backend computes only the lower triangle if both arguments are the same matrix.
+	symmetric := z.Rows == 0 || z.Rows == x.Rows && z.Cols == x.Cols && z.Stride == x.Stride && len(z.Data) > 0 && len(x.Data) > 0 && &z.Data[0] == &x.Data[0]
 	if symmetric {
 		z = x
 	}

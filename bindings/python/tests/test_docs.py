@@ -7,6 +7,7 @@ import unittest
 
 from . import support  # noqa: F401: finds the package
 import numpy as np
+from sklearn.base import ClassifierMixin
 
 import mercer
 from mercer import accel
@@ -90,8 +91,9 @@ class TestDocs(unittest.TestCase):
             if not (inspect.isclass(kind) and hasattr(kind, "get_params")):
                 continue
             with self.subTest(name=name):
-                store = {p: True for p in ("store_cv_results", "std") if p in kind().get_params()}
-                fitted = kind(**store).fit(X, y > 0 if name == "MercerClassifier" else y)
+                store = {p: True for p in ("store_cv_results", "std", "fit_inverse_transform") if p in kind().get_params()}
+                square = kind().get_params().get("kernel") == "precomputed"
+                fitted = kind(**store).fit(X @ X.T if square else X, y > 0 if issubclass(kind, ClassifierMixin) else y)
                 have = {a for a in dir(fitted) if a.endswith("_") and not a.startswith("_") and hasattr(fitted, a)}
                 described = set(names(sections(kind.__doc__)["Attributes"]))
                 self.assertEqual(described - {"feature_names_in_"}, have - {"feature_names_in_"})

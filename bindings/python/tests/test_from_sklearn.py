@@ -72,7 +72,7 @@ class TestFromSklearn(unittest.TestCase):
         for kernel, alpha in [
             (k.ConstantKernel(2) * k.RBF([1, 2, 3, 4]) + k.WhiteKernel(0.1), 1e-10),
             (k.Matern(1.3, nu=1.5) + k.RationalQuadratic(1.1, 0.7) * k.DotProduct(0.5), 0.2),
-            (k.ExpSineSquared(1.2, 3) * k.RBF(2), 0.2),
+            (k.ExpSineSquared(3, 40) * k.RBF(2), 0.2),  # with a shorter period it is indefinite for several features
             (k.ConstantKernel(0.5) * (k.RBF(2) ** 2 + k.Matern(1, nu=2.5)) + k.ConstantKernel(0.5) * k.WhiteKernel(0.3), np.linspace(0.1, 0.3, 80)),
         ]:
             for y in (self.y, np.column_stack([self.y, 3 - self.y**2])):

@@ -53,8 +53,20 @@ func Gram(ctx context.Context, d *Device, kernel string, x, z, v Matrix, out []f
 			return fmt.Errorf("libmercer: gram: the result is %d×%d, but the given memory holds only %s", px.Rows, cols, count.Of(len(out), "number"))
 		}
 		to := backend.Host[float64]{Rows: px.Rows, Cols: cols, Stride: cols, Data: out}
-		return gramTo(dev.F64().With(ctx, nil), k, px, pz, factor, to, z.empty())
+		return gramTo(dev.F64().With(ctx, nil), k, px, pz, factor, to, z.empty() || samePoints(px, pz))
 	})
+}
+
+// samePoints reports whether x and z are the same memory. A backend computes only the lower triangle of
+// their Gram matrix.
+func samePoints(x, z numeric.Points) bool {
+	if x.Rows != z.Rows || x.Rows == 0 {
+		return false
+	}
+	if x.Sparse != nil || z.Sparse != nil {
+		return x.Sparse != nil && z.Sparse != nil && &x.Sparse.Indptr[0] == &z.Sparse.Indptr[0]
+	}
+	return x.Cols > 0 && x.Dense.Stride == z.Dense.Stride && &x.Dense.Data[0] == &z.Dense.Data[0]
 }
 
 // empty reports whether m has no rows.
@@ -131,6 +143,9 @@ func gramMul(b backend.Backend[float64], dst backend.Matrix[float64], k kernels.
 		return nil
 	}
 	rows := min(n, max(64, blockBytes/(8*m)))
+	if x == z && rows == n { // a block of all rows would be the lower triangle
+		rows = (n + 1) / 2
+	}
 	values, err := b.New(rows, m)
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ from ._regression import (
 )
 from ._sklearn import from_sklearn
 from ._systems import Factor, solve
+from ._transformers import MercerKernelCenterer, MercerKernelPCA, MercerNystroem, MercerRBFSampler
 
 __version__ = "0.1.0"
 
@@ -33,11 +34,15 @@ __all__ = [
     "MercerError",
     "MercerFourierRidge",
     "MercerGaussianProcess",
+    "MercerKernelCenterer",
+    "MercerKernelPCA",
     "MercerKernelRidge",
     "MercerKernelRidgeCV",
     "MercerNuSVC",
     "MercerNuSVR",
+    "MercerNystroem",
     "MercerNystroemRidge",
+    "MercerRBFSampler",
     "MercerOneClassSVM",
     "MercerRegressor",
     "MercerRidge",

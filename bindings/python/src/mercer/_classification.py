@@ -237,6 +237,11 @@ class MercerNuSVC(NuSVCParameters, SupportVectors, MercerClassifier):
     For each pair of classes the fit finds the C with which at most a share nu of the
     samples is beyond its margin. nu must be at most twice the share of the smaller class.
 
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+
     See Also
     --------
     sklearn.svm.NuSVC : Solves the same problem.

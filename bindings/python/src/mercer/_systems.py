@@ -32,6 +32,22 @@ def _text(kernel):
     return None if kernel is None else kernel.encode("utf-8")
 
 
+def gram(kernel, X, Z=None, V=None):
+    """k(X, Z), or its product with V, for the text of a kernel; k(X, X) if Z is None. Two sparse
+    matrices stay sparse if stays_sparse is true for both."""
+    sparse = _library.stays_sparse(X) and (Z is None or _library.stays_sparse(Z))
+    mx = _library.matrix(X, sparse)
+    mz = None if Z is None else _library.matrix(Z, sparse)
+    mv = None if V is None else _library.matrix(V)
+    out = np.empty((mx.rows, mv.cols if mv else (mz or mx).rows))
+
+    def arguments(watch):
+        return 0, kernel.encode(), byref(mx), mz and byref(mz), mv and byref(mv), out.ctypes.data, out.size, watch
+
+    watched("mercer_gram", arguments)
+    return out
+
+
 def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
     """Solves (K + alpha I) a = y by the method with the lowest modeled time.
 

@@ -6,15 +6,13 @@ import functools
 import os
 import sys
 import threading
-from ctypes import byref
 
 import numpy as np
 from scipy.sparse import issparse
 
-from .. import _library
+from .. import _library, _systems
 from .._errors import MercerError
 from .._kernels import kernel_text
-from .._watched import watched
 
 
 class Declined(Exception):
@@ -159,17 +157,6 @@ def kernel_of(kernel, X, gamma, degree, coef0):
 
 def gram(kernel, X, Z=None, V=None):
     """k(X, Z), or its product with V, for the text of a kernel; k(X, X) if Z is None."""
-    sparse = issparse(X)
-    if sparse or issparse(Z):
-        needs(Z is None or sparse == issparse(Z), "one matrix is sparse and the other is dense")
-        sparse = _library.stays_sparse(X) and (Z is None or _library.stays_sparse(Z))
-    mx = _library.matrix(X, sparse)
-    mz = None if Z is None else _library.matrix(Z, sparse)
-    mv = None if V is None else _library.matrix(V)
-    out = np.empty((mx.rows, mv.cols if mv else (mz or mx).rows))
-
-    def arguments(watch):
-        return 0, kernel.encode(), byref(mx), mz and byref(mz), mv and byref(mv), out.ctypes.data, out.size, watch
-
-    watched("mercer_gram", arguments)
-    return out
+    if issparse(X) or issparse(Z):
+        needs(Z is None or issparse(X) == issparse(Z), "one matrix is sparse and the other is dense")
+    return _systems.gram(kernel, X, Z, V)
