@@ -190,7 +190,7 @@ func (s Stat) corner(x, z []float64) bool {
 		return s.Eval(x, z) == 0
 	}
 	for p, v := range x {
-		if v == z[p] && (s.Kind == L1 || v == 0) && (s.Scale == nil || s.Scale[p] != 0) {
+		if v == z[p] && (s.Kind == L1 || v == 0) && s.ScaleAt(p) != 0 {
 			return true
 		}
 	}

@@ -347,10 +347,7 @@ func (s *gramSums) shift() (host, error) {
 				continue
 			}
 			for p, z := range t.pz.Row(j) {
-				scale := 1.0
-				if t.stat.Scale != nil {
-					scale = t.stat.Scale[p] * t.stat.Scale[p]
-				}
+				scale := t.stat.ScaleAt(p) * t.stat.ScaleAt(p)
 				if t.stat.Kind == kernels.Dot {
 					row[p] += scale * z * t.cols[j]
 				} else {
