@@ -133,11 +133,15 @@ func (k Periodic) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends the code of −k (π/(pσ))² sin(2θ)/θ.
+// deriveStat appends the code of −k (π/(pσ))² sin(2θ)/θ. logShift is added to θ, so that the quotient
+// is 2 at θ = 0.
 func (k Periodic) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
-	k.sine(c, 2)
 	k.angle(c, 1)
+	c.unary(Instr{Op: Affine, A: 2, B: 2 * logShift})
+	c.unary(Instr{Op: Sin})
+	k.angle(c, 1)
+	c.unary(Instr{Op: Affine, A: 1, B: logShift})
 	c.unary(Instr{Op: Pow, A: -1})
 	c.binary(Mul)
 	c.binary(Mul)
@@ -145,5 +149,4 @@ func (k Periodic) deriveStat(c *compiler, _ Stat) {
 	c.unary(Instr{Op: Affine, A: -w * w})
 }
 
-// bounded is false because deriveStat is 0·Inf where points coincide.
-func (Periodic) bounded() bool { return false }
+func (Periodic) bounded() bool { return true }
