@@ -23,12 +23,15 @@ const streamHelp = "read the table in blocks of rows, for a table larger than th
 type wanted struct {
 	proba, std, bound, truth bool
 	interval                 float64 // the level of the intervals; 0 means no intervals
+	samples                  int     // number of draws of the function
+	seed                     uint64  // seed of the draws
 }
 
 // applied holds what a model computes for rows; a field that was not requested is nil.
 type applied struct {
 	validate.Outcome
 	variance *mat.Dense // variance of new targets
+	draws    []*mat.Dense
 	bounds   *mat.Dense // proven bounds on the errors of the predicted values
 	cover
 	truth   *mat.Dense
@@ -83,6 +86,11 @@ func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundl
 	}
 	if m, ok := learners.As[learners.Uncertain](b.Model); w.std && ok { // one call for all rows, because the model may have to factor a matrix before the first row
 		if p.variance, err = m.Variance(ctx, dev, x); err != nil {
+			return p, err
+		}
+	}
+	if m, ok := learners.As[learners.Sampler](b.Model); w.samples > 0 && ok {
+		if p.draws, err = m.Sample(ctx, dev, x, w.samples, w.seed); err != nil {
 			return p, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 
@@ -24,6 +25,8 @@ type predictFlags struct {
 	proba, decision, std bool
 	bound, stream        bool
 	interval             float64
+	samples              int // number of draws of the function
+	seed                 uint64
 	keep                 []string // names of the columns of the table that the output repeats
 }
 
@@ -52,6 +55,10 @@ novelty predicts inlier, f ≥ 0, or outlier.
 deviation of a new target, noise included, of models that know it
 (gaussian-process, bayes-ridge and others).
 
+--samples N adds "sample_1" to "sample_N", or "sample_1_NAME" and so on: draws of
+the function from its posterior, without noise. Each is one function at all rows,
+of models of ridge, nystrom-ridge and fourier-ridge fitted with --std.
+
 --bound adds "bound", or "bound_NAME" for each of several targets: the distance
 between the prediction and that of the exact solution is proven to be at most this.
 The model must be one of kernel-ridge, gaussian-process, ridge, nystrom-ridge or
@@ -77,6 +84,8 @@ intervals cost no more than a prediction.`,
 	c.Flags().BoolVar(&f.std, "std", false, "add the standard deviations of new targets")
 	c.Flags().BoolVar(&f.bound, "bound", false, "add proven bounds of the errors of the computation")
 	addInterval(c.Flags(), &f.interval)
+	c.Flags().IntVar(&f.samples, "samples", 0, "`NUMBER` of draws of the function from its posterior to add")
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the draws")
 	c.Flags().BoolVar(&f.stream, "stream", false, streamHelp)
 	c.Flags().BoolVar(&f.decision, "decision", false, "add the decision values of the classes")
 	return c
@@ -98,6 +107,12 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if twice(f.keep) != "" {
 		return usagef("--keep: %q is given twice", twice(f.keep))
 	}
+	if f.samples < 0 {
+		return usagef("--samples: must be ≥ 1, got %d", f.samples)
+	}
+	if f.samples > 0 && f.stream {
+		return usagef("--samples: a draw is one function at all rows, which --stream does not hold: omit --stream")
+	}
 	a.input.keep = f.keep
 	dev, b, t, memory, err := a.openModel(f.model, file, f.stream)
 	if err != nil {
@@ -117,7 +132,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	rows, err := a.apply(ctx, dev, b, t, file, wanted{proba: f.proba, std: f.std, bound: f.bound, interval: f.interval}, memory)
+	rows, err := a.apply(ctx, dev, b, t, file, wanted{proba: f.proba, std: f.std, bound: f.bound, interval: f.interval, samples: f.samples, seed: f.seed}, memory)
 	if err != nil {
 		return err
 	}
@@ -159,7 +174,7 @@ func (a *app) addModel(c *cobra.Command, model *string) {
 		b.Model = validate.Judged(b.Model)
 		for name, refused := range map[string]error{
 			"proba": predictFlags{proba: true}.defined(b), "decision": predictFlags{decision: true}.defined(b),
-			"std": predictFlags{std: true}.defined(b), "bound": predictFlags{bound: true}.defined(b), "interval": checkInterval(0.9, b),
+			"std": predictFlags{std: true}.defined(b), "bound": predictFlags{bound: true}.defined(b), "samples": predictFlags{samples: 1}.defined(b), "interval": checkInterval(0.9, b),
 		} {
 			if flag := c.Flags().Lookup(name); flag != nil {
 				flag.Hidden = refused != nil
@@ -193,8 +208,15 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 		return usagef("--bound: this model of %s has no proven bound; models of these learners have one: %s", b.Model.Learner(),
 			strings.Join(learnersThat(func(d learners.Description) bool { _, has := d.Parameter("bound"); return has }), ", "))
 	}
-	if f.std && b.Encoder.Gram {
-		return usagef("--std: it depends on the kernel value of each row with itself, which is not among those with the training rows")
+	if _, ok := learners.As[learners.Sampler](m); f.samples > 0 && !ok {
+		return usagef("--samples: this model of %s has no posterior to draw from; models of ridge, nystrom-ridge and fourier-ridge fitted by mercer fit --std have one", m.Learner())
+	}
+	if (f.std || f.samples > 0) && b.Encoder.Gram {
+		name := "std"
+		if !f.std {
+			name = "samples"
+		}
+		return usagef("--%s: it depends on the kernel value of each row with itself, which is not among those with the training rows", name)
 	}
 	return nil
 }
@@ -250,8 +272,9 @@ type predictions struct {
 	Proba       [][]float64         `json:"probabilities,omitempty"`
 	Decision    [][]float64         `json:"decision,omitempty"`
 	Std         [][]float64         `json:"std,omitempty"`
-	Bound       [][]float64         `json:"bound,omitempty"` // proven bounds on the errors of the predicted values
-	Lower       [][]float64         `json:"lower,omitempty"` // lower bounds of the intervals
+	Samples     [][][]float64       `json:"samples,omitempty"` // draws of the function, each with the targets of each row
+	Bound       [][]float64         `json:"bound,omitempty"`   // proven bounds on the errors of the predicted values
+	Lower       [][]float64         `json:"lower,omitempty"`   // lower bounds of the intervals
 	Upper       [][]float64         `json:"upper,omitempty"`
 	Sets        [][]string          `json:"sets,omitempty"`          // the classes in the set of each row
 	Kept        map[string][]string `json:"kept,omitempty"`          // the cells of kept columns of the table
@@ -284,6 +307,10 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions,
 			o.variance.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, o.variance)
 			p.Std = rowsOf(o.variance)
 			addNumbers(add, "std", p.Targets, o.variance)
+		}
+		for i, draw := range o.draws {
+			p.Samples = append(p.Samples, rowsOf(draw))
+			addNumbers(add, fmt.Sprintf("sample_%d", i+1), p.Targets, draw)
 		}
 		if o.bounds != nil {
 			p.Bound = rowsOf(o.bounds)
