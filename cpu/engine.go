@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"runtime"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -17,8 +19,8 @@ type engine[T backend.Float] struct {
 	block  blocking
 
 	idle sync.Pool // of *scratch[T]
-	big  sync.Pool // of *[]T: packed operands and vectors that the workers share
-	sums sync.Pool // of *[]T: sums of symv, gemv and GramMul
+	big  lender[T] // packed operands and vectors that the workers share
+	sums lender[T] // sums of symv, gemv and GramMul
 }
 
 func newEngine[T backend.Float](d *device, k *ukr.Kernels[T], caches cacheSizes) *engine[T] {
@@ -84,21 +86,85 @@ func (s *scratch[T]) last(n int) []T {
 
 // shared returns n elements with arbitrary contents, for memory that the workers of one
 // operation share. The second result is a function that returns the memory to the pool.
-func (e *engine[T]) shared(n int) ([]T, func()) { return borrow[T](&e.big, n) }
+func (e *engine[T]) shared(n int) ([]T, func()) { return e.big.lend(n) }
 
-// sharedSums is the method shared for sums. Sums have their own pool, so that a request for a small
-// buffer never takes a large buffer.
-func (e *engine[T]) sharedSums(n int) ([]T, func()) { return borrow[T](&e.sums, n) }
+// sharedSums is the method shared for sums. Sums have their own lender, so that a request for a
+// small buffer never takes a large buffer.
+func (e *engine[T]) sharedSums(n int) ([]T, func()) { return e.sums.lend(n) }
 
-func borrow[T backend.Float](pool *sync.Pool, n int) ([]T, func()) {
-	p, ok := pool.Get().(*[]T)
-	if !ok {
-		p = new([]T)
+// A lender lends memory and keeps returned memory for the next request, until two garbage
+// collections find it unused. A sync.Pool would keep memory for each processor, of which the other
+// processors allocate their own: packed points can take hundreds of megabytes.
+type lender[T backend.Float] struct {
+	mu      sync.Mutex
+	idle    []idleMemory[T] // the memory that is not lent
+	watched bool            // whether the next collection calls age
+}
+
+type idleMemory[T backend.Float] struct {
+	data []T
+	aged bool // whether a collection has found the memory unused
+}
+
+// lend returns n elements with arbitrary contents, and a function that returns the memory.
+func (l *lender[T]) lend(n int) ([]T, func()) {
+	data := l.take(n)
+	if data == nil {
+		data = pages.Zeros[T](n)
 	}
-	if len(*p) < n {
-		*p = pages.Zeros[T](n)
+	return data[:n], func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.idle = append(l.idle, idleMemory[T]{data: data})
+		l.watch()
 	}
-	return (*p)[:n], func() { pool.Put(p) }
+}
+
+// take returns the smallest idle memory of at least n elements. If there is none, take drops the
+// largest idle memory, which the caller replaces, and returns nil.
+func (l *lender[T]) take(n int) []T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	best, largest := -1, -1
+	for i, m := range l.idle {
+		if len(m.data) >= n && (best < 0 || len(m.data) < len(l.idle[best].data)) {
+			best = i
+		}
+		if largest < 0 || len(m.data) > len(l.idle[largest].data) {
+			largest = i
+		}
+	}
+	switch {
+	case largest < 0:
+		return nil
+	case best < 0:
+		l.idle = slices.Delete(l.idle, largest, largest+1)
+		return nil
+	}
+	data := l.idle[best].data
+	l.idle = slices.Delete(l.idle, best, best+1)
+	return data
+}
+
+// watch makes the next garbage collection call age.
+func (l *lender[T]) watch() {
+	if !l.watched {
+		l.watched = true
+		runtime.AddCleanup(new(*T), (*lender[T]).age, l)
+	}
+}
+
+// age drops the memory that was idle at the last collection too.
+func (l *lender[T]) age() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.idle = slices.DeleteFunc(l.idle, func(m idleMemory[T]) bool { return m.aged })
+	for i := range l.idle {
+		l.idle[i].aged = true
+	}
+	if l.watched = false; len(l.idle) > 0 {
+		l.watch()
+	}
 }
 
 // sums returns n elements of s.total with arbitrary contents.

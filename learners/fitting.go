@@ -105,9 +105,10 @@ func (f *fitting) keptPoints() numeric.Points {
 }
 
 // keptPoints returns a copy of the samples of weight > 0 for a model, and reports the size of the
-// copy, which for precomputed values is the size of the Gram matrix, to the plan of the memory.
+// copy, which for precomputed values is the size of the Gram matrix, to the plan of the memory. The
+// device may still keep the packed points of the solver then.
 func keptPoints(ctx context.Context, dev backend.Device, points numeric.Points, weights []float64) numeric.Points {
-	run.ReportPlan(ctx, dev, points.CopyBytes(points.Rows))
+	run.ReportPlan(points.Evaluating(ctx, dev), dev, points.CopyBytes(points.Rows))
 	return points.Kept(weights)
 }
 

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/tuning"
@@ -204,6 +205,54 @@ func TestPlanOfWideTable(t *testing.T) {
 			search = append(search, "--steps", "2", "--lambdas", "0.1,1")
 		}
 		check(learners.Description{}, learners.Regression, search...)
+	}
+}
+
+// TestPlanOfWideMatrix checks plans for a matrix with a hundred times more features than rows, for
+// which packed points, copies for models and folds, and the garbage of a search take more memory than
+// kernel values.
+func TestPlanOfWideMatrix(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+	}
+	required.Slow(t, "proc", "fits 200 × 20,000 samples")
+	const n, d = 200, 20000
+	r := rand.New(rand.NewPCG(n, d)) // the seed is the size of the matrix
+	x := make([]float64, n*d)
+	for i := range x {
+		x[i] = r.NormFloat64()
+	}
+	for i := range n { // the first feature, x1, is the target
+		x[i*d] = float64(i % 2)
+	}
+	folder := t.TempDir()
+	table, model := filepath.Join(folder, "x.npy"), filepath.Join(folder, "m.safetensors")
+	var b bytes.Buffer
+	if err := dataset.WriteNPY(&b, x, n, d); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(table, b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"fit", "--learner", "svc"},
+		{"fit", "--learner", "svc", "--probability"},
+		{"tune", "--learner", "svc", "--kernel", "gaussian(sigma=200)", "--vary", "", "--grid", "C=1,10", "--folds", "3"},
+		{"fit", "--learner", "svr"},
+		{"fit", "--learner", "kernel-ridge"},
+		{"fit", "--learner", "ridge"},
+		{"fit", "--learner", "gaussian-process", "--optimize=false"},
+		{"fit", "--learner", "logistic"},
+		{"fit", "--learner", "kernel-logistic"},
+		{"tune", "--steps", "2", "--lambdas", "0.1,1"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			planned, peak := planOf(t, append(args, "--target", "x1", "--model", model, table))
+			// A plan of svc includes copies of X for shrinking, which few rows do not need.
+			if float64(planned) > 1.4*float64(peak) {
+				t.Errorf("the process took only %d bytes, but %d were planned", peak, planned)
+			}
+		})
 	}
 }
 

@@ -358,7 +358,9 @@ func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, 
 	if err != nil {
 		return nil, err
 	}
-	x = points.Take(rows).Matrix()
+	if x = points.Matrix(); len(rows) < points.Rows {
+		x = points.Take(rows).Matrix()
+	}
 	if c.kernel == nil {
 		if c.kernel, err = f.startKernel(ctx, x, weightsAt(d.product, rows)); err != nil {
 			return nil, err
