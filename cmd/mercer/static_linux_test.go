@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bufio"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +16,8 @@ import (
 )
 
 // TestStaticBuildNeedsNoSystem checks that the static command can fit and predict in a root folder
-// that contains only itself and a table: no loader, no C library, no /proc, no /tmp.
+// that contains only itself and a table: no loader, no C library, no /proc, no /tmp. There it also serves as in
+// the image of the Dockerfile.
 func TestStaticBuildNeedsNoSystem(t *testing.T) {
 	required.Slow(t, "chroot", "builds the command again")
 	root := t.TempDir()
@@ -58,5 +62,52 @@ func TestStaticBuildNeedsNoSystem(t *testing.T) {
 	rows := strings.Count(string(table), "\n")
 	if out := run("predict", "--model", "m.safetensors", "train.csv"); strings.Count(out, "\n") != rows {
 		t.Errorf("predict printed %d lines for a table of %d:\n%.200s", strings.Count(out, "\n"), rows, out)
+	}
+	// The build of the image, as the page says it, is this static build.
+	dockerfile, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/guide/serving.md")
+	const line = "CGO_ENABLED=0 go build -tags static -o mercer ./cmd/mercer\n"
+	if err != nil || !strings.Contains(string(dockerfile), "#   "+line) || !strings.Contains(string(page), "\n"+line) {
+		t.Errorf("the Dockerfile or docs/guide/serving.md does not have %q, %v", line, err)
+	}
+
+	// As in the image, the server runs as the user 65534, who owns nothing, on a model that can only be read.
+	if os.Geteuid() == 0 {
+		attributes.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	}
+	serve := exec.Command("/mercer", "serve", "--listen", "127.0.0.1:0", "/m.safetensors")
+	serve.Dir, serve.Env, serve.SysProcAttr = "/", []string{}, &attributes
+	out, err := serve.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer serve.Process.Kill()
+	announced, err := bufio.NewReader(out).ReadString('\n')
+	url, _, _ := strings.Cut(announced, " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(table), "\n")
+	row, _, _ := strings.Cut(rest, "\n")
+	cells := strings.Split(row, ",")
+	answer, err := http.Post(url+"predict", "application/json", strings.NewReader("[["+strings.Join(cells[:len(cells)-1], ",")+"]]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || !strings.HasPrefix(string(text), `[{"values":{"target":`) {
+		t.Errorf("the server answers %s, %v", text, err)
+	}
+	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
 	}
 }
