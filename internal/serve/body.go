@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -91,8 +92,8 @@ func wantOf(u *url.URL) (w Want, err error) {
 	return w, nil
 }
 
-// readBody reads the whole body.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// readBody reads the whole body. A short body is in the buffer of row.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, row *quickRow) ([]byte, error) {
 	tooLarge := failf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send the rows in several requests", s.MaxBody)
 	switch encoding := r.Header.Get("Content-Encoding"); {
 	case r.ContentLength > s.MaxBody:
@@ -100,13 +101,22 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	case encoding != "" && encoding != "identity":
 		return nil, failf(http.StatusUnsupportedMediaType, "the Content-Encoding %.100q is not known: send the body as it is", encoding)
 	}
-	var buf bytes.Buffer
-	buf.Grow(int(min(max(r.ContentLength, 0), 64<<10)) + bytes.MinRead)
-	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, s.MaxBody))
+	var body []byte
+	var err error
+	if n := r.ContentLength; 0 <= n && n < largeBody {
+		row.body = slices.Grow(row.body[:0], int(n))[:n]
+		body = row.body
+		_, err = io.ReadFull(r.Body, body) // the server ends the body after n bytes
+	} else {
+		var buf bytes.Buffer
+		buf.Grow(int(min(max(n, 0), 64<<10)) + bytes.MinRead)
+		_, err = buf.ReadFrom(http.MaxBytesReader(w, r.Body, s.MaxBody))
+		body = buf.Bytes()
+	}
 	var slow net.Error
 	switch {
 	case err == nil:
-		return buf.Bytes(), nil
+		return body, nil
 	case errors.As(err, new(*http.MaxBytesError)):
 		return nil, tooLarge
 	case errors.As(err, &slow) && slow.Timeout():
@@ -245,9 +255,22 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return failf(http.StatusTooManyRequests, "%s are running, which is the limit: try again later", count.Of(s.MaxRequests, "request"))
 	}
-	body, err := s.readBody(w, r)
+	row := rowPool.Get().(*quickRow)
+	defer rowPool.Put(row)
+	body, err := s.readBody(w, r, row)
 	if err != nil {
 		return err
+	}
+	if f == array && want == (Want{}) {
+		m := s.use()
+		answer := m.quick.answer(r.Context(), m.Model, row, body)
+		m.users.Done()
+		if answer != nil {
+			s.metrics.batches.observe(1)
+			s.metrics.rows.Add(1)
+			send(w, kinds[object], http.StatusOK, answer)
+			return nil
+		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
 	defer cancel()

@@ -76,6 +76,7 @@ type Server struct {
 type served struct {
 	*Loaded
 	batch   batcher
+	quick   *quick
 	columns []string
 	page    []byte
 	openAPI []byte
@@ -155,6 +156,7 @@ func (s *Server) read(ctx context.Context) error {
 		l.Check = func(Want) error { return nil }
 	}
 	next := &served{Loaded: l, since: time.Now(), columns: columnsOf(l.Model.Encoder())}
+	next.quick = newQuick(ctx, next)
 	next.batch = batcher{model: l.Model, timeout: s.Timeout, metrics: &s.metrics}
 	if next.openAPI, err = s.describe(next); err == nil {
 		next.page, err = makePage(s.Path, next)
@@ -356,11 +358,16 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 	return err
 }
 
+// These values of headers are shared by all answers.
+var jsonKind, noSniff, noStore = []string{"application/json"}, []string{"nosniff"}, []string{"no-store"}
+
 func send(w http.ResponseWriter, kind string, status int, body []byte) {
 	h := w.Header()
-	h["Content-Type"] = []string{kind}
-	h["X-Content-Type-Options"] = []string{"nosniff"}
-	h["Cache-Control"] = []string{"no-store"}
+	if h["Content-Type"] = jsonKind; kind != jsonKind[0] {
+		h["Content-Type"] = []string{kind}
+	}
+	h["X-Content-Type-Options"] = noSniff
+	h["Cache-Control"] = noStore
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client may have disconnected
 }

@@ -301,7 +301,7 @@ func TestBatches(t *testing.T) {
 	m := fit(t, learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 3, C: 1}, Lambda: 0.5}, price)
 	s := server(t, m, nil)
 	b := &s.current.batch
-	b.busy = true
+	b.busy, s.current.quick = true, nil
 	const rows = 40
 	answers := make([]*httptest.ResponseRecorder, rows)
 	var wait sync.WaitGroup
@@ -589,6 +589,7 @@ func TestSlowAndCancelled(t *testing.T) {
 // TestTimeouts checks the answer to a prediction that takes too long, alone and in a batch.
 func TestTimeouts(t *testing.T) {
 	s := server(t, fit(t, ridge, price), func(c *Config) { c.Timeout = time.Nanosecond })
+	s.current.quick = nil // its answers take no longer than quickTime
 	for _, busy := range []bool{false, true} {
 		s.current.batch.busy = busy // as if another prediction were running
 		for _, body := range []string{flat, "[" + flat + "," + flat + "]"} {

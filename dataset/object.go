@@ -1,0 +1,132 @@
+package dataset
+
+import (
+	"bytes"
+	"math"
+	"slices"
+)
+
+// An ObjectReader makes the features of a row directly from the text of a JSON object, without a Table.
+type ObjectReader struct {
+	inputs map[string]objectInput
+	width  int
+}
+
+type objectInput struct {
+	*Input
+	at int // index of the first feature
+}
+
+// ObjectReader returns a reader of rows for e, or nil if e has inputs other than columns of numbers and of categories.
+func (e *Encoder) ObjectReader() *ObjectReader {
+	if e == nil {
+		return nil
+	}
+	r := &ObjectReader{inputs: map[string]objectInput{}}
+	for i := range e.Inputs {
+		in := &e.Inputs[i]
+		if in.Number == nil && in.Text == nil || in.Sparse != nil {
+			return nil
+		}
+		r.inputs[in.Name] = objectInput{in, r.width}
+		r.width += in.width()
+	}
+	if slices.ContainsFunc(e.NAValues, func(s string) bool { _, ok := decimal([]byte(s)); return ok }) {
+		return nil // some numbers are missing values
+	}
+	return r
+}
+
+// Width returns the number of features.
+func (r *ObjectReader) Width() int {
+	if r == nil {
+		return 0
+	}
+	return r.width
+}
+
+// Read sets x, which has Width elements, to the features of the row in a JSON object, and reports whether the row is
+// ordinary: each column occurs once and nothing else, a number is a JSON number of at most 19 digits, and a category is
+// a string without escapes. Of any other text, FromRows and Features make the features, the Notes or the error.
+func (r *ObjectReader) Read(x []float64, object []byte) bool {
+	b := blanks(object)
+	if r == nil || len(b) == 0 || b[0] != '{' {
+		return false
+	}
+	clear(x)
+	for _, in := range r.inputs {
+		x[in.at] = math.NaN() // the column has not occurred
+	}
+	for seen := 0; ; {
+		key, rest, ok := plainString(blanks(b[1:]))
+		if !ok {
+			return false
+		}
+		in, ok := r.inputs[string(key)]
+		if b = blanks(rest); !ok || len(b) == 0 || b[0] != ':' || x[in.at] == x[in.at] {
+			return false
+		}
+		b = blanks(b[1:])
+		if in.Number != nil {
+			v, end, ok := scanDecimal(b, 0)
+			if !ok || !jsonNumber(b[:end]) {
+				return false
+			}
+			if v = in.Number.feature(v); v-v != 0 {
+				return false
+			}
+			x[in.at], b = v, b[end:]
+		} else {
+			var text []byte
+			if text, b, ok = plainString(b); !ok {
+				return false
+			}
+			k, found := slices.BinarySearchFunc(in.Text.Categories, text, func(s string, text []byte) int { return -bytes.Compare(text, []byte(s)) })
+			if !found {
+				return false
+			}
+			x[in.at] = 0
+			x[in.at+k] = 1
+		}
+		seen++
+		if b = blanks(b); len(b) > 0 && b[0] == ',' {
+			continue
+		}
+		return len(b) > 0 && b[0] == '}' && len(blanks(b[1:])) == 0 && seen == len(r.inputs)
+	}
+}
+
+// blanks returns b without its leading white space.
+func blanks(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\n' || b[0] == '\r' || b[0] == '\t') {
+		b = b[1:]
+	}
+	return b
+}
+
+// plainString returns the contents of the JSON string at the beginning of b, unless it has an escape or a control
+// character, and the bytes after it.
+func plainString(b []byte) (text, rest []byte, ok bool) {
+	if len(b) == 0 || b[0] != '"' {
+		return nil, b, false
+	}
+	for i := 1; i < len(b); i++ {
+		switch {
+		case b[i] == '"':
+			return b[1:i], b[i+1:], true
+		case b[i] == '\\' || b[i] < ' ':
+			return nil, b, false
+		}
+	}
+	return nil, b, false
+}
+
+// jsonNumber reports whether b, which scanDecimal accepts, is a number of JSON.
+func jsonNumber(b []byte) bool {
+	if len(b) > 0 && b[0] == '-' {
+		b = b[1:]
+	}
+	digit := func(i int) bool { return i < len(b) && b[i]-'0' <= 9 }
+	point := bytes.IndexByte(b, '.')
+	return digit(0) && !(b[0] == '0' && digit(1)) && (point < 0 || digit(point+1))
+}
