@@ -11,6 +11,7 @@ require (
 	github.com/apache/beam/sdks/v2 v2.77.0
 	github.com/mercer-go/mercer v0.0.0-20261127050440-2b8eae5f69b0
 	gonum.org/v1/gonum v0.17.0
+	google.golang.org/grpc v1.83.2
 )
 
 require (
@@ -83,6 +84,5 @@ require (
 	google.golang.org/genproto v0.0.0-20260715232425-e75dac1f907d // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260715232425-e75dac1f907d // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260819154853-08b0e4226688 // indirect
-	google.golang.org/grpc v1.83.2 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )

@@ -19,6 +19,7 @@
 //	solve.go    the scores of every kernel and λ from the sums of folds, and β
 //	measure.go  pieces → the residual of β, in additional passes; corrections
 //	write.go    the model and the report
+//	workers.go  the division of the pieces among workers of Prism
 //	usererror.go the error of a DoFn, extracted from what runners wrap around it
 //
 // # Pieces

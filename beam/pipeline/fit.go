@@ -24,7 +24,7 @@ func init() {
 	// functions. Their instances take a minute and 2.5 GB to compile, and a call here handles
 	// megabytes of data, so that its reflection takes no measurable time.
 	for _, fn := range []reflect.Type{
-		reflect.TypeFor[listFn](), reflect.TypeFor[censusFn](), reflect.TypeFor[planFn](), reflect.TypeFor[gramFn](), reflect.TypeFor[dropGroup](),
+		reflect.TypeFor[listFn](), reflect.TypeFor[takeFn](), reflect.TypeFor[censusFn](), reflect.TypeFor[planFn](), reflect.TypeFor[gramFn](), reflect.TypeFor[dropGroup](),
 		reflect.TypeFor[solveFn](), reflect.TypeFor[measureFn](), reflect.TypeFor[judgeFn](), reflect.TypeFor[writeFn](),
 	} {
 		beam.RegisterDoFn(fn)
@@ -47,11 +47,17 @@ func Fit(s beam.Scope, p Params) error {
 	pieces := beam.Reshuffle(s, listed)
 
 	learn := s.Scope("learn")
-	census := beam.Combine(learn, &censusMerge{}, beam.ParDo(learn, &censusFn{p}, pieces))
+	census := beam.Combine(learn, &censusMerge{}, spread(learn, p, pieces, func(s beam.Scope, pieces beam.PCollection) beam.PCollection {
+		return beam.ParDo(s, &censusFn{p}, pieces)
+	}))
 	plan := beam.ParDo(learn, &planFn{p}, beam.Impulse(learn), beam.SideInput{Input: census})
 
 	gram := s.Scope("sums")
-	parts := tree(gram, p, beam.ParDo(gram, &gramFn{Params: p}, pieces, beam.SideInput{Input: plan}), plan)
+	// The sums are merged in a tree of two levels: the parts of each group first, and then the groups.
+	grouped := spread(gram, p, pieces, func(s beam.Scope, pieces beam.PCollection) beam.PCollection {
+		return beam.CombinePerKey(s, &mergeFn{}, beam.ParDo(s, &gramFn{Params: p}, pieces, beam.SideInput{Input: plan}))
+	})
+	parts := beam.CombinePerKey(gram, &mergeFn{}, beam.ParDo(gram, &dropGroup{p}, grouped, beam.SideInput{Input: plan}))
 
 	solve := s.Scope("solve")
 	solved, total := beam.ParDo2(solve, &solveFn{p}, beam.Impulse(solve), beam.SideInput{Input: plan}, beam.SideInput{Input: parts})
@@ -67,7 +73,12 @@ type listFn struct{ Params Params }
 
 func (f *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(filePiece)) (err error) {
 	defer markUserError(&err)
-	return pieces(ctx, f.Params, emit)
+	next := 0
+	return pieces(ctx, f.Params, func(p filePiece) {
+		p.Number = next
+		next++
+		emit(p)
+	})
 }
 
 // censusFn takes the census of a piece.

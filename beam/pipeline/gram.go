@@ -231,11 +231,3 @@ func (f *dropGroup) ProcessElement(ctx context.Context, key int, p partialSums, 
 	partsMerged.Inc(ctx, 1)
 	emit(key%f.Params.slots(&plan), p)
 }
-
-// tree merges the parts of a PCollection<KV<int, Part>>, keyed by group and slot, into one part for
-// each slot. It merges the parts of each group first, and then the groups.
-func tree(s beam.Scope, p Params, parts, plan beam.PCollection) beam.PCollection {
-	s = s.Scope("tree")
-	grouped := beam.CombinePerKey(s, &mergeFn{}, parts)
-	return beam.CombinePerKey(s, &mergeFn{}, beam.ParDo(s, &dropGroup{p}, grouped, beam.SideInput{Input: plan}))
-}

@@ -93,9 +93,11 @@ func (f *judgeFn) ProcessElement(ctx context.Context, solved chosenModel, plan f
 func measure(s beam.Scope, p Params, pieces, plan, solved, total beam.PCollection) beam.PCollection {
 	for pass := range p.Passes {
 		s := s.Scope(fmt.Sprintf("pass %d", pass+1))
-		parts := beam.ParDo(s, &measureFn{Params: p}, pieces, beam.SideInput{Input: plan}, beam.SideInput{Input: solved})
-		grouped := beam.ParDo(s, dropKey, beam.CombinePerKey(s, &mergeFn{}, parts))
-		measured := beam.Combine(s, &mergeFn{}, grouped)
+		at := solved
+		grouped := spread(s, p, pieces, func(s beam.Scope, pieces beam.PCollection) beam.PCollection {
+			return beam.CombinePerKey(s, &mergeFn{}, beam.ParDo(s, &measureFn{Params: p}, pieces, beam.SideInput{Input: plan}, beam.SideInput{Input: at}))
+		})
+		measured := beam.Combine(s, &mergeFn{}, beam.ParDo(s, dropKey, grouped))
 		solved = beam.ParDo(s, &judgeFn{p, pass < p.Passes-1}, solved,
 			beam.SideInput{Input: plan}, beam.SideInput{Input: total}, beam.SideInput{Input: measured})
 	}

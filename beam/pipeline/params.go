@@ -53,6 +53,11 @@ type Params struct {
 	Device     string // device of the workers: see backend.Open; "" means the best device
 	PieceBytes int64  // number of bytes of a CSV file that one worker reads as a unit; 0 means 32 MiB
 	WholeFiles bool   // whether files are not split into pieces
+	// Workers, if above 1, divides the pieces among as many workers, on runners that start a worker for
+	// each environment of a pipeline. Prism does so, and otherwise has a single worker. If Prism starts
+	// the workers as processes, their program must be mercer-beam, which keeps their metrics apart. 0
+	// leaves the number to the runner.
+	Workers int
 	// Fanout is the number of groups at the first merge level: sums are merged within groups, then
 	// across groups. 0 selects 16.
 	Fanout int
@@ -128,6 +133,8 @@ func (p Params) check(candidates int) error {
 		return bad("the number of passes must be ≥ 0, got %d", p.Passes)
 	case p.PieceBytes < 1<<10:
 		return bad("the size of a piece must be ≥ 1024 bytes, got %d", p.PieceBytes)
+	case p.Workers < 0:
+		return bad("the number of workers must be ≥ 0, got %d", p.Workers)
 	case p.Fanout < 1:
 		return bad("the fan-out must be ≥ 1, got %d", p.Fanout)
 	}

@@ -21,6 +21,7 @@ import (
 // filePiece is a file, or a part of a text file that consists of whole lines.
 type filePiece struct {
 	Path     string
+	Number   int    // pieces are numbered from 0 in the order of their paths and offsets
 	From, To int64  // byte offsets in the file; To is 0 for a whole file
 	Header   []byte // for a part of a CSV file: the lines of the file up to and including the column names; empty for LIBSVM
 	Dialect  dataset.Dialect

@@ -119,7 +119,8 @@ var posteriorCases = []Params{
 // TestPosteriorIsThatInMemory checks that a model fitted with Std, written to a file and read again has
 // the posterior of a fit in memory to the same encoded rows: predictions, variances, log likelihood and
 // its lower bound, and draws with the same seed. The same holds for a solution that was corrected, and for
-// a model without a measuring pass, whose squares come from the sums.
+// a model without a measuring pass, whose squares come from the sums. The fits with a correction have two
+// workers.
 func TestPosteriorIsThatInMemory(t *testing.T) {
 	const seed, n = 20261201, 5000
 	t.Logf("seed %d", seed)
@@ -133,7 +134,7 @@ func TestPosteriorIsThatInMemory(t *testing.T) {
 	for i, p := range posteriorCases {
 		for _, passes := range []int{0, 1, 2} {
 			t.Run(fmt.Sprint(i, p.Learner, p.Kernels, passes), func(t *testing.T) {
-				p.Inputs, p.Targets, p.Seed, p.Passes, p.PieceBytes, p.Tol, p.Std = []string{glob}, []string{"y", "z", "one"}, 9, passes, 30000, 1e-9, true
+				p.Inputs, p.Targets, p.Seed, p.Passes, p.PieceBytes, p.Tol, p.Std, p.Workers = []string{glob}, []string{"y", "z", "one"}, 9, passes, 30000, 1e-9, true, passes
 				b, ran := fit(t, p)
 				x, y := encoded(t, b.Encoder, whole)
 				want := inMemory(t, p, b, x, y)

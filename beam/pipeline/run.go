@@ -22,7 +22,7 @@ type Ran struct {
 // written next to the model.
 //
 // Flink, Spark and Dataflow retry the bundles of a lost worker on another worker. Prism, as of Beam
-// 2.77, has a single worker and ends the job with one of several errors. Run then restarts the job,
+// 2.77, ends the job with one of several errors. Run then restarts the job,
 // up to attempts runs in total. The model has the same bits in either case. An error in the data is
 // not retried; it is returned as one line, without the text that the runner adds. If Prism reports
 // the step after the failed step instead, Run makes up to ten more attempts to obtain the reason.
@@ -33,7 +33,7 @@ func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, erro
 		if err := Fit(s, p); err != nil {
 			return nil, err
 		}
-		res, err := beam.Run(ctx, runner, pipe)
+		res, err := execute(ctx, runner, pipe, p.Workers)
 		if err == nil {
 			ran := &Ran{Attempts: attempt, counters: map[string]int64{}}
 			if res != nil {

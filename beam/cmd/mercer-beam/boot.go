@@ -71,6 +71,9 @@ func (b *bootFlags) start() error {
 	if logging == "" || control == "" {
 		return fmt.Errorf("worker %s: the runner names no endpoints for logging and control", id)
 	}
+	if control, err = relayed(id, control); err != nil {
+		return fmt.Errorf("worker %s: %w", id, err)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err

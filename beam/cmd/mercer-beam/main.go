@@ -122,6 +122,7 @@ func (o *options) add(flags *flag.FlagSet) {
 	flags.Int64Var(&o.PieceBytes, "piece-bytes", 0, "`BYTES` of a CSV file that are processed as one piece (default 32 MiB)")
 	flags.BoolVar(&o.WholeFiles, "whole-files", false, "do not split files into pieces: for CSV with line breaks inside quotation marks")
 	flags.IntVar(&o.Fanout, "fanout", 0, "number of groups of the first merge level: sums are merged within groups, then across groups (default 16)")
+	flags.IntVar(&o.Workers, "workers", 0, "number of workers among which the pieces are divided, on runners that start a worker for each environment, such as prism; prism then starts as many processes of this program (default: the runner chooses)")
 	flags.IntVar(&o.attempts, "attempts", 3, "maximum number of attempts at a job that loses a worker, on runners that do not retry bundles")
 	flags.BoolVar(&o.json, "json", false, "print the report as JSON")
 	flags.BoolVar(&o.verbose, "verbose", false, "print the log of the runner")
@@ -256,15 +257,23 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 		// another attempt.
 		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
 	}
-	// If workers are local processes or containers of the same system, this program is the worker
-	// binary. Otherwise Beam compiles the worker from the source.
-	beside := strings.EqualFold(*jobopts.EnvironmentType, "process")
-	if self, err := os.Executable(); err == nil && *jobopts.WorkerBinary == "" && (beside || runtime.GOOS+"/"+runtime.GOARCH == "linux/amd64") {
-		*jobopts.WorkerBinary = self
-	}
 	runner := *runners.Runner
 	if runner == "" {
 		runner = "prism"
+	}
+	self, err := os.Executable()
+	if runner == "prism" && p.Workers > 1 && *jobopts.EnvironmentType == "" && err == nil {
+		config, err := json.Marshal(map[string]string{"command": self})
+		if err != nil {
+			return err
+		}
+		*jobopts.EnvironmentType, *jobopts.EnvironmentConfig = "PROCESS", string(config)
+	}
+	// If workers are local processes or containers of the same system, this program is the worker
+	// binary. Otherwise Beam compiles the worker from the source.
+	beside := strings.EqualFold(*jobopts.EnvironmentType, "process")
+	if err == nil && *jobopts.WorkerBinary == "" && (beside || runtime.GOOS+"/"+runtime.GOARCH == "linux/amd64") {
+		*jobopts.WorkerBinary = self
 	}
 	ran, err := pipeline.Run(ctx, runner, p, o.attempts)
 	if err != nil {

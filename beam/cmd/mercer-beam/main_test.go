@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 
 func init() {
 	filesystem.Register("deadly", func(ctx context.Context) filesystem.Interface { return deadly{local.New(ctx), scheme} })
+	filesystem.Register("counted", func(ctx context.Context) filesystem.Interface { return counted{deadly{local.New(ctx), countedScheme}} })
 	filesystem.Register("endless", func(ctx context.Context) filesystem.Interface { return waiting{deadly{local.New(ctx), endless}} })
 }
 
@@ -104,6 +105,25 @@ func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, erro
 		r.CloseWithError(context.Cause(ctx))
 	}()
 	return r, nil
+}
+
+// counted is the local file system with a log: each process that opens a file appends its number and the
+// name of the file to the file "opened" in the same folder.
+type counted struct{ deadly }
+
+const countedScheme = "counted://"
+
+func (c counted) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
+	path := c.path(name)
+	log, err := os.OpenFile(filepath.Join(filepath.Dir(path), "opened"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	if _, err := fmt.Fprintf(log, "%d %s\n", os.Getpid(), filepath.Base(path)); err != nil {
+		return nil, err
+	}
+	return c.Interface.OpenRead(ctx, path)
 }
 
 // dying is a file that kills the process after some of its bytes have been read.

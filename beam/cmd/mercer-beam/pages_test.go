@@ -94,6 +94,19 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestPageNamesTheRunner checks that docs/beam.md names the version of Beam that the tests run.
+func TestPageNamesTheRunner(t *testing.T) {
+	version := regexp.MustCompile(`beam/sdks/v2 v([\d.]+)`).FindStringSubmatch(page(t, "beam/go.mod"))
+	if version == nil {
+		t.Fatal("beam/go.mod requires no version of Beam")
+	}
+	for _, want := range []string{"Prism of Beam " + version[1] + ",", "beam_go_sdk:" + version[1] + " "} {
+		if !strings.Contains(page(t, "docs/beam.md"), want) {
+			t.Errorf("docs/beam.md does not contain %q", want)
+		}
+	}
+}
+
 // TestPageErrors checks that the files that docs/beam.md describes lead to the two errors that the
 // page shows.
 func TestPageErrors(t *testing.T) {

@@ -8,15 +8,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 )
 
-// TestJobServer checks that with only flags the job is sent over Beam's job API to a server in
-// another process. The server starts its own workers, as the servers of Flink and Spark do. The
-// model has the same bytes as the model of a run in one process.
-func TestJobServer(t *testing.T) {
+// jobServer starts Prism's job server and returns its address.
+func jobServer(t *testing.T) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "localhost:0")
 	if err != nil {
 		t.Fatal(err)
@@ -26,6 +26,14 @@ func TestJobServer(t *testing.T) {
 	if _, err := prism.CreateJobServer(t.Context(), prism.Options{Port: port}); err != nil {
 		t.Fatal(err)
 	}
+	return fmt.Sprintf("localhost:%d", port)
+}
+
+// TestJobServer checks that with only flags the job is sent over Beam's job API to a server in
+// another process. The server starts its own workers, as the servers of Flink and Spark do. The
+// model has the same bytes as the model of a run in one process.
+func TestJobServer(t *testing.T) {
+	endpoint := jobServer(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +50,7 @@ func TestJobServer(t *testing.T) {
 		args := []string{"--target", "y", "--kernel", "gaussian(sigma=1)", "--functions", "40", "--device", "cpu", "--model", model}
 		if flags != nil {
 			args = append(args, flags...)
-			args = append(args, "--endpoint", fmt.Sprintf("localhost:%d", port), "--environment_type", "PROCESS", "--environment_config", fmt.Sprintf(`{"command": %q}`, self))
+			args = append(args, "--endpoint", endpoint, "--environment_type", "PROCESS", "--environment_config", fmt.Sprintf(`{"command": %q}`, self))
 		}
 		c := exec.CommandContext(t.Context(), self, append(args, filepath.Join(dir, "*.csv"))...)
 		c.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1")
@@ -58,6 +66,80 @@ func TestJobServer(t *testing.T) {
 		}
 		if !bytes.Equal(got, want) {
 			t.Errorf("%q: the model is not that of one process", flags)
+		}
+	}
+}
+
+// TestSeveralWorkers checks that several worker processes of Prism read the pieces, in this program and as
+// a separate job server, and that the model has the same bytes as that of a run in one process. Each piece
+// is read by one worker only: for the census, for the sums, and for the residual.
+func TestSeveralWorkers(t *testing.T) {
+	const workers = 3
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, models := tables(t, 20261204), t.TempDir()
+	files, err := filepath.Glob(filepath.Join(dir, "*.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, learner := range []string{"nystrom-ridge", "fourier-ridge"} {
+		var want []byte
+		for i, flags := range [][]string{
+			nil,
+			{"--workers", fmt.Sprint(workers)},
+			{"--workers", fmt.Sprint(workers), "--runner", "universal", "--endpoint", jobServer(t), "--environment_type", "PROCESS", "--environment_config", fmt.Sprintf(`{"command": %q}`, self)},
+		} {
+			log, model := filepath.Join(dir, "opened"), filepath.Join(models, fmt.Sprint(learner, i))
+			os.Remove(log)
+			args := append([]string{"--target", "y", "--learner", learner, "--std", "--kernel", "gaussian(sigma=1)", "--functions", "40", "--device", "cpu", "--attempts", "1", "--model", model}, flags...)
+			c := exec.CommandContext(t.Context(), self, append(args, countedScheme+filepath.Join(dir, "*.csv"))...)
+			c.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1")
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Fatalf("%q: %v\n%s", flags, err, out)
+			}
+			got, err := os.ReadFile(model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				want = got
+				continue
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s, %q: the model is not that of one process", learner, flags)
+			}
+			text, err := os.ReadFile(log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reads := map[string]map[string]int{} // by file and process
+			for line := range strings.Lines(string(text)) {
+				process, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+				if reads[file] == nil {
+					reads[file] = map[string]int{}
+				}
+				reads[file][process]++
+			}
+			pieces := map[string]int{} // of each worker
+			for _, file := range files {
+				for process, n := range reads[filepath.Base(file)] {
+					if n == 3 {
+						pieces[process]++
+					} else if n != 1 { // the process that lists the pieces opens each file once
+						t.Errorf("%s, %q: process %s opened %s %d times", learner, flags, process, file, n)
+					}
+				}
+			}
+			if len(pieces) != workers || len(files) != 8 {
+				t.Errorf("%s, %q: the workers read %v of %d pieces, want %d workers", learner, flags, pieces, len(files), workers)
+			}
+			for process, n := range pieces {
+				if n != len(files)/workers && n != len(files)/workers+1 {
+					t.Errorf("%s, %q: worker %s read %d of %d pieces", learner, flags, process, n, len(files))
+				}
+			}
 		}
 	}
 }

@@ -1,0 +1,147 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime/graphx"
+	pipepb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/pipeline_v1"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/universal/extworker"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/universal/runnerlib"
+)
+
+// workerScope is the scope of the steps that worker k executes, counted from 0.
+func workerScope(k int) string { return fmt.Sprintf("worker %d", k+1) }
+
+// takeFn emits every Workers-th piece.
+type takeFn struct{ Worker, Workers int }
+
+func (f *takeFn) ProcessElement(p filePiece, emit func(filePiece)) {
+	if p.Number%f.Workers == f.Worker {
+		emit(p)
+	}
+}
+
+// spread applies the steps of each to all pieces, or with Params.Workers to the pieces of each worker, and
+// returns the elements of all results.
+func spread(s beam.Scope, p Params, pieces beam.PCollection, each func(s beam.Scope, pieces beam.PCollection) beam.PCollection) beam.PCollection {
+	if p.Workers <= 1 {
+		return each(s, pieces)
+	}
+	var results []beam.PCollection
+	for k := range p.Workers {
+		s := s.Scope(workerScope(k))
+		results = append(results, each(s, beam.ParDo(s, &takeFn{k, p.Workers}, pieces)))
+	}
+	return beam.Flatten(s, results...)
+}
+
+// separate gives the steps of each scope of spread an environment of their own, a copy of the environment
+// of the pipeline. A runner starts separate workers for separate environments.
+func separate(p *pipepb.Pipeline, workers int) error {
+	parts := p.GetComponents()
+	if len(parts.GetEnvironments()) != 1 {
+		return fmt.Errorf("pipeline: workers: the pipeline has %d environments, want one", len(parts.GetEnvironments()))
+	}
+	var own string
+	for own = range parts.GetEnvironments() {
+	}
+	env := parts.GetEnvironments()[own]
+	for k := range workers {
+		name := fmt.Sprintf("%s-%d", own, k+1)
+		parts.Environments[name] = &pipepb.Environment{ // Dependencies are shared: Beam sets the one of own later
+			Urn: env.GetUrn(), Payload: env.GetPayload(), DisplayData: env.GetDisplayData(), Capabilities: env.GetCapabilities(),
+			Dependencies: env.GetDependencies(), ResourceHints: env.GetResourceHints(),
+		}
+		var mark func(id string, inside bool)
+		mark = func(id string, inside bool) {
+			t := parts.GetTransforms()[id]
+			inside = inside || t.GetUniqueName() == workerScope(k) || strings.HasSuffix(t.GetUniqueName(), "/"+workerScope(k))
+			if inside && t.GetEnvironmentId() != "" {
+				t.EnvironmentId = name
+			}
+			for _, sub := range t.GetSubtransforms() {
+				mark(sub, inside)
+			}
+		}
+		for _, id := range p.GetRootTransformIds() {
+			mark(id, false)
+		}
+	}
+	return nil
+}
+
+// execute runs the pipeline on the runner. With several workers it does what the runners of Beam's Go SDK
+// do, but with separate environments.
+func execute(ctx context.Context, runner string, pipe *beam.Pipeline, workers int) (beam.PipelineResult, error) {
+	if workers <= 1 {
+		return beam.Run(ctx, runner, pipe)
+	}
+	switch strings.ToLower(runner) {
+	case "prism", "prismrunner":
+		if *jobopts.Endpoint == "" {
+			endpoint, err := jobServer()
+			if err != nil {
+				return nil, err
+			}
+			*jobopts.Endpoint = endpoint
+		}
+		if *jobopts.EnvironmentType == "" {
+			*jobopts.EnvironmentType = "loopback"
+		}
+	case "universal", "portable", "portablerunner", "flink", "spark":
+	default:
+		return nil, fmt.Errorf("pipeline: workers: the runner %s chooses its own number of workers", runner)
+	}
+	endpoint, err := jobopts.GetEndpoint()
+	if err != nil {
+		return nil, err
+	}
+	edges, _, err := pipe.Build()
+	if err != nil {
+		return nil, err
+	}
+	config := jobopts.GetEnvironmentConfig
+	if jobopts.IsLoopback() {
+		pool, err := extworker.StartLoopback(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer pool.Stop(ctx)
+		config = pool.EnvironmentConfig
+	}
+	env, err := graphx.CreateEnvironment(ctx, jobopts.GetEnvironmentUrn(ctx), config)
+	if err != nil {
+		return nil, err
+	}
+	p, err := graphx.Marshal(edges, &graphx.Options{Environment: env, PipelineResourceHints: jobopts.GetPipelineResourceHints()})
+	if err != nil {
+		return nil, err
+	}
+	if err := separate(p, workers); err != nil {
+		return nil, err
+	}
+	return runnerlib.Execute(ctx, p, endpoint, &runnerlib.JobOptions{
+		Name: jobopts.GetJobName(), Experiments: jobopts.GetExperiments(), Worker: *jobopts.WorkerBinary,
+		RetainDocker: *jobopts.RetainDockerContainers, Parallelism: *jobopts.Parallelism, Loopback: jobopts.IsLoopback(),
+	}, false)
+}
+
+// jobServer starts Prism's job server in this process and returns its address.
+func jobServer() (string, error) {
+	free, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		return "", fmt.Errorf("pipeline: %w", err)
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	free.Close()
+	if _, err := prism.CreateJobServer(context.Background(), prism.Options{Port: port}); err != nil {
+		return "", fmt.Errorf("pipeline: %w", err)
+	}
+	return fmt.Sprintf("localhost:%d", port), nil
+}
