@@ -433,7 +433,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 		values = backend.NewHost[float64](sums.Rows, t)
 	}
 	n := len(r.roots)
-	if roundings == 0 {
+	if roundings == 0 || roundings > n { // a sum of n products has at most n roundings in every order
 		roundings = n
 	}
 	roundings += 9
