@@ -9,7 +9,7 @@ replace github.com/mercer-go/mercer => ../
 
 require (
 	github.com/apache/beam/sdks/v2 v2.77.0
-	github.com/mercer-go/mercer v0.0.0-20261127050440-2b8eae5f69b0
+	github.com/mercer-go/mercer v0.0.0-20261128020533-36b4385f57f2
 	gonum.org/v1/gonum v0.17.0
 	google.golang.org/grpc v1.83.2
 )
