@@ -128,7 +128,7 @@ func TestAdviceNamesParametersByMarks(t *testing.T) {
 
 // valid has a valid value for each parameter that advice names.
 var valid = map[string]string{
-	"lambda": "10", "lambdas": "10", "tol": "0.1", "iterations": "100000", "C": "0.5", "rate": "1e-5", "centers": "5", "features": "5",
+	"lambda": "10", "lambdas": "10", "tol": "0.1", "iterations": "100000", "C": "0.5", "rate": "1e-5", "nu": "0.1", "centers": "5", "features": "5",
 	"kernel": "gaussian(sigma=30)", "solver": "auto", "memory": "4GB", "folds": "2", "task": "classification", "na-values": "none", "categorical": "a", "drop": "a",
 	"accuracy": "1e6", "bound": "true", "keep-default-na": "false", "decimal": ".", "thousands": ",", "delimiter": ",",
 }

@@ -30,6 +30,7 @@ var parameters = map[string]string{
 	"solver":              "solver",
 	"penalty":             "lower C",
 	"penalty=lambda":      "raise lambda",
+	"nu":                  "nu",
 	"rate":                "the rate",
 	"centers":             "centers",
 	"features":            "features",

@@ -1,8 +1,9 @@
 package svm
 
 import (
-	"fmt"
 	"math"
+
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // initial sets α, in order, to c until the sum is reached.
@@ -49,7 +50,7 @@ func (f *Pairs) CheckNu() error {
 	for b := range weights {
 		for a := range b {
 			if most := share(weights[a], weights[b]); f.Nu > most*(1+0x1p-40) {
-				return fmt.Errorf("nu is %v, but the classes %q and %q allow at most %.4g, twice the share of the smaller class: lower nu, or weight the classes equally", f.Nu, f.Names[a], f.Names[b], most)
+				return message.Errorf("nu is %v, but the classes %q and %q allow at most %.4g, twice the share of the smaller class: {lower $nu, or weight the classes equally}", f.Nu, f.Names[a], f.Names[b], most)
 			}
 		}
 	}
@@ -146,7 +147,7 @@ func (s *smo) settle() (intercept, found float64, err error) {
 	}
 	margin := fall/2 - rise/2
 	if !(margin > 0) || math.IsInf(1/margin, 0) {
-		return 0, 0, fmt.Errorf("the margin is %v: the classes have equal samples, or nu is too large: lower nu", margin)
+		return 0, 0, message.Errorf("the margin is %v: the classes have equal samples, or nu is too large: {lower $nu}", margin)
 	}
 	for i := range s.alpha {
 		s.alpha[i], s.c[i], s.p[i] = s.alpha[i]/margin, s.c[i]/margin, -1
