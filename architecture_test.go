@@ -527,7 +527,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 123669},
+	{"product lines", 123700},
 	{"exported names", 536},
 	{"exported fields", 686},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 0},
