@@ -10,7 +10,7 @@ import warnings
 
 from . import support
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
@@ -22,7 +22,7 @@ SOURCES = ["solvers", "learners", "kernels", "backend", "cpu", "cuda", "gonum", 
 # Valid values of the arguments that occur in advice.
 VALID = {
     "alpha": 10.0, "tol": 0.1, "max_iter": 100000, "C": 0.5, "n_components": 5, "kernel": "gaussian(sigma=30)", "solver": "auto",
-    "lambda": 10.0, "iterations": 100000, "centers": 5, "features": 4, "rate": 1e-5, "accuracy": 1e6,
+    "lambda": 10.0, "iterations": 100000, "centers": 5, "features": 4, "rate": 1e-5, "nu": 0.1, "accuracy": 1e6,
 }
 
 
@@ -43,10 +43,10 @@ def advice():
 
 
 def estimators():
-    """Each estimator; an estimator with a method once for each of its learners."""
+    """Each estimator that fits a learner; an estimator with a method once for each of its learners."""
     for name in mercer.__all__:
         kind = getattr(mercer, name)
-        if hasattr(kind, "get_params") and "method" not in kind().get_params():
+        if hasattr(kind, "get_params") and not issubclass(kind, TransformerMixin) and "method" not in kind().get_params():
             yield kind()
     yield mercer.MercerKernelRidge(alpha=[1.0, 2.0])
     yield mercer.MercerKernelRidge(kernel="rbf", solver="cg")

@@ -125,7 +125,7 @@ class TestIntervals(unittest.TestCase):
         C, c = support.smooth(self.r, 39, 2)
         named = [mercer.MercerRegressor(method) for method in ("lasso", "bayes-ridge", "kernel-knn")]
         estimators = [mercer.MercerRidge(), mercer.MercerKernelRidge(0.1, kernel="rbf"), mercer.MercerKernelRidge(0.1, kernel=lambda x, z: np.exp(-np.sum((x - z) ** 2))),
-                      mercer.MercerKernelRidgeCV(), mercer.MercerNystroemRidge(), mercer.MercerFourierRidge(), mercer.MercerGaussianProcess(), mercer.MercerSVR(), *named]
+                      mercer.MercerKernelRidgeCV(), mercer.MercerNystroemRidge(), mercer.MercerFourierRidge(), mercer.MercerGaussianProcess(), mercer.MercerSVR(), mercer.MercerNuSVR(), *named]
         self.assertEqual({type(e) for e in estimators}, {v for v in vars(mercer).values() if isinstance(v, type) and issubclass(v, RegressorMixin)})
         for estimator in estimators:
             with self.subTest(estimator=estimator):
