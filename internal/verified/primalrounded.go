@@ -194,7 +194,7 @@ func (w *primalRounded) leastEigenvalue() (best float64, err error) {
 func (w *primalRounded) pass(ctx context.Context) error {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
 	var phi, v, sums backend.Matrix[float64]
-	rows, blocks := min(4096, max(256, 1<<20/m)), 0 // φ takes at most 8 MiB, unless m > 4096
+	rows, blocks := min(4096, max(32, 1<<20/m)), 0 // φ takes at most 8 MiB, unless m > 32,768
 	for _, p := range []struct {
 		to         *backend.Matrix[float64]
 		rows, cols int
