@@ -221,7 +221,7 @@ func testForms[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 			}
 		}
 		X, Z, V, out := hostMatrix(t, q, x), hostMatrix(t, q, z), hostMatrix(t, q, v), hostMatrix(t, q, backend.NewHost[T](n, columns))
-		for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 3}, kernels.Gaussian{Sigmas: sigmas}, kernels.Laplacian{Sigma: 3}} {
+		for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 3}, kernels.Gaussian{Sigmas: sigmas}, kernels.Laplacian{Sigma: 3}, kernels.RationalQuadratic{A: 1, Sigma: 3}} {
 			q.GramMul(out, k, X, Z, V)
 			got := backend.NewHost[T](n, columns)
 			if err := q.Download(got, out); err != nil {
