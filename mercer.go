@@ -182,7 +182,7 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	if err != nil {
 		return nil, err
 	}
-	if o.Keys == nil { // the centers then equal those that the command draws
+	if o.Keys == nil { // the centers then equal the centers that the command draws
 		if o.Keys, err = e.Keys(t); err != nil {
 			return nil, err
 		}

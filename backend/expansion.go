@@ -17,8 +17,8 @@ type Expander[T Float] interface {
 	NewExpansion(k kernels.Kernel, z, v Host[T]) (Expansion[T], error)
 }
 
-// Summer is a Backend that knows how it divides sums of products into parts, which makes the bounds on their
-// rounding errors smaller. A type assertion finds this optional ability.
+// Summer is a Backend that reports how often it rounds while it adds products. With this number the bounds on
+// the rounding errors of the sums are smaller. A type assertion finds this optional ability.
 type Summer[T Float] interface {
 	Backend[T]
 	// GramMulRoundings returns a number r for products GramMul of k(X, Z) and V, where Z has m dense points, V has

@@ -36,8 +36,8 @@ func others(p learners.Parameter) []string {
 	}
 }
 
-// setting lists, for a learner and a parameter, the values of other parameters without which the
-// parameter would have no effect, beyond those that its field When demands.
+// setting lists, for a learner and a parameter, values of other parameters that the parameter
+// needs in order to have an effect, in addition to the values that its field When demands.
 var setting = map[string]map[string]string{
 	"logistic/seed":               {"solver": "sgd"},
 	"lasso/tol":                   {"iterations": "1"}, // with more steps every fit ends at the exact minimum

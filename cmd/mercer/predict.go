@@ -107,8 +107,12 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if twice(f.keep) != "" {
 		return usagef("--keep: %q is given twice", twice(f.keep))
 	}
-	if f.samples < 0 {
+	given := a.command.Flags().Changed
+	if given("samples") && f.samples < 1 {
 		return usagef("--samples: must be ≥ 1, got %d", f.samples)
+	}
+	if given("seed") && f.samples == 0 {
+		return usagef("--seed: is the seed of the draws: give their number by --samples, or omit --seed")
 	}
 	if f.samples > 0 && f.stream {
 		return usagef("--samples: a draw is one function at all rows, which --stream does not hold: omit --stream")

@@ -10,8 +10,8 @@ import (
 )
 
 // Case identifies a measurement by parameters in the order in which reports show them, such as
-// routine=gemm, precision=float64, threads=2, n=1024. In JSON it is an object in this order; a
-// whole number is a JSON number, and any other value is a string.
+// routine=gemm, precision=float64, threads=2, n=1024. In JSON it is an object in this order; an
+// integer is a JSON number, and any other value is a string.
 type Case []Param
 
 // Param is a parameter of a Case.

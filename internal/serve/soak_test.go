@@ -313,8 +313,8 @@ func metric(text, pattern string) (sum int64) {
 }
 
 // TestSoak sends good, malformed, huge, slow and cancelled requests over many connections. The model file
-// is replaced while they run, and the server is told to stop while they run. Every good request must get
-// the predictions of the model of its time, the metrics must agree with the counts of the clients, and neither
+// is replaced, and the server begins to shut down, while the requests run. Every good request must get
+// the predictions of the model that the server had read, the metrics must agree with the counts of the clients, and neither
 // goroutines nor memory may remain.
 func TestSoak(t *testing.T) {
 	part := 10 * time.Second // the test has two parts; the length of a part affects only how much is tried

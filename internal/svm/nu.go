@@ -88,7 +88,7 @@ func (s *smo) separately() (most, least float64) {
 }
 
 // limits returns the largest v of the variables of a sign that may increase, and the smallest v of
-// those that may decrease.
+// the variables of this sign that may decrease.
 func (s *smo) limits(sign float64) (most, least float64) {
 	most, least = math.Inf(-1), math.Inf(1)
 	for i, v := range s.v {

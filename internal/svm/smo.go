@@ -86,8 +86,8 @@ func (p Params) WithDefaults(n int) (Params, error) {
 // and two sets of points with one column each, for computing F at the start and after shrinking.
 // Coordinate descent, if it costs less, needs a copy of the points, w and some vectors. If
 // coordinate descent ends early and SMO takes over, Bytes does not include the memory of SMO; Solve
-// then reports it by run.ReportPlan. nu tells whether the formulation is one with ν, which coordinate
-// descent does not solve.
+// then reports it by run.ReportPlan. nu reports whether the problem is the ν formulation, which
+// coordinate descent does not solve.
 func Bytes(dev backend.Device, k kernels.Kernel, x numeric.Points, n int, cache int64, nu bool) int64 {
 	if !nu && descentWork(k, x) > 0 {
 		return x.CopyBytes(n) + 12*int64(x.Cols) + 64*int64(n)

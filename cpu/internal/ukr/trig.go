@@ -69,7 +69,7 @@ func byQuadrant(y float64, turn int) float64 {
 
 // reduce returns y − n·½π as r + low for 0 ≤ y ≤ reduceLimit, and the quadrant n modulo 4.
 func reduce(y float64) (quadrant int, r, low float64) {
-	// Adding magic rounds to a whole number, as in the assembly.
+	// Adding magic rounds to an integer, as in the assembly.
 	const magic = 0x1.8p52
 	n := math.FMA(y, 2/math.Pi, magic) - magic
 	first := math.FMA(-n, halfPi1, y)
@@ -109,10 +109,10 @@ var twoOverPi = [...]uint64{
 
 // reduceLarge does the same as reduce for y > 2²⁹, by the algorithm of Payne and Hanek (1983).
 //
-// Write y = M·2ᵉ with a whole number M. Digits of 2/π whose weight in the product M·2ᵉ·2/π is 4 or
+// Write y = M·2ᵉ with an integer M. Digits of 2/π whose weight in the product M·2ᵉ·2/π is 4 or
 // more contribute multiples of 2π and are skipped. The 256 digits after them give the product
-// modulo 4 with an error below 2^−201, and for no float64 is the product nearer than 2^−61 to a
-// whole number.
+// modulo 4 with an error below 2^−201. For every float64, the distance of the product from the
+// nearest integer is at least 2^−61.
 func reduceLarge(y float64) (quadrant int, r, low float64) {
 	b := math.Float64bits(y)
 	m := b&(1<<52-1) | 1<<52
@@ -133,7 +133,7 @@ func reduceLarge(y float64) (quadrant int, r, low float64) {
 	quadrant = int(p[0] >> 62)
 	p[0] <<= 2
 	p[0], p[1], p[2], p[3] = p[0]|p[1]>>62, p[1]<<2|p[2]>>62, p[2]<<2|p[3]>>62, p[3]<<2
-	negative := p[0]>>63 != 0 // the fraction is at least ½, so measure from the next whole number
+	negative := p[0]>>63 != 0 // the fraction is at least ½, so measure from the next integer
 	if negative {
 		quadrant++
 		c := uint64(1)

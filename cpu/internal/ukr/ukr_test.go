@@ -227,8 +227,8 @@ func complete[T Float](k Kernels[T]) error {
 	return nil
 }
 
-// TestChi2 compares Chi2 exactly with its definition. For the numbers 0, 2 and 6 every term is a
-// whole number, where 0/0 is taken as 0.
+// TestChi2 compares Chi2 exactly with its definition. For the numbers 0, 2 and 6 every term is an
+// integer, where 0/0 is taken as 0.
 func TestChi2(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testChi2(t, tier.F64) })
