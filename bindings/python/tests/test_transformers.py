@@ -176,6 +176,7 @@ class TestTransformers(unittest.TestCase):
             (mercer.MercerNystroem("precomputed"), "kernel must not be 'precomputed'"),
             (mercer.MercerNystroem(n_components=0), "n_components must be an integer ≥ 1, got 0"),
             (mercer.MercerNystroem(components=[[1.0, 2]]), r"components has the shape \(1, 2\): it must have 4 columns"),
+            (mercer.MercerNystroem(components=np.empty((0, 4))), "^components has no rows: give at least one center$"),
             (mercer.MercerNystroem("gausian(sigma=1)"), 'unknown kernel "gausian", did you mean "gaussian"'),
             (mercer.MercerRBFSampler("linear"), "linear"),
             (mercer.MercerKernelPCA(1.5), "n_components must be an integer"),

@@ -174,6 +174,8 @@ class MercerNystroem(_KernelTransformer):
             self.components_ = np.array(self.components, dtype=np.float64)
             if self.components_.ndim != 2 or self.components_.shape[1] != X.shape[1]:
                 raise ValueError(f"components has the shape {self.components_.shape}: it must have {X.shape[1]} columns, as X")
+            if len(self.components_) == 0:
+                raise ValueError("components has no rows: give at least one center")
             if not np.isfinite(self.components_).all():
                 raise ValueError("components must be finite numbers")
         self.kernel_ = self._text(X)
