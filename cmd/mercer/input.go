@@ -27,7 +27,7 @@ type inputFlags struct {
 func (f *inputFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.arrays, "arrays", nil, "`NAMES` of the arrays of features and of targets in an NPZ file (default X,y)")
 	flags.StringVar(&f.labels, "labels", "", "`FILE` of the labels of an IDX file (default: found by the name of the images)")
-	flags.StringVar(&f.dialect.Delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab; a space stands for any number of spaces and tabs  in the header, and spaces where there is none)| in the header, and spaces where there is none)")
+	flags.StringVar(&f.dialect.Delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab; a space stands for any number of spaces and tabs (default: the comma, semicolon, tab or | that is most frequent in the header; spaces if there is none)")
 	flags.StringVar(&f.dialect.Decimal, "decimal", "", "decimal `MARK` in a CSV file, . or , (default: the comma in files with semicolons between cells whose first numbers contain commas, otherwise the point)")
 	flags.StringVar(&f.dialect.Thousands, "thousands", "", "`MARK` between groups of digits in a CSV file: one of , . ' _ or a space (default: none but ' and the no-break space)")
 	flags.StringVar(&f.dialect.Comment, "comment", "", "`CHARACTER` that starts a comment in a CSV file, such as # (default: none)")

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
@@ -126,10 +127,10 @@ func (h *search) log(p solvers.Problem) (*solvers.Evidence, error) {
 // Maximize returns the points that a search for the largest log marginal likelihood has evaluated,
 // sorted so that the best is first. The search uses L-BFGS (Liu and Nocedal 1989) over the
 // continuous parameters of p.Kernel and λ, on logarithmic scales for positive parameters. It starts
-// from the point of p and from Restarts random points within a factor of ten of it. The parameters
-// stay in a box around the first start, and within the bounds of their rules; outside the box the
-// likelihood is replaced by its value at the nearest point of the box minus a quarter of the
-// squared distance, so that the search returns to the box.
+// from the point of p and from Restarts random points (see starts). The parameters stay in a box
+// around the first start, and within the bounds of their rules; outside the box the likelihood is
+// replaced by its value at the nearest point of the box minus a quarter of the squared distance, so
+// that the search returns to the box.
 //
 // With 800 samples or more, the local searches from the starts use only a part of the samples,
 // because an evaluation then takes a hundredth of the time: a quarter of the samples, but at least
@@ -160,16 +161,7 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Pa
 	if err != nil {
 		return nil, err
 	}
-	rng := rand.New(rand.NewPCG(par.Seed, 2))
-	starts := make([][]float64, par.Restarts+1)
-	for i := range starts {
-		starts[i] = slices.Clone(h.start)
-		for k := range starts[i] {
-			if i > 0 && (k == len(h.params) || h.params[k].Log) {
-				starts[i][k] += math.Ln10 * (2*rng.Float64() - 1)
-			}
-		}
-	}
+	starts := h.starts()
 	if err := h.climbParts(starts); err != nil {
 		return nil, err
 	}
@@ -224,6 +216,39 @@ func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 		}
 	}
 	return part
+}
+
+// starts returns the first start and par.Restarts random starts. A parameter of a random start is the
+// parameter of the first start times 10ᵘ with u uniform between −1 and 1, and unchanged if it is not
+// positive by its rule. The length scales of d single features are multiplied by 10ᵘ/√d with u
+// between −½ and ½, because a length scale that is chosen by the distances of samples is √d times as
+// large as the differences of a single feature: other distributions led to a smaller likelihood more
+// often (bench/REJECTED.md).
+func (h *search) starts() [][]float64 {
+	rng := rand.New(rand.NewPCG(h.par.Seed, 2))
+	ofFeature := func(q kernels.Param) bool { return strings.Contains(q.Name, "[") }
+	features := 0
+	for _, q := range h.params {
+		if ofFeature(q) {
+			features++
+		}
+	}
+	starts := make([][]float64, h.par.Restarts+1)
+	for i := range starts {
+		starts[i] = slices.Clone(h.start)
+		for k := range starts[i] {
+			if i == 0 || k < len(h.params) && !h.params[k].Log {
+				continue
+			}
+			u := 2*rng.Float64() - 1
+			if k < len(h.params) && ofFeature(h.params[k]) {
+				starts[i][k] -= elementary.Log(float64(features)) / 2
+				u /= 2
+			}
+			starts[i][k] += math.Ln10 * u
+		}
+	}
+	return starts
 }
 
 // climb is one run of L-BFGS, which ends when the largest derivative divided by the number of

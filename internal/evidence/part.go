@@ -154,19 +154,24 @@ func (h *search) curvature(x []float64) (c numeric.Small, err error) {
 	return c, nil
 }
 
-// finish continues from x with all samples by a quasi-Newton method whose first matrix is
-// curvature, with the update of Broyden, Fletcher, Goldfarb and Shanno (Nocedal and Wright 2006,
-// chapter 6). It ends when the quadratic model predicts an increase of the log likelihood by less
-// than 10⁻⁵, or when two successive steps increase it by less than 10⁻⁵.
+// finish continues from x with all samples by a quasi-Newton method with the update of Broyden,
+// Fletcher, Goldfarb and Shanno (Nocedal and Wright 2006, chapter 6). Its first matrix has the
+// eigenvectors of curvature and the absolute values of its eigenvalues, because the update is
+// defined for positive definite matrices only. The method ends when the quadratic model predicts an
+// increase of the log likelihood by less than 10⁻⁵ and all derivatives are below 10⁻³, or when two
+// successive steps increase it by less than 10⁻⁵. The condition on the derivatives is for length
+// scales that tend to infinity: log p then approaches its limit as e⁻²ᵘ for the logarithm u of the
+// length scale, and half the derivative remains to be gained.
 func (h *search) finish(x []float64, curvature numeric.Small) error {
 	n := len(x)
 	x = slices.Clone(x)
 	h.evaluate(x)
+	curvature = definite(curvature)
 	value, gradient := h.value, slices.Clone(h.gradient)
 	for first, small := h.evaluations, 0; h.evaluations-first < maxEvaluations && small < 2; {
 		step := newtonStep(curvature, gradient)
 		slope := -numeric.Dot(step, gradient)
-		if slope/2 < 1e-5 {
+		if slope/2 < 1e-5 && floats.Norm(gradient, math.Inf(1)) < 1e-3 {
 			return nil
 		}
 		y, length := make([]float64, n), 1.0
@@ -208,15 +213,33 @@ func (h *search) finish(x []float64, curvature numeric.Small) error {
 	return nil
 }
 
-// newtonStep returns −B⁻¹g with the absolute values of the eigenvalues of B, at least 0.01, and with a
-// length of at most 1 along each eigenvector. A length of 1 changes a positive parameter by the factor e.
+// minCurvature is the smallest eigenvalue of the matrix of a quasi-Newton step.
+const minCurvature = 0.01
+
+// definite returns the matrix with the eigenvectors of b and the absolute values of its eigenvalues,
+// at least minCurvature.
+func definite(b numeric.Small) numeric.Small {
+	values, vectors := b.Eigen(context.Background())
+	out := numeric.NewSmall(b.Rows, b.Cols)
+	for k, v := range values {
+		direction := vectors.Data[k*b.Cols : (k+1)*b.Cols]
+		for i := range b.Rows {
+			numeric.Axpy(max(math.Abs(v), minCurvature)*direction[i], direction, out.Data[i*b.Cols:(i+1)*b.Cols])
+		}
+	}
+	return out
+}
+
+// newtonStep returns −B⁻¹g for a positive definite matrix B, with eigenvalues of at least
+// minCurvature, and with a length of at most 1 along each eigenvector. A length of 1 changes a
+// positive parameter by the factor e.
 func newtonStep(b numeric.Small, g []float64) []float64 {
 	n := len(g)
 	step := make([]float64, n)
 	values, vectors := numeric.Small{Rows: n, Cols: n, Data: slices.Clone(b.Data)}.Eigen(context.Background())
 	for k, v := range values {
 		direction := vectors.Data[k*n : (k+1)*n]
-		length := numeric.Dot(direction, g) / max(math.Abs(v), 0.01)
+		length := numeric.Dot(direction, g) / max(v, minCurvature)
 		numeric.Axpy(-min(max(length, -1), 1), direction, step)
 	}
 	return step

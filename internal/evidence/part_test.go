@@ -8,6 +8,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -58,6 +59,37 @@ func TestPartFindsTheSameMaximum(t *testing.T) {
 	}
 	if part == 0 || 2*all > h.evaluations {
 		t.Errorf("%d evaluations of all samples and %d of a part; a search with all samples takes %d", all, part, h.evaluations)
+	}
+}
+
+// TestFinishReachesAnAsymptote checks that finish ends within 10⁻³ of the supremum of
+// −e⁻²ᵘ − ½v² − ½w² for the logarithms u of a length scale, v of another one, and w of λ, although
+// the curvature of the part of the samples is negative along u.
+func TestFinishReachesAnAsymptote(t *testing.T) {
+	p := partProblem(10)
+	p.Kernel = kernels.Gaussian{Sigmas: []float64{1, 1}}
+	value := func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error) {
+		sigma := k.(kernels.Gaussian).Sigmas
+		u, v, w := math.Log(sigma[0]), math.Log(sigma[1]), math.Log(lambda)
+		return &solvers.Evidence{Log: -math.Exp(-2*u) - v*v/2 - w*w/2, Gradient: []float64{2 * math.Exp(-2*u), -v}, Lambda: -w}, nil
+	}
+	h, err := newSearch(t.Context(), backendtest.Device(t, "cpu"), p, Params{Evaluate: value})
+	if err != nil {
+		t.Fatal(err)
+	}
+	curvature := numeric.NewSmall(3, 3)
+	for i, v := range []float64{-13, 2, 2} {
+		curvature.Set(i, i, v)
+	}
+	if err := h.finish([]float64{2, 0.5, -0.5}, curvature); err != nil {
+		t.Fatal(err)
+	}
+	best := math.Inf(-1)
+	for _, c := range h.found {
+		best = max(best, c.Log)
+	}
+	if !(best > -1e-3) {
+		t.Errorf("the largest value is %v after %d evaluations; the supremum is 0", best, h.evaluations)
 	}
 }
 
