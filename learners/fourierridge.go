@@ -1,10 +1,13 @@
 package learners
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/evidence"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/internal/verified"
@@ -35,6 +38,8 @@ func (l *FourierRidge) parameters() []Parameter {
 		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
 		boundParam(&l.Bound),
 		seedNumber(&l.Seed).withHelp("seed of the frequencies, and of rows for the median distance"),
+		boolParam("optimize", &l.Optimize, "false", "find the parameters of the kernel and lambda that maximize the likelihood").of(Regression),
+		ardParameter(&l.ARD, &l.Kernel).with("optimize", "true"),
 	}, posteriorParameters(&l.Std, &l.UnitScale)...)
 }
 
@@ -60,6 +65,14 @@ type FourierRidge struct {
 	// maximizes the likelihood. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
+	// Optimize searches for the parameters of the kernel and the λ that maximize the likelihood of the process
+	// whose covariance is the approximated kernel, by its gradient, from Kernel and Lambda (Lázaro-Gredilla and
+	// others 2010, Sparse spectrum Gaussian process regression). The random numbers of Seed, from which the
+	// frequencies are computed, stay the same. The search uses at most 2,000 features, and
+	// at most 10¹⁰/M² samples, or 2,000 if this is more, and never more than 50,000; Seed chooses them. Sums of
+	// kernels and rationalquadratic are refused, because their frequencies jump when a parameter changes.
+	Optimize bool
+	ARD      bool // one length scale for each feature, if Kernel is nil
 }
 
 // FourierRidgeModel is a fitted FourierRidge. It keeps the frequencies.
@@ -96,16 +109,27 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	if err != nil {
 		return nil, err
 	}
-	res, err := solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
-		Kernel: k, Data: data, Count: l.Features, Seed: l.Seed,
-		Lambda: l.Lambda, Intercept: !l.NoIntercept,
-	}, solvers.StreamParams{Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Posterior: l.Std, UnitScale: l.UnitScale})
+	found := &searched{list: []evidence.Candidate{{Kernel: k, Lambda: l.Lambda}}}
+	if l.Optimize {
+		if found, err = l.search(ctx, dev, k, data, o); err != nil {
+			return nil, err
+		}
+	}
+	var res *solvers.FourierResult
+	best, facts, err := found.fit(func(k kernels.Kernel, lambda float64) (err error) {
+		res, err = solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
+			Kernel: k, Data: data, Count: l.Features, Seed: l.Seed,
+			Lambda: lambda, Intercept: !l.NoIntercept,
+		}, solvers.StreamParams{Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Posterior: l.Std, UnitScale: l.UnitScale})
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
+	k, l.Lambda = best.Kernel, best.Lambda
 	pairs, t := res.Frequencies.Rows, res.Beta.Cols
 	m = &FourierRidgeModel{
-		model:  model{fourierRidgeName, warned([]Fact{{"features", 2 * pairs}, {"passes", res.Iters}}, constantWarning(res.Constant, t))},
+		model:  model{fourierRidgeName, warned(append(facts, Fact{"features", 2 * pairs}, Fact{"passes", res.Iters}), constantWarning(res.Constant, t))},
 		kernel: k, frequencies: numeric.DensePoints(res.Frequencies), solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
 		cosines: copyOf(res.Beta.View(0, 0, pairs, t)), sines: copyOf(res.Beta.View(pairs, 0, pairs, t)),
 		intercept: res.Intercept,
@@ -117,6 +141,27 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 		return nil, err
 	}
 	return m, nil
+}
+
+// search searches for the kernel and λ.
+func (l FourierRidge) search(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, o Options) (*searched, error) {
+	n, _, _ := data.Dims()
+	p := solvers.FourierProblem{Count: min(cmp.Or(l.Features, int(10*math.Sqrt(float64(n)))), searchFunctions), Seed: l.Seed, Intercept: !l.NoIntercept}
+	s := processSearch{kernel: k, lambda: l.Lambda, ard: l.ARD, noIntercept: l.NoIntercept, unitScale: l.UnitScale, seed: l.Seed}
+	s.rows = min(max(searchRows, int(1e10)/(p.Count*p.Count)), 50000)
+	s.evaluate = func(part solvers.Rows) (func(kernels.Kernel, float64) (*solvers.Evidence, error), error) {
+		p.Data = part
+		return func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error) {
+			p.Kernel, p.Lambda = k, lambda
+			res, err := solvers.SolveFourier(ctx, dev, p, solvers.StreamParams{Memory: o.Memory, Posterior: true, Gradient: true, UnitScale: l.UnitScale})
+			if err != nil {
+				return nil, err
+			}
+			last := len(res.Gradient) - 1
+			return &solvers.Evidence{Log: res.Posterior.Log, Scale: res.Posterior.Scale, Gradient: res.Gradient[:last], Lambda: res.Gradient[last]}, nil
+		}, nil
+	}
+	return s.search(ctx, dev, data, o)
 }
 
 // Frequencies returns a copy of the ω_j, one per row, or nil if the model is not fitted.

@@ -37,12 +37,7 @@ func (l *GaussianProcess) parameters() []Parameter {
 		medianKernel(&l.Kernel).withHelp("kernel function; the start of the search with optimize"),
 		number("lambda", &l.Lambda, "0.1", positive, "variance of the noise, relative to the scale s²; the start of the search with optimize").neededInGo(),
 		inverted("optimize", &l.Fixed, "find the parameters of the kernel and lambda that maximize the marginal likelihood"),
-		boolParam("ard", &l.ARD, "false", "one length scale for each feature, if no kernel is given").refusedIf(func() string {
-			if l.ARD && l.Kernel != nil {
-				return "applies only to the default kernel; write gaussian(sigma=[1,1,…]) instead"
-			}
-			return ""
-		}),
+		ardParameter(&l.ARD, &l.Kernel),
 		intParam("restarts", &l.Restarts, "2", atLeast(0), "number of additional random starts of the search").with("optimize", "true"),
 		inverted("scale", &l.UnitScale, "fit the scale s²; otherwise it is 1"),
 		intercept(&l.NoIntercept, "subtract the mean m of y; otherwise it is 0"),

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
-	"github.com/mercer-go/mercer/internal/attempt"
 	"github.com/mercer-go/mercer/internal/evidence"
 	"github.com/mercer-go/mercer/internal/verified"
 	"github.com/mercer-go/mercer/kernels"
@@ -41,12 +39,7 @@ func (l *NystromRidge) parameters() []Parameter {
 		boundParam(&l.Bound),
 		seedNumber(&l.Seed).withHelp("seed of the choice of centers, and of rows for the median distance"),
 		boolParam("optimize", &l.Optimize, "false", "find the parameters of the kernel and lambda that maximize the bound of the likelihood").of(Regression),
-		boolParam("ard", &l.ARD, "false", "one length scale for each feature, if no kernel is given").with("optimize", "true").refusedIf(func() string {
-			if l.ARD && l.Kernel != nil {
-				return "applies only to the default kernel; write gaussian(sigma=[1,1,…]) instead"
-			}
-			return ""
-		}),
+		ardParameter(&l.ARD, &l.Kernel).with("optimize", "true"),
 	}, posteriorParameters(&l.Std, &l.UnitScale)...)
 }
 
@@ -145,12 +138,12 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	if err != nil {
 		return nil, err
 	}
-	candidates, evaluations := []evidence.Candidate{{Kernel: k, Lambda: l.Lambda}}, 0
+	found := &searched{list: []evidence.Candidate{{Kernel: k, Lambda: l.Lambda}}}
 	if l.Optimize {
 		if sparse != nil {
 			return nil, errors.New("optimize: the search for the parameters of the kernel needs dense samples")
 		}
-		if candidates, evaluations, err = l.optimized(ctx, dev, k, data, centers, o); err != nil {
+		if found, err = l.search(ctx, dev, k, data, centers, o); err != nil {
 			return nil, err
 		}
 	}
@@ -159,29 +152,18 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 		Choice: solvers.CenterChoice{Rule: l.Choice, Count: l.Centers, Seed: l.Seed},
 	}
 	var res *solvers.NystromResult
-	at, warning, err := attempt.Candidates{
-		Len: len(candidates),
-		Name: func(i int) string {
-			return fmt.Sprintf("kernel %v, lambda %.4g", candidates[i].Kernel, candidates[i].Lambda)
-		},
-		Refused: attempt.Numeric,
-		Fit: func(i int) (err error) {
-			p.Kernel, p.Lambda = candidates[i].Kernel, candidates[i].Lambda
-			res, err = solvers.SolveNystrom(ctx, dev, p, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint, Posterior: l.Std, UnitScale: l.UnitScale})
-			return err
-		},
-	}.First()
+	best, facts, err := found.fit(func(k kernels.Kernel, lambda float64) (err error) {
+		p.Kernel, p.Lambda = k, lambda
+		res, err = solvers.SolveNystrom(ctx, dev, p, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint, Posterior: l.Std, UnitScale: l.UnitScale})
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	k, l.Lambda = p.Kernel, p.Lambda
-	var found []Fact
-	if l.Optimize {
-		found = warned([]Fact{{"evaluations", evaluations}, {"lambda found", l.Lambda}}, cmp.Or(warning, candidates[at].Warning))
-	}
+	k, l.Lambda = best.Kernel, best.Lambda
 	m := &NystromRidgeModel{
 		kernelExpansion: kernelExpansion{
-			model:  model{nystromRidgeName, warned(append(found, Fact{"centers", res.Centers.Rows}, Fact{"passes", res.Iters}), constantWarning(res.Constant, res.Beta.Cols))},
+			model:  model{nystromRidgeName, warned(append(facts, Fact{"centers", res.Centers.Rows}, Fact{"passes", res.Iters}), constantWarning(res.Constant, res.Beta.Cols))},
 			kernel: k, points: p.Points(copyOf(res.Centers)), coef: res.Beta, intercept: res.Intercept,
 		},
 		solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
@@ -196,6 +178,38 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 		return nil, err
 	}
 	return m, nil
+}
+
+// search searches for the kernel and λ. If all samples of its part can be centers, the likelihood is that of
+// the exact process, which takes a tenth of the time of the bound; otherwise it is the bound for the centers.
+// centers holds given centers, or is empty.
+func (l NystromRidge) search(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, centers backend.Host[float64], o Options) (*searched, error) {
+	s := processSearch{kernel: k, lambda: l.Lambda, ard: l.ARD, noIntercept: l.NoIntercept, unitScale: l.UnitScale, seed: l.Seed, rows: searchRows}
+	s.evaluate = func(part solvers.Rows) (func(kernels.Kernel, float64) (*solvers.Evidence, error), error) {
+		rows, _, _ := part.Dims()
+		count := cmp.Or(l.Centers, rows)
+		if centers.Rows == 0 && count >= rows {
+			return nil, nil
+		}
+		chosen := centers
+		if chosen.Rows == 0 {
+			var err error
+			if chosen, err = (solvers.CenterChoice{Count: count, Seed: l.Seed}).Sample(ctx, part); err != nil {
+				return nil, err
+			}
+		}
+		chosen = chosen.View(0, 0, min(chosen.Rows, searchFunctions), chosen.Cols)
+		return func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error) {
+			res, err := solvers.SolveNystrom(ctx, dev, solvers.NystromProblem{Kernel: k, Data: part, Centers: chosen, Lambda: lambda, Intercept: !l.NoIntercept},
+				solvers.StreamParams{Memory: o.Memory, Posterior: true, Gradient: true, UnitScale: l.UnitScale})
+			if err != nil {
+				return nil, err
+			}
+			last := len(res.Gradient) - 1
+			return &solvers.Evidence{Log: res.Posterior.Bound, Scale: res.Posterior.Scale, Gradient: res.Gradient[:last], Lambda: res.Gradient[last]}, nil
+		}, nil
+	}
+	return s.search(ctx, dev, data, o)
 }
 
 // Centers returns a copy of the M×d centers, or nil if the model is not fitted.

@@ -486,10 +486,10 @@ func TestPosteriorExtremes(t *testing.T) {
 	near(t, "variance of one sample", v.At(0, 0), 9/1.5*(1-1/1.5+0.5), 1e-13) // s² = y²/(1 + λ)
 }
 
-// TestNystromOptimize checks that the search, from a start that is far away, finds a stationary
-// point of the bound, at which no change of a parameter by 1 % increases the bound. With ard it
-// must also find the length scales for a target that depends only on the first feature.
-func TestNystromOptimize(t *testing.T) {
+// TestOptimize checks that the searches of nystrom-ridge and fourier-ridge, from a start that is far away, find a
+// stationary point of their criterion, at which no change of a parameter by 1 % increases the criterion. With
+// ard they must also find the length scales for a target that depends only on the first feature.
+func TestOptimize(t *testing.T) {
 	const n = 150
 	x, _ := wave(3, n, 2)
 	y := mat.NewDense(n, 1, nil)
@@ -497,40 +497,64 @@ func TestNystromOptimize(t *testing.T) {
 		y.Set(i, 0, math.Sin(2*x.At(i, 0))+0.05*math.Cos(40*float64(i)))
 	}
 	centers := x.Slice(0, 40, 0, 2)
+	type model interface {
+		learners.Model
+		Kernel() kernels.Kernel
+		Lambda() float64
+	}
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
-		fit := func(l learners.NystromRidge) *learners.NystromRidgeModel {
-			l.Std = true
-			m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Centers: centers})
-			if err != nil {
-				t.Fatal(err)
+		for name, fit := range map[string]func(k kernels.Kernel, lambda float64, optimize, ard bool) (model, func() float64, error){
+			"nystrom-ridge": func(k kernels.Kernel, lambda float64, optimize, ard bool) (model, func() float64, error) {
+				m, err := learners.NystromRidge{Kernel: k, Lambda: lambda, Optimize: optimize, ARD: ard, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{Centers: centers})
+				return m, m.LikelihoodBound, err
+			},
+			"fourier-ridge": func(k kernels.Kernel, lambda float64, optimize, ard bool) (model, func() float64, error) {
+				m, err := learners.FourierRidge{Kernel: k, Lambda: lambda, Optimize: optimize, ARD: ard, Features: 60, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+				return m, m.LogLikelihood, err
+			},
+		} {
+			must := func(k kernels.Kernel, lambda float64, optimize, ard bool) (model, float64) {
+				m, criterion, err := fit(k, lambda, optimize, ard)
+				if err != nil {
+					t.Fatal(name, err)
+				}
+				return m, criterion()
 			}
-			return m
-		}
-		m := fit(learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 20}, Lambda: 10, Optimize: true})
-		for _, factor := range []float64{0.99, 1.01} {
-			k := m.Kernel().(kernels.Gaussian)
-			k.Sigma *= factor
-			for _, other := range []*learners.NystromRidgeModel{
-				fit(learners.NystromRidge{Kernel: k, Lambda: m.Lambda()}),
-				fit(learners.NystromRidge{Kernel: m.Kernel(), Lambda: factor * m.Lambda()}),
-			} {
-				// The search ends when the relative change of the bound is below 1e-10.
-				if other.LikelihoodBound() > m.LikelihoodBound()+1e-6 {
-					t.Errorf("the bound at %v, %v is %v, above %v at %v, %v", other.Kernel(), other.Lambda(), other.LikelihoodBound(), m.LikelihoodBound(), m.Kernel(), m.Lambda())
+			m, best := must(kernels.Gaussian{Sigma: 20}, 10, true, false)
+			for _, factor := range []float64{0.99, 1.01} {
+				k := m.Kernel().(kernels.Gaussian)
+				k.Sigma *= factor
+				for _, other := range []struct {
+					k      kernels.Kernel
+					lambda float64
+				}{{k, m.Lambda()}, {m.Kernel(), factor * m.Lambda()}} {
+					// The search ends when the relative change of the criterion is below 1e-10.
+					if _, v := must(other.k, other.lambda, false, false); v > best+1e-6 {
+						t.Errorf("%s: the criterion at %v, %v is %v, above %v at %v, %v", name, other.k, other.lambda, v, best, m.Kernel(), m.Lambda())
+					}
 				}
 			}
-		}
-		sigmas := fit(learners.NystromRidge{Optimize: true, ARD: true, Lambda: 1}).Kernel().(kernels.Gaussian).Sigmas
-		if len(sigmas) != 2 || !(sigmas[1] > 5*sigmas[0]) {
-			t.Errorf("the length scales are %v", sigmas)
+			m, _ = must(nil, 1, true, true)
+			if sigmas := m.Kernel().(kernels.Gaussian).Sigmas; len(sigmas) != 2 || !(sigmas[1] > 5*sigmas[0]) {
+				t.Errorf("%s: the length scales are %v", name, sigmas)
+			}
 		}
 		// For targets without noise the best λ is so small that the equations are singular to
 		// working precision.
+		exact := mat.NewDense(n, 1, nil)
 		for i := range n {
-			y.Set(i, 0, math.Sin(2*x.At(i, 0)))
+			exact.Set(i, 0, math.Sin(2*x.At(i, 0)))
 		}
-		if m := fit(learners.NystromRidge{Optimize: true, Lambda: 1}); !(m.Lambda() < 1e-3) {
-			t.Errorf("lambda is %v", m.Lambda())
+		nystrom, err := learners.NystromRidge{Lambda: 1, Optimize: true}.Fit(t.Context(), dev, x, exact, learners.Options{Centers: centers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fourier, err := learners.FourierRidge{Lambda: 1, Optimize: true, Features: 60}.Fit(t.Context(), dev, x, exact, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(nystrom.Lambda() < 1e-3 && fourier.Lambda() < 1e-3) {
+			t.Errorf("lambda is %v and %v", nystrom.Lambda(), fourier.Lambda())
 		}
 	})
 }

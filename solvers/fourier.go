@@ -39,6 +39,11 @@ type FourierResult struct {
 	Beta backend.Host[float64]
 	// Posterior is nil unless StreamParams.Posterior is set.
 	Posterior *Posterior
+	// Gradient holds the derivatives of Posterior.Log with respect to the parameters of the kernel, as in
+	// Evidence.Gradient, and last with respect to ln λ, if StreamParams.Gradient is set (Lázaro-Gredilla and
+	// others 2010, Sparse spectrum Gaussian process regression). The random numbers from which the
+	// frequencies are computed are constant, so that a frequency is inversely proportional to the length.
+	Gradient []float64
 }
 
 // SolveFourier solves p on dev in passes over its samples: one pass to sum the normal equations of
@@ -60,7 +65,7 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 		return nil, r.fail(err)
 	}
 	err = r.finish(s)
-	res := &FourierResult{Result: *r.res, Frequencies: basis.Frequencies, Beta: backend.NewHost[float64](basis.Size(), t), Posterior: r.posterior}
+	res := &FourierResult{Result: *r.res, Frequencies: basis.Frequencies, Beta: backend.NewHost[float64](basis.Size(), t), Posterior: r.posterior, Gradient: r.gradient}
 	for i, v := range s.Beta.Data {
 		res.Beta.Data[i] = basis.Scale * v
 	}
@@ -75,6 +80,11 @@ func (p FourierProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	n, d, t := p.Data.Dims()
 	if err := stream.CheckFourier(p.Kernel, d); err != nil {
 		return Plan{}, err
+	}
+	if par.Gradient {
+		if err := stream.CheckFourierGradient(p.Kernel); err != nil {
+			return Plan{}, err
+		}
 	}
 	if p.Count < 0 {
 		return Plan{}, fmt.Errorf("solvers: the number of features must be ≥ 0, got %d", p.Count)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -26,7 +27,7 @@ func titsias(theta [4]complex128, x, c, y backend.Host[float64], weights []float
 		}
 		return weight * cmplx.Exp(-sum)
 	}
-	n, m, t := x.Rows, c.Rows, y.Cols
+	n, m := x.Rows, c.Rows
 	kmm, kmn := square(m), make([][]complex128, m)
 	for i := range m {
 		kmn[i] = make([]complex128, n)
@@ -38,17 +39,27 @@ func titsias(theta [4]complex128, x, c, y backend.Host[float64], weights []float
 		}
 	}
 	solved, _ := eliminate(kmm, kmn)
-	count, rest, logs := complex(0, 0), complex(0, 0), complex(0, 0)
+	rest, q := complex(0, 0), square(n)
+	for i := range n {
+		for j := range n {
+			for l := range m {
+				q[i][j] += kmn[l][i] * solved[l][j]
+			}
+		}
+		rest += complex(weights[i], 0) * (k(x.Row(i), x.Row(i)) - q[i][i])
+	}
+	return density(q, lambda, y, weights, intercept, unit) - complex(float64(y.Cols), 0)*rest/(2*lambda)
+}
+
+// density returns the logarithm of the normal density of y with the covariance s²(q + λW⁻¹), as in titsias.
+func density(q [][]complex128, lambda complex128, y backend.Host[float64], weights []float64, intercept, unit bool) (log complex128) {
+	n, t := y.Rows, y.Cols
+	count, logs := complex(0, 0), complex(0, 0)
 	cov, right := square(n), make([][]complex128, n)
 	for i := range n {
 		w := complex(weights[i], 0)
 		count += w
-		for j := range n {
-			for l := range m {
-				cov[i][j] += kmn[l][i] * solved[l][j]
-			}
-		}
-		rest += w * (k(x.Row(i), x.Row(i)) - cov[i][i])
+		copy(cov[i], q[i])
 		cov[i][i] += lambda / w
 		logs += (w-1)*cmplx.Log(lambda) + cmplx.Log(w)
 		for j := range t {
@@ -66,7 +77,6 @@ func titsias(theta [4]complex128, x, c, y backend.Host[float64], weights []float
 		count--
 		logs += cmplx.Log(information)
 	}
-	bound := -complex(float64(t), 0) * rest / (2 * lambda)
 	for j := range t {
 		quadratic, sum := complex(0, 0), complex(0, 0)
 		for i := range n {
@@ -80,9 +90,9 @@ func titsias(theta [4]complex128, x, c, y backend.Host[float64], weights []float
 		if unit {
 			scale = 1
 		}
-		bound -= (quadratic/scale + count*cmplx.Log(2*math.Pi*scale) + logs) / 2
+		log -= (quadratic/scale + count*cmplx.Log(2*math.Pi*scale) + logs) / 2
 	}
-	return bound
+	return log
 }
 
 func square(n int) [][]complex128 {
@@ -130,21 +140,9 @@ func eliminate(a, b [][]complex128) ([][]complex128, complex128) {
 // 1998). With centers at all samples, it compares the gradient also with the gradient of the exact
 // evidence.
 func TestNystromGradient(t *testing.T) {
-	const n, d, m, h = 30, 2, 7, 1e-200
+	const n, m, h = 30, 7, 1e-200
 	rng := rand.New(rand.NewPCG(8, 1))
-	x, c, y := backend.NewHost[float64](n, d), backend.NewHost[float64](m, d), backend.NewHost[float64](n, 2)
-	weights := make([]float64, n)
-	for i := range x.Data {
-		x.Data[i] = rng.NormFloat64()
-	}
-	for i := range c.Data {
-		c.Data[i] = 1.5 * rng.NormFloat64()
-	}
-	for i := range n {
-		y.Row(i)[0] = math.Sin(2*x.Row(i)[0]) + x.Row(i)[1] + 0.1*rng.NormFloat64()
-		y.Row(i)[1] = 3 - x.Row(i)[0]*x.Row(i)[1]
-		weights[i] = 1 + float64(i%3)/2
-	}
+	x, y, c, weights := gradientSamples(rng, n, m)
 	values := [4]float64{math.Log(1.5), math.Log(0.8), math.Log(1.1), math.Log(0.3)}
 	k := kernels.Scaled{Weight: 1.5, Kernel: kernels.Gaussian{Sigmas: []float64{0.8, 1.1}}}
 	data := solvers.InMemory(x, y, weights, nil)
@@ -200,6 +198,149 @@ func TestNystromGradient(t *testing.T) {
 		}
 		if _, err := solvers.SolveNystrom(t.Context(), dev, solvers.NystromProblem{Kernel: p.Kernel, Data: data, Lambda: 0.3}, solvers.StreamParams{Gradient: true}); err == nil {
 			t.Error("a gradient without a posterior was accepted")
+		}
+	})
+}
+
+// gradientSamples returns n samples of two features and two outputs, with weights, and m other points.
+func gradientSamples(rng *rand.Rand, n, m int) (x, y, c backend.Host[float64], weights []float64) {
+	x, c, y = backend.NewHost[float64](n, 2), backend.NewHost[float64](m, 2), backend.NewHost[float64](n, 2)
+	weights = make([]float64, n)
+	for i := range x.Data {
+		x.Data[i] = rng.NormFloat64()
+	}
+	for i := range c.Data {
+		c.Data[i] = 1.5 * rng.NormFloat64()
+	}
+	for i := range n {
+		y.Row(i)[0] = math.Sin(2*x.Row(i)[0]) + x.Row(i)[1] + 0.1*rng.NormFloat64()
+		y.Row(i)[1] = 3 - x.Row(i)[0]*x.Row(i)[1]
+		weights[i] = 1 + float64(i%3)/2
+	}
+	return x, y, c, weights
+}
+
+// TestFourierGradient compares the likelihood of the model of random features with the normal density of the
+// covariance s²(ΦΦᵀ + λW⁻¹), which is evaluated by n×n matrices, and its gradient with the complex step of
+// TestNystromGradient. The frequencies at θ + ih are those at θ times σ/(σ + ih).
+func TestFourierGradient(t *testing.T) {
+	const n, d, m, h = 30, 2, 12, 1e-200
+	x, y, _, weights := gradientSamples(rand.New(rand.NewPCG(8, 2)), n, 1)
+	data := solvers.InMemory(x, y, weights, nil)
+	values := [4]float64{math.Log(1.5), math.Log(0.8), math.Log(1.1), math.Log(0.3)}
+	p := solvers.FourierProblem{Kernel: kernels.Scaled{Weight: 1.5, Kernel: kernels.Gaussian{Sigmas: []float64{0.8, 1.1}}}, Data: data, Count: m, Seed: 5, Lambda: 0.3}
+	omega, _, err := p.Basis(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evidence := func(theta [4]complex128, intercept, unit bool) complex128 {
+		q := square(n)
+		for i := range n {
+			for j := range n {
+				for l := range omega.Rows {
+					arg := complex(0, 0)
+					for p, w := range omega.Row(l) {
+						arg += complex(w*(x.Row(i)[p]-x.Row(j)[p]), 0) * cmplx.Exp(complex(values[1+p], 0)-theta[1+p])
+					}
+					q[i][j] += cmplx.Exp(theta[0]) * cmplx.Cos(arg) / complex(float64(omega.Rows), 0)
+				}
+			}
+		}
+		return density(q, cmplx.Exp(theta[3]), y, weights, intercept, unit)
+	}
+	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
+		for _, intercept := range []bool{false, true} {
+			for _, unit := range []bool{false, true} {
+				p.Intercept = intercept
+				res, err := solvers.SolveFourier(t.Context(), dev, p, solvers.StreamParams{Posterior: true, Gradient: true, UnitScale: unit, Tol: 1e-12})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(res.Gradient) != len(values) {
+					t.Fatalf("%d derivatives", len(res.Gradient))
+				}
+				// ‖ΦΦᵀ‖/λ is at most 1.5·45/0.3, and an angle at most 30. The sums have n squares below 30.
+				const tol = 0x1p-53 * (1.5 * 45 / 0.3) * 30 * n * 30
+				for i := range values {
+					var theta [4]complex128
+					for l, v := range values {
+						theta[l] = complex(v, 0)
+					}
+					theta[i] += complex(0, h)
+					want := evidence(theta, intercept, unit)
+					if got, want := res.Gradient[i], imag(want)/h; !(math.Abs(got-want) <= tol) {
+						t.Errorf("intercept %v, unit %v: derivative %d is %.15g, want %.15g ± %.1g", intercept, unit, i, got, want, tol)
+					}
+					if got, want := res.Posterior.Log, real(want); !(math.Abs(got-want) <= tol) {
+						t.Errorf("intercept %v, unit %v: the likelihood is %.15g, want %.15g", intercept, unit, got, want)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestFourierGradientOfKernels compares the gradient of the likelihood with differences of the likelihood, for
+// kernels whose frequencies are sums, and checks the kernels that have no gradient.
+func TestFourierGradientOfKernels(t *testing.T) {
+	const n, m = 40, 20
+	x, y, _, weights := gradientSamples(rand.New(rand.NewPCG(8, 3)), n, 1)
+	solve := func(dev backend.Device, k kernels.Kernel, lambda float64) (*solvers.FourierResult, error) {
+		return solvers.SolveFourier(t.Context(), dev, solvers.FourierProblem{Kernel: k, Data: solvers.InMemory(x, y, weights, nil), Count: m, Seed: 5, Lambda: lambda},
+			solvers.StreamParams{Posterior: true, Gradient: true, Tol: 1e-12})
+	}
+	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
+		for _, k := range []kernels.Kernel{
+			kernels.Matern{Nu: 1.5, Sigma: 1.2},
+			kernels.Product{kernels.Gaussian{Sigma: 1.5}, kernels.Laplacian{Sigma: 2}, kernels.Constant{Value: 2}},
+			kernels.Product{kernels.Columns{Indices: []int{1}, Kernel: kernels.Gaussian{Sigma: 0.7}}, kernels.Matern{Nu: 0.5, Sigma: 3}},
+		} {
+			res, err := solve(dev, k, 0.5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			params := kernels.Params(k)
+			for i := range len(params) + 1 {
+				at := func(step float64) float64 { // the likelihood after a step of the logarithm of parameter i
+					lambda := 0.5
+					var values []float64
+					for l, q := range params {
+						if l == i {
+							q.Value *= math.Exp(step)
+						}
+						values = append(values, q.Value)
+					}
+					if i == len(params) {
+						lambda *= math.Exp(step)
+					}
+					moved, err := kernels.WithParams(k, values)
+					if err != nil {
+						t.Fatal(err)
+					}
+					res, err := solve(dev, moved, lambda)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return res.Posterior.Log
+				}
+				// The truncation error of the difference of fourth order for h is a sixteenth of that for 2h. The
+				// rounding error of the likelihood is that of TestFourierGradient.
+				fourth := func(h float64) float64 { return (8*(at(h)-at(-h)) - (at(2*h) - at(-2*h))) / (12 * h) }
+				const h = 1.0 / 4096
+				want := fourth(h)
+				tol := math.Abs(fourth(2*h)-want) + 0x1p-53*(2*60/0.5)*30*n*30/h
+				if got := res.Gradient[i]; !(math.Abs(got-want) <= tol) {
+					t.Errorf("%v: derivative %d is %.12g, want %.12g", k, i, got, want)
+				}
+			}
+		}
+		for _, k := range []kernels.Kernel{
+			kernels.RationalQuadratic{A: 1, Sigma: 1},
+			kernels.Sum{kernels.Gaussian{Sigma: 1}, kernels.Laplacian{Sigma: 1}},
+		} {
+			if _, err := solve(dev, k, 0.5); err == nil || !strings.Contains(err.Error(), "not a differentiable function of its parameters") {
+				t.Errorf("%v: %v", k, err)
+			}
 		}
 	})
 }

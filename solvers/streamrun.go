@@ -413,7 +413,7 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 		passes, solve = passes+1, solve+flops
 	}
 	if z.gradient {
-		extra = numeric.Total(extra, stream.GradientBytes(z.n, z.m, z.t))
+		extra = numeric.Total(extra, stream.GradientBytes(z.n, z.m, z.d, z.t, z.whole))
 		passes, solve = passes+1, solve+flops+3*flop.Syrk(z.m, z.n)
 	}
 	return streamEstimate{

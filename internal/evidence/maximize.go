@@ -150,7 +150,7 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Pa
 	informed := nonzeroColumns(p.Y)
 	if informed.Cols == 0 {
 		p.Lambda = cmp.Or(p.Lambda, 0.1)
-		e, err := solvers.LogEvidence(ctx, dev, p, par.EvidenceParams)
+		e, err := (&search{ctx: ctx, dev: dev, par: par}).log(p)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -17,8 +18,10 @@ type Fourier struct {
 	Frequencies backend.Host[float64] // D×d
 	Scale       float64
 
-	b backend.Backend[float64]
-	w backend.Matrix[float64]
+	kernel kernels.Kernel // with seed, for derivatives; nil in the basis of FourierOf
+	seed   uint64
+	b      backend.Backend[float64]
+	w      backend.Matrix[float64]
 }
 
 // NewFourier draws m/2 frequencies of the kernel for samples of d features.
@@ -27,14 +30,12 @@ func NewFourier(ctx context.Context, k kernels.Kernel, seed uint64, m, d int) (*
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.frequencies(ctx, rand.New(rand.NewPCG(seed, 1)), m/2, d)
+	omega, err := s.frequencies(ctx, rand.New(rand.NewPCG(seed, 1)), m/2, d)
 	if err != nil {
 		return nil, err
 	}
-	f := FourierOf(k, backend.NewHost[float64](m/2, d))
-	for i, omega := range list {
-		copy(f.Frequencies.Row(i), omega)
-	}
+	f := FourierOf(k, omega)
+	f.kernel, f.seed = k, seed
 	return f, nil
 }
 
@@ -48,6 +49,62 @@ func FourierOf(k kernels.Kernel, omega backend.Host[float64]) *Fourier {
 func CheckFourier(k kernels.Kernel, d int) error {
 	_, err := spectralOf(k, d)
 	return err
+}
+
+// CheckFourierGradient returns an error if the frequencies that a seed gives are not a differentiable function
+// of the parameters of the kernel k, or not one that derivative knows.
+func CheckFourierGradient(k kernels.Kernel) error {
+	switch k := k.(type) {
+	case kernels.Gaussian, kernels.Matern, kernels.Laplacian, kernels.Constant:
+		return nil
+	case kernels.Columns:
+		return CheckFourierGradient(k.Kernel)
+	case kernels.Scaled:
+		return CheckFourierGradient(k.Kernel)
+	case kernels.Product:
+		for _, factor := range k {
+			if err := CheckFourierGradient(factor); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("solvers: the random frequencies of the kernel %v are not a differentiable function of its parameters: use gaussian, laplacian, exponential, matern32, matern52 or their products", k)
+}
+
+// derivative returns the derivatives of the frequencies, D×d, and of ln Scale with respect to the logarithm of
+// parameter i of the kernel, for a kernel that CheckFourierGradient accepts. The parameter θ is a length, and
+// then ω = u/θ + v with u and v that depend only on the random numbers, or a factor of the height Scale². The
+// values for cθ give −u/θ = (ω(cθ) − ω(θ)) c/(c − 1), and the difference is exact for c = 2 unless frequencies
+// are added.
+func (f *Fourier) derivative(ctx context.Context, i int) (omega backend.Host[float64], scale float64, err error) {
+	var values []float64
+	params := kernels.Params(f.kernel)
+	for _, q := range params {
+		values = append(values, q.Value)
+	}
+	c := 2.0
+	if params[i].Value > params[i].Max/c {
+		c = 0.5
+	}
+	values[i] *= c
+	k, err := kernels.WithParams(f.kernel, values)
+	if err != nil {
+		return omega, 0, err
+	}
+	other, err := NewFourier(ctx, k, f.seed, f.Size(), f.Frequencies.Cols)
+	if err != nil {
+		return omega, 0, err
+	}
+	omega = other.Frequencies
+	for j, v := range f.Frequencies.Data {
+		omega.Data[j] = (omega.Data[j] - v) * (c / (c - 1))
+	}
+	if f.Scale > 0 {
+		ratio := other.Scale / f.Scale
+		scale = (ratio*ratio - 1) / (c - 1) / 2
+	}
+	return omega, scale, nil
 }
 
 func (f *Fourier) Size() int { return 2 * f.Frequencies.Rows }

@@ -3,18 +3,25 @@ package stream
 import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// GradientBytes returns the device memory of Gradient, in bytes.
-func GradientBytes(n, m, t int) int64 {
+// GradientBytes returns the device memory of Gradient for samples of d features, in bytes. whole is true
+// for Centers.
+func GradientBytes(n, m, d, t int, whole bool) int64 {
 	rows := PieceRows(n, m)
-	return numeric.Bytes(numeric.Total(numeric.Elements(3*m+2*rows, m), numeric.Elements(3*m+1, t), numeric.Elements(2*m+rows, 1)))
+	e := numeric.Total(numeric.Elements(2*m+2*rows, m), numeric.Elements(3*m+1, t), numeric.Elements(2*m+rows, 1))
+	if whole {
+		return numeric.Bytes(numeric.Total(e, numeric.Elements(m, m)))
+	}
+	return numeric.Bytes(numeric.Total(e, numeric.Elements(d+1, m)))
 }
 
 // Gradient returns the derivatives of p.Bound with respect to the parameters of the kernel, as in
-// kernels.Gradient, and last with respect to ln λ, for the preconditioner of Whole, its solution and its
-// posterior. The centers are constant. It takes one pass, and 3nM² + 4M³ operations.
+// kernels.Gradient, and last with respect to ln λ, for the preconditioner of Whole or Normal, its solution
+// and its posterior. The centers are constant, and so are the random numbers from which the frequencies are
+// computed. It takes one pass, and 3nM² + 4M³ operations.
 //
 // The derivatives follow from those with respect to Φ = k(X, c), S = k(c, c) = TᵀT and k(x_i, x_i), in
 // which the solution β and s² are constant because they are optimal. With V = ΦT⁻¹, its weighted mean v̄,
@@ -24,12 +31,20 @@ func GradientBytes(n, m, t int) int64 {
 //	∂/∂S = T⁻¹(tI − tλH⁻¹/2 − tH/2λ − tΣw v̄v̄ᵀ/2λ − γ diag(1/2s²)γᵀ)T⁻ᵀ
 //	∂/∂ln λ = (Σ_j Q_j − ‖γ_j‖²/s_j² − t(λ tr H⁻¹ + N − M) + tRest/λ)/2
 //
-// where Q_j is the quotient of Quadratic and s_j², and N is Σw, or Σw − 1 with an intercept.
+// where Q_j is the quotient of Quadratic and s_j², and N is Σw, or Σw − 1 with an intercept. For Fourier
+// features T is I, and k(x_i, x_i) is ‖φ_i‖²: the term VtI/λ of ∂/∂Φ and Rest are absent.
 func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]float64, error) {
-	f := pre.Preconditioner.(*falkon)
-	g := &gradient{Equations: w, f: f, p: p, c: w.basis.(*Centers), outputs: float64(w.t)}
-	g.derivatives = kernels.Gradient(g.c.Kernel)
-	g.sums = make([]float64, len(g.derivatives)+1)
+	g := &gradient{Equations: w, p: p, outputs: float64(w.t)}
+	switch phi := w.basis.(type) {
+	case *Fourier:
+		g.waves, g.l = phi, pre.Preconditioner.(Factored).L
+		g.sums = make([]float64, len(kernels.Params(phi.kernel))+1)
+	case *Centers:
+		f := pre.Preconditioner.(*falkon)
+		g.c, g.l, g.root = phi, f.a, f.t
+		g.derivatives = kernels.Gradient(phi.Kernel)
+		g.sums = make([]float64, len(g.derivatives)+1)
+	}
 	for i, v := range w.selves {
 		g.sums[i] -= g.outputs * v / (2 * w.Lambda)
 	}
@@ -41,6 +56,12 @@ func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]
 	if err := g.prepare(s); err != nil {
 		return nil, err
 	}
+	if g.waves != nil {
+		if err := w.each(g.addPiece); err != nil {
+			return nil, err
+		}
+		return g.sums, g.addFrequencies()
+	}
 	if err := g.addCenters(); err != nil {
 		return nil, err
 	}
@@ -50,9 +71,10 @@ func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]
 // gradient is the state of Gradient.
 type gradient struct {
 	*Equations
-	f            *falkon
+	l, root      backend.Matrix[float64] // A and T; T is nil if it is I
 	p            *Posterior
-	c            *Centers
+	c            *Centers // nil for Fourier
+	waves        *Fourier // nil for Centers
 	derivatives  []kernels.Kernel
 	outputs      float64 // t
 	sums         []float64
@@ -62,6 +84,9 @@ type gradient struct {
 	beta, scaled backend.Matrix[float64] // β and β diag(1/λs²)
 	bias, row    backend.Matrix[float64] // b and tv̄ᵀH⁻¹T⁻ᵀ
 	ones         backend.Matrix[float64]
+	byOmega      backend.Matrix[float64] // the transpose of ∂/∂ω, d×D
+	byScale      backend.Matrix[float64] // 1×D, whose sum is the derivative with respect to the logarithm of the factor Scale
+	begun        float64                 // 0 until the first piece has set byOmega and byScale, then 1
 	columns      []float64
 }
 
@@ -79,12 +104,19 @@ func (g *gradient) prepare(s *Solution) error {
 	m, rows := g.m, 0
 	rows, _ = g.phi.Dims()
 	var inverse backend.Matrix[float64] // H⁻¹
-	for _, a := range []struct {
-		to   *backend.Matrix[float64]
-		rows int
-	}{{&inverse, m}, {&g.byS, m}, {&g.solved, m}, {&g.bar, rows}, {&g.dk, rows}} {
+	type size struct {
+		to         *backend.Matrix[float64]
+		rows, cols int
+	}
+	sizes := []size{{&inverse, m, m}, {&g.solved, m, m}, {&g.bar, rows, m}, {&g.dk, rows, m}}
+	if g.waves != nil {
+		sizes = append(sizes, size{&g.byOmega, g.d, m / 2}, size{&g.byScale, 1, m / 2})
+	} else {
+		sizes = append(sizes, size{&g.byS, m, m})
+	}
+	for _, a := range sizes {
 		var err error
-		if *a.to, err = g.mem.New(a.rows, m); err != nil {
+		if *a.to, err = g.mem.New(a.rows, a.cols); err != nil {
 			return err
 		}
 		g.placed = append(g.placed, *a.to)
@@ -95,8 +127,12 @@ func (g *gradient) prepare(s *Solution) error {
 	lambda := g.Lambda
 	at := len(g.sums) - 1
 	for i := range m {
-		for k, v := range g.p.Factors.Row(i)[i:] {
-			numeric.Axpy(v, s.Beta.Row(i+k), gamma.Row(i))
+		if g.root == nil {
+			copy(gamma.Row(i), s.Beta.Row(i))
+		} else {
+			for k, v := range g.p.Factors.Row(i)[i:] {
+				numeric.Axpy(v, s.Beta.Row(i+k), gamma.Row(i))
+			}
 		}
 		copy(lower.Row(i)[:i+1], g.p.Factors.Row(g.p.Factors.Rows - m + i)[:i+1])
 		if g.p.Shift != nil {
@@ -118,7 +154,7 @@ func (g *gradient) prepare(s *Solution) error {
 	b := g.b
 	numeric.Zero(b, inverse)
 	b.AddDiag([]float64{1}, inverse)
-	numeric.SolveCholesky(b, g.f.a, inverse)
+	numeric.SolveCholesky(b, g.l, inverse)
 	diagonal, err := numeric.Diagonal(b, inverse)
 	if err != nil {
 		return err
@@ -129,22 +165,24 @@ func (g *gradient) prepare(s *Solution) error {
 	}
 	g.sums[at] += g.outputs / 2 * (g.p.Rest/lambda - lambda*numeric.Trace(diagonal) - count + float64(m))
 
-	if err := b.Upload(g.solved, lower); err != nil {
-		return err
-	}
-	b.Gemm(backend.NoTrans, backend.Transpose, -g.outputs/(2*lambda), g.solved, g.solved, 0, g.byS)
-	b.AddDiag([]float64{g.outputs}, g.byS)
-	b.ColAxpy(numeric.Repeated(-g.outputs*lambda/2, m), inverse, g.byS)
 	var placed [5]backend.Matrix[float64]
 	for i, h := range []backend.Host[float64]{gamma, halved, mean, s.Beta, scaled} {
 		if placed[i], err = g.place(h); err != nil {
 			return err
 		}
 	}
-	b.Gemm(backend.NoTrans, backend.Transpose, -1, placed[0], placed[1], 1, g.byS)
-	b.Gemm(backend.NoTrans, backend.Transpose, -g.outputs*g.p.Weight/(2*lambda), placed[2], placed[2], 1, g.byS)
-	b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, g.f.t, g.byS)
-	b.Trsm(backend.Right, backend.Upper, backend.Transpose, 1, g.f.t, g.byS)
+	if g.root != nil {
+		if err := b.Upload(g.solved, lower); err != nil {
+			return err
+		}
+		b.Gemm(backend.NoTrans, backend.Transpose, -g.outputs/(2*lambda), g.solved, g.solved, 0, g.byS)
+		b.AddDiag([]float64{g.outputs}, g.byS)
+		b.ColAxpy(numeric.Repeated(-g.outputs*lambda/2, m), inverse, g.byS)
+		b.Gemm(backend.NoTrans, backend.Transpose, -1, placed[0], placed[1], 1, g.byS)
+		b.Gemm(backend.NoTrans, backend.Transpose, -g.outputs*g.p.Weight/(2*lambda), placed[2], placed[2], 1, g.byS)
+		b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, g.root, g.byS)
+		b.Trsm(backend.Right, backend.Upper, backend.Transpose, 1, g.root, g.byS)
+	}
 
 	g.beta, g.scaled = placed[3], placed[4]
 	if g.bias, err = g.place(bias); err != nil {
@@ -157,11 +195,13 @@ func (g *gradient) prepare(s *Solution) error {
 		return err
 	}
 	b.Gemm(backend.Transpose, backend.NoTrans, g.outputs, placed[2], inverse, 0, g.row)
-	b.Trsm(backend.Right, backend.Upper, backend.Transpose, 1, g.f.t, g.row)
 	numeric.Zero(b, g.solved)
 	b.ColAxpy(numeric.Repeated(-g.outputs, m), inverse, g.solved)
-	b.AddDiag([]float64{g.outputs / lambda}, g.solved)
-	b.Trsm(backend.Right, backend.Upper, backend.Transpose, 1, g.f.t, g.solved)
+	if g.root != nil {
+		b.Trsm(backend.Right, backend.Upper, backend.Transpose, 1, g.root, g.row)
+		b.AddDiag([]float64{g.outputs / lambda}, g.solved)
+		b.Trsm(backend.Right, backend.Upper, backend.Transpose, 1, g.root, g.solved)
+	}
 	g.columns = make([]float64, m)
 	return nil
 }
@@ -186,7 +226,9 @@ func (g *gradient) addPiece(p piece) error {
 	bar, ones := g.bar.View(0, 0, r, g.m), g.ones.View(0, 0, r, 1)
 	b.Gemm(backend.NoTrans, backend.NoTrans, -1, p.phi, g.beta, 1, p.y)
 	b.Gemm(backend.NoTrans, backend.NoTrans, -1, ones, g.bias, 1, p.y)
-	b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, g.f.t, p.phi)
+	if g.root != nil {
+		b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, g.root, p.phi)
+	}
 	b.Gemm(backend.NoTrans, backend.NoTrans, 1, p.phi, g.solved, 0, bar)
 	b.Gemm(backend.NoTrans, backend.NoTrans, 1, ones, g.row, 1, bar)
 	b.Gemm(backend.NoTrans, backend.Transpose, 1, p.y, g.scaled, 1, bar)
@@ -194,6 +236,9 @@ func (g *gradient) addPiece(p piece) error {
 		if err := numeric.ScaleRows(b, bar, bar, p.weights); err != nil {
 			return err
 		}
+	}
+	if g.waves != nil {
+		return g.addWaves(bar, p)
 	}
 	return g.add(bar, p.x)
 }
@@ -208,6 +253,64 @@ func (g *gradient) add(weights, x backend.Matrix[float64]) error {
 			return err
 		}
 		g.sums[i] += numeric.Trace(g.columns)
+	}
+	return nil
+}
+
+// addWaves adds the terms of the frequencies for a piece. With the columns ḡ and ḡ′ of ∂/∂Φ for the cosine
+// and the sine of a frequency ω, which have the values c and c′,
+//
+//	∂/∂ω = Σ_i (ḡ′_i c_i − ḡ_i c′_i)x_i,  ∂/∂ln Scale = Σ_i ḡ_i c_i + ḡ′_i c′_i
+func (g *gradient) addWaves(bar backend.Matrix[float64], p piece) error {
+	r, m := bar.Dims()
+	half := m / 2
+	products := g.dk.View(0, 0, r, m)
+	err := numeric.EachBlock(g.b, bar, 2*m, func(from int, h backend.Host[float64]) error {
+		phi := backend.NewHost[float64](h.Rows, m)
+		if err := g.b.Download(phi, p.phi.View(from, 0, h.Rows, m)); err != nil {
+			return err
+		}
+		run.Parallel(h.Rows, func(first, last int) {
+			for i := first; i < last; i++ {
+				byPhi, values := h.Row(i), phi.Row(i)
+				for j, byCosine := range byPhi[:half] {
+					bySine, cosine, sine := byPhi[half+j], values[j], values[half+j]
+					byPhi[j] = float64(bySine*cosine) - float64(byCosine*sine)
+					byPhi[half+j] = float64(byCosine*cosine) + float64(bySine*sine)
+				}
+			}
+		})
+		return g.b.Upload(products.View(from, 0, h.Rows, m), h)
+	})
+	if err != nil {
+		return err
+	}
+	g.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.x, products.View(0, 0, r, half), g.begun, g.byOmega)
+	g.b.Gemm(backend.Transpose, backend.NoTrans, 1, g.ones.View(0, 0, r, 1), products.View(0, half, r, half), g.begun, g.byScale)
+	g.begun = 1
+	return nil
+}
+
+// addFrequencies adds the products of the sums of addWaves and the derivatives of the frequencies and of Scale.
+func (g *gradient) addFrequencies() error {
+	byOmega, byScale := backend.NewHost[float64](g.d, g.m/2), backend.NewHost[float64](1, g.m/2)
+	if err := g.b.Download(byOmega, g.byOmega); err != nil {
+		return err
+	}
+	if err := g.b.Download(byScale, g.byScale); err != nil {
+		return err
+	}
+	for i := range len(g.sums) - 1 {
+		omega, scale, err := g.waves.derivative(g.ctx, i)
+		if err != nil {
+			return err
+		}
+		g.sums[i] += scale * numeric.Trace(byScale.Data)
+		for j := range omega.Rows {
+			for p, v := range omega.Row(j) {
+				g.sums[i] += float64(v * byOmega.Row(p)[j])
+			}
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -169,18 +170,16 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// frequencies draws count frequencies, as rows of d numbers. It fails once ctx is done.
-func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int) ([][]float64, error) {
-	list := make([][]float64, count)
-	for i := range list {
-		normal := make([]float64, d)
+// frequencies draws count frequencies, the rows of a count×d matrix. It fails once ctx is done.
+func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int) (backend.Host[float64], error) {
+	list, normal := backend.NewHost[float64](count, d), make([]float64, d)
+	for i := range count {
 		for p := range normal {
 			normal[p] = elementary.Normal(r)
 		}
-		list[i] = make([]float64, d)
-		s.draw(r, list[i], normal)
+		s.draw(r, list.Row(i), normal)
 		if i%1024 == 0 && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return list, context.Cause(ctx)
 		}
 	}
 	return list, nil

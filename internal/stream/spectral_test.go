@@ -40,9 +40,9 @@ func TestSpectral(t *testing.T) {
 		for i := range x.Rows {
 			for j := range i + 1 {
 				mean := 0.0
-				for _, omega := range list {
+				for l := range list.Rows {
 					arg := 0.0
-					for p, w := range omega {
+					for p, w := range list.Row(l) {
 						arg += w * (x.Row(i)[p] - x.Row(j)[p])
 					}
 					mean += s.height * math.Cos(arg) / count

@@ -70,7 +70,7 @@ var estimators = []estimator{
 		"choice": {text: "How to choose the centers: uniformly, or by a randomly pivoted Cholesky factor."},
 		"solver": {text: "How to solve the system: by its normal equations, by conjugate gradients with their preconditioner (Falkon), or by the cheaper of the two."},
 	}},
-	{"FourierRidge", "fourier-ridge", "regression", `alpha * kernel="rbf" gamma n_components fit_intercept=False tol bound std fit_scale random_state`, map[string]argument{
+	{"FourierRidge", "fourier-ridge", "regression", `alpha * kernel="rbf" gamma n_components fit_intercept=False tol bound optimize ard std fit_scale random_state`, map[string]argument{
 		"kernel": {kind: "str or None", text: `"rbf" or "laplacian", as in scikit-learn; in Mercer's notation a Gaussian, Laplacian, exponential, Matérn or rational quadratic kernel, ` +
 			`or a sum or product of them, such as "matern52(sigma=2)"; or None for the default of Mercer: DEFAULT.`},
 		"gamma": {text: `The γ of rbf and laplacian. None and "auto" mean 1/n_features, "scale" means 1/(n_features·X.var()).`},

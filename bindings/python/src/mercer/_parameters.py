@@ -261,6 +261,10 @@ class FourierRidgeParameters:
         Relative residual of the normal equations to reach.
     bound : bool, default=False
         Prove bounds of the errors of predictions, which takes long.
+    optimize : bool, default=False
+        Find the parameters of the kernel and alpha that maximize the likelihood.
+    ard : bool, default=False
+        One length scale for each feature, if no kernel is given.
     std : bool, default=False
         Keep the posterior in the model, for standard deviations and intervals.
     fit_scale : bool, default=True
@@ -280,8 +284,8 @@ class FourierRidgeParameters:
     _learner = "fourier-ridge", "regression"
 
     def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, n_components=None,
-                 fit_intercept=False, tol=1e-6, bound=False, std=False, fit_scale=True,
-                 random_state=None, device=None, threads=None, verbose=0):
+                 fit_intercept=False, tol=1e-6, bound=False, optimize=False, ard=False, std=False,
+                 fit_scale=True, random_state=None, device=None, threads=None, verbose=0):
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
@@ -289,6 +293,8 @@ class FourierRidgeParameters:
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.bound = bound
+        self.optimize = optimize
+        self.ard = ard
         self.std = std
         self.fit_scale = fit_scale
         self.random_state = random_state
