@@ -258,7 +258,8 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	e := q.engine
 	x, freeX := columnsOf(b, e.shared)
 	defer freeX()
-	flops := flop.Gemm(a.rows, len(x), a.cols)
+	// From 1 MiB on, reading A takes longer than waking a worker, however few operations it takes.
+	flops := max(flop.Gemm(a.rows, len(x), a.cols), float64(a.rows)*float64(a.cols)*float64(unsafe.Sizeof(alpha)))
 	if a.cs == 1 {
 		q.chunks(a.rows, thinRows, flops, func(s *scratch[T], first, count int) {
 			for i := first; i < first+count; i += 4 {

@@ -115,14 +115,16 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		linear:    linear{model: model{learner: ridgeName}, coef: numeric.Restored(coef, features, points.Cols), intercept: res.Intercept},
 		solutions: solutions{solution{each(l.Lambda, l.Lambdas)[0], !l.NoIntercept, res}, slices.Clone(l.Lambdas)},
 	}
-	left, err := lsq.Squares(ctx, points, hy.View(0, 0, hy.Rows, 1), m.coef.View(0, 0, points.Cols, 1), m.intercept, o.Weights)
-	if err != nil {
-		return nil, err
+	squares := res.Squares
+	if squares == nil {
+		if squares, err = lsq.Squares(ctx, points, hy.View(0, 0, hy.Rows, 1), m.coef.View(0, 0, points.Cols, 1), m.intercept, o.Weights); err != nil {
+			return nil, err
+		}
 	}
 	if l.Intervals {
 		m.samples = ridgeSamples{dropZeroWeight(points.Dense, o.Weights), dropZeroWeight(hy, o.Weights), ofPositive(o.Weights, o.Weights)}
 	}
-	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(left[0], o.Weights, points.Rows, points.Cols, m.fitted)...)
+	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(squares[0], o.Weights, points.Rows, points.Cols, m.fitted)...)
 	if l.Std {
 		if err := m.learnPosterior(ctx, dev, points, hy, l.UnitScale, o); err != nil {
 			return nil, err

@@ -22,6 +22,13 @@ func three() solvers.Problem {
 	}
 }
 
+// linearWith returns a change to a linear kernel with an intercept, and of element i of X to v.
+func linearWith(i int, v float64) func(*solvers.Problem, *solvers.Params) {
+	return func(p *solvers.Problem, _ *solvers.Params) {
+		p.Kernel, p.Intercept, p.X.Data[i] = kernels.Linear{}, true, v
+	}
+}
+
 // TestRefusals checks that Solve returns a one-line error that names the place for each invalid
 // problem, before any work.
 func TestRefusals(t *testing.T) {
@@ -45,6 +52,11 @@ func TestRefusals(t *testing.T) {
 		{"NaN in x", func(p *solvers.Problem, _ *solvers.Params) { p.X.Data[5] = nan }, "solvers: x: row 3, column 2 is NaN"},
 		{"Inf in x", func(p *solvers.Problem, _ *solvers.Params) { p.X.Data[0] = inf }, "solvers: x: row 1, column 1 is +Inf"},
 		{"two infinities", func(p *solvers.Problem, _ *solvers.Params) { p.X.Data[2], p.X.Data[3] = inf, -inf }, "solvers: x: row 2, column 1 is +Inf"},
+		{"NaN in x with an intercept", linearWith(5, nan), "solvers: x: row 3, column 2 is NaN"},
+		{"Inf in x with an intercept", linearWith(0, -inf), "solvers: x: row 1, column 1 is -Inf"},
+		{"NaN in y with an intercept", func(p *solvers.Problem, _ *solvers.Params) {
+			p.Kernel, p.Intercept, p.Y.Data[1] = kernels.Linear{}, true, nan
+		}, "solvers: y: row 2, column 1 is NaN"},
 		{"NaN in y", func(p *solvers.Problem, _ *solvers.Params) { p.Y.Data[1] = nan }, "solvers: y: row 2, column 1 is NaN"},
 		{"negative lambda", func(p *solvers.Problem, _ *solvers.Params) { p.Lambda = -1 }, "solvers: lambda must be a finite number ≥ 0, got -1"},
 		{"NaN lambda", func(p *solvers.Problem, _ *solvers.Params) { p.Lambda = nan }, "solvers: lambda must be a finite number ≥ 0, got NaN"},

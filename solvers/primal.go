@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -287,7 +288,7 @@ func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) 
 	return size
 }
 
-// normalResidual sets r to XᵀW(y − X coef) − λ coef.
+// normalResidual sets r to XᵀW(y − X coef) − λ coef, and the squares of the result to the sums of W(y − X coef)².
 func (p *primalSystem) normalResidual() error {
 	if s := p.s; p.blocks.given { // (x − x̄)ᵀw = xᵀw − x̄ᵀw, and the residuals sum to 0
 		coef := backend.NewHost[float64](s.d, s.t)
@@ -300,14 +301,19 @@ func (p *primalSystem) normalResidual() error {
 		}
 	}
 	first := 0.0
+	squares, part := make([]float64, p.s.t), make([]float64, p.s.t)
+	var failed error
 	err := p.blocks.each(func(x, y backend.Matrix[float64]) {
 		p.B.Gemm(backend.NoTrans, backend.NoTrans, -1, x, p.coef, 1, y)
 		p.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, first, p.r)
 		first = 1
+		failed = cmp.Or(failed, p.B.ColDot(part, y, y))
+		numeric.Axpy(1, part, squares)
 	})
-	if err != nil {
+	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
+	p.res.Squares = squares
 	p.B.ColAxpy(numeric.Repeated(-p.s.Lambda, p.s.t), p.coef, p.r)
 	return nil
 }

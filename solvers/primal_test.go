@@ -94,3 +94,50 @@ func TestSparsePrimalFaults(t *testing.T) {
 		}
 	}
 }
+
+// TestPrimalSquares compares Result.Squares with Σ_i w_i (y_i − f(x_i))², for a factor in float64 of
+// weighted samples and for a factor in float32 of X without a centered copy.
+func TestPrimalSquares(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	rng := rand.New(rand.NewPCG(2, 0))
+	for _, c := range []struct {
+		n, d     int
+		weighted bool
+	}{{300, 5, true}, {1 << 14, 128, false}} {
+		p := solvers.Problem{Kernel: kernels.Linear{}, X: backend.NewHost[float64](c.n, c.d), Y: backend.NewHost[float64](c.n, 2), Lambda: 0.5, Intercept: true}
+		for i := range p.X.Data {
+			p.X.Data[i] = rng.NormFloat64()
+		}
+		for i := range p.Y.Data {
+			p.Y.Data[i] = 3 + rng.NormFloat64()
+		}
+		weight := func(int) float64 { return 1 }
+		if c.weighted {
+			for i := range c.n {
+				p.Weights = append(p.Weights, float64(i%3))
+			}
+			weight = func(i int) float64 { return p.Weights[i] }
+		}
+		res, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Primal})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, got := range res.Squares {
+			want := 0.0
+			for i := range c.n {
+				r := p.Y.Row(i)[j] - res.Intercept[j]
+				for k, x := range p.X.Row(i) {
+					r -= x * res.Coef.Row(k)[j]
+				}
+				want += weight(i) * r * r
+			}
+			// Every residual has at most d + 4 roundings of numbers below 100, and a sum of n squares n roundings.
+			if tol := float64(c.n+100*(c.d+4)) * 0x1p-53; !(math.Abs(got-want) <= tol*want) {
+				t.Errorf("%d×%d: output %d: the sum of squares is %v, want %v", c.n, c.d, j, got, want)
+			}
+		}
+		if len(res.Squares) != 2 {
+			t.Errorf("%d×%d: %d sums of squares", c.n, c.d, len(res.Squares))
+		}
+	}
+}

@@ -216,6 +216,18 @@ func (p Problem) checkShapes() error {
 	return nil
 }
 
+// checkValues is Problem.checkValues, without a second pass over a dense X whose means are finite: a
+// value that is NaN or infinite would make the mean of its column NaN or infinite.
+func (s *samples) checkValues() error {
+	if s.meanX == nil || s.rows != nil || !numeric.Finite(s.meanX[0]) {
+		return s.Problem.checkValues()
+	}
+	if err := numeric.DensePoints(s.Y).CheckFinite("y"); err != nil {
+		return fmt.Errorf("solvers: %w", err)
+	}
+	return nil
+}
+
 // checkValues returns an error for NaN, Inf and points outside the domain of the kernel, even in
 // samples of weight 0.
 func (p Problem) checkValues() error {

@@ -118,6 +118,9 @@ type Result struct {
 	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, as computed in float64; 0 for samples of weight 0. It is
 	// empty after Primal, after Modes if its residuals are not those of the exact K, and for a linear kernel, whose residuals take O(nd) operations.
 	Residuals backend.Host[float64]
+	// Squares holds Σ_i w_i (y_i − f(x_i))² of each output after Primal of a dense X, which sums it along
+	// with the residual of its equations. It is nil after other methods and after SolveEach.
+	Squares []float64
 	// Residual is the relative residual of the system that was solved, in the 2-norm over the
 	// samples of weight > 0, and the largest value over the outputs:
 	//
@@ -208,12 +211,11 @@ func solve(ctx context.Context, dev backend.Device, p Problem, par Params, start
 	if err := plan.fits(p.points().Evaluating(ctx, dev), dev); err != nil {
 		return plan, nil, err
 	}
-	if err := p.checkValues(); err != nil {
-		return plan, nil, err
-	}
-
 	w := newWork(ctx, dev, p, par, plan)
 	defer w.Mem.FreeAll()
+	if err := w.s.checkValues(); err != nil {
+		return plan, nil, err
+	}
 	err = plan.how.run(w)
 	w.res.Bytes = w.Mem.PeakBytes()
 	w.res.Seconds.Total = time.Since(start).Seconds()
