@@ -234,7 +234,7 @@ func ExampleModel_PredictBound() {
 // The averages of the derivatives of y = 2x + 1 are the slope 2.
 func ExampleModel_Effects() {
 	x := mat.NewDense(3, 1, []float64{0, 1, 2})
-	effects := must(line().Effects(context.Background(), x))
+	effects := must(line().Effects(context.Background(), x, nil))
 	fmt.Printf("%.2f\n", effects.Mean.At(0, 0))
 	// Output:
 	// 2.00

@@ -1384,7 +1384,7 @@ func exportedTypes() []reflect.Type {
 		reflect.TypeFor[kernels.FeatureMap](), reflect.TypeFor[kernels.Gaussian](), reflect.TypeFor[kernels.Laplacian](),
 		reflect.TypeFor[kernels.Linear](), reflect.TypeFor[kernels.Matern](), reflect.TypeFor[kernels.Normalized](), reflect.TypeFor[kernels.Param](),
 		reflect.TypeFor[kernels.ParseError](), reflect.TypeFor[kernels.PointError](), reflect.TypeFor[kernels.Polynomial](),
-		reflect.TypeFor[kernels.Precomputed](), reflect.TypeFor[kernels.Product](), reflect.TypeFor[kernels.Program](),
+		reflect.TypeFor[kernels.Mixed](), reflect.TypeFor[kernels.Precomputed](), reflect.TypeFor[kernels.Product](), reflect.TypeFor[kernels.Program](),
 		reflect.TypeFor[kernels.Columns](), reflect.TypeFor[kernels.Periodic](), reflect.TypeFor[kernels.RationalQuadratic](), reflect.TypeFor[kernels.Rule](), reflect.TypeFor[kernels.Scaled](),
 		reflect.TypeFor[kernels.Sigmoid](), reflect.TypeFor[kernels.SincLimit](), reflect.TypeFor[kernels.Stat](),
 		reflect.TypeFor[kernels.StatDerivative](), reflect.TypeFor[kernels.StatKind](), reflect.TypeFor[kernels.Sum](), reflect.TypeFor[gram.Centering](),
@@ -1540,7 +1540,7 @@ func TestNilModels(t *testing.T) {
 		"learners.FactsOf":      func(m learners.Model) (any, error) { return learners.FactsOf(m, nil), nil },
 		"learners.PartsOf":      func(m learners.Model) (any, error) { return learners.PartsOf(m), nil },
 		"learners.MarginalEffects": func(m learners.Model) (any, error) {
-			return learners.MarginalEffects(t.Context(), dev, m, x, learners.Options{})
+			return learners.MarginalEffects(t.Context(), dev, m, x, learners.EffectParams{})
 		},
 		"validate.Dependence": func(m learners.Model) (any, error) {
 			return validate.Dependence(t.Context(), dev, m, x, validate.DependenceParams{Grid: [][]float64{{1}}})

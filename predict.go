@@ -392,14 +392,14 @@ func (m *Model[M]) predictBound(ctx context.Context, x mat.Matrix) (values, boun
 }
 
 // Effects returns the derivatives of the outputs with respect to the features at the rows of x, their
-// averages, and for kernel ridge regression the standard errors of the averages: see
-// learners.MarginalEffects. The standard errors take as long as a fit.
-func (m *Model[M]) Effects(ctx context.Context, x mat.Matrix) (*learners.Effects, error) {
+// averages, and the standard errors of the averages if the model has them; for the features in binary,
+// which have two values, it returns differences of the outputs: see learners.MarginalEffects.
+func (m *Model[M]) Effects(ctx context.Context, x mat.Matrix, binary []int) (*learners.Effects, error) {
 	if err := m.begin("effects"); err != nil {
 		return nil, err
 	}
 	defer m.use.RUnlock()
-	return learners.MarginalEffects(ctx, m.dev, m.Fitted, x, learners.Options{})
+	return learners.MarginalEffects(ctx, m.dev, m.Fitted, x, learners.EffectParams{Binary: binary})
 }
 
 // Calibrate computes prediction intervals, or sets of classes, from samples that were not in the

@@ -72,24 +72,6 @@ func (p *Program) Run(stats []float64) float64 {
 		}
 		t := &stack[len(stack)-1]
 		switch in.Op {
-		case Affine:
-			*t = in.A**t + in.B
-		case PowInt:
-			*t = powInt(*t, in.Arg)
-		case Sqrt:
-			*t = math.Sqrt(max(*t, 0))
-		case Exp:
-			*t = elementary.Exp(*t)
-		case Pow:
-			*t = pow(*t, in.A)
-		case Tanh:
-			*t = elementary.Tanh(*t)
-		case Cos:
-			*t = math.Cos(*t)
-		case Sin:
-			*t = math.Sin(*t)
-		case Log:
-			*t = elementary.Log(*t)
 		case Add:
 			stack[len(stack)-2] += *t
 			stack = stack[:len(stack)-1]
@@ -97,10 +79,35 @@ func (p *Program) Run(stats []float64) float64 {
 			stack[len(stack)-2] *= *t
 			stack = stack[:len(stack)-1]
 		default:
-			panic(fmt.Sprintf("kernels: Program.Run: unknown operation %d", in.Op))
+			*t = in.unary(*t)
 		}
 	}
 	return stack[0]
+}
+
+// unary returns the result of an operation with one operand.
+func (in Instr) unary(t float64) float64 {
+	switch in.Op {
+	case Affine:
+		return in.A*t + in.B
+	case PowInt:
+		return powInt(t, in.Arg)
+	case Sqrt:
+		return math.Sqrt(max(t, 0))
+	case Exp:
+		return elementary.Exp(t)
+	case Pow:
+		return pow(t, in.A)
+	case Tanh:
+		return elementary.Tanh(t)
+	case Cos:
+		return math.Cos(t)
+	case Sin:
+		return math.Sin(t)
+	case Log:
+		return elementary.Log(t)
+	}
+	panic(fmt.Sprintf("kernels: Program.Run: unknown operation %d", in.Op))
 }
 
 // powInt returns x^n for n ≥ 1 by repeated squaring.

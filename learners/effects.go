@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"sync/atomic"
 
 	"gonum.org/v1/gonum/floats"
@@ -18,41 +16,62 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers"
 )
 
 // Effects are the marginal effects of the features on the outputs of a model: the derivatives of
-// the outputs at n rows, and their averages.
+// the outputs at n rows, and their averages. For a feature of EffectParams.Binary they are differences
+// of the outputs instead.
 type Effects struct {
 	Rows []*mat.Dense // for each output o the n×d derivatives ∂f_o(x_i)/∂x_ip
 	Mean *mat.Dense   // t×d: the averages of the derivatives over the rows
-	// StdErr is t×d, the standard errors of Mean if the kernel, λ and the samples are fixed and the
-	// targets have independent noise. It is nil unless the model is one of KernelRidge.
+	// StdErr is t×d, the standard errors of Mean. It is nil if the model has none: see MarginalEffects.
 	StdErr *mat.Dense
+}
+
+// EffectParams are the parameters of MarginalEffects.
+type EffectParams struct {
+	// Binary are features that have exactly two values in the rows. The effect of such a feature on a row
+	// is f at the larger value minus f at the smaller value, with the other features of the row.
+	Binary []int
+	// Weights are those of the rows in the averages. Memory and Progress apply to the standard errors of
+	// kernel ridge regression; the other options are not used.
+	Options Options
 }
 
 // ErrNoDerivative is wrapped by the error of MarginalEffects if the outputs of the model have no
 // derivatives, or not at each of the rows.
 var ErrNoDerivative = errors.New("no derivative")
 
+// maxCovarianceRows bounds the rows for whose derivatives the n²d covariances are computed: seconds.
+const maxCovarianceRows = 10_000
+
 // MarginalEffects returns the derivatives of f with respect to the features at the n rows of x. The
 // outputs of a classifier are its decision values. f must be xW + b or a sum of kernel functions:
 // for models that count votes or neighbors it returns an error that wraps ErrNoDerivative, and so it does
 // if the kernel has no derivative at a row: see kernels.Corner.
 //
-// For a model of KernelRidge the standard error of the average g_pᵀα over the rows, with g_lp =
-// Σ_i w_i ∂k(x_i, x_l)/∂x_ip / Σ_i w_i for the samples x_l, is
+// An average is a linear functional of f, and g_p holds its values for the functions of which f is the
+// sum: for k(·, x_l) the element is g_lp = Σ_i w_i ∂k(x_i, x_l)/∂x_ip / Σ_i w_i, with a difference of k in
+// place of the derivative for a feature of p.Binary. The standard errors are
 //
-//	σ‖V^(−1/2) P g_p‖,  α = P y,  σ² = (1/m) Σ_l v_l (y_l − f(x_l))²
+//	KernelRidge               σ‖V^(−1/2) P g_p‖,  α = P y,  σ² = (1/m) Σ_l v_l (y_l − f(x_l))²
+//	GaussianProcess           s√(q_p − g_pᵀ(K + λV⁻¹)⁻¹g_p)
+//	NystromRidge              s√(q_p − g_pᵀS⁻¹g_p + λ g_pᵀ(ΦᵀVΦ + λS)⁻¹g_p)
+//	Ridge, FourierRidge       s√λ √(g_pᵀ(ΦᵀVΦ + λI)⁻¹g_p)
+//	BayesRidge, RVM           √(g_pᵀΣg_p), with the posterior covariance Σ of the coefficients
 //
-// with the weights v of the m samples, V = diag(v), and without an intercept P = (K + λV⁻¹)⁻¹. This
-// is the estimate of Hainmueller and Hazlett (2014), Kernel regularized least squares, section 4.2,
-// and of their R package KRLS, which has no weights and no intercept, but standardizes y.
+// with the weights v of the m samples and V = diag(v). For KernelRidge without an intercept P = (K + λV⁻¹)⁻¹.
+// This is the estimate of Hainmueller and Hazlett (2014), Kernel regularized least squares, section 4.2,
+// and of their R package KRLS, which has no weights and no intercept, but standardizes y. As in its
+// function fdskrls, the error of a difference is multiplied by √2. The other errors are posterior standard
+// deviations, with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)² (Rasmussen and Williams 2006,
+// section 9.4). Ridge, NystromRidge and FourierRidge need Std. The processes of GaussianProcess and
+// NystromRidge have derivatives only if the kernel has the second derivatives: see kernels.NewMixed.
+// Otherwise, and for more than 10,000 rows, StdErr is nil unless all features are binary.
 //
-// The derivatives take O(nmd) operations for each output, and the standard errors as long as a fit
-// with d targets. o.Weights are the weights w of the rows of x in the averages, and o.Memory and
-// o.Progress apply to the standard errors; the other options are not used.
-func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Matrix, o Options) (e *Effects, err error) {
+// The derivatives take O(nmd) operations for each output, q takes O(n²d), and the standard errors of
+// KernelRidge take as long as a fit with d targets.
+func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Matrix, p EffectParams) (e *Effects, err error) {
 	if numeric.IsNil(m) {
 		return nil, errors.New("learners: effects: no model was given")
 	}
@@ -71,30 +90,38 @@ func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Mat
 	if available, known := backend.HostMemory(); known && numeric.Bytes(numeric.Elements(points.Rows, points.Cols)) > available/int64(len(sums[0].intercept)+1) {
 		return nil, fmt.Errorf("the derivatives of %s by %s need more memory than the %.1f GB that are available: pass fewer rows", count.Of(points.Rows, "row"), count.Of(points.Cols, "feature"), float64(available)/1e9)
 	}
-	hx := denseForm(points)
-	mean, err := averaging(hx.Rows, o.Weights)
+	a, err := newAverages(denseForm(points), p)
 	if err != nil {
 		return nil, err
 	}
-	e = &Effects{Mean: mat.NewDense(len(sums[0].intercept), hx.Cols, nil)}
+	e = &Effects{Mean: mat.NewDense(len(sums[0].intercept), a.x.Cols, nil)}
 	for j := range sums[0].intercept {
-		d := mat.NewDense(hx.Rows, hx.Cols, nil)
+		d := mat.NewDense(a.x.Rows, a.x.Cols, nil)
 		for _, p := range sums {
-			if err := p.addDerivatives(ctx, dev, d, hx, j); err != nil {
+			if err := p.addDerivatives(ctx, dev, d, a.x, j); err != nil {
 				return nil, err
 			}
 		}
+		e.Rows = append(e.Rows, d)
+	}
+	for q, feature := range a.binary {
+		changes, err := a.differences(ctx, dev, q, sums...)
+		if err != nil {
+			return nil, err
+		}
+		for j, d := range e.Rows {
+			d.SetCol(feature, mat.Col(nil, j, changes))
+		}
+	}
+	for j, d := range e.Rows {
 		if err := checkPredicted("derivative", dense(d), 0); err != nil {
 			return nil, err
 		}
-		for i, w := range mean {
+		for i, w := range a.weights {
 			floats.AddScaled(e.Mean.RawRowView(j), w, d.RawRowView(i))
 		}
-		e.Rows = append(e.Rows, d)
 	}
-	if k, ok := m.(*KernelRidgeModel); ok {
-		e.StdErr, err = k.meanErrors(ctx, dev, hx, mean, o)
-	}
+	e.StdErr, err = a.deviations(ctx, dev, m, p.Options)
 	return e, err
 }
 
@@ -123,23 +150,6 @@ func expansionsOf(m Model) ([]predictor, error) {
 		return []predictor{m.predictor()}, nil
 	}
 	return nil, fmt.Errorf("the model has %w, because it is neither linear nor a sum of kernel functions", ErrNoDerivative)
-}
-
-// averaging returns the weights of n rows, divided by their sum.
-func averaging(n int, weights []float64) ([]float64, error) {
-	if err := numeric.CheckWeights(weights, n); err != nil {
-		return nil, err
-	}
-	mean := slices.Clone(weights)
-	if mean == nil {
-		mean = slices.Repeat([]float64{1}, n)
-	}
-	sum := 0.0
-	for _, w := range mean {
-		sum += w
-	}
-	floats.Scale(1/sum, mean)
-	return mean, nil
 }
 
 // addDerivatives adds to d the derivatives of output j at the rows of x.
@@ -197,54 +207,4 @@ func checkCorners(ctx context.Context, l adjoint.GramLoss) error {
 		return fmt.Errorf("x: row %d: %v has %w where a row coincides with a point of the model, or for some kernels in one feature: use a smooth kernel, such as gaussian or matern32", i+1, l.Kernel, ErrNoDerivative)
 	}
 	return nil
-}
-
-// meanErrors returns the standard errors of the average derivatives.
-func (m *KernelRidgeModel) meanErrors(ctx context.Context, dev backend.Device, x backend.Host[float64], mean []float64, o Options) (*mat.Dense, error) {
-	n, outputs := m.points.Rows, m.coef.Cols
-	l := adjoint.GramLoss{Kernel: m.kernel, X: x, Z: denseForm(m.points)}
-	l.Weights.U, l.Weights.V = backend.Host[float64]{Rows: len(mean), Cols: 1, Stride: 1, Data: mean}, backend.NewHost[float64](n, 1)
-	for i := range n {
-		l.Weights.V.Row(i)[0] = 1
-	}
-	g, err := adjoint.GramGradient(ctx, dev, l, adjoint.WantShift)
-	if err != nil {
-		return nil, err
-	}
-	weight := func(i int) float64 {
-		if m.weights == nil {
-			return 1
-		}
-		return m.weights[i]
-	}
-	// squares returns Σ a_ij²/v_i of each column j.
-	squares := func(a backend.Host[float64]) []float64 {
-		sum := make([]float64, a.Cols)
-		for i := range a.Rows {
-			for j, v := range a.Row(i) {
-				sum[j] += v * v / weight(i)
-			}
-		}
-		return sum
-	}
-	noise := squares(m.coef) // the residual of sample i is λα_i/v_i
-	out := mat.NewDense(outputs, x.Cols, nil)
-	for _, lambda := range m.different(outputs) {
-		if lambda == 0 {
-			continue // the residuals are 0
-		}
-		res, err := solvers.Solve(ctx, dev, solvers.Problem{
-			Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: g.Shift, Weights: m.weights, Lambda: lambda, Intercept: m.fitted,
-		}, solvers.Params{NeedsAlpha: true, Memory: o.Memory, Progress: o.Progress})
-		if err != nil {
-			return nil, err
-		}
-		norms := squares(res.Alpha)
-		for _, j := range m.byLambda(outputs)[lambda] {
-			for p, v := range norms {
-				out.Set(j, p, lambda*math.Sqrt(noise[j]/float64(n)*v))
-			}
-		}
-	}
-	return out, nil
 }

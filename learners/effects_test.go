@@ -24,10 +24,15 @@ import (
 //
 //	t <- read.csv("diabetes.csv"); f <- krls(X=t[,1:10], y=t[,11], lambda=1, sigma=10)
 //	f$avgderivatives; f$var.avgderivatives; f$derivatives[c(1,200,442),]; colSums(f$derivatives^2)
+//
+// sex are the results of fdskrls(f) for column 2, the sex, which is 1 or 2: the average of the differences, its
+// variance, and the differences of rows 1, 200 and 442.
 var krls = struct {
 	mean, variance, squares []float64
 	rows                    map[int][]float64
+	sex                     []float64
 }{
+	sex:      []float64{-17.175132937683443, 40.377258909087665, -10.0000070477729821, 5.0410649453827148, 1.0279749565203815},
 	mean:     []float64{0.092761475187039227, -18.041092091788745, 4.3317013214921127, 0.8232623053233904, -0.060531570776606002, -0.19087461450631482, -0.51929124595425658, 5.174537555358584, 38.658732740190857, 0.21917538017726224},
 	variance: []float64{0.027962113375003046, 14.686229344130805, 0.31548479277684216, 0.030286519395447443, 0.0017096007457954629, 0.0040035442410260927, 0.045659586542390392, 7.47025750200602, 25.11025086136431, 0.042955854638105848},
 	squares:  []float64{395.5296804201742, 347741.96386723948, 12453.955870277616, 451.69728788416103, 12.881381052063498, 43.804302743298564, 255.71170604186892, 28296.396055100697, 945108.28451006871, 347.29888041488948},
@@ -79,7 +84,7 @@ func TestEffectsAgainstKRLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := learners.MarginalEffects(t.Context(), dev, m, x, learners.Options{})
+		e, err := learners.MarginalEffects(t.Context(), dev, m, x, learners.EffectParams{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,6 +105,20 @@ func TestEffectsAgainstKRLS(t *testing.T) {
 			equal("the sum of the squares", sum, krls.squares[p])
 			for i, row := range krls.rows {
 				equal("a derivative", unit*e.Rows[0].At(i-1, p), row[p])
+			}
+		}
+		const sex = 1
+		if e, err = learners.MarginalEffects(t.Context(), dev, m, x, learners.EffectParams{Binary: []int{sex}}); err != nil {
+			t.Fatal(err)
+		}
+		got := []float64{sd[d] * e.Mean.At(0, sex), math.Pow(sd[d]*e.StdErr.At(0, sex), 2)}
+		for _, i := range []int{1, 200, 442} {
+			got = append(got, sd[d]*e.Rows[0].At(i-1, sex))
+		}
+		for i, want := range krls.sex {
+			// 1e-8 is relative to the summands of the differences, which are predictions between 50 and 350.
+			if !(math.Abs(got[i]-want) <= 1e-8*max(math.Abs(want), 1)) {
+				t.Errorf("number %d of the differences of sex is %.12g, KRLS has %.12g", i+1, got[i], want)
 			}
 		}
 	})
@@ -136,7 +155,7 @@ func TestEffectsOfEveryKernel(t *testing.T) {
 		if err != nil {
 			continue // the kernel is for precomputed values, or is not positive definite
 		}
-		e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.Options{})
+		e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.EffectParams{})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -231,7 +250,7 @@ func TestEffectsOfEveryLearner(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 					continue
 				}
-				e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.Options{})
+				e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.EffectParams{})
 				if refused[l.Name] || l.Name == "svc" && classes == 3 {
 					if !errors.Is(err, learners.ErrNoDerivative) {
 						t.Errorf("%s: the error is %v", name, err)
@@ -242,7 +261,8 @@ func TestEffectsOfEveryLearner(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 					continue
 				}
-				if (e.StdErr != nil) != (l.Name == "kernel-ridge") {
+				withErrors := map[string]bool{"kernel-ridge": true, "gaussian-process": true, "bayes-ridge": true, "rvm": true}
+				if (e.StdErr != nil) != withErrors[l.Name] {
 					t.Errorf("%s: standard errors %v", name, e.StdErr)
 				}
 				for p := range d {
@@ -325,7 +345,7 @@ func TestEffectErrors(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.Options{Weights: of})
+				e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.EffectParams{Options: learners.Options{Weights: of}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -364,6 +384,230 @@ func TestEffectErrors(t *testing.T) {
 	}
 }
 
+// functionals returns the average of the derivative of h with respect to feature p over the rows of z by
+// differences, for a step and for twice the step, or for a binary feature the average difference twice.
+func functionals(z *mat.Dense, p int, binary bool, h func(x []float64) float64) (fine, coarse float64) {
+	n, _ := z.Dims()
+	const step = 0x1p-7
+	for i := range n {
+		at := func(v float64) float64 {
+			x := slices.Clone(z.RawRowView(i))
+			x[p] = v
+			return h(x)
+		}
+		if v := z.At(i, p); !binary {
+			fine += (8*(at(v+step)-at(v-step)) - (at(v+2*step) - at(v-2*step))) / (12 * step) / float64(n)
+			coarse += (8*(at(v+2*step)-at(v-2*step)) - (at(v+4*step) - at(v-4*step))) / (24 * step) / float64(n)
+			continue
+		}
+		fine += (at(1) - at(0)) / float64(n)
+		coarse = fine
+	}
+	return fine, coarse
+}
+
+// TestEffectDeviations compares the posterior deviations of the averages with their definitions, computed by
+// dense matrices and differences of kernel values.
+func TestEffectDeviations(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const seed, n, d, lambda = 15, 30, 3, 0.2
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y := effectsData(r, n, d)
+	z, _ := effectsData(r, 6, d)
+	for i := range n {
+		x.Set(i, 2, float64(i%2))
+	}
+	for i := range 6 {
+		z.Set(i, 2, float64(i%2))
+	}
+	weights := make([]float64, n)
+	for i := range weights {
+		weights[i] = 0.5 + r.Float64()
+	}
+	o := learners.Options{Weights: weights}
+	// quadratic returns aᵀB⁻¹a for the fine and the coarse a.
+	quadratic := func(b *mat.Dense, a [2][]float64) (fine, coarse float64) {
+		var values [2]float64
+		for i, v := range a {
+			var solved mat.VecDense
+			u := mat.NewVecDense(len(v), v)
+			if err := solved.SolveVec(b, u); err != nil {
+				t.Fatal(err)
+			}
+			values[i] = mat.Dot(u, &solved)
+		}
+		return values[0], values[1]
+	}
+	along := func(p int, count int, phi func(x []float64, l int) float64) (a [2][]float64) {
+		for l := range count {
+			fine, coarse := functionals(z, p, p == 2, func(x []float64) float64 { return phi(x, l) })
+			a[0], a[1] = append(a[0], fine), append(a[1], coarse)
+		}
+		return a
+	}
+	check := func(name string, m learners.Model, variance func(p int) (fine, coarse float64)) {
+		t.Helper()
+		e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.EffectParams{Binary: []int{2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.StdErr == nil {
+			t.Fatalf("%s: no standard errors", name)
+		}
+		for p := range d {
+			fine, coarse := variance(p)
+			// Rounding errors of the differences are 2⁻⁵²/step for each of the sums, times the condition number
+			// n·max k/λ of the matrices.
+			tol := 2*math.Abs(fine-coarse) + n/lambda*0x1p-52*0x1p14
+			if got := math.Pow(e.StdErr.At(0, p), 2); !(math.Abs(got-fine) <= tol) || tol > 1e-3*max(fine, 1e-3) {
+				t.Errorf("seed %d: %s: feature %d: the variance is %v, want %v ± %g", seed, name, p+1, got, fine, tol)
+			}
+		}
+	}
+	for _, text := range []string{"gaussian(sigma=0.8)", "matern52(sigma=1) + linear()", "normalize(polynomial(degree=3,c=1))"} {
+		k, err := kernels.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prior := func(p int) (fine, coarse float64) {
+			fine, _ = functionals(z, p, p == 2, func(v []float64) float64 {
+				f, _ := functionals(z, p, p == 2, func(x []float64) float64 { return kernels.Eval(k, x, v) })
+				return f
+			})
+			_, coarse = functionals(z, p, p == 2, func(v []float64) float64 {
+				_, c := functionals(z, p, p == 2, func(x []float64) float64 { return kernels.Eval(k, x, v) })
+				return c
+			})
+			return fine, coarse
+		}
+		gp, err := learners.GaussianProcess{Kernel: k, Lambda: lambda, Fixed: true}.Fit(t.Context(), dev, x, y, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("gaussian-process, "+text, gp, func(p int) (fine, coarse float64) {
+			fine, coarse = prior(p)
+			b := mat.NewDense(n, n, nil)
+			b.Apply(func(i, j int, _ float64) float64 {
+				v := kernels.Eval(k, x.RawRowView(i), x.RawRowView(j))
+				if i == j {
+					v += lambda / weights[i]
+				}
+				return v
+			}, b)
+			f, c := quadratic(b, along(p, n, func(v []float64, l int) float64 { return kernels.Eval(k, v, x.RawRowView(l)) }))
+			return gp.Scale()[0] * (fine - f), gp.Scale()[0] * (coarse - c)
+		})
+		centers := mat.DenseCopyOf(x.Slice(0, 8, 0, d))
+		ny, err := learners.NystromRidge{Kernel: k, Lambda: lambda, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights, Centers: centers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("nystrom-ridge, "+text, ny, func(p int) (fine, coarse float64) {
+			phi := func(v []float64, l int) float64 { return kernels.Eval(k, v, centers.RawRowView(l)) }
+			s := mat.NewDense(8, 8, nil)
+			s.Apply(func(i, j int, _ float64) float64 { return phi(centers.RawRowView(i), j) }, s)
+			b := moments(x, weights, 8, phi)
+			b.Apply(func(i, j int, v float64) float64 { return v + lambda*s.At(i, j) }, b)
+			g := along(p, 8, phi)
+			fine, coarse = prior(p)
+			f, c := quadratic(s, g)
+			u, v := quadratic(b, g)
+			return ny.Scale()[0] * (fine - f + lambda*u), ny.Scale()[0] * (coarse - c + lambda*v)
+		})
+	}
+	fr, err := learners.FourierRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: lambda, Features: 12, Std: true}.Fit(t.Context(), dev, x, y, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("fourier-ridge", fr, func(p int) (fine, coarse float64) {
+		omega := fr.Frequencies()
+		pairs, _ := omega.Dims()
+		phi := func(v []float64, l int) float64 {
+			dot := 0.0
+			for q, w := range omega.RawRowView(l % pairs) {
+				dot += w * v[q]
+			}
+			sin, cos := math.Sincos(dot)
+			if l < pairs {
+				return cos / math.Sqrt(float64(pairs))
+			}
+			return sin / math.Sqrt(float64(pairs))
+		}
+		b := moments(x, weights, 2*pairs, phi)
+		for i := range 2 * pairs {
+			b.Set(i, i, b.At(i, i)+lambda)
+		}
+		fine, coarse = quadratic(b, along(p, 2*pairs, phi))
+		return fr.Scale()[0] * lambda * fine, fr.Scale()[0] * lambda * coarse
+	})
+	// For a linear model twice the variance of coefficient p is V(e_p) + V(−e_p) − 2V(0) with the variances V
+	// of new targets.
+	linear := map[string]func() (learners.Model, error){
+		"ridge": func() (learners.Model, error) {
+			return learners.Ridge{Lambda: lambda, Std: true}.Fit(t.Context(), dev, x, y, o)
+		},
+		"bayes-ridge": func() (learners.Model, error) { return learners.BayesRidge{}.Fit(t.Context(), dev, x, y, o) },
+		"rvm":         func() (learners.Model, error) { return learners.RVM{Features: true}.Fit(t.Context(), dev, x, y, o) },
+	}
+	for name, fit := range linear {
+		m, err := fit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(name, m, func(p int) (fine, coarse float64) {
+			points := mat.NewDense(3, d, nil)
+			points.Set(0, p, 1)
+			points.Set(1, p, -1)
+			v, err := m.(learners.Uncertain).Variance(t.Context(), dev, points)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fine = (v.At(0, 0) + v.At(1, 0) - 2*v.At(2, 0)) / 2
+			return fine, fine
+		})
+	}
+	// The process of a Laplacian kernel has no derivatives.
+	gp, err := learners.GaussianProcess{Kernel: kernels.Laplacian{Sigma: 1}, Lambda: lambda, Fixed: true}.Fit(t.Context(), dev, mat.DenseCopyOf(x.Slice(0, n, 0, 2)), y, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := learners.MarginalEffects(t.Context(), dev, gp, z.Slice(0, 6, 0, 2), learners.EffectParams{}); err != nil || e.StdErr != nil {
+		t.Errorf("laplacian: standard errors %v, %v", e, err)
+	}
+	for _, c := range []struct {
+		binary []int
+		want   string
+	}{
+		{[]int{3}, "binary: 3 is not the index of a feature, or is listed twice: x has 3 features"},
+		{[]int{2, 2}, "binary: 2 is not the index of a feature, or is listed twice: x has 3 features"},
+		{[]int{0}, "binary: feature 1 has 6 values in x: a binary feature has 2"},
+	} {
+		if _, err := learners.MarginalEffects(t.Context(), dev, fr, z, learners.EffectParams{Binary: c.binary}); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%v: %v", c.binary, err)
+		}
+	}
+}
+
+// moments returns Σ_i w_i (φ(x_i) − φ̄)(φ(x_i) − φ̄)ᵀ for the functions φ and their weighted mean φ̄.
+func moments(x *mat.Dense, weights []float64, count int, phi func(x []float64, l int) float64) *mat.Dense {
+	n, _ := x.Dims()
+	f, total := mat.NewDense(n, count, nil), 0.0
+	mean := make([]float64, count)
+	for i, w := range weights {
+		total += w
+		for l := range count {
+			f.Set(i, l, phi(x.RawRowView(i), l))
+			mean[l] += w * f.At(i, l)
+		}
+	}
+	f.Apply(func(i, l int, v float64) float64 {
+		return math.Sqrt(weights[i]) * (v - mean[l]/total)
+	}, f)
+	b := &mat.Dense{}
+	b.Mul(f.T(), f)
+	return b
+}
+
 func TestEffectsRefuse(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := effectsData(rand.New(rand.NewPCG(14, 0)), 20, 2)
@@ -390,13 +634,13 @@ func TestEffectsRefuse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = learners.MarginalEffects(t.Context(), dev, m, c.x, learners.Options{})
+		_, err = learners.MarginalEffects(t.Context(), dev, m, c.x, learners.EffectParams{})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), "learners: kernel-ridge: effects: "+c.want)) {
 			t.Errorf("%s: %v", c.kernel, err)
 		}
 	}
 	for _, m := range []learners.Model{nil, (*learners.KernelRidgeModel)(nil), &learners.KernelRidgeModel{}, &learners.ClassifyModel{}, &learners.SVCModel{}, &learners.FourierRidgeModel{}} {
-		if _, err := learners.MarginalEffects(t.Context(), dev, m, x, learners.Options{}); err == nil {
+		if _, err := learners.MarginalEffects(t.Context(), dev, m, x, learners.EffectParams{}); err == nil {
 			t.Errorf("%T: no error", m)
 		}
 	}
@@ -404,10 +648,10 @@ func TestEffectsRefuse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := learners.MarginalEffects(t.Context(), dev, m, x, learners.Options{Weights: []float64{1}}); err == nil || !strings.HasSuffix(err.Error(), "1 weight for 20 rows") {
+	if _, err := learners.MarginalEffects(t.Context(), dev, m, x, learners.EffectParams{Options: learners.Options{Weights: []float64{1}}}); err == nil || !strings.HasSuffix(err.Error(), "1 weight for 20 rows") {
 		t.Errorf("one weight: %v", err)
 	}
-	if _, err := learners.MarginalEffects(t.Context(), nil, m, x, learners.Options{}); err == nil {
+	if _, err := learners.MarginalEffects(t.Context(), nil, m, x, learners.EffectParams{}); err == nil {
 		t.Error("no device: no error")
 	}
 }

@@ -48,8 +48,10 @@ importance  decrease of the score (R², or for classes the accuracy) when the va
             (Breiman 2001)
 effect      marginal effect: the derivative of the prediction with respect to a column of
             numbers, averaged over the rows, in the units of the table, and its quartiles
-            over the rows. The error is its standard error, for kernel-ridge (Hainmueller
-            and Hazlett 2014). For classes it is the effect on the decision value.
+            over the rows. For a column with two values, which the table shows, it is the
+            difference between the predictions for them. The error is its standard error, for
+            kernel-ridge (Hainmueller and Hazlett 2014) and for models with a posterior. For
+            classes it is the effect on the decision value.
 
 --out draws the partial dependence on the most important columns: the prediction as a function
 of one column, averaged over the other columns of all rows (Friedman 2001). For classes it is
@@ -85,6 +87,7 @@ type explainedColumn struct {
 	Column     string      `json:"column"`
 	Importance *importance `json:"importance,omitempty"`
 	Effects    []effect    `json:"effects,omitempty"` // one for each of Outputs; nil unless the column has numbers
+	Binary     []float64   `json:"binary,omitempty"`  // the two values of a column that has no others; Effects are differences
 	Dependence *dependence `json:"dependence,omitempty"`
 
 	input        dataset.Input
@@ -234,7 +237,13 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 	if novelty, ok := m.(validate.Novelty); ok {
 		m = novelty.Model
 	}
-	found, err := learners.MarginalEffects(ctx, dev, m, x, o)
+	p := learners.EffectParams{Options: o}
+	for k, c := range e.Columns {
+		if e.Columns[k].Binary = binaryLevels(c, x); e.Columns[k].Binary != nil {
+			p.Binary = append(p.Binary, c.first)
+		}
+	}
+	found, err := learners.MarginalEffects(ctx, dev, m, x, p)
 	if errors.Is(err, learners.ErrNoDerivative) {
 		e.NoEffects = oneLine(err)
 		return nil
@@ -247,7 +256,10 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 			continue
 		}
 		unit := 1 / c.input.Number.Scale
-		if c.input.Number.Rounding > 0 { // the feature is 0 for every value of the column
+		switch {
+		case c.Binary != nil: // a difference of predictions
+			unit = 1
+		case c.input.Number.Rounding > 0: // the feature is 0 for every value of the column
 			unit = 0
 		}
 		for j, rows := range found.Rows {
@@ -269,6 +281,31 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 	return nil
 }
 
+// binaryLevels returns the two values of a column of numbers that has no others in the rows of x, and
+// otherwise nil.
+func binaryLevels(c explainedColumn, x mat.Matrix) []float64 {
+	if c.input.Number == nil {
+		return nil
+	}
+	levels := mat.Col(nil, c.first, x)
+	slices.Sort(levels)
+	levels = slices.Compact(levels)
+	if len(levels) != 2 {
+		return nil
+	}
+	return []float64{tableValue(c, levels[0]), tableValue(c, levels[1])}
+}
+
+// tableValue returns the value in the table of a feature of a column of numbers.
+func tableValue(c explainedColumn, feature float64) float64 {
+	value := c.input.Number.Mean + feature*c.input.Number.Scale
+	// Standardization and its inverse round; 12 digits restore a number such as 2.
+	if rounded, err := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 12, 64), 64); err == nil {
+		return rounded
+	}
+	return value
+}
+
 // addDependence sets the partial dependence on the first columns.
 func (e *explanation) addDependence(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, o learners.Options, most int) error {
 	if b.Encoder.Sparse() {
@@ -285,12 +322,7 @@ func (e *explanation) addDependence(ctx context.Context, dev backend.Device, b m
 		if c.input.Number != nil {
 			for _, v := range validate.Grid(mat.Col(nil, c.first, x)) {
 				p.Grid = append(p.Grid, []float64{v})
-				// Standardization and its inverse round; 12 digits restore a number such as 2.
-				value, err := strconv.ParseFloat(strconv.FormatFloat(c.input.Number.Mean+v*c.input.Number.Scale, 'g', 12, 64), 64)
-				if err != nil {
-					return err
-				}
-				d.Values = append(d.Values, value)
+				d.Values = append(d.Values, tableValue(*c, v))
 			}
 		} else {
 			d.Levels = c.input.Text.Categories
@@ -364,6 +396,9 @@ func (e *explanation) table(output int) (table [][]string, format string) {
 	table = [][]string{head}
 	for _, c := range e.Columns {
 		row := []string{c.Column}
+		if len(c.Effects) > 0 && c.Binary != nil {
+			row[0] = fmt.Sprintf("%s (%s → %s)", c.Column, short(c.Binary[0]), short(c.Binary[1]))
+		}
 		if c.Importance != nil {
 			row = append(row, short(c.Importance.Mean), short(c.Importance.Std))
 		}

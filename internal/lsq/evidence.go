@@ -73,6 +73,26 @@ func (p Posterior) Variance(x, along backend.Host[float64]) backend.Host[float64
 	return out
 }
 
+// CoefVariance returns the t×d variances of the elements of w.
+func (p Posterior) CoefVariance() backend.Host[float64] {
+	out := backend.NewHost[float64](len(p.Noise), p.Vectors.Cols)
+	for j := range out.Rows {
+		for q := range out.Cols {
+			beyond, sum := 1.0, 0.0
+			for i := range p.Vectors.Rows {
+				v := p.Vectors.Row(i)[q]
+				beyond -= v * v
+				sum += v * v * p.Spread.Row(j)[i]
+			}
+			if p.Vectors.Rows < out.Cols {
+				sum += max(0, beyond) * p.Prior[j]
+			}
+			out.Row(j)[q] = sum
+		}
+	}
+	return out
+}
+
 // EvidenceBytes returns the device memory of Evidence for n rows, in bytes.
 func (c *Samples) EvidenceBytes(n int) int64 {
 	if n < c.d {

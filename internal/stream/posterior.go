@@ -251,27 +251,33 @@ func (p *Posterior) Variance(ctx context.Context, dev backend.Device, phi Basis,
 		if err != nil {
 			return nil, err
 		}
-		square := func(add func(i int, sum float64)) error {
-			return numeric.EachRow(f.B, values, func(i int, row []float64) {
-				sum := 0.0
-				for _, v := range row {
-					sum += v * v
-				}
-				add(first+i, sum)
-			})
-		}
-		if on.root != nil {
-			err = square(func(i int, sum float64) { list[i] = max(0, list[i]-sum) })
-		}
-		if err == nil {
-			on.reduce(values)
-			err = square(func(i int, sum float64) { list[i] += p.Lambda * (sum + on.level) })
-		}
-		if err != nil {
+		if err := on.variances(values, list[first:], p.Lambda); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
+}
+
+// Functionals returns the variances of linear functionals of f, divided by s². The functionals are 0 for
+// constants. Row i of g, r×M, has functional i of φ, and prior its variance under k, which is not read for
+// Fourier. The variances are those of Variance with g in place of φ − φ̄, and without λ/Σw.
+func (p *Posterior) Functionals(ctx context.Context, dev backend.Device, phi Basis, g backend.Host[float64], prior []float64) ([]float64, error) {
+	f := run.New(ctx, dev, nil)
+	defer f.Mem.FreeAll()
+	on, err := p.place(&f, phi, g.Rows)
+	if err != nil {
+		return nil, err
+	}
+	on.shift, on.level = nil, 0
+	if err := f.B.Upload(on.phi, g); err != nil {
+		return nil, err
+	}
+	list := make([]float64, g.Rows)
+	if on.root != nil {
+		copy(list, prior)
+		f.B.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, on.root, on.phi)
+	}
+	return list, on.variances(on.phi, list, p.Lambda)
 }
 
 // placed is a Posterior on a device.
@@ -333,6 +339,27 @@ func (on *placed) reduce(phi backend.Matrix[float64]) {
 	if on.shift != nil {
 		on.B.Gemm(backend.NoTrans, backend.Transpose, -1, on.ones.View(0, 0, r, 1), on.shift, 1, phi)
 	}
+}
+
+// variances adds, for the rows φT⁻¹ of values, the other terms of Variance to list, whose elements are
+// k(x, x). It overwrites values.
+func (on *placed) variances(values backend.Matrix[float64], list []float64, lambda float64) error {
+	square := func(add func(i int, sum float64)) error {
+		return numeric.EachRow(on.B, values, func(i int, row []float64) {
+			sum := 0.0
+			for _, v := range row {
+				sum += v * v
+			}
+			add(i, sum)
+		})
+	}
+	if on.root != nil {
+		if err := square(func(i int, sum float64) { list[i] = max(0, list[i]-sum) }); err != nil {
+			return err
+		}
+	}
+	on.reduce(values)
+	return square(func(i int, sum float64) { list[i] += lambda * (sum + on.level) })
 }
 
 // SampleBytes returns the device memory of Sample for n points, in bytes, without the memory of the

@@ -1,0 +1,261 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Mixed evaluates ∂²k(x, z)/∂x_p∂z_p, the covariance of the derivatives ∂f(x)/∂x_p and ∂f(z)/∂z_p of a
+// Gaussian process f with the covariance k (Rasmussen and Williams 2006, equation 9.1).
+type Mixed struct {
+	stats []Stat
+	terms []mixedTerm
+}
+
+// mixedTerm is ∂k/∂s for a statistic s of k.
+type mixedTerm struct {
+	stat    Stat
+	program *Program
+	at      []int // the indices of the statistics of program in Mixed.stats
+}
+
+// NewMixed returns the Mixed of k for points of d features. It returns an error if k has no derivatives
+// with respect to its points, or if they are not continuous: the second derivative does not exist for
+// the exponential kernel and for kernels of ‖x−z‖₁ where points coincide.
+func NewMixed(k Kernel, d int) (*Mixed, error) {
+	if err := CheckGrad(k, d); err != nil {
+		return nil, err
+	}
+	stats := Compile(k).Stats
+	if !k.bounded() || slices.ContainsFunc(stats, func(s Stat) bool { return s.Kind == L1 }) {
+		return nil, fmt.Errorf("kernels: %v has no second derivative where points coincide", k)
+	}
+	m := &Mixed{}
+	for i, s := range stats {
+		t := mixedTerm{stat: s, program: Compile(StatDerivative{Of: k, Stat: i})}
+		for _, of := range t.program.Stats {
+			j := slices.IndexFunc(m.stats, of.Equal)
+			if j < 0 {
+				j = len(m.stats)
+				m.stats = append(m.stats, of)
+			}
+			t.at = append(t.at, j)
+		}
+		m.terms = append(m.terms, t)
+	}
+	return m, nil
+}
+
+// A MixedPoint is a point with the derivatives of the statistics of one point, which are computed once.
+type MixedPoint struct {
+	x    []float64
+	onX  [][]float64 // of the statistic of each term, with respect to x; nil if it is not one of x
+	onZ  [][]float64 // of each of Mixed.stats, with respect to z; nil if it is not one of z
+	self []float64   // the values of Mixed.stats at (x, x)
+}
+
+// Point prepares x, which must not change while the result is used.
+func (m *Mixed) Point(x []float64) (p MixedPoint, err error) {
+	if m == nil {
+		return p, fmt.Errorf("kernels: mixed derivatives: the Mixed was not made by NewMixed")
+	}
+	p = MixedPoint{x, make([][]float64, len(m.terms)), make([][]float64, len(m.stats)), make([]float64, len(m.stats))}
+	for i, t := range m.terms {
+		if t.stat.Kind == SelfX || t.stat.Kind == RootX {
+			if p.onX[i], err = t.stat.PointGradient(x); err != nil {
+				return p, err
+			}
+		}
+	}
+	for i, s := range m.stats {
+		if s.Kind.OnePoint() {
+			p.self[i] = s.Eval(x, x)
+		}
+		if s.Kind == SelfZ || s.Kind == RootZ {
+			if p.onZ[i], err = s.PointGradient(x); err != nil {
+				return p, err
+			}
+		}
+	}
+	return p, nil
+}
+
+// AddRow adds Σ_j weights_j ∂²k(x, z_j)/∂x_p∂z_jp to element p of dst.
+func (m *Mixed) AddRow(dst []float64, x MixedPoint, z []MixedPoint, weights []float64) {
+	if m == nil {
+		return
+	}
+	values, byZ := make([]float64, len(m.stats)), make([]float64, len(m.stats))
+	at, gradients, derivatives := make([][]float64, len(m.terms)), make([][]float64, len(m.terms)), make([]float64, len(m.terms))
+	stack := []float64(nil)
+	for i, t := range m.terms {
+		at[i], gradients[i] = make([]float64, len(t.at)), make([]float64, len(t.at))
+		stack = slices.Grow(stack, t.program.Depth*(len(t.at)+1))
+	}
+	for j, to := range z {
+		if weights[j] == 0 {
+			continue
+		}
+		for i, s := range m.stats {
+			switch s.Kind {
+			case SelfX, RootX:
+				values[i] = x.self[i]
+			case SelfZ, RootZ:
+				values[i] = to.self[i]
+			default:
+				values[i] = s.Eval(x.x, to.x)
+			}
+		}
+		for i, t := range m.terms {
+			for q, from := range t.at {
+				at[i][q] = values[from]
+			}
+			derivatives[i] = t.program.gradient(at[i], gradients[i], stack[:cap(stack)])
+		}
+		for p := range dst {
+			for i, s := range m.stats {
+				byZ[i] = 0
+				switch {
+				case to.onZ[i] != nil:
+					byZ[i] = to.onZ[i][p]
+				case !s.Kind.OnePoint():
+					_, byZ[i] = s.TermGradient(p, x.x[p], to.x[p])
+				}
+			}
+			sum := 0.0
+			for i, t := range m.terms {
+				byX := 0.0
+				if x.onX[i] != nil {
+					byX = x.onX[i][p]
+				} else if !t.stat.Kind.OnePoint() {
+					byX, _ = t.stat.TermGradient(p, x.x[p], to.x[p])
+					// The product of 0 and an unbounded derivative is taken as 0, here and below.
+					if v := t.stat.termMixed(p, x.x[p], to.x[p]); v != 0 {
+						sum += derivatives[i] * v
+					}
+				}
+				if byX == 0 {
+					continue
+				}
+				for q, from := range t.at {
+					if byZ[from] != 0 {
+						sum += gradients[i][q] * byX * byZ[from]
+					}
+				}
+			}
+			dst[p] += weights[j] * sum
+		}
+	}
+}
+
+// termMixed returns the derivative, with respect to x and z, of the term of feature p in a statistic that
+// is a sum over the features; at a corner it returns 0.
+func (s Stat) termMixed(p int, x, z float64) float64 {
+	scale := s.ScaleAt(p)
+	if scale == 0 {
+		return 0
+	}
+	diff, sum := x-z, 0.0
+	switch s.Kind {
+	case Dot:
+		return scale * scale
+	case SqDist:
+		return -2 * scale * scale
+	case CosSum:
+		for _, w := range s.Freqs {
+			sum += w * w * math.Cos(w*diff)
+		}
+	case SinSum:
+		for _, w := range s.Freqs {
+			sin, cos := math.Sincos(w * diff)
+			sum += w * w * (w*diff*sin - 2*cos)
+		}
+	case Sinc:
+		const w = 2 * math.Pi
+		a := w * diff
+		if math.Abs(a) < 1.0/64 { // the derivative of the series of sincDerivative
+			return w * w * w * (1.0/3 - a*a*(1.0/10-a*a/168))
+		}
+		return (w*w*math.Sin(a) + 2*sincDerivative(diff)) / diff
+	case Chi2:
+		if x+z > 0 {
+			return -8 * x * z / ((x + z) * (x + z) * (x + z))
+		}
+	}
+	return sum
+}
+
+// gradient is like Run, and sets grad to the derivatives of the result with respect to the statistics.
+// stack has room for Depth values with len(stats) derivatives each.
+func (p *Program) gradient(stats, grad, stack []float64) float64 {
+	width, top := len(stats)+1, -1
+	row := func(i int) []float64 { return stack[i*width : (i+1)*width] }
+	for _, in := range p.Code {
+		switch in.Op {
+		case Load, Const:
+			top++
+			t := row(top)
+			clear(t)
+			if t[0] = in.A; in.Op == Load {
+				t[0], t[1+in.Arg] = stats[in.Arg], 1
+			}
+			continue
+		case Add, Mul:
+			top--
+			u, t := row(top), row(top+1)
+			for i := 1; i < width; i++ {
+				if in.Op == Mul {
+					u[i] = damped(u[i], t[0]) + damped(t[i], u[0])
+				} else {
+					u[i] += t[i]
+				}
+			}
+			if in.Op == Mul {
+				u[0] *= t[0]
+			} else {
+				u[0] += t[0]
+			}
+			continue
+		}
+		t := row(top)
+		value, by := in.unary(t[0]), 0.0
+		switch v := t[0]; in.Op {
+		case Affine:
+			by = in.A
+		case PowInt:
+			by = float64(in.Arg)
+			if in.Arg > 1 {
+				by *= powInt(v, in.Arg-1)
+			}
+		case Sqrt:
+			by = 0.5 / value
+		case Exp:
+			by = value
+		case Pow:
+			by = in.A * pow(v, in.A-1)
+		case Tanh:
+			by = 1 - value*value
+		case Cos:
+			by = -math.Sin(v)
+		case Sin:
+			by = math.Cos(v)
+		case Log:
+			by = 1 / v
+		}
+		t[0] = value
+		for i := 1; i < width; i++ {
+			t[i] = damped(t[i], by)
+		}
+	}
+	copy(grad, stack[1:width])
+	return stack[0]
+}
+
+// damped returns d·by, and 0 if d is 0, even if by is infinite.
+func damped(d, by float64) float64 {
+	if d == 0 {
+		return 0
+	}
+	return d * by
+}
