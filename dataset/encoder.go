@@ -76,6 +76,14 @@ type Number struct {
 	High     float64 `json:"high,omitempty"`     // the largest number; Low and High are 0 in encoders of older versions
 }
 
+// Slope returns the derivative of the feature with respect to x.
+func (n Number) Slope() float64 {
+	if n.Rounding > 0 { // the feature is 0 for every number of the column
+		return 0
+	}
+	return 1 / n.Scale
+}
+
 // Text makes one feature for each category, which is 1 if the cell is this category and 0
 // otherwise. A missing cell is replaced by Fill. A text that is not among Categories makes all
 // these features 0 and is reported by Encoder.Unknown, or is an error (RefuseUnknown).

@@ -222,6 +222,17 @@ int mercer_merge(mercer_handle device, mercer_handle model, mercer_handle other,
 int mercer_sample(mercer_handle device, mercer_handle model, const mercer_matrix *x, int64_t draws, uint64_t seed,
                   double *out, size_t size, mercer_watch *watch);
 
+/* Writes the marginal effects of the d columns of x on the t outputs, for classes the decision
+ * values: the derivatives ∂f/∂x at the n rows to rows, t×n×d; their averages over the rows to
+ * mean, t×d; and the standard errors of the averages to deviations, t×d, NaN if the model has
+ * none. size is t·d; rows and deviations may be NULL. For the count columns in binary, counted
+ * from 0, which have two values in x, the effects are differences: f at the larger value minus f at
+ * the smaller. Models of kernel-ridge have the standard errors of Hainmueller and Hazlett (2014);
+ * gaussian-process, bayes-ridge, rvm, and ridge, nystrom-ridge and fourier-ridge with std=true have
+ * posterior deviations. */
+int mercer_effects(mercer_handle device, mercer_handle model, const mercer_matrix *x, const int64_t *binary, size_t count,
+                   double *rows, double *mean, double *deviations, size_t size, mercer_watch *watch);
+
 /* Copies an array of the model, such as "coef" or "alpha", to out, row after row;
  * size is the number of its elements. mercer_describe lists them with their shapes. */
 int mercer_array(mercer_handle model, const char *name, double *out, size_t size);

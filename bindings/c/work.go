@@ -5,6 +5,7 @@ package main
 
 typedef const char text;
 typedef const double numbers;
+typedef const int64_t indices;
 typedef const mercer_matrix matrix;
 typedef const mercer_learner learner;
 typedef const mercer_scores scores;
@@ -15,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"unsafe"
 
 	"github.com/mercer-go/mercer/bindings/c/internal/handles"
 	"github.com/mercer-go/mercer/learners"
@@ -133,6 +135,26 @@ func mercer_sample(dev, model C.mercer_handle, x *C.matrix, draws C.int64_t, see
 		to := a.numbers("out", out, int64(size))
 		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
 			return m.Sample(ctx, d, mx, int(draws), uint64(seed), to)
+		})
+	})
+}
+
+//export mercer_effects
+func mercer_effects(dev, model C.mercer_handle, x *C.matrix, binary *C.indices, count C.size_t, rows, mean, deviations *C.double, size C.size_t, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		var a arguments
+		d, m, mx := a.device(dev), a.model(model), a.matrix("x", x)
+		n, _ := mx.Dims()
+		var columns []int64
+		if count > 0 {
+			columns = use(&a, func() ([]int64, error) {
+				return handles.Shared[int64]("binary", unsafe.Pointer(binary), int64(count))
+			})
+		}
+		to := a.numbers("mean", mean, int64(size))
+		each, errors := a.optional("rows", rows, int64(n)*int64(size)), a.optional("deviations", deviations, int64(size))
+		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
+			return m.Effects(ctx, d, mx, columns, each, to, errors)
 		})
 	})
 }

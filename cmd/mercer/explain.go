@@ -255,12 +255,9 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 		if c.input.Number == nil {
 			continue
 		}
-		unit := 1 / c.input.Number.Scale
-		switch {
-		case c.Binary != nil: // a difference of predictions
+		unit := c.input.Number.Slope()
+		if c.Binary != nil { // a difference of predictions
 			unit = 1
-		case c.input.Number.Rounding > 0: // the feature is 0 for every value of the column
-			unit = 0
 		}
 		for j, rows := range found.Rows {
 			v := mat.Col(nil, c.first, rows)

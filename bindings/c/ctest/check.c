@@ -487,6 +487,20 @@ static void updates(void)
 	CHECK(memcmp(draw, again, sizeof draw) == 0, "draws of one seed differ");
 	for (int i = 0; i < 6; i += 3) /* lines through 0 */
 		CHECK(fabs(draw[i + 1] - 2 * draw[i]) <= 64 * epsilon && fabs(draw[i + 2] - 3 * draw[i]) <= 64 * epsilon, "draw %d is not linear", i / 3);
+	double slopes[3], mean, deviation, s;
+	OK(mercer_effects(0, merged, &all, NULL, 0, slopes, &mean, &deviation, 1, NULL));
+	OK(mercer_predict(0, merged, MERCER_DEVIATIONS, &point, &s, 1, NULL));
+	for (int i = 0; i < 3; i++)
+		CHECK(fabs(slopes[i] - w) <= 64 * epsilon, "derivative %d is %.17g", i, slopes[i]);
+	CHECK(fabs(mean - w) <= 64 * epsilon, "the average derivative is %.17g", mean);
+	/* The variance at x = 1 is that of w and of the noise: s²λ/(xx + λ) + s²λ. */
+	CHECK(fabs(s * s - deviation * deviation * (1 + xx + 0.5)) <= 256 * epsilon, "the deviations are %.17g and %.17g", deviation, s);
+	mercer_matrix two = doubles(v, 2, 1);
+	OK(mercer_effects(0, merged, &two, (int64_t[]){0}, 1, NULL, &mean, NULL, 1, NULL));
+	CHECK(fabs(mean - w) <= 64 * epsilon, "the average difference is %.17g", mean);
+	FAILS(MERCER_INVALID, "feature 1 has 3 values", mercer_effects(0, merged, &all, (int64_t[]){0}, 1, NULL, &mean, NULL, 1, NULL));
+	FAILS(MERCER_INVALID, "binary is NULL", mercer_effects(0, merged, &all, NULL, 1, NULL, &mean, NULL, 1, NULL));
+	FAILS(MERCER_INVALID, "mean has 3 elements", mercer_effects(0, merged, &all, NULL, 0, NULL, slopes, NULL, 3, NULL));
 	FAILS(MERCER_INVALID, "out has 6 elements", mercer_sample(0, merged, &all, 3, 7, draw, 6, NULL));
 	FAILS(MERCER_INVALID, "out has 6 elements", mercer_sample(0, merged, &all, -2, 7, draw, 6, NULL));
 	FAILS(MERCER_INVALID, "no sample of the fit is left", mercer_update(0, model, &first, &first, weights, 1, NULL, &removed));

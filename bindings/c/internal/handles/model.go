@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
@@ -274,6 +275,59 @@ func (m *Model) Sample(ctx context.Context, d *Device, x Matrix, draws int, seed
 			}
 		}
 		return nil
+	})
+}
+
+// Effects writes the marginal effects of the d columns of x: see learners.MarginalEffects. rows gets t×n×d
+// numbers, mean and deviations t×d; rows and deviations may be nil. The deviations are NaN if the model has none.
+func (m *Model) Effects(ctx context.Context, d *Device, x Matrix, binary []int64, rows, mean, deviations []float64) error {
+	return m.onPoints(ctx, d, Values, x, func(dev backend.Device, points mat.Matrix) error {
+		var p learners.EffectParams
+		for _, column := range binary {
+			p.Binary = append(p.Binary, int(column))
+		}
+		e, err := learners.MarginalEffects(ctx, dev, m.bundle.Model, points, p)
+		if err != nil {
+			return err
+		}
+		if m.encodes { // the derivatives are those with respect to the columns of x
+			for q, in := range m.bundle.Encoder.Inputs {
+				if in.Number == nil {
+					return errors.New("libmercer: effects: the features of the model are sparse")
+				}
+				if slices.Contains(p.Binary, q) {
+					continue
+				}
+				for _, effects := range append(e.Rows, e.Mean, e.StdErr) {
+					if effects != nil {
+						column := mat.Col(nil, q, effects)
+						floats.Scale(in.Number.Slope(), column)
+						effects.SetCol(q, column)
+					}
+				}
+			}
+		}
+		n, features := points.Dims()
+		if rows != nil && len(rows) != len(e.Rows)*n*features {
+			return fmt.Errorf("libmercer: effects: rows has %s; the effects have %d·%d·%d", count.Of(len(rows), "element"), len(e.Rows), n, features)
+		}
+		if e.StdErr == nil {
+			e.StdErr = mat.DenseCopyOf(e.Mean)
+			e.StdErr.Apply(func(_, _ int, _ float64) float64 { return math.NaN() }, e.StdErr)
+		}
+		for j := range e.Rows {
+			if rows != nil {
+				if err := store("rows", rows[j*n*features:(j+1)*n*features], e.Rows[j]); err != nil {
+					return err
+				}
+			}
+		}
+		if deviations != nil {
+			if err := store("deviations", deviations, e.StdErr); err != nil {
+				return err
+			}
+		}
+		return store("mean", mean, e.Mean)
 	})
 }
 

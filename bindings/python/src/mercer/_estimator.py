@@ -288,6 +288,51 @@ class Estimator(BaseEstimator):
         with python_names(self._names()):
             return self.model_.sample(self._rows(X), count, seed, device=self.device, threads=self.threads, say=self._say("sample"))
 
+    def marginal_effects(self, X, return_std=False, binary=(), average=True):
+        """Marginal effects of the features on the predictions, or for a classifier on the
+        decision values: the derivatives ∂f/∂x, averaged over the rows of X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        return_std : bool, default=False
+            Return the standard errors of the averages, too. Models of kernel ridge regression
+            have the errors of R's package KRLS (Hainmueller and Hazlett 2014), and Gaussian
+            processes, and models that were fitted with std=True, posterior deviations.
+        binary : sequence of int, default=()
+            The columns that have two values in X. Their effects are the differences between
+            the prediction with the larger value and the prediction with the smaller.
+        average : bool, default=True
+            If False, the effects at each row are returned instead of the averages.
+
+        Returns
+        -------
+        effects : ndarray of shape (n_features,) or (n_outputs, n_features)
+            The effects, with n_outputs only for several outputs or more than two classes. If
+            average is False, the shape is (n_samples, n_features) or (n_outputs, n_samples,
+            n_features).
+        std : ndarray of shape (n_features,) or (n_outputs, n_features)
+            The standard errors of the averages, if return_std is True.
+
+        Raises
+        ------
+        ValueError
+            The model or its kernel has no derivatives, or the model has no standard errors.
+        """
+        check_is_fitted(self, "model_")
+        X = samples(self, X, reset=False)
+        with python_names(self._names()):
+            rows, mean, std = self.model_.effects(self._rows(X), binary, device=self.device, threads=self.threads, say=self._say("effects"))
+        effects = mean if average else rows
+        single = effects.shape[0] == 1
+        effects = effects[0] if single else effects
+        if not return_std:
+            return effects
+        if np.isnan(std).any():
+            raise ValueError(f"{type(self).__name__} has no standard errors of effects: use MercerKernelRidge, MercerGaussianProcess, or a model with std=True")
+        return effects, std[0] if single else std
+
     def _rows(self, X):
         """The rows of an array in the form that the model accepts."""
         if self._function:

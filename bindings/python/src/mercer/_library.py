@@ -61,6 +61,7 @@ _PROTOTYPES = {
     "mercer_update": [Handle, Handle, _P(Matrix), _P(Matrix), c_void_p, c_int, _P(Watch), _P(Handle)],
     "mercer_merge": [Handle, Handle, Handle, _P(Watch), _P(Handle)],
     "mercer_sample": [Handle, Handle, _P(Matrix), c_int64, c_uint64, c_void_p, c_size_t, _P(Watch)],
+    "mercer_effects": [Handle, Handle, _P(Matrix), c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_size_t, _P(Watch)],
     "mercer_array": [Handle, c_char_p, c_void_p, c_size_t],
     "mercer_save": [Handle, c_char_p],
     "mercer_load": [c_char_p, _P(Handle)],

@@ -405,6 +405,42 @@ class Model:
         watched("mercer_sample", lambda w: (dev, self._handle, byref(mx), draws, seed, out.ctypes.data, out.size, w), say)
         return out
 
+    def effects(self, X, binary=(), *, device=None, threads=None, say=None):
+        """Marginal effects of the features: derivatives of the outputs, or for a classifier of
+        the decision values.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d)
+            The samples.
+        binary : sequence of int, default=()
+            The columns with two values, whose effects are differences.
+        device : str, default=None
+            The device, such as "cpu/avx2"; None means the best available device.
+        threads : int, default=None
+            The number of threads; None means all.
+        say : callable, default=None
+            Called about once a second with the stage and the fraction that is done.
+
+        Returns
+        -------
+        rows : ndarray of shape (t, n, d)
+            The effects at each row.
+        mean : ndarray of shape (t, d)
+            Their averages.
+        std : ndarray of shape (t, d)
+            The standard errors of the averages; NaN if the model has none.
+        """
+        mx = self._samples(X)
+        classes = len(self.info.get("classes", ()))
+        outputs = self.info["outputs"] if not classes else 1 if classes == 2 else classes
+        rows = np.empty((outputs, mx.rows, mx.cols))
+        mean, std = np.empty((2, outputs, mx.cols))
+        columns = np.ascontiguousarray(binary, dtype=np.int64)
+        dev = _library.device(device, threads)
+        watched("mercer_effects", lambda w: (dev, self._handle, byref(mx), columns.ctypes.data, columns.size, rows.ctypes.data, mean.ctypes.data, std.ctypes.data, mean.size, w), say)
+        return rows, mean, std
+
     def sets(self, X, level, *, device=None, threads=None, say=None):
         """Returns sets of classes, if ``info["capabilities"]`` contains "sets".
 
