@@ -68,7 +68,7 @@ var layers = []layer{
 	{folder: "internal/lowrank", ours: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
 	{folder: "internal/krylov", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}},
 	{folder: "internal/stream", ours: []string{"backend", "kernels", "internal/krylov", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread", "internal/elementary"}},
-	{folder: "internal/verified", ours: []string{"backend", "internal/markov", "internal/numeric", "internal/run", "kernels"}},
+	{folder: "internal/verified", ours: []string{"backend", "internal/markov", "internal/numeric", "internal/run", "internal/stream", "kernels"}},
 	{folder: "internal/markov", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary", "kernels"}},
 	// nufft uses gonum's Fourier transforms and its nodes of quadrature.
 	{folder: "internal/nufft", ours: []string{"host", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum/dsp/fourier", "gonum.org/v1/gonum/integrate/quad"}},

@@ -845,6 +845,12 @@ func TestFloat64BoundsOfFunctions(t *testing.T) {
 				"fourier-ridge": func(sharp bool) (learners.Model, error) {
 					return learners.FourierRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Features: 40, Bound: sharp}.Fit(t.Context(), dev, many, targets, learners.Options{Prove: true})
 				},
+				"fourier-ridge in passes": func(sharp bool) (learners.Model, error) {
+					return learners.FourierRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Features: 40, Bound: sharp}.FitRows(t.Context(), dev, file{many, targets}, learners.Options{Prove: true})
+				},
+				"nystrom-ridge in passes": func(sharp bool) (learners.Model, error) {
+					return learners.NystromRidge{Kernel: kernels.Laplacian{Sigma: 1}, Lambda: 10, Centers: 40, Bound: sharp}.FitRows(t.Context(), dev, file{many, targets}, learners.Options{Prove: true})
+				},
 			} {
 				var v, e [2]*mat.Dense
 				for i, sharp := range []bool{true, false} {

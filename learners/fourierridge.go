@@ -136,7 +136,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	}
 	m.facts = append(m.facts, m.keep(res.Posterior, false)...)
 	_, d, _ := data.Dims()
-	p := &verified.Primal{Lambda: fourierPenalty(k, l.Lambda, pairs, d), Intercept: m.fitted}
+	p := &verified.Primal{Lambda: fourierPenalty(k, l.Lambda, pairs, d), Intercept: m.fitted, Sums: res.Sums}
 	if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), p, data, nil, &res.Result, float64(d+100), m.rounding, l.Bound, o); err != nil {
 		return nil, err
 	}

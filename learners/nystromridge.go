@@ -173,7 +173,7 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	if k.IsPSD() {
 		r = func() *verified.Roundoff { return m.roundoffOn(dev, &m.kernelExpansion) }
 	}
-	problem := &verified.Primal{Lambda: verified.Exact(l.Lambda), Centers: true, Intercept: m.fitted}
+	problem := &verified.Primal{Lambda: verified.Exact(l.Lambda), Centers: true, Intercept: m.fitted, Sums: res.Sums}
 	if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), problem, data, sparse, &res.Result, verified.Steps(k, 1, m.points.Cols), r, l.Bound, o); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func primalSteps(n, m int, each float64) float64 {
 // samples of data. It also adds facts, in which the coefficients are called `name`. If sharp is
 // true and there is no sharp bound, it returns an error. If sharp is false, it computes a bound
 // only with o.Prove: the sharp bound if that takes at most a few hundredths of a second, and
-// otherwise a bound from float64 if the samples are in memory. r returns bounds on the rounding
+// otherwise a bound from float64 if p.Sums is set or the samples are in memory. r returns bounds on the rounding
 // errors of the functions, or is nil if none are known. each is as in primalSteps. If sparse is not
 // nil, its rows are the samples, and data holds their row numbers.
 func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, sparse *backend.CSR[float64], res *solvers.Result, each float64, r func() *verified.Roundoff, sharp bool, o Options) error {
@@ -51,14 +51,17 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 		return nil
 	}
 	if !sharp && (sparse != nil || p.Lambdas != nil || primalSteps(n, size, each) > provedSteps) {
-		if _, ok := data.(pointRows); r == nil || !ok && !solvers.IsInMemory(data) {
+		if _, ok := data.(pointRows); !ok && !solvers.IsInMemory(data) {
+			p.Pass = nil
+		}
+		if r == nil || p.Pass == nil && p.Sums == nil {
 			return nil
 		}
 		bound, err := p.Rounded(ctx, dev.F64(), f, r())
-		if err == nil && finiteBound(bound) < 0 {
+		if err == nil && finiteBound(bound) < 0 && (p.Pass != nil || p.Enough(bound)) {
 			b.bound = bound
 			b.tell(m, name)
-		} else if err != nil && !errors.Is(err, verified.ErrDependent) && !errors.Is(err, backend.ErrMemory) {
+		} else if err != nil && !errors.Is(err, verified.ErrDependent) && !errors.Is(err, verified.ErrSamples) && !errors.Is(err, backend.ErrMemory) {
 			return fmt.Errorf("bound: %w", err)
 		}
 		return nil

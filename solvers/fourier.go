@@ -39,6 +39,8 @@ type FourierResult struct {
 	Beta backend.Host[float64]
 	// Posterior is nil unless StreamParams.Posterior is set.
 	Posterior *Posterior
+	// Sums is nil unless the solution and its residual follow from sums over the samples without another pass.
+	Sums *Sums
 	// Gradient holds the derivatives of Posterior.Log with respect to the parameters of the kernel, as in
 	// Evidence.Gradient, and last with respect to ln λ, if StreamParams.Gradient is set (Lázaro-Gredilla and
 	// others 2010, Sparse spectrum Gaussian process regression). The random numbers from which the
@@ -64,8 +66,11 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 	if err != nil {
 		return nil, r.fail(err)
 	}
+	if s.Sums != nil {
+		s.Sums.Scale = basis.Scale
+	}
 	err = r.finish(s)
-	res := &FourierResult{Result: *r.res, Frequencies: basis.Frequencies, Beta: backend.NewHost[float64](basis.Size(), t), Posterior: r.posterior, Gradient: r.gradient}
+	res := &FourierResult{Result: *r.res, Frequencies: basis.Frequencies, Beta: backend.NewHost[float64](basis.Size(), t), Posterior: r.posterior, Gradient: r.gradient, Sums: s.Sums}
 	for i, v := range s.Beta.Data {
 		res.Beta.Data[i] = basis.Scale * v
 	}

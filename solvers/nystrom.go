@@ -48,6 +48,9 @@ type NystromProblem struct {
 // Posterior is the Gaussian process whose mean is the solution of SolveNystrom or SolveFourier.
 type Posterior = stream.Posterior
 
+// Sums describes the solution of SolveNystrom or SolveFourier by its sums over the samples.
+type Sums = stream.Sums
+
 // StreamParams are the choices of a caller of SolveNystrom and SolveFourier;
 // the zero value suits most problems.
 type StreamParams struct {
@@ -86,6 +89,8 @@ type NystromResult struct {
 	Beta    backend.Host[float64] // M×t
 	// Posterior is nil unless StreamParams.Posterior is set.
 	Posterior *Posterior
+	// Sums is nil unless the solution and its residual follow from sums over the samples without another pass.
+	Sums *Sums
 	// Gradient holds the derivatives of Posterior.Bound with respect to the parameters of the
 	// kernel, as in Evidence.Gradient, and last with respect to ln λ, if StreamParams.Gradient is
 	// set. The centers are constant.
@@ -134,7 +139,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 		return nil, r.fail(err)
 	}
 	err = r.finish(s)
-	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.Beta, Posterior: r.posterior, Gradient: r.gradient}, err
+	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.Beta, Posterior: r.posterior, Gradient: r.gradient, Sums: s.Sums}, err
 }
 
 // Points returns the points of h, which has the form of p.Data: the rows are features, or row

@@ -37,15 +37,17 @@ type Feed struct {
 	Rule func(x []float64) error // the kernel's rule for points; may be nil
 	Keys []uint64                // keys of the rows of a piece; nil if passes have no keys
 
-	first  func(x []float64, w float64) // called in the first pass for each sample of weight > 0; may be nil
-	data   Source
-	total  float64   // the sum of the weights
-	shift  bool      // whether the targets of the first sample are subtracted from all targets, so that a large mean causes no cancellation
-	offset []float64 // the targets that are subtracted; may be nil
-	passed bool      // whether a pass has ended
-	x, y   backend.Host[float64]
-	w      []float64
-	spread []spread.Spread // spread of each target, computed in the first pass
+	first    func(x []float64, w float64) // called in the first pass for each sample of weight > 0; may be nil
+	data     Source
+	total    float64   // the sum of the weights
+	weighted bool      // whether a weight is not 1
+	shift    bool      // whether the targets of the first sample are subtracted from all targets, so that a large mean causes no cancellation
+	offset   []float64 // the targets that are subtracted; may be nil
+	passed   bool      // whether a pass has ended
+	x, y     backend.Host[float64]
+	w        []float64
+	spread   []spread.Spread // spread of each target, computed in the first pass
+	box      [2][]float64    // the least and the largest value of each feature of a sample of weight > 0, from the first pass
 }
 
 // NewFeed returns a feed whose pieces have the given number of rows.
@@ -101,6 +103,16 @@ func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[fl
 				for j, v := range b.Y.Row(i) {
 					f.spread[j].Add(v)
 				}
+				if f.box[0] == nil {
+					f.box = [2][]float64{slices.Clone(b.X.Row(i)), slices.Clone(b.X.Row(i))}
+				}
+				for j, v := range b.X.Row(i) {
+					if v < f.box[0][j] {
+						f.box[0][j] = v
+					} else if v > f.box[1][j] {
+						f.box[1][j] = v
+					}
+				}
 				if f.first != nil {
 					f.first(b.X.Row(i), w)
 				}
@@ -115,6 +127,7 @@ func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[fl
 				to[j] -= o
 			}
 			f.w[filled] = w
+			f.weighted = f.weighted || w != 1
 			if f.Keys != nil && b.Keys != nil {
 				f.Keys[filled] = b.Keys[i]
 			} else if f.Keys != nil {

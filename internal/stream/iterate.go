@@ -17,6 +17,29 @@ type Solution struct {
 	Residual float64               // the largest ‖z − Hβ‖ / ‖z‖ over the outputs
 	Iters    int                   // number of products with H
 	Reason   string                // why the residual is not below the tolerance; "" if it is below the tolerance
+	Sums     *Sums                 // what the sums H and z say about the solution; nil unless they were kept
+}
+
+// Sums describes a solution β, b of Hβ = z by the computed sums H and z. Its numbers are computed in float64;
+// a bound must allow for their rounding errors.
+type Sums struct {
+	Scale    float64      // φ is Scale times the functions of the model: 1, except for Fourier
+	Lambda   float64      // λ
+	N        int          // number of samples of weight > 0
+	Mass     float64      // Σ w_i
+	Weighted bool         // whether a weight is not 1
+	Box      [2][]float64 // the least and the largest value of each feature of these samples
+	Roots    []float64    // s_a = √(Σ w_i φ_a² + λS_aa) of each function
+	Targets  []TargetSums
+}
+
+// TargetSums is the part of Sums for one target.
+type TargetSums struct {
+	Left     float64 // ‖z − Hβ‖, computed from H and z
+	Square   float64 // an upper bound on Σ w_i (y_i − o)², where o is Offset
+	Along    float64 // Σ_a s_a|β_a|
+	Diagonal float64 // the norm of the vector with the elements (|l_a| + |H_aa − l_a|)|β_a|, where l_a is added to H_aa − l_a in the product Hβ
+	Offset   float64 // the number that is subtracted from all y_i before they are summed
 }
 
 // IterationBytes returns the device memory of Iterate, in bytes.
@@ -199,12 +222,21 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 	if err := w.b.Download(s.Beta, beta); err != nil {
 		return nil, err
 	}
+	s.Sums = &Sums{Scale: 1, Lambda: w.Lambda, N: w.feed.N, Mass: w.feed.total, Weighted: w.feed.weighted, Box: w.feed.box, Roots: roots, Targets: make([]TargetSums, w.t)}
 	for j, v := range left {
-		along := math.Sqrt(w.squares[j])
-		for i, root := range roots {
-			along += root * math.Abs(s.Beta.Row(i)[j])
+		target := TargetSums{Left: v, Square: w.squares[j]}
+		if w.feed.offset != nil {
+			target.Offset = w.feed.offset[j]
 		}
-		s.Residual = numeric.Larger(s.Residual, numeric.Ratio(v+unit*along, size[j]))
+		for i, root := range roots {
+			size := math.Abs(s.Beta.Row(i)[j])
+			target.Along += root * size
+			diagonal := (math.Abs(k.own[i]) + math.Abs(shift[i])) * size
+			target.Diagonal += diagonal * diagonal
+		}
+		target.Diagonal = math.Sqrt(target.Diagonal)
+		s.Sums.Targets[j] = target
+		s.Residual = numeric.Larger(s.Residual, numeric.Ratio(v+unit*(math.Sqrt(target.Square)+target.Along), size[j]))
 	}
 	if !(s.Residual <= tol) {
 		return nil, nil

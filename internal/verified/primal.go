@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/internal/stream"
 )
 
 // A Primal specifies the problem of minimizing
@@ -19,12 +20,13 @@ import (
 // matrix λ(k(x_j, x_l)) if Centers is set.
 type Primal struct {
 	// Pass calls use with the features, targets and weights of each block of samples. If weights is
-	// nil, all weights are 1. Bound needs dense samples.
+	// nil, all weights are 1. Bound needs dense samples. If Pass is nil, Rounded uses only Sums.
 	Pass      func(ctx context.Context, use func(x numeric.Points, y backend.Host[float64], weights []float64) error) error
 	Lambda    Ball
 	Lambdas   []Ball // if not nil, the λ of each target, which replaces Lambda; read by Rounded only
 	Centers   bool
 	Intercept bool
+	Sums      *stream.Sums // the sums of the normal equations, from which f was computed, or nil; read by Rounded only
 }
 
 func (s *Primal) lambda(c int) Ball {
@@ -152,6 +154,9 @@ func (s *Primal) Bytes(n, m, t int) int64 {
 
 // ErrLambda is the error for a λ that is positive and below about 2⁻¹⁰⁰⁰.
 var ErrLambda = fmt.Errorf("lambda is too small for a bound of the error")
+
+// ErrSamples is the error if a bound needs a pass over the samples and Primal.Pass is nil.
+var ErrSamples = fmt.Errorf("a bound of the error needs samples in memory")
 
 // ErrDependent is the error if no bound can be proven for a problem with Centers.
 var ErrDependent = fmt.Errorf("the kernel values of the centers are singular up to rounding errors, so that rounding errors may change predictions by any amount")

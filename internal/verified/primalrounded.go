@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -49,7 +50,8 @@ func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[flo
 
 // Rounded returns a bound for an approximate solution f from residuals that q evaluates in float64, from values
 // of the functions whose errors r bounds. It reads the samples once and evaluates each function once for each
-// sample. The bounds are +Inf where no bound is proven.
+// sample, unless s.Pass is nil or the bound from s.Sums is small enough. The bounds are +Inf where no bound is
+// proven.
 //
 // With the notation of Bound, let Φ̃ be the matrix of the φ(x_i) − φ̄, r the exact residuals and r̂ the computed
 // ones, and h = Φ̃ᵀWr̂ − Pβ. The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h). Let A = W^½Φ̃P^−½ and
@@ -65,11 +67,8 @@ func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[flo
 // error of at most γ_n times the sum of their magnitudes, whatever the order (Higham 2002, equation 3.5), and
 // |φ_j(x)| ≤ √k(x, x)·√k(x_j, x_j).
 func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Expansion, r *Roundoff) (*ErrorBound, error) {
-	w := &primalRounded{Primal: s, q: q, f: f, r: r, size: make([]float64, f.Alpha.Cols), targets: make([]primalSums, f.Alpha.Cols)}
+	w := s.rounded(q, f, r)
 	defer func() { numeric.FreeAll(w.placed) }()
-	for c := range w.size {
-		w.size[c] = total(f.Alpha.Rows, func(j int) float64 { return up(r.roots[j] * math.Abs(f.Alpha.Row(j)[c])) })
-	}
 	if len(r.functions) > 0 {
 		if err := w.place(&w.z, func() (backend.Matrix[float64], error) { return r.points.Place(q) }); err != nil {
 			return nil, err
@@ -84,6 +83,14 @@ func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Exp
 		if !(floor > 0) {
 			return nil, ErrDependent
 		}
+	}
+	if s.Sums != nil {
+		if b := w.bySums(s.Sums, floor); b != nil && (s.Pass == nil || s.Enough(b)) {
+			return b, nil
+		}
+	}
+	if s.Pass == nil {
+		return nil, ErrSamples
 	}
 	if err := w.pass(ctx); err != nil {
 		return nil, err
@@ -126,6 +133,15 @@ type primalSums struct {
 	sum           sum     // Σ w_i r̂_i
 	reach, off    float64 // Σ |w_i r̂_i| √k(x_i, x_i) and Σ |w_i r̂_i| √k(x_i, x_i) ε_i
 	slack, square float64 // Σ w_i δ_i and Σ w_i δ_i²
+}
+
+// rounded returns the state of Rounded before the pass.
+func (s *Primal) rounded(q backend.Backend[float64], f *Expansion, r *Roundoff) *primalRounded {
+	w := &primalRounded{Primal: s, q: q, f: f, r: r, size: make([]float64, f.Alpha.Cols), targets: make([]primalSums, f.Alpha.Cols)}
+	for c := range w.size {
+		w.size[c] = total(f.Alpha.Rows, func(j int) float64 { return up(r.roots[j] * math.Abs(f.Alpha.Row(j)[c])) })
+	}
+	return w
 }
 
 // place sets *to to the matrix on the device that make returns. Rounded frees the matrix at its end.
@@ -314,18 +330,112 @@ func (w *primalRounded) bound(floor float64, penalty backend.Host[float64]) *Err
 				8*unit*(math.Abs(g)+math.Abs(centered)+math.Abs(penal)))
 			return up(h * h)
 		})))
-		least := math.Sqrt(low*floor) * (1 - 0x1p-50)
-		n := up(math.Sqrt(above(p.square)) + 2*gradient/least)
-		scale := low
-		if w.r.waves { // ‖φ(x)‖² = D
-			scale = low / float64(w.r.points.Rows) * (1 - 0x1p-50)
-		}
-		target.Norm = up(n / (math.Sqrt(scale) * (1 - 0x1p-50)))
-		target.Alpha = finite(up(n / (2 * least)))
+		w.set(target, low, floor, math.Sqrt(above(p.square)), gradient)
 		target.Size = w.size[c]
 		if w.Intercept {
 			target.Mean = up((math.Abs(weighted) + weightedOff + above(p.slack)) / mass)
 		}
 	}
 	return b
+}
+
+// set sets N and the bound on the error of β from bounds on ‖W^½(r − r̂)‖ and on ‖h‖. low is a lower bound on λ.
+func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient float64) {
+	least := math.Sqrt(low*floor) * (1 - 0x1p-50)
+	n := up(residual + 2*gradient/least)
+	scale := low
+	if w.r.waves { // ‖φ(x)‖² = D
+		scale = low / float64(w.r.points.Rows) * (1 - 0x1p-50)
+	}
+	target.Norm = up(n / (math.Sqrt(scale) * (1 - 0x1p-50)))
+	target.Alpha = finite(up(n / (2 * least)))
+}
+
+// bySums returns a bound for the solution of the normal equations Hβ = z from the sums H and z, without the
+// samples. It returns nil if k(x, x) is not constant, because the sums do not bound k(x, x).
+//
+// With the notation of Rounded, the error of β is H⁻¹h for h = z − Hβ, so that |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let ρ be
+// √k(x, x), s_a² = Σ w_i φ_a(x_i)² + P_aa, T = √Σ w_i y_i² + Σ_b s_b|β_b|, and let the values of φ_a have errors of
+// at most ερρ_a, ρ_a = √k(x_a, x_a). Then e_a = ερρ_a√m bounds the norm of the errors of W^½Φ in column a. By the
+// inequality of Cauchy and Schwarz the rounding errors of the sums, of their products with β and of the residual add
+// at most γ_c s_a T to element a of h, and the errors of φ at most e_a(T + B) + s_a B, where B = Σ_b e_b|β_b|. With an
+// intercept the terms ΦᵀW11ᵀWΦ/m that are subtracted have errors of the same size, so that c is three times the
+// number of samples (four times with weights, as m has rounding errors, too), and the effect of ε is doubled.
+// In float64 the sum over n numbers takes at most n roundings in every order.
+func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
+	f, r := w.f, w.r
+	if !r.constant || r.points.Sparse != nil {
+		return nil
+	}
+	m, rounds, twice := f.Alpha.Rows, 1, 1.0
+	if w.Intercept {
+		rounds, twice = 3, 2
+	}
+	if sums.Weighted {
+		rounds++
+	}
+	c := gamma(rounds*(sums.N+8) + m + 64)
+	corners := numeric.DensePoints(backend.NewHost[float64](2, r.points.Cols))
+	for p, low := range sums.Box[0] {
+		high, origin := sums.Box[1][p], 0.0
+		if r.origin != nil {
+			origin = r.origin[p]
+		}
+		// A corner of the box has the largest ‖x − origin‖, and another corner the largest Σ |x_p| + |x_p − origin_p|.
+		for i, size := range []func(v float64) float64{
+			func(v float64) float64 { return math.Abs(v - origin) },
+			func(v float64) float64 { return math.Abs(v) + math.Abs(v-origin) },
+		} {
+			corners.Dense.Row(i)[p] = low
+			if size(high) > size(low) {
+				corners.Dense.Row(i)[p] = high
+			}
+		}
+	}
+	far := make([]float64, 2)
+	r.setFar(far, &corners, 0)
+	relative := up(r.relative(max(far[0], far[1])*(1+0x1p-20)) + gamma(4))
+	root := 1.0
+	if !r.waves {
+		root = r.root(corners.Values(r.kernel)(0, 0), corners, 0)
+	}
+	mass := sums.Mass * (1 + float64(sums.N)*0x1p-50)
+	off := up(relative * root * math.Sqrt(mass)) // e_a/ρ_a
+	reach := up(math.Sqrt(total(m, func(j int) float64 { return sums.Roots[j] * sums.Roots[j] })) * (1 + 2*c))
+	spread := up(off * sums.Scale * math.Sqrt(total(m, func(j int) float64 { return r.roots[j] * r.roots[j] })))
+	b := &ErrorBound{Intercept: w.Intercept, Rounded: true, Targets: make([]TargetBound, f.Alpha.Cols), Root: root}
+	if w.Intercept {
+		b.Square = up(root * root)
+	}
+	for t := range b.Targets {
+		target, sum, lambda := &b.Targets[t], &sums.Targets[t], w.lambda(t)
+		size := func(j int) float64 { return f.Alpha.Row(j)[t] * f.Alpha.Row(j)[t] }
+		along := up(sum.Along * (1 + 2*c) * (1 + float64(m)*0x1p-50))
+		all := up(math.Sqrt(sum.Square*(1+2*c)) + along)
+		effect := up(off * w.size[t]) // B
+		other := Sub(Mul(Mul(lambda, Exact(sums.Scale)), Exact(sums.Scale)), Exact(sums.Lambda)).Magnitude()
+		gradient := up(sum.Left*(1+float64(m)*0x1p-50) + c*reach*all + twice*(spread*(all+effect)+reach*effect) +
+			gamma(m+8)*sum.Diagonal*(1+float64(m)*0x1p-50) + other*math.Sqrt(total(m, size))/sums.Scale)
+		if w.Centers {
+			gradient = up(gradient + relative*reach*along)
+		}
+		w.set(target, least(lambda), floor, 0, up(gradient/sums.Scale))
+		target.Size = w.size[t]
+		if w.Intercept {
+			below := math.Sqrt(sums.Mass * (1 - float64(sums.N)*0x1p-50))
+			target.Mean = up(up(2*c*all+effect)/below + 8*unit*(math.Abs(sum.Offset)+math.Abs(f.Intercept[t])))
+		}
+	}
+	return b
+}
+
+// Enough reports whether the bounds b on the errors of f are at most a thousandth of the root mean square of the
+// targets in s.Sums, so that a pass over the samples is not worth its time.
+func (s *Primal) Enough(b *ErrorBound) bool {
+	for c, target := range s.Sums.Targets {
+		if !(b.Uniform(c, b.Root*b.Root) <= 1e-3*math.Sqrt(target.Square/s.Sums.Mass)) {
+			return false
+		}
+	}
+	return true
 }
