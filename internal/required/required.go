@@ -5,7 +5,7 @@
 //
 // The names are: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8,
 // in the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, llvm (its assembler,
-// for the tests of tools/asmgen), sklearn, pytest, libsvm, onnxruntime (of Node.js), kernlab, openblas, blis, mkl, chromium, curl, data
+// for the tests of tools/asmgen), sklearn, pytest, libsvm, onnxruntime and duckdb (of Node.js), kernlab, openblas, blis, mkl, chromium, curl, data
 // (the larger data, in shared/data beside the repository), modules (a module proxy can be
 // reached), proc (processes are listed in /proc), unfused (the compiler does not fuse
 // multiplications with additions), chroot (a program can be started in another root folder),
@@ -76,16 +76,29 @@ var imported = sync.OnceValue(func() string {
 // which npm has installed globally.
 func ONNXRuntime(t testing.TB, script string) *exec.Cmd {
 	t.Helper()
-	node, npm := Program(t, "onnxruntime", "node"), Program(t, "onnxruntime", "npm")
+	return nodeJS(t, "onnxruntime", "onnxruntime-node", script)
+}
+
+// DuckDB is like ONNXRuntime for the package @duckdb/duckdb-wasm, which contains DuckDB and reads and writes
+// Arrow.
+func DuckDB(t testing.TB, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	return nodeJS(t, "duckdb", "@duckdb/duckdb-wasm", script, args...)
+}
+
+// nodeJS returns a command that runs a script of Node.js with a package; what is the name in MERCER_REQUIRE.
+func nodeJS(t testing.TB, what, pack, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	node, npm := Program(t, what, "node"), Program(t, what, "npm")
 	root, err := exec.Command(npm, "root", "--global").Output()
 	if err != nil {
-		Lacking(t, "onnxruntime", err)
+		Lacking(t, what, err)
 	}
 	folder := strings.TrimSpace(string(root))
-	if _, err := os.Stat(filepath.Join(folder, "onnxruntime-node")); err != nil {
-		Lacking(t, "onnxruntime", err)
+	if _, err := os.Stat(filepath.Join(folder, pack)); err != nil {
+		Lacking(t, what, err)
 	}
-	cmd := exec.Command(node, script)
+	cmd := exec.Command(node, append([]string{script}, args...)...)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+folder)
 	return cmd
 }
