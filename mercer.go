@@ -49,7 +49,7 @@ func (o Options) device() (backend.Device, error) {
 	return dev, nil
 }
 
-// only returns an error if o sets an option that is not in the list used.
+// only returns an error if o sets an option that the argument used does not list.
 func (o Options) only(call string, used ...string) error {
 	for _, option := range []struct {
 		name  string
@@ -109,10 +109,10 @@ func (m *Model[M]) begin(call string) error {
 // not copied, and x and y are not changed. Learners whose learners.Description is Sparse take a
 // backend.CSR as x without a dense copy.
 //
-// If the learner's kernel is kernels.Precomputed, x may be the symmetric n×n matrix of the kernel
-// values of the samples, and the methods of the model take the m×n kernel values of m new rows with
-// the samples. Std of a Gaussian process and Neighbors also need the kernel value of each new row
-// with itself: pass the points of gram.OtherPoints.
+// If the learner's kernel is kernels.Precomputed, x may be the symmetric n×n Gram matrix of the
+// samples. The methods of the model then take the m×n kernel values of m new rows with the samples.
+// Neighbors, and Std of a Gaussian process, also need the kernel value of each new row with itself:
+// pass them the result of gram.OtherPoints.
 //
 // The device memory of the model is released by Close or when the model is garbage collected.
 func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o Options) (*Model[M], error) {
@@ -133,13 +133,14 @@ func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o
 	return newModel(dev, fitted, modelfile.Bundle{Model: fitted})
 }
 
-// FitTable fits a learner to a table. r names the targets, the weight column and the columns to
-// ignore, and specifies how the other columns become features; set r.Labels for a classifier. The
-// rules are part of the model and are saved with it; Encode applies them to rows of such tables.
+// FitTable fits a learner to a table. r names the target columns, the weight column and the columns
+// to ignore, and specifies how the other columns become features. For a classifier set r.Labels.
+// The rules are part of the model and are saved with it; Encode applies them to rows of such
+// tables.
 //
 // If the rules name a column of texts or trees as the whole input, Options.Objects must be the
-// kernel on it. In this case, and if the table is a Gram matrix, the learner's kernel must be
-// kernels.Precomputed{}.
+// kernel on it. The learner's kernel must then be kernels.Precomputed{}, and also if the table is a
+// Gram matrix.
 func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Table, r dataset.Rules, o Options) (*Model[M], error) {
 	switch {
 	case l == nil:
@@ -199,11 +200,11 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 }
 
 // FitRows fits learners.NystromRidge, learners.FourierRidge or the result of MakeRows of a
-// learners.Description to samples that need not fit into memory: data is read in passes, a block of
-// rows at a time. data is an implementation of solvers.Rows by the program, or a learners.Rows that
-// reads the file of a table; the rules of the table then become part of the model, as with
-// FitTable. data includes the weights and keys of the samples. The options Device, Centers, Classes,
-// Memory, Progress and Checkpoint of o are used.
+// learners.Description to samples that need not fit into memory. It reads data in passes, a block
+// of rows at a time. data is the program's own solvers.Rows, or a learners.Rows, which reads a
+// file; the encoding rules of the file then become part of the model, as with FitTable. data
+// includes the weights and keys of the samples. The options Device, Centers, Classes, Memory,
+// Progress and Checkpoint of o are used.
 func FitRows[M learners.Model](ctx context.Context, l interface {
 	FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o learners.Options) (M, error)
 }, data solvers.Rows, o Options) (*Model[M], error) {
@@ -256,7 +257,7 @@ func (m *Model[M]) Close() {
 	m.predictor.Close()
 }
 
-// Save writes the model, with the rules for the columns of a table if it has any, to a file that
+// Save writes the model, including its encoding rules if it was fitted to a table, to a file that
 // the command mercer and Load can read. The file is created or replaced atomically.
 func (m *Model[M]) Save(path string) error {
 	if err := m.begin("save"); err != nil {
@@ -266,7 +267,7 @@ func (m *Model[M]) Save(path string) error {
 	return modelfile.Save(path, m.bundle)
 }
 
-// Write writes the contents of the file that Save makes, for example to a database.
+// Write writes to w what Save writes to a file.
 func (m *Model[M]) Write(w io.Writer) error {
 	if err := m.begin("write"); err != nil {
 		return err
@@ -276,13 +277,14 @@ func (m *Model[M]) Write(w io.Writer) error {
 }
 
 // WriteONNX writes the model in the format ONNX, with numbers of 64 or 32 bits, so that onnxruntime
-// and other programs can evaluate it. The input of the graph, "x", has a row for each sample and
-// the columns that Encoder().FeatureNames lists: numbers as they are in the table, which the graph
-// standardizes, with NaN for a missing cell; and 0 or 1 for a category. For a Gram matrix the
-// columns are the kernel values with the training rows. The output is "prediction", n×t, or for
-// classes "label", n texts, "decision", in the form of learners.Classifier.Decision, and
-// "probabilities", n×K, if the model has them. A model of texts or trees is refused. Where Predict
-// refuses a row, the graph returns NaN or an infinity.
+// and other programs can evaluate it. The input "x" of the graph has a row for each sample and a
+// column for each entry of Encoder().FeatureNames. Numeric columns hold the numbers of the table,
+// which the graph standardizes, with NaN for a missing cell. Columns of categories hold 0 or 1. For
+// a Gram matrix the columns are the kernel values with the training rows. The output is
+// "prediction", n×t, or for classes "label", n texts, "decision", in the form of
+// learners.Classifier.Decision, and "probabilities", n×K, if the model has them. WriteONNX returns
+// an error for a model of texts or trees. For a row that makes Predict return an error, the graph
+// returns NaN or an infinity.
 func (m *Model[M]) WriteONNX(w io.Writer, bits int) error {
 	if err := m.begin("write ONNX"); err != nil {
 		return err

@@ -31,7 +31,7 @@ func (m *Model[M]) Dims() (features, outputs int) {
 	return m.predictor.Dims()
 }
 
-// Predict returns the n×outputs predictions f(x) for the rows of x: numbers, or labels of classes.
+// Predict returns the n×outputs predictions for the rows of x: numbers, or class labels.
 func (m *Model[M]) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 	if err := m.begin("predict"); err != nil {
 		return nil, err
@@ -40,8 +40,8 @@ func (m *Model[M]) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, error
 	return m.predictor.Predict(ctx, x)
 }
 
-// PredictRow sets dst, one number for each output, to the prediction for one point x. It is quicker
-// than Predict with a matrix of one row.
+// PredictRow sets dst, one number for each output, to the prediction for one point x. It is faster
+// than Predict for a matrix of one row.
 func (m *Model[M]) PredictRow(ctx context.Context, dst, x []float64) error {
 	if err := m.begin("predict"); err != nil {
 		return err
@@ -52,8 +52,8 @@ func (m *Model[M]) PredictRow(ctx context.Context, dst, x []float64) error {
 
 // Wanted selects the optional results of PredictRows.
 type Wanted struct {
-	// Level, such as 0.9, requests Lower and Upper of numbers (see Model.Intervals) or Set of
-	// classes (see Model.Sets); 0 requests none of them.
+	// Level, such as 0.9, requests the fields Lower and Upper for numbers (see Model.Intervals) or
+	// the field Set for classes (see Model.Sets). Level 0 requests none of these fields.
 	Level float64
 	Std   bool // requests Std, from Model.Std
 	Bound bool // requests Bound, from Model.PredictBound, which then also computes Values
@@ -74,7 +74,7 @@ type Prediction struct {
 }
 
 // Encoder returns the rules by which Encode makes features of the columns of a table, or nil if the
-// model was fitted to matrices. It must not be changed.
+// model was fitted to matrices. The caller must not modify the encoder.
 func (m *Model[M]) Encoder() *dataset.Encoder {
 	if m == nil {
 		return nil
@@ -84,8 +84,8 @@ func (m *Model[M]) Encoder() *dataset.Encoder {
 
 // Encode returns the features of rows, for Predict and the other methods. rows is a *dataset.Table
 // or an argument of dataset.FromRows: a []map[string]any, a struct or a slice of structs with JSON
-// names, or a json.RawMessage. The target columns may be absent. The features of a sparse table and of
-// texts by dataset.Rules.TFIDF are a backend.CSR; others are a *mat.Dense.
+// names, or a json.RawMessage. The target columns may be absent. The features are a backend.CSR for
+// a sparse table and for the texts of dataset.Rules.TFIDF; otherwise they are a *mat.Dense.
 func (m *Model[M]) Encode(ctx context.Context, rows any) (mat.Matrix, error) {
 	if err := m.begin("encode"); err != nil {
 		return nil, err
@@ -113,11 +113,11 @@ func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x ma
 	return t, x, err
 }
 
-// PredictRows returns the predictions for rows of a table, in any form that Encode accepts. A
-// column of the model that no row has, and a cell that is not a number in a column of numbers, are
-// errors that name the column. Other cells that are replaced or ignored, such as a category that
-// the training table lacks, are listed in the Notes of their row. rows may also be a mat.Matrix of
-// features that Encode returned; then there are no Notes.
+// PredictRows returns the predictions for rows of a table, in any form that Encode accepts.
+// PredictRows returns an error that names the column if every row lacks a column of the model, or
+// if a numeric column has a cell that is not a number. The Notes of a row list its other cells that
+// PredictRows replaced or ignored, such as a category that the training table lacks. rows may also
+// be the result of Encode; then there are no Notes.
 func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Prediction, error) {
 	if err := m.begin("predict"); err != nil {
 		return nil, err
@@ -222,17 +222,18 @@ func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c lea
 }
 
 // factored is a model with the factors that its intervals and standard deviations need. If the
-// factors are computed again at each call, notKept is the reason; otherwise it is nil.
+// factors are too large to keep, notKept is the reason, and each call computes them; otherwise
+// notKept is nil.
 type factored struct {
 	model   learners.Model
 	notKept error // wraps learners.ErrNotKept
 }
 
 // Prepare does the work of the first call of Intervals or Std in advance, in about the time of a
-// fit. After Calibrate, Intervals needs no such work. Concurrent calls share the work. If ctx is
-// done, Prepare returns the error of ctx, but the work continues for later calls until Close. If
-// the result would take more than half of the free memory, it is not kept, and the error wraps
-// learners.ErrNotKept.
+// fit. After Calibrate, Intervals does not need Prepare. Concurrent calls share one computation. If
+// ctx is done, Prepare returns the error of ctx, but the computation continues for later calls
+// until Close. If the result would take more than half of the free memory, the model does not keep
+// it, and Prepare returns an error that wraps learners.ErrNotKept.
 func (m *Model[M]) Prepare(ctx context.Context) error {
 	if err := m.begin("prepare"); err != nil {
 		return err
@@ -391,9 +392,10 @@ func (m *Model[M]) predictBound(ctx context.Context, x mat.Matrix) (values, boun
 	return b.PredictBound(ctx, m.dev, x)
 }
 
-// Effects returns the derivatives of the outputs with respect to the features at the rows of x, their
-// averages, and the standard errors of the averages if the model has them; for the features in binary,
-// which have two values, it returns differences of the outputs: see learners.MarginalEffects.
+// Effects returns the derivatives of the outputs with respect to the features at the rows of x,
+// their averages, and the standard errors of the averages if the model has them. For the features
+// listed in binary, which have two values, it returns differences of the outputs instead: see
+// learners.MarginalEffects.
 func (m *Model[M]) Effects(ctx context.Context, x mat.Matrix, binary []int) (*learners.Effects, error) {
 	if err := m.begin("effects"); err != nil {
 		return nil, err
@@ -402,8 +404,8 @@ func (m *Model[M]) Effects(ctx context.Context, x mat.Matrix, binary []int) (*le
 	return learners.MarginalEffects(ctx, m.dev, m.Fitted, x, learners.EffectParams{Binary: binary})
 }
 
-// Calibrate computes prediction intervals, or sets of classes, from samples that were not in the
-// training set: see learners.Calibrate. They are saved with the model. No other method may run at
+// Calibrate calibrates Intervals, or for a classifier Sets, with samples that were not in the
+// training set: see learners.Calibrate. Save includes the calibration. No other method may run at
 // the same time.
 func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 	if err := m.begin("calibrate"); err != nil {
@@ -418,7 +420,7 @@ func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 }
 
 // Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie with
-// probability level. After Calibrate the bounds hold for any distribution and cost no more than a
+// probability level. After Calibrate the bounds hold for any distribution and take no longer than a
 // prediction. Without Calibrate, they come from the jackknife+ if the model supports it
 // (learners.Jackknife), and otherwise are the quantiles of a normal distribution with the standard
 // deviation Std; the first call may then take as long as a fit, also after Load: see Prepare.
@@ -448,8 +450,9 @@ func (m *Model[M]) intervals(ctx context.Context, x mat.Matrix, level float64) (
 	return b.Intervals(ctx, m.dev, x, level)
 }
 
-// Sets returns an n×K matrix whose element for a row of x and a class is 1 if the class is in the set of
-// the row, otherwise 0. The set contains the observed class with probability level. Sets needs Calibrate.
+// Sets returns an n×K matrix whose element for a row of x and a class is 1 if the class is in the
+// set of the row, otherwise 0. The set contains the observed class with probability level. Call
+// Calibrate before Sets.
 func (m *Model[M]) Sets(ctx context.Context, x mat.Matrix, level float64) (*mat.Dense, error) {
 	if err := m.begin("sets"); err != nil {
 		return nil, err

@@ -23,10 +23,10 @@ import (
 const tolerance = 1e-8
 
 // Solve returns α, n×t, with (K + λI)α = y for a symmetric n×n matrix K and n×t right-hand sides,
-// without changing K. It computes a Cholesky factor, which takes half of the memory of K, in n³/3
-// operations, and takes one step of refinement. If the relative residual of a column stays above
-// 1e-8, because K + λI is close to singular, it returns an error. Only o.Device is used. For
-// weights w, pass K with λ/w_i − λ added to its diagonal.
+// without changing K. It computes a Cholesky factor in n³/3 operations, with half of the memory of
+// K, and refines the solution once. If the relative residual of a column stays above 1e-8, because
+// K + λI is close to singular, it returns an error. Only o.Device is used. For weights w, pass K
+// with λ/w_i − λ added to its diagonal.
 func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o Options) (*mat.Dense, error) {
 	if err := o.only("solve"); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o
 	s := symmetricOf(k)
 	worst := math.Inf(1)
 	for range 3 {
-		// left is the residual y − (K + λI)α.
+		// left holds the residual y − (K + λI)α.
 		left.Copy(target)
 		a, l := alpha.RawMatrix(), left.RawMatrix()
 		cpu.BLAS{}.Dsymm(blas.Left, blas.Upper, n, t, -1, s.Data, s.Stride, a.Data, a.Stride, 1, l.Data, l.Stride)
@@ -88,7 +88,7 @@ func relative(r, y *mat.Dense) float64 {
 	return worst
 }
 
-// symmetricOf returns the upper triangle of k; a *mat.SymDense is not copied.
+// symmetricOf returns the upper triangle of k. It does not copy a *mat.SymDense.
 func symmetricOf(k mat.Symmetric) blas64.Symmetric {
 	if d, ok := k.(*mat.SymDense); ok {
 		return d.RawSymmetric()
@@ -98,10 +98,10 @@ func symmetricOf(k mat.Symmetric) blas64.Symmetric {
 	return own.RawSymmetric()
 }
 
-// SolveKernel solves (K + λI)α = y with K = k(X, X) for n×d samples, by the cheapest method that
-// fits in memory, with or without storing K, to a relative residual of 1e-8. The result holds α,
-// the residual and the method. With o.Weights the equation is (K + λW⁻¹)α = y; o.Classes must be
-// empty. For several λ, or another tolerance see package solvers.
+// SolveKernel solves (K + λI)α = y with K = k(X, X) for n×d samples, to a relative residual of
+// 1e-8. It selects the cheapest method that fits in memory; some methods do not store K. The result
+// holds α, the residual and the method. With o.Weights the equation is (K + λW⁻¹)α = y. o.Classes
+// must be empty. For several λ, or another tolerance, see package solvers.
 func SolveKernel(ctx context.Context, k kernels.Kernel, lambda float64, x, y mat.Matrix, o Options) (*solvers.Result, error) {
 	if err := o.only("solve", "Weights", "Memory", "Progress", "Checkpoint"); err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) 
 }
 
 // NewKernelFactor factors k(X, X) + λI for n×d samples in n²d + n³/3 operations, and keeps a copy
-// of the samples. A backend.CSR stays sparse, and its n² kernel values then take fewer operations.
+// of the samples. A backend.CSR stays sparse, so that the n² kernel values take fewer operations.
 // Only o.Device is used.
 func NewKernelFactor(ctx context.Context, k kernels.Kernel, lambda float64, x mat.Matrix, o Options) (*Factor, error) {
 	if err := o.only("factor"); err != nil {

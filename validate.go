@@ -20,9 +20,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// LearnerFunc is a function that implements Learner: a method such as
-// learners.KernelKNN{}.FitClasses, or the result of Make of a learners.Description, which makes a
-// learner from its name.
+// LearnerFunc makes a Learner of a function, such as the method learners.KernelKNN{}.FitClasses, or
+// the result of the method Make of a learners.Description.
 type LearnerFunc[M learners.Model] func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error)
 
 // Fit calls f.
@@ -44,8 +43,8 @@ func (f LearnerFunc[M]) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 // With kernels.Precomputed, x may be the Gram matrix, as for Fit; a LearnerFunc needs the points of
 // gram.TrainingPoints.
 //
-// Package validate has the scores of each fold, repeats, the bootstrap, and the folds of a
-// table, in which the scaling of a column is learned from the training rows alone.
+// For scores of each fold, repeated cross-validation and the bootstrap, and for tables, whose
+// columns must be scaled by the training rows alone, see package validate.
 func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, fold []int, o Options) (*mat.Dense, error) {
 	if l == nil {
 		return nil, errors.New("mercer: cross-validate: the learner is missing")
@@ -117,11 +116,11 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 	return predictions, err
 }
 
-// Tune returns l with the kernel and λ of the best score, by default the mean squared leave-one-out
-// error in closed form, and the list of all evaluated settings: see tuning.Search. The search
-// starts at l.Kernel or, if it is nil, at the Gaussian that Fit would use. Tune fits the result
-// once; where rounding leaves no solution, it returns the kernel and λ of the next best score that
-// can be fitted, and reports this in Warning of the Result. Only o.Device and o.Weights are used; p
+// Tune returns l with the kernel and λ that have the best score, and all evaluated settings. The
+// default score is the mean squared leave-one-out error: see tuning.Search. The search starts at
+// l.Kernel or, if it is nil, at the Gaussian that Fit would use. Tune fits the result once. If
+// rounding errors prevent this fit, Tune returns the kernel and λ with the next best score that can
+// be fitted, and says so in the Warning of the Result. Only o.Device and o.Weights are used; p
 // holds the memory limit and the progress callback.
 func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning.Params, o Options) (learners.KernelRidge, *tuning.Result, error) {
 	if err := o.only("tune", "Weights"); err != nil {
@@ -163,8 +162,8 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 	return l, found, nil
 }
 
-// LassoPath fits a model for each λ in lambdas (nil selects 100 values), in little more time than
-// the fit of the smallest λ alone: see learners.Lasso.Path.
+// LassoPath fits a model for each λ in lambdas; nil selects 100 values. It takes little more time
+// than a fit for the smallest λ alone: see learners.Lasso.Path.
 func LassoPath(ctx context.Context, l learners.Lasso, x, y mat.Matrix, lambdas []float64, o Options) ([]*Model[*learners.LinearModel], error) {
 	if err := o.only("lasso path", "Weights", "Classes", "Keys", "Memory", "Progress", "Checkpoint"); err != nil {
 		return nil, err

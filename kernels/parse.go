@@ -56,7 +56,7 @@ type ParseError struct {
 }
 
 func (e *ParseError) Error() string {
-	return fmt.Sprintf("kernels: column %d: %s", e.Column, e.detail)
+	return fmt.Sprintf("kernels: character %d: %s", e.Column, e.detail)
 }
 
 // parser reads tokens and builds kernels by recursive descent. The first error is a panic with a

@@ -45,7 +45,7 @@ func (l *BayesRidge) parameters() []Parameter {
 // Gamma parameters are 0; with the defaults of 1e-6 the model is nearly the same. Each output has
 // its own variances.
 type BayesRidge struct {
-	Tol         float64 // change of the fitted values relative to ‖y − ȳ‖ at which the steps end; 0 means 1e-8
+	Tol         float64 // the steps end when the fitted values change by less than Tol·‖y − ȳ‖; 0 means 1e-8
 	MaxIter     int     // maximum number of steps; 0 means 1000
 	NoIntercept bool    // set b = 0; by default b has a flat prior
 }

@@ -30,20 +30,19 @@ const (
 // set can serve as a Fitter. For Novelty y is ignored and may be nil.
 type Fitter func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error)
 
-// Description describes a learner. The descriptions form one table. The command makes its flags and
-// lists from the table, Make uses it to make learners, and Restore to make models. The file of each
-// learner registers the entry of the learner.
+// Description describes a learner. The file of each learner registers one. The command derives its
+// flags from the descriptions; Make uses them to make learners, and Restore to make models.
 type Description struct {
 	Name       string      `json:"name"`
-	Tasks      []Task      `json:"tasks"`      // the first is the default for targets that suit several tasks
+	Tasks      []Task      `json:"tasks"`      // the first task is the default if the targets suit several tasks
 	Formula    string      `json:"formula"`    // the objective that the learner minimizes, or the rule by which it predicts
 	Parameters []Parameter `json:"parameters"` // in the order in which they are listed
 	Source     string      `json:"source"`
 	Outputs    bool        `json:"outputs"`          // whether the learner accepts several targets
 	Sparse     bool        `json:"sparse,omitempty"` // whether the learner accepts a backend.CSR without a dense copy
 	// Grid is the default grid of mercer tune for one parameter, as NAME=V,W,…; V× means V times a
-	// scale that is computed from the data. "" means that there is no default grid, or that the
-	// scores of the learner have a closed form.
+	// scale that is computed from the data. Grid is "" if the learner has no default grid, or if
+	// its scores have a closed form.
 	Grid string `json:"grid,omitempty"`
 
 	// fitter returns the Fitter of the learner with the given values of its parameters, or an error
@@ -52,8 +51,8 @@ type Description struct {
 	// rows returns the RowsFitter for samples that are read in passes; rows is nil if the learner
 	// needs all samples in memory.
 	rows func(v parsed) (RowsFitter, *ParameterError)
-	// model returns an empty model of the type from which the given State was saved. If model is
-	// nil, every State is of the type of Fit's result.
+	// model returns an empty model of the type that saved the given State. If model is nil, that
+	// type is always the type that Fit returns.
 	model func(State) (fielded, error)
 	// classify is true if the classifier is made by Classify from the regression learner. Make and
 	// Restore then call Classify, and fitter and model handle only regression.
@@ -62,7 +61,8 @@ type Description struct {
 	checkpoints bool
 	// traces is true if at least one solver of the learner calls Options.Trace.
 	traces bool
-	// classifier returns the Fitter for Classification; it is nil if fitter serves for that task too.
+	// classifier returns the Fitter for Classification. It is nil if fitter also handles
+	// classification.
 	classifier func(v parsed) (Fitter, *ParameterError)
 }
 
@@ -107,7 +107,7 @@ func Find(name string) (Description, error) {
 // Names lists the names of all learners, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(catalogue)) }
 
-// Does reports whether the learner supports a task.
+// Does reports whether the learner supports the task t.
 func (d Description) Does(t Task) bool { return slices.Contains(d.Tasks, t) }
 
 // Parameter returns the parameter with the given name.
@@ -227,7 +227,7 @@ func remarkCopy(learner string, fit Fitter) Fitter {
 	}
 }
 
-// copyWarning returns the warning that a dense copy of sparse samples was made.
+// copyWarning returns the warning that a fit made a dense copy of sparse samples.
 func copyWarning(learner string, rows, features int) string {
 	return fmt.Sprintf("the samples are sparse: %s was fitted to a dense copy of %s × %s", learner, count.Of(rows, "row"), count.Of(features, "feature"))
 }
@@ -285,8 +285,7 @@ func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, conte
 	})
 }
 
-// made returns a function that sets the parameters of an L to given values and returns the result
-// of the argument make for this L.
+// made returns a function that sets the parameters of an L and passes the L to make.
 func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(parsed) (F, *ParameterError) {
 	return func(v parsed) (F, *ParameterError) {
 		var l L
@@ -295,8 +294,8 @@ func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(pars
 	}
 }
 
-// asModel converts the result of a Fit. A nil *M becomes a nil Model, and for a model with numbers
-// that are not finite it returns an error.
+// asModel converts the result of a Fit to a Model. A nil *M becomes a nil Model. It returns an
+// error if the model contains numbers that are not finite.
 func asModel[M Model](m M, err error) (Model, error) {
 	if err == nil {
 		err = diverged(m)

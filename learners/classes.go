@@ -36,9 +36,9 @@ type Prober interface {
 	Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }
 
-// As returns m as a T, and true, if m can compute the results of T, which is an interface such as
-// Prober, Uncertain, Sampler or Jackknife. A type assertion does not suffice, because three models
-// have methods that work only after a fit with an option: an SVCModel has probabilities if
+// As returns m as a T, and true, if m can compute the results of the interface T, such as Prober,
+// Uncertain, Sampler or Jackknife. A type assertion does not suffice, because three models have
+// methods that work only after a fit with an option: an SVCModel has probabilities if
 // SVC.Probabilities was set; models of Ridge, NystromRidge and FourierRidge have variances and
 // samples if Std was set; a RidgeModel has the intervals of Jackknife if Ridge.Intervals was set.
 func As[T any](m Model) (T, bool) {
@@ -110,9 +110,9 @@ type classified struct{ classes Classes }
 // Classes implements Classifier.
 func (c *classified) Classes() Classes { return c.classes }
 
-// classesOf finds the classes of the n×1 matrix y: its different values, at least two. index[i] is
-// the class of row i, or −1 if this class occurs only in rows of weight 0. If names is not nil, the
-// labels must be indices of names: 0, 1, … .
+// classesOf finds the classes of the n×1 matrix y, which are its different values. It returns an
+// error if there are fewer than two. index[i] is the class of row i, or −1 if this class occurs
+// only in rows of weight 0. If names is not nil, the labels must be indices of names: 0, 1, … .
 func classesOf(y backend.Host[float64], weights []float64, names []string) (c Classes, index []int, err error) {
 	if y.Rows == 0 {
 		return c, nil, errors.New("y is missing")

@@ -16,8 +16,8 @@ import (
 
 // Calibration computes split-conformal intervals, or sets of classes, from the predictions of a
 // model for m rows that were not used in its fit. If a new row and these m rows are exchangeable,
-// the target of the new row is covered with a probability of at least level, and of at most level +
-// 1/(m+1) if no two scores are equal, for any learner and distribution.
+// the target of the new row is covered with a probability of at least level, for any learner and
+// distribution. If no two scores are equal, the probability is at most level + 1/(m+1).
 //
 // Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world; Lei, G'Sell,
 // Rinaldo, Tibshirani and Wasserman (2018), Distribution-free predictive inference for
@@ -134,8 +134,8 @@ func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Ma
 
 var errNoCalibration = errors.New("learners: the calibration is missing or has no scores: make one by Calibrate")
 
-// bound returns a bound for output j: the score of a new row exceeds the bound with a probability
-// of at most 1 − level.
+// bound returns the bound for output j that the score of a new row exceeds with a probability of at
+// most 1 − level.
 func (c *Calibration) bound(j int, level float64) (float64, error) {
 	if c == nil || j >= c.Scores.Rows {
 		return 0, errNoCalibration

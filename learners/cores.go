@@ -35,9 +35,9 @@ func (m *model) factsNamed(name func(parameter string) string) []Fact {
 	return facts
 }
 
-// FactsOf returns the facts of a model, or nil if it has none. name returns a front end's name
-// for a parameter in the advice of a warning, or "" to omit the advice about it; the method Facts
-// uses the names of Go.
+// FactsOf returns the facts of a model, or nil if it has none. Warnings may advise to change a
+// parameter: name returns the front end's name of this parameter, or "" to omit the advice. The
+// method Facts uses the names of Go.
 func FactsOf(m Model, name func(parameter string) string) []Fact {
 	if numeric.IsNil(m) {
 		return nil
@@ -82,7 +82,7 @@ func (m *linear) Coef() *mat.Dense { return denseOf(m.coef) }
 // Intercept returns a copy of b, one entry for each column of Coef.
 func (m *linear) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// coefFields returns the fields of W and b. cols is the number of columns of both; nil allows any number.
+// coefFields returns the fields of W and b. Both have cols columns; nil allows any number.
 func (m *linear) coefFields(cols size) []field {
 	return []field{
 		matrixField("coef", &m.coef, nil, cols),

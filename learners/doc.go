@@ -6,20 +6,19 @@
 //	}.Fit(ctx, dev, x, y, learners.Options{})
 //	f, err := model.Predict(ctx, dev, x2)
 //
-// A learner is a struct of its parameters, and a field that is zero has the default of the command:
-// for example, an intercept is fitted unless NoIntercept is set. The exceptions are Lambda,
-// Epsilon, Restarts and Seed, in which 0 means the number 0.
+// A learner is a struct of its parameters. A zero field means the default value of the command's
+// flag: for example, Fit fits an intercept unless NoIntercept is set. In the fields Lambda,
+// Epsilon, Restarts and Seed, 0 means the number 0.
 //
 // Fit takes n×d samples and n×t targets as gonum matrices and never changes them. A learner that
 // calls package solvers does not copy a *mat.Dense or *mat.VecDense during the fit; other learners
 // may. A model stores copies of samples, so a change of x after the fit does not change its
 // predictions. Fitting the same data twice on the same device gives the same bits.
 //
-// A classifier (Classifier, Prober) is fitted to an n×1 y whose different values name
-// the classes: −1 and 1, 3 and 7, or with Options.Classes the indices 0, 1, … in a list
-// of names. Its Predict returns those values, and Decision and Proba return a column
-// for each class. Classify makes a classifier of any learner of regression with several
-// targets.
+// A classifier (Classifier, Prober) is fitted to an n×1 y whose different values name the classes:
+// −1 and 1, 3 and 7, or with Options.Classes the indices 0, 1, … in a list of names. Its Predict
+// returns those values, and Decision and Proba return a column for each class. Classify makes a
+// classifier of any regression learner that accepts several targets.
 //
 // Catalogue lists the learners. CONTRIBUTING.md explains how to add a learner. These
 // functions and types are shared by the learners:

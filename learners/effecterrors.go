@@ -19,11 +19,12 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// averages are the weighted averages, over the rows of x, of the derivative of a function with respect to
-// each feature or, for the features in binary, of the difference of its values at two values of the feature.
+// averages computes weighted averages over the rows of x. For each feature it averages the
+// derivative of a function; for a feature in binary, it averages the difference between the
+// function's values at the two values of the feature.
 type averages struct {
 	x       backend.Host[float64]
-	weights []float64 // their sum is 1
+	weights []float64 // the weights; their sum is 1
 	binary  []int
 	levels  [][2]float64 // the smaller and the larger value of each feature in binary
 }
@@ -131,8 +132,9 @@ func (a averages) prior(ctx context.Context, dev backend.Device, k kernels.Kerne
 		run.Parallel(n, func(from, to int) {
 			weights := make([]float64, n)
 			for i := from; i < to && ctx.Err() == nil; i++ {
-				// Row i has the pairs with the next (n − 1)/2 rows in cyclic order, so that all rows take the
-				// same time. The pair of opposite rows, if n is even, is halved.
+				// Row i is paired with the next (n − 1)/2 rows in cyclic order, so that all rows
+				// take the same time. If n is even, the pair of rows n/2 apart occurs twice and
+				// counts half each time.
 				for s := 1; s <= n/2; s++ {
 					weights[(i+s)%n] = 2 * a.weights[i] * a.weights[(i+s)%n]
 					if 2*s == n {

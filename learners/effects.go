@@ -33,26 +33,27 @@ type EffectParams struct {
 	// Binary are features that have exactly two values in the rows. The effect of such a feature on a row
 	// is f at the larger value minus f at the smaller value, with the other features of the row.
 	Binary []int
-	// Weights are those of the rows in the averages. Memory and Progress apply to the standard errors of
-	// kernel ridge regression; the other options are not used.
+	// Weights are the weights of the rows in the averages. Memory and Progress apply to the
+	// standard errors of kernel ridge regression. The other options are not used.
 	Options Options
 }
 
-// ErrNoDerivative is wrapped by the error of MarginalEffects if the outputs of the model have no
-// derivatives, or not at each of the rows.
+// ErrNoDerivative is wrapped by the error of MarginalEffects if an output of the model has no
+// derivative at one of the rows.
 var ErrNoDerivative = errors.New("no derivative")
 
-// maxCovarianceRows bounds the rows for whose derivatives the n²d covariances are computed: seconds.
+// maxCovarianceRows is the largest number n of rows for which the n²d covariances of derivatives
+// are computed. They take seconds.
 const maxCovarianceRows = 10_000
 
 // MarginalEffects returns the derivatives of f with respect to the features at the n rows of x. The
-// outputs of a classifier are its decision values. f must be xW + b or a sum of kernel functions:
-// for models that count votes or neighbors it returns an error that wraps ErrNoDerivative, and so it does
-// if the kernel has no derivative at a row: see kernels.Corner.
+// outputs of a classifier are its decision values. f must be xW + b or a sum of kernel functions.
+// The error wraps ErrNoDerivative for models that count votes or neighbors, and if the kernel has
+// no derivative at a row: see kernels.Corner.
 //
-// An average is a linear functional of f, and g_p holds its values for the functions of which f is the
-// sum: for k(·, x_l) the element is g_lp = Σ_i w_i ∂k(x_i, x_l)/∂x_ip / Σ_i w_i, with a difference of k in
-// place of the derivative for a feature of p.Binary. The standard errors are
+// An average is a linear functional of f. The vector g_p holds the values of this functional for
+// the functions that f sums. For k(·, x_l) the element is g_lp = Σ_i w_i ∂k(x_i, x_l)/∂x_ip / Σ_i
+// w_i; for a feature of p.Binary a difference of k replaces the derivative. The standard errors are
 //
 //	KernelRidge               σ‖V^(−1/2) P g_p‖,  α = P y,  σ² = (1/m) Σ_l v_l (y_l − f(x_l))²
 //	GaussianProcess           s√(q_p − g_pᵀ(K + λV⁻¹)⁻¹g_p)

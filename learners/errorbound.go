@@ -29,12 +29,13 @@ type Bounded interface {
 	// if the kernel is positive semidefinite, λ > 0, and the rounding errors of its kernel values are known.
 	// Ridge, NystromRidge and FourierRidge make one with the field Bound, or with Options.Prove.
 	HasBound() bool
-	// PredictBound returns predictions at the rows of x, and for each of them a bound on its distance
-	// from the prediction of the exact solution. The predictions are those of Predict up to rounding, and the
-	// bounds take O(d + t) operations for each row, and O(nt) more if the model was fitted with Options.Prove.
-	// For a model that was fitted with the field Bound, and for Ridge, NystromRidge and FourierRidge after a small
-	// fit with Options.Prove, the functions of the model are evaluated in more than 80 bits for each row, which takes
-	// much longer and gives bounds that are nearly equal to the errors.
+	// PredictBound returns predictions at the rows of x, and for each prediction a bound on its
+	// distance from the prediction of the exact solution. The predictions equal those of Predict up
+	// to rounding. The bounds take O(d + t) operations for each row, and O(nt) more if the model
+	// was fitted with Options.Prove. If the model was fitted with the field Bound, PredictBound
+	// evaluates the functions of the model in more than 80 bits: this takes much longer and gives
+	// bounds that nearly equal the errors. It does the same for Ridge, NystromRidge and
+	// FourierRidge after a small fit with Options.Prove.
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
 
@@ -109,7 +110,7 @@ func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, poin
 }
 
 // denseRows returns the number of rows of a block of denseBlocks for samples of d features: 256, or
-// fewer if the block would exceed 1 MiB, which no plan of memory counts.
+// fewer if the block would exceed 1 MiB, because no memory plan counts it.
 func denseRows(d int) int { return max(1, min(256, 1<<17/max(d, 1))) }
 
 // For dense points, denseBlocks calls the argument use once, with all points and i = 0. For sparse
@@ -132,8 +133,8 @@ func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64])
 	return nil
 }
 
-// accuracyTol returns a relative residual. A solution of p, whose rows are points, with this
-// residual has predictions with errors of at most accuracy/2; rounding errors may add as much. By
+// accuracyTol returns the relative residual at which the predictions of a solution of p have errors
+// of at most accuracy/2. Rounding errors may add another accuracy/2. The rows of p are points. By
 // the inequalities of verified.ErrorBound, the errors of predictions are at most N(‖φ(x) − φ̄‖/2 +
 // √(λ/1ᵀW1)), where N ≤ ‖r‖√(w/λ) for the largest weight w.
 func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (float64, error) {
@@ -223,9 +224,9 @@ func (b *errorBound) roundoffOn(dev backend.Device, m *kernelExpansion) *verifie
 }
 
 // round sets the bound of m that follows from res.Residuals, which were computed on dev in float64
-// and have a row for each entry of weights. p has only samples of weight > 0; lambdas holds the λ
-// of each target, or is nil if p.Lambda is the λ of all. m gets no bound if the kernel is not
-// positive semidefinite, λ is 0, or the rounding errors or the residuals are not known.
+// and have a row for each entry of weights. All samples of p have a weight > 0. lambdas holds the λ
+// of each target; nil means p.Lambda for all targets. m gets no bound if the kernel is not positive
+// semidefinite, if λ is 0, or if the rounding errors or the residuals are unknown.
 func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, weights, lambdas []float64) {
 	if !p.Kernel.IsPSD() || slices.ContainsFunc(each(p.Lambda, lambdas), func(v float64) bool { return !(v > 0) }) {
 		return
@@ -272,7 +273,8 @@ func finiteBound(bound *verified.ErrorBound) int {
 	return slices.IndexFunc(bound.Targets, func(t verified.TargetBound) bool { return !finite(t.Alpha) || !finite(t.Norm*bound.Root) })
 }
 
-// The method tell adds two facts to m: "proven error", and "proven error of" followed by the name coefficients.
+// tell adds two facts to m: "proven error", and "proven error of" followed by the argument
+// coefficients.
 func (b *errorBound) tell(m *model, coefficients string) {
 	root := b.bound.Root
 	m.facts = append(m.facts, Fact{"proven error", twoDigits(b.bound.Uniform(0, root*root))}, Fact{"proven error of " + coefficients, twoDigits(b.bound.Targets[0].Alpha)})
@@ -288,10 +290,10 @@ func twoDigits(v float64) float64 {
 	return v
 }
 
-// make sets the bound of m, a solution of p, and adds its facts. If sharp is set, make computes the
-// bound from kernel values in more than 80 bits, or returns an error if there is no bound. With
-// o.Prove it does so only if this computation takes at most a few hundredths of a second. res,
-// o.Weights and lambdas are as in round; the rows of p are the points of m.
+// make sets the bound of m, a solution of p, and adds the facts of the bound. If sharp is set, make
+// computes the bound from kernel values in more than 80 bits, and returns an error if there is no
+// bound. With o.Prove it computes this bound only if the computation takes at most a few hundredths
+// of a second. res, o.Weights and lambdas are as in round; the rows of p are the points of m.
 func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, lambdas []float64, sharp bool, o Options) error {
 	ctx = run.Beside(m.points.Evaluating(ctx, dev), m.points.CopyBytes(m.points.Rows))
 	if sharp && len(lambdas) == 0 {
@@ -386,9 +388,9 @@ func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem,
 	return 0, err
 }
 
-// evaluate returns the bound of verified.System, whose Floor is floor, for m, a solution of p. It
-// takes at most the given number of bytes on dev. If the bound has no correction, lacks is the
-// start of a message with the reason; otherwise it is "".
+// evaluate returns the bound that verified.System computes for m, a solution of p, with the given
+// Floor. It takes at most the given number of bytes on dev. If the bound has no correction, lacks
+// is the start of a message that gives the reason; otherwise lacks is "".
 func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, floor float64, memory int64) (lacks string, bound *verified.ErrorBound, err error) {
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept, Floor: floor}
 	// bytes counts the factor, the kernel values and twelve columns for each target.

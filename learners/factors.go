@@ -15,15 +15,15 @@ import (
 )
 
 // Preparer is a Model whose Intervals or Variance needs factors of a matrix. The first call
-// computes them, in about the time of a fit, even if the model was loaded from a file. The model
-// keeps them for later calls on devices of the same name.
+// computes the factors in about the time of a fit, even if the model was loaded from a file. The
+// model keeps the factors for later calls on devices of the same name.
 type Preparer interface {
 	Model
-	// Prepare computes the factors beforehand. Simultaneous calls of Prepare, Intervals and
+	// Prepare computes the factors in advance. Simultaneous calls of Prepare, Intervals and
 	// Variance share one computation, which continues until the contexts of all these calls have
-	// ended; a call whose context ends returns at once. Factors that take more than half of the
-	// free memory are not kept: each call then computes them, and Prepare returns an error that
-	// wraps ErrNotKept. The intervals of Calibrate need no factors.
+	// ended. A call whose context ends returns at once. If the factors would take more than half of
+	// the free memory, the model does not keep them: each call computes them again, and Prepare
+	// returns an error that wraps ErrNotKept. The intervals of Calibrate need no factors.
 	Prepare(ctx context.Context, dev backend.Device) error
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A field is a part of a model in its State. A model lists its fields once, in the order in which
-// they are read: save writes the field; load reads and checks it, and may use fields that precede
-// it in the list.
+// A field stores one part of a model in the State of the model. save writes the part to the State;
+// load reads and checks it. A model lists its fields once, and load may use the parts that precede
+// its own in the list.
 type field struct {
 	save func(s State)
 	load func(s State) error
@@ -50,8 +50,8 @@ func (d *Description) restore(s State) (Model, error) {
 	return m, nil
 }
 
-// size returns a required dimension of a field, which may depend on the preceding fields; nil
-// allows any dimension except 0.
+// size returns the dimension that an array must have. It may depend on the preceding fields. A nil
+// size allows any dimension except 0.
 type size func() int
 
 func (n size) value() int {

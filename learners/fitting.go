@@ -33,8 +33,9 @@ type fitting struct {
 	err     error
 }
 
-// newFitting completes the parameters. It checks that a device and no checkpoint is given, that the numbers
-// are finite, that x and y have equally many rows (y may be missing only for Novelty), and the weights.
+// newFitting completes the parameters. It checks the weights, and that there is a device and no
+// checkpoint, that the numbers are finite, and that x and y have equally many rows. y may be
+// missing only for Novelty.
 func newFitting(ctx context.Context, dev backend.Device, learner string, parameters []Parameter, x, y mat.Matrix, o Options) *fitting {
 	f := &fitting{ctx: ctx, dev: dev, o: o, learner: learner}
 	f.fail(complete(parameters))
@@ -104,9 +105,9 @@ func (f *fitting) keptPoints() numeric.Points {
 	return keptPoints(f.ctx, f.dev, f.points, f.o.Weights)
 }
 
-// keptPoints returns a copy of the samples of weight > 0 for a model, and reports the size of the
-// copy, which for precomputed values is the size of the Gram matrix, to the plan of the memory. The
-// device may still keep the packed points of the solver then.
+// keptPoints returns a copy of the samples of weight > 0 for a model, and adds its size to the
+// memory plan. For precomputed values this is the size of the Gram matrix. The device may still
+// store the packed points of the solver at the same time.
 func keptPoints(ctx context.Context, dev backend.Device, points numeric.Points, weights []float64) numeric.Points {
 	run.ReportPlan(points.Evaluating(ctx, dev), dev, points.CopyBytes(points.Rows))
 	return points.Kept(weights)
@@ -151,8 +152,8 @@ func (f *fitting) scaleKernel(k kernels.Kernel) kernels.Kernel {
 	return f.kernel(k, 0)
 }
 
-// task returns the run.Task of the solver. It sets an error if the context is done, or if the work
-// needs more memory than is allowed on the device.
+// task returns the run.Task of a solver that takes the given memory on the device. It sets an error
+// if the context is done, or if the device does not allow that much memory.
 func (f *fitting) task(rows int, bytes func(rows int) int64) *run.Task {
 	if f.err == nil && f.ctx.Err() != nil {
 		f.fail(context.Cause(f.ctx))
@@ -192,8 +193,8 @@ func newProgress(o Options) *run.Progress {
 	return run.NewProgress(notify, nil, 1)
 }
 
-// named is deferred by a function that may fail. If *err is not nil, it puts name, such as the
-// learner's, in front of the error, restricts the advice of the error to the parameters, and zeroes *m.
+// named is deferred by a function that may fail. If *err is not nil, it prefixes the error with
+// name, removes advice about other than the given parameters, and zeroes *m.
 func named[M any](name string, parameters []Parameter, m *M, err *error) {
 	if *err != nil {
 		var none M
@@ -201,9 +202,9 @@ func named[M any](name string, parameters []Parameter, m *M, err *error) {
 	}
 }
 
-// advised returns a function for message.Within, which maps a parameter in an advice to the
-// learner's parameter that it stands for, or to "" if that parameter has no effect. If parameters
-// is nil, the advice is for a fitted model.
+// advised returns a function for message.Within. The function maps a parameter in the advice of a
+// message to the parameter of the learner, or to "" if the learner's parameter has no effect. nil
+// parameters mean that the advice is for a fitted model.
 func advised(parameters []Parameter) func(parameter string) string {
 	values := valuesOf(parameters)
 	has := func(name string) bool {
@@ -231,8 +232,8 @@ func advised(parameters []Parameter) func(parameter string) string {
 	}
 }
 
-// isParameter reports whether name is a parameter of some learner, or stands for several parameters
-// in an advice.
+// isParameter reports whether name is a parameter of some learner, or an alias in advice for
+// several parameters.
 func isParameter(name string) bool {
 	if name == "penalty" {
 		return true

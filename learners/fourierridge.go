@@ -57,7 +57,7 @@ type FourierRidge struct {
 	Features    int            // M, raised to an even number; 0 means about 10√n
 	Tol         float64        // relative residual of the normal equations; 0 means 1e-6
 	Seed        uint64         // seed of all random choices
-	Bound       bool           // prove sharp bounds of the errors of predictions: see Bounded; it needs λ > 0
+	Bound       bool           // compute sharp bounds on the errors of predictions: see Bounded; needs λ > 0
 	// Std makes the model keep the posterior of the Gaussian process whose covariance is s² times
 	// the approximated kernel, and whose mean is f. Variance needs the posterior, which takes 8M²
 	// bytes. Far from the samples its variance depends on the random frequencies, and may be far
@@ -65,12 +65,13 @@ type FourierRidge struct {
 	// maximizes the likelihood. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
-	// Optimize searches for the parameters of the kernel and the λ that maximize the likelihood of the process
-	// whose covariance is the approximated kernel, by its gradient, from Kernel and Lambda (Lázaro-Gredilla and
-	// others 2010, Sparse spectrum Gaussian process regression). The random numbers of Seed, from which the
-	// frequencies are computed, stay the same. The search uses at most 2,000 features, and
-	// at most 10¹⁰/M² samples, or 2,000 if this is more, and never more than 50,000; Seed chooses them. Sums of
-	// kernels and rationalquadratic are refused, because their frequencies jump when a parameter changes.
+	// Optimize searches for the parameters of the kernel and the λ that maximize the likelihood of
+	// the process whose covariance is the approximated kernel, by its gradient, from Kernel and
+	// Lambda (Lázaro-Gredilla and others 2010, Sparse spectrum Gaussian process regression). The
+	// random numbers of Seed, from which the frequencies are computed, stay the same. The search
+	// uses at most 2,000 features and max(2,000, 10¹⁰/M²) samples, but at most 50,000 samples; Seed
+	// chooses the samples. Fit returns an error for sums of kernels and for rationalquadratic,
+	// because their frequencies are discontinuous in the parameters.
 	Optimize bool
 	ARD      bool // one length scale for each feature, if Kernel is nil
 }
@@ -195,7 +196,7 @@ func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x m
 	return checked(m.learner, "prediction", f, nil)
 }
 
-// waves returns the predictor of the sum of the cosines, or of the sines, which are the functions k of the frequencies.
+// waves returns the predictor of the sum of the cosines or of the sines.
 func (m *FourierRidgeModel) waves(k kernels.Kernel, beta backend.Host[float64], intercept []float64) predictor {
 	p := expansion(m.learner, k, m.frequencies, beta, intercept)
 	p.kernel = nil // unlike kernels, cosines accept every finite point

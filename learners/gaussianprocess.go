@@ -64,7 +64,7 @@ type GaussianProcess struct {
 	// Fixed keeps kernel and λ. By default they are the starting point of a search by L-BFGS, which
 	// maximizes the log marginal likelihood over all continuous parameters of the kernel and λ and
 	// is repeated from Restarts other starting points. With 800 samples or more, the search begins
-	// with a part of them, which Seed chooses, and only the best of the points that it finds is
+	// with a subset of the samples, which Seed chooses. Only the best point of that search is then
 	// improved with all samples.
 	Fixed       bool
 	ARD         bool
@@ -131,8 +131,8 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	progress := newProgress(o)
 	found, evaluations, onPart := []evidence.Candidate{{Kernel: l.Kernel, Lambda: l.Lambda}}, 0, 0
 	if !l.Fixed {
-		// The number of evaluations is not known beforehand: the reported fraction approaches 1 as
-		// it grows.
+		// The number of evaluations is not known in advance, so the reported fraction approaches 1
+		// as the number grows.
 		found, err = evidence.Maximize(ctx, dev, p, evidence.Params{EvidenceParams: par, Restarts: l.Restarts, Seed: l.Seed, Report: func(all, part int) {
 			evaluations, onPart = all, part
 			progress.Report("optimize", 0.9*(1-elementary.Exp(-float64(all+part)/30/float64(l.Restarts+1))))
@@ -178,7 +178,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	}
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
 	m.facts = append(m.facts, expansionNorm(p.Y, res.Alpha, res.Intercept, o.Weights, m.lambda)...)
-	for _, j := range constantTargets(hy, o.Weights) { // centered, which was fitted, has 0 in place of these targets
+	for _, j := range constantTargets(hy, o.Weights) { // these targets were fitted as 0
 		for i := range res.Residuals.Rows {
 			res.Residuals.Row(i)[j] = hy.Row(i)[j] - m.intercept[j]
 		}
@@ -193,12 +193,13 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 
 // Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ).
 //
-// The first call factors the matrix, n³/3 operations, even if the model was loaded from a file, and
-// keeps the factor in 8n² bytes of host memory, much more than the model itself. Prepare computes
-// it beforehand. Each row of x takes 2nd + n² operations. The factor is used on devices with the
-// same name; for a device with another name it is computed again, so that the result depends only
-// on the device. If 8n² bytes are more than half of the memory that the process may still take, the
-// factor is not kept and each call computes it. DropFactor frees the factor.
+// The first call factors the matrix in n³/3 operations, even if the model was loaded from a file.
+// The model keeps the factor in 8n² bytes of host memory, much more than the model itself takes.
+// Prepare computes the factor in advance. Each row of x takes 2nd + n² operations. The factor is
+// used on devices of the same name; for a device of another name it is computed again, so that the
+// result depends only on the device. If 8n² bytes exceed half of the memory that the process may
+// still allocate, the model does not keep the factor and each call computes it. DropFactor frees
+// the factor.
 func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (out *mat.Dense, err error) {
 	defer named(gaussianProcessName+": variance", nil, &out, &err)
 	p := m.predictor()

@@ -60,9 +60,10 @@ func coverageRank(level float64, n int) (int, error) {
 	return int(rank), nil
 }
 
-// jackknifeOf returns the intervals of a model with predictor p and n samples. For the outputs that were fitted
-// with a given λ, the function "without" returns the errors c for jackknifePlus, and a function that calls visit
-// for each block of points, with the number of its first point and the matrix b for jackknifePlus.
+// jackknifeOf returns the intervals of a model with predictor p and n samples. For the outputs of
+// one λ, the argument without returns the errors c for jackknifePlus and a function. This function
+// calls visit for each block of points, with the number of the first point and the matrix b for
+// jackknifePlus.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	without func(lambda float64, x numeric.Points) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
 	h, err := p.check(dev, x)
@@ -103,11 +104,11 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 	return lower, upper, nil
 }
 
-// Intervals implements Jackknife. The first call factors K + λW⁻¹ for each λ, n³ operations, even
-// if the model was loaded from a file, and keeps the factors, of 8n² bytes each, as
-// GaussianProcessModel.Variance does; Prepare computes them beforehand. Each point takes 2n²
-// operations. Kernels of solvers.Kalman with one feature take O(n) operations and bytes instead.
-// λ must be > 0.
+// Intervals implements Jackknife. The first call factors K + λW⁻¹ for each λ in n³ operations, even
+// if the model was loaded from a file. The model keeps the factors, of 8n² bytes each, as for
+// GaussianProcessModel.Variance. Prepare computes the factors in advance. Each point takes 2n²
+// operations. Kernels of solvers.Kalman with one feature take O(n) operations and bytes instead. λ
+// must be > 0.
 func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer named(kernelRidgeName+": intervals", nil, &lower, &err)
 	type host = backend.Host[float64]
@@ -154,10 +155,10 @@ type ridgeSamples struct {
 func (m *RidgeModel) hasSamples() bool { return m.samples.x.Rows > 0 && m.samples.y.Rows > 0 }
 
 // Intervals implements Jackknife, for a model that was fitted with Ridge.Intervals. The first call
-// takes 2nd² operations and keeps 8d(n + d) bytes for each λ; Prepare does this computation
-// beforehand. Each point takes 2nd operations. At λ = 0 the features must be independent, as for
-// the fit; the result has at least a few correct digits if the condition number of X is at most
-// about 1e7.
+// takes 2nd² operations and stores factors of 8d(n + d) bytes for each λ; Prepare makes this
+// computation in advance. Each point takes 2nd operations. At λ = 0 the features must be
+// independent, as for the fit; the result has at least a few correct digits if the condition number
+// of X is at most about 1e7.
 func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer named(ridgeName+": intervals", nil, &lower, &err)
 	if m.coef.Rows > 0 && !m.hasSamples() {
@@ -211,7 +212,7 @@ func (m *RidgeModel) DropFactor() { m.factor.Drop() }
 
 // jackknifePlus sets column j of lower and upper to the intervals of output j. Column k of b
 // belongs to the point with the number first + k. Omitting sample i from the fit changes the
-// prediction there by −c_ij b_ik, where c_ij is the leave-one-out error of the sample.
+// prediction at this point by −c_ij b_ik, where c_ij is the leave-one-out error of sample i.
 func jackknifePlus(threads, rank, j, first int, lower, upper, f, c, b backend.Host[float64]) {
 	var g sync.WaitGroup
 	n, workers := b.Rows, max(1, min(threads, b.Cols))

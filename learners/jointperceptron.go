@@ -9,5 +9,5 @@ type JointPerceptron = online.Joint
 // JointPerceptronModel is a fitted JointPerceptron.
 type JointPerceptronModel = online.JointModel
 
-// JointTerm is a sample with one of the classes, and its weight.
+// JointTerm is a pair of a sample and a class, with the weight of the pair.
 type JointTerm = online.JointTerm

@@ -47,9 +47,9 @@ func (l *KernelKNN) parameters() []Parameter {
 //
 // and predicts the mean of their targets (Fit) or the class with the most votes (FitClasses). A
 // sample of weight w counts as w samples; the weight of the farthest neighbor is reduced so that
-// the sum is K. Of samples at equal distances the first is taken, and of classes with equal votes
-// the first. With the linear kernel, and with any kernel that decreases with the Euclidean
-// distance, the result is that of scikit-learn's KNeighbors.
+// the sum is K. If samples have equal distances, or classes have equal votes, the first one is
+// selected. With the linear kernel, and with any kernel that decreases with the Euclidean distance,
+// the result is that of scikit-learn's KNeighbors.
 //
 // Fit keeps a copy of the samples, and a prediction takes O(n) values of k for each row. The
 // formula of d² cancels: distances below √ε times the size of the kernel values are only rounding
@@ -109,7 +109,7 @@ func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix,
 	return m, nil
 }
 
-// norms sets m.own. It returns an error if m.k exceeds the number of samples.
+// norms sets m.own, the values k(z, z). It returns an error if m.k exceeds the number of samples.
 func (m *KernelKNNModel) norms() error {
 	total := 0.0
 	for _, w := range m.weight {
@@ -127,7 +127,8 @@ func (m *KernelKNNModel) samples() neighbors.Samples {
 }
 
 // nearest calls f for each row of x with the nearest samples whose weights sum to at least K, and
-// with their d² minus k(x, x). If self is true, the points that f gets have the values k(x, x).
+// with d² − k(x, x) for each of these samples. If self is true, the points passed to f include the
+// values k(x, x).
 func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, self bool, f func(i int, x numeric.Points, list []int, keys []float64)) (int, error) {
 	h, err := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, self: self, fixed: []numeric.Points{m.points}}.check(dev, x)
 	if err == nil {

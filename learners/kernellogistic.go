@@ -53,7 +53,7 @@ type KernelLogistic struct {
 	Kernel      kernels.Kernel // nil means the default of KernelRidge
 	Lambda      float64        // > 0; without a penalty α would diverge if the classes are separable
 	NoIntercept bool           // set b = 0; by default b is fitted without a penalty
-	Tol         float64        // bound on ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 means 1e-6
+	Tol         float64        // upper limit of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 means 1e-6
 	MaxIter     int            // maximum number of Newton steps; 0 means 100, or 500 if the fit uses a factor of K
 	Seed        uint64         // for the choice of rows if Kernel is nil
 }

@@ -44,20 +44,20 @@ func (l *KernelPerceptron) parameters() []Parameter {
 	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "20", &l.Batch, &l.NoShuffle, &l.Replace, &l.Seed)...)
 }
 
-// KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j k(x_j, x) + b,
-// where a mistake at x_i adds y_i to a_i. Textbooks also use α_i, the number of mistakes at x_i,
-// with a_i = α_i y_i: KernelPerceptronModel has both. K classes have a column of a each: a
-// mistake adds 1 to a_iy and subtracts it from a_iŷ. sgn(0) = −1, and of equal values the first
-// class is predicted. With Batch m the samples of a batch are evaluated with the same f, and a
-// mistake adds y_i/m; a weight multiplies the change that its sample causes, as in Perceptron.
+// KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j k(x_j, x) + b, where
+// a mistake at x_i adds y_i to a_i. Textbooks also use α_i, the number of mistakes at x_i, with a_i
+// = α_i y_i: KernelPerceptronModel has both. K classes have a column of a each: a mistake adds 1 to
+// a_iy and subtracts it from a_iŷ. sgn(0) = −1, and the first of several classes with equal values
+// is predicted. With Batch m the samples of a batch are evaluated with the same f, and a mistake
+// adds y_i/m; a weight multiplies the change that its sample causes, as in Perceptron.
 //
 // Only samples with a_i ≠ 0 become part of the model. Budget limits their number: when it is
 // exceeded, the sample whose margin without its own term is the largest is removed (Crammer,
 // Kandola and Singer, 2003). That bounds time and memory but reduces accuracy.
 //
-// A mistake costs O(n (d + C)), with rows of K from a cache; the memory is that of the cache and
-// O(nC). If the samples are not separable in the kernel's space, the fit ends with Epochs;
-// kernel-ridge and svc are better there.
+// A mistake takes O(n (d + C)) operations, with rows of K from a cache. The memory is the cache and
+// O(nC) numbers. If the samples are not separable in the feature space of the kernel, the fit ends
+// after Epochs epochs; use kernel-ridge or svc instead.
 type KernelPerceptron struct {
 	Kernel      kernels.Kernel // nil means the default of KernelRidge
 	Kind        PerceptronKind

@@ -44,8 +44,7 @@ func (l *KernelRidge) parameters() []Parameter {
 	}
 }
 
-// singular returns the rule that is broken by a linear kernel with an intercept and without a
-// penalty.
+// singular returns the rule that forbids a linear kernel with an intercept and λ = 0.
 func (l *KernelRidge) singular() string {
 	if _, linear := l.Kernel.(kernels.Linear); linear && !l.NoIntercept && slices.Contains(each(l.Lambda, l.Lambdas), 0) {
 		return "with the kernel linear() and an intercept the matrix of kernel-ridge is singular at 0; raise it, or use the learner ridge"
@@ -65,10 +64,10 @@ type KernelRidge struct {
 	Lambdas     []float64
 	NoIntercept bool   // set b = 0; by default b is fitted without a penalty
 	Seed        uint64 // seed of all random choices, including that of rows if Kernel is nil
-	// Bound asks for a sharper bound on the distance of predictions from those of the exact
-	// solution: see Bounded. For that, Fit evaluates every kernel value in more than 80 bits, which
-	// takes some tenths of a microsecond each, and factors K + λW⁻¹ once more. It needs a positive
-	// semidefinite kernel and λ > 0.
+	// Bound makes Fit compute a sharper bound on the distance between the predictions and those of
+	// the exact solution: see Bounded. Fit then also evaluates every kernel value in more than 80
+	// bits, which takes some tenths of a microsecond per value, and factors K + λW⁻¹ once more.
+	// Bound needs a positive semidefinite kernel and λ > 0.
 	Bound bool
 
 	// How the system is solved: see solvers.Params.
@@ -104,8 +103,8 @@ func (l KernelRidge) points(dev backend.Device, x mat.Matrix, o Options) (numeri
 	return numeric.DensePoints(h), err
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output on its own. If x is a backend.CSR, the
-// model keeps it as a sparse matrix, unless Bound is set.
+// Fit fits the n×d samples x to the n×t targets y, each output separately. If x is a backend.CSR,
+// the model keeps it as a sparse matrix, unless Bound is set.
 func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelRidgeModel, err error) {
 	defer named(kernelRidgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)

@@ -44,16 +44,16 @@ func (l *KernelVote) parameters() []Parameter {
 //
 //	f(x) = Σ_i w_i y_i k(x, x_i) / Σ_i w_i k(x, x_i)
 //
-// (Fit). Of equal sums the first class is taken. Only the scale of the kernel is fitted: samples
-// are kept, and a prediction takes O(n) values of k for each row, which are never stored. A mean
-// needs k ≥ 0: if the denominator is not > 0, far from all samples or with a kernel that may be
-// negative, the prediction is refused with the number of its row. Larger classes have more votes;
-// a small length scale gives the nearest neighbor.
+// (Fit). If sums are equal, the first class is predicted. Fit determines only the scale of the
+// kernel; the model keeps the samples. A prediction computes O(n) values of k for each row, without
+// storing them. The mean needs a denominator > 0: Predict returns an error that names the row if
+// the row is too far from all samples, or if the kernel has negative values there. Larger classes
+// have more votes. With a small length scale, the nearest sample alone determines the prediction.
 type KernelVote struct {
 	// Kernel is k. Nil is the Gaussian whose sigma has the smallest leave-one-out squared error,
-	// for classes that of the memberships. The candidates are the median distance between rows
-	// times 8, 8/√2, 4, …, 1/16, in O(n²) for at most 1000 rows chosen by Seed. With a factor of
-	// 8 the predictions are nearly the mean of all targets.
+	// for classes the error of the 0/1 memberships. The candidates are the median distance between
+	// rows times 8, 8/√2, 4, …, 1/16, in O(n²) for at most 1000 rows chosen by Seed. With a factor
+	// of 8 the predictions are nearly the mean of all targets.
 	Kernel kernels.Kernel
 	Seed   uint64 // for the choice of rows if Kernel is nil
 }
@@ -142,15 +142,15 @@ func (m *KernelVoteModel) fields() []field { return m.setFields(Regression) }
 // Classes implements Classifier.
 func (m *KernelVoteClassModel) Classes() Classes { return m.classes }
 
-// Decision implements Classifier: the sums of the classes, or for two classes that of the second
-// minus that of the first.
+// Decision implements Classifier: the sums of the classes, or for two classes the sum of the second
+// class minus the sum of the first.
 func (m *KernelVoteClassModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.decision(m.sums(ctx, dev, x, false))
 }
 
-// Proba implements Prober: the probability of a class is the fraction of its sum in the total of
-// all sums, as for densities. It refuses a row for which the kernel is negative, or 0 for all
-// samples.
+// Proba implements Prober: the probability of a class is its sum divided by the total of all sums,
+// as for densities. It returns an error for a row whose kernel values are all 0, or if a value is
+// negative.
 func (m *KernelVoteClassModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	sums, err := m.sums(ctx, dev, x, false)
 	if err != nil {
@@ -167,8 +167,7 @@ func (m *KernelVoteClassModel) Predict(ctx context.Context, dev backend.Device, 
 	return m.classes.decide(m.Decision(ctx, dev, x))
 }
 
-// State implements Model: that of the regression on n×K memberships, and the
-// classes.
+// State implements Model: the State of the regression on n×K memberships, and the classes.
 func (m *KernelVoteClassModel) State() State { return stateOf(m) }
 
 func (m *KernelVoteClassModel) fields() []field { return m.setFields(Classification) }

@@ -56,24 +56,24 @@ const (
 // σ²/w_i) and independent Laplace priors of the weights with density (1/2τ)exp(−|w|/τ), for λ =
 // 2σ²/τ (Tibshirani 1996).
 //
-// With Theta the penalty is a bound: w and b minimize the sum subject to ‖w‖₁ ≤ θ. That is the
-// lasso with the λ ≥ 0 at which ‖w(λ)‖₁ = θ, which the Facts and LinearModel.Lambda give, or λ = 0
-// if least squares satisfies the bound. In both forms the Fact "l1 norm" is ‖w‖₁ = θ(λ); like all
-// Facts it belongs to the first output.
+// With Theta a constraint replaces the penalty: w and b minimize the sum of squares subject to ‖w‖₁
+// ≤ θ. The solution is the lasso's for the λ ≥ 0 at which ‖w(λ)‖₁ = θ, or for λ = 0 if least
+// squares satisfies the constraint. The Facts and LinearModel.Lambda contain this λ. In both forms
+// the Fact "l1 norm" is ‖w‖₁ = θ(λ); like all Facts it belongs to the first output.
 //
 // The fit stops when the duality gap, which bounds the distance of the objective from its minimum,
-// is at most Tol·‖y − ȳ‖², or after MaxIter steps: then the model is the best one that was found,
-// and its Facts include a "warning". With n ≥ d, or up to 2048 features, XᵀX is formed on the
-// device, O(nd²) and d² numbers, and a sweep is O(d·changes); with more features X is kept, and a
-// sweep is O(nd). Sparse samples are kept by columns, and a sweep is linear in the number of their
-// elements. When the sweeps have cost as much as a Cholesky factorization, coordinate descent
-// solves for the nonzero weights by Cholesky, after setting the weights of linearly dependent
-// columns to 0; each solution counts as a step. Outputs are fitted separately. Of a group of nearly
-// equal columns the lasso selects one, and small changes of the data can change which one: use
-// ridge there.
+// is at most Tol·‖y − ȳ‖², or after MaxIter steps. In the latter case the model is the best one
+// found, and its Facts include a "warning". With n ≥ d, or up to 2048 features, the device forms
+// XᵀX, d² numbers, in O(nd²) operations, and a sweep takes O(d) operations for each changed weight.
+// With more features a sweep uses X and takes O(nd). Sparse samples are stored by columns, and a
+// sweep is linear in the number of their elements. When the sweeps have taken as many operations as
+// a Cholesky factorization, coordinate descent solves for the nonzero weights by Cholesky, after
+// setting the weights of linearly dependent columns to 0. Each solution counts as a step. Outputs
+// are fitted separately. From a group of nearly equal columns the lasso selects one, and small
+// changes of the data can change the selection; ridge does not have this defect.
 type Lasso struct {
 	Lambda      float64     // ≥ 0
-	Theta       float64     // > 0: bound of ‖w‖₁, with Lambda 0; 0 means no bound
+	Theta       float64     // if > 0, the bound on ‖w‖₁ (Lambda must be 0); 0 means no bound
 	Method      LassoMethod // "" is CoordinateDescent
 	Rate        float64     // step size η of ISTA; 0 means 1/‖2XᵀX‖
 	Tol         float64     // bound on the duality gap relative to ‖y − ȳ‖²; 0 means 1e-7

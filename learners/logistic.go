@@ -60,9 +60,9 @@ const (
 //
 // With λ > 0 the minimum is unique, except that a constant may be added to all K intercepts, which
 // are therefore chosen to sum to 0. With λ = 0 a minimum exists only if the classes cannot be
-// separated; otherwise Fit returns an error that says so, or, if MaxIter is set, the model at the
-// end of the iterations, whose Facts include a "warning". With λ = 0 it fits the K−1 columns of
-// Reference, whose minimum is the same function.
+// separated; otherwise Fit returns an error, or, if MaxIter is set, the model at the end of the
+// iterations, whose Facts include a "warning". With λ = 0 Fit fits the K−1 columns of Reference,
+// which has the same minimum.
 //
 // The Fact "remaining decrease" estimates the fraction by which the loss may still decrease:
 // gᵀM⁻¹g/2 for the gradient g, where M is the Hessian for newton, mean(p(1−p))·XᵀX + λI for lbfgs
@@ -75,7 +75,7 @@ type Logistic struct {
 	NoIntercept bool    // set b = 0; by default b is fitted without a penalty
 	Solver      LogisticSolver
 	Reference   bool
-	Tol         float64 // largest remaining decrease; 0 means 1e-6 for gradient-descent, 1e-2 for sgd, which only reports it, and 1e-9 for the others
+	Tol         float64 // largest remaining decrease at which the solver stops; sgd does not stop but warns; 0 means 1e-6 for gradient-descent, 1e-2 for sgd and 1e-9 for the others
 	MaxIter     int     // maximum number of iterations; 0 means 100 for newton, 1000 for auto and lbfgs, 20000 for gradient-descent, 20 epochs for sgd
 	Rate        float64 // step size of gradient-descent and sgd on the mean loss; 0 means automatic
 	Batch       int     // batch size of sgd; 0 means 32

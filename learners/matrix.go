@@ -59,8 +59,8 @@ var errNoCenters = errors.New("centers: the learner has none: omit the centers, 
 var errNoCheckpoint = errors.New("checkpoint: the learner writes none: omit the checkpoint")
 
 // samples returns x and y as row-major matrices with equal numbers of rows, for a learner that does
-// not accept sparse samples. It does not check for NaN and Inf: the solver does, which reads every
-// element anyway.
+// not accept sparse samples. It does not check for NaN and Inf, because the solver reads every
+// element anyway and checks it.
 func samples(dev backend.Device, o Options, learner string, x, y mat.Matrix) (hx, hy backend.Host[float64], err error) {
 	if hx, err = denseSamples(dev, o, learner, x); err == nil {
 		hy, err = targets(hx.Rows, y)

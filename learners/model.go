@@ -14,12 +14,12 @@ import (
 
 // Options are arguments of every Fit besides the samples; the zero value suits most problems.
 type Options struct {
-	Weights  []float64              // of the samples; nil means all 1. A sample of weight 0 is omitted
+	Weights  []float64              // weights of the samples; nil means all 1. A sample of weight 0 is omitted
 	Keys     []uint64               // keys of the samples, for learners that draw samples at random: see solvers.Block and dataset.Encoder.Keys; nil means keys computed from the numbers in x
 	Centers  mat.Matrix             // the M×d centers of nystrom-ridge, in the form of dense x; nil means centers chosen among the samples. Other learners return an error for given centers
 	Classes  []string               // names of the classes 0, 1, … of y; nil means that the values of y are the names
-	Memory   int64                  // bytes that may be taken on the device; 0 means all its free memory
-	Progress func(solvers.Progress) // is called with the progress of the fit, unless nil
+	Memory   int64                  // maximum number of bytes on the device; 0 means all its free memory
+	Progress func(solvers.Progress) // called with the progress of the fit, unless nil
 
 	// Prove makes the bounds of Bounded some hundred times smaller if this takes at most a few hundredths
 	// of a second, which limits the number of samples to some hundreds.
@@ -29,8 +29,8 @@ type Options struct {
 	// Each call costs an extra evaluation of the loss.
 	Trace func(Epoch)
 
-	// Checkpoint lets a fit by an iterative solver resume an earlier fit that was ended; learners
-	// that write no checkpoints refuse it (Description.Checkpoints).
+	// Checkpoint lets a fit by an iterative solver resume an earlier fit that was interrupted.
+	// Learners that write no checkpoints return an error (Description.Checkpoints).
 	Checkpoint solvers.Checkpoint
 }
 
@@ -48,8 +48,8 @@ type Model interface {
 	// for rounding, the result for a row does not depend on the other rows. Once ctx is done it
 	// returns within about 0.1 s an error that wraps context.Cause(ctx).
 	Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
-	// State returns the data from which Restore makes an equal model. It shares memory with the
-	// model and must not be changed.
+	// State returns the data from which Restore makes an equal model. The State shares memory with
+	// the model: do not modify it.
 	State() State
 }
 
@@ -84,8 +84,8 @@ type Fact struct {
 func (f Fact) Key() string { return strings.ReplaceAll(f.Name, " ", "_") }
 
 // Restore returns a model whose predictions have the same bits as those of the model that s came
-// from. It checks every shape, parameter and number, so that a State from a damaged file only
-// causes an error. The model shares the memory of s.
+// from. It checks every shape, parameter and number, so that a State from a damaged file causes an
+// error, not a panic. The model shares the memory of s.
 func Restore(s State) (Model, error) {
 	d := catalogue[s.Learner]
 	if d == nil {

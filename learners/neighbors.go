@@ -15,7 +15,7 @@ type trainingSet struct {
 	kernel  kernels.Kernel
 	points  numeric.Points // the samples of weight > 0
 	weight  []float64
-	y       backend.Host[float64] // their targets, n×t, or for classes n×K, with 1 in the column of the class of each sample and 0 elsewhere
+	y       backend.Host[float64] // their targets, n×t; for classes n×K, with 1 in the column of each sample's class and 0 elsewhere
 	classes Classes               // empty for regression
 }
 
@@ -74,7 +74,7 @@ func (f *fitting) trainingSet(task Task) trainingSet {
 }
 
 // copied is the last step of a fit that only copies its samples. needed returns the number of bytes
-// that n rows take on the device.
+// that the first argument's number of rows takes on the device.
 func (f *fitting) copied(needed func(n int) int64) {
 	if t := f.task(f.points.Rows, needed); t != nil {
 		f.fail(t.Step("copy", 1))

@@ -59,7 +59,7 @@ type NystromRidge struct {
 	Solver      solvers.Method     // solvers.Auto, solvers.Normal or solvers.Falkon
 	Tol         float64            // relative residual of the normal equations; 0 means 1e-6
 	Seed        uint64             // seed of all random choices
-	Bound       bool               // prove sharp bounds of the errors of predictions: see Bounded; it needs λ > 0 and dense samples
+	Bound       bool               // compute sharp bounds on the errors of predictions: see Bounded; needs λ > 0 and dense samples
 	// Std makes the model keep the posterior of the Gaussian process with the covariance s²k, whose
 	// mean is f. Variance needs the posterior, which takes 8M² bytes, and the fit takes twice as
 	// long. The process is that of the deterministic training conditional, in which the samples
@@ -180,9 +180,10 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	return m, nil
 }
 
-// search searches for the kernel and λ. If all samples of its part can be centers, the likelihood is that of
-// the exact process, which takes a tenth of the time of the bound; otherwise it is the bound for the centers.
-// centers holds given centers, or is empty.
+// search searches for the kernel and λ with a subset of the samples. If all samples of the subset
+// can be centers, it maximizes the likelihood of the exact process, which takes a tenth of the time
+// of the bound. Otherwise it maximizes the bound for the centers. centers holds given centers, or
+// is empty.
 func (l NystromRidge) search(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, centers backend.Host[float64], o Options) (*searched, error) {
 	s := processSearch{kernel: k, lambda: l.Lambda, ard: l.ARD, noIntercept: l.NoIntercept, unitScale: l.UnitScale, seed: l.Seed, rows: searchRows}
 	s.evaluate = func(part solvers.Rows) (func(kernels.Kernel, float64) (*solvers.Evidence, error), error) {

@@ -13,14 +13,14 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Parameter describes a parameter of a learner and is bound to the field of the struct that holds
-// it. Each learner lists its parameters once. The flags of the command, the values that Make
-// stores, and the checks and defaults of Fit all come from that list. The functions below make
-// one parameter of each type.
+// Parameter describes a parameter of a learner and is bound to a field of the learner's struct.
+// Each learner lists its parameters once. The flags of the command, the values that Make stores,
+// and the checks and defaults of Fit follow from this list. Each function below makes a parameter
+// of one type.
 type Parameter struct {
-	Name    string   `json:"name"` // which is also the name of the command's flag
+	Name    string   `json:"name"` // also the name of the command's flag
 	Type    string   `json:"type"`
-	Default string   `json:"default"` // "" means that there is no default
+	Default string   `json:"default"` // "" means no default
 	Rule    string   `json:"rule"`
 	Help    string   `json:"help"`
 	Choices []string `json:"choices,omitempty"` // the possible values of a parameter made by oneOf
@@ -28,12 +28,12 @@ type Parameter struct {
 	Task    Task     `json:"task,omitempty"`    // the task in which it has an effect; "" means every task
 	Python  string   `json:"python"`            // the name in the estimators of the Python package
 
-	chosen   bool // Default describes what Fit chooses if no value is given
+	chosen   bool // Default is a description of what Fit chooses if no value is given
 	required bool // a zero field is an error of Fit
-	zero     any  // the value that is stored for a given 0 if a zero field means Default; otherwise nil
+	zero     any  // if a zero field means Default: the value stored when the user gives 0; otherwise nil
 	parse    func(text string) (any, error)
 	check    func(v any) error // the rule for a value; nil allows all values
-	refuse   func() string     // returns the rule that the fields together break, or ""; nil if there is no such rule
+	refuse   func() string     // returns the violated rule about several fields, or ""; nil if there is no such rule
 	field    any               // pointer to the field
 	store    func(v any)       // stores a value in the field
 	load     func() any        // returns the field as a value of the type that parse returns
@@ -192,7 +192,7 @@ func boolParam(name string, field *bool, standard, help string) Parameter {
 // intercept is the parameter "intercept"; its field is true if there is no intercept.
 func intercept(field *bool, help string) Parameter { return inverted("intercept", field, help) }
 
-// inverted is a boolParam whose field has the opposite meaning.
+// inverted is a boolParam whose field is true if the parameter is false.
 func inverted(name string, field *bool, help string) Parameter {
 	p := boolParam(name, field, "true", help)
 	p.store = func(v any) { *field = !v.(bool) }
@@ -200,8 +200,8 @@ func inverted(name string, field *bool, help string) Parameter {
 	return p
 }
 
-// oneOf is a parameter with a list of allowed words: the argument first, unless that is "", and then the
-// choices. The default is the first word of this list. The empty field stands for the word given as first.
+// oneOf is a parameter whose allowed words are first, unless it is "", and then choices. The
+// default is the first of these words. An empty field stands for the word first.
 func oneOf[T ~string](name string, field *T, first string, choices []T, help string) Parameter {
 	words := make([]string, 0, len(choices)+1)
 	if first != "" {
@@ -314,8 +314,8 @@ func valuesOf(parameters []Parameter) parsed {
 	return values
 }
 
-// complete checks the fields, to which a program may have assigned any values, and sets fields
-// that are zero to their defaults unless zero is a valid value of the parameter.
+// complete checks the fields, because a program may have assigned any values. It sets zero fields
+// to their defaults, except where zero is a valid value of the parameter.
 func complete(parameters []Parameter) error {
 	values := valuesOf(parameters)
 	for _, p := range parameters {
@@ -347,8 +347,8 @@ func complete(parameters []Parameter) error {
 	return nil
 }
 
-// When is the condition under which a parameter has an effect: another parameter has one of some
-// values or, if the list of values is empty, was not given.
+// When is the condition under which a parameter has an effect: another parameter has one of the
+// given values or, if there are no given values, is not set.
 type When struct {
 	Parameter string   `json:"parameter"`
 	Values    []string `json:"values,omitempty"`
@@ -410,8 +410,7 @@ func (p Parameter) neededInGo() Parameter {
 	return p
 }
 
-// zeroAs returns p whose given value 0 is stored as v, so that the field 0 can stand for the
-// default.
+// zeroAs returns p changed to store a given 0 as v, so that a field of 0 can mean the default.
 func (p Parameter) zeroAs(v any) Parameter {
 	p.zero = v
 	return p

@@ -19,19 +19,19 @@ type Parts struct {
 	// backend.CSR if the model was fitted to sparse samples. They are nil for models without a
 	// kernel.
 	Points mat.Matrix
-	// Coef is m×k with a row of coefficients a_i for each point, or without points the d×k
-	// weights W of xᵀW + b, or nil for models that have neither. It has a column for each output
-	// or decision value. For an SVC of K classes it has K − 1 columns: the coefficients of a
-	// point in the machines of its class and each other class.
+	// Coef has a column for each output or decision value. It is m×k with a row of coefficients a_i
+	// for each point; without points it holds the d×k weights W of xᵀW + b. It is nil for other
+	// models. For an SVC of K classes it has K − 1 columns: the coefficients of a point in the
+	// machines of its class and each other class.
 	Coef      *mat.Dense
 	Intercept []float64 // b, with an entry for each column of Coef or each machine
 
 	counts []float64 // for an SVC, the number of points of each class
 }
 
-// Weights returns the weights W of the features in f(x) = xᵀW + b for a model of the linear kernel with
-// sparse points: w has a column for each entry of Intercept, and a row for each feature in the list
-// features, which are the features that some point stores. w is nil for other models.
+// Weights returns the weights W of f(x) = xᵀW + b for a model of the linear kernel with sparse
+// points. w has a column for each entry of Intercept, and a row for each entry of features, which
+// lists the features that occur in some point. w is nil for other models.
 func (p Parts) Weights() (features []int32, w *mat.Dense) {
 	x, sparse := p.Points.(backend.CSR[float64])
 	if _, linear := p.Kernel.(kernels.Linear); !sparse || !linear || p.Coef == nil {

@@ -79,7 +79,7 @@ func averageFrom(field *int) Parameter {
 // untilClean is the maximum number of epochs of a fit that runs until an epoch has no mistake.
 const untilClean = 100000
 
-// PerceptronKind says which hypotheses of a perceptron's training make its predictions.
+// PerceptronKind selects the hypotheses of the training that make the predictions.
 type PerceptronKind string
 
 const (
@@ -105,13 +105,13 @@ func (k PerceptronKind) name() string {
 //
 //	w ← w + η y_i x_i,  b ← b + η y_i R²,  R = max_i ‖x_i‖
 //
-// Each of K classes has its own w_t and b_t. The class with the largest f_t is predicted, and the
-// first of several equal ones. A mistake adds the same change to w and b of the observed class and
-// subtracts it from w and b of the predicted class. With Batch m the samples of a batch are
-// evaluated with the same w, which then changes by the mean of their changes: stochastic gradient
-// descent on max(0, −y f(x)) for m = 1, gradient descent for m = n. A weight multiplies the step of
-// its sample: w_i y_i x_i; a sample of weight 0 is ignored. For m = n this equals repeating the
-// sample, up to a common factor of all steps.
+// Each of K classes has its own w_t and b_t. The class with the largest f_t is predicted; if
+// several f_t are equal, the first of these classes. A mistake adds the same change to w and b of
+// the observed class and subtracts it from w and b of the predicted class. With Batch m the samples
+// of a batch are evaluated with the same w, which then changes by the mean of their changes:
+// stochastic gradient descent on max(0, −y f(x)) for m = 1, gradient descent for m = n. A weight
+// multiplies the step of its sample: w_i y_i x_i; a sample of weight 0 is ignored. For m = n this
+// equals repeating the sample, up to a common factor of all steps.
 //
 // Training stops after an epoch without mistakes. On separable samples this happens after at most
 // (2R/γ)² mistakes, without an intercept (R/γ)², times the batch size and the ratio of the largest

@@ -52,7 +52,8 @@ func (p *process) LogLikelihood() float64 { return p.posterior.Log }
 
 var errNoPosterior = errors.New("the model did not keep its posterior: fit it with std = true")
 
-// keep sets the posterior, unless q is nil, and returns facts about it. bounded is true if q.Bound bounds the evidence.
+// keep sets the posterior to q, unless q is nil, and returns facts about it. bounded is true if
+// q.Bound is a bound on the evidence.
 func (p *process) keep(q *solvers.Posterior, bounded bool) (facts []Fact) {
 	if q == nil {
 		return nil

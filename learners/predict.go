@@ -15,7 +15,7 @@ import (
 )
 
 // predictor holds the part of a prediction that differs between models. Its function apply computes
-// out ← f(x), without the intercept, from the matrices fixed, which are the same for all x.
+// out ← f(x), without the intercept. The matrices fixed are the same for all x.
 type predictor struct {
 	learner   string
 	features  int            // 0 if the model is not fitted
@@ -82,8 +82,8 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 	return p.at(ctx, dev, points)
 }
 
-// roundings returns the largest number of roundings in which a product of a sum of kernel functions takes part on
-// dev, or 0 if it is not known to be smaller than the number of functions.
+// roundings returns the largest number of roundings that a term of a sum of kernel functions
+// undergoes on dev, or 0 if this number may be as large as the number of functions.
 func (p predictor) roundings(dev backend.Device) int {
 	if s, ok := dev.F64().(backend.Summer[float64]); ok && p.sum && p.fixed[0].Sparse == nil {
 		return s.GramMulRoundings(p.fixed[0].Rows, len(p.intercept))

@@ -18,17 +18,17 @@ import (
 )
 
 // primalSteps estimates the number of steps, of about 4 ns each, that verified.Primal.Bound takes
-// for n samples and m functions. each is the number of steps for one value of a function. The
-// estimate counts three passes over the samples, and the formation of the matrix of the equations.
+// for n samples and m functions: three passes over the samples, and the formation of the matrix of
+// the equations. each is the number of steps for one value of a function.
 func primalSteps(n, m int, each float64) float64 {
 	return float64(n) * float64(m) * (3*(each+20) + float64(m)/8)
 }
 
-// makePrimal sets the bound of m, a model with the function f, which is the solution of p for the
-// samples of data. It also adds facts, in which the coefficients are called `name`. If sharp is
-// true and there is no sharp bound, it returns an error. If sharp is false, it computes a bound
-// only with o.Prove: the sharp bound if that takes at most a few hundredths of a second, and
-// otherwise a bound from float64 if p.Sums is set or the samples are in memory. r returns bounds on the rounding
+// makePrimal sets the bound of m, whose function f is the solution of p for the samples of data. It
+// also adds facts, which call the coefficients `name`. If sharp is true, it computes the sharp
+// bound, or returns an error if there is none. Otherwise it computes a bound only with o.Prove: the
+// sharp bound if its computation takes at most a few hundredths of a second, and otherwise a bound
+// from float64 if p.Sums is set or the samples are in memory. r returns bounds on the rounding
 // errors of the functions, or is nil if none are known. each is as in primalSteps. If sparse is not
 // nil, its rows are the samples, and data holds their row numbers.
 func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, sparse *backend.CSR[float64], res *solvers.Result, each float64, r func() *verified.Roundoff, sharp bool, o Options) error {

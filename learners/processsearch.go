@@ -33,16 +33,16 @@ func ardParameter(ard *bool, kernel *kernels.Kernel) Parameter {
 	})
 }
 
-// processSearch is a search for the kernel and the λ that maximize the likelihood of a part of the samples, from
-// kernel and lambda.
+// processSearch is a search for the kernel and the λ that maximize the likelihood of a subset of
+// the samples. It starts at kernel and lambda.
 type processSearch struct {
 	kernel                      kernels.Kernel
 	lambda                      float64
 	ard, noIntercept, unitScale bool
 	seed                        uint64
 	rows                        int // maximum number of samples
-	// evaluate returns the function evidence.Params.Evaluate for the samples of part, or nil if the likelihood
-	// is that of the exact process.
+	// evaluate returns the function evidence.Params.Evaluate for the samples of part, or nil to use
+	// the likelihood of the exact process.
 	evaluate func(part solvers.Rows) (func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error), error)
 }
 
@@ -80,13 +80,14 @@ func (s processSearch) search(ctx context.Context, dev backend.Device, data solv
 	return found, err
 }
 
-// searched are the points of a search, or the given kernel and λ if there was none.
+// searched holds the points of a search, or without a search the given kernel and λ.
 type searched struct {
 	list        []evidence.Candidate
 	evaluations int
 }
 
-// fit calls fit with the points until one succeeds, and returns that point and facts about the search.
+// fit calls its argument fit with one point after the other until a call succeeds. It returns the
+// point of this call and facts about the search.
 func (s *searched) fit(fit func(k kernels.Kernel, lambda float64) error) (c evidence.Candidate, facts []Fact, err error) {
 	at, warning, err := attempt.Candidates{
 		Len:     len(s.list),

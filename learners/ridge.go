@@ -42,18 +42,18 @@ func (l *Ridge) parameters() []Parameter {
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖²
 //
-// The intercept b is not penalized. λ is not multiplied by n; it equals scikit-learn's alpha.
-// Sparse samples are solved for by conjugate gradients, in the primal with products with X and Xᵀ,
-// or in the dual with K if the dual takes fewer operations. Intervals, Std and λ = 0 need a dense copy
+// The intercept b is not penalized. λ is not multiplied by n; it equals scikit-learn's alpha. For
+// sparse samples the solver is conjugate gradients, in the primal with products with X and Xᵀ, or
+// in the dual with K if the dual takes fewer operations. Intervals, Std and λ = 0 need a dense copy
 // of sparse samples. λ = 0 is least squares; x, which is centered if there is an intercept, must
 // then have full column rank. The zero value of Ridge is least squares with an intercept.
 type Ridge struct {
 	Lambda      float64        // ≥ 0
-	Lambdas     []float64      // one for each target, instead of Lambda; nil means Lambda for all
+	Lambdas     []float64      // a λ for each target, instead of Lambda; nil means Lambda for all
 	NoIntercept bool           // set b = 0; by default b is fitted without a penalty
 	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual, which agree up to rounding
 	Intervals   bool           // keep a copy of the samples in the model for its Intervals
-	Bound       bool           // prove sharp bounds of the errors of predictions: see Bounded; it needs λ > 0
+	Bound       bool           // compute sharp bounds on the errors of predictions: see Bounded; needs λ > 0
 	// Std makes the model keep the posterior of the Bayesian linear regression whose mean is f,
 	// with weights N(0, s²I) and noise N(0, s²λ/w_i). Variance, Append, Remove and Merge need the
 	// posterior, which takes 8d² bytes. s² maximizes the likelihood. Std needs one λ > 0.
@@ -143,9 +143,9 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	return m, nil
 }
 
-// points returns the samples; copied reports whether they are a dense copy of sparse samples.
-// Intervals, for which the model stores the samples, the posterior, and λ = 0, for which the solver
-// checks the rank, need a copy.
+// points returns the samples; copied reports whether they are a dense copy of sparse samples. A
+// dense copy is needed for Intervals (the model stores the samples), for the posterior, and for λ =
+// 0 (the solver checks the rank).
 func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numeric.Points, copied bool, err error) {
 	points, err = pointsOf("x", x)
 	if err != nil || points.Sparse == nil || !l.Intervals && !l.Std && !slices.Contains(each(l.Lambda, l.Lambdas), 0) {
@@ -160,7 +160,8 @@ func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numer
 
 // State implements Model. Its arrays are "coef", d×t, and "intercept", 1×t; "lambdas", 1×t, if each
 // target has its own λ; and if the model has a copy of its n samples, "samples", n×d, "targets",
-// n×t, and for weighted samples "weights", 1×n. With Std it has those of FourierRidgeModel for the posterior, d×d.
+// n×t, and for weighted samples "weights", 1×n. With Std it has the arrays of FourierRidgeModel for
+// the posterior, which is d×d.
 func (m *RidgeModel) State() State { return stateOf(m) }
 
 func (m *RidgeModel) fields() []field {

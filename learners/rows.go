@@ -159,7 +159,7 @@ func classifyRows(name string, fit RowsFitter) RowsFitter {
 	}
 }
 
-// classRows are the samples of data, with the ±1 targets of their classes in place of class indices.
+// classRows reads the samples of data, and replaces class indices by ±1 targets.
 type classRows struct {
 	data    solvers.Rows
 	classes Classes

@@ -34,13 +34,13 @@ func (l *RVC) parameters() []Parameter {
 //
 //	Σ_i w_i log p(y_i | μ) − ½ μᵀAμ + ½ log|A| + ½ log|Σ|
 //
-// by the steps of Tipping and Faul (2003), applied to targets that are linearized at the mode and
-// with the derivative of log|Σ| with respect to the mode: each step adds, changes or deletes the
-// basis function with the largest expected gain. A batch of steps changes up to 256 functions of
-// the model and the 128 other functions with the largest expected gains. A batch that does not
-// raise the evidence is undone; Newton steps for all α and single steps then replace it. For K > 2
-// classes there are K machines, each for one class against the rest, and the probabilities of the
-// classes are normalized to sum to 1.
+// by the steps of Tipping and Faul (2003): each step adds, changes or deletes the basis function
+// with the largest expected gain. The steps use targets that are linearized at the mode, and
+// include the derivative of log|Σ| with respect to the mode. A batch of steps changes up to 256
+// functions of the model and adds up to 128 other functions with the largest expected gains. A
+// batch that does not raise the evidence is undone, and replaced by Newton steps for all α and by
+// single steps. For K > 2 classes there are K machines, each for one class against the rest, and
+// the probabilities of the classes are normalized to sum to 1.
 //
 // Φ is stored on the device and takes 2n² numbers. For m functions in the model, a batch costs
 // several Newton steps of O(nm²) and one product of O(n²m) operations; the number of modes is the

@@ -63,14 +63,14 @@ const (
 // positive semidefinite. There is one target.
 //
 // A fit that ends before it reaches Tol returns the model of its last step, whose Facts include a
-// "warning". The same holds for a fit whose next step is singular to working precision, which
-// happens for targets without noise.
+// "warning". So does a fit whose next step is singular to working precision, as happens for targets
+// without noise.
 //
 // The variance treats the fitted α and σ² as known: their posterior is replaced by its mode
 // (Tipping 2001, section 2.3). The standardized errors of new targets therefore have a standard
 // deviation somewhat above 1. Conformal intervals correct this.
 //
-// ΦᵀΦ is formed on the device with O(n³) operations and 2n² numbers, which limits n to about ten
+// The device forms ΦᵀΦ in O(n³) operations with 2n² numbers of memory, which limits n to about ten
 // thousand. Far from the relevance vectors the variance decreases to σ², although the uncertainty
 // is large there; gaussian-process has no such defect.
 type RVM struct {

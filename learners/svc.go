@@ -34,7 +34,7 @@ func (l *SVC) parameters() []Parameter {
 		})
 }
 
-// penalties returns the parameters C, lambda and nu, of which at most one may be given.
+// penalties returns the parameters C, lambda and nu. At most one of these may be given.
 func (l *SVC) penalties() []Parameter {
 	list := costParameters(&l.C, &l.Lambda)
 	list[1] = list[1].without("nu")
@@ -58,20 +58,21 @@ func (l *SVC) penalties() []Parameter {
 // votes is predicted; ties are decided by the decision values. The result is that of LIBSVM and
 // scikit-learn's SVC with the same C and kernel.
 //
-// With Nu, the ν-support vector machine: C is the one with which at most a share ν of the samples of a
-// pair, by weight, is beyond its margin, and at least a share ν are support vectors (Schölkopf, Smola,
-// Williamson and Bartlett 2000). The result is that of LIBSVM and of scikit-learn's NuSVC for the same ν,
-// which must be at most twice the share of the smaller class of each pair.
+// With Nu, SVC is the ν-support vector machine. For each pair it finds the C with which at most a
+// fraction ν of the samples, by weight, violates the margin, and at least a fraction ν are support
+// vectors (Schölkopf, Smola, Williamson and Bartlett 2000). The result is that of LIBSVM and of
+// scikit-learn's NuSVC for the same ν. For each pair, ν must be at most twice the fraction of the
+// smaller class.
 //
 // For each pair, SMO (package svm) computes O(n·support) values of k, in rows of K that the device
 // computes in batches. For more than two classes and at least 64 features, K is computed once for
 // all pairs if it takes at most half of Cache. Up to eight pairs are solved concurrently, but no
 // more than the device has threads. The memory is the cached rows of K and a copy of x. With the
 // linear kernel and sparse samples, dual coordinate descent solves the same problem without rows of
-// K if its expected passes over the elements of x cost less than K; its duality gap is at most
-// Tol/1000 of the objective. If classes overlap, the number of support vectors is proportional to n:
-// for tens of thousands of samples, logistic regression on features, or kernel-logistic with
-// centers, costs less.
+// K if its expected passes over the elements of x take less time than computing K. Its duality gap
+// is at most Tol/1000 of the objective. If classes overlap, the number of support vectors is
+// proportional to n: for tens of thousands of samples, logistic regression on features, or
+// kernel-logistic with centers, is faster.
 type SVC struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 means 1/(2nλ), or 1 if Lambda is 0
@@ -109,8 +110,8 @@ type SVCModel struct {
 	// points are the support vectors of class 0, then those of class 1, and so on.
 	points numeric.Points
 	counts []float64 // numbers of support vectors of the classes
-	// coef has K−1 columns. For a support vector of class a they are its coefficients in the
-	// machines of a and each other class, in the order of the other classes.
+	// coef has K−1 columns. A row holds the coefficients of one support vector in the machines of
+	// its class and each other class, in the order of the other classes.
 	coef backend.Host[float64]
 	b    []float64 // intercepts of the pairs (0, 1), (0, 2), …, (1, 2), …
 	// For each pair, sigmoid has A in row 0 and B in row 1. The probability of the second class is

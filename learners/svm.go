@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// This file has what the support vector machines have in common: parameters and SupportModel, an
-// expansion in kernel functions at support vectors.
+// The support vector machines share the parameters in this file, and SupportModel, an expansion in
+// kernel functions at support vectors.
 
 // smoParameters returns the parameters of the solver SMO. r is the range of valid values of tol.
 func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
@@ -20,7 +20,7 @@ func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
 	}
 }
 
-// costParameters returns the parameters C and λ, of which at most one may be given.
+// costParameters returns the parameters C and λ. At most one of these may be given.
 func costParameters(c, lambda *float64) []Parameter {
 	return []Parameter{
 		number("C", c, "1", positive, "penalty of a sample beyond its margin").without("lambda"),
@@ -65,7 +65,8 @@ func (t *smoTrace) Trace() (support, steps []int) {
 	return slices.Clone(t.support), slices.Clone(t.steps)
 }
 
-// smo solves p and returns the model of the solution, and the ε that a ν formulation has found.
+// smo solves p and returns the model of the solution, and for a ν formulation the ε of the
+// solution.
 func (f *fitting) smo(p *svm.Problem, par svm.Params, nu bool) (m *SupportModel, found float64, err error) {
 	par, err = par.WithDefaults(f.points.Rows)
 	if err != nil {

@@ -41,15 +41,16 @@ func (l *SVR) parameters() []Parameter {
 // ε, most samples are support vectors and the fit takes longer. With NoStandardize, C and ε are in
 // units of y, as in LIBSVM and scikit-learn, and should be chosen for the scale of y.
 //
-// With Nu, ν-support vector regression: ε minimizes the sum above plus CνΣw ε, so that at most a share ν
-// of the samples, by weight, has an error above ε (Schölkopf, Smola, Williamson and Bartlett 2000). The
-// result is that of LIBSVM and of scikit-learn's NuSVR for the same C and ν, and the Facts have ε.
+// With Nu, SVR is ν-support vector regression: f and ε minimize the sum above plus CνΣw ε, so that
+// at most a fraction ν of the samples, by weight, has an error above ε (Schölkopf, Smola,
+// Williamson and Bartlett 2000). The result is that of LIBSVM and of scikit-learn's NuSVR for the
+// same C and ν. The Facts include ε.
 type SVR struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 means 1/(2nλ), or 1 if Lambda is 0
 	Lambda  float64        // λ of (1/n)Σ w_i max(|y_i − f(x_i)| − ε, 0) + λ‖f‖², n = Σw_i; 0 means that C is used
 	Epsilon float64        // ≥ 0
-	Nu      float64        // in (0, 1]: ε is found, as below; 0 means that Epsilon is used
+	Nu      float64        // in (0, 1]: ε is fitted; 0 means that Epsilon is used
 	// NoStandardize fits y itself. By default the fit is to (y − m)/s, where m is the weighted mean
 	// of the targets and s their standard deviation, or 1 if the standard deviation is 0; β and b
 	// are then transformed back to the units of y. The result equals a fit to y with s·ε instead of

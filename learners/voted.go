@@ -17,8 +17,8 @@ import (
 // fraction for the second class minus the fraction for the first, for more classes the fraction for
 // each class.
 //
-// A prediction computes the kernel values with all misclassified samples, and a running sum over
-// the mistakes.
+// A prediction computes the kernel values with all misclassified samples, and partial sums over the
+// mistakes.
 type VotedModel struct {
 	model
 	kernel kernels.Kernel

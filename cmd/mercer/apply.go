@@ -19,7 +19,7 @@ const streamBytes = 16 << 20
 
 const streamHelp = "read the table in blocks of rows, for a table larger than the memory"
 
-// wanted says what to compute in addition to the predictions.
+// wanted selects the results to compute in addition to the predictions.
 type wanted struct {
 	proba, std, bound, truth bool
 	interval                 float64 // the level of the intervals; 0 means no intervals

@@ -36,7 +36,7 @@ func (a *app) benchCommand() *cobra.Command {
 	return c
 }
 
-// benchOutput holds the flags that the commands of all measurements have.
+// benchOutput holds the flags that all measurement commands share.
 type benchOutput struct {
 	quick   bool
 	repeats int
@@ -313,8 +313,8 @@ func (a *app) readResult(name string) (*bench.Result, error) {
 	return r, nil
 }
 
-// writePage writes a page about measurements; files names the files that they were read from, if
-// any.
+// writePage writes a page about measurements. files lists the files from which the measurements
+// were read, if any.
 func (a *app) writePage(ctx context.Context, out string, list []*bench.Result, files []string) error {
 	if filepath.Ext(out) == ".md" {
 		links := make([]string, len(list))

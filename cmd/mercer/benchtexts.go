@@ -6,9 +6,9 @@ import "github.com/mercer-go/mercer/internal/bench"
 type benchText struct {
 	kind, short, long string
 	quick             string // what --quick changes
-	n, m              string // what --n and --m mean; m is "" if the command has no --m
+	n, m              string // help texts of --n and --m; m is "" if the command has no --m
 	devices           string // examples of --device and its default
-	progress          string // the parameter that progress does not show
+	progress          string // the parameter that the progress line omits
 	libraries         bool   // the libraries are shared libraries, and --peer-lib says where to look for them
 }
 

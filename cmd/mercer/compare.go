@@ -127,8 +127,8 @@ func (r *resampling) compared(ctx context.Context, f *resampleFlags, folds int) 
 	return c, err
 }
 
-// spread returns the mean and the standard deviation. If some folds lack the measure, the number of
-// folds that have it follows the mean.
+// spread returns the mean and the standard deviation of a measure. If some folds lack the measure,
+// it appends the number of the other folds.
 func spread(m validate.Measure) []string {
 	s, some := m.Summary(), ""
 	if s.N < len(m.Scores) {

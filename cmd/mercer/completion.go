@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// offerNames makes the shell complete the names that the flags of a command and of its
-// subcommands accept: learners, kernels by their examples, and the columns of the table that the
-// command line already names.
+// offerNames registers shell completions for the flags of a command and of its subcommands: names
+// of learners, examples of kernels, and the columns of the table that the command line already
+// names.
 func (a *app) offerNames(c *cobra.Command) {
 	offer := func(flag string, names func(args []string) []string) {
 		if c.Flag(flag) == nil {

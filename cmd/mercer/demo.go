@@ -115,8 +115,8 @@ func (a *app) demo(ctx context.Context, out string) error {
 	return a.printJSONOrText(ctx, r, func() string { return r.text(out) })
 }
 
-// diabetes writes the bundled table to path, so that the commands the demo suggests can use it,
-// and reads it from there.
+// diabetes writes the bundled table to path and reads it from there. The commands that the demo
+// suggests read this file.
 func (a *app) diabetes(ctx context.Context, path string) (task, error) {
 	csv, err := testdata.FS.ReadFile("diabetes.csv")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/internal/texttable"
 )
 
-// openDevice calls backend.Open. An unknown name is reported as wrong use (exit code 2), and a
-// known device that this machine lacks as a failure.
+// openDevice calls backend.Open. An unknown name is a usage error (exit code 2); a known device
+// that this machine lacks is a failure (exit code 1).
 func openDevice(name string, c backend.Config) (backend.Device, error) {
 	dev, err := backend.Open(name, c)
 	if err != nil && errors.Is(err, backend.ErrUnavailable) && name != "" && !knownDevice(name) {

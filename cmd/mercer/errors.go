@@ -31,8 +31,8 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 }
 
 // scaleAdvice returns advice about the scale of the numbers. With --no-standardize, the advice is
-// to standardize, which avoids values too large for a kernel; without this flag, it names
-// standardizing as a possible cause of values outside a kernel's domain.
+// to standardize, because the values may be too large for a kernel. Otherwise it says that
+// standardizing may have moved values out of the kernel's domain.
 func (a *app) scaleAdvice(err error) string {
 	if a.command == nil {
 		return ""
@@ -106,8 +106,8 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 	}
 }
 
-// shellWord quotes a column name for a shell, as part of a flag whose value is names separated by
-// commas.
+// shellWord quotes a column name for a shell, for a flag whose value is a comma-separated list of
+// names.
 func shellWord(name string) string {
 	if strings.ContainsAny(name, ",\"") {
 		name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`

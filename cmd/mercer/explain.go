@@ -87,7 +87,7 @@ type explainedColumn struct {
 	Column     string      `json:"column"`
 	Importance *importance `json:"importance,omitempty"`
 	Effects    []effect    `json:"effects,omitempty"` // one for each of Outputs; nil unless the column has numbers
-	Binary     []float64   `json:"binary,omitempty"`  // the two values of a column that has no others; Effects are differences
+	Binary     []float64   `json:"binary,omitempty"`  // the two values of a column with exactly two values, for which Effects are differences
 	Dependence *dependence `json:"dependence,omitempty"`
 
 	input        dataset.Input
@@ -188,8 +188,8 @@ func (a *app) explainModel(ctx context.Context, f explainFlags, file string) err
 	return a.printJSONOrText(ctx, e, func() string { return e.text(f.rows) })
 }
 
-// columnsOf returns the columns of the table, and of a sparse table the features, in the order of the
-// encoder.
+// columnsOf returns the columns of the table, or the features of a sparse table, in the order of
+// the encoder.
 func columnsOf(enc *dataset.Encoder) (list []explainedColumn) {
 	features, first := enc.FeatureNames(), 0
 	for _, in := range enc.Inputs {
@@ -278,8 +278,8 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 	return nil
 }
 
-// binaryLevels returns the two values of a column of numbers that has no others in the rows of x, and
-// otherwise nil.
+// binaryLevels returns the two values of a numeric column with exactly two different values in the
+// rows of x, and otherwise nil.
 func binaryLevels(c explainedColumn, x mat.Matrix) []float64 {
 	if c.input.Number == nil {
 		return nil
@@ -293,10 +293,11 @@ func binaryLevels(c explainedColumn, x mat.Matrix) []float64 {
 	return []float64{tableValue(c, levels[0]), tableValue(c, levels[1])}
 }
 
-// tableValue returns the value in the table of a feature of a column of numbers.
+// tableValue converts a feature of a numeric column to the units of the table.
 func tableValue(c explainedColumn, feature float64) float64 {
 	value := c.input.Number.Mean + feature*c.input.Number.Scale
-	// Standardization and its inverse round; 12 digits restore a number such as 2.
+	// Standardization and its inverse cause rounding errors; rounding to 12 digits restores a
+	// number such as 2.
 	if rounded, err := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 12, 64), 64); err == nil {
 		return rounded
 	}

@@ -148,7 +148,7 @@ func (f *fitFlags) check() error {
 	return nil
 }
 
-// insteadOfMemory says how to fit a table that exceeds the memory.
+// insteadOfMemory returns advice on how to fit a table that exceeds the memory.
 func (f *fitFlags) insteadOfMemory() string {
 	switch names := streamLearners(); {
 	case f.objects.text != "" || f.objects.tree != "" || f.gram:
@@ -176,7 +176,7 @@ type fitReport struct {
 	Remarks     []string          `json:"remarks,omitempty"`     // remarks about columns that look like dates or identifiers
 	Dropped     []string          `json:"dropped,omitempty"`
 	Weight      string            `json:"weight,omitempty"`           // name of the column of the weights
-	Left        int               `json:"rows_of_weight_0,omitempty"` // number of rows of weight 0, which n does not count
+	Left        int               `json:"rows_of_weight_0,omitempty"` // number of rows of weight 0, which the field n excludes
 	ClassWeight []string          `json:"class_weight,omitempty"`     // the value of --class-weight
 	Device      string            `json:"device"`
 	Planned     int64             `json:"planned_bytes,omitempty"` // planned memory of the whole process, to be compared with peak_bytes
@@ -194,7 +194,7 @@ type fitReport struct {
 }
 
 // A textColumn is a column of text with tf-idf features, or with more than manyFeatures indicator
-// columns, perhaps because it holds codes or names that were not meant as a feature.
+// columns, perhaps because it holds codes or names that the user did not intend as features.
 type textColumn struct {
 	Column   string `json:"column"`
 	Features int    `json:"features"`
@@ -452,8 +452,8 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	return nil
 }
 
-// heldOut adds the advice to split the rows differently to an error about a row of the test table.
-// An error about the whole table does not get this advice.
+// heldOut adds advice to an error about a row of the test table: to split the rows differently. It
+// leaves an error about the whole table unchanged.
 func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task, flag string) error {
 	enc, err := dataset.Learn(all, f.objects.rules(f.rules(task)))
 	if err == nil && enc.Raw() != "" {

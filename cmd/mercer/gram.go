@@ -5,8 +5,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// precomputed reports whether the text of the kernel says that the table is the Gram matrix of its
-// rows, and returns an error for a flag that has no meaning for a Gram matrix.
+// precomputed reports whether the kernel is precomputed(), so that the table is the Gram matrix of
+// its rows. It then returns an error for a flag that has no meaning for a Gram matrix.
 func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 	k, err := kernels.Parse(text)
 	if err != nil {

@@ -151,8 +151,8 @@ func (f *gramCommandFlags) check() error {
 	return nil
 }
 
-// gramRows holds rows in the form that the kernel takes; if the table is a Gram matrix, x holds its
-// rows.
+// gramRows holds rows in the form that the kernel accepts. If the table is a Gram matrix, x holds
+// rows of that matrix.
 type gramRows struct {
 	table *dataset.Table
 	x     numeric.Points
@@ -185,7 +185,7 @@ type gramWork struct {
 	free   int64 // free memory, in bytes
 }
 
-// room returns an error if an n×d matrix of features exceeds the free memory.
+// room returns an error if an n×d feature matrix exceeds the free memory.
 func (w gramWork) room(rows gramRows, n, d int) error {
 	if need := numeric.Bytes(numeric.Elements(n, d)); need > w.free {
 		return fmt.Errorf("%s: %w: the features take %s, but only %s may be used", rows.table.Source, backend.ErrMemory, humanBytes(need), humanBytes(w.free))
@@ -434,7 +434,7 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 	return a.printJSONOrText(ctx, r, func() string { return r.text(f) })
 }
 
-// gramTables reads the tables; without --train, the results rows and train are equal.
+// gramTables reads the tables. Without --train, the result train equals rows.
 func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows, train gramRows, enc *dataset.Encoder, err error) {
 	learn := file
 	if f.train != "" {
@@ -444,8 +444,9 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 		return rows, train, nil, err
 	}
 	rules := f.objects.rules(f.rules(""))
-	// This command has no task: targets are only excluded from the features, whatever their values.
-	// A target that the table lacks stays in rules.Targets, and Learn returns an error for it.
+	// This command has no task: it only excludes the targets from the features and ignores their
+	// values. A target that is not a column of the table stays in rules.Targets, so that Learn
+	// returns an error for it.
 	rules.Targets = slices.DeleteFunc(slices.Clone(rules.Targets), func(name string) bool { return slices.Contains(train.table.Names(), name) })
 	for _, name := range f.targets {
 		if !slices.Contains(rules.Targets, name) {

@@ -60,8 +60,9 @@ func tableCard(title, series string, table [][]string) webpage.Card {
 	return c
 }
 
-// A mark begins or ends a series of a panel: it groups the elements of the series in the SVG of a page,
-// and adds the values of its points, which the page shows at the pointer. Other pictures ignore it.
+// A mark begins or ends a series of a panel. In the SVG of a page it groups the elements of the
+// series, and adds the values of the points, which the page shows at the pointer. Other pictures
+// ignore marks.
 type mark struct {
 	series string // the name that the page can select, or "" for no group
 	end    bool
@@ -70,7 +71,7 @@ type mark struct {
 	texts  []string // the texts of the points; nil for their coordinates
 }
 
-// These texts stand for the tags of groups until the SVG is complete.
+// These texts are placeholders for the tags of groups until the SVG is complete.
 const (
 	groupBegin = "\x02begin "
 	groupEnd   = "\x02end"

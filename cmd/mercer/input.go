@@ -46,7 +46,7 @@ func (f *inputFlags) check() error {
 	return nil
 }
 
-// apply returns an encoder with the flags' settings for new rows.
+// apply returns an encoder with the settings that the flags give for new rows.
 func (f *inputFlags) apply(e *dataset.Encoder) *dataset.Encoder {
 	if f.unknown == "" {
 		return e
@@ -56,8 +56,8 @@ func (f *inputFlags) apply(e *dataset.Encoder) *dataset.Encoder {
 	return &applied
 }
 
-// notice prints a line in addition to the results, unless --quiet is given. A line is printed
-// only once, even if it applies to several models.
+// notice prints a line about the call to stderr, unless --quiet is given. It prints equal lines
+// only once, even if they apply to several models.
 func (a *app) notice(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if a.quiet || slices.Contains(a.notices, line) {

@@ -84,7 +84,7 @@ func (c cover) names(classes learners.Classes) [][]string {
 	return sets
 }
 
-// coverage says how often intervals or sets contain the true values.
+// coverage describes how often intervals or sets contain the true values.
 type coverage struct {
 	Level    float64 `json:"level"`
 	Coverage float64 `json:"coverage"` // fraction of the targets in their interval or set

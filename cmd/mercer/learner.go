@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// learnerFlags are the flags of all commands that fit: the learner, its parameters, and the
-// columns of the table that it learns from.
+// learnerFlags are the flags of all commands that fit a learner: the learner, its parameters, and
+// the roles of the table's columns.
 type learnerFlags struct {
 	tableFlags
 	learner  string
@@ -27,11 +27,11 @@ type learnerFlags struct {
 	stream   bool               // the table is read in passes; only fit sets it
 
 	models  []string                         // model files that a picture shows instead of a learner
-	several bool                             // --learner takes names with commas between them
-	takes   func(learners.Description) error // refuses learners that the command does not accept; may be nil
+	several bool                             // --learner accepts a comma-separated list of names
+	takes   func(learners.Description) error // returns an error for learners that the command does not accept; may be nil
 }
 
-// tableFlags say how the columns of a table are used.
+// tableFlags are the flags about the roles of the columns of a table.
 type tableFlags struct {
 	targets, categorical []string
 	drop                 []string
@@ -306,8 +306,8 @@ func twice(names []string) string {
 	return ""
 }
 
-// parameters returns the parameters for the learner: the flags, and the seed if the learner has
-// one.
+// parameters returns the learner's parameters that flags set, and the seed if the learner has a
+// seed.
 func (f *learnerFlags) parameters(d learners.Description) map[string]string {
 	given := map[string]string{}
 	for name, text := range f.given {
@@ -370,9 +370,9 @@ func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 	return d.Tasks[0]
 }
 
-// assumed returns a text for the report with the task and the flag that changes it, if --task is
-// not given and the target has only the numbers 0 and 1 or −1 and 1, which suit both tasks.
-// Otherwise it returns "".
+// assumed returns a text for the report if --task is not given and the only values of the target
+// are 0 and 1, or −1 and 1, which suit both tasks. The text names the task, and the flag that
+// changes it. Otherwise assumed returns "".
 func (f *learnerFlags) assumed(t *dataset.Table, task learners.Task) string {
 	d := f.description()
 	if f.task != "" || !d.Does(learners.Regression) || !d.Does(learners.Classification) {
@@ -411,7 +411,7 @@ func (f *learnerFlags) rules(task learners.Task) dataset.Rules {
 	return r
 }
 
-// options returns the options of a fit to a table that enc encodes.
+// options returns the options of a fit to a table encoded by enc.
 func (f *learnerFlags) options(enc *dataset.Encoder, p *progress) learners.Options {
 	return learners.Options{Classes: enc.Classes(), Progress: p.report, Prove: true}
 }
@@ -457,8 +457,8 @@ func (t *epochTrace) check() error {
 	return nil
 }
 
-// keys returns a hash of each row of the table for learners that draw some of the rows by these
-// hashes, and nil for other learners.
+// keys returns a hash of each row of the table for learners that use these hashes to draw rows, and
+// nil for other learners.
 func (f *learnerFlags) keys(enc *dataset.Encoder, t *dataset.Table) ([]uint64, error) {
 	if !f.description().ReadsRows() {
 		return nil, nil

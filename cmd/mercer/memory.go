@@ -17,20 +17,20 @@ import (
 )
 
 // garbagePercent is the amount of garbage, in percent of the live memory, at which a collection
-// starts. With Go's default of 100 a fit would take twice its planned memory. The live data are
-// mostly arrays without pointers, which the collector does not scan, so that frequent collections
-// cost little.
+// starts. With Go's default of 100 a fit would take twice its planned memory. Frequent collections
+// are fast here, because most of the live data are arrays without pointers, which the collector
+// does not scan.
 const garbagePercent = 5
 
-// slack is the number of bytes of garbage up to which the collector does not run.
+// slack is the number of bytes of garbage below which the collector does not run.
 const slack = 4 << 20
 
 // ballast counts as live memory, so that the collector does not run until there are slack bytes of
 // garbage. It is never touched, and takes only address space.
 var ballast []byte
 
-// systemLimit is the memory limit of the Go runtime at the start of the process, which is that of
-// GOMEMLIMIT if the variable is set.
+// systemLimit is the memory limit of the Go runtime at the start of the process: the value of
+// GOMEMLIMIT, if set.
 var systemLimit = debug.SetMemoryLimit(-1)
 
 // limitGarbage configures the collector for the rest of the process.
@@ -42,9 +42,9 @@ func limitGarbage() {
 	debug.SetMemoryLimit(systemLimit)
 }
 
-// A budget limits the memory of the data of one call and of everything computed from them, to
-// --memory or 80 % of what the process may use, and records the planned memory. The limit does not
-// include the program itself.
+// A budget limits the memory of one call's data and of all results computed from them, to --memory
+// or to 80 % of the memory that the process may use. It also records the planned memory. The limit
+// does not include the program itself.
 type budget struct {
 	program  int64 // bytes of the process before data are read, plus the device's workspace
 	heap     int64 // bytes of the heap before data are read
@@ -74,7 +74,8 @@ func (a *app) newBudget(dev backend.Device) *budget {
 	return b
 }
 
-// memoryLimit returns --memory, or 80 % of what the process may use, or 0 if that is unknown.
+// memoryLimit returns --memory, or else 80 % of the memory that the process may use, or 0 if that
+// size is unknown.
 func (a *app) memoryLimit() int64 {
 	if free, known := backend.HostMemory(); a.memory == 0 && known {
 		return free / 10 * 8
@@ -107,9 +108,10 @@ func (b *budget) held() int64 {
 }
 
 // note raises the plan of the whole call to at least the given number of bytes. Once fits have
-// started, the plan is also the limit from which on the runtime collects garbage, and returns freed
-// memory to the system, before it takes more memory. The limit is a little above the plan, because
-// the collector would take up to half of the time if the data alone exceeded it.
+// started, it also sets the memory limit of the Go runtime, above which the runtime collects
+// garbage and returns freed memory to the system before it allocates more. The limit is slightly
+// above the plan: if the live data alone exceeded the limit, the collector would take up to half of
+// the time.
 func (b *budget) note(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,7 +170,7 @@ func (b *budget) planSparse(t *dataset.Table, e *dataset.Encoder, instead string
 	return nil
 }
 
-// ofTexts says how many of a row's features come from columns of texts.
+// ofTexts returns a phrase with the number of features per row that come from text columns.
 func ofTexts(e *dataset.Encoder) string {
 	numbers, widest, in := 0, 0, ""
 	for _, i := range e.Inputs {
@@ -185,9 +187,9 @@ func ofTexts(e *dataset.Encoder) string {
 	return fmt.Sprintf(", of which %d stand for texts, %d of them for those of column %.60q", numbers, widest, in)
 }
 
-// fitting limits a fit to the memory that the data leave free, and records its plan. The data are
-// measured only before the first fit, because idle workers of the device keep matrices of completed
-// fits alive.
+// fitting limits a fit to the memory that the data do not use, and records the planned memory of
+// the fit. It measures the data only before the first fit, because idle workers of the device keep
+// matrices of completed fits alive.
 func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Context {
 	if b.data == 0 {
 		b.data = max(b.held(), 1)
@@ -199,8 +201,8 @@ func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Conte
 	return planned.With(ctx, func(bytes int64) { b.note(b.data + bytes) })
 }
 
-// also adds the bytes of data that were made after the first fit, such as the kernel values of all
-// rows, which are computed after a search on some rows.
+// also adds the bytes of data that were created after the first fit. An example is the kernel
+// values of all rows, which are computed after a search on some rows.
 func (b *budget) also(bytes int64) {
 	if b.data > 0 {
 		b.data += bytes

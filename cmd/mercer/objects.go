@@ -20,7 +20,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// objectFlags name the column of texts or of trees that is the whole input, instead of features.
+// objectFlags are the flags for a column of texts or trees that replaces the features as the input.
 // The learner then gets the kernel precomputed().
 type objectFlags struct {
 	text, tree string
@@ -107,7 +107,8 @@ func (o *objectFlags) take(f *learnerFlags) error {
 	return nil
 }
 
-// needsTFIDF says why a learner without a kernel on texts does not accept a column of texts.
+// needsTFIDF returns the message that a learner without a kernel on texts does not accept a text
+// column.
 func needsTFIDF(learner string) string {
 	return "needs --tfidf: " + learner + " learns from features, not from texts as they are"
 }
@@ -235,7 +236,7 @@ func (a *app) complete(ctx context.Context, b modelfile.Bundle, needed bool) (mo
 	return b.Complete(ctx, a.objectOptions(p))
 }
 
-// features returns the form in which a model takes the rows of a table.
+// features returns the rows of a table in the form that a model accepts.
 func (a *app) features(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (mat.Matrix, error) {
 	p := a.newProgress()
 	defer p.close()

@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
-// size is a flag in bytes: 8GB, 512MiB or a plain number.
+// size is a flag whose value is a number of bytes: 8GB, 512MiB or a number without a unit.
 type size int64
 
 func (s *size) Set(text string) error {

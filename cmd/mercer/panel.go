@@ -19,7 +19,7 @@ type panel struct {
 	// ratio is the length of one unit of the y axis divided by that of the x axis; 0 means that
 	// the axes fill the panel.
 	ratio float64
-	class string // the class that the next series belong to, which a page can show alone; "" is the name of each series
+	class string // the class of the following series, by which a page can select series; "" means that each series is selected by its own name
 	err   error  // the error of the first series that cannot be drawn
 }
 
@@ -123,7 +123,7 @@ func fitted(style text.Style, s string, width vg.Length) string {
 }
 
 // pageSize returns the size of a page of panels of the given size with legends below them. If a
-// page has one panel, whose axes are flatter than this size, the height of the page is reduced.
+// page has a single panel and its axes have a smaller ratio of height to width, the page is lower.
 func pageSize(rows [][]*panel, width, height vg.Length) (w, h vg.Length) {
 	w = vg.Length(len(rows[0])) * width
 	legend := legendHeight(rows, tilesOf(rows, 0).width(w))
@@ -210,7 +210,7 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 			p.Legend.draw(draw.Canvas{Canvas: page.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: tile.Min.X}, Max: vg.Point{X: tile.Max.X, Y: bottom}}})
 			p.Title.Text = titles[p]
 			within, center := tile, (area.Min.X+area.Max.X)/2
-			if named[i] == 1 && len(rows[i]) > 1 { // the title is that of the whole row
+			if named[i] == 1 && len(rows[i]) > 1 { // the title belongs to the whole row
 				within, center = page, (page.Min.X+page.Max.X)/2
 			}
 			style := p.Title.TextStyle

@@ -60,7 +60,7 @@ func makeFolder(flag, path string) error {
 	return err
 }
 
-// same reports whether the input file name and the file at path are the same file, also under
+// same reports whether the input file name and the output path denote the same file, possibly under
 // different names or through links. to describes the file at path if it exists.
 func (a *app) same(path string, to fs.FileInfo, name string) bool {
 	from, err := os.Stat(name)

@@ -320,7 +320,7 @@ func addRegionNames(p *panel, r raster, classes learners.Classes) {
 	}
 	var names plotter.XYLabels
 	for k, class := range classes.Labels {
-		if deepest[class] > 3 && p.Legend.style.Width(classes.Names[k]) < 1.5*vg.Centimeter { // there is room for a name, but not for a long text
+		if deepest[class] > 3 && p.Legend.style.Width(classes.Names[k]) < 1.5*vg.Centimeter { // the space suffices for a name, but not for a long text
 			names.XYs, names.Labels = append(names.XYs, at[class]), append(names.Labels, classes.Names[k])
 		}
 	}
@@ -378,8 +378,8 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 // mostRings is the largest number of points that are ringed.
 const mostRings = 2000
 
-// ringed maps a fact of a model to its name in the legend, for models whose points are a selection
-// of the samples. The models of other learners keep every sample.
+// ringed maps a fact of a model to its name in the legend, for models that keep a subset of the
+// samples. The models of other learners keep every sample.
 var ringed = map[string]string{"support vectors": "support vectors", "relevance vectors": "relevance vectors", "support": "points with a coefficient", "centers": "centers"}
 
 // drawPoints draws rings around the points of sparse kernel models.

@@ -87,7 +87,7 @@ type drawn struct {
 	name string
 }
 
-// drawn opens or fits the models; the caller calls close.
+// drawn opens or fits the models. The caller must call close.
 func (a *app) drawn(ctx context.Context, c *cobra.Command, f *modelFlags, file string) (list []drawn, close func(), err error) {
 	var devices []backend.Device
 	close = func() {
@@ -271,8 +271,8 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	p := newPanel("", "weight of "+names[0], "weight of "+names[1])
 	p.ratio = 1
 	p.grid()
-	// The contours pass through both solutions; the other contours have equal steps of the distance
-	// from the optimum.
+	// One contour passes through each of the two solutions. The others are at equal steps of the
+	// distance from the optimum.
 	best := loss(least.X, least.Y)
 	touch := loss(lasso.X, lasso.Y) - best
 	levels := []float64{loss(ridge.X, ridge.Y), best + touch}

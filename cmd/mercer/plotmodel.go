@@ -19,7 +19,7 @@ import (
 )
 
 // numberInput returns the column of numbers with the given name, or for an empty name the first
-// column of numbers that is not in taken. It refuses a model of sparse features.
+// column of numbers that is not in taken. It returns an error for a model of sparse features.
 func numberInput(enc *dataset.Encoder, flag, name string, taken ...string) (string, error) {
 	if enc.Sparse() {
 		return "", usagef("%s: the features of the model are sparse, and a picture needs columns of a dense table", flag)
@@ -58,7 +58,7 @@ func rowsAcross(enc *dataset.Encoder, n int, values map[string][]float64) (*data
 	return dataset.NewTable("", columns...)
 }
 
-// drawable refuses models whose input has no columns.
+// drawable returns an error for models whose input has no columns.
 func drawable(b modelfile.Bundle) error {
 	if b.Objects != nil || b.Encoder.Gram {
 		return usagef("--model: the input of the model is a kernel matrix or a column of texts or trees: there are no columns to draw over")
@@ -270,9 +270,9 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 
 const allClasses = "all classes"
 
-// truthOf returns the targets of a table. A row without a class, or of a class that the model
-// does not know, has NaN, and a notice gives the number of these rows. A table without a row of a
-// known class is an error.
+// truthOf returns the targets of a table. The target is NaN for a row without a class, or with a
+// class that the model does not know; a notice gives the number of these rows. If no row has a
+// known class, truthOf returns an error.
 func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
 	truth, err := b.Encoder.Targets(t)
 	if err == nil || b.Encoder.Labels == nil {

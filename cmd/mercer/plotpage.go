@@ -73,7 +73,7 @@ func pngPage(rows [][]*panel, size pixels) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// pixels is the size of a picture; the zero value stands for its natural size.
+// pixels is the size of a picture; the zero value means the natural size.
 type pixels struct{ width, height int }
 
 // parsePixels reads WIDTHxHEIGHT; "" means the natural size.
@@ -104,8 +104,8 @@ func (p pixels) scale(width, height vg.Length) float64 {
 	return min(float64(p.width)/width.Points(), float64(p.height)/height.Points())
 }
 
-// svgCanvas fixes the width of each text to the width of the layout, whatever fonts the reader
-// has.
+// svgCanvas fixes the width of each text to its width in the layout, so that the picture does not
+// depend on the reader's fonts.
 type svgCanvas struct {
 	*vgsvg.Canvas
 	widths      []vg.Length

@@ -80,7 +80,7 @@ func residualPanel(title string, points plotter.XYs) *panel {
 }
 
 // confusionPanel draws a matrix of counts with class 0 at the top left. The color of a cell shows
-// its fraction of the row, and the cell contains the count if there is room.
+// its fraction of the row, and the cell contains the count if it fits.
 func confusionPanel(s *score, learner string) *panel {
 	p := newPanel(fmt.Sprintf("%s: accuracy %s of %s", learner, short(*s.Accuracy), count(s.N, "row")), "predicted", "true")
 	k := len(s.Classes)

@@ -225,8 +225,8 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 	return nil
 }
 
-// fittedWith returns advice to set the parameter in a new fit, so that the model provides the outputs
-// that m lacks. It returns "" if the learner of m has no such parameter.
+// fittedWith returns advice to fit again with the parameter set, so that the new model provides the
+// outputs that m lacks. It returns "" if the learner of m does not have the parameter.
 func fittedWith(m learners.Model, parameter string) string {
 	if d, err := learners.Find(m.Learner()); err == nil {
 		if _, has := d.Parameter(parameter); has {
@@ -267,7 +267,8 @@ func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b 
 	return dev, b, t, memory, nil
 }
 
-// predictions is the object that --json prints, and the columns of the CSV.
+// predictions holds the values of the JSON object that --json prints, and of the columns of the
+// CSV.
 type predictions struct {
 	N           int                 `json:"n"`
 	Targets     []string            `json:"targets"`

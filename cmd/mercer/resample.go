@@ -83,7 +83,7 @@ Several devices, --device cuda/0,cuda/1, share the models.`,
 type resampleFlags struct {
 	learnerFlags
 	objects objectFlags
-	all     *dataset.Table // nil until it has been read
+	all     *dataset.Table // nil until the table has been read
 }
 
 // addAll adds the flags of f and the flags of the input table.
@@ -100,7 +100,7 @@ type resampling struct {
 	task learners.Task
 	fit  learners.Fitter
 	all  *dataset.Table   // the rows of weight > 0
-	full *dataset.Encoder // encoder learned from all rows; it gives the classes and categories
+	full *dataset.Encoder // encoder learned from all rows, for the classes and categories
 	data validate.Data
 	p    *progress
 
@@ -427,7 +427,8 @@ func (r resampleReport) text() string {
 	return text
 }
 
-// outOfRows says how many rows the error is based on, if some rows were in every sample.
+// outOfRows returns a phrase with the number of rows on which the error is based, if some rows were
+// in every sample.
 func (r resampleReport) outOfRows() string {
 	if r.RowsOut < r.N {
 		return fmt.Sprintf("out-of-bag rows (%d of %d)", r.RowsOut, r.N)

@@ -72,7 +72,8 @@ func (p *panel) stroke(name string, points plotter.XYs, style draw.LineStyle) pl
 	return line
 }
 
-// add adds the plotters of a series, unless one could not be made. A page shows the values of the points.
+// add adds the plotters of a series, unless making one of them failed. A page shows the values of
+// the points.
 func (p *panel) add(series string, points plotter.XYs, list ...plot.Plotter) {
 	if p.err == nil {
 		p.Add(mark{series: series, points: points, x: p.X.Label.Text, y: p.Y.Label.Text})
@@ -165,8 +166,9 @@ func (p *panel) contour(r raster, level float64, style draw.LineStyle) {
 	p.Add(levelSet{line})
 }
 
-// levelSet is a plotter.Contour that asks for margins only at two corners of its grid. Contour returns
-// a box for each point of the grid, and the layout of a picture calls GlyphBoxes dozens of times.
+// levelSet is a plotter.Contour whose GlyphBoxes returns boxes only for two corners of the grid.
+// plotter.Contour returns a box for each grid point, which is slow, because the layout of a picture
+// calls GlyphBoxes dozens of times.
 type levelSet struct{ *plotter.Contour }
 
 // GlyphBoxes implements plot.GlyphBoxer.
@@ -316,8 +318,8 @@ func (plainTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// decades are ticks on an axis of decimal logarithms: at 1, 10, 100 and so on, and in narrow
-// ranges also at 2 and 5 times these.
+// decades are ticks on an axis of decimal logarithms: at the powers of ten, and in narrow ranges
+// also at 2 and 5 times the powers of ten.
 type decades struct{}
 
 // logTicks are decades on a logarithmic scale.

@@ -87,7 +87,7 @@ func (f serveFlags) check() error {
 	return nil
 }
 
-// served is what mercer serve prints when it accepts requests.
+// served is the output of mercer serve when it begins to accept requests.
 type served struct {
 	Program string `json:"program"` // "serve"
 	URL     string `json:"url"`
@@ -149,7 +149,8 @@ func (a *app) serve(ctx context.Context, f serveFlags, path string) error {
 	return s.Serve(ctx, l, t)
 }
 
-// loadServed reads a model and the answer of /model from the same file, even if it is replaced meanwhile.
+// loadServed reads a model, and the answer of /model, from the same file, even if another process
+// replaces the file meanwhile.
 func loadServed(ctx context.Context, dev backend.Device, path string, prepare bool) (*serve.Loaded, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -68,8 +68,8 @@ type shownModel struct {
 	cells []string // the names of the columns whose cells a point has
 }
 
-// maxWeights is the largest number of weights, and of coefficients that they are computed from, that
-// show holds in memory: three times 32 MB. Tests change it.
+// maxWeights limits the number of weights that show stores, and the number of coefficients from
+// which it computes them: three times 32 MB. Tests change this variable.
 var maxWeights = 1 << 22
 
 // weightOfFeature is a row of the table of a linear model's weights.
@@ -380,7 +380,7 @@ func (s *shownModel) weightsText(rows int) string {
 	return "\n" + texttable.Format(align, table) + more(len(s.Weights), rows, "feature")
 }
 
-// outputs returns the names of the columns of coefficients, as many as fit in a line.
+// outputs returns the names of the coefficient columns, up to the number that fits in a line.
 func (s *shownModel) outputs(n int) []string {
 	const widest = 6
 	names := s.Targets
@@ -457,7 +457,7 @@ func firstOf[T any](list []T, n int) []T {
 	return list[:min(n, len(list))]
 }
 
-// more says how many elements firstOf omitted.
+// more returns a phrase with the number of elements that firstOf omitted.
 func more(n, rows int, word string) string {
 	if rows == 0 || n <= rows {
 		return ""

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// standardOutput is the writer of the results. It remembers the first failure, because some writers
-// ignore it, such as the writer of the help texts.
+// standardOutput is the writer of the results. It records the first failed write, because some
+// callers ignore errors, such as the code that writes help texts.
 type standardOutput struct {
 	io.Writer
 	err error

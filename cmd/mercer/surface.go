@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// surfaceWorst is the difference from the best score at which cells are almost white: an error
-// 1.5 times as large, or half a natural unit per row.
+// surfaceWorst is the difference from the best score at which cells are almost white: 1.5 times the
+// best error, or for likelihoods half a nat per row.
 const surfaceWorst = 0.5
 
 // surfacePicture returns the picture of `mercer tune --plot`: scores over λ and over the factor
@@ -104,9 +104,8 @@ func height(res *tuning.Result, t tuning.Trial) (y float64) {
 	return y
 }
 
-// between returns the interval from the midpoint between at[i] and its predecessor to the
-// midpoint between at[i] and its successor. At an end, the half interval is as wide as on the
-// other side.
+// between returns the interval from the midpoint between at[i] and its predecessor to the midpoint
+// between at[i] and its successor. At either end, the two halves of the interval have equal widths.
 func between(at []float64, i int) (from, to float64) {
 	if len(at) == 1 {
 		return at[0] - 0.5, at[0] + 0.5
@@ -136,7 +135,7 @@ func scalesPicture(res *tuning.Result) picture {
 			low, high = min(low, y), max(high, y)
 		}
 	}
-	room := 0.08*(high-low) + 0.3 // there is room for at least two ticks
+	room := 0.08*(high-low) + 0.3 // the axis has at least two ticks
 	bars := boxes{}
 	for i := range names {
 		x := float64(i)

@@ -32,11 +32,11 @@ type tuneFlags struct {
 	given                func(flag string) bool
 }
 
-// tunedLearners are the learners that are determined by a kernel and a λ.
+// tunedLearners are the learners that a kernel and a λ determine.
 var tunedLearners = []string{"kernel-ridge", "gaussian-process", "ridge"}
 
-// These are the texts of --help about the search: for the learners determined by a kernel and a λ,
-// and for all learners.
+// These texts of --help describe the search: one for the learners that a kernel and a λ determine,
+// and one for all learners.
 const (
 	tuneCriteria = `For each kernel that is tried a whole path of λ is solved from one decomposition.
 It is judged by one of
@@ -154,7 +154,7 @@ func (f *tuneFlags) refusals() []refusal {
 		{grid && !has("intercept"), "no-intercept", f.learner + " has no intercept to leave out", ""},
 		{grid, "ard", byGrid, ""},
 		{grid && !(f.given("search") && f.search == string(tuning.Grid)), "search", byGrid, ""},
-		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // help hides the flag; checkGrid refuses other values
+		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // help hides the flag; checkGrid returns an error for other values
 		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // likewise
 		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
 		{gradient && f.by == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; for the others --search grid, golden or bayes", ""},

@@ -142,7 +142,7 @@ func (f *tuneFlags) checkGrid() error {
 	return err
 }
 
-// searchGrid scores every setting on as many rows of train as --rows says.
+// searchGrid scores every setting on a sample of the rows of train, whose size is --rows.
 func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) ([]gridPoint, error) {
 	axes, err := f.parseGrid()
 	if err != nil {

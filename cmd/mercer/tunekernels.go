@@ -105,8 +105,8 @@ func (f *tuneFlags) parseKernels() ([]candidate, error) {
 	return list, nil
 }
 
-// checkVary refuses names of parameters that the kernel, by default a Gaussian, does not have or
-// that cannot vary by a factor.
+// checkVary returns an error for a name that is not a parameter of the kernel (by default a
+// Gaussian), or whose parameter cannot vary by a factor.
 func (f *tuneFlags) checkVary(k kernels.Kernel) error {
 	text := "gaussian"
 	if k == nil {

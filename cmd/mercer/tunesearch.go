@@ -257,9 +257,9 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 	return r, settings, func() (picture, error) { return surfacePicture(found[at].Result), nil }, nil
 }
 
-// fitBest fits the best setting that can be fitted to all rows, and returns its index; warning
-// names the best setting if its fit failed. Each setting was fitted to the rows of the search, so
-// that an error is due to the setting unless memory or time ran out.
+// fitBest fits the best setting that can be fitted to all rows, and returns the index of the
+// setting. If the fit of the best setting failed, warning names it. Since each setting was fitted
+// to the rows of the search, an error comes from the setting, unless memory or time ran out.
 func (a *app) fitBest(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, settings []setting, d *tuneData, memory *budget) (b modelfile.Bundle, at int, warning string, err error) {
 	at, warning, err = attempt.Candidates{
 		Len:  len(settings),
@@ -308,7 +308,7 @@ func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners
 	return d, err
 }
 
-// searchAll searches from each kernel, on as many rows as --rows says.
+// searchAll searches from each kernel, on a sample of --rows rows.
 func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d *tuneData, memory *budget) ([]tuned, error) {
 	list, err := f.parseKernels()
 	if err != nil {
@@ -344,8 +344,8 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 	return found, nil
 }
 
-// begin returns the rows in the form that the kernel of a candidate takes, and chooses the kernel
-// if there is none.
+// begin returns the rows in the form that the kernel of a candidate accepts. If the candidate has
+// no kernel, begin chooses one.
 func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, c *candidate) (x mat.Matrix, err error) {
 	if c.object != nil {
 		texts := make([]string, len(rows))
@@ -369,7 +369,7 @@ func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, 
 	return x, f.checkVary(c.kernel)
 }
 
-// sample chooses as many rows of y as --rows says, and returns their indices in order.
+// sample draws --rows rows of y, and returns their indices in ascending order.
 func (f *tuneFlags) sample(y *mat.Dense) []int {
 	n, _ := y.Dims()
 	if f.rows == 0 || f.rows >= n {
@@ -448,15 +448,15 @@ func (f *tuneFlags) checkLearner(task learners.Task) error {
 	return nil
 }
 
-// learnerFor returns the learner of --learner, or if none is named the learner for the kernel
-// that was found.
+// learnerFor returns the learner of --learner, or without that flag the learner for the kernel that
+// the search found.
 func (f *tuneFlags) learnerFor(t tuned, task learners.Task) string {
 	switch {
 	case f.learner != "":
 		return f.learner
 	case f.by == string(tuning.Evidence) && task == learners.Regression:
 		return "gaussian-process"
-	case t.linear(): // ridge gives the same model at lower cost
+	case t.linear(): // ridge gives the same model in less time
 		return "ridge"
 	default:
 		return "kernel-ridge"

@@ -29,8 +29,9 @@ type refusal struct {
 	by    string // the flag that the reason depends on, or "" if there is none; help hides the refused flags only if the flag by is given
 }
 
-// refusing makes a command refuse flags for these reasons, and hides the flags from its help. It must be
-// called before learnerFlags.add, so that the help of the learner is prepared before flags are hidden.
+// refusing makes a command return an error for flags that have no effect, and hides them from its
+// help. Call refusing before learnerFlags.add, so that the help of the learner is prepared before
+// flags are hidden.
 func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 	each := func(do func(flag *pflag.Flag, r refusal)) {
 		for _, r := range reasons() {
@@ -79,9 +80,9 @@ func withoutDevice(c *cobra.Command) *cobra.Command {
 	})
 }
 
-// badValue returns an error for a flag with an empty text, such as from a shell variable that is
-// not set, if an empty text would mean that the flag is not given. It also returns an error for a
-// flag that took the next flag as its value.
+// badValue returns an error for a flag with an empty value, as from an unset shell variable, if the
+// command would treat the flag as not given. It also returns an error if the value of a flag is the
+// next flag.
 func badValue(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		value := f.Value.String()

@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// weightFlags say how much each row counts: by a column, and by its class.
+// weightFlags are the flags for the weights of rows: a column of weights, and weights of classes.
 type weightFlags struct {
 	weight  string
 	classes []string // values of --class-weight: balanced, or CLASS=W for some classes
@@ -125,8 +125,8 @@ type weighted struct {
 	factors []float64
 }
 
-// timesRows does what times does, for samples that are read in passes; --class-weight balanced
-// needs an extra pass.
+// timesRows is like times, for samples that are read in passes. With --class-weight balanced it
+// makes an extra pass.
 func (f *weightFlags) timesRows(ctx context.Context, data solvers.Rows, names []string) (solvers.Rows, error) {
 	if len(f.classes) == 0 {
 		return data, nil
@@ -184,9 +184,9 @@ func weightsAt(weights []float64, rows []int) []float64 {
 	return some
 }
 
-// scoreWeights returns the rows of weight > 0 of a table to score, and their weights, if the model
-// was fitted with weights; used is the name of their column. If the table lacks the column, each
-// row counts once, and a notice says so.
+// scoreWeights returns the rows of a table to score. If the model was fitted with weights, it
+// returns only the rows of weight > 0, with their weights; used is the name of the weight column.
+// If the table lacks this column, each row counts once, and a notice says so.
 func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *dataset.Table, weights []float64, used string, err error) {
 	if enc.Weight == "" || !slices.Contains(t.Names(), enc.Weight) {
 		a.noWeights(enc, t.Source)

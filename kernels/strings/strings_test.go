@@ -244,10 +244,10 @@ func TestErrors(t *testing.T) {
 		{"subsequence(length=2147483647)", "strings: subsequence: decay 0.5 to the power of 2·2147483647 is too small for float64: raise decay, or lower length"},
 		{"spectrum(length=2,normalized=2)", "objects: normalized must be 1 or 0, got 2"},
 		{"spectrum(length=-1)", "strings: spectrum: length must be an integer ≥ 1, got -1"},
-		{"spectrum", "kernels: column 1: spectrum needs length, as in spectrum(length=3)"},
-		{"spectrun(length=2)", `kernels: column 1: unknown kernel "spectrun", did you mean "spectrum"?; the kernels are spectrum, subsequence`},
-		{"spectrum(length=2) + 1", "kernels: column 22: a kernel is needed; the kernels are spectrum, subsequence"},
-		{"", "kernels: column 1: a kernel is needed; the kernels are spectrum, subsequence"},
+		{"spectrum", "kernels: character 1: spectrum needs length, as in spectrum(length=3)"},
+		{"spectrun(length=2)", `kernels: character 1: unknown kernel "spectrun", did you mean "spectrum"?; the kernels are spectrum, subsequence`},
+		{"spectrum(length=2) + 1", "kernels: character 22: a kernel is needed; the kernels are spectrum, subsequence"},
+		{"", "kernels: character 1: a kernel is needed; the kernels are spectrum, subsequence"},
 	} {
 		if _, err := objects.Parse(c.text); err == nil || err.Error() != c.want {
 			t.Errorf("%q: got %v, want %s", c.text, err, c.want)

@@ -35,9 +35,9 @@ type parseError struct {
 
 func (e *parseError) Error() string {
 	if e.tree > 0 {
-		return fmt.Sprintf("trees: tree %d, column %d: %s", e.tree, e.column, e.detail)
+		return fmt.Sprintf("trees: tree %d, character %d: %s", e.tree, e.column, e.detail)
 	}
-	return fmt.Sprintf("trees: column %d: %s", e.column, e.detail)
+	return fmt.Sprintf("trees: character %d: %s", e.column, e.detail)
 }
 
 // parse reads a tree from its text.

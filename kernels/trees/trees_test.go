@@ -39,17 +39,17 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                                 "trees: column 1: there is no tree",
-		"  ":                               "trees: column 3: there is no tree",
-		"S":                                `trees: column 1: a tree begins with (, not with "S"`,
-		"(S (NP we)":                       `trees: column 1: the bracket of the node "S" is not closed`,
-		"(S (NP we":                        `trees: column 4: the bracket of the node "NP" is not closed`,
-		"(S (ü a) (NP))":                   `trees: column 10: the node "NP" has no children`,
-		"()":                               `trees: column 1: the node "" has no children`,
-		"(S we))":                          `trees: column 7: the tree is complete, but ")" follows`,
-		"(S we) (S you)":                   `trees: column 8: the tree is complete, but "(S you)" follows`,
-		")":                                "trees: column 1: a bracket is closed that was not opened",
-		strings.Repeat("(a ", 10001) + "b": "trees: column 30001: more than 10000 brackets are open",
+		"":                                 "trees: character 1: there is no tree",
+		"  ":                               "trees: character 3: there is no tree",
+		"S":                                `trees: character 1: a tree begins with (, not with "S"`,
+		"(S (NP we)":                       `trees: character 1: the bracket of the node "S" is not closed`,
+		"(S (NP we":                        `trees: character 4: the bracket of the node "NP" is not closed`,
+		"(S (ü a) (NP))":                   `trees: character 10: the node "NP" has no children`,
+		"()":                               `trees: character 1: the node "" has no children`,
+		"(S we))":                          `trees: character 7: the tree is complete, but ")" follows`,
+		"(S we) (S you)":                   `trees: character 8: the tree is complete, but "(S you)" follows`,
+		")":                                "trees: character 1: a bracket is closed that was not opened",
+		strings.Repeat("(a ", 10001) + "b": "trees: character 30001: more than 10000 brackets are open",
 	} {
 		_, err := trees.Parse(text)
 		if err == nil || err.Error() != want {
@@ -247,7 +247,7 @@ func TestProperties(t *testing.T) {
 func TestErrors(t *testing.T) {
 	ctx := context.Background()
 	_, err := trees.Subtree{Decay: 0.5}.Gram(ctx, []string{"(A a)", "(A b"}, objects.Options{})
-	if want := `trees: tree 2, column 1: the bracket of the node "A" is not closed`; err == nil || err.Error() != want {
+	if want := `trees: tree 2, character 1: the bracket of the node "A" is not closed`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	for decay, rule := range map[string]string{"0": "a finite number > 0", "1.5": "at most 1", "-1": "a finite number > 0"} {

@@ -98,8 +98,8 @@ func testMatrixKinds(c *cell) {
 	c.same("fitted to a column of y", c.values(c.fit(x, y.ColView(0), learners.Options{}), x), one)
 }
 
-// testInputsStay checks that the arguments of Fit and Predict, including the gaps between rows, are
-// not modified.
+// testInputsStay checks that Fit and Predict do not modify their arguments, including the gaps
+// between rows.
 func testInputsStay(c *cell) {
 	x, y := c.data()
 	end := 5 + c.targets()

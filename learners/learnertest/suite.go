@@ -51,7 +51,7 @@ type Suite struct {
 
 const epsilon = 0x1p-52
 
-// Run runs the suite on every usable device.
+// Run runs the suite on every device that the machine can use.
 func Run(t *testing.T, s Suite) {
 	if s.Seed == 0 {
 		s.Seed = 1

@@ -120,9 +120,9 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 	return ask.RawRowView(choice), nil
 }
 
-// instead handles err, an error of the Gaussian process of the scores. It returns the random point
-// u if all scores are equal or rounding errors dominate the matrix of the process, and err if the
-// context was canceled.
+// instead handles err, an error of the Gaussian process of the scores. It returns err if the
+// context was canceled. If all scores are equal, or if rounding errors dominate the matrix of the
+// process, it returns the random point u.
 func (s *search) instead(u []float64, err error) ([]float64, error) {
 	if s.ctx.Err() != nil {
 		return nil, err

@@ -8,7 +8,7 @@
 //	space.go     which parameters vary, and how far
 //	score.go     the criteria for a kernel and a λ: leave-one-out errors,
 //	             generalized cross-validation, the marginal likelihood
-//	kfold.go     or the errors on held-out folds
+//	kfold.go     the errors on held-out folds
 //	line.go      one common factor of all parameters: a grid, a golden section
 //	bayes.go     a factor for each parameter: Bayesian search
 //	gradient.go  a factor for each, by the likelihood and its derivatives

@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// gradient maximizes the likelihood over all parameters and λ with the help of its derivatives.
-// Each evaluated point becomes a trial with one λ. The best trial comes first.
+// gradient maximizes the likelihood over all parameters and λ by its derivatives. Each evaluated
+// point becomes a trial with one λ. The best trial comes first.
 func (s *search) gradient() error {
 	s.planned = 1
 	const restarts = 2

@@ -30,9 +30,9 @@ const GridSteps = 7
 type GridParams struct {
 	Learner string        // the name of the learner
 	Task    learners.Task // "" means the first of its tasks
-	// Axes are parameters of the learner with the values to try; the last one varies fastest. The
-	// default axis of the learner, Description.Grid, is added unless Axes has its parameter or a
-	// parameter that excludes it.
+	// Axes are parameters of the learner with the values to try; the last one varies fastest.
+	// SearchGrid adds the default axis of the learner, Description.Grid, unless Axes has the
+	// parameter of that axis or a parameter that excludes it.
 	Axes []Axis
 	// Kernel is the kernel whose parameters vary, by Vary, Reach and Steps as in Params, but with
 	// GridSteps steps by default. nil means the Gaussian whose sigma is the median distance, or no
@@ -291,7 +291,7 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 	if err := par.fitAll(ctx, shared, fits, splits); err != nil {
 		return err
 	}
-	if len(devices) > len(r.Devices) { // repeats the fits that exceeded their part of the memory, one at a time on each device
+	if len(devices) > len(r.Devices) { // repeat the fits that exceeded their share of the memory, one at a time on each device
 		left := slices.DeleteFunc(slices.Clone(fits), func(f *gridFit) bool {
 			return !errors.Is(f.err, backend.ErrMemory) && !errors.As(f.err, new(*solvers.BudgetError))
 		})
@@ -337,9 +337,9 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 	return err
 }
 
-// evaluate fits the setting to the training samples. It returns the weighted sum of the squared
-// errors, of the numbers of wrong classes, or of −log p over the held-out samples, and the sum of
-// the weights of these samples.
+// evaluate fits the setting to the training samples. It returns the weighted sum, over the held-out
+// samples, of the squared errors, the misclassifications or −log p, and the sum of the weights of
+// these samples.
 func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) (sum, total float64, err error) {
 	dev, p, o := v.Device, v.Part, v.Options
 	m, err := s.Fit(ctx, dev, p.Train.X, p.Train.Y, o)

@@ -36,7 +36,7 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	weights, errors := make([]float64, parted), make([][]Point, parted)
 	report := parts(parted, j.inside)
 	err = pool.Each(j.devices, parted, func(dev backend.Device, i int) (err error) {
-		k := parted - 1 - i // the last folds have the most training samples; they are solved first, and an error states the memory that they need
+		k := parted - 1 - i // solve the last folds first: they have the most training samples, and an error then states the largest memory
 		rest, held := splits(k)
 		for _, rows := range [][]int{rest, held} {
 			for i, row := range rows {

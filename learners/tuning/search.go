@@ -49,8 +49,8 @@ type Params struct {
 	// Vary names the parameters that vary, by their names in kernels.Params; nil means the length
 	// scales, empty means none. Vary must be nil for Gradient, which varies all parameters.
 	Vary []string
-	// Reach is the largest factor by which a parameter may differ from its start; 0 means 30. It
-	// must be 0 for Gradient, which has its own limit.
+	// Reach is the largest factor by which a parameter may differ from its initial value; 0 means
+	// 30. It must be 0 for Gradient, which has its own limit.
 	Reach float64
 	// Steps is the number of kernels to try; 0 means 15, or for Bayes 10 plus 10 for each
 	// parameter. It must be 0 for Gradient.
@@ -61,7 +61,7 @@ type Params struct {
 	Lambdas  []float64
 	Folds    int    // number of folds for KFold; 0 means 5. It must be 0 for other criteria
 	Seed     uint64 // for folds and random starts
-	Memory   int64  // bytes that may be taken on the device; 0 means all its free memory
+	Memory   int64  // maximum number of bytes on the device; 0 means all its free memory
 	Progress func(solvers.Progress)
 	// Devices compute scores concurrently with the device of Search: each fits some kernels of a
 	// grid, or some folds. If all devices are of the same kind, the result does not depend on their
@@ -104,9 +104,9 @@ type Result struct {
 	Vary   []string // the parameters that varied
 	Trials []Trial  // in the order of the search; for Gradient the best first
 	Best   int      // index of the best of Trials
-	// Warning says that Gradient ended before it converged. If FirstFit could not fit the point of
-	// the best score, Warning names this point and the point that was fitted instead. It is ""
-	// otherwise.
+	// Warning says that Gradient ended before it converged, or that FirstFit could not fit the
+	// point with the best score; it then names this point and the point that was fitted instead.
+	// Otherwise Warning is "".
 	Warning string
 }
 
@@ -123,11 +123,11 @@ func (r *Result) best() Trial {
 	return r.Trials[r.Best]
 }
 
-// FirstFit calls fit with the kernels and λ that have a score, in the order of their scores, until
-// fit returns nil; this point becomes the best point of r. If the error is that rounding or the
-// range of float64 prevents a solution, it is stored in the point's Err, and the next point is
-// tried. Any other error is returned at once. If no point can be fitted, the error for the best
-// point is returned.
+// FirstFit calls fit with the kernels and λ that have a score, best score first, until fit returns
+// nil. The point of the last call becomes the best point of r. If fit fails because rounding errors
+// or the range of float64 prevent a solution, FirstFit stores the error in the point's Err and
+// tries the next point. Any other error is returned at once. If no point can be fitted, the error
+// for the best point is returned.
 func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) error {
 	if r == nil || len(r.Trials) == 0 {
 		return errors.New("tuning: the result has no trials: it was not made by Search")
@@ -166,10 +166,10 @@ func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) erro
 }
 
 // Search finds the kernel and the λ with the best score for p, starting at p.Kernel; only Gradient
-// uses p.Lambda, as its start. Weights also apply to the scores. A λ that is too small for a kernel
-// is skipped, and a kernel is skipped if all its λ are. If all kernels are skipped, the error is
-// that of the last kernel. A fit at a point with a score may still miss its tolerance: FirstFit
-// finds the best point that can be fitted.
+// uses p.Lambda, as its start. Weights also apply to the scores. Search skips a λ that is too small
+// for a kernel, and a kernel if all λ are too small. If it skips all kernels, it returns the error
+// of the last kernel. A fit at a point with a score may still miss its tolerance: FirstFit finds
+// the best point that can be fitted.
 func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) (*Result, error) {
 	par, err := par.complete()
 	if err != nil {
@@ -325,7 +325,7 @@ func (s *search) steps(standard int) int {
 	return standard
 }
 
-// try calls tryAll for one kernel and returns its score.
+// try returns the score of one kernel, computed by tryAll.
 func (s *search) try(x []float64) (float64, error) {
 	scores, err := s.tryAll([][]float64{x})
 	if err != nil {

@@ -20,8 +20,8 @@ type CurvePoint struct {
 }
 
 // LearningCurve returns a point for each fraction p, 0 < p ≤ 1, in parts. For each fraction and
-// each of k folds, it fits one model to the first round(p·n), at least one, of the n samples
-// outside the fold, in the same random order for all fractions. fitted is called as by Scores. The
+// each of k folds, it fits one model to max(1, round(p·n)) of the n samples outside the fold: the
+// first of a random order, which is the same for all fractions. It calls fitted as Scores does. The
 // error of a fit is a *FitError, whose Fit is i·k + j for fraction i and fold j.
 func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, parts []float64, seed uint64, fitted func(m learners.Model, took time.Duration)) ([]CurvePoint, error) {
 	for _, p := range parts {

@@ -14,9 +14,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Data are samples that a Runner divides. Split returns the samples with the indices train, to
-// which a model is fitted, and those with the indices test, on which it is scored, which are nil if
-// test is empty. Several goroutines may call Split at once.
+// Data are samples that a Runner divides. Split returns the training samples, with the indices
+// train, and the test samples, with the indices test. The test samples are nil if test is empty.
+// Several goroutines may call Split at once.
 type Data interface {
 	Len() int
 	Split(train, test []int) (*Part, error)

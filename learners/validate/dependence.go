@@ -17,7 +17,7 @@ import (
 
 // DependenceParams are the parameters of Dependence.
 type DependenceParams struct {
-	First   int         // index of the first of the adjacent columns that take the values of Grid
+	First   int         // index of the first of the adjacent columns in which the values of Grid are substituted
 	Grid    [][]float64 // the values, each a slice with one number for each of these columns
 	Weights []float64   // weights of the rows in the averages; nil means that all are 1
 }

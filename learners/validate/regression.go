@@ -107,8 +107,8 @@ func sums(n int, weight, v func(i int) float64) (s sum) {
 // scaled multiplies v, a mean of the divided numbers, by 2^exponent.
 func (s sum) scaled(v float64) float64 { return math.Ldexp(v, s.exponent) }
 
-// scoreWeights returns the weight of each of n samples, scaled to at most 1, and their sum. If all
-// weights are equal, the result is that of nil weights.
+// scoreWeights returns the weight of each of n samples, scaled to at most 1, and the sum of these
+// weights. If all weights are equal, the result is the same as for nil weights.
 func scoreWeights(weights []float64, n int) (weight func(i int) float64, sum float64, err error) {
 	if weights == nil {
 		return func(int) float64 { return 1 }, float64(n), nil

@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Runner fits models to divisions of Data, as many at a time as it has devices. The results do not
+// Runner fits models to divisions of Data, concurrently on all its devices. The results do not
 // depend on the number of devices if all devices are of the same kind.
 type Runner struct {
 	Data    Data

@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Score compares the predictions of a model with the targets of samples. A measure is nil if the
-// task does not have it or if it is undefined for the samples.
+// Score compares the predictions of a model with the targets of samples. A measure is nil if it
+// does not apply to the task or is undefined for the samples.
 type Score struct {
 	N int `json:"n"` // number of samples
 
@@ -28,10 +28,10 @@ type Score struct {
 	// LogLoss is the mean of −ln p of the observed class, with p at least 2⁻⁵² as in
 	// scikit-learn; nil without probabilities.
 	LogLoss *float64 `json:"log_loss,omitempty"`
-	// AUC is the area under the ROC curve for the second of two classes, where ties count one
-	// half. For K > 2 it is the mean over the classes, each against the rest, by the
-	// probabilities if there are any, otherwise by the decision values. It is nil if a class does
-	// not occur, if only one class occurs, or if a class occurs that the model does not know.
+	// AUC is the area under the ROC curve for the second of two classes, where ties count one half.
+	// For K > 2 it is the mean over the classes, each against the rest, by the probabilities if
+	// there are any, otherwise by the decision values. It is nil if a class does not occur in the
+	// samples, or if the samples have a class that the model does not know.
 	AUC *float64 `json:"auc,omitempty"`
 	// Classes has the names of the classes of the model and of any other classes that occur, in the
 	// order of the labels.
