@@ -9,8 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Gram sets dst, n×m, to k(X, Z) for the rows of x, n×d, and z, m×d. If z has no rows or is x itself,
-// Gram computes k(X, X), which is exactly symmetric and uses distances of exactly 0 on the diagonal.
+// Gram sets dst, n×m, to k(X, Z) for the rows of x, n×d, and z, m×d. If z has no rows or is x
+// itself, Gram computes k(X, X): the result is exactly symmetric, and the distances on the diagonal
+// are exactly 0.
 func Gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst host) error {
 	return named("gram", gram(ctx, dev, k, x, z, dst))
 }
@@ -122,9 +123,9 @@ type Gradients struct {
 // At corners of a kernel it uses the subgradient 0, as kernels.EvalGrad does.
 //
 // It works in blocks of rows. For each statistic s of the kernel's program the device evaluates
-// ∂k/∂s, which is itself a kernel; for xᵀz and ‖x−z‖² the device then multiplies these derivatives
-// by the points, in 4nmd operations, and for other statistics the host sums over the features.
-// Where the device's memory is not Go memory, two numbers for each pair and statistic are copied.
+// ∂k/∂s, which is itself a kernel. For xᵀz and ‖x−z‖² the device multiplies these derivatives by
+// the points, in 4nmd operations. For other statistics the host sums over the features. If the
+// device does not use Go memory, two numbers for each pair and statistic are copied.
 func GramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want) (*Gradients, error) {
 	g, err := gramGradient(ctx, dev, l, want)
 	return g, named("gradient of a gram matrix", err)

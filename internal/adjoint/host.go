@@ -27,8 +27,8 @@ func newWork(ctx context.Context, dev backend.Device) (*work, error) {
 	return &work{run.New(ctx, dev, nil)}, nil
 }
 
-// A buffer is a matrix that both the host and the device use. If the device uses Go memory, both
-// share one copy; otherwise each has a copy.
+// A buffer is a matrix that both the host and the device use. If the device uses Go memory, they
+// share one copy; otherwise each has its own copy.
 type buffer struct {
 	w    *work
 	host host
@@ -52,7 +52,7 @@ func (f buffer) view(first, rows int) buffer {
 }
 
 // down waits for the queued work and copies the device's values to the host. up copies the host's
-// values to the device. Neither copies if both share the memory.
+// values to the device. Neither method copies if host and device share the memory.
 func (f buffer) down() error {
 	if f.one {
 		return f.w.B.Sync()

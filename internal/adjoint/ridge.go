@@ -11,8 +11,8 @@ import (
 )
 
 // Ridge is a kernel ridge regression, f(Z) = k(Z, X)α with (K + λI)α = y, that is differentiated
-// with the factor of its fit. K and its factor remain on the device, and only matrices of the size
-// of X, y and Z are transferred.
+// with the factor of its fit. K and its factor remain on the device. Only matrices of the size of
+// X, y and Z are transferred.
 //
 // Its methods may be called from several goroutines, except Close. X must not
 // change before Close.

@@ -18,7 +18,7 @@ type gramSums struct {
 	block   int
 
 	mx, mz        matrix
-	dense, values buffer // dense: the weights if they are given as a matrix; values: the derivatives in a block
+	dense, values buffer // dense: the weights, if given as a matrix; values: the derivatives in a block
 	u, v, product matrix // the factors U and V of the weights, if they are given as U Vᵀ, and the product U Vᵀ for a block
 	weightRows    host   // the weights of a block, on the host
 	derivatives   []kernels.Kernel
@@ -118,8 +118,8 @@ func (s *gramSums) prepare() (err error) {
 	return nil
 }
 
-// prepareSelf places the derivatives of the statistic k(x, x), or of its inverse root, by which shift
-// multiplies the weights.
+// prepareSelf copies to the device the factors by which shift multiplies the weights: the
+// derivatives of the statistic k(x, x), or of its inverse root.
 func (s *gramSums) prepareSelf(t *statSums) (err error) {
 	own := backend.NewHost[float64](s.x.Rows, s.x.Cols)
 	for i := range own.Rows {
@@ -135,7 +135,7 @@ func (s *gramSums) prepareSelf(t *statSums) (err error) {
 	return err
 }
 
-// blockWeights returns the weights of a block, on the device and on the host.
+// blockWeights returns the weights of a block on the device, and the same weights on the host.
 func (s *gramSums) blockWeights(first, rows int) (matrix, host, error) {
 	switch {
 	case s.u != nil:

@@ -16,9 +16,9 @@ const mode = 0o666
 
 // Write replaces the file at path by the output of write; an existing file keeps its mode. If path
 // is a symbolic link, Write replaces or creates the file that the link names. After an error, the
-// file is unchanged or still absent, unless the error says that the file was written. The error is
-// an *fs.PathError with the given path. Write also removes temporary files for this path that
-// belong to killed processes.
+// old file is unchanged, or there is still no file, unless the error says that the file was
+// written. The error is an *fs.PathError with the given path. Write also removes temporary files
+// for this path that belong to killed processes.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := create(path)
 	if err != nil {
@@ -65,7 +65,7 @@ func create(path string) (pending, error) {
 		return nil, err
 	}
 	switch info, err := os.Stat(path); {
-	case err != nil: // there is no file, or creating the temporary file will report the error
+	case err != nil: // if this is an error, creating the temporary file will report it
 	case info.IsDir():
 		return nil, errors.New("is a directory")
 	case !info.Mode().IsRegular():
@@ -113,7 +113,7 @@ func resolve(path string) (string, error) {
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			return target, nil
 		}
-		// filepath.Dir would be wrong: it removes a link together with a .. that follows the link.
+		// filepath.Dir would be wrong: it cancels a link against a following "..".
 		dir, name := filepath.Split(path)
 		target, err := os.Readlink(path)
 		switch {

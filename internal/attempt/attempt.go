@@ -18,14 +18,14 @@ type Candidates struct {
 	Name func(i int) string
 	// Fit fits a candidate.
 	Fit func(i int) error
-	// Refused reports whether an error of Fit is specific to the candidate, so that the next candidate
-	// is tried. Any other error ends the attempts.
+	// Refused reports whether an error of Fit is specific to the candidate, so that First tries the
+	// next candidate. Any other error ends the attempts.
 	Refused func(err error) bool
 }
 
 // First fits the candidates in order until a fit succeeds, and returns the number of this
-// candidate. If the number is not 0, warning gives the error of candidate 0 and names the candidate
-// that was fitted. If every candidate is refused, err wraps the error of candidate 0.
+// candidate. If the number is not 0, warning contains the error of candidate 0 and the name of the
+// fitted candidate. If no candidate can be fitted, err wraps the error of candidate 0.
 func (c Candidates) First() (at int, warning string, err error) {
 	var first error
 	for i := range c.Len {

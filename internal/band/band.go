@@ -107,8 +107,8 @@ func (q *Solver) Rotate(b backend.Backend[float64], y backend.Host[float64]) (ba
 }
 
 // Solve returns the solutions (A + λI)⁻¹y of all λ, side by side in one matrix. rhs is Qᵀy, the
-// result of Rotate. If A + λI is not positive definite to working precision, the element of Errs is
-// set and the solution is 0.
+// result of Rotate. For a λ for which A + λI is not positive definite to working precision, Solve
+// sets the element of Errs, and the solution is 0.
 func (q *Solver) Solve(ctx context.Context, b backend.Backend[float64], lambdas []float64, rhs backend.Host[float64]) (backend.Host[float64], error) {
 	f, count, c := q.form, len(lambdas), q.Columns
 	sols := backend.NewHost[float64](f.n, count*c)

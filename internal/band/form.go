@@ -29,9 +29,8 @@ type form struct {
 	w   [3]backend.Matrix[float64] // n × wide
 }
 
-// stripWidth is the number of columns that are reduced together on the host, where each column
-// costs a pass over the strip. The strip fits in a cache. The other columns of the panel are
-// updated by matrix products.
+// stripWidth is the number of columns that the host reduces together. Each column takes a pass over
+// the strip, which fits in a cache. Matrix products then update the other columns of the panel.
 const stripWidth = 8
 
 // newForm reduces the symmetric matrix whose lower triangle is in a. Q overwrites a and is
@@ -231,10 +230,10 @@ func (f *form) update(a, v, t backend.Matrix[float64]) error {
 	return b.Sync()
 }
 
-// reflectors factors the columns of h, from the row with index first on, by Householder reflections
-// I − τ v vᵀ with v_k = 1. R, and the rows above it, are stored in r; v with its zeros and ones is
-// stored in h. A column whose squares underflow is treated as zero: the square root of the smallest
-// positive number is far below all relevant rounding errors.
+// reflectors factors the columns of h, starting at row first, by Householder reflections I − τ v vᵀ
+// with v_k = 1. R, and the rows above it, are stored in r; v with its zeros and ones is stored in
+// h. A column whose squares underflow counts as zero: its norm is below the square root of the
+// smallest positive number, which is far below all relevant rounding errors.
 func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Host[float64]) {
 	cols := make([][]float64, h.Cols) // each column is contiguous
 	for k := range cols {

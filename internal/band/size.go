@@ -2,8 +2,9 @@ package band
 
 import "github.com/mercer-go/mercer/internal/numeric"
 
-// together is the number of columns of the panels that are combined when Q is applied, because a
-// product with a few dozen columns takes about as long as a product with a hundred columns.
+// together is the maximum number of columns that panels have together when Q is applied. Panels are
+// combined because a product with a few dozen columns takes about as long as a product with a
+// hundred columns.
 const together = 128
 
 // wide returns the number of columns of the panels that are applied together: the largest multiple

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A Page is a page in a headless browser, which a test uses as a person does, with mouse and
+// A Page is a page in a headless browser. A test operates it as a person does, with mouse and
 // keyboard. Every failure of the browser ends the test.
 //
 // Commands and answers of the DevTools protocol (chromedevtools.github.io/devtools-protocol) go through

@@ -1,6 +1,6 @@
-// Package check checks the arguments of a Backend's methods and panics if they break a rule. The
-// methods of every backend begin by calling these functions, so that the texts of the panics are
-// the same on every device. A text has the form "op: rule: got".
+// Package check checks the arguments of a Backend's methods and panics if they violate a rule.
+// Every backend calls these functions first, so that the texts of the panics are the same on every
+// device. A text has the form "op: rule: got".
 package check
 
 import (

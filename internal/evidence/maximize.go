@@ -108,10 +108,10 @@ type Params struct {
 	solvers.EvidenceParams
 	Restarts int    // number of starts in addition to the point of the problem
 	Seed     uint64 // seed of the restarts and of the part of the samples
-	// Report, which may be nil, is called with the numbers of evaluations on all samples and on a part
-	// of the samples, each at most 150 for each start.
+	// Report, if not nil, is called with the number of evaluations on all samples, and the number
+	// of evaluations on a part of the samples. Each number is at most 150 for each start.
 	Report func(all, part int)
-	// Evaluate, if not nil, replaces solvers.LogEvidence, and the search uses all samples from the
+	// Evaluate, if not nil, replaces solvers.LogEvidence. The search then uses all samples from the
 	// beginning.
 	Evaluate func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error)
 }
@@ -137,11 +137,11 @@ func (h *search) log(p solvers.Problem) (*solvers.Evidence, error) {
 // 400 and at most 2000, chosen by the seed. Their end points are evaluated with all samples, and
 // the search continues from the best end point with all samples: see finish.
 //
-// The point of p.Kernel and a λ of a tenth of the mean of k(x, x), where rounding does not dominate
-// the matrix, is always among the results, and a p.Lambda of 0 means this λ. If the likelihood
-// cannot be computed at any start, the search starts at this point. Points whose likelihood cannot
-// be computed (see attempt.Numeric) are omitted; if the likelihood cannot be computed at any point,
-// Maximize returns the error.
+// The results always include the point of p.Kernel and the λ that is a tenth of the mean of k(x,
+// x), where rounding errors do not dominate the matrix. A p.Lambda of 0 means this λ. If the
+// likelihood cannot be computed at any start, the search starts at this point. Points whose
+// likelihood cannot be computed (see attempt.Numeric) are omitted; if the likelihood cannot be
+// computed at any point, Maximize returns the error.
 //
 // Columns of zeros in p.Y carry no information about kernel and λ, and the likelihood is that of
 // the other columns. If all columns are zero, the first start is the only point, and a p.Lambda of
@@ -252,7 +252,7 @@ func (h *search) starts() [][]float64 {
 }
 
 // climb is one run of L-BFGS, which ends when the largest derivative divided by the number of
-// samples is tol/√n. It need not converge, because found holds the points that it evaluated.
+// samples is tol/√n. The run need not converge, because found holds every point that it evaluated.
 func (h *search) climb(x []float64, tol float64) error {
 	tol *= math.Sqrt(float64(h.problem.Y.Rows))
 	evaluations, found := h.evaluations, len(h.found)
@@ -275,10 +275,11 @@ func (h *search) climb(x []float64, tol float64) error {
 	return nil
 }
 
-// descend runs L-BFGS (Nocedal and Wright 2006, algorithm 7.4) from x, at which the value is known, with
-// the methods and constants of gonum/optimize, whose sums depend on the processor. It returns true if h has
-// counted `most` evaluations. Otherwise it ends when all derivatives are below tol, when four successive
-// steps have decreased the value v by less than 10⁻⁷ + 10⁻¹⁰|v|, or when rounding errors prevent a step.
+// descend runs L-BFGS (Nocedal and Wright 2006, algorithm 7.4) from x, at which the value is known,
+// with the line search and constants of gonum/optimize. It does not call gonum/optimize, whose sums
+// depend on the processor. It returns true if h has counted `most` evaluations. Otherwise it ends
+// when all derivatives are below tol, when four successive steps have decreased the value v by less
+// than 10⁻⁷ + 10⁻¹⁰|v|, or when rounding errors prevent a step.
 func (h *search) descend(x []float64, tol float64, most int) (limited bool) {
 	const stored = 15
 	type pair struct {

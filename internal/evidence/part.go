@@ -106,8 +106,8 @@ func (h *search) climbParts(starts [][]float64) error {
 
 // nearer returns x with the parameters of the kernel limited to a factor of 100 from their start,
 // if this lowers the log likelihood of a part of the samples by at most 1 for each parameter. A
-// parameter that has no influence on the part may have influence on all samples, but far from the
-// start its derivative would vanish.
+// parameter without influence on the part may influence the likelihood of all samples, but far from
+// the start its derivative would vanish.
 func (h *search) nearer(x []float64) []float64 {
 	h.evaluate(x)
 	limit, y := h.value, slices.Clone(x)
@@ -161,7 +161,7 @@ func (h *search) curvature(x []float64) (c numeric.Small, err error) {
 // increase of the log likelihood by less than 10⁻⁵ and all derivatives are below 10⁻³, or when two
 // successive steps increase it by less than 10⁻⁵. The condition on the derivatives is for length
 // scales that tend to infinity: log p then approaches its limit as e⁻²ᵘ for the logarithm u of the
-// length scale, and half the derivative remains to be gained.
+// length scale, so that the remaining increase is half the derivative.
 func (h *search) finish(x []float64, curvature numeric.Small) error {
 	n := len(x)
 	x = slices.Clone(x)

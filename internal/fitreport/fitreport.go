@@ -24,8 +24,8 @@ type Report struct {
 	Facts       map[string]any `json:"facts,omitempty"` // facts about the model; the keys are those of Fact.Key
 }
 
-// New returns the report of a model. name returns a front end's name for a parameter in the
-// advice of a warning, or "" to omit the advice about that parameter.
+// New returns the report of a model. Warnings may contain advice about a parameter: name returns
+// the front end's name of this parameter, or "" to omit the advice.
 func New(m learners.Model, name func(parameter string) string) Report {
 	r := Report{Learner: m.Learner()}
 	_, r.Outputs = m.Dims()

@@ -26,7 +26,7 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at
 		step = 2 / (sum + l.lambda) // H ≤ (½ trace of X̃ᵀX̃ + λ)I
 	}
 	for iter := 0; ; iter++ {
-		if _, err := l.separated(); err != nil { // if the number of steps is given, separable classes are no error
+		if _, err := l.separated(); err != nil { // separable classes are an error unless the caller has set the number of steps
 			return p, iter, stalled, err
 		}
 		gain, err := l.gain(p, metric)

@@ -69,7 +69,8 @@ type KernelResult struct {
 }
 
 // SolveKernel solves p. It stops with a Warning after MaxIter steps, or if rounding errors prevent
-// further progress. In the second case, if λ is small enough, it solves with a factor of K instead.
+// further progress. If rounding errors are the reason and λ is small enough, it solves again with a
+// factor of K.
 func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult, error) {
 	f := newKernelLogit(t, p, par.Memory)
 	tol, limit, more := par.Tol, par.MaxIter, par.MaxIter

@@ -12,12 +12,12 @@ import (
 )
 
 // If λ is small relative to the rounding error of K, no factor of K + λW⁻¹ has a correct digit. The
-// factor of B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1) is no better: B has
-// eigenvalues up to 1 + tr(WK)/λ, and since B is K + λW⁻¹ scaled on both sides, Cholesky fails at
-// the same pivot (Higham 2002, theorem 10.6). α cannot be used either, because λα = w(y − p)
-// implies that α is proportional to 1/λ, and the rounding error of Kα grows with α. But f can be
-// computed accurately. With K = FFᵀ, where F has as many columns as the rank of K, f = Fβ + b at
-// the samples, and
+// factor of B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1) is no more accurate: B
+// has eigenvalues up to 1 + tr(WK)/λ, and since B is K + λW⁻¹ scaled on both sides, Cholesky fails
+// at the same pivot (Higham 2002, theorem 10.6). Nor can the iteration use α: λα = w(y − p) implies
+// that α is proportional to 1/λ, and the rounding error of Kα grows with α. But f can be computed
+// accurately. With K = FFᵀ, where F has as many columns as the rank of K, f = Fβ + b at the
+// samples, and
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖β‖²
 //

@@ -152,8 +152,8 @@ func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64
 func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	n, c := m.f.Rows, m.f.Cols
 	host := func() backend.Host[float64] { return backend.NewHost[float64](n, c) }
-	// (r, s) is the residual of the step (d, e), and kd is K d; (p, q) is the direction, and kp is
-	// K p.
+	// (r, s) is the residual of the step (d, e), with kd = K d. (p, q) is the search direction,
+	// with kp = K p.
 	r, kr, d, kd, kp, h := host(), host(), host(), host(), host(), host()
 	s, e := make([]float64, c), make([]float64, c)
 	bend := 0.0 // the weight of b in the metric: the mean of 1ᵀW1 over the classes

@@ -17,8 +17,8 @@ func lbfgsPairs(unknowns int) int { return min(max(64<<20/(3*8*unknowns), 5), 20
 // initial inverse Hessian is a metric: the solution of M s = g. It stops when the estimated
 // remaining decrease of F is below tol·F. The estimate is the largest of three: gᵀs/2 with s from
 // M, gᵀs/2 with s from the inverse Hessian of L-BFGS, and an extrapolation of the last decreases.
-// The first two are too small if M is far from the Hessian. It returns handedOver when F has been
-// evaluated so many times that another method costs less.
+// The first two are too small if M is far from the Hessian. It returns handedOver once F has been
+// evaluated so often that another method takes less time.
 //
 // Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage.
 func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
@@ -183,11 +183,12 @@ func (l *logit) metricOf(s stage) (metric, error) {
 	return &diagonalMetric{l: l}, nil
 }
 
-// floor is a lower bound of the diagonal of M for feature p, as a multiple of the mean of p(1−p). Both
-// terms are relative to the sum of squares of feature p, because a value relative to the mean over all
-// features would dominate features of a small scale. The first term is 1e-10 of Σ w(x − x̄)², since
-// rounding errors may be equally large in directions without variance. The second is 1e5 roundings of
-// x̄ for each sample, because the gradient of a feature that varies less consists of rounding errors.
+// floor is a lower bound on the diagonal of M for feature p, as a multiple of the mean of p(1−p).
+// It has two terms. Both are relative to the sum of squares of feature p, because a value relative
+// to the mean over all features would dominate features of a small scale. The first term is 1e-10
+// of Σ w(x − x̄)², since rounding errors may be equally large in directions without variance. The
+// second is 1e5 roundings of x̄ for each sample, because the gradient of a feature that varies less
+// consists of rounding errors.
 func (l *logit) floor(p int) float64 {
 	floor := 1e-10*l.square[p] + math.SmallestNonzeroFloat64
 	if l.mean != nil {

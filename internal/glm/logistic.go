@@ -17,9 +17,9 @@ import (
 type Solver string
 
 const (
-	Auto    Solver = ""                 // Newton if its step costs no more than the loss; otherwise LBFGS, followed by Newton once LBFGS has cost as much as Newton would
+	Auto    Solver = ""                 // Newton if its step takes no more operations than the loss; otherwise LBFGS, followed by Newton once LBFGS has taken as many operations as Newton would
 	Newton  Solver = "newton"           // iteratively reweighted least squares: few steps of O(nd²C² + d³C³)
-	LBFGS   Solver = "lbfgs"            // steps of O(ndC) in the metric of the diagonal of XᵀX, and in the metric of XᵀX itself once the steps have taken O(nd²) operations, the cost of XᵀX
+	LBFGS   Solver = "lbfgs"            // steps of O(ndC) in the metric of the diagonal of XᵀX; once the steps have taken O(nd²) operations, as many as XᵀX takes, in the metric of XᵀX
 	Descent Solver = "gradient-descent" // many steps of O(ndC)
 	SGD     Solver = "sgd"              // stochastic gradient descent by batches of samples, which gives an approximation
 )
@@ -159,12 +159,12 @@ type ending int
 const (
 	stalled    ending = iota // no step makes the loss smaller
 	exhausted                // the limit of iterations was reached
-	handedOver               // the next stage costs less
+	handedOver               // the next stage takes less time
 	converged
 )
 
-// minimize returns the point at which the solvers end, and a result in which the fields that
-// describe the end are set.
+// minimize returns the final point of the solvers, and a result with the fields that describe the
+// end of the iteration.
 func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	first, reported := math.NaN(), 0.0
 	at := func(tol, gain float64) error { // reports the progress, from the first gain to a gain of tol
@@ -261,9 +261,10 @@ type stage struct {
 	evaluations int
 }
 
-// stages chooses the stages by counted operations. It is not known beforehand whether the next stage would
-// cost less than the current one. Therefore the next stage begins once the cost of the current stage equals
-// the expected cost of the next stage. The total cost is then at most twice the smaller of the two.
+// stages chooses the stages by their numbers of operations. Whether the next stage would need fewer
+// operations than the current stage is not known in advance. Therefore the next stage begins once
+// the current stage has taken as many operations as the next stage is expected to take. The total
+// is then at most twice the number of operations of the faster stage.
 func (l Params) stages(f *logit) []stage {
 	const lasting = math.MaxInt32
 	newton := stage{Newton, 1e-9, 100, false, lasting}
@@ -280,7 +281,7 @@ func (l Params) stages(f *logit) []stage {
 	if mayNewton && (f.lambda == 0 || c.hessian <= newtonShare*c.eval) {
 		return []stage{newton}
 	}
-	// If the full metric costs little compared with a few evaluations, it is used from the start.
+	// If the full metric takes little time compared with a few evaluations, use it from the start.
 	diagonal, full := stage{LBFGS, 1e-9, 1000, false, lasting}, stage{LBFGS, 1e-9, 1000, true, lasting}
 	var stages []stage
 	if f.d > metricFeatures(f.points) {

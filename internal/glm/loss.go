@@ -39,7 +39,7 @@ type logit struct {
 	mean      []float64 // x̄; nil without an intercept
 	square    []float64 // Σ w_i (x_ip − x̄_p)²
 
-	x, w, s, g backend.Matrix[float64] // X; W; scores, and then residuals; gradient
+	x, w, s, g backend.Matrix[float64] // x: X; w: W; s: the scores, then the residuals; g: the gradient
 	// residual holds w_i (p_ic − [y_i = c]) at the argument of the last eval.
 	residual  backend.Host[float64]
 	shared    bool                    // whether residual and s share memory
@@ -425,10 +425,10 @@ func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []f
 	return p
 }
 
-// exponents subtracts the largest score from the scores f of a sample, and replaces the score of the
-// sample's own class by −∞. It returns the largest score, and in lead the score of the sample's class
-// minus the largest other score. For two classes f has only one element, which becomes −|z|, where
-// z = −lead is the score of the other class, and largest is 0.
+// exponents subtracts the largest score from the scores f of a sample, and replaces the score of
+// the sample's own class by −∞. It returns the largest score. lead is the score of the sample's
+// class minus the largest other score. For two classes f has only one element, which becomes
+// −|lead|, and largest is 0.
 func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	if l.two() {
 		if lead = f[0]; class == 0 {

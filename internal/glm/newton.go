@@ -39,8 +39,8 @@ func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, 
 			if next, err = l.at(along(p.theta, -t, step)); err != nil {
 				return p, iter, stalled, err
 			}
-			// The rounding error of F is allowed in addition, because the last steps change F by less than
-			// its rounding error.
+			// Accept an increase of F by its rounding error, because the last steps change F by
+			// less than this error.
 			accepted = next.value <= p.value-1e-4*t*decrement+16*0x1p-52*p.value
 		}
 		if accepted {
@@ -65,7 +65,8 @@ func hessianBytes(n, d, c int) int64 {
 	return 8 * e
 }
 
-// hessianRows returns the number of samples that are multiplied by weights at a time; they take 4 MiB.
+// hessianRows returns the number of samples that are multiplied by weights at a time, which take 4
+// MiB.
 func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
 
 // newtonStep returns H⁻¹·gradient at the point of the last eval. If the penalty makes H positive
@@ -249,10 +250,11 @@ func (l *logit) curvature(i, a, c int) float64 {
 }
 
 // penalize adds λ to the diagonal of h, except for the intercepts. If W has a column for each
-// class, adding the same vector to all columns changes no probability. In these directions H equals
-// λ, and 0 for the intercepts, which may be less than the rounding errors of H. The gradient is 0
-// in these directions, and H does not couple them with other directions. Adding the mean of the
-// classes' diagonals in these directions therefore changes no step.
+// class, adding the same vector to all columns changes no probability. In these directions H has
+// the eigenvalue λ, or 0 for the intercepts, which may be below the rounding errors of H. The
+// gradient is 0 in these directions, and H does not couple them with other directions. penalize
+// therefore may add the mean of the classes' diagonals in these directions, without changing a
+// step.
 func (l *logit) penalize(h backend.Matrix[float64]) error {
 	m := l.d + 1
 	add := make([]float64, m*l.c)

@@ -99,8 +99,9 @@ func (k *block[T]) run(resumed *State) error {
 	return k.finish()
 }
 
-// remaining returns the number of iterations that reduce the residual from the argument now to 1, if each
-// multiplies it by the mean factor of the last steps, in which it decreased from the argument first to now.
+// remaining estimates the number of iterations that reduce the residual from now to 1. It assumes
+// that each iteration reduces the residual by the mean factor of the last `steps` iterations, which
+// reduced it from first to now.
 func remaining(first, now float64, steps int) float64 {
 	if !(now < first) {
 		return math.Inf(1)
@@ -108,7 +109,7 @@ func remaining(first, now float64, steps int) float64 {
 	return float64(steps) * elementary.Log(now) / elementary.Log(first/now)
 }
 
-// part returns a view of the given number of first columns of a buffer.
+// part returns a view of the first columns of a buffer.
 func (k *block[T]) part(m backend.Matrix[T], columns int) backend.Matrix[T] {
 	return m.View(0, 0, k.n, columns)
 }
@@ -309,8 +310,9 @@ func (k *block[T]) orthogonalize(active int) error {
 	return k.b.Sync() // the state is complete from here to the end of the next product
 }
 
-// independence returns the fraction of the squared norm of a column that must remain after projecting out
-// the preceding columns. It depends on T, because squared norms have the rounding error of T.
+// independence returns the smallest fraction of a column's squared norm that may remain after
+// projecting out the preceding columns. It depends on T, because squared norms have the rounding
+// error of T.
 func independence[T backend.Float]() float64 {
 	if numeric.PrecisionOf[T]() == "float32" {
 		return 1e-5
@@ -349,7 +351,7 @@ func (k *block[T]) combine(sign T, u backend.Matrix[T], s numeric.Small, beta T,
 	return nil
 }
 
-// save saves the state, which it reads through b.
+// save saves the state. It reads the matrices on the device through b.
 func (k *block[T]) save(b backend.Backend[T]) error {
 	_, columns := k.all.Dims()
 	st := State{
@@ -376,7 +378,8 @@ func (k *block[T]) save(b backend.Backend[T]) error {
 	return k.Save(st)
 }
 
-// restore is called instead of start and sets the block from a State. The right-hand sides are on the device.
+// restore sets the block from a State; run calls it instead of start. The right-hand sides are on
+// the device.
 func (k *block[T]) restore(st *State) error {
 	k.iter, k.since, k.best, k.truth = st.Iter, st.Since, float64(st.Lowest), float64(st.Truth)
 	k.kept = float64(st.Kept)

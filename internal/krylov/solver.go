@@ -20,8 +20,8 @@ type Params struct {
 	// estimate of the number of remaining iterations, from the rate of the last nine. (The first iteration
 	// often increases the residual.) If Review returns a text, the solve ends with this text as the reason.
 	Review func(done int, remaining float64) string
-	// Save saves a State. It is called at a step for which Due is true, and when a product fails
-	// because the context is done. Save may be nil.
+	// Save, if not nil, saves a State. The solver calls it at each step for which Due is true, and
+	// when a product fails because the context is done.
 	Save func(State) error
 	Due  func() bool
 }
@@ -37,10 +37,10 @@ type Params struct {
 //
 // With one column this is the standard method. Columns that have reached their goal add no search
 // directions. A second call of Solve continues with the directions of the first call. Its
-// right-hand side is the residual of the first solution, recomputed from the data, which replaces
-// R; the directions remain useful if the two residuals differ little (van der Vorst and Ye 2000).
-// Within a solve R is also replaced by the recomputed residual from time to time, because rounding
-// errors accumulate in the recurrence for R.
+// right-hand side replaces R: the residual of the first solution, recomputed from the data. The
+// directions remain useful if this residual is near R (van der Vorst and Ye 2000). Within a solve R
+// is also periodically replaced by the recomputed residual, because rounding errors accumulate in
+// the recurrence for R.
 type Solver[T backend.Float] struct {
 	Params
 	Stopped       string // why the last solve ended above its goal; "" if it reached the goal

@@ -121,7 +121,7 @@ func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s 
 	return accepted, factorAt[T](e, accepted)
 }
 
-// An elimination is a Cholesky factorization of a small matrix on the host, with pivots chosen
+// An elimination is a Cholesky factorization of a small matrix on the host. The pivots are chosen
 // during the factorization.
 type elimination struct {
 	a     [][]float64 // the Schur complement; only i ≥ j is stored
@@ -193,11 +193,11 @@ func pick(s, places []int) []int {
 // such row if there are several (Fine and Scheinberg 2001; Harbrecht, Peters and Schneider 2012). This
 // keeps the largest error of the diagonal small, but, unlike random pivots, selects outliers.
 //
-// The rows with the largest residuals are the candidates of a round. Residuals only decrease, so
-// that the largest residual of the candidates is the largest of all while it is not below the
-// largest residual of the other rows at the beginning of the round. Until then, pivots are found in
-// the small matrix of the candidates, and F is updated for all of these pivots at once. The pivots
-// equal those of a search over all rows in each step.
+// The rows with the largest residuals are the candidates of a round. Residuals only decrease. The
+// largest residual of the candidates is therefore the largest of all rows as long as it is at least
+// the largest residual that the other rows had at the beginning of the round. Until then, the
+// pivots follow from the small matrix of the candidates, and F is updated for all of these pivots
+// at once. The pivots equal those of a search over all rows in each step.
 func (p *pivoting[T]) greedy() error {
 	for p.more() {
 		s, outside := largest(p.diag, p.width())

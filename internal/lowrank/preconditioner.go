@@ -22,7 +22,7 @@ type Task[T backend.Float] struct {
 	X      backend.Matrix[T] // n×d, on the device
 	Seed   uint64
 	// Stop is the trace of K − FFᵀ at which the factorization stops, because further columns would
-	// cost more time than they save. If it is 0, all columns of F are computed.
+	// take more time than they save. If Stop is 0, all columns of F are computed.
 	Stop float64
 }
 
@@ -79,8 +79,9 @@ type Preconditioner[T backend.Float] struct {
 	own     run.Releaser
 }
 
-// Bytes returns the device memory of a preconditioner in bytes: the result make while the named maker and
-// newPreconditioner compute it, and keep afterwards. points(rows) is the size of a copy of rows of X.
+// Bytes returns the device memory of a preconditioner in bytes: make during the computation by the
+// named maker and newPreconditioner, and keep afterwards. points(rows) is the size of a copy of the
+// given number of rows of X.
 func Bytes[T backend.Float](name string, n, rank, columns int, points func(rows int) int64) (make, keep int64) {
 	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
 	squares := numeric.Bytes(2 * square) // S and L⁻¹
@@ -125,9 +126,9 @@ func New[T backend.Float](f *run.Frame, b backend.Backend[T], x backend.Matrix[T
 // newPreconditioner computes the preconditioner from the first rank columns of f, which become G,
 // and the diagonal d of D, which has length 1 or n and is ≥ 0, for operands with up to c columns.
 // If D is so small relative to F that P⁻¹ would consist of rounding errors in the precision T, D is
-// increased as far as the accuracy of P⁻¹ requires. left is the trace of K − F Fᵀ. Increasing D up
-// to left/n does little harm, because the condition number of P⁻¹(K + D) then remains about that of
-// K − F Fᵀ + D. Raised is the increase of the largest element.
+// increased as far as the accuracy of P⁻¹ requires, and Raised is the increase of its largest
+// element. left is the trace of K − F Fᵀ. An increase of up to left/n slows convergence little,
+// because P⁻¹(K + D) then still has about the condition number of K − F Fᵀ + D.
 func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], f backend.Matrix[T], rank int, d []float64, left float64, c int) (p *Preconditioner[T], err error) {
 	mem, dev, b64 := frame.Mem, frame.Dev, frame.B
 	n, _ := f.Dims()

@@ -98,10 +98,10 @@ func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
 		e.least = all * elementary.Pow(min(1, all/fewer[m/2-1]), elementary.Log(float64(s.N)/float64(m))/math.Ln2)
 	}
 	if rank := numericalRank(e.sigma); m < s.N && rank <= part.Rows {
-		// If the last quarter of the sample does not increase the rank, the sample has the rank of K. If
-		// it increases the rank by about a quarter, some rows are copies of each other and the other rows
-		// are independent. An increase in between, as for a smooth kernel or one or two new rows, gives
-		// no information about the rank.
+		// If the last quarter of the sample does not increase the rank, the sample has the rank of
+		// K. If the last quarter increases the rank by about a quarter, some rows are copies of
+		// each other and the other rows are independent. A smaller increase, as for a smooth kernel
+		// or one or two new rows, gives no information about the rank of K.
 		switch added := rank - numericalRank(descendingEigenvalues(ctx, part)); {
 		case added == 0:
 			e.rank, e.sigma = rank, e.sigma[:rank]
@@ -161,10 +161,10 @@ func (e *Spectrum) Mean() float64 { return e.tail[0] / float64(e.n) }
 func (e *Spectrum) Least() float64 { return e.least }
 
 // eigenvalue estimates eigenvalue number j, counted from 0 in descending order, as the sum of two
-// parts. The first part, which no sample resolves, decreases linearly to 0. The second part is an
-// eigenvalue of the sample up to the middle of the sample. Beyond the middle it decreases as a
-// power of 1/j. The exponent is the exponent of the second quarter of the sample minus 1, because a
-// sample's spectrum decreases faster than K's, but at least 1, because the eigenvalues have a
+// terms. The first term, which no sample resolves, decreases linearly to 0. The second term equals
+// the sample's eigenvalue for j up to the middle of the sample. Beyond the middle it decreases as a
+// power of 1/j. The exponent is that of the sample's second quarter minus 1, because the spectrum
+// of a sample decreases faster than that of K, but at least 1, because the eigenvalues have a
 // finite sum.
 func (e *Spectrum) eigenvalue(j int) float64 {
 	m, n := len(e.sigma), e.rank
@@ -205,7 +205,7 @@ func (e *Spectrum) Iterations(k int, tol float64) int {
 		list = append(list, cluster{value: 1 + e.eigenvalue(k/2+j)/e.lambda, r: math.Sqrt(float64(next - j))})
 	}
 	its, done := conjugateSteps(list, tol)
-	if !done || its > len(list)/4 { // the simulation finds whole clusters one by one, unlike the real system, so that its result is not valid
+	if !done || its > len(list)/4 { // the result is not valid: the simulation finds whole clusters one by one, unlike the real system
 		return max(its, e.iterationBound(k, tol))
 	}
 	return its

@@ -32,18 +32,19 @@ type TaylorEstimate struct {
 const (
 	// taylorSampleRows is the number of sampled rows.
 	taylorSampleRows = 256
-	// comparedRows is the number of sampled rows that are compared with all rows. If 3 % of all rows
-	// have another row near them, one sample of this size in 50 contains none of these rows.
+	// comparedRows is the number of sampled rows that are compared with all rows. If 3 % of all
+	// rows have another row near them, a sample of this size misses all these rows in 1 case of 50.
 	comparedRows = 128
 	// maxCoupling bounds the magnitude of the off-diagonal elements of R in the compared rows. The
 	// element of two equal rows is near 1 if λ is small.
 	maxCoupling = 0.5
 )
 
-// TaylorEstimates returns one estimate for each candidate degree. The only candidate is the largest
-// degree with at most rank monomials. But if rank is 0, there are up to four candidates, each with
-// at least twice as many monomials as the previous one. Unless the caller has asked for this
-// preconditioner, a degree is omitted if an element in the compared rows exceeds maxCoupling.
+// TaylorEstimates returns one estimate for each candidate degree. If rank is not 0, the only
+// candidate is the largest degree with at most rank monomials. If rank is 0, there are up to four
+// candidates, each with at least twice as many monomials as the preceding candidate. Unless the
+// user requested this preconditioner, TaylorEstimates omits a degree if an element of R in the
+// compared rows exceeds maxCoupling.
 func TaylorEstimates(ctx context.Context, p Samples, rank int, asked bool) ([]TaylorEstimate, error) {
 	s, err := newSeries(p.Kernel, p.D)
 	if err != nil {

@@ -30,8 +30,8 @@ type bestSubsets struct {
 	ctx     context.Context
 	most    int     // largest number of columns
 	penalty float64 // penalty for each column
-	tiny    float64 // diagonal entries up to tiny are rounding errors
-	slack   float64 // differences of the objective up to slack are rounding errors
+	tiny    float64 // diagonal elements of at most tiny are rounding errors
+	slack   float64 // differences of the objective of at most slack are rounding errors
 	work    int     // remaining operations
 	nodes   int
 
@@ -40,8 +40,9 @@ type bestSubsets struct {
 	spare  [][]float64 // triangles, one for each depth
 }
 
-// subsetColumns is the largest number of columns for the search. subsetWork limits its number of
-// operations, to a time of one or two seconds, which suffices for all subsets of 24 columns.
+// subsetColumns is the largest number of columns for the search. subsetWork is the maximum number
+// of operations of a search. They take one or two seconds, and suffice for all subsets of 24
+// columns.
 const (
 	subsetColumns = 64
 	subsetWork    = 1 << 28

@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// secularTol is the allowed relative error of ‖w‖², and secularSteps is the maximum number of
+// secularTol is the maximum relative error of ‖w‖², and secularSteps is the maximum number of
 // steps. Newton's method converges quadratically, and each bisection halves a bracket whose ends
 // differ by at most 2¹⁰²⁴.
 const (

@@ -13,13 +13,14 @@ import (
 
 // coordinate implements coordinate descent (Friedman, Hastie and Tibshirani 2010). It sweeps over
 // the weights that are not 0 or whose slope exceeds μ, until they no longer change or are exact.
-// Then the duality gap over all features determines whether it stops. When the sweeps have cost as
-// much as a factorization of X_AᵀX_A, where A is the set of nonzero weights, the exact minimum over
-// A is computed, because with correlated columns the sweeps could converge arbitrarily slowly.
+// Then it stops if the duality gap over all features is small enough. Let A be the set of nonzero
+// weights. Once the sweeps have taken as long as a factorization of X_AᵀX_A, it computes the exact
+// minimum over A, because with correlated columns sweeps may converge arbitrarily slowly.
 type coordinate struct {
 	a        *normal
 	diagonal []float64
-	// If XᵀX is not formed, these fields hold the columns of X and Y, and y − Xw for state.
+	// The next fields are set if XᵀX is not formed: the columns of X and Y, and y − Xw for the
+	// weights of state.
 	x, y     backend.Host[float64]
 	residual []float64
 	shift    float64 // for sparse samples, y − Xw is residual + shift·√w
@@ -58,7 +59,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 	var list, active []int
 	work := 0   // number of multiplications in sweeps since the last exact minimum
-	sweeps := 1 // largest number of sweeps between duality gaps; 1 at first, because the last gap was at another μ
+	sweeps := 1 // largest number of sweeps between duality gaps; 1 at first, because the last gap belongs to another μ
 	s.least, s.steps = 0, 0
 	c.follow(s, mu)
 	for ; ; sweeps = 100 {
@@ -68,7 +69,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				list = append(list, p)
 			}
 		}
-		// Sweep until the sweeps over these weights reduce the gap only by a small fraction.
+		// Sweep over these weights until a sweep would reduce the gap only by a small fraction.
 		for range sweeps {
 			if s.steps >= l.MaxIter {
 				break
@@ -85,7 +86,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				}
 			}
 			active = active[:min(len(active), c.a.c.factored())]
-			cost := 0 // cost of a factorization, in multiplications
+			cost := 0 // multiplications of a factorization
 			if !slices.Equal(active, c.active) {
 				cost = len(active) * len(active) * len(active) / 6
 			}
@@ -93,7 +94,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 			case c.a.formed():
 				work += changes * len(s.w)
 			case c.a.sparse != nil:
-				each := c.a.sparse.x.NNZ()/len(s.w) + 1 // cost of a product
+				each := c.a.sparse.x.NNZ()/len(s.w) + 1 // multiplications of a product
 				work += (len(list) + changes) * each
 				cost += len(active) * len(active) / 2 * each * factorRate
 			default:
@@ -172,9 +173,9 @@ func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bo
 	}
 }
 
-// follow moves w from the minimum at the previous μ towards the minimum at this μ. The minimum is linear
-// in μ until a weight becomes 0 or a further weight becomes nonzero, and then the last factor still
-// belongs to the nonzero weights: one step of Newton's method is exact for them.
+// follow moves w from the minimum at the previous μ towards the minimum at this μ. Until a weight
+// becomes 0 or another weight becomes nonzero, the minimum is linear in μ, and the last factor
+// belongs to the nonzero weights: one step of Newton's method then gives the exact minimum.
 func (c *coordinate) follow(s *lassoState, mu float64) {
 	if len(c.active) > 0 && !slices.ContainsFunc(c.active, func(p int) bool { return s.w[p] == 0 }) {
 		s.steps++

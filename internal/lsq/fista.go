@@ -11,13 +11,13 @@ import (
 )
 
 // fista implements the accelerated proximal gradient method of Beck and Teboulle (2009) with
-// adaptive restart (O'Donoghue and Candès 2015). XᵀXz at the extrapolated point z is extrapolated
-// from the products of the last two iterates, so that a step costs one product on the device. ISTA
-// is this method without momentum.
+// adaptive restart (O'Donoghue and Candès 2015). XᵀXz at the extrapolated point z follows from the
+// products of the last two iterates, so that a step takes one product on the device. ISTA is this
+// method without momentum.
 type fista struct {
 	a         *normal
 	plain     bool    // whether the method is ISTA
-	fixed     bool    // whether the caller gave the step size, so that lipschitz does not change
+	fixed     bool    // whether the caller has set the step size, so that lipschitz is constant
 	lipschitz float64 // estimate of the largest eigenvalue of XᵀX, which is increased when a step shows that it is too small
 }
 

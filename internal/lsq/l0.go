@@ -45,8 +45,8 @@ func (c *Samples) L0Bytes(l L0, n int) int64 {
 	return need
 }
 
-// L0 solves l. For up to 64 columns it searches over subsets of the columns. If the search is not
-// completed or there are more columns, it uses iterative hard thresholding.
+// L0 solves l. For up to 64 columns it searches over subsets of the columns. For more columns, or
+// if the search does not complete, it uses iterative hard thresholding.
 func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
 	m := &L0Fit{Coef: backend.NewHost[float64](c.d, c.t)}
 	best, complete := make([]float64, c.t), make([]bool, c.t)
@@ -160,8 +160,9 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 		}
 		copy(from, h.u)
 		copy(fromQ, h.q)
-		// A step of 1 is optimal for a single column, and a step of 1/L always decreases the objective.
-		// Choose the best step size between 1/L and 1, because a long step may select too many weights.
+		// A step of 1 is optimal for a single column, and a step of 1/L always decreases the
+		// objective. Choose the best of several step sizes between 1/L and 1, because a long step
+		// may select too many weights.
 		before, moved := least, false
 		for length, end := 1.0, false; !end; length /= 2 {
 			if length <= 1/h.lipschitz {
@@ -205,7 +206,7 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 func (h *threshold) keep(u []float64, length float64) []int {
 	var kept []int
 	for p, v := range u {
-		// in the model of the objective for this step, selecting v decreases it by v²/length
+		// selecting v decreases the quadratic model of this step by v²/length
 		if h.scale[p] != 0 && v != 0 && (h.l.Support > 0 || v*v > h.l.Lambda*length) {
 			kept = append(kept, p)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// boundTol is the relative error of ‖w‖₁ up to which an active bound is regarded as reached, and
-// boundSteps is the maximum number of penalties.
+// An active bound counts as reached if the relative error of ‖w‖₁ is at most boundTol. boundSteps
+// is the maximum number of penalties to try.
 const (
 	boundTol   = 1e-8
 	boundSteps = 200

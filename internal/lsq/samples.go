@@ -20,8 +20,8 @@ import (
 // Samples holds the samples in the form for linear least squares: the rows of weight > 0,
 // transformed to √w_i(x_i − x̄) and √w_i(y_i − ȳ) with the weighted means x̄ and ȳ. The problem in
 // these rows has no intercept, and b = ȳ − wᵀx̄ is the unpenalized intercept of the original
-// problem. Without an intercept the means are 0. Samples does not store all transformed rows unless
-// they are requested.
+// problem. Without an intercept the means are 0. Samples stores the transformed rows only on
+// request.
 type Samples struct {
 	x, y         backend.Host[float64] // the arguments of New; x is empty if the samples are sparse
 	sparse       *backend.CSR[float64] // nil if the samples are dense
@@ -141,8 +141,8 @@ func (c *Samples) columns() (x, y backend.Host[float64]) {
 func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<18/(c.d+c.t))) }
 
 // each calls f with successive blocks of rows of X and Y on the device, which f may overwrite if
-// fresh is true. They are valid until f returns. Without an intercept and weights, blocks that are
-// not overwritten need no copy.
+// fresh is true. The blocks are valid until f returns. Without an intercept and weights, and if
+// fresh is false, the blocks are not copied.
 func (c *Samples) each(ctx context.Context, b backend.Backend[float64], fresh bool, f func(x, y backend.Matrix[float64], from int) error) error {
 	rows := c.blockRows()
 	given := !fresh && !c.intercept && c.weights == nil

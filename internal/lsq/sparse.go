@@ -79,7 +79,7 @@ func (s *sparseColumns) product(p int, u []float64, t float64) float64 {
 	return sum
 }
 
-// add adds a times column p to u + t√w, and returns the new t.
+// add adds a times column p to u + t√w. It updates u, and returns the new t.
 func (s *sparseColumns) add(p int, a float64, u []float64, t float64) float64 {
 	rows, values := s.x.Row(p)
 	for k, i := range rows {
@@ -88,7 +88,7 @@ func (s *sparseColumns) add(p int, a float64, u []float64, t float64) float64 {
 	return t - a*s.mean[p]
 }
 
-// addAll adds Xw to u + t√w for t = 0, and returns the new t.
+// addAll adds Xw to u, and returns the t of the sum u + t√w.
 func (s *sparseColumns) addAll(w, u []float64) (t float64) {
 	for p, v := range w {
 		if v != 0 && s.diagonal[p] > 0 {

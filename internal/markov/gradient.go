@@ -7,7 +7,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A direction holds the changes of ln σ and ln variance of each term, and as noise the change of ln D.
+// A direction is a direction of the parameters: it holds the changes of ln σ and ln variance of
+// each term, and in noise the change of ln D.
 type direction struct {
 	sigma, variance []float64
 	noise           float64

@@ -30,11 +30,12 @@ func (m Model) Elements(n int) int64 {
 	return numeric.Elements(n, 4+len(m.terms)+m.dim)
 }
 
-// Roundings is the number of roundings of Multiply for each point, relative to Σ_j |v_j| k(0). In the
-// norm √(vᵀP⁻¹v), where P is the covariance of the state, A does not lengthen any vector, and Ph has the
-// length √k(0). A step takes 12 roundings of numbers that are at most 3.3 times as large as the result,
-// where 3.3 bounds the norm of exp(−s)(I + s|N| + s²/2 |N²|); the five roundings of s change A by at
-// most 4 times their sum; and P has the condition number 4, whose root is the factor between the norms.
+// Roundings is the number of roundings of Multiply for each point, relative to Σ_j |v_j| k(0). In
+// the norm √(vᵀP⁻¹v), where P is the covariance of the state, A does not increase the length of any
+// vector, and Ph has the length √k(0). A step takes 12 roundings of numbers that are at most 3.3
+// times as large as the result, where 3.3 bounds the norm of exp(−s)(I + s|N| + s²/2 |N²|); the
+// five roundings of s change A by at most 4 times their sum; and P has the condition number 4,
+// whose root is the factor between the norms.
 const Roundings = 128
 
 // checkEvery is the number of points between two checks of the context.
@@ -363,9 +364,9 @@ func (l *Line) Inverse() []float64 {
 	return d
 }
 
-// inform calls visit for the points in descending order. The arguments of visit are the index of the
-// point, the diagonal element of (K + D)⁻¹, and the covariance n of the smoothing errors of the state,
-// which depends on the values at this point and at all later points.
+// inform calls visit for the points in descending order. The arguments of visit are the index i of
+// the point, the diagonal element of (K + D)⁻¹, and the covariance n of the smoothing errors of the
+// state, which depends on the values at point i and at all later points.
 func (l *Line) inform(visit func(i int, inverse float64, n *matrix)) {
 	var n matrix
 	for i := len(l.x) - 1; i >= 0; i-- {

@@ -17,8 +17,8 @@ type Advised interface {
 	Message(name func(parameter string) string) string
 }
 
-// parameters maps each parameter named in advice to its text for Go programs. The text of a
-// parameter that is an alternative by itself, such as {$memory}, is a phrase.
+// parameters maps each parameter named in advice to its text for Go programs. If advice consists of
+// the parameter alone, such as {$memory}, the text is a phrase.
 var parameters = map[string]string{
 	"lambda":              "lambda",
 	"lambdas":             "lambdas",
@@ -73,12 +73,12 @@ var (
 
 // Expand returns text with its advice in words for a front end: {raise $lambda|raise $tol|scale the
 // features down} becomes "raise lambda or tol, or scale the features down". name returns the front
-// end's name of a parameter, or "" if it has no such parameter; alternatives with this parameter
-// are omitted. If no alternative remains, the preceding separator is also omitted.
+// end's name of a parameter, or "" if the front end lacks it. Expand omits alternatives with a
+// missing parameter. If no alternative remains, it also omits the preceding separator.
 func Expand(text string, name func(parameter string) string) string {
 	return advice.ReplaceAllStringFunc(text, func(s string) string {
 		parts := advice.FindStringSubmatch(s)
-		var list []string // the phrases; successive alternatives with the same verb share this verb
+		var list []string // the phrases; successive alternatives with the same verb share the verb
 		verb := ""
 		for alternative := range strings.SplitSeq(parts[2], "|") {
 			has := true

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limit is the maximum number of characters of a line. With the preceding name of a program, the
-// line has at most 500 characters.
+// Limit is the maximum number of characters of a line. Together with the name of the program in
+// front, the line has at most 500 characters.
 const Limit = 480
 
 // Line returns the text of an error on one line of at most Limit characters.
@@ -19,7 +19,7 @@ func Line(err error) string { return Fit(Flat(err)) }
 // separate lines.
 func Flat(err error) string { return Text(err, Plain) }
 
-// Text returns the same text as Flat, with the names that a front end has for parameters.
+// Text returns the same text as Flat, with a front end's names for parameters.
 func Text(err error, name func(parameter string) string) string {
 	text := err.Error()
 	if e, is := err.(Advised); is {

@@ -23,7 +23,7 @@ import (
 // encoded columns, as a backend.CSR if the encoder is sparse. For a Gram matrix, or a column of
 // texts or trees, they are the points of kernels.Precomputed, which must be the learner's kernel. k
 // is the kernel for texts or trees, and trained must be stored in the model's Bundle. For other
-// input k and trained are nil, and o is ignored.
+// input, pass nil for k: trained is nil, and o is ignored.
 func TrainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table, k objects.Kernel, o objects.Options) (x mat.Matrix, trained *Objects, err error) {
 	if k != nil {
 		texts, err := e.Texts(t)

@@ -35,7 +35,8 @@ type Bundle struct {
 	// Fit is the report of the program that fitted the model, a JSON object, or nil.
 	Fit json.RawMessage
 
-	// Calibration was computed from rows that Model was not fitted to, or is nil if there were no such rows.
+	// Calibration was computed from rows to which Model was not fitted; it is nil for a model
+	// without calibration.
 	Calibration *learners.Calibration
 }
 

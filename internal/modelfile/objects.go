@@ -36,10 +36,10 @@ func (o *Objects) check(e *dataset.Encoder, features int) error {
 	return nil
 }
 
-// The number of elements of an array of points is about the square of the number of training
-// objects. All but two elements of each row are kernel values among the training objects, which the
-// prediction for another object does not use. The file omits these values, and they are read as 0.
-// Bundle.Complete computes them for variances and intervals, which need them.
+// An array of points has about as many elements as the square of the number of training objects.
+// All but two elements of each row are kernel values among the training objects. Predictions do not
+// use these values, so the file omits them, and they are read as 0. Variances and intervals need
+// the values; Bundle.Complete computes them.
 
 // trim removes kernel values from the arrays of points and returns the names of these arrays.
 func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[string]backend.Host[float64], names []string) {

@@ -16,8 +16,8 @@ import (
 
 // Save writes b to path. The file is created or replaced atomically: it is written under another
 // name in the same folder, synced to the disk and renamed (package atomicfile, which follows
-// links). After an error there is no new file, and an existing file is unchanged. Save refuses a
-// model that Load would refuse.
+// links). After an error there is no new file, and an existing file is unchanged. Save returns an
+// error for a model that Load could not read.
 func Save(path string, b Bundle) error {
 	if err := save(path, b); err != nil {
 		return pathError(path, err)
@@ -33,8 +33,8 @@ func save(path string, b Bundle) error {
 	return atomicfile.Write(path, p.write)
 }
 
-// Write writes the contents of the file that Save would create. It refuses a model that Read would
-// refuse.
+// Write writes the contents of the file that Save would create. It returns an error for a model
+// that Read could not read.
 func Write(w io.Writer, b Bundle) error {
 	p, err := prepare(b)
 	if err == nil {

@@ -26,7 +26,7 @@ type filter struct {
 	below          func(values []float32, bound float32) int
 }
 
-// most is the largest ‖x‖ for which no product in float32 overflows.
+// most is the largest ‖x‖ for which no float32 product overflows.
 const most = 0x1p60
 
 // filter returns a filter for the rows of x. ok is false for kernels other than the linear kernel,

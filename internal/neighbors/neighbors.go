@@ -35,8 +35,8 @@ func Bytes(dev backend.Device, x numeric.Points, n int) int64 {
 }
 
 // Nearest calls f for the rows of x in order. list holds the samples z with the smallest d²(x, z) =
-// k(x, x) + k(z, z) − 2k(x, z), in ascending order of d² and of the index, until their weights sum
-// to k; keys holds d² − k(x, x) of each sample in list. f must not retain the slices.
+// k(x, x) + k(z, z) − 2k(x, z), in ascending order of d² and of the index, until the weights of the
+// samples sum to k; keys holds d² − k(x, x) of each sample in list. f must not retain the slices.
 //
 // With the linear kernel and dense points, k(x, z) is evaluated in float32 first, and in float64
 // only for the samples that the bound of the rounding errors cannot exclude.

@@ -38,8 +38,8 @@ func Copy[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]) {
 }
 
 // ScaleRows sets row i of dst to s_i times row i of src, which may be dst. It transfers the rows to
-// the host and back in blocks, because no device has this operation, and each call is accompanied
-// by a product with K, which costs n times as much.
+// the host and back in blocks, because no device has this operation. The transfer takes little
+// time, because a product with K, which takes n times as long, accompanies each call.
 func ScaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T], s []float64) error {
 	_, c := src.Dims()
 	return EachBlock(b, src, c, func(from int, h backend.Host[T]) error {

@@ -120,7 +120,7 @@ func reflection(x []float64) (tau, beta float64) {
 	first, rest := x[0], x[1:]
 	beta = -math.Copysign(Norm2(x), first)
 	x[0] = 1
-	if Norm2(rest) == 0 { // elements far below first count where the rows have very different scales
+	if Norm2(rest) == 0 { // elements far below x[0] matter if the rows have very different scales
 		clear(rest)
 		return 0, first
 	}
@@ -132,8 +132,8 @@ func reflection(x []float64) (tau, beta float64) {
 
 // tridiagonalize reduces s to a tridiagonal matrix with the diagonal d and the subdiagonal e, whose
 // last element is 0, by Householder reflections I − vvᵀ/size (Golub and Van Loan 2013, 8.3.1). It
-// stores the v of reflection k in row k of s, to the right of the diagonal. A size of 0 means that
-// there is no reflection.
+// stores the v of reflection k in row k of s, to the right of the diagonal. If size is 0, there is
+// no reflection.
 func (s Small) tridiagonalize(ctx context.Context) (d, e, sizes []float64) {
 	n := s.Rows
 	d, e, sizes = make([]float64, n), make([]float64, n), make([]float64, n)

@@ -11,7 +11,7 @@ import (
 type Jitter struct {
 	Uplo  backend.Uplo
 	Added float64 // increase of the diagonal in the current attempt, and at the end in the last attempt
-	Times float64 // factor by which every further attempt multiplies Added, which becomes at least the field least
+	Times float64 // factor of Added for each further attempt; Added becomes at least the field least
 	Least float64
 	Tries int // maximum number of attempts; 0 means until Added has reached Limit
 	Limit float64
@@ -25,8 +25,9 @@ func NewJitter(added, trace, unit float64) *Jitter {
 	return &Jitter{Added: added, Times: 100, Least: unit * trace, Limit: trace}
 }
 
-// FactorJittered overwrites a, which fill sets, with its Cholesky factor. A pivot that is not finite
-// is not due to a rounding error and ends the attempts. The error is the error of the last attempt.
+// FactorJittered overwrites a, which fill sets, with its Cholesky factor. A pivot that is not
+// finite is no rounding error, and ends the attempts. FactorJittered returns the error of the last
+// attempt.
 func FactorJittered[T backend.Float](j *Jitter, b backend.Backend[T], a backend.Matrix[T], fill func() error) error {
 	for try := 1; ; try++ {
 		if err := fill(); err != nil {

@@ -57,11 +57,12 @@ func SumRounding(n int) float64 { return 10 * math.Sqrt(float64(n)) * 0x1p-53 }
 // ScaleOf returns the number by which a residual is divided to be relative to a right-hand side:
 // the norm of the right-hand side, or more if rounding errors dominate this norm.
 //
-// norm is ‖ΦᵀWy‖ for the right-hand side ΦᵀWy, a sum. The argument terms bounds the norm of the sums of
-// the absolute values of its terms, and the rounding error of ΦᵀWy and of a residual is unit·terms. If y
-// is orthogonal to every column of Φ, the terms cancel, and a residual of tol‖ΦᵀWy‖ would be smaller than
-// its own rounding error. Therefore, if ‖ΦᵀWy‖ is below a thousandth of terms, a residual of unit·terms
-// gives at most tol, or ε for a smaller tol. Numbers below 2⁻¹⁰²² have no relative precision.
+// norm is ‖ΦᵀWy‖ for the right-hand side ΦᵀWy, whose elements are sums. terms bounds the norm of
+// the sums of the absolute values of their terms, so that ΦᵀWy and a residual have the rounding
+// error unit·terms. If y is orthogonal to every column of Φ, the terms cancel, and a residual of
+// tol‖ΦᵀWy‖ would be smaller than its own rounding error. Therefore, if ‖ΦᵀWy‖ is below a
+// thousandth of terms, a residual of unit·terms gives at most tol, or ε for a smaller tol. Numbers
+// below 2⁻¹⁰²² have no relative precision.
 func ScaleOf(norm, terms, unit, tol float64) float64 {
 	if norm < terms/1000 {
 		norm = max(norm, unit*terms/max(tol, Epsilon))

@@ -142,8 +142,8 @@ func (p Points) Without(i int) Points {
 	return p.Take(list)
 }
 
-// With returns the points followed by the point x of p.Cols features. The elements of p are shared
-// or moved, so that afterwards only the result may be extended.
+// With returns the points followed by the point x of p.Cols features. The result may share the
+// memory of p, so that afterwards only the result may be extended.
 func (p Points) With(x []float64) Points {
 	if p.Sparse == nil {
 		h := p.Dense
@@ -318,8 +318,8 @@ func (p Points) Used() (used Points, features []int32) {
 	return SparsePoints(x), features
 }
 
-// Restored reverses Used for weights. It returns the d×t weights whose rows with the indices in
-// features are the rows of w, and whose other rows are 0.
+// Restored reverses Used for weights. It returns d×t weights: the rows with the indices in features
+// are the rows of w, and all other rows are 0.
 func Restored(w backend.Host[float64], features []int32, d int) backend.Host[float64] {
 	if features == nil {
 		return w

@@ -161,8 +161,8 @@ func (s *squareStored[T]) Download(h backend.Host[T], first int) error {
 	return s.b.Download(h, s.a.View(first, 0, h.Rows, h.Cols))
 }
 
-// copyInLowerTriangle is a symmetric matrix stored in a square matrix whose upper triangle is
-// overwritten by the factor. K remains below the diagonal, for the residual of the first solution.
+// copyInLowerTriangle is a symmetric matrix stored in a square matrix. The factor overwrites the
+// upper triangle; K remains below the diagonal, for the residual of the first solution.
 type copyInLowerTriangle struct {
 	squareStored[float64]
 	diag []float64 // diagonal of A, which Factor sets

@@ -53,7 +53,7 @@ func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64
 }
 
 // kernelHypothesis stores the values of the current f at all samples. A mistake takes the
-// evaluation of a row of K, and a correctly classified sample takes no operations.
+// evaluation of a row of K. A correctly classified sample takes no evaluation.
 type kernelHypothesis struct {
 	*Loop
 	b       backend.Backend[float64]
