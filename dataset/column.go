@@ -385,27 +385,34 @@ func trimmed[T any](list []T) []T {
 	return append(make([]T, 0, len(list)), list...)
 }
 
-// An index is a hash table with open addressing from a text to its entry. A slot holds the entry's
-// position in entries plus 1, or 0 if it is free. Because a table of a thousand rows may have an
-// entry for nearly every cell, a map with a copy of each text would take more memory than the rest
-// of the column.
-type index []int32
+// An index is a hash table with open addressing from a text to its entry. Because a table of a
+// thousand rows may have an entry for nearly every cell, a map with a copy of each text would take
+// more memory than the rest of the column.
+type index []slot
+
+// A slot of an index is free if its field next is 0.
+type slot struct {
+	hash uint32 // of the entry's text: a text with another hash is not read
+	next int32  // the position after the entry in the column's entries
+}
 
 var indexSeed = maphash.MakeSeed()
+
+func hashOf(text string) uint32 { return uint32(maphash.String(indexSeed, text)) }
 
 func (x index) find(entries []entry, text string) (int32, bool) {
 	if len(x) == 0 {
 		return 0, false
 	}
-	at := x.place(entries, text)
-	return x[at] - 1, x[at] > 0
+	s := x[x.place(entries, hashOf(text), text)]
+	return s.next - 1, s.next > 0
 }
 
-// place returns the slot of text, or the free slot where it belongs.
-func (x index) place(entries []entry, text string) uint64 {
-	mask := uint64(len(x) - 1)
-	at := maphash.String(indexSeed, text) & mask
-	for x[at] > 0 && entries[x[at]-1].text != text {
+// place returns the slot of the text with the given hash, or the free slot where it belongs.
+func (x index) place(entries []entry, hash uint32, text string) uint32 {
+	mask := uint32(len(x) - 1)
+	at := hash & mask
+	for s := x[at]; s.next > 0 && (s.hash != hash || entries[s.next-1].text != text); s = x[at] {
 		at = (at + 1) & mask
 	}
 	return at
@@ -413,13 +420,22 @@ func (x index) place(entries []entry, text string) uint64 {
 
 // add adds the last element of entries. It keeps the index at most 3/4 full.
 func (x *index) add(entries []entry) {
-	first := len(entries) - 1
-	if 4*len(entries) > 3*len(*x) {
-		*x, first = make(index, max(8, 2*len(*x))), 0
+	last := len(entries)
+	if old := *x; 4*last > 3*len(old) {
+		*x = make(index, max(8, 2*len(old)))
+		mask := uint32(len(*x) - 1)
+		for _, s := range old {
+			if s.next > 0 {
+				at := s.hash & mask
+				for ; (*x)[at].next > 0; at = (at + 1) & mask {
+				}
+				(*x)[at] = s
+			}
+		}
 	}
-	for i := first; i < len(entries); i++ {
-		(*x)[x.place(entries, entries[i].text)] = int32(i + 1)
-	}
+	text := entries[last-1].text
+	hash := hashOf(text)
+	(*x)[x.place(entries, hash, text)] = slot{hash, int32(last)}
 }
 
 // stored returns all cells of a column of t as numbers, as column.values does. The result may share

@@ -63,6 +63,11 @@ func readCSV(in *input) (*Table, error) {
 	err := ordered(context.Background(), in.allowance.workers(), p.next, func(next part) (d decoded, err error) {
 		d.part = next
 		d.t, err = next.table()
+		if err == nil && next.(*csvPart).leading { // no earlier part decides whether a column is plain
+			for j, c := range d.t.columns {
+				p.plain[j].Store(c.plain)
+			}
+		}
 		return d, err
 	}, func(d decoded) error {
 		next := d.part.(*csvPart)
@@ -343,6 +348,7 @@ func (p *pass) beginCSV(in *input, lines int) error {
 	}
 	p.names = in.t.Names()
 	p.plain = make([]atomic.Bool, len(p.names))
+	leading := true
 	p.parts = func() (part, error) {
 		next := first
 		if first = (piece{}); len(next.text) == 0 {
@@ -350,7 +356,8 @@ func (p *pass) beginCSV(in *input, lines int) error {
 				return nil, err
 			}
 		}
-		return &csvPart{piece: next, source: in.t.Source, reading: in.t.reading, names: p.names, comma: in.t.comma, index: in.t.index, keep: in.t.keep, nameless: in.t.nameless, plain: p.plain}, nil
+		defer func() { leading = false }()
+		return &csvPart{piece: next, leading: leading, source: in.t.Source, reading: in.t.reading, names: p.names, comma: in.t.comma, index: in.t.index, keep: in.t.keep, nameless: in.t.nameless, plain: p.plain}, nil
 	}
 	return nil
 }
@@ -358,6 +365,7 @@ func (p *pass) beginCSV(in *input, lines int) error {
 // A csvPart is a part of a CSV file below its header. Any goroutine may decode a csvPart.
 type csvPart struct {
 	piece
+	leading  bool // whether the part is the first of the file
 	source   string
 	reading  *reading
 	names    []string
