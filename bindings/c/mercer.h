@@ -288,6 +288,11 @@ int mercer_solve(mercer_handle device, const char *kernel, double lambda, const 
 int mercer_gram(mercer_handle device, const char *kernel, const mercer_matrix *x, const mercer_matrix *z,
                 const mercer_matrix *v, double *out, size_t size, mercer_watch *watch);
 
+/* Is like mercer_gram for a kernel of texts or trees, such as "spectrum(length=3)"; a and b are lists of
+ * texts that end with NULL. If b is NULL, it is a. */
+int mercer_text_gram(const char *kernel, const char *const *a, const char *const *b, double *out, size_t size,
+                     mercer_watch *watch);
+
 /* Computes the Cholesky factor of K + lambda I, with kernel, lambda and x as in
  * mercer_solve, and stores it for many y. The factor takes at most 8n² bytes, and 8n² more
  * if x is K. The device stays open until the factor is freed. */

@@ -6,6 +6,7 @@ package main
 typedef const char text;
 typedef const double numbers;
 typedef const int64_t indices;
+typedef const char *const list;
 typedef const mercer_matrix matrix;
 typedef const mercer_learner learner;
 typedef const mercer_scores scores;
@@ -235,6 +236,17 @@ func mercer_gram(dev C.mercer_handle, kernel *C.text, x, z, v *C.matrix, out *C.
 		to := a.numbers("out", out, int64(size))
 		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
 			return handles.Gram(ctx, d, textOf(kernel), mx, mz, mv, to)
+		})
+	})
+}
+
+//export mercer_text_gram
+func mercer_text_gram(kernel *C.text, a, b *C.list, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		var given arguments
+		to := given.numbers("out", out, int64(size))
+		return given.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
+			return handles.TextGram(ctx, textOf(kernel), textsOf((**C.char)(unsafe.Pointer(a))), textsOf((**C.char)(unsafe.Pointer(b))), to)
 		})
 	})
 }

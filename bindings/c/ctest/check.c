@@ -460,6 +460,19 @@ static void intervals(void)
 	OK(mercer_free(model));
 }
 
+/* "abab" and "ab" have the substrings ab, ba, ab and ab: the products of the counts are 5, 2 and 1. */
+static void texts(void)
+{
+	const char *const a[] = {"abab", "ab", NULL}, *const b[] = {"ba", NULL};
+	double k[4];
+	OK(mercer_text_gram("spectrum(length=2,normalized=0)", a, NULL, k, 4, NULL));
+	CHECK(k[0] == 5 && k[1] == 2 && k[2] == 2 && k[3] == 1, "%g %g %g %g", k[0], k[1], k[2], k[3]);
+	OK(mercer_text_gram("spectrum(length=2,normalized=0)", a, b, k, 2, NULL));
+	CHECK(k[0] == 1 && k[1] == 0, "%g %g", k[0], k[1]);
+	FAILS(MERCER_INVALID, "the result is 2×1", mercer_text_gram("spectrum(length=2)", a, b, k, 4, NULL));
+	FAILS(MERCER_INVALID, "gaussian", mercer_text_gram("gaussian(sigma=1)", a, b, k, 2, NULL));
+}
+
 /* With y = x, f(x) = wx with w = Σ w_i x_i² / (Σ w_i x_i² + lambda) over the samples of each model. */
 static void updates(void)
 {
@@ -773,6 +786,7 @@ int main(void)
 	bounds();
 	intervals();
 	updates();
+	texts();
 	misuse();
 	too_large();
 	canceled();

@@ -93,7 +93,8 @@ class TestDocs(unittest.TestCase):
             with self.subTest(name=name):
                 store = {p: True for p in ("store_cv_results", "std", "fit_inverse_transform") if p in kind().get_params()}
                 square = kind().get_params().get("kernel") == "precomputed"
-                fitted = kind(**store).fit(X @ X.T if square else X, y > 0 if issubclass(kind, ClassifierMixin) else y)
+                samples = [f"text {i}" for i in range(30)] if "Text" in name else X @ X.T if square else X
+                fitted = kind(**store).fit(samples, y > 0 if issubclass(kind, ClassifierMixin) else y)
                 have = {a for a in dir(fitted) if a.endswith("_") and not a.startswith("_") and hasattr(fitted, a)}
                 described = set(names(sections(kind.__doc__)["Attributes"]))
                 self.assertEqual(described - {"feature_names_in_"}, have - {"feature_names_in_"})

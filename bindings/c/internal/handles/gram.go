@@ -6,10 +6,12 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/objects"
 )
 
 // Gram writes k(X, Z), n×m, to out. If v has rows, it writes the n×t product k(X, Z)·V and does not
@@ -55,6 +57,24 @@ func Gram(ctx context.Context, d *Device, kernel string, x, z, v Matrix, out []f
 		to := backend.Host[float64]{Rows: px.Rows, Cols: cols, Stride: cols, Data: out}
 		return gramTo(dev.F64().With(ctx, nil), k, px, pz, factor, to, z.empty() || samePoints(px, pz))
 	})
+}
+
+// TextGram writes the values of a kernel of texts or trees, k(a_i, b_j), to out. If b is nil, it is a.
+func TextGram(ctx context.Context, kernel string, a, b []string, out []float64) error {
+	k, err := objects.Parse(kernel)
+	if err != nil {
+		return err
+	}
+	var values host.Matrix[float64]
+	if b == nil {
+		values, err = k.Gram(ctx, a, objects.Options{})
+	} else {
+		values, err = k.Cross(ctx, a, b, objects.Options{})
+	}
+	if err != nil {
+		return err
+	}
+	return store("gram", out, denseOf(values))
 }
 
 // samePoints reports whether x and z are the same memory. A backend computes only the lower triangle of

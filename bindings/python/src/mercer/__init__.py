@@ -23,7 +23,7 @@ from ._regression import (
 )
 from ._sklearn import from_sklearn
 from ._systems import Factor, solve
-from ._transformers import MercerKernelCenterer, MercerKernelPCA, MercerNystroem, MercerRBFSampler
+from ._transformers import MercerKernelCenterer, MercerKernelPCA, MercerNystroem, MercerRBFSampler, MercerTextNystroem
 
 __version__ = "0.1.0"
 
@@ -47,6 +47,7 @@ __all__ = [
     "MercerRegressor",
     "MercerRidge",
     "MercerSVR",
+    "MercerTextNystroem",
     "Model",
     "NotConverged",
     "NotPositiveDefinite",

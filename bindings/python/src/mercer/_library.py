@@ -70,6 +70,7 @@ _PROTOTYPES = {
     "mercer_path": [Handle, c_char_p, c_void_p, c_size_t, _P(Matrix), _P(Matrix), c_void_p, c_int, c_int64, _P(Scores), _P(c_void_p), _P(Watch)],
     "mercer_solve": [Handle, c_char_p, c_double, _P(Matrix), _P(Matrix), c_void_p, c_size_t, _P(c_double), _P(Watch)],
     "mercer_gram": [Handle, c_char_p, _P(Matrix), _P(Matrix), _P(Matrix), c_void_p, c_size_t, _P(Watch)],
+    "mercer_text_gram": [c_char_p, _P(c_char_p), _P(c_char_p), c_void_p, c_size_t, _P(Watch)],
     "mercer_factor": [Handle, c_char_p, c_double, _P(Matrix), _P(Watch), _P(Handle)],
     "mercer_factor_append": [Handle, c_void_p, c_size_t],
     "mercer_factor_remove": [Handle, c_int64],

@@ -48,6 +48,16 @@ def gram(kernel, X, Z=None, V=None):
     return out
 
 
+def text_gram(kernel, a, b=None):
+    """k(a, b) for lists of texts and the text of a kernel of texts or trees; k(a, a) if b is None."""
+    if any("\0" in text for text in (*a, *(() if b is None else b))):
+        raise ValueError("a text contains the character U+0000: remove it")
+    first, second = _library.texts(a), _library.texts(b)
+    out = np.empty((len(a), len(a if b is None else b)))
+    watched("mercer_text_gram", lambda watch: (kernel.encode(), first, second, out.ctypes.data, out.size, watch))
+    return out
+
+
 def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
     """Solves (K + alpha I) a = y by the method with the lowest modeled time.
 

@@ -15,7 +15,7 @@ from ._estimator import validate_data
 from ._kernels import kernel_text, number
 from ._library import dense
 from ._model import Model
-from ._systems import gram, solve
+from ._systems import gram, solve, text_gram
 
 _KERNEL = """kernel : str or callable, default={kernel}
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine" or "chi2", as in scikit-learn; a
@@ -171,17 +171,22 @@ class MercerNystroem(_KernelTransformer):
             self.component_indices_ = check_random_state(self.random_state).permutation(X.shape[0])[:m]
             self.components_ = X[self.component_indices_]
         else:
-            self.components_ = np.array(self.components, dtype=np.float64)
-            if self.components_.ndim != 2 or self.components_.shape[1] != X.shape[1]:
-                raise ValueError(f"components has the shape {self.components_.shape}: it must have {X.shape[1]} columns, as X")
-            if len(self.components_) == 0:
-                raise ValueError("components has no rows: give at least one center")
-            if not np.isfinite(self.components_).all():
-                raise ValueError("components must be finite numbers")
+            self.components_ = self._given(X)
         self.kernel_ = self._text(X)
         U, s, V = np.linalg.svd(self._values(self.kernel_, self.components_))
         self.normalization_ = np.dot(U / np.sqrt(np.maximum(s, 1e-12)), V)
         return self
+
+    def _given(self, X):
+        """The given components as an array."""
+        C = np.array(self.components, dtype=np.float64)
+        if C.ndim != 2 or C.shape[1] != X.shape[1]:
+            raise ValueError(f"components has the shape {C.shape}: it must have {X.shape[1]} columns, as X")
+        if len(C) == 0:
+            raise ValueError("components has no rows: give at least one center")
+        if not np.isfinite(C).all():
+            raise ValueError("components must be finite numbers")
+        return C
 
     def transform(self, X):
         """Returns the features k(X, components_) · normalization_ᵀ.
@@ -199,6 +204,90 @@ class MercerNystroem(_KernelTransformer):
         check_is_fitted(self)
         X = self._samples(X, False)
         return self._values(self.kernel_, X, self.components_, np.ascontiguousarray(self.normalization_.T))
+
+
+class MercerTextNystroem(MercerNystroem):
+    """Nyström features of texts or trees, whose inner products approximate a kernel of texts.
+
+    The features make every estimator of vectors one of texts. With a component for each different
+    text the inner products of the features of these texts are the values of the kernel.
+
+    Parameters
+    ----------
+    kernel : str, default="spectrum(length=3)"
+        A kernel of texts or of trees in Mercer's notation, such as "subsequence(length=3,decay=0.5)";
+        sums and multiples are allowed. ``about()["kernels"]`` lists them.
+    n_components : int ≥ 1, default=100
+        The number of features.
+    components : list of str, default=None
+        The texts that are the centers. None means that samples are drawn; otherwise n_components is
+        not used.
+    random_state : int, RandomState instance or None, default=None
+        The seed of the choice of samples; None means another choice at each fit.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components,)
+        The centers.
+    component_indices_ : ndarray of int
+        The indices of the centers among the samples; with given components the fit has none.
+    normalization_ : ndarray of shape (n_components, n_components)
+        The inverse root of the kernel matrix of the centers.
+    kernel_ : str
+        The kernel.
+
+    Examples
+    --------
+    >>> from mercer import MercerTextNystroem
+    >>> texts = ["the cat sat", "the cat ran", "a dog barked"]
+    >>> Z = MercerTextNystroem("spectrum(length=2)", n_components=3, random_state=0).fit_transform(texts)
+    >>> Z.shape, bool(Z[0] @ Z[1] > Z[0] @ Z[2])
+    ((3, 3), True)
+    """
+
+    def __init__(self, kernel="spectrum(length=3)", *, n_components=100, components=None, random_state=None):
+        self.kernel = kernel
+        self.n_components = n_components
+        self.components = components
+        self.random_state = random_state
+
+    if hasattr(BaseEstimator, "__sklearn_tags__"):
+
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.sparse = True, False, False
+            return tags
+
+    else:
+
+        def _more_tags(self):
+            return {"X_types": ["string"]}
+
+    def _samples(self, X, fit):
+        """The texts as an array of objects."""
+        if isinstance(X, str):
+            raise ValueError("X is one text: give a list of texts")
+        texts = list(X)
+        wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
+        if wrong is not None:
+            raise ValueError(f"X must be a list of texts: element {wrong} is a {type(texts[wrong]).__name__}")
+        if fit and not texts:
+            raise ValueError("X has no texts")
+        out = np.empty(len(texts), dtype=object)
+        out[:] = texts
+        return out
+
+    def _given(self, X):
+        return self._samples(self.components, True)
+
+    def _text(self, X):
+        if not isinstance(self.kernel, str):
+            raise ValueError(f"kernel must be the text of a kernel of texts, got {self.kernel!r}")
+        return self.kernel
+
+    def _values(self, text, X, Z=None, V=None):
+        K = text_gram(text, list(X), None if Z is None else list(Z))
+        return K if V is None else K @ V
 
 
 # The number of frequencies that the library draws at a time.
