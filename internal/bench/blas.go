@@ -16,7 +16,7 @@ import (
 // processor, the rate of multiply-adds in registers, which is measured in every case.
 const BLASKind = "blas"
 
-// Peer holds a library that was opened, or the reason why it could not be opened.
+// Peer holds an open library, or the reason why the library could not be opened.
 type Peer struct {
 	Name    string
 	Library *peer.Library   // the library, opened in this process
@@ -67,7 +67,7 @@ func (c *blasBench) close() {
 }
 
 // open opens every device with every number of threads. It also opens the devices whose ceilings
-// are timed: the best device of the processor and the competing devices.
+// are measured: the best device of the processor and the competing devices.
 func (c *blasBench) open() error {
 	n, size := slices.Max(c.Sizes), 4
 	if slices.Contains(c.Precisions, "float64") {

@@ -18,7 +18,7 @@ type comparison struct {
 	ratios []float64 // time of each library divided by Mercer's time; 0 if the library has no timing
 }
 
-// libraries returns the names of the libraries that Mercer is compared with.
+// libraries returns the names of the libraries with which Mercer is compared.
 func (r *Result) libraries() []string {
 	var list []string
 	for _, e := range r.Implementations {
@@ -111,7 +111,8 @@ func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 	return t
 }
 
-// optional returns the field of a value. A value of 0 is unknown, and its field is empty.
+// optional returns the field of a value. If the value is 0, which means unknown, the field is
+// empty.
 func optional(v float64, format func(float64) string) Field {
 	if v == 0 {
 		return Field{Text: "–"}

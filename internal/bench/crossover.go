@@ -82,8 +82,8 @@ func (l *setup) gridTasks() []Task {
 	return list
 }
 
-// leastWeight is the number of operations that is added to the weight of every case, for the time
-// of its pauses.
+// leastWeight is a number of operations that is added to the weight of every case, for the time of
+// its pauses.
 const leastWeight = 1e9
 
 // ridge is a regression problem that both forms solve.

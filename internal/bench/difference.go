@@ -43,7 +43,7 @@ type Differences struct {
 	Notes []string // how the conditions of the two measurements differ
 }
 
-// significance is the probability that a difference that is due to chance is reported as real.
+// significance is the probability that the test reports a difference that is due to chance.
 const significance = 0.05
 
 // DiffOf compares two measurements. A timing is slower or faster beyond noise if the medians differ
@@ -84,7 +84,7 @@ func DiffOf(before, after *Result, least float64) (*Differences, error) {
 	return d, nil
 }
 
-// timed returns the number of runs that have timings.
+// timed returns the number of runs with timings.
 func (r *Result) timed() (n int) {
 	for _, c := range r.Cells {
 		n += len(slices.DeleteFunc(slices.Clone(c.Runs), func(run Run) bool { return !run.Timed() }))

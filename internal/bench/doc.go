@@ -14,16 +14,16 @@
 //
 //	return b.Runner.Run(ctx, "kind", implementations, tasks)
 //
-// The function stores remarks for the reader of a report in Result.Notes. A Case names all
-// parameters in which cells differ, except the implementation: {precision, threads, n}. An
+// The function stores remarks for the reader of a report in Result.Notes. A Case names the
+// parameters in which cells differ, such as {precision, threads, n}, but not the implementation. An
 // Implementation competes in every case; its fields Device, Method and Threads describe it.
 //
 // An Entry is an implementation in a case. Run is timed; Before, Check and Metrics are not. Took is
 // set for an implementation that runs in another process and reports its own time. Metrics have the
 // names of result.go (residualMetric, rmseMetric, …) and are finite, because JSON has no NaN. A
-// wrong result (Check) or the failure of an entry ends the measurement. An Optional entry may fail,
-// such as a library that may run out of memory: the cell keeps the reason and the other entries
-// continue. For an entry that cannot be measured only its name and a Reason are set.
+// wrong result (Check) or the failure of an entry ends the measurement. If an Optional entry fails,
+// such as a library that runs out of memory, the cell stores the reason, and the other entries
+// continue. An entry that cannot be measured has only a name and a Reason.
 //
 // A Report consists of a sentence with the main result and of Tables. The map reports (report.go)
 // holds the function that makes the Report of each kind. A Table of a quantity (secondsQuantity,

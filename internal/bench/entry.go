@@ -88,7 +88,7 @@ func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, e
 	e.Check = func() *Check {
 		if !shared {
 			if err := q.Download(p.c, c); err != nil {
-				return &Check{Difference: math.Inf(1)} // Run has succeeded, but an infinite difference makes the check fail
+				return &Check{Difference: math.Inf(1)} // Run has succeeded; an infinite difference makes the check fail
 			}
 		}
 		return p.check()
@@ -109,8 +109,8 @@ func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	}
 }
 
-// copied is the number of bytes that a copy reads to measure the bandwidth of the memory. It is
-// larger than caches. Tests set a smaller number.
+// copied is the number of bytes that a copy reads to measure the bandwidth of the memory. It
+// exceeds the size of all caches. Tests set a smaller number.
 var copied = 128 << 20
 
 // memoryEntry times a copy by the given number of goroutines. Its rate is that of a routine that

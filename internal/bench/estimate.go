@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// timeEstimates holds, by name, the time that an implementation took for a number of operations. It
-// serves to skip runs that would take too long.
+// timeEstimates maps the name of an implementation to the time that it took for a number of
+// operations. Runs that would take too long are skipped.
 type timeEstimates map[string]timeEstimate
 
 // timeEstimate is the time of the fastest run with the given number of operations.

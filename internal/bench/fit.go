@@ -131,7 +131,7 @@ type contest struct {
 	residual   func(function) (float64, error)
 	limit      float64  // largest residual allowed
 	peers      []string // names of the libraries that are measured
-	tolerant   bool     // each implementation uses its largest tolerance with which the residual meets the limit
+	tolerant   bool     // whether each implementation uses its largest tolerance for which the residual is within the limit
 }
 
 // start creates the entries of a case.
@@ -209,7 +209,7 @@ func newCompetitor[R any](name string, fit func() (R, error), result func(R) (fu
 	}
 }
 
-// entry returns w's Entry. The function is checked once, after the first run.
+// entry returns the Entry of w. It checks the fitted function once, after the first run.
 func (w competitor) entry(j judge, residual func(function) (float64, error), limit float64) Entry {
 	metrics := map[string]float64{}
 	w.Check = func() *Check {

@@ -49,8 +49,8 @@ func (c *fitBench) ridge(j judge, precision string) contest {
 // cause a relative error of at most (d + 8)u in an element of K. The factor is exact for a matrix
 // within γ of K, where γ = 10√n·u holds with probability practically 1 (Higham and Mary 2019); the
 // two triangular solves double γ. Thus ‖ΔK‖ ≤ n·(2γ + (d + 8)u), and ‖α‖ ≤ ‖y‖/λ. In float32 X
-// itself is rounded, which moves the exponent by 2u‖x‖‖z‖/2σ² < 4u for almost every pair. The limit
-// is at most 1/2, because an α with a larger residual is not a solution in any precision.
+// itself is rounded, which changes the exponent by 2u‖x‖‖z‖/2σ² < 4u for almost every pair. The
+// limit is at most 1/2, because an α with a larger residual is not a solution in any precision.
 func ridgeLimit(n, d int, precision string, lambda float64) float64 {
 	unit := roundoff[float64]()
 	if precision == "float32" {

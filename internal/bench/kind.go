@@ -17,8 +17,8 @@ import (
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 
-// A Benchmark specifies a measurement. A zero field selects the default of the Kind. An option
-// without a default in the Kind is refused.
+// A Benchmark specifies a measurement. A zero field selects the default of the Kind. An option for
+// which the Kind has no default gives an error.
 type Benchmark struct {
 	Kind       string
 	Data       string   // data of the kind fit: "dense", the default, or "sparse"
@@ -29,7 +29,7 @@ type Benchmark struct {
 	Sizes      []int    // values of n
 	Widths     []int    // crossover: values of m. scale: values of M at the largest n
 	Features   int      // number of features, d
-	Centers    int      // fit: M of nystrom, by default 10√n. scale: M while n varies, by default the middle of Widths
+	Centers    int      // fit: M of nystrom, by default 10√n. scale: the M used while n varies, by default the middle of Widths
 	Threads    []int    // blas measures with each number of threads, the other kinds with one number
 	Devices    []string // names for backend.Open
 	Peers      []string // libraries to compare with

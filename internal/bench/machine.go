@@ -24,8 +24,8 @@ type Machine struct {
 	Noise     *Noise   `json:"noise,omitempty"` // nil if it cannot be measured on this system
 }
 
-// Noise is the processor time that was not available to the benchmark, in percent of the time of
-// all processors during the benchmark.
+// Noise is the processor time that was not available to the benchmark, as a percentage of the time
+// of all processors during the benchmark.
 type Noise struct {
 	Steal  float64 `json:"steal_percent"`  // time taken by the host of this virtual machine
 	Others float64 `json:"others_percent"` // time taken by other processes, and by the kernel for them

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// openDevices opens devices by name. It opens a device only once if it is given by several names.
-// If a device cannot be opened, it also returns the devices opened before.
+// openDevices opens devices by name. It opens a device only once, even if several names denote it.
+// If a device cannot be opened, it returns the error and the devices opened before.
 func openDevices(names []string, c backend.Config) (list []backend.Device, err error) {
 	for _, name := range names {
 		d, err := backend.Open(name, c)
@@ -126,7 +126,7 @@ func exceeds(bytes int64, d backend.Device) string {
 }
 
 // refuse returns an error if memory is less than bytes(largest), the size of the matrices of a
-// benchmark at its largest size. size introduces the number in the message, such as "n =".
+// benchmark at its largest size. size is the text before the number in the message, such as "n =".
 func refuse(kind, size, matrices string, largest int, memory int64, bytes func(n int) int64) error {
 	if memory <= 0 || bytes(largest) <= memory {
 		return nil

@@ -194,8 +194,8 @@ func (r *Result) sizeOf() string {
 	return name
 }
 
-// noisy is a percentage of the processors' time. If other processes or machines take more, the
-// timings are unreliable.
+// If other processes or machines take more than noisy percent of the processors' time, the timings
+// are unreliable.
 const noisy = 5
 
 // Lines returns the date, the machine and the method of the measurement as lines of text.

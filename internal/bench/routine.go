@@ -16,7 +16,7 @@ import (
 type routine struct {
 	name     string
 	flops    func(n int) float64
-	inPlace  bool // C is also an operand and is restored before every run
+	inPlace  bool // C is also an input and is restored before every run
 	triangle bool // only the lower triangle of C is written
 	vector   bool // B and C are columns, and the memory bandwidth limits the rate
 }

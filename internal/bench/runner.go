@@ -57,8 +57,8 @@ type Runner struct {
 // 4, two processors, 2026-11-27). The pause has little effect on longer runs.
 const warm = 250 * time.Millisecond
 
-// Run measures the tasks and returns the Result, which records the implementations, the machine,
-// the time, the settings, and the load of the machine by other processes.
+// Run measures the tasks and returns the Result, which also records the implementations, the
+// machine, the time, the settings, and the load by other processes.
 func (r Runner) Run(ctx context.Context, kind string, implementations []Implementation, tasks []Task) (*Result, error) {
 	result := &Result{
 		Schema:          Schema,

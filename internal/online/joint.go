@@ -68,7 +68,7 @@ func (l Joint) Fit(ctx context.Context, x mat.Matrix, y []int) (*JointModel, err
 	if l.Features != nil {
 		m.W = make([]float64, len(l.Features(mat.Row(nil, 0, x), 0)))
 	}
-	late := make([]float64, len(m.W)) // the sum of the changes, each multiplied by the step after which it takes effect
+	late := make([]float64, len(m.W)) // the sum of the changes, each multiplied by the number of the step after which it takes effect
 	place := map[[2]int]int{}         // index in m.Terms of each pair of a sample and a class
 	var lateTerms []float64
 	step := 0

@@ -61,7 +61,7 @@ type kernelHypothesis struct {
 	cache   Cache
 	diag    []float64
 	f       backend.Host[float64] // C×n, without the bias
-	a, late backend.Host[float64] // n×C; late is a with each change multiplied by its step, for the average
+	a, late backend.Host[float64] // n×C; late is the sum of the changes of a, each multiplied by its step, for the average
 	offset  []float64             // b, and the sum for the average of b
 	budget  int
 	support []int // indices of the samples in f, if there is a budget
@@ -175,8 +175,8 @@ func (h *kernelHypothesis) add(i int, delta []float64) error {
 	return nil
 }
 
-// trim adds samples to the support and, while it exceeds the budget, removes the sample whose
-// margin without its own term is the largest.
+// trim adds samples to the support. While the support exceeds the budget, it removes the sample
+// with the largest margin without the sample's own term.
 func (h *kernelHypothesis) trim(added []int) error {
 	for _, i := range added {
 		if !slices.Contains(h.support, i) {

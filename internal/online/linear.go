@@ -10,7 +10,7 @@ import (
 // LinearBytes returns the device memory of Linear for n samples, in bytes.
 func (l *Loop) LinearBytes(n int) int64 {
 	b, d, columns := int64(min(n, max(Block, l.Batch))), int64(l.X.Cols), int64(l.columns())
-	if l.X.Sparse != nil { // the densely copied block and its columns take at most two numbers for each feature
+	if l.X.Sparse != nil { // the dense copy of a block and its columns take at most two numbers for each feature
 		return 8*((2+columns)*d+b*(min(b, Block)+2*columns+2)) + 2*l.X.CopyBytes(int(b))
 	}
 	return 8 * (int64(n)*d + d*columns + b*(min(b, Block)+2*columns+d))
@@ -60,7 +60,8 @@ type linearHypothesis struct {
 	offset []float64               // b, and the sum for the average of b
 }
 
-// gather returns the samples of a block on the device, as a part of x if they are consecutive.
+// gather returns the samples of a block on the device. If they are consecutive, the result is a
+// view of x.
 func gather(b backend.Backend[float64], x numeric.Points, block []int) (backend.Matrix[float64], error) {
 	inPlace := true
 	for r, i := range block {
@@ -96,7 +97,7 @@ func (h *linearHypothesis) gram(block []int) (backend.Host[float64], error) {
 	})
 }
 
-// compute downloads the result of queue for the samples of a block.
+// compute calls queue for the samples of a block, and downloads the result.
 func (h *linearHypothesis) compute(block []int, dst backend.Host[float64], queue func(x, out backend.Matrix[float64])) error {
 	x, err := gather(h.b, h.X, block)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 type hypothesis interface {
 	// values returns f at the B samples of a block, B×C.
 	values(block []int) (backend.Host[float64], error)
-	// gram returns the inner products of the samples of a block, of which only the lower triangle is used.
+	// gram returns the inner products of the samples of a block. Only its lower triangle is used.
 	gram(block []int) (backend.Host[float64], error)
 	// learn adds Σ_r δ_r k(x_r, ·) over the samples of the block listed in mistaken. steps holds, for
 	// each of these samples, the step, counted from 0, after which its change takes effect.
@@ -28,9 +28,9 @@ type hypothesis interface {
 // Loop is the loop of all perceptrons: samples are classified one at a time, and a misclassified
 // sample changes the hypothesis.
 //
-// The backend processes blocks of samples: it computes f before the block and the inner products of
-// the block, from which it computes the effect of changes within the block. The result equals the
-// result of the plain loop up to rounding errors, at the speed of matrix products.
+// The backend processes blocks of samples. It computes f before the block and the inner products of
+// the block; the effect of changes within the block follows from these products. The result equals
+// that of the plain loop up to rounding errors, at the speed of matrix products.
 type Loop struct {
 	X       numeric.Points // the samples
 	Outputs int            // number of columns of f: 1 for two classes
@@ -60,8 +60,8 @@ type Loop struct {
 	block int // minimum number of samples in a block
 }
 
-// Block is the number of samples that the backend processes together. Their inner products cost as
-// much as f with Block outputs.
+// Block is the number of samples that the backend processes together. Their inner products take as
+// long as f with Block outputs.
 const Block = 64
 
 // Change is one mistake: the sample, the added change, and the step, counted from 0, after which
@@ -151,14 +151,14 @@ func (l *Loop) judge(h hypothesis, block []int) error {
 	if slices.ContainsFunc(f.Data, func(v float64) bool { return v-v != 0 }) {
 		return errors.New("the decision values overflow: scale the features down")
 	}
-	// The inner products are computed at the first mistake, because most blocks of a late epoch have
-	// no mistake, and a block that is a single batch does not need them.
+	// Compute the inner products only at the first mistake, because most blocks of a late epoch
+	// have no mistake. A block that is a single batch does not need inner products.
 	var gram backend.Host[float64]
 	delta := backend.NewHost[float64](len(block), l.Outputs)
 	var mistaken, steps []int
 	first := l.Steps
 	effective := 0    // number of mistakes whose changes have taken effect
-	size, end := 0, 0 // size of the batch of sample r, and the start of the next batch
+	size, end := 0, 0 // the size of the batch that contains sample r, and the start of the next batch
 	for r, i := range block {
 		if r == end {
 			size = min(max(l.Batch, 1), len(block)-r)

@@ -14,7 +14,7 @@ import (
 type Votes struct {
 	Order backend.Host[float64] // 1×M: the center of each change, in chronological order
 	Delta backend.Host[float64] // M×C
-	Votes backend.Host[float64] // 1×(M+1): f_0 has one vote for each sample that it classified correctly; the other f_i have 1 vote more than that
+	Votes backend.Host[float64] // 1×(M+1): each f_i has a vote for each sample that it classified correctly, and f_i with i > 0 has one further vote
 	Bias  float64
 }
 

@@ -60,7 +60,8 @@ func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[floa
 	for i := range own {
 		own[i] = kernels.Diag(kernel, z.Row(i))
 	}
-	// count is the largest number of neighbors: that of the samples with the smallest weights.
+	// count is the largest possible number of neighbors, which the samples with the smallest
+	// weights give.
 	count, sum := 0, 0.0
 	for _, w := range slices.Sorted(slices.Values(weights)) {
 		if sum >= k {

@@ -28,7 +28,7 @@ type graph struct {
 	constants []byte
 	ends      []byte // encoded inputs and outputs of the graph
 	outputs   []string
-	count     *int // number of names that were made, shared with the bodies of loops
+	count     *int // number of names made so far, shared with the bodies of loops
 	err       error
 }
 
@@ -243,8 +243,8 @@ func (g *graph) encode(name string) []byte {
 	return append(append(b, g.constants...), g.ends...)
 }
 
-// opset and irVersion are versions of ONNX from 2020, which have all the operators that are used
-// here, for float64 too.
+// opset and irVersion are versions of ONNX from 2020, which have all operators of this package,
+// also for float64.
 const opset, irVersion = 13, 7
 
 // encodeModel returns the ModelProto of a graph. metadata holds pairs of a key and a value.

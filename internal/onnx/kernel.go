@@ -125,8 +125,9 @@ func (g *graph) statistic(s kernels.Stat, x sample, z backend.Host[float64]) val
 	return g.concat(parts)
 }
 
-// A statistic of differences takes n·d numbers for each row of z. It is computed for parts of z that
-// have about chunk numbers each, but for at most maxChunks parts, whose nodes the graph contains.
+// A statistic of differences takes n·d numbers for each row of z. The graph computes it for parts
+// of z, of about chunk numbers each. There are at most maxChunks parts, because the graph contains
+// nodes for each part.
 const chunk, maxChunks = 1 << 14, 256
 
 // pairs returns the values of a statistic of differences. x is n×1×d.

@@ -28,14 +28,14 @@ const MaxBytes = 1<<31 - 1
 //	decision       n×1 decision values for two classes, n×K for K > 2 classes
 //	probabilities  n×K, if the classifier has probabilities
 //
-// If b has an encoder, a column of x whose feature is a number of the table has the number as it is
-// in the table, and NaN stands for a missing cell; the graph replaces and standardizes it. All other
-// features are inputs as the encoder makes them: 0 or 1 for a category. For a Gram matrix the
+// If b has an encoder, the columns of x for numeric columns hold the numbers of the table, and NaN
+// for a missing cell; the graph replaces NaN and standardizes the numbers. All other columns of x
+// hold the features that the encoder makes, such as 0 or 1 for a category. For a Gram matrix the
 // columns of x are the kernel values with the training rows. The metadata "features" lists the
 // names of the columns as JSON.
 //
-// Write returns an error for a model of texts or trees. Where learners.Model.Predict refuses a row,
-// the graph returns NaN or an infinity.
+// Write returns an error for a model of texts or trees. For a row that makes learners.Model.Predict
+// return an error, the graph returns NaN or an infinity.
 func Write(w io.Writer, b modelfile.Bundle, single bool) (s Signature, err error) {
 	content, s, err := encode(b, single)
 	if err != nil {
@@ -99,7 +99,8 @@ func jsonText(list []string) string {
 	return string(text)
 }
 
-// columns has the names of the columns of "x", and the numbers by which they become features.
+// columns holds the names of the columns of "x", and the numbers that convert the columns to
+// features.
 type columns struct {
 	names   []string
 	comment string
@@ -154,7 +155,7 @@ func (g *graph) prepared(x value, c columns) value {
 		x = g.op("Sub", x, g.numbers(c.mean, len(c.mean)))
 	}
 	if differs(c.rounding, 0) {
-		// A column without rounding does not change, because no absolute value is ≤ −1.
+		// A rounding of −1 leaves a column unchanged, because no absolute value is ≤ −1.
 		limits := slices.Clone(c.rounding)
 		for j, v := range limits {
 			if v == 0 {

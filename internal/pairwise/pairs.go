@@ -22,13 +22,13 @@ type Stop func(values float64) bool
 // work.
 const Poll = 1 << 22
 
-// maxOperations is the number of operations above which work is refused. A scalar loop of 10¹⁵
+// maxOperations is the largest number of operations that Feasible accepts. A scalar loop of 10¹⁵
 // steps, each with a multiplication, an addition, a load and a store, takes days on one processor
 // of a few GHz, and about a day on eight processors.
 const maxOperations = 1e15
 
-// Feasible returns an error for work of more than 10¹⁵ operations. advice names an alternative to
-// shorter objects; the work grows with the square of their length.
+// Feasible returns an error for work of more than 10¹⁵ operations. Its text advises to shorten the
+// objects, because the work grows with the square of their length, or to follow advice.
 func Feasible(what string, operations float64, advice string) error {
 	if operations <= maxOperations {
 		return nil
@@ -37,7 +37,8 @@ func Feasible(what string, operations float64, advice string) error {
 		what, operations, float64(maxOperations), 100*math.Sqrt(maxOperations/operations), advice)
 }
 
-// anywhere is the size in bytes of an allocation below which available memory is not checked.
+// anywhere is the size in bytes below which an allocation is not compared with the available
+// memory.
 const anywhere = 1 << 26
 
 // limit returns the number of bytes that may be allocated. ok is false if this number is not known.

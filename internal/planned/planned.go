@@ -17,8 +17,9 @@ func With(ctx context.Context, report func(bytes int64)) context.Context {
 	return context.WithValue(context.WithValue(ctx, reportKey{}, report), workspaceKey{}, int64(0))
 }
 
-// Workspace returns a context with which Report adds the given number of bytes, or the largest of
-// several numbers. They are the memory that a device takes in addition to its matrices.
+// Workspace returns a context with which Report adds the memory that a device takes in addition to
+// its matrices: the given number of bytes, or the largest number if Workspace is called several
+// times.
 func Workspace(ctx context.Context, bytes int64) context.Context {
 	if before, _ := ctx.Value(workspaceKey{}).(int64); before >= bytes {
 		return ctx
@@ -33,8 +34,8 @@ func Beside(ctx context.Context, bytes int64) context.Context {
 	return context.WithValue(ctx, workspaceKey{}, before+bytes)
 }
 
-// Report reports the maximum number of bytes of matrices and arrays during the following work,
-// including the matrices and arrays of the callers.
+// Report reports the maximum size, in bytes, of the matrices and arrays during the following work,
+// including those that belong to the callers.
 func Report(ctx context.Context, bytes int64) {
 	if report, ok := ctx.Value(reportKey{}).(func(bytes int64)); ok {
 		workspace, _ := ctx.Value(workspaceKey{}).(int64)

@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Each calls f for 0, …, n−1. The devices work in parallel, each on one call at a time, and a
-// device that finishes a call gets the next number. After an error no further call starts, and Each
-// returns the error of the lowest number. Without a device it returns an error.
+// Each calls f for 0, …, n−1. The devices work in parallel. Each device works on one call at a time
+// and then gets the next number. After an error no further call starts, and Each returns the error
+// of the lowest number. Without a device it returns an error.
 func Each(devices []backend.Device, n int, f func(dev backend.Device, i int) error) error {
 	if len(devices) == 0 {
 		return errors.New("no device was given")

@@ -13,6 +13,6 @@ type Used struct {
 // Read returns the time and memory that this process has used so far.
 func Read() Used { return read() }
 
-// Status returns the memory, in bytes, that the line name of /proc/self/status states, such as
-// "VmRSS:" (proc_pid_status(5)), or false without such a file.
+// Status returns the memory, in bytes, in the line of /proc/self/status that begins with name, such
+// as "VmRSS:" (proc_pid_status(5)). It returns false if there is no such file.
 func Status(name string) (float64, bool) { return status(name) }

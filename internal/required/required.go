@@ -1,7 +1,7 @@
 // Package required skips tests whose requirements are missing, such as a compiler, a library to
 // compare with, an instruction set, or data. The test is skipped with the reason, or fails if the
 // environment variable MERCER_REQUIRE, a comma-separated list, names the requirement. On a machine
-// that meets all requirements, the list can thus ensure that no test is skipped.
+// that meets all requirements, the variable can thus ensure that no test is skipped.
 //
 // The names are: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8,
 // in the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, llvm (its assembler,
@@ -44,7 +44,7 @@ func Lacking(t testing.TB, what string, why ...any) {
 	t.Skip(append([]any{"without " + what + ":"}, why...)...)
 }
 
-// Slow skips a test with the flag -short, for the reason why, unless MERCER_REQUIRE names the
+// Slow skips a test under the flag -short, with the reason why, unless MERCER_REQUIRE names the
 // requirement what.
 func Slow(t testing.TB, what, why string) {
 	t.Helper()

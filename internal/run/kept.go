@@ -10,8 +10,8 @@ import (
 // Kept is a result that is computed once for all concurrent callers and cached for later
 // calls. The zero value has no result.
 type Kept[T any] struct {
-	// Life bounds a computation whose result no caller waits for. The computation continues until this
-	// context is done, or is canceled at once if Life is nil.
+	// Life is the context of a computation for whose result no caller waits anymore. If Life is
+	// nil, Get cancels such a computation.
 	Life context.Context
 
 	mu     sync.Mutex
@@ -33,11 +33,11 @@ type making[T any] struct {
 	panic   any
 }
 
-// Get returns the result of build on a device. The first caller starts build; other callers at the
-// same time wait for its result, and all of them get the error of build. A caller whose context
-// ends returns at once, and the computation continues for the other callers. If the last caller
-// returns early and Life is nil, the computation is canceled and has ended when Get returns. A nil
-// result is not cached.
+// Get returns the result of build on a device. The first caller starts build. Concurrent callers
+// wait for the same result, and all callers get the error of build. A caller whose context ends
+// returns at once, and the computation continues for the other callers. If the last caller returns
+// early and Life is nil, Get cancels the computation and waits for its end. A nil result is not
+// cached.
 func (k *Kept[T]) Get(ctx context.Context, device string, build func(context.Context) (*T, error)) (*T, error) {
 	for {
 		if ctx.Err() != nil {
@@ -113,9 +113,9 @@ func (k *Kept[T]) leave(m *making[T]) {
 	}
 }
 
-// Drop frees the cached result, and the next Get computes it again. A computation that no caller
-// waits for is canceled and has ended when Drop returns. If a caller waits, the computation
-// continues, but its result will not be cached.
+// Drop frees the cached result, and the next Get computes it again. If a computation is running for
+// which no caller waits, Drop cancels it and waits for its end. If a caller waits, the computation
+// continues, but its result is not cached.
 func (k *Kept[T]) Drop() {
 	k.mu.Lock()
 	k.value = nil

@@ -20,9 +20,9 @@ type Progress struct {
 	reported float64 // the last fraction reported
 }
 
-// NewProgress returns a Progress that calls notify, which may be nil, by one goroutine at a time.
-// share holds the fraction of the whole for each stage, and total is the number of operations of
-// the whole.
+// NewProgress returns a Progress that calls notify, which may be nil, from one goroutine at a time.
+// share holds, for each stage, its fraction of the whole work, and total is the number of
+// operations of the whole work.
 func NewProgress(notify func(stage string, fraction float64), share map[string]float64, total float64) *Progress {
 	return &Progress{notify: notify, share: share, total: total}
 }
@@ -85,7 +85,7 @@ func (p *Progress) report(fraction float64) {
 }
 
 // LogShare returns the completed fraction of the work when a quantity that decreases from first to
-// tol has reached gap, assuming that its logarithm decreases linearly.
+// tol has reached gap. It assumes that the logarithm of the quantity decreases linearly.
 func LogShare(gap, first, tol float64) float64 {
 	if !(gap > tol) || !(first > tol) {
 		return 1

@@ -118,8 +118,8 @@ func (m *Arena) FreeAll() {
 	m.live = nil
 }
 
-// PeakBytes returns the peak device memory of the work, in bytes. The result is exact if the peak
-// of the device's memory use has increased. Otherwise it is the maximum observed after an
+// PeakBytes returns the peak device memory of the work, in bytes. The result is exact if the work
+// has increased the peak of the device's memory use. Otherwise it is the maximum observed after an
 // allocation.
 func (m *Arena) PeakBytes() int64 {
 	if _, peak := m.dev.InUse(); peak > m.peakBefore {
@@ -139,9 +139,10 @@ func Available(dev backend.Device, limit int64) int64 {
 	return free
 }
 
-// Allowed returns the number of bytes that the choice of a method may assume. This is the result of
-// Available, except for a device with reproducible results: the method must then not depend on the memory
-// of the machine, and the result is limit. A method that does not fit in memory is then refused.
+// Allowed returns the number of bytes that the choice of a method may assume. For most devices this
+// is the result of Available. For a device with reproducible results the result is limit, because
+// the method must not depend on the memory of the machine; a method that does not fit in memory
+// then gives an error.
 func Allowed(dev backend.Device, limit int64) int64 {
 	switch {
 	case !dev.Info().Reproducible:
@@ -152,7 +153,7 @@ func Allowed(dev backend.Device, limit int64) int64 {
 	return math.MaxInt64
 }
 
-// Largest returns the largest number of rows, below the argument rows, for which bytesOf is at most
+// Largest returns the largest number of rows, smaller than rows, for which bytesOf is at most
 // available. bytesOf must not decrease with the number of rows.
 func Largest(rows int, bytesOf func(rows int) int64, available int64) int {
 	return sort.Search(rows, func(n int) bool { return bytesOf(n+1) > available })
@@ -177,6 +178,6 @@ func Packing(ctx context.Context, dev backend.Device, n, d int) context.Context 
 	return ctx
 }
 
-// Beside returns ctx for work during which other arrays take the given number of bytes, which plans
-// that are reported through it include.
+// Beside returns ctx for work during which other arrays take the given number of bytes. Plans that
+// are reported through the result include these bytes.
 func Beside(ctx context.Context, bytes int64) context.Context { return planned.Beside(ctx, bytes) }

@@ -46,8 +46,8 @@ func Nth(a []float64, k int) float64 {
 }
 
 // Largest returns the n indices of list with the largest keys, in descending order of the keys;
-// indices with equal keys are in ascending order. It reorders list, whose indices must be distinct.
-// No key may be NaN.
+// indices with equal keys are in ascending order. It reorders list. The indices in list must be
+// distinct. No key may be NaN.
 func Largest(list []int, n int, key func(i int) float64) []int {
 	order := func(a, b int) int { return cmp.Or(-cmp.Compare(key(a), key(b)), a-b) }
 	if n < len(list) && n > 0 {

@@ -18,8 +18,9 @@ import (
 const maxBatch = 256
 
 // batcher predicts rows that arrive one by one. A row that arrives while no prediction is running
-// is predicted at once. Rows that arrive during a prediction wait for its end and are then
-// predicted together, which takes little longer than one row. No row waits for a timer.
+// is predicted at once. Rows that arrive during a prediction wait for its end. They are then
+// predicted together, which takes little longer than the prediction of one row. No row waits for a
+// timer.
 type batcher struct {
 	model   *mercer.Model[learners.Model]
 	timeout time.Duration
@@ -81,7 +82,7 @@ func (b *batcher) work() {
 			b.mu.Unlock()
 			return
 		}
-		var now, later []*waiter // rows with the options of the first row, and all others
+		var now, later []*waiter // rows with the same options as the first row, and all other rows
 		for _, w := range b.waiting {
 			switch {
 			case w.ctx.Err() != nil: // the client no longer waits for this row
@@ -102,8 +103,8 @@ func (b *batcher) work() {
 	}
 }
 
-// run predicts rows with the same options together. If that fails, it predicts each row alone, so
-// that a row without a prediction does not affect the others.
+// run predicts rows with the same options together. If that fails, it predicts each row separately,
+// so that a row that cannot be predicted does not affect the others.
 func (b *batcher) run(list ...*waiter) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(list[0].ctx), b.timeout)
 	if len(list) == 1 {

@@ -60,7 +60,7 @@ func formOf(r *http.Request) (form, error) {
 	return f, nil
 }
 
-// wantOf reads the query parameters of a request.
+// wantOf returns the optional results that the query parameters of a request select.
 func wantOf(u *url.URL) (w Want, err error) {
 	if u.RawQuery == "" {
 		return w, nil
@@ -214,7 +214,7 @@ func listed(columns []string) string {
 	return strings.Join(columns, ", ")
 }
 
-// columnsOf returns the columns that a model takes, in the order of the training table.
+// columnsOf returns the input columns of a model, in the order of the training table.
 func columnsOf(e *dataset.Encoder) (names []string) {
 	features := e.FeatureNames()
 	for _, in := range e.Inputs {

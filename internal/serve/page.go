@@ -51,7 +51,7 @@ func (m *served) options() (list []option) {
 	return list
 }
 
-// fields returns the input fields for the columns that the model takes.
+// fields returns the input fields for the columns of the model.
 func (m *served) fields() []field {
 	kinds := map[string]dataset.Input{}
 	for _, in := range m.Model.Encoder().Inputs {

@@ -16,15 +16,16 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// quick answers ordinary requests of one JSON object: a row of numbers and categories for a regression model whose
-// prediction takes so little time that rows need not wait for each other. Other requests take the general path.
+// quick answers ordinary requests of one JSON object: a row of numbers and categories, for a
+// regression model whose predictions are so fast that rows need not be predicted together. Other
+// requests take the general path.
 type quick struct {
 	rows    *dataset.ObjectReader
 	names   []string // the names of the targets in ascending order, each with its colon, in JSON
 	outputs []int    // for each name, the index of its output
 }
 
-// quickTime is the largest time of a prediction for which rows are not predicted together.
+// Rows are not predicted together if a prediction takes at most quickTime.
 const quickTime = 200 * time.Microsecond
 
 // quickRow has the memory of one request.

@@ -52,7 +52,7 @@ type Config struct {
 	Load        func(context.Context) (*Loaded, error)
 	MaxBody     int64         // largest body of a request, in bytes
 	MaxRows     int           // largest number of rows of a request
-	MaxRequests int           // largest number of simultaneous predictions; further requests are refused
+	MaxRequests int           // largest number of simultaneous predictions; further requests get an error
 	Timeout     time.Duration // limit on the time of reading a request, and on the time of its prediction
 	Log         func(text string)
 	Text        func(error) string // returns the text of an error on one line; nil means err.Error()
@@ -199,7 +199,7 @@ func (s *Server) use() *served {
 	return s.current
 }
 
-// errorLog sends the messages of net/http, such as failed TLS handshakes, to Log.
+// errorLog passes the messages of net/http, such as failed TLS handshakes, to Log.
 func (s *Server) errorLog() *log.Logger { return log.New(logWriter(s.Log), "", 0) }
 
 type logWriter func(text string)
@@ -252,8 +252,8 @@ func failf(status int, format string, args ...any) error {
 	return &failure{status, fmt.Sprintf(format, args...)}
 }
 
-// statusGone is the status in the metrics of a request whose client has disconnected, as in nginx.
-// Such a request gets no answer.
+// statusGone is the status that the metrics report for a request whose client has disconnected, as
+// in nginx. The request gets no answer.
 const statusGone = 499
 
 // statusOf returns the HTTP status and the text of the answer for an error.
@@ -358,7 +358,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 	return err
 }
 
-// These values of headers are shared by all answers.
+// All answers share these header values.
 var jsonKind, noSniff, noStore = []string{"application/json"}, []string{"nosniff"}, []string{"no-store"}
 
 func send(w http.ResponseWriter, kind string, status int, body []byte) {

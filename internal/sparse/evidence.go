@@ -23,7 +23,7 @@ type evidence struct {
 	g      backend.Host[float64] // ΦᵀWΦ
 	total  float64               // tᵀWt
 	n      float64               // Σw
-	least  float64               // lower bound on σ², because t is rounded
+	least  float64               // lower bound on σ², which the rounding errors of t imply
 	beta   float64               // 1/σ²
 	alpha  []float64             // α of all functions; +Inf outside the model
 	active []int                 // indices of the functions in the model
@@ -117,8 +117,9 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 	}
 	e.least = 1e-12 * spread
 	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // only the products of Φ are needed from here on
-	// The initial σ is a tenth of the standard deviation of t, as in Tipping's programs. With so little
-	// noise, more functions are added at first than remain in the end, and the maximum found is larger.
+	// The initial σ is a tenth of the standard deviation of t, as in Tipping's programs. With such
+	// a small σ, more functions are added at first than remain at the end, and the maximum found is
+	// larger.
 	e.beta = 100 / spread
 	return e, t.Step("gram", 0.1)
 }
@@ -137,8 +138,8 @@ var (
 	errKernelOverflow = errors.New("values of the kernel overflow: scale the features down")
 )
 
-// refusal returns a warning if err means that the posterior after a step cannot be computed, so
-// that the fit returns an earlier model. It returns "" for other errors, which end the fit.
+// refusal returns a warning if err means that the posterior after a step cannot be computed. The
+// fit then returns an earlier model. For other errors, which end the fit, refusal returns "".
 func refusal(err error) string {
 	switch {
 	case errors.Is(err, backend.ErrNotPosDef):
@@ -190,8 +191,8 @@ func (e *evidence) refresh() error {
 	return e.statistics()
 }
 
-// matrix returns a zero matrix in the memory of work[i]. Successive steps with all functions would
-// otherwise allocate faster than garbage is collected.
+// matrix returns a zero matrix in the memory of work[i]. Otherwise successive steps with all
+// functions would allocate memory faster than the collector frees it.
 func (e *evidence) matrix(i, rows, cols int) backend.Host[float64] {
 	if cap(e.work[i]) < rows*cols {
 		e.work[i] = nil // the collector may free the old memory before the allocation
@@ -584,7 +585,7 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 	return nil
 }
 
-// prune removes the functions whose weights the samples do not determine, but leaves at least one
+// prune removes the functions whose weights the samples do not determine. It leaves at least one
 // function in the model.
 func (e *evidence) prune() (bool, error) {
 	var list []int

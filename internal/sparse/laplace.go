@@ -137,8 +137,8 @@ func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float
 	return sum, f
 }
 
-// newtonSteps is the maximum number of Newton steps, which no fit has ever reached, because the
-// function is concave.
+// newtonSteps is the maximum number of Newton steps. No known fit reaches it, because the function
+// is concave.
 const newtonSteps = 100
 
 // errNoMode reports that Newton's method has not reached the mode.
@@ -371,9 +371,10 @@ const batchSteps, batchFunctions = 256, 128
 
 // maximize changes the functions of the model in batches while the evidence increases, then all α
 // together while the evidence increases, and then one function at a time, until no step has an
-// expected gain above tol. A function whose actual gain is smaller than expected is skipped until
-// all other functions have been tried. A step to a model that is singular to working precision is
-// undone. If only such steps have an expected gain above tol, the search ends with a warning.
+// expected gain above tol. If the actual gain of a function is smaller than expected, the function
+// is skipped until all other functions have been tried. A step to a model that is singular to
+// working precision is undone. If all steps with an expected gain above tol lead to singular
+// models, the search ends with a warning.
 func (p *laplace) maximize(tol float64, limit int) error {
 	if err := p.mode(); err != nil {
 		return err
@@ -385,7 +386,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 	start := math.Abs(p.value) + 1
 	refused, floor := map[int]bool{}, p.value // functions whose step gained less than expected, and the evidence when this set was last empty
 	size, settled := 4, false                 // size: size of a batch; settled: whether the last change of all α gained at most tol
-	singular := ""                            // why a function was refused, if its posterior could not be computed
+	singular := ""                            // the warning about a function whose posterior could not be computed
 	for {
 		j, alpha, gain := choose(p.s, p.q, p.q2, p.alpha, p.place, len(p.active), refused)
 		if gain <= tol && settled {

@@ -22,16 +22,16 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		return err
 	}
 	e.record()
-	// The number of steps from one change of all α and the noise to the next such change grows from
-	// least to longest, because only these changes cost O(n m²).
+	// The number of steps between two changes of all α and the noise grows from least to longest,
+	// because only these changes take O(n m²) operations.
 	const least, longest = 5, 100
 	pause, since := least, 0
 	start := math.Abs(e.value) + 1
 	more := math.Inf(1)
 	for step := 1; step <= limit; step++ {
 		j, alpha, gain := e.choose()
-		// A step that changes one α with a gain below `worth` is not taken while the steps that
-		// change all α still increase the evidence.
+		// While the steps that change all α still increase the evidence, a step that changes one α
+		// is taken only if its gain is at least `worth`.
 		const worth = 0.01
 		if gain > tol && since < pause && (pause < longest || e.place[j] < 0 || math.IsInf(alpha, 1) || gain > worth || more <= tol) {
 			e.setAlpha(j, alpha)
@@ -48,8 +48,8 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		if err := e.posterior(); err != nil {
 			return err
 		}
-		// Steps that change all α are not taken early, because they would then lead to a worse maximum
-		// than steps that add and remove single functions.
+		// Do not take steps that change all α early: they would lead to a lower maximum than steps
+		// that add and remove single functions.
 		improve := e.newtonStep
 		if pause < longest {
 			improve = e.updateNoise
@@ -84,7 +84,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 // combination of the functions in the model.
 const dependent = 1e-10
 
-// choose calls the function choose for the functions whose S exceeds its rounding error.
+// choose calls the function choose with the functions whose S exceeds its rounding error.
 func (e *evidence) choose() (best int, alpha, gain float64) {
 	for j := range e.s {
 		if e.place[j] < 0 && e.s[j] <= dependent*e.beta*e.g.Row(j)[j] {

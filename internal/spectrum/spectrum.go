@@ -1,5 +1,5 @@
-// Package spectrum computes the spectral densities of isotropic kernels, and bounds of the error of
-// a kernel whose high frequencies are omitted.
+// Package spectrum computes the spectral densities of isotropic kernels, and bounds on the error of
+// omitting high frequencies.
 package spectrum
 
 import (

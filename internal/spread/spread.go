@@ -1,5 +1,5 @@
-// Package spread distinguishes numbers that differ only by rounding errors from numbers that vary,
-// with the same rule for the columns of a table as for the targets of a fit.
+// Package spread decides whether numbers differ only by rounding errors. The columns of a table and
+// the targets of a fit use the same rule.
 package spread
 
 import "math"

@@ -38,13 +38,13 @@ type Equations struct {
 	placed       bool                           // whether all samples are on the device
 	x, w, all    backend.Matrix[float64]        // the stored samples, their weights and, unless one piece is stored, their targets
 	weights      []float64                      // the weights of the stored samples
-	z, g         backend.Matrix[float64]        // z = ΦᵀWy, M×t; g = ΦᵀW1, M×1, if b is an unknown
+	z, g         backend.Matrix[float64]        // z = ΦᵀWy, M×t; if b is an unknown, g = ΦᵀW1, M×1
 	ybar         []float64                      // the weighted mean of y minus feed.offset
 	squares      []float64                      // upper bound on Σ w y² for each output, where y is reduced by feed.offset
 	functions    float64                        // Σ w ‖φ‖², not centered
-	self         float64                        // Σ w k(x, x), if Whole needs it
+	self         float64                        // Σ w k(x, x), if the method Whole needs the sum
 	explained    float64                        // Σ w ‖T⁻ᵀφ‖², not centered, if the method named first received a root
-	selves       []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel, if Whole needs them
+	selves       []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel, if the method Whole needs the sums
 	passes       int
 }
 
@@ -86,7 +86,7 @@ func Bytes(n, m, d, t int, s Stored) int64 {
 }
 
 // NewEquations copies the basis to the device and allocates the memory for pieces and for the
-// stored samples. Of sparse samples only one piece at a time is on the device.
+// stored samples. If the samples are sparse, the device stores only one piece at a time.
 func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Arena, data Source, s Stored, phi Basis, p Penalty) (*Equations, error) {
 	n, d, t := data.N, data.D, data.T
 	m := phi.Size()
@@ -197,8 +197,9 @@ func (w *Equations) place(at int, h backend.Host[float64]) (backend.Matrix[float
 	return x, err
 }
 
-// slot returns the index of the mark that follows the work on the stored samples starting at row at.
-// For AllPieces, mark 0 precedes all work on the samples, because no piece replaces another piece.
+// slot returns the index of the mark that follows the work on the stored samples starting at row
+// `at`. For AllPieces, mark 0 precedes all work on the samples, because no piece replaces another
+// piece.
 func (w *Equations) slot(at int) int {
 	if w.stored == AllPieces && at < w.feed.data.N || at == 0 {
 		return 0
@@ -231,7 +232,7 @@ func (w *Equations) done(x backend.Matrix[float64]) error {
 	return err
 }
 
-// RowNumbers returns the only column of h: the row numbers that stand in for sparse samples.
+// RowNumbers returns the only column of h: the row numbers that represent sparse samples.
 func RowNumbers(h backend.Host[float64]) []int {
 	list := make([]int, h.Rows)
 	for i := range list {
@@ -241,8 +242,9 @@ func RowNumbers(h backend.Host[float64]) []int {
 }
 
 // first runs the first pass. It sets z, and also g and ybar if b is an unknown. Unless a is nil, it
-// adds the lower triangle of ΦᵀWΦ to a. If root is not nil, its upper triangle is a matrix T, the
-// method adds T⁻ᵀΦᵀWΦT⁻¹ instead, and explained becomes the trace of that matrix before centering.
+// adds the lower triangle of ΦᵀWΦ to a. If root is not nil, its upper triangle is a matrix T. In
+// this case the method adds T⁻ᵀΦᵀWΦT⁻¹ instead, and sets explained to the trace of this matrix
+// before centering.
 func (w *Equations) first(a, root backend.Matrix[float64]) error {
 	beta := 0.0
 	w.squares, w.functions, w.explained = make([]float64, w.t), 0, 0
@@ -323,7 +325,7 @@ func (w *Equations) first(a, root backend.Matrix[float64]) error {
 // apply computes out ← Hv, M×t, in one pass.
 func (w *Equations) apply(out, v backend.Matrix[float64]) error { return w.multiply(out, 1, v, 0) }
 
-// residual computes r ← ΦᵀW(y − Φβ) − λSβ in one pass. It subtracts before it sums, so that its
+// residual computes r ← ΦᵀW(y − Φβ) − λSβ in one pass. It subtracts before it sums, so that the
 // rounding error is relative to y − Φβ and not to z.
 func (w *Equations) residual(r, beta backend.Matrix[float64]) error {
 	return w.multiply(r, -1, beta, 1)

@@ -17,9 +17,9 @@ import (
 //	P = (n/|Q|) Φ_Qᵀ W_Q Φ_Q + λS = Tᵀ(A Aᵀ)T,  TᵀT = S
 //	A Aᵀ = (n/|Q|) T⁻ᵀ Φ_Qᵀ W_Q Φ_Q T⁻¹ + λI
 //
-// In the paper Q consists of the centers. With a sample several times as large, as in
-// StreamParams.sample, the method makes no assumption about the centers, and if λ is small, it takes
-// fewer than half as many steps as with the centers (falkonPasses).
+// In the paper Q consists of the centers. With a sample several times as large
+// (StreamParams.sample), the method makes no assumption about the centers. For small λ it then
+// takes fewer than half as many steps as with the centers (falkonPasses).
 //
 // T and A share one matrix of M+1 rows: T is the upper triangle of its first M rows, and A the
 // lower triangle of its last M rows.
@@ -187,9 +187,9 @@ func (c *Centers) Root(ctx context.Context, dev backend.Device) (backend.Host[fl
 	return h, err
 }
 
-// factor computes T in the upper triangle of t; the other triangle becomes arbitrary. Because rounding
-// errors may make k(c, c) indefinite, its diagonal is increased, first by the rounding error and then by
-// more until the factorization succeeds.
+// factor computes T in the upper triangle of t; the lower triangle becomes arbitrary. Because
+// rounding errors may make k(c, c) indefinite, factor increases the diagonal, at first by the
+// rounding error and then by larger amounts, until the factorization succeeds.
 func (c *Centers) factor(b backend.Backend[float64], t backend.Matrix[float64]) (added float64, err error) {
 	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(c.Points.Diagonal(c.Kernel)), Times: 100, Tries: 5}
 	err = numeric.FactorJittered(&j, b, t, func() error { c.upper(b, t); return nil })

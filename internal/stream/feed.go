@@ -47,7 +47,7 @@ type Feed struct {
 	x, y     backend.Host[float64]
 	w        []float64
 	spread   []spread.Spread // spread of each target, computed in the first pass
-	box      [2][]float64    // the least and the largest value of each feature of a sample of weight > 0, from the first pass
+	box      [2][]float64    // the smallest and the largest value of each feature over the samples of weight > 0, from the first pass
 }
 
 // NewFeed returns a feed whose pieces have the given number of rows.
@@ -62,7 +62,7 @@ func (f *Feed) WithKeys() *Feed {
 	return f
 }
 
-// Each calls use with every piece, of which the last may be shorter. from is the index of the first
+// Each calls use with every piece; the last piece may be shorter. from is the index of the first
 // row of the piece among the rows of weight > 0. The first pass returns an error for numbers that
 // are not finite and for negative weights.
 func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[float64], w []float64) error) error {
@@ -198,7 +198,7 @@ func checkSample(i int, x, y []float64, w float64) error {
 	return nil
 }
 
-// SampleError is an error about the samples. It would occur with every method.
+// SampleError is an error about the samples, which every method would return.
 type SampleError string
 
 func (e SampleError) Error() string { return "solvers: " + string(e) }

@@ -51,8 +51,9 @@ func CheckFourier(k kernels.Kernel, d int) error {
 	return err
 }
 
-// CheckFourierGradient returns an error if the frequencies that a seed gives are not a differentiable function
-// of the parameters of the kernel k, or not one that derivative knows.
+// CheckFourierGradient returns an error if the frequencies for a given seed are not a
+// differentiable function of the parameters of the kernel k, or if the method derivative does not
+// support k.
 func CheckFourierGradient(k kernels.Kernel) error {
 	switch k := k.(type) {
 	case kernels.Gaussian, kernels.Matern, kernels.Laplacian, kernels.Constant:
@@ -72,11 +73,11 @@ func CheckFourierGradient(k kernels.Kernel) error {
 	return fmt.Errorf("solvers: the random frequencies of the kernel %v are not a differentiable function of its parameters: use gaussian, laplacian, exponential, matern32, matern52 or their products", k)
 }
 
-// derivative returns the derivatives of the frequencies, D×d, and of ln Scale with respect to the logarithm of
-// parameter i of the kernel, for a kernel that CheckFourierGradient accepts. The parameter θ is a length, and
-// then ω = u/θ + v with u and v that depend only on the random numbers, or a factor of the height Scale². The
-// values for cθ give −u/θ = (ω(cθ) − ω(θ)) c/(c − 1), and the difference is exact for c = 2 unless frequencies
-// are added.
+// derivative returns the derivatives of the frequencies, D×d, and of ln Scale with respect to the
+// logarithm of parameter i of the kernel, for a kernel that CheckFourierGradient accepts. The
+// parameter θ is a length or a factor of the height Scale². For a length, ω = u/θ + v, where u and
+// v depend only on the random numbers. The frequencies for cθ then give −u/θ = (ω(cθ) − ω(θ)) c/(c
+// − 1). For c = 2 the difference is exact, unless frequencies are added.
 func (f *Fourier) derivative(ctx context.Context, i int) (omega backend.Host[float64], scale float64, err error) {
 	var values []float64
 	params := kernels.Params(f.kernel)

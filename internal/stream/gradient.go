@@ -23,9 +23,9 @@ func GradientBytes(n, m, d, t int, whole bool) int64 {
 // and its posterior. The centers are constant, and so are the random numbers from which the frequencies are
 // computed. It takes one pass, and 3nM² + 4M³ operations.
 //
-// The derivatives follow from those with respect to Φ = k(X, c), S = k(c, c) = TᵀT and k(x_i, x_i), in
-// which the solution β and s² are constant because they are optimal. With V = ΦT⁻¹, its weighted mean v̄,
-// H = AAᵀ, γ = Tβ, and the residuals r of the t outputs,
+// The derivatives follow from the derivatives with respect to Φ = k(X, c), S = k(c, c) = TᵀT and
+// k(x_i, x_i). The solution β and s² count as constant there, because they are optimal. With V =
+// ΦT⁻¹, its weighted mean v̄, H = AAᵀ, γ = Tβ, and the residuals r of the t outputs,
 //
 //	∂/∂Φ = W(V(tI/λ − tH⁻¹) + t1v̄ᵀH⁻¹ + r diag(1/λs²)γᵀ)T⁻ᵀ,  ∂/∂k(x_i, x_i) = −tw_i/2λ
 //	∂/∂S = T⁻¹(tI − tλH⁻¹/2 − tH/2λ − tΣw v̄v̄ᵀ/2λ − γ diag(1/2s²)γᵀ)T⁻ᵀ

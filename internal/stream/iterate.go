@@ -16,19 +16,19 @@ type Solution struct {
 	Bias     []float64             // b
 	Residual float64               // the largest ‖z − Hβ‖ / ‖z‖ over the outputs
 	Iters    int                   // number of products with H
-	Reason   string                // why the residual is not below the tolerance; "" if it is below the tolerance
-	Sums     *Sums                 // what the sums H and z say about the solution; nil unless they were kept
+	Reason   string                // why the residual exceeds the tolerance; "" if it does not
+	Sums     *Sums                 // bounds of the solution that follow from the sums H and z; nil unless H and z are stored
 }
 
-// Sums describes a solution β, b of Hβ = z by the computed sums H and z. Its numbers are computed in float64;
-// a bound must allow for their rounding errors.
+// Sums describes a solution β, b of Hβ = z by the computed sums H and z. Its numbers are computed
+// in float64; a bound that uses them must include their rounding errors.
 type Sums struct {
 	Scale    float64      // φ is Scale times the functions of the model: 1, except for Fourier
 	Lambda   float64      // λ
 	N        int          // number of samples of weight > 0
 	Mass     float64      // Σ w_i
 	Weighted bool         // whether a weight is not 1
-	Box      [2][]float64 // the least and the largest value of each feature of these samples
+	Box      [2][]float64 // the smallest and the largest value of each feature of these samples
 	Roots    []float64    // s_a = √(Σ w_i φ_a² + λS_aa) of each function
 	Targets  []TargetSums
 }
@@ -164,7 +164,7 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 			best.Reason = "rounding keeps it there"
 			return best, nil
 		}
-		exact = true // best was the final solution, and its residual must be computed first
+		exact = true // best was the final solution, whose residual must be computed first
 	}
 }
 
@@ -356,15 +356,15 @@ func (g *gradients) descend() error {
 		}
 		w.b.ColAxpy(along, g.p, g.beta)
 		w.b.ColAxpy(back, g.q, g.r)
-		// If Sync is interrupted, β and r are lost, and no state can be saved.
+		// If Sync is interrupted, β and r are undefined, and no state can be saved.
 		if err := w.b.Sync(); err != nil {
 			return err
 		}
 	}
 }
 
-// interrupted saves the state once more if err is due to the end of the context. β, r and p then
-// have their values at the start of the step.
+// interrupted saves the state again if the end of the context caused err. β, r and p then have
+// their values from the start of the step.
 func (g *gradients) interrupted(err error) error {
 	if g.Checkpoints == nil || g.ctx.Err() == nil {
 		return err

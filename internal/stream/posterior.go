@@ -40,8 +40,8 @@ type Posterior struct {
 	// integrated out, so that it is the restricted likelihood. A weight counts repetitions of a sample.
 	Log float64
 	// Bound, for Centers, is the lower bound of Titsias (2009), equation 9, on the log marginal
-	// likelihood of the process with the kernel k: Log − t Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i)/2λ for t
-	// outputs. It does not grow with λ alone, and it is a criterion for the kernel and the centers.
+	// likelihood of the process with the kernel k: Log − t Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i)/2λ for
+	// t outputs. Unlike Log, it is a criterion for the choice of the kernel and the centers.
 	Bound float64
 }
 
@@ -258,9 +258,10 @@ func (p *Posterior) Variance(ctx context.Context, dev backend.Device, phi Basis,
 	return list, nil
 }
 
-// Functionals returns the variances of linear functionals of f, divided by s². The functionals are 0 for
-// constants. Row i of g, r×M, has functional i of φ, and prior its variance under k, which is not read for
-// Fourier. The variances are those of Variance with g in place of φ − φ̄, and without λ/Σw.
+// Functionals returns the variances of linear functionals of f, divided by s². The functionals are
+// 0 for constants. Row i of g, r×M, holds the values of functional i for the functions φ. Element i
+// of prior is the variance of functional i under k; for Fourier, prior is not read. The variances
+// are those of Variance with g in place of φ − φ̄, and without λ/Σw.
 func (p *Posterior) Functionals(ctx context.Context, dev backend.Device, phi Basis, g backend.Host[float64], prior []float64) ([]float64, error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()

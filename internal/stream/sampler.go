@@ -18,7 +18,7 @@ type Sampled struct {
 	roots []float64 // for each sample, the square root of its weight times the number of samples that it represents
 }
 
-// A Sampler stores the samples with the smallest priorities among all offered samples, and only one
+// A Sampler stores the samples with the smallest priorities among all offered samples, at most one
 // sample for each priority.
 type Sampler struct {
 	x       backend.Host[float64]

@@ -12,8 +12,9 @@ import (
 )
 
 // Prior returns the posterior for no samples and a basis of m functions with S = I, to which Update
-// adds samples. For the first Update, beta is 0 and bias is near the means of the targets. mean is
-// near the mean of φ over the samples, so that the sums lose no digits; nil means no intercept.
+// adds samples. For the first Update, beta is 0 and bias is near the means of the targets. mean
+// must be near the mean of φ over the samples, so that the sums do not cancel; nil means no
+// intercept.
 func Prior(lambda float64, unit bool, m, t int, mean []float64) *Posterior {
 	p := &Posterior{Factors: backend.NewHost[float64](m, m), Lambda: lambda, Unit: unit, Quadratic: make([]float64, t)}
 	root := math.Sqrt(lambda)
@@ -265,7 +266,8 @@ func (u *update) addSums(v *update) error {
 	return numeric.ScaleRows(u.B, u.d, u.d, numeric.Repeated(v.weight, m))
 }
 
-// errRemoved is the error if removed samples were not in the fit, or if no sample of the fit is left.
+// errRemoved is the error if removed samples were not in the fit, or if no sample of the fit
+// remains.
 var errRemoved = errors.New("the remaining samples have no positive definite equations: some removed samples were not in the fit, or no sample of the fit is left")
 
 // finish returns the posterior and the solution of the sums.

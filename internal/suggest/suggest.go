@@ -8,8 +8,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// longest is the length in bytes from which a text is not compared with names, because such a text
-// is not a misspelling and computing the distance takes quadratic time.
+// A text of at least longest bytes is not compared with names: it is not a misspelling, and
+// computing the distance takes quadratic time.
 const longest = 100
 
 // Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. A name

@@ -38,21 +38,21 @@ type descent struct {
 	rng    *rand.Rand
 	work   int // number of elements of w that were read or written
 
-	// most and least are the largest and the smallest projected gradient of the last pass. A variable
-	// at a bound is shrunk if its gradient is outside this range.
+	// most and least are the largest and the smallest projected gradient of the last pass.
+	// Shrinking removes a variable at a bound if its gradient is outside this range.
 	most, least float64
 }
 
-// expectedPasses is the expected cost of coordinate descent in passes over all variables. Fits of
+// expectedPasses is the expected number of passes of coordinate descent over all variables. Fits of
 // texts take 10 to 500 passes, most of which are over a quarter of the variables.
 const expectedPasses = 100
 
 // descentWork returns the number of elements of w that coordinate descent may read and write before
-// SMO takes over, or 0 if SMO costs less from the start. A row of K is computed from the columns of
-// the nonzeros of the sample, so that K takes Σ c² multiply-adds, where c is the number of rows
-// that store a column, and writes n² elements. A pass reads and writes w once for each nonzero.
-// Coordinate descent may cost four times as much as K, because the count for K omits the steps of
-// SMO and the rows that are computed again because the cache has replaced them.
+// SMO takes over, or 0 if SMO is faster from the start. Computing K takes n² writes and Σ c²
+// multiply-adds, where the sum is over the columns of X and c is the number of rows that store the
+// column. A pass of coordinate descent reads and writes w once for each nonzero. Coordinate descent
+// may take four times as many operations as K, because the count for K omits the steps of SMO and
+// the rows of K that are computed more than once.
 func descentWork(k kernels.Kernel, points numeric.Points) int {
 	x := points.Sparse
 	if _, linear := k.(kernels.Linear); !linear || x == nil {
@@ -100,9 +100,10 @@ func (s *smo) descend(work int) (*Result, error) {
 		}
 		last := d.work >= work || s.steps >= s.set.MaxIter
 		if gap > target && !last {
-			// The active variables are optimal but no longer reduce the excess, for example because all of
-			// them are at bounds or because there are none. Shrunk variables may be free now, since b has
-			// changed, so that all variables are restored.
+			// The active variables are optimal but no longer reduce the excess, for example because
+			// all of them are at bounds or because no variable is active. Since b has changed,
+			// variables that shrinking has removed may be free now. Therefore restore all
+			// variables.
 			if pass <= target && math.Abs(d.excess) >= 0.99*before {
 				d.restore()
 			}
@@ -132,7 +133,7 @@ func newDescent(s *smo) *descent {
 		d.square[r] = numeric.Dot(values, values)
 		d.rho += d.square[r] / (16 * float64(s.n))
 	}
-	// Σ s_i α_i changes by at most Σ c_i. If Σ c_i is small, f consists mostly of b.
+	// Σ s_i α_i changes by at most Σ c_i. If Σ c_i is small, b is the largest part of f.
 	total := 0.0
 	for _, c := range d.c {
 		total += c

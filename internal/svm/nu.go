@@ -14,9 +14,9 @@ func initial(alpha, c []float64, sum float64) {
 	}
 }
 
-// separate makes p, the problem of two classes of which the first has the given number of rows, the
-// ν formulation. The part of a class in a cross-validation may have too little weight for Nu; its α are
-// then at their bounds.
+// separate turns p, a problem of two classes, into the ν formulation. The first class has the given
+// number of rows. In cross-validation a part of a class may have too little weight for Nu; its α
+// are then at their bounds.
 func (f *Pairs) separate(p *Problem, first int) {
 	p.nu = nuClasses
 	clear(p.P)
@@ -32,8 +32,8 @@ func (f *Pairs) separate(p *Problem, first int) {
 	initial(p.Alpha[first:], p.C[first:], sum)
 }
 
-// share returns the largest ν of two classes with the given total weights. In their problem the sum of
-// α of each class is half of ν times the weight of both.
+// share returns the largest feasible ν for two classes with the given total weights. In their
+// problem the sum of α of each class is ν/2 times the total weight of both classes.
 func share(a, b float64) float64 { return 2 * min(a, b) / (a + b) }
 
 // CheckNu returns an error if Nu is not feasible for a pair of classes.
@@ -57,7 +57,7 @@ func (f *Pairs) CheckNu() error {
 	return nil
 }
 
-// separately computes v, shifted for each sign, and the violation: see violation.
+// separately computes v, shifted for each sign, and the violation: see the method violation.
 func (s *smo) separately() (most, least float64) {
 	most, least = math.Inf(-1), math.Inf(1)
 	for i := range s.v {
@@ -87,8 +87,8 @@ func (s *smo) separately() (most, least float64) {
 	return most, least
 }
 
-// limits returns the largest v of the variables of a sign that may increase, and the smallest v of
-// the variables of this sign that may decrease.
+// limits returns, for the variables of one sign, the largest v of the variables that may increase,
+// and the smallest v of the variables that may decrease.
 func (s *smo) limits(sign float64) (most, least float64) {
 	most, least = math.Inf(-1), math.Inf(1)
 	for i, v := range s.v {
@@ -105,8 +105,8 @@ func (s *smo) limits(sign float64) (most, least float64) {
 	return most, least
 }
 
-// level returns the v of the free variables of a sign, which is the same for all of them up to the
-// tolerance: their mean or, if there are none, the middle of the optimal values.
+// level returns the v of the free variables of a sign. They have the same v up to the tolerance;
+// level returns their mean or, if there is no free variable, the middle of the optimal values.
 func (s *smo) level(sign float64) float64 {
 	sum, free := 0.0, 0
 	for i := range s.v {
@@ -128,11 +128,11 @@ func (s *smo) level(sign float64) float64 {
 	return (most + least) / 2
 }
 
-// settle turns the solved problem into the equivalent problem of another formulation, and returns its
-// b, and the C or ε that was found. With the levels V₊ and V₋ of v, the margin of the classes is ρ = (V₋ −
-// V₊)/2 and b is (V₋ + V₊)/2. Divided by ρ, α and b solve the problem with c_i/ρ in place of c_i. For
-// the tube, ε is (V₊ − V₋)/2 (Chang and Lin 2001, Training ν-support vector classifiers and Training
-// ν-support vector regression).
+// settle turns the solved problem into the equivalent problem with C or ε, and returns its b, and
+// the C or ε. With the levels V₊ and V₋ of v, the margin of the classes is ρ = (V₋ − V₊)/2 and b is
+// (V₋ + V₊)/2. Divided by ρ, α and b solve the problem with c_i/ρ in place of c_i. For the tube, ε
+// is (V₊ − V₋)/2 (Chang and Lin 2001, Training ν-support vector classifiers and Training ν-support
+// vector regression).
 func (s *smo) settle() (intercept, found float64, err error) {
 	rise, fall := s.level(1), s.level(-1)
 	form := s.full.nu
@@ -160,9 +160,9 @@ func (s *smo) settle() (intercept, found float64, err error) {
 	return intercept / margin, 1 / margin, nil
 }
 
-// minimizeSeparately is minimize for steps that change two variables with equal s_i. As in LIBSVM, the
-// pair is that with which the objective decreases most, among the pairs of both signs that begin with the
-// largest v.
+// minimizeSeparately is minimize for steps that change two variables with equal s_i. As in LIBSVM,
+// it considers, for each sign, the pairs that begin with the largest v, and selects the pair with
+// which the objective decreases most.
 func (w *working) minimizeSeparately(tol float64, limit int) int {
 	sign := func(a int) int {
 		if w.sign[a] > 0 {

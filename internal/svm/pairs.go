@@ -24,7 +24,7 @@ type Pairs struct {
 	Names   []string  // names of the classes, for errors
 	C       float64
 	Nu      float64 // CheckNu has accepted it
-	Params  Params  // parameters with defaults filled in; Cache is the cache of all machines
+	Params  Params  // complete parameters; Cache is the size of the cache for all machines
 
 	share bool  // whether the machines copy their rows of K from k(X, X): see ShareGram
 	gram  *gram // k(X, X)
@@ -35,7 +35,7 @@ type Pairs struct {
 func At(a, b, k int) int { return a*(2*k-a-1)/2 + b - a - 1 }
 
 // workers is the maximum number of pairs that are solved at the same time. The cache of a pair does
-// not depend on the actual number, so that results do not depend on it.
+// not depend on the actual number, so that the results do not depend on it either.
 const workers = 8
 
 // sharedFeatures is the smallest number of features for which the machines of more than two classes
@@ -195,8 +195,8 @@ func (f *Pairs) Support(results []*Result) (rows []int, points numeric.Points, c
 	return rows, f.X.Take(rows), coef, counts
 }
 
-// quietly solves one machine without reporting its progress, because the progress is the number of
-// solved pairs.
+// quietly solves one machine without reporting progress, because the reported progress is the
+// number of solved pairs.
 func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
 	return Solve(t, p, f.machine(), func(float64) error { return t.Stopped() })
 }
@@ -254,7 +254,7 @@ func (f *Pairs) heldOut(t *run.Task, mem *memory, seed uint64, pair, a, b int) (
 		}
 		var decision []float64
 		switch {
-		case len(inA[part]) == 0 || len(inB[part]) == 0: // the part leaves no row of one class
+		case len(inA[part]) == 0 || len(inB[part]) == 0: // without this part, one class has no row
 			decision = make([]float64, n)
 		default:
 			p := f.problem(inA[part], inB[part])

@@ -10,8 +10,8 @@ import (
 )
 
 // Tube specifies ε-support vector regression, where f and b minimize ½‖f‖² + C Σ w_i max(|y_i −
-// f(x_i) − b| − Epsilon, 0) for the n×1 targets y = (Y − Mean)/Scale. If Nu is not 0, ε replaces Epsilon
-// as a variable of the minimum, to which C·Nu·Σw·ε is added.
+// f(x_i) − b| − Epsilon, 0) for the n×1 targets y = (Y − Mean)/Scale. If Nu is not 0, ε is a
+// variable that replaces Epsilon, and C·Nu·Σw·ε is added to the objective.
 type Tube struct {
 	Y                       backend.Host[float64]
 	Weights                 []float64
@@ -46,9 +46,10 @@ func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 	return p
 }
 
-// OneClass returns the quadratic program for the support of a distribution, in which f and b minimize ½‖f‖²
-// + Σ w_i max(−b − f(x_i), 0) + nu Σw b. Of all b that are optimal within the tolerance, the largest is
-// selected, so that the samples with f(x) + b < 0 have at most a fraction nu of the total weight.
+// OneClass returns the quadratic program for the support of a distribution, in which f and b
+// minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b. The solver selects the largest b that is
+// optimal within the tolerance, so that the samples with f(x) + b < 0 have at most a fraction nu of
+// the total weight.
 func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64) *Problem {
 	n := x.Rows
 	p := &Problem{Kernel: k, X: x, Sign: make([]float64, n), P: make([]float64, n), C: weights, Alpha: make([]float64, n), Inside: true}
@@ -56,7 +57,7 @@ func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64)
 	for _, w := range weights {
 		left += nu * w
 	}
-	for i, c := range p.C { // every initial α with the correct sum is valid
+	for i, c := range p.C { // any initial α with the correct sum is valid
 		p.Sign[i] = 1
 		p.Alpha[i] = min(c, left)
 		left = max(left-c, 0)
@@ -92,8 +93,8 @@ func Standardization(y backend.Host[float64], weights []float64) (mean, scale fl
 	return mean, scale, nil
 }
 
-// Support returns the indices of the rows of x with β ≠ 0, these rows, and their β; or the first
-// row if there is none.
+// Support returns the indices of the rows of x with β ≠ 0, the rows themselves, and their β. If β =
+// 0, it returns the first row.
 func (r *Result) Support(x numeric.Points) (list []int, points numeric.Points, beta backend.Host[float64]) {
 	for i, v := range r.Beta {
 		if v != 0 {

@@ -20,9 +20,9 @@ const CacheBytes = 512 << 20
 // perceptrons and SMO. The backend computes the missing rows of a request in one call. They are
 // stored in Go memory and replace the least recently used rows.
 //
-// The diagonal is k(x_i, x_i) with distances of exactly 0. Whether a row has the same bits if it is
-// computed together with other rows depends on the Gram of the backend, so that requests must
-// depend only on the data. Only one goroutine may use a RowCache.
+// The diagonal is k(x_i, x_i) with distances of exactly 0. Depending on the backend, the bits of a
+// row may change if other rows are computed in the same call. Requests must therefore depend only
+// on the data. Only one goroutine may use a RowCache.
 type RowCache struct {
 	b    backend.Backend[float64]
 	k    kernels.Kernel
@@ -217,9 +217,9 @@ func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 	return min(bytes, max(run.Available(dev, memory)/2, 1))
 }
 
-// memory is reused from one program to the next by the solver. SMO on pairs of classes solves hundreds
-// of programs, and clearing new memory would take as long as computing rows of K. Only one goroutine
-// may use it.
+// memory is memory that the solver reuses from one program to the next. SMO on pairs of classes
+// solves hundreds of programs, and clearing new memory would take as long as computing rows of K.
+// Only one goroutine may use a memory.
 type memory struct {
 	rows     []float64 // the slots of a RowCache
 	least    int       // the smallest length of rows, for the largest of several programs
@@ -231,7 +231,7 @@ type memory struct {
 // takeRows returns a matrix of slots × n elements with arbitrary contents.
 func (m *memory) takeRows(slots, n int) backend.Host[float64] {
 	if cap(m.rows) < slots*n {
-		m.rows = nil // before the allocation, so that both are never live
+		m.rows = nil // before the allocation, so that the old and the new memory are never live together
 		m.rows = backend.NewHost[float64](max(slots*n, m.least), 1).Data
 	}
 	return backend.Host[float64]{Rows: slots, Cols: n, Stride: n, Data: m.rows[:slots*n]}
@@ -264,8 +264,8 @@ func (c *RowCache) Row(i int) ([]float64, error) {
 	return c.rows.Row(c.slot[i]), nil
 }
 
-// Fetch computes the missing rows of a list in batches, so that all its rows are cached. The list
-// must have at most Capacity() distinct rows.
+// Fetch computes the missing rows of a list in batches, so that all rows of the list are cached.
+// The list must have at most Capacity() distinct rows.
 func (c *RowCache) Fetch(list []int) error {
 	if len(list) > c.Capacity() {
 		return fmt.Errorf("row cache: %d rows were requested at once, but the cache holds %d", len(list), c.Capacity())
@@ -315,8 +315,8 @@ func (c *RowCache) compute(list []int) error {
 	}
 	defer x.Free()
 	if c.wrap != nil {
-		// Each row is computed directly in its slot. One call computes the rows of consecutive slots,
-		// which are all slots while the cache is being filled.
+		// Each row is computed directly in its slot. One call computes the rows of consecutive
+		// slots. While the cache is being filled, all slots are consecutive.
 		slots := make([]int, len(list))
 		for r := range list {
 			slots[r] = c.take()
@@ -356,7 +356,7 @@ func (c *RowCache) compute(list []int) error {
 
 // gather returns the samples of a list as a matrix on the device.
 func (c *RowCache) gather(list []int) (backend.Matrix[float64], error) {
-	if c.host.Sparse != nil && len(list) == 1 { // copying one sample to the device would cost as much as a row of all features
+	if c.host.Sparse != nil && len(list) == 1 { // copying one sample to the device would take as long as a row of K
 		return c.x.View(list[0], 0, 1, c.host.Cols), nil
 	}
 	if c.host.Sparse != nil {

@@ -33,20 +33,20 @@ type Problem struct {
 	Alpha  []float64 // the initial α, which Solve replaces by the solution
 	gram   *gram     // k(X, X) if it is known, otherwise nil
 	mem    *memory   // memory of an earlier Problem, which may be nil
-	nu     form      // the ν formulation, if it is one
+	nu     form      // the ν formulation of the problem, if any
 	Inside bool      // whether b is selected so large that f ≥ 0 at every row whose α is below its c
 }
 
 // A form is a formulation in which a parameter ν replaces C or ε (Schölkopf, Smola, Williamson and
-// Bartlett 2000). The sum of α over the variables with s_i = 1 and the sum over those with s_i = −1 are
-// both fixed, so that a step changes two variables with equal s_i. The result turns the problem into the
-// equivalent problem with C or with ε: see settle.
+// Bartlett 2000). The sum of α over the variables with s_i = 1 is fixed, and so is the sum over the
+// variables with s_i = −1. A step therefore changes two variables with equal s_i. The result turns
+// the problem into the equivalent problem with C or with ε: see settle.
 type form uint8
 
 const (
 	plain     form = iota
-	nuClasses      // p = 0; C is found
-	nuTube         // p_i = −s_i y_i; ε is found
+	nuClasses      // p = 0; the solution determines C
+	nuTube         // p_i = −s_i y_i; the solution determines ε
 )
 
 // Params holds the settings of the solver.
@@ -84,10 +84,10 @@ func (p Params) WithDefaults(n int) (Params, error) {
 
 // Bytes returns the memory of Solve, in bytes, for n rows like the rows of x. SMO needs the cache,
 // and two sets of points with one column each, for computing F at the start and after shrinking.
-// Coordinate descent, if it costs less, needs a copy of the points, w and some vectors. If
-// coordinate descent ends early and SMO takes over, Bytes does not include the memory of SMO; Solve
-// then reports it by run.ReportPlan. nu reports whether the problem is the ν formulation, which
-// coordinate descent does not solve.
+// Coordinate descent, if it takes less time, needs a copy of the points, w and some vectors. The
+// result does not include the memory of an SMO that takes over because coordinate descent ended
+// early; Solve reports that memory by run.ReportPlan. nu reports whether the problem is the ν
+// formulation, which coordinate descent does not solve.
 func Bytes(dev backend.Device, k kernels.Kernel, x numeric.Points, n int, cache int64, nu bool) int64 {
 	if !nu && descentWork(k, x) > 0 {
 		return x.CopyBytes(n) + 12*int64(x.Cols) + 64*int64(n)
@@ -110,7 +110,7 @@ type Result struct {
 	Passes    int       // number of passes of coordinate descent over the variables
 	Gap, Tol  float64   // the violation of the optimality conditions at the end, and its bound
 	Duality   float64   // duality gap, which bounds the distance of Objective from the maximum
-	Found     float64   // the C or the ε that a ν formulation has found
+	Found     float64   // the C or the ε of the solution of a ν formulation
 }
 
 // Short returns a warning about results whose Gap exceeds Tol because MaxIter was reached, or "" if
@@ -143,17 +143,17 @@ func Short(results ...*Result) string {
 // A step changes a pair (i, j), where i has the largest v of the variables that may increase, and j
 // is the variable with which a second-order model of the objective decreases most (Fan, Chen and
 // Lin 2005, WSS 2). The steps run within a working set whose block of K is in memory. One half of
-// the set consists of the variables that most violate the conditions in both directions, and the
-// other half consists of variables of the last set, of which free variables and large violations
-// are preferred (Joachims 1998; Wen et al. 2018). The changes of a set are added to F by whole rows
-// of K, which the device computes in batches and a cache stores.
+// the set consists of the variables with the largest violations in both directions. The other half
+// consists of variables of the last set, preferably free variables and large violations (Joachims
+// 1998; Wen et al. 2018). The changes of a set are added to F by whole rows of K, which the device
+// computes in batches and a cache stores.
 //
 // Rows whose variables are fixed at bounds are removed from the problem (shrinking) when
 // they are at least a third of all rows. When the remaining rows are optimal, F of the removed
 // rows is computed by one product on the device, and all rows are checked again.
 //
-// For the linear kernel on sparse samples, coordinate descent (see descent) runs first if it
-// costs less, and usually finishes the work.
+// For the linear kernel on sparse samples, coordinate descent (see descent) runs first if it takes
+// less time, and usually solves the problem.
 type smo struct {
 	ctx      context.Context
 	b        backend.Backend[float64]
@@ -204,7 +204,7 @@ func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) 
 }
 
 // solve implements Solve. work limits the work of coordinate descent; 0 means that it is not used.
-// It calls the function continues before SMO resumes after coordinate descent.
+// It calls continues before SMO takes over from coordinate descent.
 func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int, continues func()) (*Result, error) {
 	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p, mem: cmp.Or(p.mem, &memory{})}
 	defer s.close()
@@ -312,7 +312,7 @@ func (s *smo) workingSize() int {
 }
 
 func (s *smo) row(i int) int {
-	if i < s.n { // this avoids a division, which takes longer than all other work on an element
+	if i < s.n { // this avoids a division, which takes longer than all other operations on an element
 		return i
 	}
 	return i % s.n
@@ -372,8 +372,8 @@ func (s *smo) mayFall(i int) bool {
 // violation computes v and returns the largest v of the variables that may increase, and the
 // smallest v of the variables that may decrease.
 //
-// In a ν formulation these numbers belong to the sign with the larger difference: violation shifts v for
-// each sign, so that the two numbers are opposite.
+// In a ν formulation these numbers belong to the sign with the larger difference: violation shifts
+// v for each sign, so that the two numbers add to 0.
 func (s *smo) violation() (most, least float64) {
 	if s.full.nu != plain {
 		return s.separately()
@@ -531,8 +531,8 @@ const (
 	shrinkAfter = 3
 )
 
-// shrink removes the rows whose variables are all at bounds, where no violating pair could move
-// them, if there are many such rows.
+// shrink removes rows if there are many whose variables are all at bounds and belong to no
+// violating pair.
 func (s *smo) shrink(most, least float64) (bool, error) {
 	if s.n < shrinkRows {
 		return false, nil

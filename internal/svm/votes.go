@@ -9,8 +9,8 @@ import (
 )
 
 // PairValues sets values to the decision values of the machines of K classes, in the order of At. b
-// holds their intercepts. sums is K×(K−1). Its row a holds the sums over the support vectors of
-// class a, one for each machine of this class.
+// holds the intercepts of the machines. sums is K×(K−1): row a holds the sums over the support
+// vectors of class a, one sum for each machine of this class.
 func PairValues(values, sums, b []float64, k int) {
 	for a := range k {
 		for c := a + 1; c < k; c++ {

@@ -133,8 +133,7 @@ func (w *working) move(i, j int) int {
 	return next
 }
 
-// room returns the distance of s_i α_i from its upper bound if rise is set, and from its lower
-// bound otherwise.
+// room returns by how much s_i α_i may increase if rise is set, or decrease otherwise.
 func (w *working) room(i int, rise bool) float64 {
 	if rise == (w.sign[i] > 0) {
 		return w.c[i] - w.alpha[i]

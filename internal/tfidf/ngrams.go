@@ -94,7 +94,8 @@ func (g *grams) padded(word string, use func(gram string)) {
 	g.MaxN = largest
 }
 
-// isWord reports whether r matches \w: whether it is a letter, a Unicode number, or an underscore.
+// isWord reports whether r matches \w, that is, whether r is a letter, a Unicode number or an
+// underscore.
 func isWord(r rune) bool {
 	if r < utf8.RuneSelf {
 		return 'a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '_'

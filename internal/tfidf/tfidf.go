@@ -36,7 +36,7 @@ type Params struct {
 	Analyzer    Analyzer `json:"analyzer,omitempty"`     // the unit of the n-grams; "" means Word
 	MinN        int      `json:"min_n,omitempty"`        // the smallest n of the n-grams; 0 means 1
 	MaxN        int      `json:"max_n,omitempty"`        // the largest n; 0 means MinN
-	MinDF       float64  `json:"min_df,omitempty"`       // n-grams in fewer texts are ignored; if below 1, MinDF is a fraction of the texts, otherwise a number of texts
+	MinDF       float64  `json:"min_df,omitempty"`       // n-grams that occur in fewer texts are ignored; MinDF is a fraction of the texts if it is below 1, otherwise a number of texts
 	MaxFeatures int      `json:"max_features,omitempty"` // maximum number of n-grams: the most frequent in all texts are selected, and of equally frequent n-grams the first in sort order; 0 means no limit
 	Sublinear   bool     `json:"sublinear,omitempty"`    // whether 1 + log(tf) replaces the term frequency tf
 	KeepCase    bool     `json:"keep_case,omitempty"`    // whether texts are not converted to lower case
@@ -189,7 +189,7 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 				u := c.uses[gram]
 				if u == nil {
 					u = &gramCounts{}
-					c.uses[strings.Clone(gram)] = u // the key is a copy, so that it does not keep the whole text in memory
+					c.uses[strings.Clone(gram)] = u // the key is a copy, because a slice would keep the whole text in memory
 				}
 				u.texts++
 				u.times += times

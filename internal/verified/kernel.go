@@ -37,7 +37,7 @@ func Steps(k kernels.Kernel, n, d int) float64 {
 		switch {
 		case s.Of != nil: // a statistic of a single point is evaluated again for each pair
 			steps += Steps(s.Of, 1, d)
-		case s.Kind == kernels.Entry: // a matrix entry costs nothing
+		case s.Kind == kernels.Entry: // a matrix entry takes no time
 		case s.Scale == nil && (s.Kind == kernels.Dot || s.Kind == kernels.SqDist || s.Kind == kernels.L1):
 			steps += float64(d)
 		default:
@@ -158,7 +158,7 @@ func plain(kind kernels.StatKind, x, z []float64) Ball {
 	return s.ball()
 }
 
-// A sum adds numbers that are given as a float64 p and a correction e, |e| ≤ 3u|p|, u = 2⁻⁵³. low
+// A sum adds numbers, each given as a float64 p and a correction e with |e| ≤ 3u|p|, u = 2⁻⁵³. low
 // sums the corrections and the errors of the additions of p to high. Each of these errors is at
 // most u Σ|p|, so that one correction and one error add at most 4u Σ|p| to low. The sum of n such
 // pairs takes less than 2n roundings, each of at most 4nu² Σ|p|. The error of high + low is

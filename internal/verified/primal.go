@@ -49,9 +49,10 @@ func (s *Primal) lambda(c int) Ball {
 //
 //	‖e‖ ≤ ‖g − g_b φ̄‖/μ,  |error of f(x)| ≤ ‖φ(x)‖‖e‖ + ‖φ̄‖‖e‖ + |g_b|/m.
 //
-// For P = λI, μ = λ. For P = λ(k(x_j, x_l)), μ is proven by a factorization: see leastEigenvalue. The
-// residuals g and g_b are evaluated with 106 bits. Solutions z and ζ of the same equations in float64 are a
-// correction, whose effect on f is evaluated; the residuals are evaluated again for β + z and b + ζ.
+// For P = λI, μ = λ. For P = λ(k(x_j, x_l)), μ is proven by a factorization: see leastEigenvalue.
+// The residuals g and g_b are evaluated with 106 bits. Float64 solutions z and ζ of the same
+// equations are the correction. Its effect on f is evaluated, and the residuals are evaluated again
+// for β + z and b + ζ.
 //
 // Bound reads the samples two to four times. Bytes gives the memory that it takes.
 func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
@@ -117,7 +118,7 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 		again := false
 		for c, v := range targets {
 			if !(v.Norm < b.Targets[c].Norm/2) {
-				continue // the correction of this target stays as it was
+				continue // the correction of this target is unchanged
 			}
 			again = again || v.Norm > v.Power/64
 			if b.Correction.Data == nil {
@@ -420,7 +421,7 @@ func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 		}
 	}
 	each(m, func(k int) {
-		i := k / 2 // alternates between rows from both ends, so that equal parts of the list take similar times
+		i := k / 2 // alternate between rows from both ends, so that equal parts of the list take similar times
 		if k%2 == 1 {
 			i = m - 1 - k/2
 		}

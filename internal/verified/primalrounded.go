@@ -48,10 +48,10 @@ func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[flo
 	return dst.View(0, 0, rows, len(r.roots))
 }
 
-// Rounded returns a bound for an approximate solution f from residuals that q evaluates in float64, from values
-// of the functions whose errors r bounds. It reads the samples once and evaluates each function once for each
-// sample, unless s.Pass is nil or the bound from s.Sums is small enough. The bounds are +Inf where no bound is
-// proven.
+// Rounded returns a bound for an approximate solution f. The queue q evaluates the residuals in
+// float64, from values of the functions whose errors r bounds. Rounded reads the samples once and
+// evaluates each function once for each sample, unless s.Pass is nil or the bound from s.Sums is
+// small enough. A bound that cannot be proven is +Inf.
 //
 // With the notation of Bound, let Φ̃ be the matrix of the φ(x_i) − φ̄, r the exact residuals and r̂ the computed
 // ones, and h = Φ̃ᵀWr̂ − Pβ. The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h). Let A = W^½Φ̃P^−½ and
@@ -152,10 +152,11 @@ func (w *primalRounded) place(to *backend.Matrix[float64], make func() (backend.
 	return err
 }
 
-// leastEigenvalue returns a lower bound on the eigenvalues of the matrix k(x_j, x_l), or 0 if none is proven,
-// from factorizations on the device. It calls FactorSlack for twice as many roundings. The first factorization
-// is for the smallest θ that proves a bound. Four steps of inverse iteration with the Cholesky factor estimate
-// the least eigenvalue, and a second factorization proves half of the estimate, or a smaller part.
+// leastEigenvalue returns a lower bound on the eigenvalues of the matrix k(x_j, x_l), or 0 if none
+// is proven, from factorizations on the device. It calls FactorSlack for twice as many roundings.
+// The first factorization is for the smallest θ that proves a bound. Four steps of inverse
+// iteration with the Cholesky factor estimate the smallest eigenvalue. A second factorization then
+// proves half of the estimate, or a smaller fraction.
 func (w *primalRounded) leastEigenvalue() (best float64, err error) {
 	m := len(w.r.roots)
 	trace := total(m, func(j int) float64 { return up(w.r.roots[j] * w.r.roots[j]) })
@@ -270,8 +271,8 @@ func (w *primalRounded) pass(ctx context.Context) error {
 	})
 }
 
-// add adds a sample x to the sums: ε, √k(x, x), its targets y, the computed products φ(x)ᵀβ in v, and its
-// weight. It replaces v by the weighted residuals and the weight.
+// add adds a sample x to the sums. Its arguments are ε, √k(x, x), the targets y, the weight, and in
+// v the computed products φ(x)ᵀβ. It replaces v by the weighted residuals and the weight.
 func (w *primalRounded) add(relative, root float64, y, v []float64, weight float64) {
 	rounding := relative + gamma(len(w.r.roots)+9)
 	if weight > 0 {

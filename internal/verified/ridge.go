@@ -152,8 +152,8 @@ type System struct {
 	// Rounded reads it.
 	Roundings int
 	// Solve overwrites r, which has n rows, with an approximation of (K + λW⁻¹)⁻¹r. The bounds hold
-	// for any approximation, and are narrow if it has a few correct digits. If Solve is nil, no
-	// correction is computed.
+	// for any approximation. They are narrow if the approximation has a few correct digits. If
+	// Solve is nil, no correction is computed.
 	Solve func(r backend.Host[float64]) error
 	// Floor is 0 for a positive semidefinite kernel, and otherwise a lower bound on the eigenvalues of
 	// K + λW⁻¹, where K is symmetric. Only Bound reads it.
@@ -189,7 +189,7 @@ func (b *ErrorBound) center(n int) []float64 {
 }
 
 // Bound returns the bound for f. If Solve is set, Bound stores n² numbers during the call. If no
-// finite bound can be proven, such as for numbers that overflow, the bounds are +Inf.
+// finite bound can be proven, for example because numbers overflow, the bounds are +Inf.
 func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	n, t := f.Points.Rows, f.Alpha.Cols
 	if !(s.Lambda > 0) {
@@ -421,11 +421,12 @@ func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	}
 }
 
-// Round returns predictions of f for the rows of x as approximations of the exact solution, and bounds on
-// their errors. Each row of sums holds the predictions, computed by a device, and, if b has a correction, the
-// values Σ_j k(x, x_j)z_j + ζ of the correction, computed by the device. Without a correction the predictions are
-// those in the memory of sums. roundings is the largest number of roundings in which a product of one of the sums
-// takes part; 0 stands for the number of terms of f. Round takes O(d + t) operations for each row.
+// Round returns predictions of f for the rows of x as approximations of the exact solution, and
+// bounds on their errors. Each row of sums holds the predictions, computed by a device, and, if b
+// has a correction, the values Σ_j k(x, x_j)z_j + ζ of the correction, computed by the device.
+// Without a correction, Round returns the predictions in the memory of sums. roundings is the
+// largest number of roundings that a term of one of the sums undergoes; 0 means the number of terms
+// of f. Round takes O(d + t) operations for each row.
 func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums backend.Host[float64], roundings int) (values, bounds backend.Host[float64]) {
 	t, corrected := len(b.Targets), b.Correction.Data != nil
 	values, bounds = sums, backend.NewHost[float64](sums.Rows, t)
@@ -629,7 +630,7 @@ func (b *ErrorBound) Uniform(c int, square float64) float64 {
 
 // Rounding bounds the rounding errors of a prediction for target c, computed by a device in
 // float64, at a point x no farther from r.origin than the farthest x_j. It returns 0 if b.Rounded
-// is not set, because then the bounds of Predict include the rounding.
+// is not set, because the bounds of Predict then include the rounding errors.
 func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 	if !b.Rounded {
 		return 0
@@ -637,8 +638,8 @@ func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 	return up((r.relative(1) + gamma(len(r.roots)+9)) * b.Root * b.Targets[c].Size)
 }
 
-// left returns a bound on how much the residuals that remain after the correction can change f(x), for
-// target c and every x with √k(x,x) ≤ root and ‖φ(x) − φ̄‖ ≤ reach.
+// left bounds the error of f(x) that the residuals remaining after the correction cause, for target
+// c and every x with √k(x,x) ≤ root and ‖φ(x) − φ̄‖ ≤ reach.
 func (b *ErrorBound) left(c int, root, reach float64) float64 {
 	t := &b.Targets[c]
 	if b.Plain {
@@ -699,7 +700,8 @@ func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[f
 		}
 		reach, corrections := root, v[t:]
 		if b.Intercept && !b.Plain {
-			// reach bounds ‖φ(x) − φ̄‖ although the computed w differs from the exact w by a few roundings.
+			// reach bounds ‖φ(x) − φ̄‖. The bound allows for the few roundings by which the
+			// computed w differs from the exact w.
 			s := up(root + b.Root)
 			reach = up(math.Sqrt(max(0, up(self.Magnitude()+b.Square+64*0x1p-53*s*s)-2*least(v[t]))))
 			corrections = v[t+1:]

@@ -269,7 +269,7 @@ func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 	if at < 0 || r.points.Sparse != nil && (s.Kind != kernels.SqDist || s.Scale != nil) {
 		return math.Inf(1)
 	}
-	features := 0 // those with a term
+	features := 0 // the features with a term
 	for p := range d {
 		if s.ScaleAt(p) != 0 {
 			features++
@@ -309,7 +309,7 @@ func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 	default:
 		return math.Inf(1)
 	}
-	// The factor 2 allows for a device that uses another formula with the same number of roundings.
+	// The factor 2 covers a device that uses another formula with the same number of roundings.
 	return up(2 * worst / (p.Run([]float64{self}) * (1 - 0x1p-40)))
 }
 

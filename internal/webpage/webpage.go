@@ -1,9 +1,9 @@
 // Package webpage writes a page of tables and pictures in HTML: one file that needs no network, is
 // readable on a phone and on paper, and uses the reader's light or dark color scheme.
 //
-// A script in the page sorts the tables, shows the values of the points under the pointer and selects
-// one of several series. The page has the same content if scripts are turned off. It is also
-// well-formed XML, so that it can be checked.
+// A script in the page sorts the tables, shows the values of the points under the pointer and
+// selects one of several series. The page has the same content if scripts are turned off. It is
+// also well-formed XML, so that an XML parser can check it.
 package webpage
 
 import (
@@ -58,7 +58,7 @@ type Cell struct {
 	Text  string
 	Note  string // small text below Text
 	Class string // a class of the style sheet: good, bad, primal or dual
-	Words bool   // whether the cell is aligned as text
+	Words bool   // whether the cell is aligned like text
 }
 
 // Write writes the page.

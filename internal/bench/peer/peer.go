@@ -48,8 +48,8 @@ type Library struct {
 // Names lists the libraries that Open knows.
 func Names() []string { return []string{"gonum", "openblas", "blis", "mkl"} }
 
-// EnvPlaces is the environment variable that lists places to look for libraries in, separated
-// as in PATH.
+// EnvPlaces is the environment variable that lists the files and folders to search for libraries,
+// separated as in PATH.
 const EnvPlaces = "MERCER_PEER_LIBDIR"
 
 // Open opens a library. It searches places, each of which is a folder or the file of the library,

@@ -2,10 +2,10 @@
 // (with LIBSVM in it), torch, cupy, gpytorch, R's glmnet, LIBLINEAR and LIBSVM. A library that is
 // not installed is omitted.
 //
-// Each library is one process that lives as long as the comparison. It imports its modules and
-// stores its arrays before a run is timed, and reports the times that it measures itself, so that
-// they do not include its start, its imports or the communication. Transfers to a GPU and back are
-// counted.
+// Each library runs in a process of its own for the whole comparison. The process imports its
+// modules and stores its arrays before a run is timed. It measures and reports the times itself, so
+// that they do not include its start, its imports or the communication. They include transfers to a
+// GPU and back.
 package pypeer
 
 import (
