@@ -31,7 +31,7 @@ type Matrix[T Float] interface {
 	Free()
 }
 
-// Trans says whether an operation uses a matrix operand as it is stored or transposed.
+// Trans specifies whether an operation uses a matrix operand as stored or transposed.
 type Trans uint8
 
 const (
@@ -48,7 +48,7 @@ const (
 	Upper
 )
 
-// Side says on which side of B a product or solve has the triangular or symmetric matrix.
+// Side specifies whether the triangular or symmetric matrix is on the left or on the right of B.
 type Side uint8
 
 const (
@@ -59,14 +59,14 @@ const (
 // Info describes an open device.
 type Info struct {
 	Device      string // the argument of Open for this device, such as "cpu/avx512"
-	Processor   string // name that the maker gives the processor, as far as it is known
+	Processor   string // product name of the processor, if known
 	Instruction string // instruction set or compute capability in use
 	Threads     int    // number of workers; 0 for a GPU and other devices without workers
-	Memory      int64  // bytes that all matrices together may take
+	Memory      int64  // maximum size of all matrices together, in bytes
 	// Reproducible reports whether results have the same bits on every processor; see Config.
 	Reproducible bool
 	Libraries    string // libraries of other vendors in use; "" if there are none
-	Missing      string // libraries that were not found, with the use of each and the places searched; "" if none is missing
+	Missing      string // missing libraries, each with its use and the folders searched; "" if none is missing
 }
 
 // Device is one processor and its memory. Its methods may be called from
@@ -89,20 +89,20 @@ type Device interface {
 }
 
 // Backend is an ordered queue of work in one precision. A method whose comment says that it waits
-// returns when its result is ready, and can return an error. The other methods queue work; the next
-// method that waits returns their first failure, once.
+// returns when its result is ready, and may return an error. The other methods queue work. The next
+// method that waits returns the first failure of queued work, once.
 //
 // Outputs must not overlap inputs unless a method says otherwise. Elements outside the named
 // triangle, and memory between the rows of a view, are never written. NaN and Inf follow IEEE
-// arithmetic: 0·NaN is NaN, no term is skipped because a factor is zero. There is one exception: if
+// arithmetic: 0·NaN is NaN, and no term is skipped because a factor is zero. The only exception: if
 // beta is 0, C is not read. Matrices with a zero dimension are allowed everywhere.
 //
 // The results do not depend on the number of workers.
 type Backend[T Float] interface {
-	// With returns a Backend for one caller's work on the same queue. Once ctx is done, work queued
-	// through it stops within about 0.1 s, its outputs are undefined, and the next method that
-	// waits returns an error that wraps context.Cause(ctx). If done is not nil, one goroutine at a
-	// time calls it with the number of floating-point operations finished since its last call,
+	// With returns a Backend for the work of one caller on the same queue. Once ctx is done, work
+	// queued through it stops within about 0.1 s, its outputs are undefined, and the next method
+	// that waits returns an error that wraps context.Cause(ctx). If done is not nil, one goroutine
+	// at a time calls it with the number of floating-point operations finished since its last call,
 	// counted as in package internal/flop.
 	With(ctx context.Context, done func(flops float64)) Backend[T]
 
@@ -217,11 +217,12 @@ type Packed[T Float] interface {
 // PackedBackend is a Backend that also has symmetric matrices in packed storage, which it factors
 // in place at the speed of full storage. A type assertion finds this optional ability; the Backend
 // that With returns has it too. The rules of Backend on queueing, waiting, overlap, NaN and workers
-// hold here as well.
+// also apply to its methods.
 type PackedBackend[T Float] interface {
 	Backend[T]
-	// PackedBytes returns the number of bytes that NewPacked(n) takes: those of n(n+1)/2 elements
-	// and of at most 64(n+1) more elements. The result is math.MaxInt64 if the number overflows.
+	// PackedBytes returns the number of bytes that NewPacked(n) takes: the size of n(n+1)/2
+	// elements and at most 64(n+1) further elements. The result is math.MaxInt64 if the number
+	// overflows.
 	PackedBytes(n int) int64
 	// NewPacked returns a matrix of zeros of order n, or a *MemoryError.
 	NewPacked(n int) (Packed[T], error)

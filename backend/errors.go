@@ -18,8 +18,7 @@ var (
 	ErrMemory = host.ErrMemory
 )
 
-// PivotError says that a Cholesky factorization met a pivot that is not a
-// positive finite number.
+// PivotError reports a pivot of a Cholesky factorization that is not a positive finite number.
 type PivotError struct {
 	Index int     // index of the pivot's row, from 0
 	Value float64 // the computed square of the factor's diagonal element
@@ -57,7 +56,7 @@ func (e *MemoryError) PackedOrder() int {
 // Is makes errors.Is(err, ErrMemory) true.
 func (e *MemoryError) Is(target error) bool { return target == ErrMemory }
 
-// RangeError says that a kernel value is outside the range of values that 16 bits represent.
+// RangeError reports a kernel value outside the range that 16 bits can represent.
 type RangeError struct {
 	I, J      int // indices of the two points, from 0
 	Value     float64

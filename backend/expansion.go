@@ -12,8 +12,8 @@ import (
 type Expander[T Float] interface {
 	Backend[T]
 	// NewExpansion returns the function x ↦ k(x, Z) V for the rows of Z, m × d, and V, m × t, and
-	// waits for it. The function has its own copy of the data; z and v may be changed afterwards.
-	// NewExpansion returns a *MemoryError if the expansion does not fit.
+	// waits for it. The function has its own copy of the data, so that z and v may change
+	// afterwards. NewExpansion returns a *MemoryError if the expansion does not fit.
 	NewExpansion(k kernels.Kernel, z, v Host[T]) (Expansion[T], error)
 }
 
@@ -21,10 +21,10 @@ type Expander[T Float] interface {
 // the rounding errors of the sums are smaller. A type assertion finds this optional ability.
 type Summer[T Float] interface {
 	Backend[T]
-	// GramMulRoundings returns a number r for products GramMul of k(X, Z) and V, where Z has m dense points, V has
-	// t columns, and X is another matrix than Z: each product k(x, z_j)v_j takes part in at most r roundings. The
-	// rounding error of the sum is then at most γ_r Σ_j |k(x, z_j)v_j|, γ_r = ru/(1 − ru) (Higham 2002, Accuracy
-	// and Stability of Numerical Algorithms, § 4.2).
+	// GramMulRoundings returns the largest number r of roundings that a term k(x, z_j)v_j undergoes
+	// in a product GramMul of k(X, Z) and V, where Z has m dense points, V has t columns, and X is
+	// another matrix than Z. The rounding error of the sum is then at most γ_r Σ_j |k(x, z_j)v_j|,
+	// γ_r = ru/(1 − ru) (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 4.2).
 	GramMulRoundings(m, t int) int
 }
 
@@ -37,6 +37,6 @@ type Expansion[T Float] interface {
 	// the result of GramMul up to rounding. Goroutines may call it concurrently. Within about 0.1 s
 	// after ctx is done, it returns an error wrapping context.Cause(ctx); dst is undefined.
 	Apply(ctx context.Context, dst, x Host[T]) error
-	// Free releases the memory. No call of Apply may still run, or be made afterwards.
+	// Free releases the memory. All calls of Apply must have ended, and none may follow.
 	Free()
 }

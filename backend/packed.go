@@ -69,9 +69,9 @@ type ReducedBackend[T Float] interface {
 	// measured, for the integers of the CPU; 0 if PotrfPackedReduced is not faster than
 	// PotrfPacked.
 	ReducedUnit() float64
-	// PotrfPackedReduced does the same as PotrfPacked, but with products of reduced precision for
-	// the elements outside the diagonal blocks. The factors of the diagonal blocks and the solves
-	// with them are computed in T. Element (i, j) of LLᵀ differs from that of A by about
+	// PotrfPackedReduced is like PotrfPacked, but computes the elements outside the diagonal blocks
+	// by products of reduced precision. The factors of the diagonal blocks and the solves with them
+	// are computed in T. Element (i, j) of LLᵀ differs from that of A by about
 	// ReducedUnit·‖l_i‖‖l_j‖, where l_i is row i of L.
 	PotrfPackedReduced(a Packed[T]) error
 }
@@ -102,10 +102,10 @@ type UploadBackend[T Float] interface {
 	Backend[T]
 	// Mark queues a mark with the number slot, 0 or 1; it replaces the earlier mark of that number.
 	Mark(slot int)
-	// UploadAfter does the same as Upload, but the copy waits only for the work that was queued
-	// before the last Mark(slot). Work that is queued after UploadAfter waits for the copy. Work
-	// queued between Mark and UploadAfter must not use dst, and dst must not be made by New between
-	// them, because New clears its memory. Without a mark the copy waits for no work.
+	// UploadAfter is like Upload, but the copy waits only for the work queued before the last
+	// Mark(slot). Work that is queued after UploadAfter waits for the copy. Between Mark and
+	// UploadAfter, no queued work may use dst, and dst must not be created, because New clears its
+	// memory. Without a mark the copy waits for no work.
 	UploadAfter(slot int, dst Matrix[T], src Host[T]) error
 }
 

@@ -15,14 +15,16 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// An Arrow stream (arrow.apache.org/docs/format/Columnar.html, "IPC Streaming Format") is a sequence of
-// messages: the schema, dictionaries, and record batches, which are groups of rows. A message consists of
-// metadata in a flatbuffer and a body with the buffers of all columns. An Arrow file, which is also a
-// Feather file of version 2, consists of ARROW1, a stream, a footer that lists the batches, and ARROW1. Both
-// are read sequentially here, so that both can come from a pipe.
+// An Arrow stream (arrow.apache.org/docs/format/Columnar.html, "IPC Streaming Format") is a
+// sequence of messages: the schema, dictionaries, and record batches, which are groups of rows. A
+// message consists of metadata in a flatbuffer and a body with the buffers of all columns. An Arrow
+// file, which is also a Feather file of version 2, consists of ARROW1, a stream, a footer that
+// lists the batches, and ARROW1. This package reads files and streams sequentially, so that they
+// can come from a pipe.
 //
-// They are parsed here rather than by github.com/apache/arrow-go, whose v18.8.0 allocates memory by the sizes in
-// the metadata: if byte 22 of testdata/arrow/small-go-none.arrow is inverted, it allocates 34 GB.
+// This package does not use github.com/apache/arrow-go, whose v18.8.0 allocates memory by the sizes
+// in the metadata: if byte 22 of testdata/arrow/small-go-none.arrow is inverted, it allocates 34
+// GB.
 
 // arrowMark is the beginning of an Arrow file, and arrowContinues the beginning of each message.
 var arrowMark, arrowContinues = []byte("ARROW1"), []byte{0xff, 0xff, 0xff, 0xff}
@@ -94,8 +96,8 @@ type arrowFile struct {
 	file         bool // whether the stream is in an Arrow file
 	columns      []arrowColumn
 	dictionaries map[int64]arrowValues
-	shared       bool          // whether a batch uses the map dictionaries, which then may not change
-	pending      *arrowMessage // a message that was read before its turn
+	shared       bool          // whether a batch uses the map dictionaries, which must then not change
+	pending      *arrowMessage // a message that has been read ahead
 	batches      int
 	rows         int64
 }
@@ -448,7 +450,7 @@ func (a *arrowFile) batch(m arrowMessage, header flatbuffers.Table) (*arrowBatch
 		return nil, err
 	}
 	b := &arrowBatch{a: a, number: a.batches + 1, first: a.rows, codec: -1}
-	inside, rest := true, m.size // bytes of the body that no buffer has yet: buffers must not overlap
+	inside, rest := true, m.size // bytes of the body that belong to no buffer yet: buffers must not overlap
 	if !parsed(func() {
 		b.rows = int64At(header, 0)
 		for nodes := vectorAt(header, 1, 16); len(nodes) > 0; nodes = nodes[16:] {

@@ -71,11 +71,12 @@ type entry struct {
 	kind  kind // the kind of the text; never missing
 }
 
-// A column is stored in one of three forms. It starts coded: every distinct cell is stored once, with the
-// index of that entry for each row, so that the column can still be read as numbers or as texts. When it
-// has more than MaxCategories distinct cells and none is a text, it becomes plain, because it can then only
-// be a column of numbers, for which 8 bytes per cell suffice. If the file stores numbers, not
-// texts, the column is plain from the start, as a view of the cells of its table.
+// A column has one of three forms. At first it is coded: it stores every distinct cell once, and
+// for each row the index of that entry, so that the column can still be read as numbers or as
+// texts. When it has more than MaxCategories distinct cells and no cell is a text, it becomes
+// plain: it can then only be a column of numbers, for which 8 bytes per cell suffice. If the file
+// stores numbers, not texts, the column is plain from the start, as a view of the cells of its
+// table.
 type column struct {
 	name    string
 	reading *reading // how the text cells of the column are parsed
@@ -84,7 +85,7 @@ type column struct {
 
 	codes   []int32 // coded: for each row, the index of its entry; −1 for a missing cell
 	entries []entry
-	index   index // finds an entry by its text while cells are being added
+	index   index // index of the entries by their texts, used while cells are added
 	texts   bool  // whether some entry is a text or a number in an unsupported spelling
 
 	textBytes int64 // total length of the entries' texts in bytes
@@ -162,8 +163,8 @@ func (c *column) addBytes(b []byte) bool {
 	return ok
 }
 
-// join appends the cells of the column more, as add would. If it must allocate, the new capacity is
-// room cells. The column more must be coded if c has texts.
+// join appends the cells of the column more, with the same result as add for each cell. If it must
+// allocate, the new capacity is room cells. If c has texts, more must be coded.
 func (c *column) join(more *column, room int) {
 	if more.plain && !c.plain {
 		c.makePlain()
@@ -458,8 +459,8 @@ func (t *Table) plainNumbers(c *column) []float64 {
 	return t.stored(c)
 }
 
-// A numbersReader reads the plainNumbers of several columns. It reads the columns of one matrix
-// together, in blocks of part rows, so that each cache line is read from memory once.
+// A numbersReader reads the plainNumbers of several columns. It reads the columns of a matrix
+// together, in blocks of the same number of rows, so that each cache line is read from memory once.
 type numbersReader struct {
 	t     *Table
 	list  [lineNumbers][]float64 // the numbers of the columns; valid until the next call of read

@@ -22,11 +22,11 @@ import (
 // quotation by RFC 4180, lines that end in LF, CR LF or CR, and one header line of column names.
 // The delimiter is the comma, semicolon, tab or vertical bar that occurs most often in the header,
 // unless a first line such as "sep=;" names it. If the header has no delimiter, and some column of
-// the first rows holds only numbers, runs of spaces and tabs separate the cells. A first column
-// without a name (the index that pandas writes) is skipped, as are row names of R, which have no
-// name in the header. Blank lines are skipped, as are empty cells after the last name if the header
-// ends with delimiters. Spaces around quoted cells are ignored. A file that begins with the gzip
-// signature is decompressed; a file named .gz must begin with it. The path "-" reads stdin.
+// the first rows holds only numbers, runs of spaces and tabs separate the cells. ReadCSV skips a
+// first column without a name (the index that pandas writes), the row names of R, which have no
+// name in the header, blank lines, and empty cells after the last name if the header ends with
+// delimiters. Spaces around quoted cells are ignored. A file that begins with the gzip signature is
+// decompressed; a file named .gz must begin with it. The path "-" reads stdin.
 //
 // A file with a header and no rows gives a table without rows. Every failure is an *Error, which
 // names the line if the fault is on one line.
@@ -63,7 +63,7 @@ func readCSV(in *input) (*Table, error) {
 	err := ordered(context.Background(), in.allowance.workers(), p.next, func(next part) (d decoded, err error) {
 		d.part = next
 		d.t, err = next.table()
-		if err == nil && next.(*csvPart).leading { // no earlier part decides whether a column is plain
+		if err == nil && next.(*csvPart).leading { // for the first part it is not known which columns are plain
 			for j, c := range d.t.columns {
 				p.plain[j].Store(c.plain)
 			}
@@ -258,8 +258,8 @@ func (t *Table) leading() int {
 	return 0
 }
 
-// checkCells returns an error for a row of n cells whose header has another number of cells. A row
-// may omit the trailing cells without a name.
+// checkCells returns an error for a row of n cells if the header has another number of names. A row
+// may omit trailing cells without a name.
 func (t *Table) checkCells(line, n int, last string) error {
 	want := t.leading() + len(t.columns)
 	if want <= n && n <= want+t.nameless {

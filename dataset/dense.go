@@ -175,7 +175,7 @@ func (t *Table) addTargets(name string, m cells, d int) {
 	}
 }
 
-// checkShape returns the rule that a matrix of the given size breaks, or "". It is called before
+// checkShape returns the rule that a matrix of the given size violates, or "". It is called before
 // memory is allocated.
 func checkShape(rows, columns int64) string {
 	switch {
@@ -189,8 +189,8 @@ func checkShape(rows, columns int64) string {
 	return ""
 }
 
-// take reads n bytes, or returns an error if the file is truncated; the argument what names them in
-// that error. Unless the file is known to be long enough, it allocates memory only as bytes arrive.
+// take reads n bytes, or returns an error if the file is truncated; the error calls the bytes
+// `what`. Unless the file is known to be long enough, it allocates memory only as bytes arrive.
 func (in *input) take(n int64, what string) ([]byte, error) {
 	short := func(have int64) error {
 		e := in.t.fault("", fmt.Sprintf("is truncated: %d more bytes are needed for %s, the file has %d", n, what, have))
@@ -304,7 +304,7 @@ func (in *input) end() error {
 		if err := in.checkTo(in.offset); err != nil {
 			return err
 		}
-		if in.given != 0 && in.sum != in.given { // archive/zip takes 0 for a checksum that is not given
+		if in.given != 0 && in.sum != in.given { // archive/zip treats a checksum of 0 as absent
 			err = zip.ErrChecksum
 		}
 	}

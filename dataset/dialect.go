@@ -17,8 +17,8 @@ type Dialect struct {
 	Comment string
 
 	// Decimal is the decimal mark, "." or ",". "" selects the comma if Thousands is ".", or if
-	// semicolons separate the cells and, of the first numbers, some have a decimal comma and none
-	// has a decimal point. Otherwise "" selects the point.
+	// semicolons separate the cells and the first numbers include decimal commas but no decimal
+	// point. Otherwise "" selects the point.
 	Decimal string
 
 	// Thousands separates groups of three digits: one of , . ' _ and the space. "" accepts only the
@@ -43,7 +43,8 @@ func (d Dialect) Check() error {
 	return nil
 }
 
-// fault returns the first setting that has more than one character, and the rule that it breaks, or "".
+// fault returns the first setting with more than one character, and the rule that it violates, or
+// "".
 func (d Dialect) fault() (parameter, rule string) {
 	switch {
 	case d.Delimiter != "tab" && len(d.Delimiter) > 1:
@@ -67,8 +68,8 @@ func (d Dialect) delimiter() byte {
 // compute it for each row of a request.
 var defaultPoints = sync.OnceValue(func() *reading { return newReading(DefaultNAValues(), points) })
 
-// pointReading returns the reading of tables made in Go, in which decimal marks are points. It is shared,
-// and must not be changed.
+// pointReading returns the reading of tables made in Go, whose decimal mark is the point. The
+// result is shared and must not be modified.
 func (d Dialect) pointReading() *reading {
 	if len(d.NAValues) == 0 && !d.NoDefaultNA {
 		return defaultPoints()

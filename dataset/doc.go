@@ -6,11 +6,11 @@
 //	x, err := e.Features(t) // rows × features
 //	y, err := e.Targets(t)  // rows × targets
 //
-// A Table holds the columns of a file, or of Go slices, as they were given. An
-// Encoder is learned from a training table. It holds which columns are numbers and which are texts,
-// the categories of the texts, the values that replace missing cells, and the mean and spread of
-// each number. It is stored as JSON with the model, so that later tables are encoded in the same
-// way, whatever the order of their columns.
+// A Table holds the columns of a file, or of Go slices, unchanged. An Encoder is learned from a
+// training table. It records which columns are numbers and which are texts, the categories of the
+// texts, the values that replace missing cells, and the mean and spread of each number. It is
+// stored as JSON with the model, so that later tables are encoded in the same way, for any order of
+// their columns.
 //
 // A target may name classes instead (Rules.Labels): Targets then holds their
 // indices and Classes their labels. A column of texts or of trees may be the

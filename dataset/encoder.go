@@ -96,7 +96,7 @@ type Text struct {
 // targets become features:
 //
 //   - A column of numbers becomes one feature. A missing cell is replaced by the median of the other cells. With r.Standardize the feature is
-//     (x − mean) / sd, where mean and sd, with the divisor n, are computed after the replacement. A constant column is divided by 1, and a column that is constant up to rounding (see Number) becomes 0. The median, the mean and sd weight each row by its weight.
+//     (x − mean) / sd, where mean and sd, with the divisor n, are computed after the replacement. A constant column is divided by 1, and a column that is constant up to rounding (see Number) becomes 0. The median, mean and sd are weighted by the weights of the rows.
 //   - A column of texts becomes one feature, 0 or 1, for each text in it, in
 //     sorted order. A missing cell is replaced by the most frequent text; ties are resolved by sorted order. r.Categorical must name a column of categories whose texts are all or mostly numbers. In any other column that also holds numbers, an *Error is returned for: texts that are at most a tenth of the cells; texts without a letter or a digit that do not outnumber the numbers; a text without a digit beside two or more numbers; and numbers in an unsupported spelling, such as 12% (see Dialect.Decimal).
 //
@@ -116,7 +116,7 @@ type Text struct {
 // without a known n-gram these features are 0: see Encoder.Unknown. Encoder.Sparse is then true.
 //
 // Learn returns an *Error for a column without any value, for a column with too many distinct texts
-// to be categories, and for everything that Features, Texts or Targets would refuse.
+// to be categories, and for every cell for which Features, Texts or Targets would return an error.
 func Learn(t *Table, r Rules) (*Encoder, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
@@ -436,9 +436,9 @@ type place struct {
 	at     int  // index of the first feature in a row
 }
 
-// Features encodes the columns of t that e was learned from, whatever their order in t. It returns
-// a matrix of t.Rows() rows with the columns that FeatureNames lists. Other columns of t, including
-// the target, are ignored.
+// Features encodes the columns of t from which e was learned, in any order. It returns a matrix of
+// t.Rows() rows with the columns that FeatureNames lists. Other columns of t, including the target,
+// are ignored.
 //
 // Features returns an *Error for a column that t lacks, for a table without rows, and for a cell that
 // breaks a rule: a cell that is not a number in a column of numbers, or, if the rules refuse them,
@@ -476,7 +476,7 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 			end := min(begin+block, last)
 			for _, w := range writers {
 				row, err := w.write(data[begin*width:end*width], width, begin, end)
-				if err != nil { // an error in a later column is reported only if its row is earlier
+				if err != nil { // an error in a later column replaces this one only if its row is earlier
 					fault, end, last = err, row, row
 				}
 			}
@@ -538,8 +538,7 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 	return writers, width, nil
 }
 
-// unused returns the names of the columns of t that e does not use. A misspelled name of a column
-// is among them.
+// unused returns the names of the columns of t that e does not use. They include misspelled names.
 func (e *Encoder) unused(t *Table) []string {
 	return slices.DeleteFunc(t.Names(), func(name string) bool {
 		return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name || in.Sparse.has(name) }) || slices.Contains(e.Dropped, name) || name == e.Weight

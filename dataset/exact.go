@@ -35,7 +35,7 @@ func exactOf(s string) (x exactNumber) {
 }
 
 // exponentOf parses an exponent. An exponent outside the range of float64 is clamped: a number with
-// such an exponent either is 0 or has been refused by parseCell.
+// such an exponent is 0, because parseCell rejects all others.
 func exponentOf(s string) int {
 	const bound = 1 << 27 // 10·bound fits an int of 32 bits
 	negative := strings.HasPrefix(s, "-")

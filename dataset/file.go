@@ -54,9 +54,9 @@ type File struct {
 	// file without a name (the index of pandas and R) is read as a column with that name.
 	Keep []string
 
-	// Memory is the maximum size of the table in bytes; 0 for no limit. A larger file is refused
-	// before it is read if its header gives the size, and otherwise as soon as the limit is exceeded.
-	// A size in the header alone never causes an allocation.
+	// Memory is the maximum size of the table in bytes; 0 for no limit. Read returns an error for a
+	// larger file before reading it if the header gives the size, and otherwise as soon as the
+	// limit is exceeded. A size in the header alone never causes an allocation.
 	Memory int64
 }
 
@@ -66,9 +66,9 @@ func Read(path string, stdin io.Reader) (*Table, error) {
 	return File{Path: path, Stdin: stdin}.Read()
 }
 
-// Read reads the whole file. The first bytes determine the format. Text files not named .csv,
-// .json (.jsonl, .ndjson) or .libsvm (.svm, .svmlight) are distinguished by their first line. A file whose contents contradict
-// its name is refused.
+// Read reads the whole file. The first bytes determine the format. Text files not named .csv, .json
+// (.jsonl, .ndjson) or .libsvm (.svm, .svmlight) are distinguished by their first line. Read
+// returns an error for a file whose contents contradict its name.
 //
 // Every failure is an *Error, which names the line, the row or the byte offset if there is one. The memory
 // allocated is proportional to the number of bytes read, not to the sizes that the file states.
@@ -311,7 +311,7 @@ func (in *input) start(r io.Reader, mustBeGzip bool) error {
 // unpack starts reading, and decompresses gzip or zstd if the file uses them.
 func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 	in.r = bufio.NewReaderSize(r, bufferSize)
-	magic, _ := in.r.Peek(2) // the next read returns the error again, if there is one
+	magic, _ := in.r.Peek(2) // if there is an error, the next read returns it again
 	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(in.r)
 		if err != nil {

@@ -265,7 +265,7 @@ func (in *input) learn(h *head, sample []byte) {
 
 // areRowNames reports whether every row has one cell more than the header and begins with a row
 // name. Row names are distinct, and are quoted, texts, or the row numbers. If the last cell of
-// every row is empty, the rows have no names, but end with a superfluous delimiter.
+// every row is empty, the rows end with a superfluous delimiter and have no names.
 func areRowNames(records []record) bool {
 	header, rows := records[0].cells, records[1:]
 	empty, quoted, numbers := true, true, false

@@ -38,7 +38,7 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 	return err
 }
 
-// labelsRule returns the rule that a target with the given distinct labels breaks, or "". Numbers
+// labelsRule returns the rule that a target with the given distinct labels violates, or "". Numbers
 // that are not integers are measurements, as in scikit-learn. More than 20 labels are classes only
 // if there are on average at least two rows per label, or ten if the labels are numbers, because a
 // measured quantity has about as many values as rows. See Rules.AnyLabels.

@@ -168,7 +168,7 @@ func (s *libsvm) add(p piece) error {
 // next is the beginning of the next line. For any other line it adds nothing, and ok is false.
 func (s *libsvm) quick(text []byte, i int) (next int, ok bool) {
 	label, last, first := i, int32(-1), s.first
-	indices, values := s.rows.Indices, s.rows.Data // local copies, because a store to s would take a write barrier
+	indices, values := s.rows.Indices, s.rows.Data // local copies, because a store to s would need a write barrier
 	_, i, ok = scanDecimal(text, i)
 	labelEnd := i
 	for {
@@ -362,7 +362,7 @@ func (e *Encoder) indexBase(t *Table) (b indexBase) {
 }
 
 // checkBase returns an error if the indices of a table do not start at the same number as in e's
-// training table, because every feature would be mistaken for the next feature.
+// training table: every feature would then be taken for its neighbor.
 func (e *Encoder) checkBase(t *Table, b indexBase) error {
 	zero := slices.ContainsFunc(e.Inputs, func(in Input) bool {
 		return in.Name == "x0" || in.Sparse != nil && in.Sparse.First == 0

@@ -13,13 +13,13 @@ import (
 type allowance struct {
 	limit, left int64 // bytes; limit 0 means no limit
 	inParts     bool  // whether each part is freed before the next part is read
-	garbage     int64 // bytes of replaced lists that may not have been freed yet: see replaced
+	garbage     int64 // bytes of replaced lists that the collector may not have freed yet: see replaced
 	peak        int64 // see Table.ReadBytes
 }
 
 func newAllowance(limit int64) *allowance { return &allowance{limit: limit, left: limit} }
 
-// take subtracts n bytes from the remaining memory, and reports whether they were available.
+// take subtracts n bytes from the remaining memory, and reports whether n bytes were available.
 func (a *allowance) take(bytes int64) bool {
 	if a == nil || a.limit == 0 {
 		return true
@@ -53,7 +53,7 @@ func (a *allowance) workers() int {
 // fits reports whether n bytes remain. It does not subtract them.
 func (a *allowance) fits(bytes int64) bool { return a == nil || a.limit == 0 || bytes <= a.left }
 
-// rule returns the rule that is broken if take or fits returns false.
+// rule returns the error text for a false result of take or fits.
 func (a *allowance) rule() string {
 	return fmt.Sprintf("takes more than its limit of %.1f MiB of memory: {use fewer rows or columns|$memory}", float64(a.limit)/(1<<20))
 }
@@ -72,7 +72,7 @@ func (g *growth) list(width, length, capacity, more, room int) {
 	g.size += int64(width) * int64(capacity)
 }
 
-// column adds to g the lists of a column to which as many cells as more says are appended.
+// column adds to g the lists of a column to which `more` cells are appended.
 func (g *growth) column(c *column, more, room int) {
 	g.size += c.size() - c.listBytes()
 	if c.plain {

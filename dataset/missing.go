@@ -172,5 +172,5 @@ func spellingRule(r *reading, cell string, k kind) string {
 	return rule
 }
 
-// oddText is the rule that a text in a column of numbers breaks.
+// oddText is the error text for a text in a column of numbers.
 const oddText = "is not a number; correct it{, or $na-values}"

@@ -54,7 +54,7 @@ func (t *Table) missingFault(c *column, row int, rule string) *Error {
 	return t.cellFault(c, row, c.cell(row), missingRule(c.cell(row))+rule)
 }
 
-// missingRule is the first part of the rule that a missing cell breaks.
+// missingRule is the first part of the error text for a missing cell.
 func missingRule(cell string) string {
 	if cell != "" {
 		return "stands for a missing cell; "
@@ -71,7 +71,7 @@ func (n *Number) feature(v float64) float64 {
 }
 
 // numberOf learns the encoding of numbers, in which NaN is a missing cell, or returns the rule that
-// they break. weights may be nil.
+// the numbers violate. weights may be nil.
 func numberOf(values, weights []float64, standardize bool) (n *Number, rule string) {
 	m := momentsOf(values, weights)
 	fill, _ := m.median(values, weights)

@@ -45,9 +45,10 @@ func (r *ObjectReader) Width() int {
 	return r.width
 }
 
-// Read sets x, which has Width elements, to the features of the row in a JSON object, and reports whether the row is
-// ordinary: each column occurs once and nothing else, a number is a JSON number of at most 19 digits, and a category is
-// a string without escapes. Of any other text, FromRows and Features make the features, the Notes or the error.
+// Read sets x, which has Width elements, to the features of the row in a JSON object, and reports
+// whether the row is ordinary: it has each column once and no other key, each number is a JSON
+// number of at most 19 digits, and each category is a string without escapes. For a row that is not
+// ordinary, use FromRows and Features, which also give the Notes and errors.
 func (r *ObjectReader) Read(x []float64, object []byte) bool {
 	b := blanks(object)
 	if r == nil || len(b) == 0 || b[0] != '{' {

@@ -24,8 +24,8 @@ type Outside struct {
 // list, which is nil or the result of an earlier call. The result has one entry for each input; its
 // Rows is 0 if no row is far outside.
 //
-// If High − Low is less than 1000·ε·max(|Low|, |High|), this number is used instead, so that any
-// other number is reported in a column that was constant in training. A column that was 0 in every
+// If High − Low is less than 1000·ε·max(|Low|, |High|), this bound replaces High − Low, so that in
+// a column that was constant in training any other number is reported. A column that was 0 in every
 // training row is not reported, because new values are common in such columns of sparse data.
 func (e *Encoder) Outside(list []Outside, x mat.Matrix) []Outside {
 	rows, width := x.Dims()

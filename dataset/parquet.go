@@ -20,11 +20,10 @@ import (
 // flat columns, all encodings, and all types except INT96 and byte arrays that are neither texts nor
 // decimals. It supports the codecs UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD and LZ4_RAW.
 //
-// It is parsed here rather than by github.com/parquet-go/parquet-go, whose v0.32.0 fails
-// TestParquetDamage in ways that a caller cannot recover from: if byte 391 of
-// arrow-lz4raw-v1-plain.parquet is inverted, its LZ4 decoder doubles a buffer until the process
-// runs out of memory, and if byte 12880 of arrow-brotli.parquet is inverted, it allocates 4 GiB for
-// the footer of a 13 kB file. It also panics on damaged pages, which could be recovered.
+// This package does not use github.com/parquet-go/parquet-go, whose v0.32.0 fails TestParquetDamage
+// in ways from which a caller cannot recover. If byte 391 of arrow-lz4raw-v1-plain.parquet is
+// inverted, its LZ4 decoder doubles a buffer until the process runs out of memory. If byte 12880 of
+// arrow-brotli.parquet is inverted, it allocates 4 GiB for the footer of a 13 kB file.
 
 // parquetFile is an open file with the contents of its footer.
 type parquetFile struct {
@@ -315,7 +314,7 @@ func (p *parquetFile) flatten() (leaves int, ok bool) {
 	for at := 0; at < len(elements); {
 		c := elements[at]
 		c.leaf = leaves
-		for open := int64(1); open > 0; open-- { // open counts the elements not yet visited below c, starting with c
+		for open := int64(1); open > 0; open-- { // open counts the unvisited elements of the subtree of c, including c
 			if at == len(elements) || elements[at].children < 0 || elements[at].children > int64(len(elements)) {
 				return 0, false
 			}

@@ -59,8 +59,8 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 	return err
 }
 
-// encode encodes a part with e. An error in a CSV cell quotes the text of the cell. If the column
-// began plain, this text is not stored, and encode decodes the part again with coded columns.
+// encode encodes a part with e. An error in a CSV cell quotes the text of the cell. A plain column
+// does not store this text; encode then decodes the part again with coded columns.
 func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 	t, err := part.table()
 	r, err := p.encodeTable(t, err, e)

@@ -11,14 +11,14 @@ import (
 	"sync/atomic"
 )
 
-// pieceSize is the number of bytes of text that one worker decodes at a time. It is so large that
-// the cost of passing pieces to workers is negligible, and so small that several pieces take little
-// memory.
+// pieceSize is the number of bytes of text that a worker decodes at a time. It is large enough to
+// make the time of passing pieces to workers negligible, and small enough that several pieces take
+// little memory.
 const pieceSize = 1 << 20
 
-// longestQuoted is the maximum length of a record with an odd number of quotation marks: because of
-// it, one stray mark does not cause the whole file to be read into memory. longestRecord is the
-// maximum length of any record.
+// longestQuoted is the maximum length of a record with an odd number of quotation marks. The limit
+// prevents a single stray mark from causing the whole file to be read into memory. longestRecord is
+// the maximum length of any record.
 const (
 	longestQuoted = 1 << 24
 	longestRecord = 1 << 27
@@ -66,7 +66,7 @@ func (p *pieces) next() (piece, error) {
 		case p.ended:
 			end = len(buf)
 		case end == 0 && p.quotes && len(buf) >= longestQuoted && bytes.IndexByte(buf, '"') >= 0:
-			end = len(buf) // the piece ends in an unclosed quotation, which the parser refuses
+			end = len(buf) // the piece ends in an unclosed quotation, for which the parser returns an error
 		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // the factor 3 is for this buffer and the next buffer, which is twice as large
 			e := p.in.t.fault("", fmt.Sprintf("the line is longer than %d MiB: the file is not a text table, or its line ends are missing", len(buf)>>20))
 			e.Line = p.line

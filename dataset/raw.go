@@ -29,10 +29,10 @@ func (e *Encoder) Raw() Raw {
 
 // Texts returns the cells of the column of texts or trees that e was learned from, one for each row
 // of t, without surrounding spaces. A text that spells a number in an unusual way, such as −5 with
-// a Unicode minus sign, is returned in plain spelling. An empty cell is an empty text, unless
-// missing cells are refused, and is not a valid tree. Texts returns an error for an encoder whose
-// inputs become features, for a table without rows or without the column, and if the column holds
-// numbers.
+// a Unicode minus sign, is returned in plain spelling. An empty cell is an empty text, or an error
+// if the rules refuse missing cells. It is not a valid tree. Texts returns an error for an encoder
+// whose inputs become features, for a table without rows or without the column, and if the column
+// holds numbers.
 func (e *Encoder) Texts(t *Table) ([]string, error) {
 	if err := e.Check(); err != nil {
 		return nil, err

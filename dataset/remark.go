@@ -58,7 +58,7 @@ func (e *Encoder) Remarks(t *Table) []Remark {
 
 // columnFacts holds the properties of a column that the function remarks needs in addition to its Input.
 type columnFacts struct {
-	rising  bool    // whether the cells are integers, each larger than the cell in the preceding row
+	rising  bool    // whether the cells are integers in strictly increasing order
 	missing float64 // fraction of the rows without a value if it exceeds 1/2, otherwise 0
 	marker  string  // the first text that represents a missing cell, or "" if there is no such text
 }

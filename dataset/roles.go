@@ -28,7 +28,7 @@ func (t *Table) checkRoles(r Rules, names []string) error {
 			return t.fault(name, "is named twice as "+role)
 		case old != "":
 			return t.fault(name, "is named both as "+old+" and as "+role)
-		case names != nil && !slices.Contains(names, name) && !slices.Contains([]string{"a target", "the text", "the tree"}, role): // for these roles a missing column has a separate message
+		case names != nil && !slices.Contains(names, name) && !slices.Contains([]string{"a target", "the text", "the tree"}, role): // other functions report a missing column with these roles
 			return t.noColumnAmong("column", name, names)
 		}
 		roles[name] = role

@@ -11,11 +11,12 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// FromRows returns a table of the given rows. encoding/json must marshal rows to an array of objects, or to
-// one object, whose keys are the column names. For example, rows may be a []map[string]any, a struct, a
-// slice of structs, or a json.RawMessage. A number or a text is parsed like a cell of a file, and true and
-// false are texts. A null or an absent key is a missing cell. Encoder.Notes reports numbers that were given
-// as texts. source names the table in messages and may be empty.
+// FromRows returns a table of the given rows. encoding/json must marshal rows to an array of
+// objects, or to one object, whose keys are the column names. For example, rows may be a
+// []map[string]any, a struct, a slice of structs, or a json.RawMessage. Numbers and texts are
+// parsed like the cells of a file. true and false are texts. A null or an absent key is a missing
+// cell. Encoder.Notes reports numbers that were passed as texts. source names the table in messages
+// and may be empty.
 func FromRows(source string, rows any) (*Table, error) {
 	text, ok := rows.(json.RawMessage)
 	if !ok {

@@ -125,7 +125,7 @@ func sparseMoments(values, weights []float64, zeros int, total float64) moments 
 }
 
 // scaleOf returns the standard deviation, or 1 for a constant column, or the rule that the column
-// breaks.
+// violates.
 func scaleOf(m moments) (scale float64, rule string) {
 	n, rule := m.number(0, 0, true)
 	if rule != "" {

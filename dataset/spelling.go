@@ -38,7 +38,7 @@ func newMarks(decimal, thousands byte) marks {
 	return marks{decimal: decimal, thousands: thousands}
 }
 
-// check returns the rule that the marks break, or "".
+// check returns the rule that the marks violate, or "".
 func (m marks) check() string {
 	switch {
 	case m.decimal != '.' && m.decimal != ',':
@@ -187,7 +187,7 @@ func (m marks) advice(sign, body, exponent string) string {
 	for _, other := range spellings {
 		digits, ok := other.digits(body)
 		if !ok || other.thousands != 0 && strings.IndexByte(body, other.thousands) < 0 {
-			continue // the body is not a number with these marks, or is a number even without this thousands mark
+			continue // with these marks the body is not a number, or it is a number even without the thousands mark
 		}
 		var change []string
 		if other.decimal != m.decimal && other.thousands != '.' { // the thousands mark '.' implies the decimal comma

@@ -32,7 +32,7 @@ type Stream struct {
 	names   []string // names of the columns; nil until the first pass
 	index   bool     // see Table.LeftOutIndex
 	rows    int      // number of rows, counted in the first pass; −1 before this pass
-	left    int      // number of rows of weight 0, which the field rows does not count
+	left    int      // number of rows of weight 0, which the field rows excludes
 	remarks []Remark // the remarks that Learn has made
 	notices []string
 
@@ -43,8 +43,8 @@ type Stream struct {
 // Open opens a file for passes over its rows. It returns File{Path: path}.Open().
 func Open(path string) (*Stream, error) { return File{Path: path}.Open() }
 
-// Open reads the beginning of the file. Every error is an *Error. Standard input is refused,
-// because it cannot be read twice.
+// Open reads the beginning of the file. Every error is an *Error. Open returns an error for
+// standard input, because it cannot be read twice.
 func (f File) Open() (*Stream, error) {
 	s := &Stream{file: f, rows: -1}
 	if f.Path == "-" {
@@ -87,8 +87,8 @@ func (s *Stream) Unknown() []Unknown {
 	return s.unknown
 }
 
-// Head returns a table of the first rows, as many as a pass reads at once: up to 1 MiB of text, 4
-// MiB of numbers, or one row group. A file without rows gives a table without rows.
+// Head returns a table of the first rows. It has the rows that a pass reads at once: up to 1 MiB of
+// text, 4 MiB of numbers, or one row group. A file without rows gives a table without rows.
 func (s *Stream) Head() (*Table, error) {
 	p, err := s.begin(0)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use fun
 // passRules specifies what a pass does in addition to encoding the rows.
 type passRules struct {
 	keyed   bool        // whether the keys of the rows are returned
-	classes *classifier // the classes of all parts, including classes that the encoder lacks; nil if such classes are refused
+	classes *classifier // the classes of all parts, including classes that the encoder lacks; nil if such classes are an error
 }
 
 func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules passRules, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {

@@ -16,8 +16,9 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Summary holds what Stream.Learn and Beam derive from a set of rows. Summaries of different rows give
-// the same bits when they are merged in any order. The zero value holds no rows. encoding/gob encodes it.
+// A Summary holds the statistics of a set of rows for Stream.Learn and Beam. Summaries of different
+// rows give the same bits when they are merged in any order. The zero value holds no rows.
+// encoding/gob encodes it.
 type Summary struct {
 	Rows   int64
 	Source string // name of the file of the first rows
@@ -65,7 +66,7 @@ func (s *Summary) GobDecode(data []byte) error {
 	return nil
 }
 
-// A columnSummary holds what Learn derives from the cells of one column.
+// A columnSummary holds the statistics of one column for Learn.
 type columnSummary struct {
 	Kinds         [text + 1]int64 // number of cells of each kind
 	Faults        map[kind]*Error // error for the first cell of each kind except number
@@ -269,7 +270,7 @@ func (s *columnSummary) put(cell string, k kind, value, weight float64) {
 		s.Digits = s.Digits || strings.ContainsFunc(cell, unicode.IsDigit)
 		s.Words = s.Words || s.Digits || strings.ContainsFunc(cell, unicode.IsLetter)
 	case k == number && s.Many:
-		if !s.texts() { // for a column with texts the moments are not needed
+		if !s.texts() { // a column with texts does not need the moments
 			s.Numbers.add(repeated(weight, value))
 		}
 		return
@@ -461,7 +462,7 @@ func (s *columnSummary) textFault(t *Table, name string, rows int64, declared bo
 // isOdd reports whether the texts in a column are errors in a column of numbers, not categories.
 // They are errors if they have neither a letter nor a digit and do not outnumber the numbers, if
 // they are at most a tenth of the cells, or if there is a single text, without a digit, and at
-// least two numbers. (A single 12a among nine or fewer numbers is a house number.)
+// least two numbers. (A single 12a among at most nine numbers may be a house number.)
 func (s *columnSummary) isOdd() bool {
 	texts, numbers := s.Kinds[text], s.Kinds[number]
 	return texts > 0 && (!s.Words && texts <= numbers || 10*texts <= texts+numbers || texts == 1 && !s.Digits && numbers >= 2)

@@ -23,7 +23,7 @@ type Table struct {
 	lines    []int32  // line of the file on which each row begins; nil if the file has no lines
 	origin   []int32  // index of each row in the file or the original table; nil if the table has all rows
 	first    int      // number of rows of the file before the first row
-	note     string   // text that is appended to the error for an absent column
+	note     string   // text to append to the error for an absent column
 	sparse   bool     // a feature past the last column is 0 in every row
 	reading  *reading // how the cells of CSV and of texts are parsed
 	comma    byte     // CSV: the delimiter
@@ -133,7 +133,7 @@ func (t *Table) setNames(names []string) *Error {
 	return nil
 }
 
-// nameRule returns the rule that the name of a column breaks, or "".
+// nameRule returns the rule that the name of a column violates, or "".
 func nameRule(name string) string {
 	switch {
 	case name == "":

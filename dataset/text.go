@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// alwaysCategories is the maximum number of distinct texts in a column that are categories for any
-// number of rows.
+// At most alwaysCategories distinct texts in a column are categories for any number of rows.
 const alwaysCategories = 20
 
 // firstOf returns the first row of a coded column with a cell of the given kind, or −1.

@@ -11,8 +11,8 @@ import (
 )
 
 // Columns is Kernel on some columns of the points: k(x, z) = Kernel(x_C, z_C), where x_C has the
-// features of x whose indices, counted from 0, are in Indices, in this order. Sums and products of
-// such kernels have a kernel for each group of columns, with parameters and a weight of its own.
+// features of x whose indices, counted from 0, are in Indices, in this order. In a sum or product
+// of Columns, each group of columns has a kernel with its own parameters and weight.
 type Columns struct {
 	Indices []int
 	Kernel  Kernel
@@ -45,8 +45,8 @@ func indexText(indices []int) string {
 	return "[" + strings.Join(spans, ",") + "]"
 }
 
-// Check requires at least one column, no column twice, columns that points of d features have, and
-// a kernel that is valid for this number of columns.
+// Check requires at least one column, distinct columns from 0 to d−1, and a kernel that is valid
+// for this number of columns.
 func (k Columns) Check(d int) error {
 	if k.Kernel == nil {
 		return errors.New("kernels: columns: the inner kernel is missing")

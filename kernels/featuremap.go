@@ -251,7 +251,7 @@ func (s scaled) apply(dst, x []float64) {
 	}
 }
 
-// unit is a map whose value is divided by its norm, or 0 where the norm is 0.
+// unit is a map divided by its norm; it is 0 where the norm is 0.
 type unit struct{ mapping }
 
 func (u unit) apply(dst, x []float64) {

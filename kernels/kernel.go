@@ -13,8 +13,8 @@ type Kernel interface {
 	String() string
 
 	// Check returns nil if every parameter obeys its rule for points of d features, otherwise an
-	// error that names the first parameter that breaks its rule. If the number of features is not
-	// known yet, d < 0, rules that depend on it are not checked.
+	// error that names the first invalid parameter. A d < 0 means that the number of features is
+	// not known yet; Check then omits rules that depend on it.
 	Check(d int) error
 
 	// IsPSD reports whether the parameters guarantee a positive semi-definite

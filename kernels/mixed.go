@@ -50,8 +50,8 @@ func NewMixed(k Kernel, d int) (*Mixed, error) {
 // A MixedPoint is a point with the derivatives of the statistics of one point, which are computed once.
 type MixedPoint struct {
 	x    []float64
-	onX  [][]float64 // of the statistic of each term, with respect to x; nil if it is not one of x
-	onZ  [][]float64 // of each of Mixed.stats, with respect to z; nil if it is not one of z
+	onX  [][]float64 // derivative of the statistic of each term with respect to x; nil if the statistic is not a function of x alone
+	onZ  [][]float64 // derivative of each of Mixed.stats with respect to z; nil if the statistic is not a function of z alone
 	self []float64   // the values of Mixed.stats at (x, x)
 }
 

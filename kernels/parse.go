@@ -40,8 +40,8 @@ const (
 //	exp(0.1*linear) * matern52(sigma=3) + 1
 //	columns(0-3, gaussian(sigma=1)) + 2*columns([4,7], linear)
 //
-// Instead of sigma, gamma of other libraries is accepted: it is 1/(2σ²) for gaussian and 1/σ for
-// laplacian.
+// Parse also accepts the gamma of other libraries instead of sigma: 1/(2σ²) for gaussian and 1/σ
+// for laplacian.
 //
 // The result is in canonical form (see Canonical) and passes Check(-1). An error is a *ParseError.
 func Parse(text string) (Kernel, error) {

@@ -75,9 +75,9 @@ func (SincLimit) bounded() bool                  { return true }
 // Periodic is k(x, z) = exp(−2 sin²(π‖x−z‖/p) / σ²) with the period p = Period > 0 and σ = Sigma > 0,
 // scikit-learn's ExpSineSquared (MacKay 1998, Introduction to Gaussian Processes, section 5.2).
 //
-// It is positive semi-definite for points of one feature, of which it is a function of the point
-// (cos 2πx/p, sin 2πx/p) on a circle: a Gaussian of the distance 2|sin(π(x−z)/p)|. It is indefinite
-// for more features. IsPSD is therefore false, except in Columns with one column.
+// For points of one feature it is positive semi-definite: it is a Gaussian of the distance
+// 2|sin(π(x−z)/p)| between the points (cos 2πx/p, sin 2πx/p) on a circle. It is indefinite for more
+// features. IsPSD is therefore false, except in Columns with one column.
 type Periodic struct{ Period, Sigma float64 }
 
 func (k Periodic) String() string {

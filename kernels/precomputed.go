@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Precomputed is a kernel whose values were computed elsewhere: by a kernel over strings or trees,
-// by a function of the user, or by another program. With this kernel every learner works on objects
-// that are not vectors. A point is the object's row of kernel values, preceded by two numbers:
+// Precomputed is a kernel with given values, computed by a kernel over strings or trees, by a
+// function of the user, or by another program. With Precomputed every learner works on objects that
+// are not vectors. A point is the object's row of kernel values, preceded by two numbers:
 //
 //	training object i    (i, k(c_i, c_i), k(c_i, c_0), …, k(c_i, c_m−1))
 //	any other object a   (−1, k(a, a),    k(a, c_0),   …, k(a, c_m−1))
@@ -33,7 +33,7 @@ func (Precomputed) Check(d int) error {
 	return nil
 }
 
-// IsPSD is false, because the values that were computed elsewhere are not known.
+// IsPSD is false, because the values are not known.
 func (Precomputed) IsPSD() bool               { return false }
 func (Precomputed) compile(c *compiler)       { c.load(Stat{Kind: Entry}) }
 func (Precomputed) params() []Param           { return nil }

@@ -55,7 +55,7 @@ func (k StatDerivative) Check(d int) error {
 }
 
 // Bounded reports whether the values are finite where points coincide. If they are not, 0 is used
-// there as the derivative of k with respect to a point. This is the derivative, by symmetry, if it
+// as the derivative of k with respect to such a point. By symmetry the derivative is 0 if it
 // exists; for the exponential kernel it does not exist. Bounded is false if Of is nil.
 func (k StatDerivative) Bounded() bool { return k.Of != nil && k.Of.bounded() }
 

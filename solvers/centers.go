@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// CenterRule names a way to choose the centers of a NystromProblem among the samples. Of equal
-// samples, at most one becomes a center.
+// CenterRule names a rule that chooses the centers of a NystromProblem among the samples. At most
+// one of several equal samples becomes a center.
 type CenterRule string
 
 const (
@@ -31,12 +31,12 @@ func CenterRules() []CenterRule {
 	return []CenterRule{UniformCenters, PivotCenters}
 }
 
-// CenterChoice says how centers are chosen: from a pool of the samples whose keys (Block.Keys)
-// have the smallest priorities under the seed. The same seed therefore gives the same centers in
-// the same order, whatever the order of the samples.
+// CenterChoice specifies how centers are chosen. They come from a pool: the samples whose keys
+// (Block.Keys) have the smallest priorities under the seed. Equal seeds therefore give equal
+// centers in the same order, for any order of the samples.
 type CenterChoice struct {
 	Rule  CenterRule // "" is UniformCenters
-	Count int        // M; 0 means about 10√n. If there are fewer different samples, each one is a center
+	Count int        // M; 0 means about 10√n. If there are fewer than M different samples, each of them is a center
 	// pool is the number of samples from which a rule other than UniformCenters chooses; they are
 	// drawn uniformly in one pass. 0 means 2M, but at least 500.
 	pool int
@@ -70,8 +70,8 @@ func (c CenterChoice) check() error {
 	return nil
 }
 
-// bytes is the memory that choosing the centers takes on the device; held(rows) is the memory that
-// so many rows of X take there.
+// bytes is the memory on the device that choosing the centers takes; held(rows) is the memory of
+// the given number of rows of X on the device.
 func (c CenterChoice) bytes(n int, held func(rows int) int64) int64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
@@ -89,7 +89,7 @@ func (c CenterChoice) flops(n, d int) float64 {
 	return 0
 }
 
-// choose returns the centers, which are given or chosen by the rule, and count samples for Falkon's
+// choose returns the given centers, or centers chosen by the rule, and count samples for Falkon's
 // preconditioner. It makes a pass over the samples only if necessary.
 func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[float64], q stream.Sampled, err error) {
 	n, d, _ := p.Data.Dims()
@@ -132,7 +132,7 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if err != nil {
 		return centers, q, err
 	}
-	slices.Sort(rows) // the rows of the pool are in the order of their priorities, and the centers must be too
+	slices.Sort(rows) // the rows of the pool are in the order of their priorities, and the centers must have the same order
 	return stream.SelectRows(from, rows), q, nil
 }
 

@@ -91,14 +91,14 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// seriesMargin multiplies the estimated number of iterations of a power series before it is
-// compared with other preconditioners. The estimate comes from a sample, which shows too few of the
-// outlying or nearly equal rows; such rows add more iterations with a power series than with
+// seriesMargin multiplies the estimated number of iterations of a power series before the
+// comparison with other preconditioners. The estimate comes from a sample, which contains too few
+// outlying or nearly equal rows. With a power series, such rows add more iterations than with
 // columns of K. With n = 8,000 to 20,000 rows of 20 and 50 normal features, 17 fits took 0.4 to 1.7
 // times the estimate.
 const seriesMargin = 1.3
 
-// fewIterations is the number of iterations up to which a better preconditioner saves little time.
+// At up to fewIterations iterations, a better preconditioner saves little time.
 const fewIterations = 16
 
 // Fixed16 is chosen only if its contraction is below 1/fixedMargin. A step then reduces the
@@ -129,7 +129,7 @@ type preconditioning struct {
 	lambda     float64               // estimated lower bound of the eigenvalues of K + λW⁻¹
 }
 
-// columnsOfK lists the preconditioners to compare that use columns of K, and the case of no
+// columnsOfK lists the candidates for the preconditioner that use columns of K, and no
 // preconditioner.
 func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 	add := func(rank int) {
@@ -150,7 +150,7 @@ func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 	return list
 }
 
-// powerSeries lists the preconditioners to compare that use the power series of the kernel.
+// powerSeries lists the candidates for the preconditioner that use the power series of the kernel.
 func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
 	estimates, err := z.taylorEstimates(par)
 	for _, e := range estimates {
@@ -375,13 +375,13 @@ type conjugate[T backend.Float] struct {
 	a   krylov.Operator[T]
 	own []run.Releaser // the parts of the preconditioner and of the operator that conjugate frees
 
-	points backend.Matrix[T] // used by an operator that evaluates the kernel in each product; otherwise nil
+	points backend.Matrix[T] // X, if the operator evaluates the kernel in each product; otherwise nil
 }
 
 const (
 	// patience is the number of iterations without a smaller residual after which a solve ends.
-	// Long plateaus are common on ill-conditioned systems, so that a larger estimated number of
-	// iterations replaces patience, up to maxPatience.
+	// Long plateaus are common in ill-conditioned systems. Therefore the estimated number of
+	// iterations replaces patience if it is larger, up to maxPatience.
 	patience    = 500
 	maxPatience = 5000
 )
@@ -394,8 +394,8 @@ type preconditioner[T backend.Float] interface {
 
 // review returns a function that compares an inner solve with the plan; solves is the number of
 // inner solves that reduce the residual from 1 to the tolerance. The function ends the solve, with
-// a reason, if it takes more than twice the planned iterations and the method that would replace it costs
-// less than the remaining iterations. review returns nil if there is no such method.
+// a reason, if the solve takes more than twice the planned iterations and another method would take
+// less time than the remaining iterations. review returns nil if there is no other method.
 func (w *work) review(solves float64) func(done int, remaining float64) string {
 	if w.takeover == 0 {
 		return nil

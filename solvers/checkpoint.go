@@ -26,9 +26,9 @@ import (
 	"github.com/mercer-go/mercer/internal/stream"
 )
 
-// Checkpoint says where and how often an iterative Solve saves its state. If a Solve ends early
-// for any reason, a later Solve of the same problem with the same params resumes from that state
-// and gives the same answer: the same bits on the same device.
+// Checkpoint specifies where and how often an iterative Solve saves its state. If a Solve ends
+// early for any reason, a later Solve of the same problem with the same params resumes from the
+// saved state. On the same device it gives the same bits as a Solve without interruption.
 //
 // The name of a file is a hash of everything that the solution depends on, so that one folder can
 // hold the checkpoints of many problems. Each checkpoint replaces the file atomically and has a
@@ -79,7 +79,7 @@ type checkpointer struct {
 	key     string
 	every   time.Duration
 	last    time.Time
-	resumed *state // the state that was read from the file; nil after it has been used
+	resumed *state // the state read from the file; nil after its use
 
 	f       *refinement // nil if the samples are read in passes
 	attempt int
@@ -137,9 +137,9 @@ func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, che
 	return s, nil
 }
 
-// stateBytes is an upper bound of the number of bytes that encode writes if the arrays are at most
-// rows × cols. It counts the arrays and, in the header, a permutation of the rows, a few numbers
-// for each column, and a constant.
+// stateBytes is an upper bound on the number of bytes that encode writes if the arrays have at most
+// rows × cols elements. It counts the arrays and, in the header, a permutation of the rows, a few
+// numbers for each column, and a constant.
 func stateBytes(rows, cols int) int64 {
 	const digits, columns, header = 24, 8, 1 << 16
 	n, t := int64(rows), int64(cols)
@@ -232,7 +232,7 @@ func (s *checkpointer) done() error {
 	return nil
 }
 
-// take returns the state that was read from the file at its first call, and nil afterwards.
+// take returns the state read from the file at the first call, and nil at later calls.
 func (s *checkpointer) take() *state {
 	if s == nil {
 		return nil
@@ -337,15 +337,14 @@ func decodeState(data []byte) (*state, error) {
 	return s, nil
 }
 
-// A checkpoint can have been changed on purpose and have a valid checksum. Whatever a file
+// A checkpoint may have been modified on purpose and still have a valid checksum. Whatever a file
 // contains, a Solve must end with an error or with a solution that has the reported residual.
-// Therefore every field is checked against the range that its use relies on, and the file holds no
-// residuals.
+// Therefore check compares every field with its valid range, and the file holds no residuals.
 
 // maxIters is a number of iterations that no solve reaches; adding to it does not overflow.
 const maxIters = math.MaxInt >> 10
 
-// stateField is a field of a state and whether its value is valid.
+// stateField is a field of a state. It records whether the value is valid.
 type stateField struct {
 	name string
 	ok   bool

@@ -16,13 +16,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Cholesky is the factor L of A = K + λI = LLᵀ, stored on a device, in packed storage if the device
-// supports it. It solves for any number of right-hand sides, and samples can be added and removed.
+// Cholesky is the factor L of A = K + λI = LLᵀ on a device, in packed storage if the device
+// supports it. It solves for any number of right-hand sides. Append and Remove update it when a
+// sample is added or removed.
 //
-// Several goroutines may call the methods at the same time, except that Append, Remove and Close
-// wait for the other methods to end. If Append or Remove returns an error, the factor is
-// unchanged. After Close, and on the zero value or a nil pointer, every method that can fail
-// returns ErrClosed.
+// Several goroutines may call the methods at the same time; Append, Remove and Close wait for
+// running methods. If Append or Remove returns an error, the factor is unchanged. After Close, and
+// on the zero value or a nil pointer, every method that can fail returns ErrClosed.
 type Cholesky struct {
 	dev    backend.Device
 	lambda float64
@@ -60,7 +60,7 @@ func (f *Cholesky) lock(what string, write bool) (unlock func(), err error) {
 // i+1 elements of row i up to the diagonal, for i = 0, 1, …; n may be 0.
 //
 // If the matrix is not positive definite to working precision, the error wraps *backend.PivotError;
-// if the factor does not fit the memory, the error wraps *backend.MemoryError.
+// if the factor does not fit in memory, the error wraps *backend.MemoryError.
 func NewCholesky(ctx context.Context, dev backend.Device, n int, row func(i int, dst []float64), lambda float64) (*Cholesky, error) {
 	return newCholesky(ctx, dev, nil, lambda, n, func(a numeric.Symmetric[float64]) error {
 		for first := 0; first < n; first += moveRows {
@@ -450,7 +450,7 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 		}
 		below = append(below, h)
 	}
-	// No element of the factor has been changed up to here.
+	// Up to here no element of the factor has changed.
 	first := i
 	for _, h := range below {
 		h.Cols = first + h.Rows

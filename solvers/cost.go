@@ -42,8 +42,8 @@ const (
 	hostSeconds = 2.5e-9
 	// processorRate is the number of operations of a large product per second.
 	processorRate = 1e11
-	// smallCost is the cost of a direct method below which estimating the spectrum would take a
-	// fifth of that cost or more.
+	// If a direct method costs less than smallCost, estimating the spectrum would take at least a
+	// fifth of that cost.
 	smallCost = 6e9
 	// lookOverhead is the cost of computing the eigenvalues of a sample and of the other work
 	// before an iteration.
@@ -54,7 +54,7 @@ const (
 type costs struct {
 	listed         float64    // cost of an element of K per stored feature of a sparse sample
 	feature, value float64    // cost of an element of a symmetric K: per feature, and for applying the kernel's function to the statistic
-	again          float64    // factor by which an unstored K costs more with several columns
+	again          float64    // for several columns, the cost of an unstored K is multiplied by this factor
 	thin           float64    // cost of an operation of a product with few columns, which memory limits
 	symm64, symm32 [2]float64 // cost per element of a stored K in a product: a fixed part, and a part per column
 	symm16         [2]float64 // the same as symm32 for a K with elements of 16 bits

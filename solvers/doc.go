@@ -34,7 +34,7 @@
 //
 // Computations beyond the solution for one λ:
 //
-//	cholesky.go  a factor that is kept for more right-hand sides and updated with the samples
+//	cholesky.go  a factor for repeated solves, updated when samples are added or removed
 //	path.go      many λ from one decomposition, with leave-one-out errors
 //	             and generalized cross-validation
 //	evidence.go  the log marginal likelihood and its derivatives, and the posterior variance

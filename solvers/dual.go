@@ -11,8 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Dual is Cholesky of K + λW⁻¹ in float64: O(n²d + n³) time and n²/2 elements. A device that can
-// keep K beside the factor (backend.PreserveBackend) and has enough memory takes n² elements.
+// Dual is Cholesky of K + λW⁻¹ in float64: O(n²d + n³) time and n²/2 elements. On a device that can
+// store K beside the factor (backend.PreserveBackend) and has enough memory, Dual takes n²
+// elements.
 const Dual Method = "dual"
 
 func dualEstimate(z *sizes, par Params) (estimate, error) {
@@ -28,7 +29,7 @@ func dualEstimate(z *sizes, par Params) (estimate, error) {
 	return e, nil
 }
 
-// dualChoice says whether K is kept beside the factor.
+// dualChoice holds the choice whether to store K beside the factor.
 type dualChoice struct{ Keep bool }
 
 func (z *sizes) dualEstimate(keep bool) estimate {

@@ -103,9 +103,9 @@ func (p Problem) checkCovariance(dev backend.Device, what string, limit int64) e
 	return nil
 }
 
-// newCovariance factors C. The function more returns the number of further elements that the caller
-// needs on the device. If keep is not nil and the device works in Go memory, the factor is stored
-// in keep, which is n×n.
+// newCovariance factors C. more returns the number of further elements that the caller needs on the
+// device. If keep, n×n, is not nil and the device works in Go memory, newCovariance stores the
+// factor in keep.
 func newCovariance(ctx context.Context, dev backend.Device, what string, p Problem, limit int64, more func(n, d, t int) int64, keep *backend.Host[float64]) (*covariance, error) {
 	if err := p.checkCovariance(dev, what, limit); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 	if err := f.factor(); err != nil {
 		f.Mem.FreeAll()
 		if errors.Is(err, backend.ErrNotPosDef) {
-			return nil, err // the error already names its place
+			return nil, err // the error already names its location
 		}
 		return nil, fmt.Errorf("solvers: %s: %w", what, err)
 	}
@@ -278,7 +278,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 			w := s.weightOf(first + k)
 			e.Lambda += (v*s.Lambda/w - float64(s.t)*(w-1)) / 2
 		}
-		// Elements below the diagonal count twice, because they also stand for those above it. Gram
+		// Elements below the diagonal count twice, because the matrices are symmetric. Gram
 		// computes only the lower triangle of the diagonal block.
 		block := f.x.View(first, 0, cols, s.d)
 		top, under := dk.View(0, 0, cols, cols), dk.View(cols, 0, rest-cols, cols)
@@ -429,8 +429,8 @@ type Uncertainty struct {
 }
 
 // NewUncertainty factors K + λW⁻¹ on dev in n³/3 operations; at its return no memory on dev is in
-// use. It does not read p.Y; limit bounds the memory in bytes on dev, and 0 means all its free
-// memory. If the device works in Go memory, the factor is not copied.
+// use. It does not read p.Y. limit bounds the memory on dev in bytes; 0 means all free memory of
+// dev. If the device works in Go memory, the factor is not copied.
 func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit int64) (*Uncertainty, error) {
 	if m, ok := p.kalman(dev); ok {
 		return newPosterior(ctx, dev, m, p, limit)

@@ -13,8 +13,8 @@ import (
 )
 
 // FourierProblem is ridge regression on random Fourier features (Rahimi and Recht 2007): f(x) = Σ_j
-// β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b. As the number of frequencies grows, its solution approaches
-// the solution of Problem. λ is unscaled.
+// β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b. As the number of frequencies grows, the solution approaches
+// that of Problem. λ is unscaled.
 type FourierProblem struct {
 	// Kernel is translation invariant: gaussian, also with a length scale for each feature,
 	// laplacian, the Matérn kernels, rationalquadratic, or their sums and products. It determines
@@ -49,7 +49,8 @@ type FourierResult struct {
 }
 
 // SolveFourier solves p on dev in passes over its samples: one pass to sum the normal equations of
-// M features, and one pass for each step of refinement. It returns the same errors as SolveNystrom.
+// M features, and one pass for each step of refinement. It returns errors under the same conditions
+// as SolveNystrom.
 func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par StreamParams) (*FourierResult, error) {
 	r, err := newStreamRun(ctx, dev, par, p.Plan)
 	if err != nil {

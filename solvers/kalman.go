@@ -131,7 +131,7 @@ func kalmanEvidence(ctx context.Context, dev backend.Device, m markov.Model, p P
 	return e, nil
 }
 
-// refused adds the place to an error of a filter.
+// refused adds the name of the function to an error of a filter.
 func (s *samples) refused(what string, err error) error {
 	if errors.Is(err, backend.ErrNotPosDef) {
 		return s.explain(err)

@@ -121,7 +121,7 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 	c := backend.NewHost[float64](alpha.Rows, alpha.Cols)
 	for i, b := range l.diagonal {
 		for j, a := range alpha.Row(i) {
-			if a != 0 { // if B_ii is 0 too, the error is 0: the fit without the sample is the same
+			if a != 0 { // if B_ii is also 0, the error is 0: the fit without the sample is the same
 				a /= b
 			}
 			if a-a != 0 {
@@ -200,8 +200,8 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 // model; a single point may have more.
 const pointValues = 1 << 22
 
-// on copies X and the factor, if there is one, to dev where necessary, and reserves memory for the
-// further elements that the function more counts.
+// on copies X and the factor, if any, to dev if necessary, and reserves memory for the further
+// elements that more counts.
 func (u *Uncertainty) on(ctx context.Context, dev backend.Device, what string, more func(n, d, t int) int64, limit int64) (*covariance, error) {
 	squares := 0
 	if numeric.Wrapper(dev) == nil && u.posterior == nil {

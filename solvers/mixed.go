@@ -18,7 +18,7 @@ import (
 
 // Mixed is Cholesky of K + (λ+δ)W⁻¹ in float32, with corrections in float64: most of the work runs
 // at the rate of float32, and the residual is as small as in float64. The corrections are steps of
-// iterative refinement as long as each gains a digit, and then steps of conjugate gradients with
+// iterative refinement while each step gains a digit, and then steps of conjugate gradients with
 // the factor as the preconditioner. Conjugate gradients also converge for condition numbers above
 // 10⁷, for which refinement diverges, but take longer.
 //
@@ -27,8 +27,8 @@ import (
 // float32 if they fail.
 const Mixed Method = "mixed"
 
-// mixedSteps is the number of iterations after which the factor is regarded as too inaccurate: more
-// iterations would take longer than a factor in float64.
+// After mixedSteps iterations the factor counts as too inaccurate: more iterations would take
+// longer than a factor in float64.
 const mixedSteps = 60
 
 type mixedChoice struct {
@@ -232,8 +232,8 @@ func (c *corrector) switchToCG() bool {
 
 // factor32 returns the Cholesky factor of K + (λ+δ)W⁻¹ in float32. δ is 0 at first; after a failed
 // pivot, δ is the rounding error of float32, or of the reduced products if reduced is set, and each
-// further failure multiplies δ by ten. The argument of is the operator or nil; if the operator
-// stores K in float64 and the device can round K to float32, factor32 does not evaluate K again.
+// further failure multiplies δ by ten. The argument `of` is the operator, or nil. If it stores K in
+// float64 and the device can round K to float32, factor32 does not evaluate K again.
 func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symmetric[float32], error) {
 	s := w.s
 	var narrow func(a numeric.Symmetric[float32]) error

@@ -21,14 +21,15 @@ import (
 //
 //	k(x, z) ≈ Σ_j S(2πj/T)/∏T_a exp(2πi Σ_a j_a(x_a−z_a)/T_a),   |j_a| ≤ m_a,
 //
-// where S is the spectral density, and K ≈ ΦΦᴴ. The inner solver uses enough modes to make ‖K − ΦΦᴴ‖
-// a small fraction of λ/max w. For a residual r it solves (I + ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r with Λ = λW⁻¹ by
-// conjugate gradients, and returns the correction Λ⁻¹(r − Φβ). ΦᴴΛ⁻¹Φ is a Toeplitz matrix between
-// two diagonal matrices, so its product with a vector takes two Fourier transforms. Residuals are
-// computed with the exact K, or, where this takes less time, with the larger number of modes that the
-// tolerance needs. In that case the residuals of 1,000 rows are computed again with the exact K at
-// the end. Auto chooses Modes where it costs less than every method that computes with K, and
-// replaces it if it does not converge as estimated, for example because the samples are clustered.
+// where S is the spectral density, and K ≈ ΦΦᴴ. The inner solver uses enough modes to make ‖K −
+// ΦΦᴴ‖ a small fraction of λ/max w. For a residual r it solves (I + ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r with Λ = λW⁻¹
+// by conjugate gradients, and returns the correction Λ⁻¹(r − Φβ). ΦᴴΛ⁻¹Φ is a Toeplitz matrix
+// between two diagonal matrices, so its product with a vector takes two Fourier transforms.
+// Residuals are computed with the exact K, or, where this takes less time, with the larger number
+// of modes that the tolerance needs. In that case the residuals of 1,000 rows are computed again at
+// the end with the exact K. Auto chooses Modes if it is estimated to take less time than every
+// method that computes with K. If Modes does not converge as estimated, for example because the
+// samples are clustered, another method replaces it.
 const Modes Method = "modes"
 
 // modesChoice is the plan of Modes.
@@ -39,7 +40,7 @@ type modesChoice struct {
 	dense          bool       // whether the inner modes are transformed by matrix products
 	exact          bool       // whether residuals are computed with the exact K, without outer modes
 	tol, outerTol  float64    // tolerances of the inner and outer Fourier transforms
-	bound          float64    // bound of the error of a kernel value computed from the outer modes
+	bound          float64    // bound on the error of a kernel value computed from the outer modes
 	largest        float64    // estimate of the largest eigenvalue of K
 	low            float64    // largest frequency ‖ω‖ of the modes in the preconditioner
 	order          int        // order of the preconditioner's Cholesky factor
@@ -56,8 +57,8 @@ const (
 	lowUnknowns = 3000
 	// modesPerAxis limits the index of a mode.
 	modesPerAxis = 1 << 20
-	// rigorousModes is the number of modes up to which ‖K − ΦΦᴴ‖ is bounded by n times the largest error
-	// of a kernel value. With more modes, it is estimated as for evenly spread samples.
+	// With at most rigorousModes modes, ‖K − ΦΦᴴ‖ is bounded by n times the largest error of a
+	// kernel value. With more modes, the norm is estimated as for evenly spread samples.
 	rigorousModes = 1 << 15
 )
 
@@ -171,8 +172,8 @@ func (z *sizes) modes(s spectrum.Density, par Params, exact bool) (c modesChoice
 	c.outerTol = max(min(c.tol, 0.1*par.tol()*smallest/math.Sqrt(n)/(top+s.Constant)), 1e-14)
 	rest := func(w float64) float64 { return spread(w) * s.At(w) / smallest }
 	c.low = min(inner, solveDecreasing(func(w float64) bool { return rest(w) <= 1 }, start))
-	// ΦᴴΛ⁻¹Φ has at most n eigenvalues other than 0, so that few samples need no preconditioner of high
-	// order.
+	// ΦᴴΛ⁻¹Φ has at most n nonzero eigenvalues, so that a small number of samples needs no
+	// preconditioner of high order.
 	limit := min(lowUnknowns, max(z.n, 500))
 	for c.order = limit + 1; c.order > limit; c.low *= 0.97 {
 		c.order = c.lowOrder(c.low)
@@ -583,7 +584,8 @@ func (m *modal) release() {
 	m.low.release()
 }
 
-// multiplyByK replaces v by Kv, computed from the outer modes. If the context ends, columns keep their values.
+// multiplyByK replaces v by Kv, computed from the outer modes. If the context ends, some columns
+// keep their values.
 func (m widened) multiplyByK(v backend.Host[float64]) {
 	column := make([]float64, v.Rows)
 	modes := make([]complex128, len(m.density))

@@ -30,8 +30,8 @@ const (
 // so that ‖f‖² is penalized as in Problem. If every sample is a center, the solution is that of
 // Problem. λ is unscaled; the λ of Rudi, Carratino and Rosasco is this λ divided by n.
 //
-// Kernel is positive semidefinite, or it takes precomputed values; in that case SolveNystrom
-// returns an error if a factorization shows that k(c, c) is indefinite.
+// Kernel must be positive semidefinite or take precomputed values. For precomputed values
+// SolveNystrom returns an error if a factorization shows that k(c, c) is indefinite.
 type NystromProblem struct {
 	Kernel kernels.Kernel
 	Data   Rows
@@ -64,9 +64,9 @@ type StreamParams struct {
 	// Checkpoint lets Falkon resume an earlier call that ended early. A resumed call computes the
 	// preconditioner again, and every call needs a pass that hashes the samples.
 	Checkpoint Checkpoint
-	// Posterior makes the result include the Posterior; Normal is then the only method, and λ must be
-	// > 0. It takes O(nM²) operations, twice as many as Normal takes without it for centers, one more
-	// pass, and twice the memory. s² is estimated, or 1 if UnitScale is set.
+	// Posterior makes the result include the Posterior; Normal is then the only method, and λ must
+	// be > 0. It takes O(nM²) operations (for centers twice as many as Normal without Posterior),
+	// one more pass, and twice the memory. s² is estimated, or 1 if UnitScale is set.
 	Posterior, UnitScale bool
 	// Gradient makes the result include the gradient of the likelihood, for 3nM² + 4M³ further
 	// operations. It needs Posterior.
@@ -151,7 +151,7 @@ func (p NystromProblem) Points(h backend.Host[float64]) numeric.Points {
 	return numeric.SparsePoints(p.Sparse.TakeRows(stream.RowNumbers(h)))
 }
 
-// size is an upper bound of M; M is smaller if samples repeat.
+// size is an upper bound on M; M is smaller if there are equal samples.
 func (p NystromProblem) size() int {
 	if p.Centers.Rows > 0 {
 		return p.Centers.Rows
@@ -214,8 +214,8 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	})
 }
 
-// held returns the function that gives the memory of rows of X on the device. The memory of sparse
-// rows includes their copy in Go memory.
+// held returns a function that returns the memory of a number of rows of X on the device. The
+// memory of sparse rows includes their copy in Go memory.
 func (p NystromProblem) held(dev backend.Device, d int) func(rows int) int64 {
 	if p.Sparse == nil {
 		return func(rows int) int64 { return numeric.Bytes(numeric.Elements(rows, d)) }

@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Operator says how an iterative method stores K.
+// Operator specifies how an iterative method stores K.
 type Operator string
 
 const (
@@ -124,7 +124,7 @@ func (z *sizes) leastShift() float64 {
 	return z.p.Lambda
 }
 
-// fixedError returns nil, or an error that says why Fixed16 is not possible.
+// fixedError returns nil, or an error with the reason why Fixed16 is not possible.
 func (z *sizes) fixedError() error {
 	if _, ok := z.dev.F32().(backend.FixedBackend[float32]); !ok {
 		return fmt.Errorf("solvers: operator: the device %s does not store K in 16 bits: use %q", z.dev.Info().Device, Stored32)
@@ -168,8 +168,8 @@ func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x ba
 }
 
 // placeX32 copies the samples of weight > 0 to the device in float32. If the kernel is translation
-// invariant, it subtracts the mean of dense samples first: if the samples have a large offset, few
-// digits of their differences are left in float32.
+// invariant, it first subtracts the mean of dense samples, because a large offset of the samples
+// would leave few correct digits of their differences in float32.
 func (w *work) placeX32() (backend.Matrix[float32], error) {
 	s := w.s
 	if s.Sparse != nil {

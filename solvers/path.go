@@ -36,7 +36,7 @@ import (
 // accurate for small λ as long as C is not singular to working precision. (Craven and Wahba 1979;
 // Golub, Heath and Wahba 1979 for GCV, which is n‖(I−H)y‖²/tr(I−H)².)
 type Path struct {
-	// Method is the method in use, and Reason says why it was chosen.
+	// Method is the method in use, and Reason is the reason for its choice.
 	Method PathMethod
 	Reason string
 
@@ -191,7 +191,7 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 const pathStage = "path"
 
 // At returns one point for each of lambdas, all ≥ 0, in the given order. If there is no solution
-// for a λ, Err of its point says why; the error that At returns applies to the whole call.
+// for a λ, the field Err of its point is set. The error that At returns applies to the whole call.
 func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 	if p == nil || p.route == nil {
 		return nil, fmt.Errorf("solvers: path: the path %w", ErrClosed)

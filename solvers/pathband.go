@@ -46,10 +46,10 @@ func pathWorkers(dev backend.Device) int { return max(1, min(band.GroupSize, dev
 //	W^½(K + λW⁻¹)W^½ = K̃ + λI = Q(B + λI)Qᵀ
 //
 // so that with ỹ = W^½y and u = W^½1 the formulas are the same as without weights, and α = W^½α̃.
-// With an intercept only the part orthogonal to 1 matters, and K + c 11ᵀ gives the same α for any
-// c. For a linear kernel, centered samples make 1 an eigenvector of eigenvalue 0; a c of the size
-// of K avoids a division by λ alone. K of sparse samples, which are not centered, may also have a
-// null space close to 1.
+// With an intercept, α depends only on the component of K orthogonal to 1, and K + c 11ᵀ gives the
+// same α for any c. For a linear kernel, centered samples make 1 an eigenvector of eigenvalue 0; a
+// c of the size of K avoids a division by λ alone. K of sparse samples, which are not centered, may
+// also have a null space close to 1.
 type pathBand struct {
 	pathBase
 	x       backend.Matrix[float64]

@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Plan says which method a Solve will use, and its memory and work.
+// Plan describes a Solve before it starts: the method, its memory and its number of operations.
 type Plan struct {
 	Method Method
 	Reason string  // why this method was chosen, and the choices within it
@@ -338,8 +338,8 @@ type method struct {
 	// count is the formula for the number of operations with n samples of d features, shown in
 	// Plan.Reason; it is empty if the number depends on the spectrum of K.
 	count string
-	// estimate returns the estimate for a problem of the given sizes, or an error that says why the
-	// method cannot solve it: "needs …: use …".
+	// estimate returns the estimate for a problem of the given sizes. If the method cannot solve
+	// the problem, it returns an error of the form "needs …: use …".
 	estimate func(z *sizes, par Params) (estimate, error)
 	// iterates reports whether the estimate depends on the spectrum of K, or takes more than constant time.
 	iterates bool
@@ -390,7 +390,7 @@ type sizes struct {
 	available int64 // bytes of memory that may be used
 	p         Problem
 	dev       backend.Device
-	ctx       context.Context          // its cancellation ends the estimates early; they are then meaningless
+	ctx       context.Context          // canceling it ends the estimates early, which are then meaningless
 	estimated *lowrank.Spectrum        // spectrum of K, estimated at its first use
 	taylor    []lowrank.TaylorEstimate // estimates for the Taylor preconditioner, computed at their first use
 }

@@ -40,12 +40,13 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 		stages: []stage{
 			{"gram", flop.Syrk(d, n) + flop.Gemm(d, t, n)},
 			{"factor", flop.Potrf(d)},
-			// The two solves use the factor and its transpose; the two residuals are computed from
-			// X.
+			// Two solves, each with the factor and its transpose, and two residuals, each computed
+			// from X.
 			{"solve", 4*flop.Trsm(d, t) + 4*flop.Gemm(n, t, d)},
 		},
-		// The memory holds XᵀX, the solution, its residual and one block of rows, all in float64:
-		// a factor in float64 replaces the factor in float32 if that is too inaccurate.
+		// The memory holds XᵀX, the solution, its residual and one block of rows. All are counted
+		// in float64, because a factor in float64 replaces a factor in float32 that is too
+		// inaccurate.
 		bytesOf: func(n int) int64 {
 			r := blockRows(n, d)
 			e := numeric.Total(numeric.Elements(d, d), numeric.Elements(2*d, t), numeric.Elements(r, t))
@@ -66,12 +67,13 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 // primalChoice solves (XᵀWX + λI)w = XᵀWy, with X and y centered if there is an intercept. XᵀWX
 // is summed over blocks of rows, so that X is never copied as a whole.
 //
-// The normal equations square the condition number of X. One step of iterative refinement, with
-// the residual computed from X instead of XᵀWX (Björck 1987, "corrected seminormal equations"),
+// The normal equations square the condition number of X. One step of iterative refinement, with the
+// residual computed from X instead of XᵀWX (Björck 1987, "corrected seminormal equations"),
 // recovers most of the lost accuracy, for two more passes over X. If Single is set, XᵀWX and its
-// factor are in float32, at twice the rate, from X without a centered copy if its means are small, and
-// refinement continues as long as each step gains a digit. If the residual remains above the
-// tolerance, or a pivot is only a rounding error, a factor in float64 replaces it.
+// factor are in float32, at twice the rate, and refinement continues while each step gains a digit.
+// If the means of X are small, XᵀWX is computed without a centered copy of X. If the residual
+// remains above the tolerance, or a pivot is only a rounding error, a factor in float64 replaces
+// the factor in float32.
 type primalChoice struct{ Single bool }
 
 func (choice primalChoice) run(w *work) error {

@@ -46,7 +46,7 @@ type inner interface {
 	// switches to conjugate gradients and returns true, or returns false if it cannot switch.
 	switchToCG() bool
 	// endedForFaster reports whether the last solve stopped because another method takes less time
-	// than the remaining iterations.
+	// than the solve's remaining iterations.
 	endedForFaster() bool
 	// product returns K if it is stored in float64 and no factor has overwritten it, otherwise
 	// nil.
@@ -59,7 +59,7 @@ type inner interface {
 type fallback struct {
 	method Method
 	text   string // description for Result.Fallback
-	// gain is the factor by which each round after the first must reduce the residual; 0 means 2.
+	// gain is the factor by which each round except the first must reduce the residual; 0 means 2.
 	gain float64
 	make func() (inner, error)
 }
@@ -68,8 +68,8 @@ type fallback struct {
 // fallback may avoid.
 type accuracyError struct{ err error }
 
-// slowError is an accuracyError after which the last fallback is tried next, because it takes less
-// time than the remaining iterations.
+// slowError is an accuracyError after which the last fallback is tried next, because the last
+// fallback takes less time than the remaining iterations.
 type slowError struct{ error }
 
 // stagnationError is an accuracyError after which no fallback is tried.
@@ -114,8 +114,8 @@ func (z *sizes) refinedBytes(n int) int64 {
 	return numeric.Bytes(e)
 }
 
-// refineRounds is a limit on the rounds: so many halvings reduce the residual from 1 to far below
-// the rounding error of float64.
+// refineRounds is the maximum number of rounds. If each round halves the residual, they reduce it
+// from 1 to far below the rounding error of float64.
 const refineRounds = 40
 
 // refine solves the system by the first fallback that reaches the tolerance and sets the result.

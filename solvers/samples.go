@@ -19,9 +19,9 @@ import (
 //
 // With an intercept any constant may be subtracted from y, since b absorbs it. The constant is the
 // weighted mean, so that a large mean of y causes no cancellation. A linear kernel with an
-// intercept allows the same for X: f(x) = wᵀ(x − x̄) + b′. With both centered by their weighted
-// means, the optimal b′ is 0 and the border of the system disappears. Features with an offset of
-// 1e6 would otherwise lose 12 digits in XᵀX.
+// intercept allows the same for X: f(x) = wᵀ(x − x̄) + b′. If both X and y are centered by their
+// weighted means, the optimal b′ is 0 and the system has no border. Without centering, features
+// with an offset of 1e6 would lose 12 digits in XᵀX.
 type samples struct {
 	Problem
 	x            numeric.Points // X
@@ -136,8 +136,8 @@ func (s *samples) fill(dst, h backend.Host[float64], mean numeric.Center, from i
 	s.part().Fill(dst, h, mean, from, scaled)
 }
 
-// blockRows is the number of rows of X per copied block: about 2 MiB, which stay in the caches of
-// two cores, but enough rows to keep a Syrk over them efficient.
+// blockRows is the number of rows of X per copied block. A block takes about 2 MiB, which stay in
+// the caches of two cores, and has enough rows for an efficient Syrk.
 func blockRows(n, d int) int {
 	return min(n, max(256, 1<<18/d))
 }

@@ -19,7 +19,7 @@ import (
 type Problem struct {
 	Kernel    kernels.Kernel
 	X, Y      backend.Host[float64] // n×d samples, n×t targets; only read
-	Weights   []float64             // nil means all 1; each ≥ 0, at least one > 0; a sample of weight 0 is left out
+	Weights   []float64             // nil means all 1; each ≥ 0, at least one > 0; a sample of weight 0 is omitted
 	Lambda    float64               // ≥ 0
 	Intercept bool                  // an unpenalized b; otherwise b = 0
 
@@ -73,8 +73,8 @@ type Params struct {
 	// MaxIter is the maximum number of products with K in an iterative method, summed over all
 	// outputs and precisions; 0 means 10000.
 	MaxIter int
-	// Operator says how an iterative method stores K; OperatorAuto is the fastest that fits the
-	// memory.
+	// Operator specifies how an iterative method stores K; OperatorAuto selects the fastest
+	// operator that fits in memory.
 	Operator Operator
 	// Preconditioner names the low-rank approximation of K in an iterative method. "rpcholesky"
 	// uses columns of K, whose pivots are drawn at random with probabilities proportional to the
@@ -95,7 +95,7 @@ type Params struct {
 	withoutModes bool // excludes Modes from the choice of Auto
 }
 
-// Progress describes how much of a Solve is done.
+// Progress describes the progress of a Solve.
 type Progress struct {
 	Stage    string  // "gram", "factor" or "solve"
 	Fraction float64 // fraction of the floating-point operations done in all stages; it never decreases and ends with 1
@@ -131,8 +131,8 @@ type Result struct {
 	// also X, is centered by its weighted mean in the norms. The residual is 0 if the numerator and
 	// the divisor are both 0.
 	//
-	// If y is orthogonal to every column of X, XᵀWy is only rounding error, and no residual is
-	// small relative to it. Therefore, if ‖XᵀWy‖ < S/1000 with S = ‖W^½X‖‖W^½y‖, the divisor is
+	// If y is orthogonal to every column of X, XᵀWy consists of rounding errors, and no residual is
+	// small relative to XᵀWy. Therefore, if ‖XᵀWy‖ < S/1000 with S = ‖W^½X‖‖W^½y‖, the divisor is
 	// at least cS/Params.Tol, where c = 10√(n+d)·2⁻⁵³ bounds the rounding error (Higham and Mary
 	// 2019).
 	Residual float64

@@ -278,8 +278,8 @@ type Block struct {
 	X, Y    backend.Host[float64] // r×d and r×t
 	Weights []float64             // weights of the rows; nil means all 1
 	// Keys of the rows, equal for equal samples; nil means keys computed from the numbers in X. The
-	// keys and a seed determine which samples are drawn; the order of the samples and the numbers
-	// that encode them do not matter.
+	// keys and a seed determine which samples are drawn, regardless of the order of the samples and
+	// of the numbers that encode them.
 	Keys []uint64
 }
 
@@ -424,8 +424,9 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 	}
 }
 
-// plan chooses the method. The argument before is the stage that chooses the basis. extra(m) returns,
-// for m functions, the memory of that stage alone and the memory of the basis while the method runs.
+// plan chooses the method. The argument before is the stage that chooses the basis. extra(m)
+// returns, for m functions, the memory of the stage before, and the memory of the basis while the
+// method runs.
 func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, extra func(m int) (alone, basis int64)) (Plan, error) {
 	available := run.Available(dev, par.Memory)
 	if rated, ok := dev.(backend.Rated); z.stored == 0 && ok && rated.Rates().Bytes > 0 {

@@ -67,16 +67,16 @@ func product[T backend.Float](k int) float64 {
 //
 // A NaN stands for no bound: every comparison with NaN is false.
 //
-// The total is doubled, because a fused path may evaluate the kernel by another formula
-// with as many roundings.
+// The total is doubled, because a fused path may evaluate the kernel by another formula with the
+// same number of roundings.
 func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, false).at)
 }
 
-// sparseBounds does the same as kernelBounds for sparse points. They are not shifted, so that r is
-// their largest norm. ‖x−z‖₁ and χ² may be computed from n_x + n_z, the statistics of x and of z
-// with 0, and a correction for each column that both rows store. The corrections sum to at most n_x
-// + n_z in absolute value, and their terms to at most twice as much, so that the error is at most
+// sparseBounds is like kernelBounds, for sparse points. They are not shifted, so that r is their
+// largest norm. ‖x−z‖₁ and χ² may be computed from n_x + n_z, the statistics of x and of z with 0,
+// and a correction for each column that both rows store. The corrections sum to at most n_x + n_z
+// in absolute value, and their terms to at most twice as much, so that the error is at most
 // 4γ_{d+6}(n_x + n_z). As for ‖x−z‖², the error must also be small relative to the value.
 func sparseBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, true).at)

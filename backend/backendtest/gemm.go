@@ -24,8 +24,8 @@ func gemmCall[T backend.Float](g gemmCase) call[T] {
 	}
 }
 
-// gemmExact fills op(A), op(B) and C with whole numbers of absolute value ≤ 8. With k ≤ 4100 the
-// sums are < 2¹⁹ and the result, with the factors in alphas, < 2²⁴, so that float32 holds every
+// gemmExact fills op(A), op(B) and C with integers of absolute value ≤ 8. With k ≤ 4100 the sums
+// are < 2¹⁹ and the result, with the factors in alphas, < 2²⁴, so that float32 holds every
 // intermediate result. If C must not be read, it is filled with NaN.
 func (r *rig[T]) gemmExact(g gemmCase) {
 	r.Helper()

@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// This file has the tests' operations on host matrices. Its products are implemented independently
+// This file has the tests' operations on host matrices. The products are implemented independently
 // of the oracle, so that tests also find faults of the oracle.
 
 func bits(v float64) uint64 { return math.Float64bits(v) }
@@ -47,7 +47,7 @@ func filled(rows, cols int, v float64) host {
 	return each(rows, cols, func(int, int) float64 { return v })
 }
 
-// integers returns a matrix of random whole numbers from −largest to largest.
+// integers returns a matrix of random integers from −largest to largest.
 func (r *rig[T]) integers(rows, cols, largest int) host {
 	return each(rows, cols, func(int, int) float64 { return float64(r.rng.IntN(2*largest+1) - largest) })
 }
@@ -150,8 +150,8 @@ func mirror(ul backend.Uplo, h host) host {
 	})
 }
 
-// exactTriangle returns a lower triangular matrix of small whole numbers, with
-// zeros above, that can be inverted without rounding.
+// exactTriangle returns a lower triangular matrix of small integers, with zeros above, that can be
+// inverted without rounding.
 //
 // Its diagonal holds powers of two. Each row belongs at random to one of three classes, and an
 // element below the diagonal is zero unless the class of its row is higher than the class of its
@@ -203,7 +203,7 @@ func (r *rig[T]) block() int {
 	return pick(r, r.upToLarge(blockSizes...))
 }
 
-// upToLarge returns those sizes that are at most LargeN. A backend that sets a lower LargeN has
+// upToLarge returns the sizes that are at most LargeN. A backend that sets a lower LargeN has
 // smaller blocks.
 func (r *rig[T]) upToLarge(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > r.LargeN })

@@ -10,11 +10,11 @@ import (
 
 // These tests use a size at which every loop over blocks runs several times and all workers are
 // busy. A product is checked by multiplying both sides by a vector, in n² operations (Freivalds,
-// 1977). With whole numbers both sides are exact, so that a single wrong element is detected,
-// because the vector has no zeros.
+// 1977). With integers both sides are exact, and since the vector has no zeros, a single wrong
+// element is detected.
 
-// vector returns n nonzero whole numbers. A sum of n products of these numbers with whole numbers
-// below 2²⁴ is exact in float64 for n < 2¹⁹.
+// vector returns n nonzero integers. A sum of n products of these with integers below 2²⁴ is exact
+// in float64 for n < 2¹⁹.
 func (r *rig[T]) vector(n int) host {
 	return each(n, 1, func(int, int) float64 {
 		v := float64(1 + r.rng.IntN(512))

@@ -196,8 +196,8 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 	}
 }
 
-// ignores reports whether k is a constant or has terms of only some of the features: its values may,
-// but need not, be NaN if another feature is NaN.
+// ignores reports whether k is a constant or has terms of only some of the features: its values may
+// be NaN or not if another feature is NaN.
 func ignores(k kernels.Kernel) bool {
 	stats := kernels.Compile(k).Stats
 	return len(stats) == 0 || strings.Contains(k.String(), "columns(")

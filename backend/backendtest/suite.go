@@ -14,7 +14,7 @@
 // Three kinds of evidence are used, in this order of strength:
 //
 //   - exact: small integers (and powers of two) make every intermediate result
-//     exact whatever the order of the operations, so that == is the test and no
+//     exact for any order of the operations, so that == is the test and no
 //     tolerance hides a wrong index;
 //   - closed: a property that needs no second implementation, such as the
 //     residual LLᵀ − A, with the bound that the theory gives;
@@ -65,8 +65,8 @@ type Suite struct {
 	Seed uint64
 }
 
-// Run tests the device that s.Open opens, in both precisions unless s.Fewer and -short leave out
-// float32.
+// Run tests the device that s.Open opens, in both precisions, or only in float64 with s.Fewer and
+// -short.
 func (s Suite) Run(t *testing.T) {
 	if s.LargeN == 0 {
 		s.LargeN = 1100
@@ -334,7 +334,7 @@ func (r *rig[T]) try(what string, f call[T], in ...host) (host, error) {
 	return out, failure
 }
 
-// do does the same as the method try, but fails the test if the call returns an error.
+// do is like try, but fails the test if the call returns an error.
 func (r *rig[T]) do(what string, f call[T], in ...host) host {
 	r.Helper()
 	out, err := r.try(what, f, in...)

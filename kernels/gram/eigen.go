@@ -22,9 +22,8 @@ type Eigen struct {
 	Tolerance float64
 }
 
-// Decompose returns the eigenvalues and eigenvectors of a symmetric matrix, in
-// O(n³). It returns as soon as ctx is done; the computation then finishes in the background and its
-// result is discarded.
+// Decompose returns the eigenvalues and eigenvectors of a symmetric matrix, in O(n³). It returns as
+// soon as ctx is done. The computation then ends in the background, and its result is discarded.
 func Decompose(ctx context.Context, gram mat.Matrix) (*Eigen, error) {
 	k, _, err := check("decompose", gram)
 	if err != nil {

@@ -84,7 +84,7 @@ func SquaredDistances(gram mat.Matrix) (host.Matrix[float64], error) {
 	return d, nil
 }
 
-// Centering holds the means of a Gram matrix that are needed to center other points.
+// Centering holds the means of a Gram matrix, by which Cross centers other points.
 type Centering struct {
 	rows []float64 // mean of each row of K, which equals the mean of the column
 	all  float64   // mean of all of K
@@ -128,8 +128,8 @@ func writable(k mat.Matrix) (host.Matrix[float64], error) {
 	return hostOf("center", k)
 }
 
-// Cross centers, in place, the kernel values of other points with the sample: a *mat.Dense or a
-// host.Matrix with one row per point.
+// Cross centers in place the kernel values of other points with the sample. The values are a
+// *mat.Dense or a host.Matrix with one row per point.
 func (c Centering) Cross(cross mat.Matrix) error {
 	k, err := writable(cross)
 	if err != nil {

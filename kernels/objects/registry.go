@@ -39,8 +39,8 @@ func Catalogue() []kernels.Description {
 	return slices.Clone(list)
 }
 
-// IsObjectKernel reports whether text begins with the name of a kernel that Parse knows, or with a
-// numeric weight.
+// IsObjectKernel reports whether text begins with the name of a kernel that Parse accepts, or with
+// a numeric weight.
 func IsObjectKernel(text string) bool {
 	_, at := weight(text)
 	name := kernels.LeadingName(text[at:])

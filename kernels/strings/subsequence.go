@@ -23,8 +23,8 @@ import (
 // where l(i) is the last index minus the first index, plus 1. k is divided by √(k(s,s) k(t,t))
 // unless Raw is set. For a string shorter than Length, k is 0.
 //
-// A value takes O(Length·|s|·|t|) operations or, if s and t have a small number of equal
-// characters, fewer, because only pairs of equal characters contribute.
+// A value takes at most O(Length·|s|·|t|) operations. It takes fewer if s and t have few equal
+// characters, because only pairs of equal characters contribute.
 type Subsequence struct {
 	Length int     // ≥ 1
 	Decay  float64 // 0 < Decay ≤ 1
@@ -192,7 +192,7 @@ func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop pairwise.Stop) f
 	for _, s := range a {
 		longest = max(longest, len(s))
 	}
-	if k.Length > longest { // all values are 0; memory for Length levels could be too large
+	if k.Length > longest { // all values are 0; the memory for Length levels might be too large
 		return func(pairwise.Stop) func(i, lo, hi int, out []float64) {
 			return func(_, _, _ int, out []float64) { clear(out) }
 		}

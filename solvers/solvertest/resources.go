@@ -136,7 +136,7 @@ func testBudget(c *cell) {
 			}
 			fits := small.Bytes <= budget.Available
 			if c.method == solvers.Modes && fits && n > budget.Largest {
-				continue // fewer rows need fewer modes, which the error does not take into account
+				continue // the error does not consider that fewer rows need fewer modes
 			}
 			if fits != (n == budget.Largest) {
 				c.Errorf("a fit of %d rows needs %d of the available %d bytes, but the error says that at most %d rows fit", n, small.Bytes, budget.Available, budget.Largest)
@@ -215,8 +215,8 @@ func testCanceled(c *cell) {
 	}
 }
 
-// testFaults makes the first call to the device fail, then the second, and so on; of the many calls
-// of an iterative method it tests a decreasing part.
+// testFaults makes the first call to the device fail, then the second, and so on. For an iterative
+// method, which makes many calls, it tests fewer and fewer of the later calls.
 func testFaults(c *cell) {
 	if c.able {
 		c.Skip("the faults are those of a device without optional abilities")
