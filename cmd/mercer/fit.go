@@ -19,6 +19,7 @@ import (
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/internal/tfidf"
+	"github.com/mercer-go/mercer/internal/webpage"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
@@ -27,7 +28,7 @@ import (
 // fitFlags are the flags of `mercer fit`.
 type fitFlags struct {
 	learnerFlags
-	model        string
+	model, plot  string
 	testFraction float64
 	calibrate    float64
 	centersFrom  string
@@ -57,6 +58,7 @@ rows. mercer help tables describes the formats of TABLE, and which targets are c
 	f.add(c)
 	f.objects.add(c)
 	c.Flags().StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors)")
+	c.Flags().StringVar(&f.plot, "plot", "", "`FILE` to write a page of the report into, with the predictions of the held-out rows: .html")
 	c.Flags().StringVar(&f.checkpoint.Dir, "checkpoint", "", "`FOLDER` for the state of an iterative solver, from which the same fit can resume")
 	c.Flags().StringVar(&f.centersFrom, "centers-from", "", "`FILE` of a table whose rows are the centers, instead of rows of TABLE")
 	c.Flags().DurationVar(&f.checkpoint.Every, "checkpoint-every", checkpointEvery, "`TIME` between two checkpoints")
@@ -248,6 +250,14 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err := a.checkOutput(ctx, "--model", f.model, file, a.input.labels); err != nil {
 		return err
 	}
+	if f.plot != "" {
+		if _, err := endingOf("--plot", f.plot, ".html"); err != nil {
+			return err
+		}
+		if err := a.checkOutput(ctx, "--plot", f.plot, file, a.input.labels, f.model); err != nil {
+			return err
+		}
+	}
 	dev, err := a.open()
 	if err != nil {
 		return err
@@ -369,7 +379,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	r.Seconds.Read = reading.Seconds()
 	r.Remarks = a.remarks(enc.Remarks(train))
 	b.Model = m
-	return a.conclude(ctx, &f, r, b, start)
+	return a.conclude(ctx, &f, r, b, file, start)
 }
 
 // centers returns the features of the rows of --centers-from, or nil without this flag.
@@ -430,11 +440,11 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	r.N, r.D, _ = rows.Dims()
 	r.Left, r.Remarks = s.LeftOutRows(), a.remarks(s.Remarks())
 	r.Seconds.Read = read.Seconds()
-	return a.conclude(ctx, f, r, modelfile.Bundle{Model: m, Encoder: enc}, start)
+	return a.conclude(ctx, f, r, modelfile.Bundle{Model: m, Encoder: enc}, file, start)
 }
 
 // conclude saves the model and prints the report.
-func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfile.Bundle, start time.Time) error {
+func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfile.Bundle, file string, start time.Time) error {
 	r.Dropped, r.Weight, r.ClassWeight = f.drop, f.weight, f.classes
 	b.Fit = r.saved()
 	r.Texts, r.OnlyScaled = textColumns(b.Encoder), b.Encoder.OnlyScaled()
@@ -445,6 +455,19 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	r.Model = f.model
 	r.Seconds.Total = time.Since(start).Seconds()
 	r.Used = process.Read()
+	if f.plot != "" {
+		var image []byte
+		pic, err := r.picture(file, b.Encoder.TargetNames())
+		if err == nil {
+			image, err = pic.render(f.plot, pixels{})
+		}
+		if err == nil {
+			err = a.writeFile(ctx, "--plot", f.plot, image)
+		}
+		if err != nil {
+			return fmt.Errorf("%w; the model was saved at %s", err, f.model)
+		}
+	}
 	err = a.printJSONOrText(ctx, r, r.text)
 	if err != nil { // the error also mentions the saved model
 		return fmt.Errorf("%w; the model was saved at %s", err, f.model)
@@ -525,8 +548,53 @@ func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {
 	}
 }
 
+// picture returns the page of the report: the lines of the report, the scores and predictions of the held-out
+// rows, and the epochs.
+func (r fitReport) picture(file string, targets []string) (pic picture, err error) {
+	if r.Test != nil {
+		if pic, err = scorePicture(r.Test, r.Learner, targets); err != nil {
+			return pic, err
+		}
+		pic.tables = r.Test.cards()
+		pic.tables[0].Title = "Scores on the held-out rows"
+	}
+	report := tableCard("Fit", "", append([][]string{{"property", "value"}}, r.lines()...))
+	for _, row := range report.Rows {
+		row[1].Words = true
+	}
+	pic.tables = append([]webpage.Card{report}, pic.tables...)
+	if len(r.Epochs) > 0 {
+		pic.rows = append(pic.rows, epochPanels(r.Epochs)...)
+		pic.tables = append(pic.tables, tableCard("Epochs", "", r.epochs()))
+	}
+	pic.title, pic.facts = "Fit of "+r.Learner, []string{"table " + file, "model " + r.Model}
+	return pic, nil
+}
+
 // text returns the report as text.
 func (r fitReport) text() string {
+	text := texttable.Format("ll", inLines(r.lines()))
+	if len(r.Epochs) > 0 {
+		text += "\n" + texttable.Format("rrr", r.epochs())
+	}
+	return text
+}
+
+// epochs returns the table of the epochs.
+func (r fitReport) epochs() [][]string {
+	table := [][]string{{"epoch", "mistakes", "loss"}}
+	for _, e := range r.Epochs {
+		mistakes := ""
+		if e.Mistakes != nil {
+			mistakes = fmt.Sprint(*e.Mistakes)
+		}
+		table = append(table, []string{fmt.Sprint(e.Number), mistakes, short(e.Loss)})
+	}
+	return table
+}
+
+// lines returns the names and texts of the lines of the report.
+func (r fitReport) lines() [][]string {
 	rows := [][]string{{"learner", r.Learner}}
 	add := func(name, format string, args ...any) {
 		rows = append(rows, []string{name, fmt.Sprintf(format, args...)})
@@ -623,19 +691,7 @@ func (r fitReport) text() string {
 	if r.Model != "" {
 		add("model", "%s", r.Model)
 	}
-	text := texttable.Format("ll", inLines(rows))
-	if len(r.Epochs) > 0 {
-		table := [][]string{{"epoch", "mistakes", "loss"}}
-		for _, e := range r.Epochs {
-			mistakes := ""
-			if e.Mistakes != nil {
-				mistakes = fmt.Sprint(*e.Mistakes)
-			}
-			table = append(table, []string{fmt.Sprint(e.Number), mistakes, short(e.Loss)})
-		}
-		text += "\n" + texttable.Format("rrr", table)
-	}
-	return text
+	return rows
 }
 
 // inLines wraps the second of two columns so that the table fits a terminal.

@@ -42,8 +42,10 @@ func TestHTMLPages(t *testing.T) {
 		"evaluate":        {[]string{"evaluate", "--model", in("number.st"), "--plot"}, 2, []string{"RMSE", "true − predicted: "}},
 		"evaluate classes": {[]string{"evaluate", "--model", in("class.st"), "--plot"}, 2, []string{"Confusion matrix", `<g data-series="top">`, "true low, predicted low",
 			"true positives, part of the positives: 1"}},
-		"plot curve":    {[]string{"plot", "curve", "--model", in("number.st"), "--out"}, 1, []string{"number: "}},
-		"plot boundary": {[]string{"plot", "boundary", "--model", in("class.st"), "--out"}, 1, []string{`<g data-series="high">`}},
+		"fit":                     {[]string{"fit", "--kernel", "gaussian(sigma=1)", "--target", "number", "--test-fraction", "0.7", "--model", in("again.st"), "--plot"}, 2, []string{"Fit of kernel-ridge", "Scores on the held-out rows", "true − predicted: "}},
+		"fit of class.st, traced": {[]string{"fit", "--learner", "perceptron", "--trace", "--target", "class", "--test-fraction", "0.3", "--model", in("again-class.st"), "--plot"}, 4, []string{"Confusion matrix", "mistakes in the epoch: "}},
+		"plot curve":              {[]string{"plot", "curve", "--model", in("number.st"), "--out"}, 1, []string{"number: "}},
+		"plot boundary":           {[]string{"plot", "boundary", "--model", in("class.st"), "--out"}, 1, []string{`<g data-series="high">`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, table := in(strings.ReplaceAll(name, " ", "-")+".html"), in("number.csv")

@@ -100,5 +100,9 @@ func endingOf(flag, path string, endings ...string) (string, error) {
 		}
 	}
 	last := len(endings) - 1
-	return "", usagef("%s: %s must end in %s or %s", flag, path, strings.Join(endings[:last], ", "), endings[last])
+	list := endings[last]
+	if last > 0 {
+		list = strings.Join(endings[:last], ", ") + " or " + list
+	}
+	return "", usagef("%s: %s must end in %s", flag, path, list)
 }

@@ -176,14 +176,18 @@ func (a *app) plotEpochs(ctx context.Context, f *resampleFlags, file string) (pi
 	if err := trace.check(); err != nil {
 		return pic, err
 	}
+	return picture{title: "Epochs of " + f.learner, rows: epochPanels(trace.epochs), data: map[string]any{"learner": f.learner, "epochs": trace.epochs}}, nil
+}
+
+// epochPanels draws the mistakes and the loss after each epoch.
+func epochPanels(epochs []learners.Epoch) (rows [][]*panel) {
 	var loss, mistakes plotter.XYs
-	for _, e := range trace.epochs {
+	for _, e := range epochs {
 		loss = append(loss, plotter.XY{X: float64(e.Number), Y: e.Loss})
 		if e.Mistakes != nil {
 			mistakes = append(mistakes, plotter.XY{X: float64(e.Number), Y: float64(*e.Mistakes)})
 		}
 	}
-	rows := [][]*panel{}
 	for i, line := range []plotter.XYs{mistakes, loss} {
 		if line == nil {
 			continue
@@ -194,7 +198,7 @@ func (a *app) plotEpochs(ctx context.Context, f *resampleFlags, file string) (pi
 		p.Y.Min = min(p.Y.Min, 0)
 		rows = append(rows, []*panel{p})
 	}
-	return picture{title: "Epochs of " + f.learner, rows: rows, data: map[string]any{"learner": f.learner, "epochs": trace.epochs}}, nil
+	return rows
 }
 
 func (a *app) plotBallCommand() *cobra.Command {
