@@ -64,8 +64,9 @@ type NystromRidge struct {
 	// mean is f. Variance needs the posterior, which takes 8M² bytes, and the fit takes twice as
 	// long. The process is that of the deterministic training conditional, in which the samples
 	// depend only on the values at the centers; the variance at other points includes the variance
-	// that the centers do not explain (Quiñonero-Candela and Rasmussen 2005, 5.2). s² maximizes the
-	// likelihood. Std needs λ > 0.
+	// that the centers do not explain (Quiñonero-Candela and Rasmussen 2005, 5.2). s² is the
+	// value that maximizes the likelihood, reduced by the share of the residuals that this variance explains:
+	// see solvers.Posterior. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of

@@ -3,6 +3,7 @@ package learners_test
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -32,7 +33,8 @@ type densePosterior struct {
 //
 // and, with an intercept b, the estimate of b by generalized least squares, its correction of the
 // variance (Rasmussen and Williams 2006, equation 2.42 with the basis 1 and a flat prior), and the
-// restricted likelihood. The last term of the bound is that of Titsias (2009), equation 9. The rows
+// restricted likelihood. The last term of the bound is that of Titsias (2009), equation 9. The scale is that of
+// stream.Posterior. The rows
 // of phi and phiStar are the features φ of the samples and of the points, self and selfStar are the
 // values k(x, x), and the prior covariance of φᵀβ is φᵀS⁻¹φ.
 func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, self, selfStar []float64, y []float64, lambda float64, intercept bool) densePosterior {
@@ -86,15 +88,17 @@ func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, self, selfStar []float64, y [
 	}
 	alpha := solve(target)
 	quadratic := mat.Dot(target, alpha)
-	p.scale = quadratic / count
-	p.log = -(count + count*math.Log(2*math.Pi*p.scale) + cc.LogDet()) / 2
+	p.log = -(count + count*math.Log(2*math.Pi*quadratic/count) + cc.LogDet()) / 2
 	if intercept {
 		p.log -= math.Log(information) / 2
 	}
-	p.bound = p.log
+	rest := 0.0
 	for i := range n {
-		p.bound -= (self[i] - q.At(i, i)) / (2 * lambda)
+		rest += self[i] - q.At(i, i)
 	}
+	_, functions := phi.Dims()
+	p.bound = p.log - rest/(2*lambda)
+	p.scale = quadratic / (count + rest*max(0, 1-float64(functions)/count)/lambda)
 	for i := range r {
 		row := qStar.RowView(i)
 		v := selfStar[i] - mat.Dot(row, solve(row)) + lambda
@@ -579,5 +583,64 @@ func TestNystromOptimizeOfAllRows(t *testing.T) {
 		for i, sigma := range process.Kernel().(kernels.Gaussian).Sigmas {
 			near(t, "sigma", m.Kernel().(kernels.Gaussian).Sigmas[i], sigma, 1e-4*sigma)
 		}
+	}
+}
+
+// TestNystromCoverage checks the intervals for draws from the prior process with fewer centers than the kernel
+// needs, so that the centers explain only a part of the variance. The targets of all draws and points have
+// the coverage of the exact process, up to the dependence between points. With the s² that maximizes the
+// likelihood, no target in a hundred would be outside.
+func TestNystromCoverage(t *testing.T) {
+	const n, points, draws, lambda = 300, 100, 20, 0.05
+	dev := backendtest.Device(t, "cpu")
+	k := kernels.Matern{Nu: 1.5, Sigma: 0.5}
+	all, _ := wave(7, n+points, 2)
+	cov := mat.NewSymDense(n+points, nil)
+	for i := range n + points {
+		for j := range i + 1 {
+			cov.SetSym(i, j, kernels.Eval(k, all.RawRowView(i), all.RawRowView(j)))
+		}
+		cov.SetSym(i, i, cov.At(i, i)+lambda)
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(cov) {
+		t.Fatal("the covariance is not positive definite")
+	}
+	var root mat.TriDense
+	chol.LTo(&root)
+	rng := rand.New(rand.NewPCG(20261128, 0))
+	normals := mat.NewDense(n+points, draws, nil)
+	for i := range n + points {
+		for j := range draws {
+			normals.Set(i, j, rng.NormFloat64())
+		}
+	}
+	var y mat.Dense
+	y.Mul(&root, normals)
+	x, z := all.Slice(0, n, 0, 2), all.Slice(n, n+points, 0, 2)
+	m, err := learners.NystromRidge{Kernel: k, Lambda: lambda, Centers: 60, NoIntercept: true, Std: true}.Fit(t.Context(), dev, x, y.Slice(0, n, 0, draws), learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean, err := m.Predict(t.Context(), dev, z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	variance, err := m.Variance(t.Context(), dev, z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := 0.0
+	for i := range points {
+		for j := range draws {
+			if math.Abs(y.At(n+i, j)-mean.At(i, j)) <= 1.959964*math.Sqrt(variance.At(i, j)) {
+				inside += 1.0 / (points * draws)
+			}
+		}
+	}
+	// The draws are independent. If all points of a draw were inside or outside together, the standard
+	// deviation of the share would be √(0.95·0.05/draws) = 0.049.
+	if t.Logf("coverage %.3f, scale %.3g", inside, m.Scale()); !(math.Abs(inside-0.95) <= 0.049) {
+		t.Errorf("%.1f %% of the targets are within the 95 %% intervals", 100*inside)
 	}
 }

@@ -124,7 +124,7 @@ func (g *gradient) prepare(s *Solution) error {
 	gamma, mean, lower := backend.NewHost[float64](m, g.t), backend.NewHost[float64](m, 1), backend.NewHost[float64](m, m)
 	halved, scaled := numeric.Clone(gamma), numeric.Clone(s.Beta)
 	bias := backend.NewHost[float64](1, g.t)
-	lambda := g.Lambda
+	lambda, scale := g.Lambda, g.p.scales(g.p.count())
 	at := len(g.sums) - 1
 	for i := range m {
 		if g.root == nil {
@@ -139,9 +139,9 @@ func (g *gradient) prepare(s *Solution) error {
 			mean.Data[i] = numeric.Dot(lower.Row(i)[:i+1], g.p.Shift[:i+1])
 		}
 		for j, v := range gamma.Row(i) {
-			halved.Row(i)[j] = v / (2 * g.p.Scale[j])
-			scaled.Row(i)[j] /= lambda * g.p.Scale[j]
-			g.sums[at] -= v * v / (2 * g.p.Scale[j])
+			halved.Row(i)[j] = v / (2 * scale[j])
+			scaled.Row(i)[j] /= lambda * scale[j]
+			g.sums[at] -= v * v / (2 * scale[j])
 		}
 	}
 	for j, v := range s.Bias {
@@ -149,7 +149,7 @@ func (g *gradient) prepare(s *Solution) error {
 		if g.feed.offset != nil {
 			bias.Data[j] -= g.feed.offset[j]
 		}
-		g.sums[at] += g.p.Quadratic[j] / (2 * g.p.Scale[j])
+		g.sums[at] += g.p.Quadratic[j] / (2 * scale[j])
 	}
 	b := g.b
 	numeric.Zero(b, inverse)
@@ -159,10 +159,7 @@ func (g *gradient) prepare(s *Solution) error {
 	if err != nil {
 		return err
 	}
-	count := g.p.Weight
-	if g.p.Shift != nil {
-		count--
-	}
+	count := g.p.count()
 	g.sums[at] += g.outputs / 2 * (g.p.Rest/lambda - lambda*numeric.Trace(diagonal) - count + float64(m))
 
 	var placed [5]backend.Matrix[float64]

@@ -29,14 +29,20 @@ type Posterior struct {
 	Factors backend.Host[float64]
 	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw with Φ not centered, M numbers; nil without an intercept
 	Weight  float64   // Σw
-	Scale   []float64 // s² of each output
-	Unit    bool      // whether s² is 1 instead of the value that maximizes the likelihood
-	Lambda  float64   // λ
+	// Scale holds s² of each output: 1 if Unit is set, and otherwise Quadratic/(N + (1 − M/N)Rest/λ), where N is
+	// Σw, or Σw − 1 with an intercept, and a negative 1 − M/N is replaced by 0. If r is not zero at the samples,
+	// but has independent values there (Snelson and Ghahramani 2006), the expectation of Quadratic is
+	// s²(N + Σ w_i (1 − h_i) r_i/λ) for variances s²r_i and leverages h_i, whose sum is at most M. The s² that
+	// maximizes the likelihood, Quadratic/N, counts the variation by r as noise, and Variance would add this
+	// variation a second time. For Fourier both are equal.
+	Scale  []float64
+	Unit   bool
+	Lambda float64 // λ
 	// Quadratic holds Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output; the likelihood contains its
 	// quotient by s². Rest, for Centers, is Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
 	Quadratic []float64
 	Rest      float64
-	// Log is the log marginal likelihood log p(Y), summed over the outputs. With an intercept b is
+	// Log is the log marginal likelihood log p(Y) for s² = Quadratic/N, or 1 if Unit is set, summed over the outputs. With an intercept b is
 	// integrated out, so that it is the restricted likelihood. A weight counts repetitions of a sample.
 	Log float64
 	// Bound, for Centers, is the lower bound of Titsias (2009), equation 9, on the log marginal
@@ -52,7 +58,7 @@ func PosteriorBytes(n, m, t int) int64 {
 }
 
 // Posterior computes the posterior for the solution s and the preconditioner of Whole or Normal, in
-// one pass. s² is 1 if unit is set, and otherwise maximizes the likelihood.
+// one pass. s² is 1 if unit is set.
 func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Posterior, error) {
 	var factors, root backend.Matrix[float64]
 	switch f := pre.Preconditioner.(type) {
@@ -150,27 +156,42 @@ func (p *Posterior) complete(b backend.Backend[float64], factors, mean backend.M
 // evaluate sets Scale, Log and Bound from the other fields.
 func (p *Posterior) evaluate() error {
 	m := p.Factors.Cols
-	count, determinant := p.Weight, 0.0
+	count, determinant := p.count(), 0.0
 	for i := range m {
 		determinant += 2 * elementary.Log(p.Factors.Row(p.Factors.Rows - m + i)[i])
 	}
 	if p.Shift != nil {
-		count--
 		determinant += elementary.Log(p.Weight)
 	}
 	determinant += (count - float64(m)) * elementary.Log(p.Lambda)
-	p.Scale, p.Log = numeric.Repeated(1.0, len(p.Quadratic)), 0
-	for j, q := range p.Quadratic {
-		if !p.Unit && q > 0 && count > 0 {
-			p.Scale[j] = q / count
-		}
-		p.Log -= (q/p.Scale[j] + count*elementary.Log(2*math.Pi*p.Scale[j]) + determinant) / 2
+	p.Scale, p.Log = p.scales(count+max(0, 1-float64(m)/count)*p.Rest/p.Lambda), 0
+	for j, s := range p.scales(count) {
+		p.Log -= (p.Quadratic[j]/s + count*elementary.Log(2*math.Pi*s) + determinant) / 2
 	}
 	p.Bound = p.Log - float64(len(p.Quadratic))*p.Rest/(2*p.Lambda)
 	if math.IsNaN(p.Log) || math.IsInf(p.Log, 0) {
 		return kernels.Overflow(errors.New("the likelihood is not finite: scale the features and targets down"))
 	}
 	return nil
+}
+
+// count returns the N of Scale.
+func (p *Posterior) count() float64 {
+	if p.Shift != nil {
+		return p.Weight - 1
+	}
+	return p.Weight
+}
+
+// scales returns the quotients of Quadratic and count, or 1 where the quotient is not positive or Unit is set.
+func (p *Posterior) scales(count float64) []float64 {
+	list := numeric.Repeated(1.0, len(p.Quadratic))
+	for j, q := range p.Quadratic {
+		if !p.Unit && q > 0 && count > 0 {
+			list[j] = q / count
+		}
+	}
+	return list
 }
 
 // quadratic returns Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output, which is the quadratic form of
