@@ -168,8 +168,8 @@ type Status struct {
 	Chosen bool // whether Open("auto") would choose the device
 }
 
-// Report lists every device of every driver, in the order in which Open("auto") considers them, and
-// says for each whether it can be used, or why not.
+// Report lists every device of every driver, in the order in which Open("auto") considers them. For
+// a device that cannot be used, the entry gives the reason.
 func Report() []Status {
 	all := statuses("")
 	for _, r := range registered() {

@@ -11,9 +11,9 @@ import (
 // CSR is a sparse matrix in Go memory, in compressed sparse rows.
 type CSR[T Float] = host.CSR[T]
 
-// SparseBackend is a Backend that also has sparse matrices, of which only the elements that a CSR
-// stores take memory and work. A type assertion finds this optional ability; the Backend that With
-// returns has it too. PlaceSparse places the matrix of a CSR on every Backend.
+// SparseBackend is a Backend that also has sparse matrices, in which only stored elements take
+// memory and work. A type assertion finds this optional ability; the Backend that With returns has
+// it too. PlaceSparse places the matrix of a CSR on every Backend.
 //
 // Sparse matrices may be X and Z of Gram and GramMul, if both are sparse, X of GramPacked, and A of
 // Gemm if B and C are dense and op(B) is B. A View must have all columns. Any other use is misuse.

@@ -16,13 +16,12 @@ import (
 //	blas64.Use(cpu.BLAS{})
 //	blas32.Use(cpu.BLAS{})
 //
-// Mercer implements level 3 (Gemm, Symm, Syrk, Syr2k, Trmm, Trsm) and, for contiguous
-// vectors, Gemv, Symv, Ger, Trsv, Dot, Axpy and Nrm2, in both precisions, on
-// runtime.GOMAXPROCS(0) workers. All other calls go to gonum. Arguments are checked as
-// gonum checks them, with the same panics. In Mercer's routines NaN and Inf follow IEEE
-// arithmetic: no term is skipped because a factor is zero. Two exceptions: with alpha = 0,
-// A and B are not read, and with beta = 0, C is not read. The results do not depend on the
-// number of workers.
+// Mercer implements level 3 (Gemm, Symm, Syrk, Syr2k, Trmm, Trsm) and, for contiguous vectors,
+// Gemv, Symv, Ger, Trsv, Dot, Axpy and Nrm2, in both precisions, on runtime.GOMAXPROCS(0) workers.
+// All other calls go to gonum. Arguments are checked as gonum checks them, with the same panics. In
+// Mercer's routines NaN and Inf follow IEEE arithmetic: no term is skipped because a factor is
+// zero. There are two exceptions: with alpha = 0, A and B are not read, and with beta = 0, C is not
+// read. The results do not depend on the number of workers.
 //
 // The zero value is ready to use, and several goroutines may use it at the same time. It never
 // reads the environment. To choose a device, use package backend.

@@ -14,8 +14,8 @@ import (
 // arguments, go to gonum. Small problems call their micro-kernel directly, because for them the
 // function calls take as long as the arithmetic.
 
-// The constants shared… are the numbers of elements from which several workers are faster than one
-// worker; vectorPiece is the number of elements of a vector in one task.
+// From the number of elements in a constant shared… on, several workers are faster than one worker.
+// vectorPiece is the number of elements of a vector in one task.
 const (
 	sharedGemv = 512 * 512
 	sharedSymv = 1024 * 1024

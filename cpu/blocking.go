@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// cacheSizes holds the cache sizes, in bytes, that the loops are blocked for; see the package
+// cacheSizes holds the cache sizes, in bytes, for which the loops are blocked; see the package
 // documentation. Zero means the size that the machine reports, or else the default.
 type cacheSizes struct {
 	L2 int // per core; default 1 MiB

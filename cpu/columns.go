@@ -29,7 +29,7 @@ func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 	})
 }
 
-// ColDot sums in float64. How the sums are divided into parts depends only on the shape.
+// ColDot sums in float64. The division of the sums into parts depends only on the shape.
 func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
 	rows, cols := check.Columns("ColDot", dst, x, y)
 	mx, my := q.own("ColDot", x), q.own("ColDot", y)

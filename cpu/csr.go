@@ -21,10 +21,10 @@ type sparseMatrix[T backend.Float] struct {
 	part   bool
 }
 
-// lists are the stored elements of a sparse matrix, ordered by windows of rows and then by columns:
-// for each window and each column, the list of the rows that store an element in this column, with
-// the values of these elements. A window has as many rows as a tile of k(X, Z) has columns. Each
-// row of the tile reads the lists of the columns that it stores.
+// lists holds the stored elements of a sparse matrix, ordered by windows of rows and then by
+// columns. For each window and each column, it has a list of the rows that store an element in the
+// column, with the values of these elements. A window has as many rows as a tile of k(X, Z) has
+// columns. To compute a row of the tile, the lists of the columns that the row stores are read.
 type lists[T backend.Float] struct {
 	csr        backend.CSR[T]
 	window     int // number of rows of a window, at most 2¹⁶
@@ -53,7 +53,7 @@ type onePointValues[T backend.Float] struct {
 }
 
 const (
-	// leastWindow is the minimum number of rows of a window. The values of one row of a tile then
+	// leastWindow is the minimum number of rows of a window. The values of a row of a tile still
 	// fit in the first-level cache. leastWindow is a multiple of every NR and of the chunks of
 	// 16-bit storage.
 	leastWindow = 512
@@ -65,8 +65,8 @@ const (
 	mostlyShare = 0.2
 )
 
-// windowFor returns the number of rows of a window, so large that the bounds of the lists take no
-// more memory than the elements.
+// windowFor returns the number of rows of a window. It is large enough that the bounds of the lists
+// take no more memory than the elements.
 func windowFor(rows, cols, nnz int) int {
 	each := math.MaxInt
 	if nnz > 0 {

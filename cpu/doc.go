@@ -3,8 +3,8 @@
 // package internal/ukr. It names no instruction set; the driver "cpu" offers one device for each
 // tier of ukr that the machine can run: cpu/avx512, cpu/avx2, cpu/generic, or on arm64 cpu/neon,
 // cpu/generic. The tier neon is tested under an emulator; its speed is predicted, in
-// bench/results/arm64-prediction.md, and has not been measured. Free workers take the next task, so
-// that slow cores get fewer tasks than fast cores; this balance has not been measured either.
+// bench/results/arm64-prediction.md, and has not been measured. An idle worker takes the next task,
+// so that slow cores get fewer tasks than fast cores; this balance has not been measured either.
 //
 // # The five loops
 //
@@ -41,9 +41,8 @@
 //	│ 3  7 11   │                    └ …       ┘└   ┘
 //	├ …         ┤ panel 1             panel 0    panel 1
 //
-// Both are "panels of W rows" of A and of Bᵀ, so one function packs them. Operands are
-// views with any row and column stride, so transposition and reversal cost nothing beyond
-// the packing.
+// Both are "panels of W rows", of A and of Bᵀ, so one function packs them. Operands are views with
+// any row and column stride, so transposition and reversal take no time beyond the packing.
 //
 // # Sparse points
 //

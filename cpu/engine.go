@@ -38,7 +38,7 @@ type scratch[T backend.Float] struct {
 	direct ukr.Direct[T]
 	turned ukr.Direct[T]
 	sparse ukr.Sparse[T]
-	block  []T // a register tile of which only a part is stored, or the rows that gemv processes together
+	block  []T // a register tile that is stored only in part, or the rows that gemv processes together
 	work   []T // a first buffer, which grows on demand
 	more   []T // a second buffer, for routines that need two
 	third  []T
@@ -92,9 +92,9 @@ func (e *engine[T]) shared(n int) ([]T, func()) { return e.big.lend(n) }
 // small buffer never takes a large buffer.
 func (e *engine[T]) sharedSums(n int) ([]T, func()) { return e.sums.lend(n) }
 
-// A lender lends memory and keeps returned memory for the next request, until two garbage
-// collections find it unused. A sync.Pool would keep memory for each processor, of which the other
-// processors allocate their own: packed points can take hundreds of megabytes.
+// A lender lends memory. It stores returned memory for the next request, until two garbage
+// collections have found the memory unused. A sync.Pool is not suitable, because it would store
+// separate memory for each processor, and packed points can take hundreds of megabytes.
 type lender[T backend.Float] struct {
 	mu      sync.Mutex
 	idle    []idleMemory[T] // the memory that is not lent
@@ -154,7 +154,7 @@ func (l *lender[T]) watch() {
 	}
 }
 
-// age drops the memory that was idle at the last collection too.
+// age drops the memory that was already idle at the last collection.
 func (l *lender[T]) age() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,7 +16,7 @@ type expansion[T backend.Float] struct {
 	engine *engine[T]
 	gram   *gram[T] // of Z with itself; its field kept holds the packed points
 	kernel kernels.Kernel
-	filled bool // whether some statistic is computed for all points at once, and calls cannot share the expansion
+	filled bool // whether some statistic is computed for all points at once, so that concurrent calls cannot share the expansion
 	multipliers[T]
 	d, t  int
 	bytes int64

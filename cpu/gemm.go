@@ -78,8 +78,8 @@ func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], 
 	q.gemmLookahead(nil, alpha, a, bt, k, beta, c, part)
 }
 
-// gemmLookahead is the method product, except that one of the workers first runs lookahead. It
-// contains loops 5 to 3.
+// gemmLookahead is like product, except that one of the workers first runs lookahead. It contains
+// loops 5 to 3.
 func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k int, beta T, c view[T], part uplo) {
 	if c.cs != 1 && c.rs == 1 {
 		// The micro-kernels store rows, and C has contiguous columns, so compute Cᵀ.
@@ -145,10 +145,10 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 	}
 }
 
-// packGrain is the number of columns of B that a worker packs at a time, if each worker then has at
-// least four blocks of columns to pack; otherwise it packs a quarter of its columns at a time (Gemm
-// at n = 256, two workers, two runs: 87 and 91 GFLOP/s against 84 and 81 if one worker packed all
-// columns; float64, AMD EPYC of family 25, November 2026).
+// A worker packs packGrain columns of B at a time if each worker then has at least four blocks of
+// columns to pack. Otherwise it packs a quarter of its columns at a time (Gemm at n = 256, two
+// workers, two runs: 87 and 91 GFLOP/s against 84 and 81 if one worker packed all columns; float64,
+// AMD EPYC of family 25, November 2026).
 const packGrain = 512
 
 // scale computes C ← β C on a region.

@@ -98,8 +98,8 @@ func (g *gram[T]) flops(rows, cols int) float64 {
 	return flop.Gemm(rows, cols, g.d*len(g.stats)+10)
 }
 
-// gramBlock returns the number of points of X and of Z that are packed at a time: about 8 MiB of
-// each, but so many that packing costs little compared with the products.
+// gramBlock returns the number of points of X and of Z that are packed at a time. They take about 8
+// MiB of each matrix, or more if packing would otherwise take long compared with the products.
 func gramBlock(d, size int) int {
 	const most, least, bytes = 4096, 256, 8 << 20
 	return max(least, min(most, bytes/(max(d, 1)*size)/least*least))
@@ -167,9 +167,9 @@ func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, 
 }
 
 // tileInPlace evaluates the kernel for the whole tile in the memory of the result A: the
-// micro-kernel writes the statistic there, and the program transforms it while it is in the
-// cache. That saves one pass over uncached memory. The tile has whole vectors of columns,
-// of which cols belong to points.
+// micro-kernel writes the statistic there, and the program transforms it while it is in the cache.
+// That saves one pass over uncached memory. The columns of the tile are padded to whole vectors;
+// the first cols of them belong to points.
 func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, a view[T]) {
 	st := g.stats[0]
 	g.fill(s, st, bx[0], bz[0], i, j, a.rows, a.cols, a.data[a.off:], a.rs)
@@ -232,8 +232,8 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, ro
 // stack fits in the first-level cache.
 const spanLength = 1024
 
-// fewPoints is the number of rows of X up to which the direct micro-kernel is faster than
-// the micro-kernel of whole register tiles.
+// For at most fewPoints rows of X, the direct micro-kernel is faster than the micro-kernel of whole
+// register tiles.
 const fewPoints = 4
 
 // fill computes a statistic for rows × width elements of out, whose rows are stride elements apart.
@@ -246,7 +246,7 @@ func (g *gram[T]) fill(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j
 	}
 }
 
-// sum does what fill does for the packed features, with the micro-kernel, KC features at a time.
+// sum implements fill for the packed features by the micro-kernel, KC features at a time.
 func (g *gram[T]) sum(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	if st.fill != nil {
 		for r := 0; r < rows && !g.q.stopped(); r++ {
@@ -310,9 +310,9 @@ type pairwise[T backend.Float] struct {
 	factor   T         // the multiplier of the micro-kernel's sums
 }
 
-// directDistance is the number of features up to which ‖x−z‖² is summed from the differences. That
-// takes two operations per feature instead of one, but has no cancellation, and with a small number
-// of features other work takes most of the time.
+// For at most directDistance features, ‖x−z‖² is summed from the differences. This takes two
+// operations per feature instead of one, but has no cancellation, and with so few features other
+// work takes most of the time.
 const directDistance = 16
 
 // canceled is the fraction of ‖x‖²+‖z‖² below which ‖x‖²+‖z‖²−2xᵀz has lost more than ten bits to
@@ -392,8 +392,8 @@ func maternCoeffs[T backend.Float](k kernels.Matern) *[3]T {
 	return d
 }
 
-// inRange returns v, clamped to the finite range of T: the scale of a kernel may be too
-// large for float32, and 0 times it must be 0.
+// inRange returns v, clamped to the finite range of T: the scale of a kernel may be too large for
+// float32, and 0 times the scale must be 0.
 func inRange[T backend.Float](v float64) T {
 	if unsafe.Sizeof(T(0)) == 4 {
 		v = max(-math.MaxFloat32, min(v, math.MaxFloat32))
@@ -482,9 +482,9 @@ func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 	}
 }
 
-// gaussiansTo does the same as gaussians, but stores the results at `to` with non-temporal stores
-// and does not change row. If a distance lost too much precision, it returns false, and the results
-// are undefined.
+// gaussiansTo is like gaussians, but stores the results at `to` with non-temporal stores and does
+// not change row. If a distance lost too much precision, it returns false, and the results are
+// undefined.
 func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz packedPoints[T], i, j int) bool {
 	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: canceled, C: inRange[T](g.prog.Code[1].A)}
 	g.q.engine.ukr.DistanceExpTo(&s.span)

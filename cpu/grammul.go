@@ -62,7 +62,7 @@ func (g *gram[T]) times(v, out *matrix[T], same bool) {
 	}
 }
 
-// stripsPay is the smallest number of columns of V for which packed strips are faster than separate columns.
+// From stripsPay columns of V on, packed strips are faster than separate columns.
 const stripsPay = 3
 
 // symmetricColumns is the largest number of columns of V for which the symmetry of k(X, X) is used:

@@ -13,8 +13,7 @@ import (
 // images, counts and indicators. Products of such points are computed exactly in 16-bit
 // integers with sums in 32 bits, at up to four times the rate of float64.
 
-// manyPoints is the number of points from which integer products save more time than the search for
-// a step takes.
+// From manyPoints points on, integer products save more time than the search for a step takes.
 const manyPoints = 64
 
 // useIntegers makes g use integer products if the points allow it: for xᵀz, and for ‖x−z‖² computed

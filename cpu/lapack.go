@@ -50,7 +50,7 @@ func (impl LAPACK) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
 	return lapackPotrf(impl.device().f64, ul, n, a, lda)
 }
 
-// Spotrf does the same as Dpotrf in float32.
+// Spotrf is Dpotrf in float32.
 func (impl LAPACK) Spotrf(ul blas.Uplo, n int, a []float32, lda int) (ok bool) {
 	return lapackPotrf(impl.device().f32, ul, n, a, lda)
 }
@@ -61,7 +61,7 @@ func (impl LAPACK) Dpotrs(ul blas.Uplo, n, nrhs int, a []float64, lda int, b []f
 	lapackPotrs(impl.device().f64, ul, n, nrhs, a, lda, b, ldb)
 }
 
-// Spotrs does the same as Dpotrs in float32.
+// Spotrs is Dpotrs in float32.
 func (impl LAPACK) Spotrs(ul blas.Uplo, n, nrhs int, a []float32, lda int, b []float32, ldb int) {
 	lapackPotrs(impl.device().f32, ul, n, nrhs, a, lda, b, ldb)
 }
@@ -77,7 +77,7 @@ func (impl LAPACK) Dpotri(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
 	return true
 }
 
-// Spotri does the same as Dpotri in float32.
+// Spotri is Dpotri in float32.
 func (impl LAPACK) Spotri(ul blas.Uplo, n int, a []float32, lda int) (ok bool) {
 	lapackTriangle(ul, n, len(a), lda)
 	q := &queue[float32]{engine: impl.device().f32}

@@ -52,7 +52,7 @@ func (q *queue[T]) squareBlock(a view[T]) {
 	q.gemm(1, full.t(), full, 0, a, lower)
 }
 
-// squareBase is the order up to which squarePlain is faster than a matrix product.
+// Up to the order squareBase, squarePlain is faster than a matrix product.
 const squareBase = 12
 
 // squarePlain computes LᵀL for a small triangle, row by row. Row i of the result depends on the

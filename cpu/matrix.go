@@ -36,8 +36,8 @@ func (m *matrix[T]) Free() {
 	}
 }
 
-// discarded is the size in bytes from which Free returns a matrix's memory to the system
-// immediately. For a smaller matrix, the system call costs more than it saves.
+// Free immediately returns the memory of a matrix of at least discarded bytes to the system. For a
+// smaller matrix, the system call takes more time than it saves.
 const discarded = 1 << 20
 
 func (m *matrix[T]) host() backend.Host[T] {
@@ -111,7 +111,7 @@ func (v view[T]) inPieces() bool { return v.cs == 1 || v.rs == 1 }
 // not fit in registers, takes several times as long as the access.
 func (v *view[T]) at(i, j int) *T { return &v.data[v.off+i*v.rs+j*v.cs] }
 
-// own returns m as a matrix of this device, and panics if it belongs to another device.
+// own returns m as a matrix of this device, and panics if m belongs to another device.
 func (e *engine[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
 	if own, ok := m.(*matrix[T]); ok && own.device == e.device {
 		return own

@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// queue is the backend.Backend of one precision for one caller. Despite its name, which comes from
-// the interface, it queues nothing: a method completes its work before it returns.
+// queue is the backend.Backend of one precision for one caller. The name comes from the interface:
+// a queue of this package queues nothing, because each method completes its work before it returns.
 type queue[T backend.Float] struct {
 	engine *engine[T]
 	ctx    context.Context // context of the caller, or nil if the work cannot be canceled
@@ -107,7 +107,7 @@ func (q *queue[T]) threads(flops float64) int {
 	return q.engine.device.workers()
 }
 
-// worthSharing operations take as long as waking a worker, about 20 µs.
+// worthSharing is the number of operations that take as long as waking a worker, about 20 µs.
 const worthSharing = 1 << 20
 
 // moved returns the number of operations that take as long as moving n elements.

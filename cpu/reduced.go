@@ -111,7 +111,7 @@ func (r *reducedFactor[T]) factor(a, corner view[T]) error {
 }
 
 // multiply subtracts L_i L_jᵀ from the lower part of C, where L_i holds the rows of L₂₁ from row i
-// on, and L_j those from row j on.
+// on, and L_j the rows from row j on.
 func (r *reducedFactor[T]) multiply(lookahead func(), l21 roundedRows[T], i, j int, c view[T]) {
 	a, b := l21.from(i, c.rows), l21.from(j, c.cols)
 	if l21.steps == nil {
@@ -121,7 +121,7 @@ func (r *reducedFactor[T]) multiply(lookahead func(), l21 roundedRows[T], i, j i
 	r.gemmLookahead(lookahead, -1, a, b, l21.cols, 1, c, lower)
 }
 
-// factorNext is factorBlock that also returns, the largest sum of the absolute values of a row of
+// factorNext is factorBlock that also returns the largest sum of the absolute values of a row of
 // the symmetric matrix before the factorization, an upper bound of the norm of that matrix.
 func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockNorm float64, err error) {
 	sums := make([]float64, a.rows)

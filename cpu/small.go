@@ -13,8 +13,8 @@ import (
 
 // The limits were measured on an AMD EPYC of family 25 (Zen 4), November 2026.
 const (
-	// aloneOps is the number of multiplications, that of a product of order 64, from which several
-	// workers are faster than one worker.
+	// From aloneOps multiplications on, the number of a product of order 64, several workers are
+	// faster than one worker.
 	aloneOps = 1 << 18
 	// directOrder is the order of the largest triangle that is not packed.
 	directOrder = 128
@@ -84,7 +84,7 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 
 // directTriangle calls a kernel for a triangle on an m × n matrix B with row stride ldb, or, if
 // right is set, on a copy of Bᵀ. The k × k triangle A, with row stride lda, is transposed first if
-// transposed is set; isLower tells whether the result is a lower triangle. An upper triangle is
+// transposed is set; isLower is true if the result is a lower triangle. An upper triangle is
 // handled as a lower triangle in reverse order.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
 	s := e.take()
@@ -114,7 +114,7 @@ func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transpose
 	e.give(s)
 }
 
-// plainPotrfOrder is the order up to which a matrix is factored by plain loops.
+// A matrix of at most the order plainPotrfOrder is factored by plain loops.
 const plainPotrfOrder = 7
 
 // plainPotrf factors a small triangle row by row of L (columns of U), and reports whether

@@ -28,10 +28,10 @@ func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, b
 // of family 25, November 2026).
 const plainSymvOrder = 52
 
-// plainSymv does the same as smallSymv in plain loops, two rows at a time: y is read and written
-// once for both rows, and the sums of the two rows are independent. An off-diagonal element
-// contributes to its row and to its column. Rows are visited from the corner where the triangle has
-// one element, so that no row has changed an element of y that belongs to a later row.
+// plainSymv is smallSymv in plain loops, two rows at a time: y is read and written once for both
+// rows, and the sums of the two rows are independent. An off-diagonal element contributes to its
+// row and to its column. Rows are visited from the corner where the triangle has one element, so
+// that no row has changed an element of y that belongs to a later row.
 func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta T, y []T) {
 	n := len(x)
 	y = y[:n]

@@ -56,10 +56,9 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 	})
 }
 
-// transposedVector does the same as gemmSparse for Aᵀ and a B of one column of finite elements. It
-// adds the rows of A to the sums of a part of the columns at a time, because most columns store so
-// few elements that looking up their lists takes longer than the products. The sums are those of
-// gemmSparse, in the same order.
+// transposedVector is gemmSparse for Aᵀ and a B of one column of finite elements. It adds the rows
+// of A to the sums of a part of the columns at a time, because looking up the lists of columns with
+// few elements takes longer than the products. The sums are those of gemmSparse, in the same order.
 func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	grain := max(4096, panels(x.Cols, 4))
 	q.chunks(x.Cols, grain, 16*float64(x.NNZ()), func(s *scratch[T], first, count int) {

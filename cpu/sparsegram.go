@@ -40,7 +40,7 @@ import (
 // because the dense form is made in each call.
 const leastDense = 16
 
-// newSparseGram does the same as newGram for sparse points.
+// newSparseGram is newGram for sparse points.
 func (q *queue[T]) newSparseGram(k kernels.Kernel, x, z *sparseMatrix[T]) *gram[T] {
 	u := q.engine.ukr
 	g := &gram[T]{q: q, prog: kernels.Compile(k), d: x.csr.Cols}

@@ -13,8 +13,8 @@ import (
 // so that the vectors, which may be too long for the first-level cache, are read once for all these
 // rows, and more memory requests are in flight at the same time.
 //
-// The order of the additions depends only on the shape and the row stride: rows are
-// assigned to a fixed number of groups, each with its own sums.
+// The order of the additions depends only on the shape and the row stride: rows are assigned to a
+// fixed number of groups, and each group has its own sums.
 
 // thinColumns is the largest number of columns for this algorithm. With more columns,
 // packing the matrix costs less than reading it again.
@@ -31,16 +31,16 @@ func symvColumns(n int) int {
 	return 12
 }
 
-// thinElements is the number of elements of the matrix from which this algorithm saves time.
-// For smaller matrices, copying the vectors costs more (AMD EPYC of family 25, November 2026).
+// This algorithm saves time for matrices of at least thinElements elements. For smaller matrices,
+// copying the vectors takes longer than the algorithm saves (AMD EPYC of family 25, November 2026).
 const thinElements = 32 * 32
 
 // thinRows is the number of rows that a worker takes at a time: a multiple of both numbers
 // of rowsAtOnce.
 const thinRows = 48
 
-// groups is the number of groups of rows for a matrix of n rows: enough to occupy as many
-// workers, but so few that the sums are small compared with the matrix.
+// groups is the number of groups of rows for a matrix of n rows. It limits the number of workers,
+// and is small enough that the sums take little memory compared with the matrix.
 func groups(n int) int { return max(1, min(n/256, 16)) }
 
 // dot returns Σ x_i y_i.

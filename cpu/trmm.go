@@ -10,9 +10,9 @@ import (
 // ones and is not read.
 //
 // A row of the result depends on the same row of B and on the rows on one side of that row. So
-// blocks of rows are computed from the opposite end: first the product with the block on the
-// diagonal, then that with the rows that are not overwritten yet. B op(A) is computed as op(A)ᵀ Bᵀ,
-// as in trsm.
+// blocks of rows are computed from the opposite end. For each block, the product with the block on
+// the diagonal comes first, and then the product with the rows that are not overwritten yet. B
+// op(A) is computed as op(A)ᵀ Bᵀ, as in trsm.
 func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
 	isLower := (ul == backend.Lower) == (t == backend.NoTrans)

@@ -6,9 +6,9 @@ import "github.com/mercer-go/mercer/internal/flop"
 // updated.
 const trsvBlock = 256
 
-// trsv does the same as trsm for one right-hand side; A is read once and not packed. It solves with
-// a block on the diagonal, then subtracts the contribution of the solution from the remaining rows
-// of b, in parallel.
+// trsv is trsm for one right-hand side; A is read once and not packed. It solves with a block on
+// the diagonal, then subtracts the contribution of the solution from the remaining rows of b, in
+// parallel.
 func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	n := a.rows
 	s := q.engine.take()

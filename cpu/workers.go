@@ -39,7 +39,7 @@ func parallel(threads, n int, work func(mine iter.Seq[int])) {
 	j.idle = make(chan struct{})
 	j.places.Store(int64(helpers))
 	slot := post(j)
-	// Helpers counted in lingering see the job on the board; only the others are started.
+	// Helpers counted in lingering find the job on the board; only further helpers are started.
 	for range helpers - int(lingering.Load()) {
 		go help(j)
 	}
@@ -70,7 +70,7 @@ type job struct {
 
 const closed = 1 << 32
 
-// mine yields tasks until all are taken.
+// mine yields tasks until no task is left.
 func (j *job) mine(yield func(int) bool) {
 	for i := j.next.Add(1) - 1; i < j.n; i = j.next.Add(1) - 1 {
 		if !yield(int(i)) {

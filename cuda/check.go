@@ -72,7 +72,7 @@ func (q *queue[T]) checkHalf() error {
 }
 
 func checkPrecision[T backend.Float](q *queue[T]) error {
-	// No specialized function accepts so many features; all features but two are 0.
+	// No specialized function accepts so many features. All features except two are 0.
 	const n, features = 40, 17
 	x, v := backend.NewHost[T](n, features), backend.NewHost[T](n, 1)
 	for i := range n {

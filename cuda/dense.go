@@ -144,9 +144,9 @@ func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part regio
 	})
 }
 
-// symmetricRows does the work of product for a symmetric A that is too large for one step. It
-// computes each range of rows of C as a sum of products with the parts of A to the left of, on and
-// to the right of A's diagonal.
+// symmetricRows implements product for a symmetric A that is too large for one step. It computes
+// each range of rows of C as a sum of products with the parts of A to the left of, on and to the
+// right of A's diagonal.
 func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym region, rows int) error {
 	n := a.rows
 	for i := 0; i < n; i += rows {
@@ -291,8 +291,8 @@ type spare struct {
 // separately.
 const mostSpare = 64 << 20
 
-// room returns the spare memory. If that has fewer bytes than requested, room first replaces it by
-// memory whose size is the next power of two.
+// room returns the spare memory. If the memory has fewer bytes than requested, room first replaces
+// it by memory whose size is the next power of two.
 func (s *spare) room(d *device, bytes int64) (driver.DevicePtr, error) {
 	if bytes <= s.bytes {
 		return s.memory, nil

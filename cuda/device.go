@@ -22,7 +22,8 @@ type device struct {
 	memory memory
 	closed atomic.Bool
 
-	// If set, the device does not release the context, but keeps the context's owner alive.
+	// If owner is set, the device does not release the context, and the garbage collector does not
+	// free the owner of the context.
 	borrowed bool
 	owner    any
 
@@ -241,7 +242,7 @@ func (d *device) failed(e *driver.Error) (again bool, err error) {
 // load on first use.
 const leftFree = 1 << 30
 
-// stop releases everything that start has allocated, even if start has failed before its end.
+// stop releases everything that start has allocated, even if start failed partway.
 func (d *device) stop() error {
 	var errs []error
 	try := func(err error) { errs = append(errs, err) }

@@ -28,7 +28,7 @@ var library = sync.OnceValues(func() (*driver.API, error) {
 	return api, initialize(api)
 })
 
-// oldest is the oldest CUDA version, 11.8, whose drivers accept the PTX of this package.
+// oldest is the oldest CUDA version whose drivers accept the PTX of this package: 11.8.
 const oldest = 11080
 
 func initialize(api *driver.API) error {
@@ -155,7 +155,7 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	for _, a := range []struct {
 		to     *int
 		of     driver.Attribute
-		needed bool // if false, only the planner uses the attribute, which is 0 if the driver does not report it
+		needed bool // if false, only the planner uses the attribute, and it is 0 if the driver does not report it
 	}{
 		{&p.processors, driver.MultiprocessorCount, true}, {&p.major, driver.ComputeMajor, true}, {&p.minor, driver.ComputeMinor, true},
 		{&p.ratio, driver.SingleToDoubleRatio, false}, {&clock, driver.ClockRate, false},

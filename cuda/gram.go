@@ -26,13 +26,13 @@ func (p *program[T]) cost(d int) float64 {
 
 // blockInstructions is the largest number of float64 instructions of a block of threads. That many
 // instructions take 34 ms on the slowest multiprocessors, which have two float64 units for two
-// blocks. The limit determines how the sums of a kernel product are divided, so it must not depend
+// blocks. The limit determines the division of the sums of a kernel product, so it must not depend
 // on the device.
 const blockInstructions = 3.5e7
 
 // tilesOfBlock returns the number of tiles of a block of threads, given the number of instructions
-// per pair of points. In float32 every multiprocessor is so fast that only a large constant limits
-// the number.
+// per pair of points. In float32 every multiprocessor is fast, and only a large constant limits the
+// number.
 func tilesOfBlock[T backend.Float](instructions float64) int {
 	if sizeOf[T]() == 4 {
 		return 1 << 16

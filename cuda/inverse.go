@@ -24,8 +24,9 @@ type inverses[T backend.Float] struct {
 // the same memory, are freed before. Tests change inverseMost.
 var inverseMost int64 = 512 << 20
 
-// invertedColumns is the largest number of columns that inverses solve for: that of a block of
-// iterations in package solvers, for which the planner assumes Rates.ReducedSolve.
+// invertedColumns is the largest number of columns of a solve by inverses. It is the number of
+// columns of a block of iterations in package solvers, for which the planner assumes
+// Rates.ReducedSolve.
 const invertedColumns = 64
 
 func (v *inverses[T]) close() error { return v.device.release(v.memory) }
@@ -109,7 +110,7 @@ func (h *packedMatrix[T]) solvePart(q *queue[T], ul backend.Uplo, t backend.Tran
 	return q.scratch(int64(b.rows)*int64(b.cols)*int64(sizeOf[T]()), func(p driver.DevicePtr) error {
 		x := &matrix[T]{device: b.device, ptr: p, rows: b.rows, cols: b.cols, stride: b.cols}
 		return q.step(flop.Trsm(b.rows, b.cols), func() error {
-			q.nested = true // so that several hundred short launches count as one step
+			q.nested = true // several hundred short launches then count as one step
 			defer func() { q.nested = false }()
 			return firstOf(
 				func() error { return q.solveInverted(v, first, ul, t, a, b, x) },

@@ -140,8 +140,8 @@ func (m *matrix[T]) Free() {
 	d.exec.queue(func() { d.freed(d.release(p)) })
 }
 
-// deallocate returns the memory at p, which allocate has returned, to the driver. Unlike release,
-// it does not keep the memory in the pool: the driver waits for copies in other streams that may
+// deallocate returns the memory at p, which comes from allocate, to the driver. Unlike release, it
+// does not put the memory into the pool: the driver waits for copies in other streams that may
 // still use the memory.
 func (d *device) deallocate(p driver.DevicePtr) {
 	if d.memory.remove(p) {

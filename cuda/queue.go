@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-// queue is the backend.Backend of one precision, for one caller's work. Its methods create
-// steps of work that the executor queues in the device's stream.
+// queue is the backend.Backend of one precision for one caller's work. Its methods create steps,
+// which the executor queues in the device's stream.
 type queue[T backend.Float] struct {
 	engine *engine[T]
 	ctx    context.Context // if it is nil, work is never canceled
@@ -19,7 +19,7 @@ type queue[T backend.Float] struct {
 
 	// The following fields are used on the executor's thread only.
 	err    error // the failure that the next waiting method returns
-	nested bool  // true while a step runs: further steps are then parts of it
+	nested bool  // true while a step runs: new steps then become parts of this step
 }
 
 func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.Backend[T] {

@@ -214,7 +214,7 @@ func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, a
 	})
 }
 
-// These ratios of achieved to peak rates are assumed; they have not been measured on cards yet.
+// These ratios of achieved to peak rates are assumptions; they have not been measured on cards.
 // They are for products in float64, for the memory, and for instructions in a product with a K that
 // is not stored.
 const (

@@ -40,7 +40,7 @@ func (h *packedMatrix[T]) Free() {
 	h.data, h.codes = nil, nil
 }
 
-// ownFloat does the same as ownPacked, but also panics for a matrix with 16 bits per element.
+// ownFloat is like ownPacked, but also panics for a matrix with 16 bits per element.
 func ownFloat[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
 	r := ownPacked(d, op, h)
 	if r.coding != nil {

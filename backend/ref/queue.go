@@ -72,8 +72,8 @@ func (w *work) meter(total float64, steps int) *meter {
 	return &meter{w: w, total: total, steps: steps}
 }
 
-// step reports the flops of the next step. All steps except the last are whole numbers of flops,
-// whose sums are exact, so that the steps add up to the total without rounding.
+// step reports the flops of the next step. All steps except the last are integers, whose sums are
+// exact, so that the steps add up to the total without rounding.
 func (m *meter) step() {
 	m.taken++
 	upTo := m.total

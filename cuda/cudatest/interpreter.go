@@ -303,7 +303,7 @@ func (t *thread) global(address, bytes uint64, write bool) unsafe.Pointer {
 	return p
 }
 
-// find returns a pointer to bytes of global memory, all of which must be in one allocation.
+// find returns a pointer to bytes of global memory. All these bytes must be in one allocation.
 func (m *Interpreter) find(address, bytes uint64) unsafe.Pointer {
 	if address < m.last.from || address+bytes > m.last.to {
 		i, _ := slices.BinarySearchFunc(m.allocations, address+1, func(a allocation, at uint64) int { return int(int64(a.from - at)) })

@@ -2,10 +2,10 @@ package ukr
 
 import "math"
 
-// Direct is the argument of the micro-kernels that work on unpacked matrices, for problems
-// so small that packing would cost more than it saves. Element (i, p) of A is at offset
-// Ars·i + Acs·p from the address in A. Rows of B and C are contiguous, with strides Ldb and
-// Ldc. Any stride may be negative. Memory outside the matrices is neither read nor written.
+// Direct is the argument of the micro-kernels that work on unpacked matrices, for problems so small
+// that packing would take more time than it saves. Element (i, p) of A is at offset Ars·i + Acs·p
+// from the address in A. Rows of B and C are contiguous, with strides Ldb and Ldc. Any stride may
+// be negative. Memory outside the matrices is neither read nor written.
 //
 // tools/asmgen relies on the field order.
 type Direct[T Float] struct {

@@ -703,8 +703,8 @@ func products[T Float](n int, many bool, pairs ...pair[T]) T {
 	return sum[0]
 }
 
-// lanesOfPart returns the number of lanes that take part in a product of part elements, which is 1
-// for a single element.
+// lanesOfPart returns the number of lanes that a product of part elements uses, which is 1 for a
+// single element.
 func lanesOfPart(part, width int) int {
 	if part == 1 {
 		return 1

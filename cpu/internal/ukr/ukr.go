@@ -45,8 +45,8 @@ type Span[T Float] struct {
 // MaxRows is the largest number of rows that any function on Rows takes.
 const MaxRows = 12
 
-// Rows is the argument of the functions on rows of N elements, Ldz apart, which are read
-// once. Any N is allowed. A function uses as many elements of A and B as it takes rows.
+// Rows is the argument of the functions on rows of N elements, Ldz apart, which are read once. Any
+// N is allowed. A function on several rows uses one element of A and of B for each row.
 //
 // tools/asmgen relies on the field order.
 type Rows[T Float] struct {
@@ -199,7 +199,7 @@ type Kernels[T Float] struct {
 	Syr2k func(lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int)
 
 	// GemvPanels holds functions on strips of columns for several widths, in ascending order. An
-	// entry suits matrices with more columns than the width of the entry before it.
+	// entry is for matrices with more columns than the width of the preceding entry.
 	GemvPanels []GemvPanels[T]
 
 	// Peak performs N times MR·NR multiply-adds in registers, which measures the peak rate

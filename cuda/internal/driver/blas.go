@@ -113,7 +113,7 @@ func Gemm[E Float](b *Blas, tA, tB Op, m, n, k int, alpha E, A DevicePtr, lda in
 	return err
 }
 
-// GemmHalf does the same as Gemm for A and B in FP16 and C in float32; it sums in float32.
+// GemmHalf is Gemm for A and B in FP16 and C in float32; it sums in float32.
 func GemmHalf(b *Blas, tA, tB Op, m, n, k int, alpha float32, A DevicePtr, lda int, B DevicePtr, ldb int, beta float32, C DevicePtr, ldc int) error {
 	const half, single, inSingle = 2, 0, 68 // cudaDataType, cublasComputeType_t
 	byDefault := size(-1)

@@ -163,8 +163,8 @@ type Libraries struct {
 // It must be called on a thread that has a context.
 func OpenLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, true) }
 
-// ProbeLibraries does the same as OpenLibraries on a thread without a context. The result says
-// which libraries exist, but the libraries cannot be called.
+// ProbeLibraries is OpenLibraries for a thread without a context. The result shows which libraries
+// exist, but the libraries cannot be called.
 func ProbeLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, false) }
 
 // Used lists the files of the libraries that were found. Missing lists the missing libraries with

@@ -36,13 +36,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: error %d", e.Op, e.Code)
 }
 
-// Is reports whether target is errors.ErrUnsupported and the code says that the library does not
+// Is reports whether target is errors.ErrUnsupported and the code means that the library does not
 // support the function for this device or these types.
 func (e *Error) Is(target error) bool {
 	return target == errors.ErrUnsupported && (strings.HasSuffix(e.Name, "NOT_SUPPORTED") || strings.HasSuffix(e.Name, "ARCH_MISMATCH"))
 }
 
-// OutOfMemory reports whether the code says that there was not enough memory on the device.
+// OutOfMemory reports whether the code means that the device had too little memory.
 func (e *Error) OutOfMemory() bool {
 	code := int(OutOfMemory) // CUSOLVER_STATUS_ALLOC_FAILED has the same value
 	if strings.HasPrefix(e.Op, "cublas") {
