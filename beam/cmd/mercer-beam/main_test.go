@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -53,7 +54,8 @@ func init() {
 }
 
 // deadly is the local file system of a worker that the test kills: the process gets SIGKILL while
-// it reads its killAt-th file, once for each folder.
+// it reads one of the files for the third time, once for each folder. The first worker has then listed the pieces,
+// taken their census, and begins the sums.
 type deadly struct {
 	filesystem.Interface
 	scheme string
@@ -62,10 +64,9 @@ type deadly struct {
 const (
 	scheme  = "deadly://"
 	endless = "endless://"
-	killAt  = 20 // the worker has then listed the 8 pieces, taken their census, and computed the sums of some pieces
 )
 
-var opened atomic.Int64
+var opened sync.Map // *atomic.Int64 by name of a file
 
 func (d deadly) path(name string) string { return strings.TrimPrefix(name, d.scheme) }
 
@@ -79,7 +80,8 @@ func (d deadly) List(ctx context.Context, glob string) ([]string, error) {
 
 func (d deadly) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
 	f, err := d.Interface.OpenRead(ctx, d.path(name))
-	if err == nil && opened.Add(1) == killAt {
+	times, _ := opened.LoadOrStore(name, new(atomic.Int64))
+	if err == nil && times.(*atomic.Int64).Add(1) == 3 {
 		f = dying{f, filepath.Join(filepath.Dir(d.path(name)), "killed")}
 	}
 	return f, err

@@ -144,6 +144,68 @@ func TestSeveralWorkers(t *testing.T) {
 	}
 }
 
+// TestOneOfSeveralWorkersIsKilled kills one of three worker processes of Prism while it computes sums. The
+// run is repeated, and its model has the same bytes as that of an undisturbed run in one process. With one attempt
+// it ends with an error of one line, and writes no model.
+func TestOneOfSeveralWorkersIsKilled(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, models := tables(t, 20261205), t.TempDir()
+	run := func(model, input string, flags ...string) (string, error) {
+		args := append([]string{"--target", "y", "--std", "--kernel", "gaussian(sigma=1)", "--functions", "40", "--device", "cpu", "--model", filepath.Join(models, model)}, flags...)
+		c := exec.CommandContext(t.Context(), self, append(args, input)...)
+		c.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1")
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	killed := filepath.Join(dir, "killed") // written by the worker that is killed
+	var want []byte
+	for _, c := range []struct {
+		model, input string
+		flags        []string
+	}{
+		{"undisturbed", filepath.Join(dir, "*.csv"), nil},
+		{"repeated", scheme + filepath.Join(dir, "*.csv"), []string{"--workers", "3"}},
+	} {
+		out, err := run(c.model, c.input, c.flags...)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", c.model, err, out)
+		}
+		got, err := os.ReadFile(filepath.Join(models, c.model))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = got
+			continue
+		}
+		if _, err := os.Stat(killed); err != nil || !strings.Contains(out, "a worker was lost") {
+			t.Errorf("no worker was killed: %v\n%s", err, out)
+		}
+		if !bytes.Equal(got, want) {
+			t.Error("the model is not that of an undisturbed run")
+		}
+	}
+	if err := os.Remove(killed); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run("failed", scheme+filepath.Join(dir, "*.csv"), "--workers", "3", "--attempts", "1")
+	lines := 0
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "mercer-beam: ") {
+			lines++
+		}
+	}
+	if _, lost := os.Stat(killed); err == nil || lost != nil || lines != 1 {
+		t.Errorf("with one attempt: %v, %v\n%s", err, lost, out)
+	}
+	if got := names(t, models); len(got) != 4 { // two models with their reports
+		t.Errorf("the folder of the models has %q", got)
+	}
+}
+
 // TestContainer checks that the program sends its own binary for workers in containers, does not
 // need its source, and reaches the point where the runner would start the container.
 func TestContainer(t *testing.T) {
