@@ -184,16 +184,29 @@ func (m *FourierRidgeModel) Dims() (features, outputs int) {
 // Predict implements Model: cos(xωᵀ)β + sin(xωᵀ)β′ + b, without storing the
 // matrix of features.
 func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	f, err := m.waves(stream.Cosines, m.cosines, m.intercept).predict(ctx, dev, x)
+	points, err := m.waves(stream.Cosines, m.cosines, m.intercept).check(dev, x)
+	if err != nil {
+		return nil, predictError(m.learner, err)
+	}
+	f, err := m.at(ctx, dev, points)
+	if err != nil {
+		return nil, predictError(m.learner, err)
+	}
+	return f, nil
+}
+
+// at returns the predictions for points that the method check of a predictor of m has returned.
+func (m *FourierRidgeModel) at(ctx context.Context, dev backend.Device, points numeric.Points) (*mat.Dense, error) {
+	f, err := m.waves(stream.Cosines, m.cosines, m.intercept).at(ctx, dev, points)
 	if err != nil {
 		return nil, err
 	}
-	sines, err := m.waves(stream.Sines, m.sines, make([]float64, len(m.intercept))).predict(ctx, dev, x)
+	sines, err := m.waves(stream.Sines, m.sines, make([]float64, len(m.intercept))).at(ctx, dev, points)
 	if err != nil {
 		return nil, err
 	}
 	f.Add(f, sines)
-	return checked(m.learner, "prediction", f, nil)
+	return f, checkPredicted("prediction", dense(f), 0)
 }
 
 // waves returns the predictor of the sum of the cosines or of the sines.

@@ -99,20 +99,21 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 	return err
 }
 
-// predictPrimal is PredictBound for a model m with the function f; r returns bounds on the rounding errors of f.
-func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, m Model, p predictor, f *verified.Expansion, r func() *verified.Roundoff, x mat.Matrix) (values, bounds *mat.Dense, err error) {
+// predictPrimal is PredictBound for a model with the function f and the predictor p; r returns bounds on the rounding
+// errors of f. at returns the predictions for points that p.check has returned.
+func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p predictor, at func(context.Context, backend.Device, numeric.Points) (*mat.Dense, error), f *verified.Expansion, r func() *verified.Roundoff, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	defer named(p.learner+": bound", nil, &values, &err)
 	points, err := p.check(dev, x)
 	if err != nil {
 		return nil, nil, err
 	}
 	if b.bound == nil {
-		return nil, nil, fmt.Errorf("the model has no bound: fit it with lambda > 0 and bound")
+		return nil, nil, fmt.Errorf("the model has no bound: fit it with lambda > 0 and bound, which proves one or gives the reason why there is none")
 	}
 	if !b.bound.Rounded {
 		return b.evaluateAt(ctx, f, points)
 	}
-	if values, err = m.Predict(ctx, dev, x); err != nil {
+	if values, err = at(ctx, dev, points); err != nil {
 		return nil, nil, err
 	}
 	_, e := b.bound.Round(f, r(), points, dense(values), p.roundings(dev))
@@ -121,7 +122,8 @@ func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, m Mo
 
 // PredictBound implements Bounded.
 func (m *RidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
-	return m.predictPrimal(ctx, dev, m, m.predictor(), m.verified(), m.rounding, x)
+	p := m.predictor()
+	return m.predictPrimal(ctx, dev, p, p.at, m.verified(), m.rounding, x)
 }
 
 // rounding returns the bounds on the rounding errors of the functions of the model.
@@ -137,12 +139,13 @@ func (m *RidgeModel) verified() *verified.Expansion {
 // PredictBound implements Bounded.
 func (m *NystromRidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	r := func() *verified.Roundoff { return m.roundoffOn(dev, &m.kernelExpansion) }
-	return m.predictPrimal(ctx, dev, m, m.predictor(), m.verified(), r, x)
+	p := m.predictor()
+	return m.predictPrimal(ctx, dev, p, p.at, m.verified(), r, x)
 }
 
 // PredictBound implements Bounded.
 func (m *FourierRidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
-	return m.predictPrimal(ctx, dev, m, m.waves(stream.Cosines, m.cosines, m.intercept), m.verified(), m.rounding, x)
+	return m.predictPrimal(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), m.at, m.verified(), m.rounding, x)
 }
 
 // rounding returns the bounds on the rounding errors of the functions of the model.

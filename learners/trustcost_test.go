@@ -92,7 +92,7 @@ func TestTrustCost(t *testing.T) {
 					return err
 				}
 			}
-			with, without, ratio := inTurns(t, 3, fit(true), fit(false))
+			with, without, ratio := inTurns(t, 5, fit(true), fit(false))
 			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %s | %.2f |", c.fit, c.option, c.p, seconds(without), seconds(with), ratio))
 		}
 		write(t, "more precise bounds", "| learner | option | problem | fit | fit with the bound | ratio |", rows)
@@ -128,7 +128,7 @@ func TestTrustCost(t *testing.T) {
 				Model
 				Bounded
 			})
-			with, without, ratio := inTurns(t, 5, func() error {
+			with, without, ratio := inTurns(t, 21, func() error {
 				_, _, err := m.PredictBound(ctx, dev, points)
 				return err
 			}, func() error {

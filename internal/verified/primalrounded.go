@@ -23,6 +23,7 @@ func NewWaves(omega numeric.Points, cos, sin kernels.Kernel) *Roundoff {
 		norm = max(norm, up(math.Sqrt(total(omega.Cols, func(p int) float64 { return up(omega.Dense.Row(j)[p] * omega.Dense.Row(j)[p]) }))))
 	}
 	r := &Roundoff{kernel: cos, points: omega, functions: []kernels.Kernel{cos, sin}, roots: ones(2 * omega.Rows), constant: true, known: map[int]float64{}, waves: true}
+	r.origin = make([]float64, omega.Cols)
 	r.stats, r.reach = []kernels.Stat{{Kind: kernels.SqDist}}, []float64{1 / max(norm*norm, 0x1p-200)}
 	return r
 }

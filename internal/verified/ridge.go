@@ -407,24 +407,32 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 }
 
 // ForDevice changes b, which System.Bound has returned, to a bound for predictions that a device
-// computes in float64 from kernel values whose errors r bounds.
+// computes in float64 from kernel values whose errors r bounds. The effect of the correction on f(x) is at most
+// √k(x, x)·√(zᵀKz) + |ζ|. If this is at most an eighth of the rounding errors of a prediction, ForDevice removes
+// the correction, so that no prediction needs a sum for it.
 func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	b.Rounded = true
+	n, keep := len(r.roots), false
 	for c := range b.Targets {
-		b.Targets[c].Size = total(len(r.roots), func(i int) float64 {
-			size := math.Abs(f.Alpha.Row(i)[c])
-			if b.Correction.Data != nil {
-				size += math.Abs(b.Correction.Row(i)[c])
-			}
-			return up(r.roots[i] * size)
-		})
+		t := &b.Targets[c]
+		t.Size = total(n, func(i int) float64 { return up(r.roots[i] * math.Abs(f.Alpha.Row(i)[c])) })
+		keep = keep || !(b.Root*t.Power+math.Abs(t.Shift) <= (r.relative(1)+gamma(n/8+9))*b.Root*t.Size/8)
+	}
+	if !keep {
+		b.Correction = backend.Host[float64]{}
+		return
+	}
+	for c := range b.Targets {
+		if b.Correction.Data != nil {
+			b.Targets[c].Size = up(b.Targets[c].Size + total(n, func(i int) float64 { return up(r.roots[i] * math.Abs(b.Correction.Row(i)[c])) }))
+		}
 	}
 }
 
 // Round returns predictions of f for the rows of x as approximations of the exact solution, and
-// bounds on their errors. Each row of sums holds the predictions, computed by a device, and, if b
-// has a correction, the values Σ_j k(x, x_j)z_j + ζ of the correction, computed by the device.
-// Without a correction, Round returns the predictions in the memory of sums. roundings is the
+// bounds on their errors. Each row of sums holds the predictions, computed by a device, and, if
+// b.Correction is set, the values Σ_j k(x, x_j)z_j + ζ of the correction, computed by the device.
+// Without it, Round returns the predictions in the memory of sums. roundings is the
 // largest number of roundings that a term of one of the sums undergoes; 0 means the number of terms
 // of f. Round takes O(d + t) operations for each row.
 func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums backend.Host[float64], roundings int) (values, bounds backend.Host[float64]) {
@@ -450,11 +458,13 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 		}
 		for c := range b.Targets {
 			t := &b.Targets[c]
-			size := math.Abs(f.Intercept[c])
+			size, effect := math.Abs(f.Intercept[c]), 0.0
 			if corrected {
 				size += math.Abs(t.Shift)
+			} else {
+				effect = up(root*t.Power + math.Abs(t.Shift))
 			}
-			dst[c] = b.left(c, root, reach) + ((relative+sum)*root*t.Size + sum*size)
+			dst[c] = effect + b.left(c, root, reach) + ((relative+sum)*root*t.Size + sum*size)
 		}
 	}
 	run.Parallel(sums.Rows, func(first, last int) {

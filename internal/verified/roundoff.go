@@ -136,6 +136,15 @@ func (r *Roundoff) setFar(far []float64, x *numeric.Points, first int) {
 	}
 	for s := range r.stats {
 		reach := r.reach[s]
+		if s := &r.stats[s]; s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil { // measures without a call for each point
+			within := reach / (1 + float64(x.Cols+4)*0x1p-50) * (1 - 0x1p-50)
+			for i := range far {
+				if v := squaredDistance(x.Dense.Row(first+i), r.origin); !(v <= within) {
+					far[i] = max(far[i], v*(1+float64(x.Cols+4)*0x1p-50)/reach)
+				}
+			}
+			continue
+		}
 		r.measures(&r.stats[s], x, first, first+len(far), func(i int, m float64) {
 			if m > reach {
 				far[i-first] = max(far[i-first], m/reach)
