@@ -46,8 +46,8 @@ func (c *Cholesky) SymRankOne(orig *Cholesky, alpha float64, x mat.Vector) (ok b
 	return c.update(orig, c.Cholesky.SymRankOne(&orig.Cholesky, alpha, x))
 }
 
-// update is called after an update of the embedded factor; ok says whether that succeeded. A failed
-// update of c itself leaves c unchanged.
+// update is called after an update of the embedded factor; ok reports whether the update succeeded.
+// A failed update of c itself leaves c unchanged.
 func (c *Cholesky) update(orig *Cholesky, ok bool) bool {
 	if ok || c != orig {
 		c.changed()

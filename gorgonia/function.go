@@ -23,7 +23,7 @@ type function struct {
 	shape func(in []tensor.Shape) (tensor.Shape, error)
 	// forward computes the result, which is new memory without gaps.
 	forward func(in []value) (value, error)
-	// wrt says for which inputs backward returns gradients; nil means for no input.
+	// wrt reports, for each input, whether backward returns a gradient; nil means no gradients.
 	wrt []bool
 	// backward returns the gradients with respect to the inputs, given the result and
 	// the gradient with respect to the result. If only ≥ 0, it returns only the gradient

@@ -103,7 +103,7 @@ func (p Params) at(in []value) (kernels.Kernel, error) {
 	return KernelAt(p.Kernel, in[len(in)-1].column())
 }
 
-// want selects the gradients to compute in addition to those that are always computed.
+// want selects the optional gradients to compute.
 func (p Params) want() adjoint.Want {
 	if p.Theta == nil {
 		return 0

@@ -17,10 +17,10 @@ import (
 // The result is a vector of m, or m×t. If z is nil or x, the predictions are for the points of the
 // fit.
 //
-// There are gradients with respect to x, y, lambda, z and Params.Theta, so that the nodes
-// before x and z, such as a network of features or a metric, are trained through the solve.
-// A run costs n³/3 operations and its gradients O(n²(d + t)): the factor of the forward
-// pass, 8n² bytes on the device, is kept until the next run or until Release.
+// There are gradients with respect to x, y, lambda, z and Params.Theta, so that the nodes before x
+// and z, such as a network of features or a metric, are trained through the solve. A run costs n³/3
+// operations and its gradients O(n²(d + t)): the node stores the factor of the forward pass, 8n²
+// bytes on the device, until the next run or until Release.
 func KernelRidge(p Params, x, y, lambda, z *G.Node) (*G.Node, error) {
 	if err := p.check(x); err != nil {
 		return nil, fmt.Errorf("gorgonia: kernel ridge: %w", err)

@@ -12,9 +12,9 @@ import (
 // triangle is read, the node y, a vector of n or an n×t matrix, and the scalar node lambda.
 // K + λI must be positive definite. The kernel of p is not used.
 //
-// There are gradients with respect to k, y and lambda. The gradient with respect to k is
-// symmetric, which is correct as long as k remains symmetric. The Cholesky factor is a
-// separate node, so that the backward pass costs two triangular solves.
+// There are gradients with respect to k, y and lambda. The gradient with respect to k is symmetric,
+// which is correct as long as k remains symmetric. The Cholesky factor is a separate node, so that
+// the backward pass takes only two triangular solves.
 func Solve(p Params, k, y, lambda *G.Node) (*G.Node, error) {
 	if err := checkSolve(p, k, y, lambda); err != nil {
 		return nil, fmt.Errorf("gorgonia: solve: %w", err)

@@ -8,11 +8,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// CSR is a sparse matrix in compressed sparse rows: row i has the elements Data[p] in the
-// columns Indices[p] for Indptr[i] ≤ p < Indptr[i+1], and zeros elsewhere. In every row the
-// columns increase. A stored element may be 0, NaN or infinite. Indptr has Rows+1 numbers, of
-// which the first need not be 0, so that SliceRows needs no copy. Rows and Cols are at most
-// 2³¹−1.
+// CSR is a sparse matrix in compressed sparse rows: row i has the elements Data[p] in the columns
+// Indices[p] for Indptr[i] ≤ p < Indptr[i+1], and zeros elsewhere. In every row the columns
+// increase. A stored element may be 0, NaN or infinite. Indptr has Rows+1 numbers. The first need
+// not be 0, so that SliceRows needs no copy. Rows and Cols are at most 2³¹−1.
 //
 // Check verifies these rules; the other methods assume that they hold. A CSR is a mat.Matrix, but
 // each call of At searches for the element.

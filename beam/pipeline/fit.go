@@ -21,8 +21,8 @@ func init() {
 	beam.RegisterCoder(reflect.TypeFor[chosenModel](), encodeSolved, decodeSolved)
 
 	// The generic functions of package register would avoid reflection in the calls of these
-	// functions. Their instances take a minute and 2.5 GB to compile, and a call here handles
-	// megabytes of data, so that its reflection takes no measurable time.
+	// functions. But their instances take a minute and 2.5 GB to compile, and since a call handles
+	// megabytes of data, reflection takes no measurable time here.
 	for _, fn := range []reflect.Type{
 		reflect.TypeFor[listFn](), reflect.TypeFor[takeFn](), reflect.TypeFor[censusFn](), reflect.TypeFor[planFn](), reflect.TypeFor[gramFn](), reflect.TypeFor[dropGroup](),
 		reflect.TypeFor[solveFn](), reflect.TypeFor[measureFn](), reflect.TypeFor[judgeFn](), reflect.TypeFor[writeFn](),

@@ -53,10 +53,10 @@ type Params struct {
 	Device     string // device of the workers: see backend.Open; "" means the best device
 	PieceBytes int64  // number of bytes of a CSV file that one worker reads as a unit; 0 means 32 MiB
 	WholeFiles bool   // whether files are not split into pieces
-	// Workers, if above 1, divides the pieces among as many workers, on runners that start a worker for
-	// each environment of a pipeline. Prism does so, and otherwise has a single worker. If Prism starts
-	// the workers as processes, their program must be mercer-beam, which keeps their metrics apart. 0
-	// leaves the number to the runner.
+	// Workers, if above 1, is the number of workers among which the pieces are divided, on runners
+	// that start a worker for each environment of a pipeline. Prism is such a runner; with Workers
+	// ≤ 1 it has a single worker. If Prism starts the workers as processes, their program must be
+	// mercer-beam, which keeps their metrics apart. 0 leaves the number to the runner.
 	Workers int
 	// Fanout is the number of groups at the first merge level: sums are merged within groups, then
 	// across groups. 0 selects 16.

@@ -22,10 +22,11 @@ type Ran struct {
 // written next to the model.
 //
 // Flink, Spark and Dataflow retry the bundles of a lost worker on another worker. Prism, as of Beam
-// 2.77, ends the job with one of several errors. Run then restarts the job,
-// up to attempts runs in total. The model has the same bits in either case. An error in the data is
-// not retried; it is returned as one line, without the text that the runner adds. If Prism reports
-// the step after the failed step instead, Run makes up to ten more attempts to obtain the reason.
+// 2.77, ends the job with one of several errors. Run then restarts the job, up to attempts runs in
+// total. The model has the same bits in either case. An error in the data is not retried; it is
+// returned as one line, without the text that the runner adds. If Prism reports the step after the
+// failed step, which does not have the reason, Run makes up to ten more attempts to obtain the
+// reason.
 func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, error) {
 	hidden := 10
 	for attempt := 1; ; attempt++ {

@@ -76,8 +76,8 @@ func separate(p *pipepb.Pipeline, workers int) error {
 	return nil
 }
 
-// execute runs the pipeline on the runner. With several workers it does what the runners of Beam's Go SDK
-// do, but with separate environments.
+// execute runs the pipeline on the runner. With several workers it follows the runners of Beam's Go
+// SDK, but with separate environments.
 func execute(ctx context.Context, runner string, pipe *beam.Pipeline, workers int) (beam.PipelineResult, error) {
 	if workers <= 1 {
 		return beam.Run(ctx, runner, pipe)

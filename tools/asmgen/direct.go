@@ -96,9 +96,9 @@ func (e *emitter) addProduct(add bool, a operand.Mem, b, acc []reg.VecVirtual) {
 	}
 }
 
-// forColumns emits body for panels of NR columns and for the remaining columns, which may
-// fit in one vector. n holds the number of remaining columns; body gets the mask of the panel's
-// columns. forColumns emits advance between panels.
+// forColumns emits body for panels of NR columns and for the remaining columns, which may fit in
+// one vector. n holds the number of remaining columns. body gets the mask of the panel's columns.
+// Between panels forColumns emits advance.
 func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), advance func()) {
 	panel, narrow, end := e.label("panel"), e.label("narrow"), e.label("end")
 	e.Label(panel)

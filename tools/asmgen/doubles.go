@@ -232,7 +232,7 @@ func (d doubles) shiftRight(a reg.VecVirtual, n int) reg.VecVirtual {
 func (d doubles) sign(a reg.VecVirtual) reg.VecVirtual { return d.and(a, d.word(1<<63)) }
 func (d doubles) abs(a reg.VecVirtual) reg.VecVirtual  { return d.and(a, d.word(1<<63-1)) }
 
-// rounded returns a, rounded to the nearest whole number.
+// rounded returns a, rounded to the nearest integer.
 func (d doubles) rounded(a reg.VecVirtual) reg.VecVirtual {
 	r := d.vec()
 	d.round(a, r)

@@ -64,7 +64,7 @@ func (e *emitter) table() bool { return e.masks && e.double() }
 func (e *emitter) exponential() *exponential {
 	x := &exponential{e: e, shift: 52}
 	high, low := 710.0, -746.0
-	// ln 2 in two parts. The first part has so few bits that its product with n is exact.
+	// ln 2 in two parts. The first part is so short that its product with n is exact.
 	ln2, rest := 0x1.62e42feep-1, 0x1.a39ef35793c76p-33
 	magic := 0x1.8p52 + 1023
 	if !e.double() {
@@ -105,8 +105,8 @@ func (e *emitter) pair(name string, v [16]float64) (p [2]reg.VecVirtual) {
 	return p
 }
 
-// of returns exp(r) and overwrites r; the argument anything says that r may be outside the range of
-// the reduction.
+// of returns exp(r) and overwrites r. The argument anything is true if r may be outside the range
+// of the reduction.
 func (x *exponential) of(r reg.VecVirtual, anything bool) reg.VecVirtual {
 	e := x.e
 	// The order of the operands of min and max preserves a NaN in r.

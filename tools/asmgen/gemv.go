@@ -34,7 +34,7 @@ func (e *emitter) stridesOf(rs reg.GPVirtual) strides {
 	return s
 }
 
-// A rowOperand is rows from p on, and the vector x that they are multiplied by.
+// A rowOperand holds the rows from p on, and the vector x by which they are multiplied.
 type rowOperand struct {
 	rows strides
 	p, x reg.GPVirtual

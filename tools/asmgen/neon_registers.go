@@ -107,8 +107,8 @@ func (l *lowering) live() []set {
 	return out
 }
 
-// removeUnreachable removes instructions that no path leads to, branches to the next
-// instruction, and unused labels.
+// removeUnreachable removes unreachable instructions, branches to the next instruction, and unused
+// labels.
 func (l *lowering) removeUnreachable() {
 	for {
 		next := l.successors()

@@ -397,8 +397,8 @@ func (l *lowering) product(name string, i *ir.Instruction) bool {
 	return true
 }
 
-// accumulate does the same as lanewise for an instruction that also reads its result, which must be
-// in its assigned registers.
+// accumulate is lanewise for an instruction that also reads its result, which must be in its
+// assigned registers.
 func (l *lowering) accumulate(to operand.Op, reads bool, f func(to vreg, from []vreg), from ...operand.Op) {
 	r := to.(reg.Register)
 	if _, ok := l.now[r.ID()]; ok && reads {
@@ -560,7 +560,7 @@ func (l *lowering) spreadLane(i *ir.Instruction) error {
 	return nil
 }
 
-// columns loads or stores those columns of a vector whose bits are set.
+// columns loads or stores the columns of a vector whose bits are set.
 func (l *lowering) columns(i *ir.Instruction) error {
 	ops := i.Operands
 	first, _ := immediate(ops[1])

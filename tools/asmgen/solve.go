@@ -66,8 +66,8 @@ func (e *emitter) trsmDirect() {
 	})
 }
 
-// divideRow divides by an element of the diagonal unless Flag says that the elements of the
-// diagonal are 1. It multiplies by the inverse, or divides if the inverse may be out of range.
+// divideRow divides by an element of the diagonal, unless Flag is set, which means that the
+// diagonal is 1. It multiplies by the inverse, or divides if the inverse may be out of range.
 func (e *emitter) divideRow(args reg.Register, d operand.Mem, x []reg.VecVirtual) {
 	divide, done := e.label("divide"), e.label("divided")
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectFlag}, operand.U8(0))

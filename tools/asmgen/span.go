@@ -302,7 +302,7 @@ func (e *emitter) minmax(smaller bool, x reg.VecVirtual, limit operand.Op, dst r
 	}
 }
 
-// round emits dst ← x rounded to the nearest whole number.
+// round emits dst ← x rounded to the nearest integer.
 func (e *emitter) round(x, dst reg.VecVirtual) {
 	const nearest = 0x8
 	switch {

@@ -37,7 +37,7 @@ const (
 const reduceLimit = 0x1p30
 
 // reduced returns y − n·½π for |y| ≤ reduceLimit as the sum of two numbers, and n, the nearest
-// whole number (or one of two almost equally near), in the low bits of a word.
+// integer (or one of two almost equally near integers), in the low bits of a word.
 //
 // Cody and Waite's reduction in three parts of ½π. With fused multiply-adds the parts may have full
 // precision: y − n·halfPi1 is exact, because the two terms are multiples of 2^−53, or of the last

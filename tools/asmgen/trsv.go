@@ -8,7 +8,7 @@ import (
 )
 
 // trsv emits x ← L⁻¹ x for a small lower triangle with scalar instructions, four rows at a time. An
-// unknown costs the latency of a multiplication and an addition, and vectors would not reduce it.
+// unknown takes the latency of a multiplication and an addition, which vectors would not reduce.
 // The inverses of the diagonal are computed in advance.
 func (e *emitter) trsv() {
 	n, a, x := e.param("n"), e.param("a"), e.param("x")

@@ -14,7 +14,8 @@ type estimator struct {
 // everywhere lists the last arguments of every estimator.
 const everywhere = "device threads verbose"
 
-// shared describes arguments that the catalogue lacks or describes only for the command line.
+// shared holds descriptions of arguments that the catalogue lacks, or describes only for the
+// command line.
 var shared = map[string]argument{
 	"method": {`"kernel-ridge"`, "str", ""},
 	"kernel": {"None", "str, callable or None", `"linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in scikit-learn; ` +

@@ -15,9 +15,10 @@ import (
 )
 
 // bootFlags are the flags with which a runner starts this program as a worker process
-// (--environment_type PROCESS with this program as the command). With these flags this program does
-// what the boot program of Beam's container does: it requests the other settings from the runner.
-// It need not fetch the worker's program, because this program is the worker's program.
+// (--environment_type PROCESS with this program as the command). With these flags this program acts
+// like the boot program of Beam's container: it requests the other settings from the runner. Unlike
+// the boot program, it does not fetch the worker's program, because it is the worker's program
+// itself.
 type bootFlags struct {
 	provision string
 	flags     *flag.FlagSet
@@ -48,8 +49,8 @@ func (b *bootFlags) endWithParent() {
 	}()
 }
 
-// patience is the time for which a process stays alive after its worker was lost. Prism (2.77) ends
-// the job when the connection to a worker breaks. But if the process that Prism started ends at the
+// patience is the time for which a process waits after its worker was lost. Prism (2.77) ends the
+// job when the connection to a worker breaks. But if the process that Prism started ends at the
 // same moment, Prism may lose the record of the work in progress and wait forever.
 const patience = 20 * time.Second
 

@@ -38,8 +38,8 @@ type solved struct {
 	iters    int                   // steps of refinement
 }
 
-// equationSteps bounds the steps of refinement. Each step takes O(M²); refinement ends when a step
-// does not halve the residual.
+// equationSteps is the maximum number of steps of refinement. Each step takes O(M²). Refinement
+// ends when a step does not halve the residual.
 const equationSteps = 20
 
 // solve solves e on dev by the Cholesky factor of G + λS and steps of refinement with the residual

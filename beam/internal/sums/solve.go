@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Problem is the problem that is solved with the sums of a Gatherer:
+// Problem is the problem to solve with the sums of a Gatherer:
 //
 //	minimize Σ_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
 //
@@ -135,9 +135,9 @@ func (p Problem) intercept(e *equations, sol *Solution) {
 	}
 }
 
-// Squares returns Σ_i (y_i − f(x_i))² of each target over the rows of s, which need not be the rows
-// that sol was fitted to. With c = (β; b) and Z as in Gatherer, the result is (−c; 1)ᵀ ZᵀZ (−c; 1).
-// Only the terms of the result have rounding errors, and it is never negative.
+// Squares returns Σ_i (y_i − f(x_i))² of each target over the rows of s, which may differ from the
+// rows to which sol was fitted. With c = (β; b) and Z as in Gatherer, the result is (−c; 1)ᵀ ZᵀZ
+// (−c; 1). Only the terms of the result have rounding errors, and it is never negative.
 func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	m, t := p.Basis.Size(), p.Targets
 	if s.Len() != p.Basis.Sums(t) {

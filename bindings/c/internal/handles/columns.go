@@ -13,9 +13,9 @@ import (
 )
 
 // encoderOf returns the encoder of a model that was fitted to plain numbers, so that the command
-// can apply the model to tables. Unless l names the columns, they have the names that the command
-// gives to columns of NPY files: x1, x2, … and y (y1, y2, … for several targets). It returns nil if
-// the names are not valid for a table. A sparse matrix without names gets the encoder of a sparse
+// can apply the model to tables. If l does not name the columns, they get the names of the columns
+// of an NPY file: x1, x2, … and y (y1, y2, … for several targets). encoderOf returns nil if the
+// names are not valid for a table. A sparse matrix without names gets the encoder of a sparse
 // table.
 func encoderOf(l Learner, m learners.Model, sparse bool) *dataset.Encoder {
 	d, t := m.Dims()

@@ -144,7 +144,7 @@ const (
 	Deviations                  // standard deviations of new targets, including noise: n×t
 )
 
-// onPoints calls f with the device and the points that the rows of x are for the wanted result. The
+// onPoints calls f with the device and with the rows of x as points for the wanted result. The
 // model and the device stay open during the call.
 func (m *Model) onPoints(ctx context.Context, d *Device, wanted Wanted, x Matrix, f func(backend.Device, mat.Matrix) error) error {
 	if err := m.acquire(); err != nil {
