@@ -200,7 +200,7 @@ func (b *errorBound) reaches(accuracy float64, dev backend.Device, m *kernelExpa
 		worst = max(worst, b.bound.Uniform(c, b.bound.Root*b.bound.Root)+b.bound.Rounding(c, b.roundoffOn(dev, m)))
 	}
 	if !(worst <= accuracy) {
-		return message.Errorf("accuracy: the proven error is %.2g, mostly because of rounding errors; %.2g was asked for: {raise $accuracy|raise $lambda|prove a smaller error with $bound}", worst, accuracy)
+		return message.Errorf("accuracy: the proven error is %.2g, mostly because of rounding errors, above the requested accuracy %.2g: {raise $accuracy|raise $lambda|prove a smaller error with $bound}", worst, accuracy)
 	}
 	if res.Iters > 0 {
 		res.Notes = append(res.Notes, fmt.Sprintf("the solver stopped when the errors of predictions were proven to be at most %.2g", accuracy))

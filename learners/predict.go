@@ -221,7 +221,7 @@ func (p predictor) addIntercept(f backend.Host[float64]) {
 }
 
 // otherUnits is the advice about a row whose prediction is not finite.
-const otherUnits = ": compare its features with those that the model was fitted to, which may have other units"
+const otherUnits = ": compare its features with the features of the training rows, which may have other units"
 
 // checked returns the values f of a model for the rows of x, or an error if a value is not finite.
 // The error calls the value `what`.

@@ -40,7 +40,7 @@ func TestChoice(t *testing.T) {
 				if m == solvers.Primal && test.p.Kernel != (kernels.Linear{}) {
 					continue
 				}
-				if plan, err := solvers.MakePlan(dev, test.p, solvers.Params{Method: m}); err != nil || plan.Method != m || plan.Reason != "asked for" {
+				if plan, err := solvers.MakePlan(dev, test.p, solvers.Params{Method: m}); err != nil || plan.Method != m || plan.Reason != "requested" {
 					t.Errorf("asked for %s: got %+v, %v", m, plan, err)
 				}
 			}

@@ -416,7 +416,7 @@ func TestNystromRefused(t *testing.T) {
 		"B may be used":                          func(_ *NystromProblem, par *StreamParams) { par.Memory = 100 },
 		"x: row 1: ":                             func(p *NystromProblem, _ *StreamParams) { p.Kernel = kernels.ChiSquared{Gamma: 1} },
 		"30 rows were read, 31 were announced":   func(p *NystromProblem, _ *StreamParams) { p.Data = wrongCount{InMemory(x, y, nil, nil)} },
-		"1e-15 was asked for: no more iterations": func(_ *NystromProblem, par *StreamParams) {
+		"above the tolerance 1e-15: no more iterations": func(_ *NystromProblem, par *StreamParams) {
 			*par = StreamParams{Method: Falkon, MaxIter: 2, Tol: 1e-15, samples: 6}
 		},
 	} {

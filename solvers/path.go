@@ -399,7 +399,7 @@ func choosePath(dev backend.Device, p Problem, n int, par PathParams) (PathMetho
 	case m == PathKalman && !ordered:
 		return "", "", fmt.Errorf("solvers: path: kalman needs one feature and a kernel such as exponential, matern32 or matern52, or a sum of them, got %s and %v: use the method band", features(p.points().Cols), p.Kernel)
 	case m == PathBand || m == PathPrimal || m == PathCholesky || m == PathKalman:
-		return m, "asked for", nil
+		return m, "requested", nil
 	case m != "":
 		return "", "", fmt.Errorf("solvers: path: no method is called %q; the methods are %q, %q, %q and %q", m, PathBand, PathPrimal, PathCholesky, PathKalman)
 	case linear && d < n:

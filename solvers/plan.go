@@ -183,7 +183,7 @@ func (z *sizes) soluble(m Method) error {
 // cheapest other method.
 func choose(z *sizes, par Params) (m method, e estimate, why string, other float64, err error) {
 	name := par.Method
-	why = "asked for"
+	why = "requested"
 	if name == Auto && z.linear && z.p.Lambda == 0 && !par.NeedsAlpha {
 		name, why = Dual, "with lambda 0 and fewer samples than features the primal matrix is singular"
 		if z.p.Intercept || z.n >= z.d {

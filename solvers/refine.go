@@ -627,6 +627,6 @@ func (e *ConvergenceError) Message(name func(parameter string) string) string {
 	if e.before != "" {
 		method = fmt.Sprintf("%s, then %s", e.before, res.Method)
 	}
-	return fmt.Sprintf("solvers: %s: the relative residual is %.2g%s, %.2g was asked for: %s%s%s",
+	return fmt.Sprintf("solvers: %s: the relative residual is %.2g%s, above the tolerance %.2g: %s%s%s",
 		method, res.Residual, after, e.Tol, e.Reason, why, message.Expand(": {"+advice+"}", name))
 }

@@ -443,7 +443,7 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 		return e
 	}
 	normal, falkon := need(Normal, z.m), need(Falkon, z.m)
-	best, reason := normal, "asked for"
+	best, reason := normal, "requested"
 	switch {
 	case par.Posterior:
 		if par.Method == Auto {

@@ -42,7 +42,7 @@ func (a *app) scaleAdvice(err error) string {
 	tooLarge := errors.Is(err, kernels.ErrOverflow) || errors.As(err, &point) && point.Overflow || errors.As(err, &pivot) && pivot.Value-pivot.Value != 0
 	switch {
 	case a.command.Flags().Lookup("no-standardize") == nil && tooLarge:
-		return "; compare the row with those that the model was fitted to, which may have other units"
+		return "; compare the row with the training rows, which may have other units"
 	case a.command.Flags().Lookup("no-standardize") == nil:
 		return ""
 	case tooLarge && given:

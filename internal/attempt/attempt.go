@@ -50,7 +50,7 @@ func (c Candidates) First() (at int, warning string, err error) {
 func (c Candidates) warning(at int, err error) string {
 	why := err.Error()
 	if short := (*solvers.ConvergenceError)(nil); errors.As(err, &short) {
-		why = fmt.Sprintf("its relative residual is %.2g, and %.2g was asked for", short.Result.Residual, short.Tol)
+		why = fmt.Sprintf("its relative residual %.2g exceeds the tolerance %.2g", short.Result.Residual, short.Tol)
 	} else if errors.Is(err, backend.ErrNotPosDef) {
 		why = "its matrix is not positive definite to working precision"
 	}

@@ -28,7 +28,7 @@ func (e *shortfall) text() string {
 	if e.stalled {
 		how = "rounding ended Newton's method after " + count.Of(e.steps, "step")
 	}
-	return fmt.Sprintf("%s: the relative residual is %.2g, %.2g was asked for: {raise $lambda|raise $tol|raise $iterations}", how, e.residual, e.tol)
+	return fmt.Sprintf("%s: the relative residual is %.2g, above the tolerance %.2g: {raise $lambda|raise $tol|raise $iterations}", how, e.residual, e.tol)
 }
 
 // innerSteps is the maximum number of conjugate gradient steps in one Newton step.
