@@ -28,10 +28,14 @@ type Solution struct {
 }
 
 // LeastSquaresBytes returns the memory of LeastSquares for n rows, in bytes: XᵀX, which its factor
-// overwrites, the weights, their corrections and a block of rows.
+// overwrites, the weights, their corrections and a block of rows. With fewer rows than columns, QR
+// runs alone and XᵀX is never formed.
 func (c *Samples) LeastSquaresBytes(n int) int64 {
 	if c.sparse != nil {
 		return c.sparseBytes(n)
+	}
+	if c.n < c.d {
+		return max(c.qrBytes(n), 8*int64(min(n, c.blockRows()))*int64(c.d+c.t)) + 24*int64(c.d)*int64(c.t)
 	}
 	return max(c.qrBytes(n), c.momentBytes(n)+24*int64(c.d)*int64(c.t))
 }
