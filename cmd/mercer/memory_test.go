@@ -241,6 +241,7 @@ func TestPlanOfWideMatrix(t *testing.T) {
 		{"fit", "--learner", "svr"},
 		{"fit", "--learner", "kernel-ridge"},
 		{"fit", "--learner", "ridge"},
+		{"fit", "--learner", "least-squares"},
 		{"fit", "--learner", "gaussian-process", "--optimize=false"},
 		{"fit", "--learner", "logistic"},
 		{"fit", "--learner", "kernel-logistic"},
