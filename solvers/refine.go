@@ -618,7 +618,7 @@ func (e *ConvergenceError) Message(name func(parameter string) string) string {
 		why = fmt.Sprintf(": the exact solution, rounded to float64, may have a residual of up to %.2g", e.Attainable)
 	}
 	if !(res.Residual < 1) && e.Attainable > 1 {
-		why, advice = ": no digit is left beside values of the kernel that large", "raise $lambda|scale the features down|take another $kernel"
+		why, advice = ": the kernel values are so large that rounding errors leave no correct digit", "raise $lambda|scale the features down|take another $kernel"
 	}
 	if e.mayBeIndefinite {
 		advice = "take a positive definite $kernel|" + advice
