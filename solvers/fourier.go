@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -52,6 +53,12 @@ type FourierResult struct {
 // M features, and one pass for each step of refinement. It returns errors under the same conditions
 // as SolveNystrom.
 func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par StreamParams) (*FourierResult, error) {
+	if p.Data != nil { // the piece that the host reads, the frequencies on the host, and packed samples
+		n, d, _ := p.Data.Dims()
+		m := max(p.size(n), 0)
+		rows := stream.PieceRows(n, m)
+		ctx = run.Beside(run.Packing(ctx, dev, rows, d), numeric.Bytes(numeric.Elements(max(rows, 0)+m/2, max(d, 0))))
+	}
 	r, err := newStreamRun(ctx, dev, par, p.Plan)
 	if err != nil {
 		return nil, err

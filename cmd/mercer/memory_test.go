@@ -242,6 +242,7 @@ func TestPlanOfWideMatrix(t *testing.T) {
 		{"fit", "--learner", "kernel-ridge"},
 		{"fit", "--learner", "ridge"},
 		{"fit", "--learner", "least-squares"},
+		{"fit", "--learner", "fourier-ridge"},
 		{"fit", "--learner", "gaussian-process", "--optimize=false"},
 		{"fit", "--learner", "logistic"},
 		{"fit", "--learner", "kernel-logistic"},
