@@ -12,11 +12,12 @@ import (
 type CSR[T Float] = host.CSR[T]
 
 // SparseBackend is a Backend that also has sparse matrices, in which only stored elements take
-// memory and work. A type assertion finds this optional ability; the Backend that With returns has
-// it too. PlaceSparse places the matrix of a CSR on every Backend.
+// memory and work. A type assertion finds this optional ability; if a Backend has it, the result of
+// its method With has it too. PlaceSparse copies a CSR to any Backend.
 //
-// Sparse matrices may be X and Z of Gram and GramMul, if both are sparse, X of GramPacked, and A of
-// Gemm if B and C are dense and op(B) is B. A View must have all columns. Any other use is misuse.
+// Three operations accept sparse matrices: Gram and GramMul, if X and Z are both sparse; GramPacked,
+// as X; and Gemm, as A, if B and C are dense and op(B) is B. A View must have all columns. Any other
+// use is misuse.
 //
 // The results equal those of the dense matrix up to rounding: an element that is not stored acts as
 // 0, and 0·NaN is NaN. The work of a product xᵀz is the number of columns that both rows store.

@@ -13,8 +13,8 @@ import (
 // unable hides the optional abilities of a Backend.
 type unable struct{ backend.Backend[float64] }
 
-// TestPlaceSparseWithoutTheAbility checks the dense copy of rows so long that the copy takes
-// several uploads.
+// TestPlaceSparseWithoutTheAbility checks that PlaceSparse makes a dense copy on a backend without
+// sparse matrices. The rows are so long that the copy takes several uploads.
 func TestPlaceSparseWithoutTheAbility(t *testing.T) {
 	const n, d, each = 19, 1 << 20, 30
 	seed := rand.Uint64()

@@ -62,7 +62,7 @@ func (g *gram[T]) times(v, out *matrix[T], same bool) {
 	}
 }
 
-// From stripsPay columns of V on, packed strips are faster than separate columns.
+// stripsPay is the number of columns of V from which packed strips are faster than separate columns.
 const stripsPay = 3
 
 // symmetricColumns is the largest number of columns of V for which the symmetry of k(X, X) is used:
@@ -249,7 +249,8 @@ func (g *gramMul[T]) values(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, 
 	return tile.part(0, 0, rows, cols)
 }
 
-// multiply adds tile · V_j to sum from row i on, where V_j holds the rows of V from row j on.
+// multiply adds tile · V_j to the rows of sum that begin with row i, where V_j holds the rows of V
+// that begin with row j.
 func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], i, j int, sum partial[T]) {
 	e := g.q.engine
 	if g.columns == nil {

@@ -13,7 +13,8 @@ const leastAxpy = 8
 
 // gemmSparse computes C ← α op(A) B + β C. Row i of C is a linear combination of rows of B, with
 // the nonzeros of row i of op(A) as coefficients: each nonzero takes n multiply-adds and reads a
-// row of B. The rows of Aᵀ are the lists of A.
+// row of B. The rows of Aᵀ are read from the lists of nonzeros that A keeps for each
+// column.
 func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	m, n, k := mc.rows, mc.cols, mb.rows
 	if m == 0 || n == 0 {

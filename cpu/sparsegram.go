@@ -343,8 +343,8 @@ func addChi2[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
 	}
 }
 
-// sparsePacked implements GramPacked for sparse points. A tile of the lower triangle may extend
-// over both parts of packed storage, because its first row must be the first row of a window.
+// sparsePacked implements GramPacked for sparse points. Tiles begin at the first row of a window, so
+// that a tile of the lower triangle may extend over both parts of packed storage.
 func (q *queue[T]) sparsePacked(p *packedMatrix[T], k kernels.Kernel, x *sparseMatrix[T]) {
 	n := x.csr.Rows
 	g := q.newSparseGram(k, x, x)

@@ -145,8 +145,8 @@ func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding b
 	return &backend.RangeError{I: i, J: j, Value: float64(value[0]), Low: coding.Low, High: coding.Value(math.MaxUint16)}
 }
 
-// symmFixed computes C ← α A B + β C, thinMost columns of B at a time. Each code is read once, and
-// used for its row and its column, for all these columns of B.
+// symmFixed computes C ← α A B + β C for at most thinMost columns of B at a time. For each such group
+// of columns, every 16-bit code of A is read once and used for its row and for its column.
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], coding backend.Coding, b view[T], beta T, c view[T]) error {
 	name, width := "fixed_symm", thinMost
 	if c.cols == 1 {

@@ -305,7 +305,7 @@ func (in *Input) width() int {
 // an error that describes the first fault.
 func (e *Encoder) Check() error {
 	if e == nil {
-		return errors.New("dataset: there is no encoder")
+		return errors.New("dataset: the Encoder is nil")
 	}
 	if len(e.Inputs) == 0 {
 		return errors.New("dataset: encoder: has no inputs")

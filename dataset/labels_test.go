@@ -356,8 +356,8 @@ func TestCheckLabels(t *testing.T) {
 	}
 }
 
-// TestScoredBlocksAreScoredTargets checks that a file that is read in parts gives new classes the
-// same indices and labels as the whole table, whichever part is decoded first.
+// TestScoredBlocksAreScoredTargets checks that classes unknown to the model get the same indices and
+// labels whether a file is read in parts or as a whole, whichever part is decoded first.
 func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	const rows = 40000
 	pad := strings.Repeat("0", 80) // with this padding the file has 4 parts of 1 MiB

@@ -37,8 +37,8 @@ func newLIBSVM(t *Table, limit int32) *libsvm {
 	return &libsvm{t: t, label: &column{name: labelName}, rows: host.CSR[float64]{Indptr: []int{0}}, first: 1, limit: limit}
 }
 
-// ReadLIBSVM reads a table from a LIBSVM file or a part of one, regardless of its name and its
-// first line. path and stdin are used as in ReadCSV.
+// ReadLIBSVM reads a table from a LIBSVM file or a part of one. It does not detect the format from the
+// name of the file or its first line. path and stdin are used as in ReadCSV.
 func ReadLIBSVM(path string, stdin io.Reader) (*Table, error) {
 	in, err := File{Path: path, Stdin: stdin}.open()
 	if err != nil {

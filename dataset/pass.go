@@ -11,7 +11,7 @@ import (
 // begin opens the file for a pass. Parts of a text have at most lines lines; 0 means no limit.
 func (s *Stream) begin(lines int) (*pass, error) {
 	if s == nil {
-		return nil, errors.New("dataset: there is no stream")
+		return nil, errors.New("dataset: the Stream is nil")
 	}
 	in, err := s.file.open()
 	if err != nil {

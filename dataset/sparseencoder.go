@@ -50,8 +50,8 @@ func (e *Encoder) OnlyScaled() bool {
 	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil && in.Sparse.Scale != nil })
 }
 
-// takesSparse reports whether the features of t are learned together: t is sparse, and its features
-// have no role other than features.
+// takesSparse reports whether one Input is learned for all features of t together. This requires that
+// t is sparse, and that no feature is a target, a weight or a group.
 func (t *Table) takesSparse(r Rules) bool {
 	if t.features == nil || r.Gram || t.width() == 0 {
 		return false

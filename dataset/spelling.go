@@ -173,7 +173,8 @@ func (m marks) spell(s string) (plain, rule string) {
 	return strings.TrimPrefix(first+second, "+") + digits + exponent, ""
 }
 
-// spellings lists the marks that occur in files, in the order in which advice names them.
+// spellings lists the pairs of decimal mark and mark of thousands that are recognized, in the order in
+// which advice names them.
 var spellings = []marks{newMarks('.', ','), newMarks(',', 0), newMarks(',', '.'), newMarks('.', 0), newMarks('.', ' '), newMarks(',', ' ')}
 
 // markNames maps a mark to its name as the value of a parameter, for advice.

@@ -86,7 +86,7 @@ func TestHostOf(t *testing.T) {
 		{name: "transposed", t: turned, fails: "is not a row-major matrix: use its Materialize or Clone"},
 		{name: "integers", t: tensor.New(tensor.WithBacking([]int{1, 2})), fails: "its elements are int, not float64"},
 		{name: "float32", t: tensor.New(tensor.WithBacking([]float32{1, 2})), fails: "its elements are float32, not float64"},
-		{name: "scalar", t: tensor.New(tensor.FromScalar(1.0)), fails: "it is a scalar"},
+		{name: "scalar", t: tensor.New(tensor.FromScalar(1.0)), fails: "a scalar tensor cannot be converted"},
 		{name: "three dimensions", t: tensor.New(tensor.WithShape(2, 2, 3), tensor.WithBacking(data)), fails: "is not a row-major matrix"},
 	} {
 		h, err := gorgonia.HostOf[float64](c.t)

@@ -22,7 +22,7 @@ func HostOf[T backend.Float](t *tensor.Dense) (backend.Host[T], error) {
 	}
 	data, ok := t.Data().([]T)
 	if !ok && t.IsScalar() {
-		return h, errors.New("gorgonia: host of a tensor: it is a scalar")
+		return h, errors.New("gorgonia: a scalar tensor cannot be converted to a matrix")
 	}
 	if !ok {
 		return h, fmt.Errorf("gorgonia: host of a tensor: its elements are %v, not %T", t.Dtype(), *new(T))

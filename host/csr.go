@@ -79,7 +79,7 @@ func (m CSR[T]) Check() error {
 		return err
 	}
 	if m.Indptr[0] < 0 {
-		return fmt.Errorf("host: csr: row 1 begins at element %d", m.Indptr[0])
+		return fmt.Errorf("host: csr: row 1 must begin at element 0, but begins at %d", m.Indptr[0])
 	}
 	for i, from := range m.Indptr[:m.Rows] {
 		to := m.Indptr[i+1]

@@ -197,7 +197,7 @@ func TestCalibrationScores(t *testing.T) {
 	if err != nil || lower.At(0, 0) != 9 || upper.At(0, 0) != 11 {
 		t.Errorf("interval [%v, %v], %v; want [9, 11]", lower, upper, err)
 	}
-	if _, _, err := c.Intervals(x, 0.81); err == nil || err.Error() != "learners: calibration: level 0.81 needs 5 rows or more outside the fit, but there are 4" {
+	if _, _, err := c.Intervals(x, 0.81); err == nil || err.Error() != "learners: calibration: level 0.81 needs at least 5 rows that were not used for the fit, but there are 4" {
 		t.Errorf("level 0.81 of 4 rows: %v", err)
 	}
 	if _, _, err := c.Intervals(x, 0.8); err != nil {

@@ -55,7 +55,7 @@ func coverageRank(level float64, n int) (int, error) {
 		rank = near // 0.55·100 is 55.00000000000001
 	}
 	if int(rank) > n {
-		return 0, fmt.Errorf("level %v needs %s or more outside the fit, but there are %d", level, count.Of(int(math.Ceil(level/(1-level)*(1-0x1p-50))), "row"), n)
+		return 0, fmt.Errorf("level %v needs at least %s that were not used for the fit, but there are %d", level, count.Of(int(math.Ceil(level/(1-level)*(1-0x1p-50))), "row"), n)
 	}
 	return int(rank), nil
 }

@@ -66,7 +66,7 @@ const (
 // number ≥ 0, got -1".
 func (p Parameter) Parse(text string) (any, error) {
 	if p.parse == nil {
-		return nil, errors.New("cannot be parsed: the Parameter is not one of the Catalogue")
+		return nil, errors.New("cannot be parsed: the Parameter does not come from the Catalogue")
 	}
 	return p.parse(text)
 }

@@ -148,9 +148,8 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 					t.Fatal(err)
 				}
 				m = averaged.(*learners.PerceptronModel)
-				// The bound covers one rounded division of each sum of integers, and the rounding
-				// error of a difference of two numbers, which are as large as w and its weighted
-				// sum.
+				// The bound covers the rounding errors of one division of each sum of integers, and
+				// of the difference between w and the weighted sum of the changes of w.
 				bound := 8 * 0x1p-52 * mat.Max(w) * float64(rows)
 				for c := range cols {
 					for p := range rows - 1 {

@@ -38,8 +38,8 @@ func DefaultSigma(ctx context.Context, x mat.Matrix, weights []float64, seed uin
 	return sigma / 2, err
 }
 
-// medianDistance calls neighbors.MedianDistance. A fit checks that x is finite itself, so
-// medianDistance checks x only after an error.
+// medianDistance calls neighbors.MedianDistance. It checks that x is finite only after an error,
+// because every fit makes this check later.
 func medianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	sigma, err := neighbors.MedianDistance(ctx, x, weights, seed)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 // TestSampleIsUniform checks that the rows that a seed draws are a sample without replacement: over
-// many seeds each ordered choice of 3 of 8 different rows is equally likely, however often a row is
-// repeated. The statistic is χ² with 8·7·6 − 1 degrees of freedom. A uniform sampler would fail
+// many seeds each ordered choice of 3 of 8 different rows is equally likely, even if the data
+// contain some of the rows several times. The statistic is χ² with 8·7·6 − 1 degrees of freedom. A uniform sampler would fail
 // with probability 1e-6 for each list of rows; the seeds are fixed, so that the test is
 // deterministic.
 func TestSampleIsUniform(t *testing.T) {

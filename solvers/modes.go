@@ -639,7 +639,8 @@ func (c modesChoice) lowOrder(omega float64) int {
 	return 2*len(c.lowModes(omega, nil)) - 1
 }
 
-// lowModes returns the modes with ‖ω‖ ≤ omega, mode 0 first. It needs √(S/∏T) of all modes to set scales.
+// lowModes returns the modes with ‖ω‖ ≤ omega, mode 0 first. scale holds √(S/∏T) of every mode, with
+// the spectral density S and the periods T; lowModes copies the scales of the modes that it returns.
 func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	h := c.inner.Half()
 	var limit nufft.Axes

@@ -576,8 +576,8 @@ func denseGram(k kernels.Kernel, x, z backend.Host[float64]) *mat.Dense {
 	return mat.NewDense(g.Rows, g.Cols, g.Data)
 }
 
-// TestSparseNystrom checks that sparse samples with the keys of the dense samples give the same
-// centers and the same function, and that the memory is within the plan.
+// TestSparseNystrom checks that sparse and dense samples give the same centers and the same function
+// if their rows have the same random keys, and that the memory is within the plan.
 func TestSparseNystrom(t *testing.T) {
 	const n, d, m = 400, 60, 40
 	t.Log("seed 4")

@@ -157,8 +157,8 @@ func TestNystromGradient(t *testing.T) {
 				if len(res.Gradient) != 4 {
 					t.Fatalf("%d derivatives", len(res.Gradient))
 				}
-				// ‖K‖/λ is at most 1.5·45/0.3, and the condition number of S below 1e3. The sums have n
-				// squares below 30.
+				// ‖K‖/λ is at most 1.5·45/0.3, and the condition number of S below 1e3. Each sum
+				// has n terms, which are squares below 30.
 				const tol = 0x1p-53 * (1.5 * 45 / 0.3) * 1e3 * n * 30
 				for i := range values {
 					var theta [4]complex128

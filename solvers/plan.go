@@ -347,7 +347,8 @@ type method struct {
 	saves bool
 }
 
-// A solution is a method with the choices of its estimate for one Problem.
+// A solution is a method that is ready to solve one Problem, with the settings for which its cost was
+// estimated.
 type solution interface {
 	// run solves the problem and sets the fields of Result, except the fields that Solve sets
 	// itself.

@@ -61,7 +61,7 @@ const Auto Method = ""
 type Params struct {
 	Method     Method
 	NeedsAlpha bool // excludes Primal, which computes no Alpha, from the choice of Auto
-	// NeedsResiduals excludes Modes without the exact K from the choice of Auto, because it leaves
+	// NeedsResiduals keeps Auto from choosing Modes without the exact K, a variant that leaves
 	// Result.Residuals empty for a nonlinear kernel.
 	NeedsResiduals bool
 	Memory         int64          // bytes that may be taken on the device; 0 means all its free memory

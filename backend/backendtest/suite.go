@@ -238,8 +238,9 @@ type frame[T backend.Float] struct {
 	top, left   int
 }
 
-// place copies h into a frame on the device under test. The width of the frame is random: one
-// operand in four has no sentinels around it, and some operands have a stride of thousands.
+// place copies h into the middle of a larger matrix, whose other elements are sentinels, on the
+// device under test. The widths of its borders are random: they are 0 for one operand in four, and
+// some operands have a stride of thousands.
 func (r *rig[T]) place(h host) frame[T] {
 	r.Helper()
 	var top, bottom, left, right int

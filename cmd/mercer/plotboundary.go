@@ -207,8 +207,8 @@ func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle
 	return o, x, err
 }
 
-// unitRatio returns the ratio of the lengths of one unit of column y and of column x if both are
-// drawn to the scale of the models, or 0 if the models differ in their scales.
+// unitRatio returns the drawn length of one unit of column y divided by that of one unit of column x
+// if both columns are drawn to the scale of the models, or 0 if the models differ in their scales.
 func unitRatio(list []drawn, xName, yName string) (ratio float64) {
 	for i, m := range list {
 		var x, y float64

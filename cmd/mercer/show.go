@@ -230,7 +230,7 @@ func largest(v []float64) float64 {
 }
 
 // weightedPoints returns the points of a kernel expansion in the units of the table, in the order
-// of decreasing coefficients; most limits their number unless it is 0. A sparse point has the features that are not 0.
+// of decreasing coefficients; most limits their number unless it is 0. A sparse point lists only its nonzero features.
 func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, most int) []weightedPoint {
 	n, _ := parts.Points.Dims()
 	order, size := make([]int, n), make([]float64, n)

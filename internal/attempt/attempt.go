@@ -42,7 +42,7 @@ func (c Candidates) First() (at int, warning string, err error) {
 		}
 	}
 	if c.Len > 1 {
-		first = fmt.Errorf("none of %s of the search can be fitted; the error of the best point: %w", count.Of(c.Len, "point"), first)
+		first = fmt.Errorf("no fit succeeds at any of the %s of the search; the error at the first of them: %w", count.Of(c.Len, "point"), first)
 	}
 	return 0, "", first
 }

@@ -31,7 +31,7 @@ func TestFirst(t *testing.T) {
 		"the second one": {[]error{singular, nil, wrong}, []int{0, 1}, "the best point of the search, #0, was refused, because its matrix is not positive definite to working precision; the model is that of the second best point, #1", "", nil},
 		"a later one":    {[]error{short, singular, overflow, nil}, []int{0, 1, 2, 3}, "the best point of the search, #0, was refused, because its relative residual 1.8e-07 exceeds the tolerance 1e-08; the model is that of the best point that can be fitted, #3; 3 points were refused", "", nil},
 		"overflow":       {[]error{overflow, nil}, []int{0, 1}, "the best point of the search, #0, was refused, because values overflow; the model is that of the second best point, #1", "", nil},
-		"none":           {[]error{singular, short}, []int{0, 1}, "", "none of 2 points of the search can be fitted; the error of the best point: " + singular.Error(), backend.ErrNotPosDef},
+		"none":           {[]error{singular, short}, []int{0, 1}, "", "no fit succeeds at any of the 2 points of the search; the error at the first of them: " + singular.Error(), backend.ErrNotPosDef},
 		"the only one":   {[]error{singular}, []int{0}, "", singular.Error(), backend.ErrNotPosDef},
 		"wrong input":    {[]error{wrong, nil}, []int{0}, "", wrong.Error(), wrong},
 		"canceled":       {[]error{singular, context.Canceled, nil}, []int{0, 1}, "", context.Canceled.Error(), context.Canceled},

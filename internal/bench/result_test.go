@@ -213,7 +213,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestReportOfUnknownKind checks that a kind of another version is refused.
+// TestReportOfUnknownKind checks the error for a kind that only another version of the program knows.
 func TestReportOfUnknownKind(t *testing.T) {
 	if _, err := (&Result{Kind: "weather"}).Report(); err == nil || err.Error() != `bench: report: measurements of kind "weather" are not known` {
 		t.Errorf("got %v", err)

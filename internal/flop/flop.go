@@ -30,5 +30,6 @@ func Gram(n, m, d int, symmetric bool) float64 {
 	return Gemm(n, m, d)
 }
 
-// GramMul returns 2nm(d+t), the operations of an unsymmetric Gram, even if Z is X, and of a Gemm.
+// GramMul returns 2nm(d+t): the operations of a Gram of all n×m elements, even if Z is X, plus those
+// of a Gemm.
 func GramMul(n, m, d, t int) float64 { return Gemm(n, m, d) + Gemm(n, t, m) }

@@ -363,8 +363,8 @@ func (l *logit) pass(shift []float64) (tally, error) {
 	return l.tallied(list), b.Upload(l.g, sum)
 }
 
-// blockElements is the number of elements of X that a worker reads into its cache at a time, 512
-// KiB, divided among up to 8 columns of W.
+// blockElements is the number of elements of X, 512 KiB, that stay in the cache of a worker while it
+// multiplies them by up to 8 columns of W.
 const blockElements = 1 << 16
 
 // unpackedOps is the number of multiplications of the largest product that package cpu computes

@@ -65,8 +65,8 @@ func hessianBytes(n, d, c int) int64 {
 	return 8 * e
 }
 
-// hessianRows returns the number of samples that are multiplied by weights at a time, which take 4
-// MiB.
+// hessianRows returns the number of samples, about 4 MiB, that are multiplied by their weights at a
+// time.
 func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
 
 // newtonStep returns H⁻¹·gradient at the point of the last eval. If the penalty makes H positive

@@ -114,7 +114,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 	}
 }
 
-// compare checks the decision values, and the predictions of machines without a tie of votes.
+// compare checks the decision values, and the predicted classes except where the votes are tied.
 func compare(t *testing.T, dev backend.Device, name string, b modelfile.Bundle, table *dataset.Table, want decided) {
 	t.Helper()
 	if err := modelfile.Write(io.Discard, b); err != nil {

@@ -34,8 +34,8 @@ func Elements(m, size Axes) int64 {
 	return 2 * (int64(size[0])*int64(h[1])*int64(h[2]) + int64(size[0])*int64(size[1])*int64(h[2]))
 }
 
-// NewGrid returns the transform for the modes |k_a| ≤ m_a on a grid with at least least[a] values,
-// least[a] > 2m_a, on each axis with m_a > 0.
+// NewGrid returns the transform for the modes |k_a| ≤ m_a. Axis a of its grid has least[a] values or
+// more if m_a > 0; least[a] must then exceed 2m_a.
 func NewGrid(m, least Axes) *Grid {
 	g := &Grid{modes: m, half: m.Half(), Size: SizeOf(m, least)}
 	for a := range g.complex {

@@ -28,8 +28,9 @@ type hypothesis interface {
 // Loop is the loop of all perceptrons: samples are classified one at a time, and a misclassified
 // sample changes the hypothesis.
 //
-// The backend processes blocks of samples. It computes f before the block and the inner products of
-// the block; the effect of changes within the block follows from these products. The result equals
+// The backend processes blocks of samples. For each block it computes the inner products of the
+// samples, and the values of the hypothesis at the start of the block; the effect of changes within
+// the block follows from these products. The result equals
 // that of the plain loop up to rounding errors, at the speed of matrix products.
 type Loop struct {
 	X       numeric.Points // the samples

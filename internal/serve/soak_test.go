@@ -61,7 +61,7 @@ func (k *soak) vanish(rows int) {
 	k.lost += int64(rows)
 }
 
-// right checks predictions of rows, given by their indices in areas. late is false if the request began before
+// right checks the predictions got. rows holds the index in the list areas of each predicted row. late is false if the request began before
 // the server had read the second model.
 func (k *soak) right(rows []int, got []float64, late bool) {
 	matches := func(model int) bool {

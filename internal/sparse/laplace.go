@@ -19,7 +19,7 @@ import (
 )
 
 // laplace is the state of a relevance vector machine for two classes, with Laplace's approximation of its
-// log evidence and the methods that maximize it. Names that also occur in evidence have the same meaning.
+// log evidence and the methods that maximize it. A field that the type evidence also has means the same there.
 type laplace struct {
 	t           *run.Task
 	phi         *basis

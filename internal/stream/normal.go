@@ -26,7 +26,8 @@ type Timed func(stage string, body func() error) error
 // Normal sums H in the lower triangle of a matrix and factors it. For nearly dependent functions H is
 // singular to working precision. The diagonal is therefore increased before the factorization by at most
 // the rounding error of H, and refinement removes the effect of this increase. If the factorization still
-// fails, H is summed again with a larger increase. H itself is stored above the diagonal.
+// fails, H is summed again with a larger increase. The factor overwrites the lower triangle; a copy of H
+// remains above the diagonal.
 func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 	a, err := w.mem.New(w.m, w.m)
 	if err != nil {

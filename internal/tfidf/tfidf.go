@@ -270,7 +270,7 @@ func (v *Vocabulary) NewRow() (*Row, error) {
 }
 
 // Append appends the columns and the values of the nonzero features of a text, in increasing order
-// of the columns. Feature 0 has the column index first. The values have the ℓ₂ norm 1, unless the
+// of the columns. Feature j is column first + j. The values have the ℓ₂ norm 1, unless the
 // text has no n-gram of the vocabulary.
 func (r *Row) Append(text string, first int, columns []int32, values []float64) ([]int32, []float64) {
 	r.found = r.found[:0]

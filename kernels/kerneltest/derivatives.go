@@ -102,7 +102,7 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 	}
 	tol := math.Abs(fine-coarse) + 4*rounding/step + own + 0x1p-1022
 	if !(math.Abs(got-fine) <= tol) {
-		t.Errorf("seed %d: ∂%v by feature %d of point %d of %v and %v is %v, by differences %v: allowed %g", seed, k, p+1, which+1, x, z, got, fine, tol)
+		t.Errorf("seed %d: the derivative of %v with respect to feature %d of point %d of %v and %v is %v, finite differences give %v, and the tolerance is %g", seed, k, p+1, which+1, x, z, got, fine, tol)
 	}
 }
 

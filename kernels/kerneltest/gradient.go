@@ -60,7 +60,7 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 				rounding := 1.5 / h * max(Rounding(m1, x, z), Rounding(m4, x, z), Rounding(k, x, z))
 				tol := math.Abs(fine-coarse) + 2*rounding + Rounding(g, x, z) + 0x1p-1022
 				if !(math.Abs(got-fine) <= tol) {
-					t.Errorf("seed %d: %v of points %v and %v is %v, by differences %v: allowed %g", seed, g, x, z, got, fine, tol)
+					t.Errorf("seed %d: %v of points %v and %v is %v, finite differences give %v, and the tolerance is %g", seed, g, x, z, got, fine, tol)
 				}
 				if back := kernels.Eval(g, z, x); back != got {
 					t.Errorf("seed %d: %v is %v one way and %v the other", seed, g, got, back)

@@ -164,7 +164,7 @@ func testGoroutines(c *cell) {
 		group.Go(func() {
 			f, err := m.Predict(c.Context(), c.dev, x)
 			if err != nil || !mat.Equal(f, want) {
-				c.Errorf("several predictions at once differ: %v", err)
+				c.Errorf("concurrent predictions differ from a single one: %v", err)
 			}
 		})
 	}

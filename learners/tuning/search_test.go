@@ -431,7 +431,7 @@ func TestFirstFitEnds(t *testing.T) {
 	}{
 		{context.Canceled, 1, "context canceled"},
 		{errors.New("tol must be a number"), 1, "tol must be a number"},
-		{&backend.PivotError{}, 12, "none of 12 points of the search can be fitted; the error of the best point: "},
+		{&backend.PivotError{}, 12, "no fit succeeds at any of the 12 points of the search; the error at the first of them: "},
 	} {
 		res, err := tuning.Search(t.Context(), dev, wave(t, 30, 1), tuning.Params{Steps: 3, Lambdas: []float64{0.1, 1, 10, 100}})
 		if err != nil {

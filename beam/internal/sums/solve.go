@@ -137,7 +137,7 @@ func (p Problem) intercept(e *equations, sol *Solution) {
 
 // Squares returns Σ_i (y_i − f(x_i))² of each target over the rows of s, which may differ from the
 // rows to which sol was fitted. With c = (β; b) and Z as in Gatherer, the result is (−c; 1)ᵀ ZᵀZ
-// (−c; 1). Only the terms of the result have rounding errors, and it is never negative.
+// (−c; 1), computed as a sum of squares. The sum therefore has no cancellation and is never negative.
 func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	m, t := p.Basis.Size(), p.Targets
 	if s.Len() != p.Basis.Sums(t) {

@@ -331,7 +331,7 @@ func (m *Model) Effects(ctx context.Context, d *Device, x Matrix, binary []int64
 	})
 }
 
-// Sets writes the prediction sets of the rows of x at the level to out, n×K. An element is 1 if the
+// Sets computes the prediction sets of the rows of x for the given level and writes them to out, n×K. An element is 1 if the
 // set of the row contains the class, otherwise 0. m must be a result of Calibrate.
 func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, out []float64) error {
 	return m.onPoints(ctx, d, Values, x, func(dev backend.Device, points mat.Matrix) error {
