@@ -423,7 +423,7 @@ static void intervals(void)
 	OK(mercer_intervals(0, model, 0.6, &z, &low, &high, 1, NULL));
 	CHECK(fabs(low + 4) <= 64 * n * epsilon && fabs(high - 4) <= 64 * n * epsilon, "%.17g to %.17g", low, high);
 	FAILS(MERCER_INVALID, "level must be", mercer_intervals(0, model, 0.3, &z, &low, &high, 1, NULL));
-	FAILS(MERCER_INVALID, "9 rows or more", mercer_intervals(0, model, 0.9, &z, &low, &high, 1, NULL));
+	FAILS(MERCER_INVALID, "at least 9 rows", mercer_intervals(0, model, 0.9, &z, &low, &high, 1, NULL));
 	FAILS(MERCER_INVALID, "holds only 2", mercer_intervals(0, model, 0.6, &z, y, identity, 2, NULL));
 	FAILS(MERCER_INVALID, "upper is NULL", mercer_intervals(0, model, 0.6, &z, &low, NULL, 1, NULL));
 	OK(mercer_free(model));
