@@ -455,24 +455,27 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	r.Model = f.model
 	r.Seconds.Total = time.Since(start).Seconds()
 	r.Used = process.Read()
-	if f.plot != "" {
-		var image []byte
-		pic, err := r.picture(file, b.Encoder.TargetNames())
-		if err == nil {
-			image, err = pic.render(f.plot, pixels{})
-		}
-		if err == nil {
-			err = a.writeFile(ctx, "--plot", f.plot, image)
-		}
-		if err != nil {
-			return fmt.Errorf("%w; the model was saved at %s", err, f.model)
-		}
-	}
 	err = a.printJSONOrText(ctx, r, r.text)
+	if err == nil && f.plot != "" {
+		err = a.writePage(ctx, f.plot, r, file, b.Encoder.TargetNames())
+	}
 	if err != nil { // the error also mentions the saved model
 		return fmt.Errorf("%w; the model was saved at %s", err, f.model)
 	}
 	return nil
+}
+
+// writePage writes the page of a report.
+func (a *app) writePage(ctx context.Context, path string, r fitReport, file string, targets []string) error {
+	pic, err := r.picture(file, targets)
+	if err != nil {
+		return err
+	}
+	page, err := pic.render(path, pixels{})
+	if err != nil {
+		return err
+	}
+	return a.writeFile(ctx, "--plot", path, page)
 }
 
 // heldOut adds advice to an error about a row of the test table: to split the rows differently. It

@@ -71,7 +71,8 @@ type mark struct {
 	texts  []string // the texts of the points; nil for their coordinates
 }
 
-// These texts are placeholders for the tags of groups until the SVG is complete.
+// The library that draws the SVG has no groups, so that a group is marked by two texts, groupBegin followed by
+// its name and groupEnd, which grouped then replaces by the tags of the group.
 const (
 	groupBegin = "\x02begin "
 	groupEnd   = "\x02end"

@@ -28,7 +28,7 @@ const (
 	imageDPI    = 150
 )
 
-// picture consists of rows with the same number of panels.
+// picture consists of rows with the same number of panels. A page may have no rows.
 type picture struct {
 	title  string
 	rows   [][]*panel
@@ -46,14 +46,15 @@ func (pic picture) render(path string, size pixels) ([]byte, error) {
 			}
 		}
 	}
-	if p := pic.rows[0][0]; p.Title.Text == "" && !strings.EqualFold(filepath.Ext(path), ".html") {
+	ending := strings.ToLower(filepath.Ext(path))
+	if ending == ".html" {
+		return pic.htmlPage()
+	}
+	if p := pic.rows[0][0]; p.Title.Text == "" {
 		p.Title.Text = pic.title
 	}
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".svg":
+	if ending == ".svg" {
 		return svgPage(pic.rows, size, false)
-	case ".html":
-		return pic.htmlPage()
 	}
 	return pngPage(pic.rows, size)
 }

@@ -213,7 +213,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestReportOfUnknownKind checks the error for a kind that only another version of the program knows.
+// TestReportOfUnknownKind checks that Report refuses a kind of measurement that does not exist.
 func TestReportOfUnknownKind(t *testing.T) {
 	if _, err := (&Result{Kind: "weather"}).Report(); err == nil || err.Error() != `bench: report: measurements of kind "weather" are not known` {
 		t.Errorf("got %v", err)

@@ -34,8 +34,8 @@ func Beside(ctx context.Context, bytes int64) context.Context {
 	return context.WithValue(ctx, workspaceKey{}, before+bytes)
 }
 
-// Report reports the maximum size, in bytes, of the matrices and arrays during the following work,
-// including those that belong to the callers.
+// Report reports the maximum size, in bytes, of the matrices and arrays that exist during the following
+// work. It adds the arrays of the callers, which Beside has counted.
 func Report(ctx context.Context, bytes int64) {
 	if report, ok := ctx.Value(reportKey{}).(func(bytes int64)); ok {
 		workspace, _ := ctx.Value(workspaceKey{}).(int64)

@@ -47,6 +47,9 @@ type Card struct {
 	Notes   []string
 }
 
+// Words reports whether column i of the table is aligned like text, as its first row is.
+func (c Card) Words(i int) bool { return i == 0 || len(c.Rows) > 0 && c.Rows[0][i].Words }
+
 // Key is a line of a legend.
 type Key struct {
 	Swatch template.HTML
