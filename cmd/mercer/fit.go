@@ -457,7 +457,7 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	r.Used = process.Read()
 	err = a.printJSONOrText(ctx, r, r.text)
 	if err == nil && f.plot != "" {
-		err = a.writePage(ctx, f.plot, r, file, b.Encoder.TargetNames())
+		err = a.writeFitPage(ctx, f.plot, r, file, b.Encoder.TargetNames())
 	}
 	if err != nil { // the error also mentions the saved model
 		return fmt.Errorf("%w; the model was saved at %s", err, f.model)
@@ -465,8 +465,8 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	return nil
 }
 
-// writePage writes the page of a report.
-func (a *app) writePage(ctx context.Context, path string, r fitReport, file string, targets []string) error {
+// writeFitPage writes the page of a report.
+func (a *app) writeFitPage(ctx context.Context, path string, r fitReport, file string, targets []string) error {
 	pic, err := r.picture(file, targets)
 	if err != nil {
 		return err
