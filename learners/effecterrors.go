@@ -53,7 +53,7 @@ func newAverages(x backend.Host[float64], p EffectParams) (a averages, err error
 			values[v], low, high = true, min(low, v), max(high, v)
 		}
 		if len(values) != 2 {
-			return a, fmt.Errorf("binary: feature %d has %s in x: a binary feature has 2", q+1, count.Of(len(values), "value"))
+			return a, fmt.Errorf("binary: the feature with index %d has %s in x: a binary feature has 2", q, count.Of(len(values), "value"))
 		}
 		a.levels = append(a.levels, [2]float64{low, high})
 	}

@@ -580,7 +580,7 @@ func TestEffectDeviations(t *testing.T) {
 	}{
 		{[]int{3}, "binary: 3 is not the index of a feature, or is listed twice: x has 3 features"},
 		{[]int{2, 2}, "binary: 2 is not the index of a feature, or is listed twice: x has 3 features"},
-		{[]int{0}, "binary: feature 1 has 6 values in x: a binary feature has 2"},
+		{[]int{0}, "binary: the feature with index 0 has 6 values in x: a binary feature has 2"},
 	} {
 		if _, err := learners.MarginalEffects(t.Context(), dev, fr, z, learners.EffectParams{Binary: c.binary}); err == nil || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%v: %v", c.binary, err)

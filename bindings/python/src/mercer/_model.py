@@ -436,7 +436,10 @@ class Model:
         outputs = self.info["outputs"] if not classes else 1 if classes == 2 else classes
         rows = np.empty((outputs, mx.rows, mx.cols))
         mean, std = np.empty((2, outputs, mx.cols))
-        columns = np.ascontiguousarray(binary, dtype=np.int64)
+        columns = np.asarray(binary)
+        if columns.ndim != 1 or columns.size and columns.dtype.kind not in "iu":
+            raise ValueError(f"binary must be a sequence of indices of features, got {binary!r}")
+        columns = np.ascontiguousarray(columns, dtype=np.int64)
         dev = _library.device(device, threads)
         watched("mercer_effects", lambda w: (dev, self._handle, byref(mx), columns.ctypes.data, columns.size, rows.ctypes.data, mean.ctypes.data, std.ctypes.data, mean.size, w), say)
         return rows, mean, std
