@@ -205,7 +205,7 @@ class TestIntervals(unittest.TestCase):
         with self.assertRaisesRegex(AttributeError, "set intervals=True"):
             mercer.MercerRidge().fit(self.X, self.y).predict_interval(self.Z)
         fitted = mercer.MercerKernelRidge(kernel="rbf").fit(self.X, self.y)
-        for level, text in [(0.4, "level must be ≥ 0.5"), (1, "level must be"), (np.nan, "level must be"), ("0.9", "level must be a number, got '0.9'"), (0.99, "needs 99 rows")]:
+        for level, text in [(0.4, "level must be ≥ 0.5"), (1, "level must be"), (np.nan, "level must be"), ("0.9", "level must be a number, got '0.9'"), (0.99, "needs at least 99 rows")]:
             with self.subTest(level=level), self.assertRaisesRegex(ValueError, text):
                 fitted.predict_interval(self.Z, level)
         with self.assertRaisesRegex(ValueError, "alpha > 0: raise alpha"):
