@@ -511,7 +511,7 @@ static void updates(void)
 	mercer_matrix two = doubles(v, 2, 1);
 	OK(mercer_effects(0, merged, &two, (int64_t[]){0}, 1, NULL, &mean, NULL, 1, NULL));
 	CHECK(fabs(mean - w) <= 64 * epsilon, "the average difference is %.17g", mean);
-	FAILS(MERCER_INVALID, "feature 1 has 3 values", mercer_effects(0, merged, &all, (int64_t[]){0}, 1, NULL, &mean, NULL, 1, NULL));
+	FAILS(MERCER_INVALID, "the feature with index 0 has 3 values", mercer_effects(0, merged, &all, (int64_t[]){0}, 1, NULL, &mean, NULL, 1, NULL));
 	FAILS(MERCER_INVALID, "binary is NULL", mercer_effects(0, merged, &all, NULL, 1, NULL, &mean, NULL, 1, NULL));
 	FAILS(MERCER_INVALID, "mean: the result is 1×1", mercer_effects(0, merged, &all, NULL, 0, NULL, slopes, NULL, 3, NULL));
 	FAILS(MERCER_INVALID, "out has 6 elements", mercer_sample(0, merged, &all, 3, 7, draw, 6, NULL));
