@@ -424,8 +424,8 @@ func TestPosteriorSamples(t *testing.T) {
 	})
 }
 
-// TestPosteriorExtremes checks the fits that are refused, constant targets, a scale of 1, equal
-// samples, and classification, which ignores the field Std.
+// TestPosteriorExtremes checks the fits that are refused, constant targets, a scale of 1, weights with a sum
+// below 1, equal samples, and classification, which ignores the field Std.
 func TestPosteriorExtremes(t *testing.T) {
 	x, y := wave(9, 30, 2)
 	dev := backendtest.Device(t, "cpu")
@@ -459,6 +459,18 @@ func TestPosteriorExtremes(t *testing.T) {
 	}
 	if s := unit.Scale(); len(s) != 1 || s[0] != 1 {
 		t.Errorf("scale %v", s)
+	}
+	few := make([]float64, 30)
+	for i := range few {
+		few[i] = 0.5 / 30
+	}
+	// With an intercept N = Σw − 1 is negative, so that the targets do not determine s².
+	light, err := learners.NystromRidge{Kernel: k, Lambda: 0.3, Centers: 10, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{Weights: few})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := light.Scale(); len(s) != 1 || s[0] != 1 {
+		t.Errorf("the scale for weights with the sum 0.5 is %v", s)
 	}
 	same, constant := mat.NewDense(3, 2, []float64{1, 2, 1, 2, 1, 2}), mat.NewDense(3, 1, []float64{5, 5, 5})
 	for _, targets := range []*mat.Dense{constant, mat.NewDense(3, 1, []float64{4, 5, 6})} {

@@ -30,8 +30,8 @@ type Posterior struct {
 	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw with Φ not centered, M numbers; nil without an intercept
 	Weight  float64   // Σw
 	// Scale holds s² of each output: 1 if Unit is set, and otherwise Quadratic/(N + (1 − M/N)Rest/λ), where N is
-	// Σw, or Σw − 1 with an intercept, and a negative 1 − M/N is replaced by 0. If r is not zero at the samples,
-	// but has independent values there (Snelson and Ghahramani 2006), the expectation of Quadratic is
+	// Σw, or Σw − 1 with an intercept. The term with Rest is absent if N ≤ M, and s² is 1 if N ≤ 0. If r is not zero
+	// at the samples, but has independent values there (Snelson and Ghahramani 2006), the expectation of Quadratic is
 	// s²(N + Σ w_i (1 − h_i) r_i/λ) for variances s²r_i and leverages h_i, whose sum is at most M. The s² that
 	// maximizes the likelihood, Quadratic/N, counts the variation by r as noise, and Variance would add this
 	// variation a second time. For Fourier both are equal.
@@ -164,7 +164,10 @@ func (p *Posterior) evaluate() error {
 		determinant += elementary.Log(p.Weight)
 	}
 	determinant += (count - float64(m)) * elementary.Log(p.Lambda)
-	p.Scale, p.Log = p.scales(count+max(0, 1-float64(m)/count)*p.Rest/p.Lambda), 0
+	p.Scale, p.Log = p.scales(count), 0
+	if count > float64(m) {
+		p.Scale = p.scales(count + (1-float64(m)/count)*p.Rest/p.Lambda)
+	}
 	for j, s := range p.scales(count) {
 		p.Log -= (p.Quadratic[j]/s + count*elementary.Log(2*math.Pi*s) + determinant) / 2
 	}
