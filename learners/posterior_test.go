@@ -522,11 +522,17 @@ func TestOptimize(t *testing.T) {
 		for name, fit := range map[string]func(k kernels.Kernel, lambda float64, optimize, ard bool) (model, func() float64, error){
 			"nystrom-ridge": func(k kernels.Kernel, lambda float64, optimize, ard bool) (model, func() float64, error) {
 				m, err := learners.NystromRidge{Kernel: k, Lambda: lambda, Optimize: optimize, ARD: ard, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{Centers: centers})
-				return m, m.LikelihoodBound, err
+				if err != nil {
+					return nil, nil, err
+				}
+				return m, m.LikelihoodBound, nil
 			},
 			"fourier-ridge": func(k kernels.Kernel, lambda float64, optimize, ard bool) (model, func() float64, error) {
 				m, err := learners.FourierRidge{Kernel: k, Lambda: lambda, Optimize: optimize, ARD: ard, Features: 60, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{})
-				return m, m.LogLikelihood, err
+				if err != nil {
+					return nil, nil, err
+				}
+				return m, m.LogLikelihood, nil
 			},
 		} {
 			must := func(k kernels.Kernel, lambda float64, optimize, ard bool) (model, float64) {
