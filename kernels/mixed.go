@@ -166,11 +166,6 @@ func (s Stat) termMixed(p int, x, z float64) float64 {
 		for _, w := range s.Freqs {
 			sum += w * w * math.Cos(w*diff)
 		}
-	case SinSum:
-		for _, w := range s.Freqs {
-			sin, cos := math.Sincos(w * diff)
-			sum += w * w * (w*diff*sin - 2*cos)
-		}
 	case Sinc:
 		const w = 2 * math.Pi
 		a := w * diff
