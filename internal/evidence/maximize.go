@@ -220,17 +220,16 @@ func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 
 // starts returns the first start and par.Restarts random starts. A parameter of a random start is the
 // parameter of the first start times 10ᵘ with u uniform between −1 and 1, and unchanged if it is not
-// positive by its rule. The length scales of d single features are multiplied by 10ᵘ/√d with u
-// between −½ and ½, because a length scale that is chosen by the distances of samples is √d times as
-// large as the differences of a single feature: other distributions led to a smaller likelihood more
-// often (bench/REJECTED.md).
+// positive by its rule. The length scales of the d single features of one kernel, which may be a term of
+// a sum or a factor of a product, are multiplied by 10ᵘ/√d with u between −½ and ½, because a length
+// scale that is chosen by the distances of samples is √d times as large as the differences of a single
+// feature: other distributions led to a smaller likelihood more often (bench/REJECTED.md).
 func (h *search) starts() [][]float64 {
 	rng := rand.New(rand.NewPCG(h.par.Seed, 2))
-	ofFeature := func(q kernels.Param) bool { return strings.Contains(q.Name, "[") }
-	features := 0
+	features := map[string]int{} // the number of length scales of single features in each kernel
 	for _, q := range h.params {
-		if ofFeature(q) {
-			features++
+		if of, _, ok := strings.Cut(q.Name, "sigma["); ok {
+			features[of]++
 		}
 	}
 	starts := make([][]float64, h.par.Restarts+1)
@@ -241,9 +240,11 @@ func (h *search) starts() [][]float64 {
 				continue
 			}
 			u := 2*rng.Float64() - 1
-			if k < len(h.params) && ofFeature(h.params[k]) {
-				starts[i][k] -= elementary.Log(float64(features)) / 2
-				u /= 2
+			if k < len(h.params) {
+				if of, _, ok := strings.Cut(h.params[k].Name, "sigma["); ok {
+					starts[i][k] -= elementary.Log(float64(features[of])) / 2
+					u /= 2
+				}
 			}
 			starts[i][k] += math.Ln10 * u
 		}

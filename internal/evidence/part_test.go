@@ -29,6 +29,28 @@ func partProblem(n int) solvers.Problem {
 	return p
 }
 
+// TestStartsPerKernel checks that the length scales of a restart are divided by the root of the number of
+// features of their own kernel, whatever the other terms of a sum are.
+func TestStartsPerKernel(t *testing.T) {
+	k := kernels.Sum{kernels.Gaussian{Sigmas: []float64{1, 1, 1}}, kernels.Gaussian{Sigmas: []float64{1, 1}}, kernels.Gaussian{Sigma: 1}}
+	h := &search{params: kernels.Params(k), start: make([]float64, 7), par: Params{Restarts: 20}}
+	for _, start := range h.starts()[1:] {
+		for i, v := range start {
+			shift, half := 0.0, math.Ln10 // for the common length scale and λ
+			if i < 5 {
+				d := 3.0
+				if i >= 3 {
+					d = 2
+				}
+				shift, half = math.Log(d)/2, math.Ln10/2
+			}
+			if !(math.Abs(v+shift) <= half) {
+				t.Errorf("parameter %d of a restart is multiplied by %v", i, math.Exp(v))
+			}
+		}
+	}
+}
+
 // TestPartFindsTheSameMaximum checks that a search that begins with a part of the samples reaches
 // the log likelihood of searches with all samples within 10⁻³, with at most half as many
 // evaluations on all samples.
