@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
@@ -605,11 +606,10 @@ func TestNystromOptimizeOfAllRows(t *testing.T) {
 }
 
 // TestNystromCoverage checks the intervals for draws from the prior process with fewer centers than the kernel
-// needs, so that the centers explain only a part of the variance. The targets of all draws and points have
-// the coverage of the exact process, up to the dependence between points. With the s² that maximizes the
-// likelihood, no target in a hundred would be outside.
+// needs, so that the centers explain only a part of the variance. It also checks that the s² that maximizes the
+// likelihood would fail here: nearly all targets are within the intervals of its variances.
 func TestNystromCoverage(t *testing.T) {
-	const n, points, draws, lambda = 300, 100, 20, 0.05
+	const n, centers, points, draws, lambda = 300, 60, 100, 50, 0.05
 	dev := backendtest.Device(t, "cpu")
 	k := kernels.Matern{Nu: 1.5, Sigma: 0.5}
 	all, _ := wave(7, n+points, 2)
@@ -636,11 +636,11 @@ func TestNystromCoverage(t *testing.T) {
 	var y mat.Dense
 	y.Mul(&root, normals)
 	x, z := all.Slice(0, n, 0, 2), all.Slice(n, n+points, 0, 2)
-	m, err := learners.NystromRidge{Kernel: k, Lambda: lambda, Centers: 60, NoIntercept: true, Std: true}.Fit(t.Context(), dev, x, y.Slice(0, n, 0, draws), learners.Options{})
+	m, err := learners.NystromRidge{Kernel: k, Lambda: lambda, Centers: centers, NoIntercept: true, Std: true}.Fit(t.Context(), dev, x, y.Slice(0, n, 0, draws), learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	mean, err := m.Predict(t.Context(), dev, z)
+	predicted, err := m.Predict(t.Context(), dev, z)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -648,17 +648,29 @@ func TestNystromCoverage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inside := 0.0
-	for i := range points {
+	// shares returns the share of the targets within 95 % intervals for variances times factor, and its
+	// standard error, from the shares of the draws, which are independent.
+	shares := func(factor float64) (mean, deviation float64) {
+		var list [draws]float64
 		for j := range draws {
-			if math.Abs(y.At(n+i, j)-mean.At(i, j)) <= 1.959964*math.Sqrt(variance.At(i, j)) {
-				inside += 1.0 / (points * draws)
+			for i := range points {
+				if math.Abs(y.At(n+i, j)-predicted.At(i, j)) <= 1.959964*math.Sqrt(factor*variance.At(i, j)) {
+					list[j] += 1.0 / points
+				}
 			}
 		}
+		mean, deviation = stat.MeanStdDev(list[:], nil)
+		return mean, deviation / math.Sqrt(draws)
 	}
-	// The draws are independent. If all points of a draw were inside or outside together, the standard
-	// deviation of the share would be √(0.95·0.05/draws) = 0.049.
-	if t.Logf("coverage %.3f, scale %.3g", inside, m.Scale()); !(math.Abs(inside-0.95) <= 0.049) {
-		t.Errorf("%.1f %% of the targets are within the 95 %% intervals", 100*inside)
+	// The sum over the draws of Rest/2λ is Log − Bound, which gives the s² that maximizes the likelihood,
+	// Quadratic/N, divided by Scale: see stream.Posterior.
+	larger := 1 + (1-float64(centers)/n)*2*(m.LogLikelihood()-m.LikelihoodBound())/(n*draws)
+	const limit = (1 - 0.95) / 2 // separates 95 % from all targets
+	share, deviation := shares(1)
+	if wrong, _ := shares(larger); !(5*deviation <= limit && wrong-0.95 > limit) {
+		t.Fatalf("share %v ± %v, and %v for variances times %v: they are too close", share, deviation, wrong, larger)
+	}
+	if t.Logf("share %.4f ± %.4f", share, deviation); !(math.Abs(share-0.95) <= limit) {
+		t.Errorf("%.1f %% of the targets are within the 95 %% intervals", 100*share)
 	}
 }
