@@ -294,6 +294,11 @@ func TestFourierGradientOfKernels(t *testing.T) {
 			kernels.Matern{Nu: 1.5, Sigma: 1.2},
 			kernels.Product{kernels.Gaussian{Sigma: 1.5}, kernels.Laplacian{Sigma: 2}, kernels.Constant{Value: 2}},
 			kernels.Product{kernels.Columns{Indices: []int{1}, Kernel: kernels.Gaussian{Sigma: 0.7}}, kernels.Matern{Nu: 0.5, Sigma: 3}},
+			kernels.Scaled{Weight: 1.5, Kernel: kernels.Product{
+				kernels.Constant{Value: 0.5}, kernels.Laplacian{Sigma: 2},
+				kernels.Columns{Indices: []int{1, 0}, Kernel: kernels.Gaussian{Sigmas: []float64{0.7, 1.6}}},
+			}},
+			kernels.Product{kernels.Constant{Value: 0.5}, kernels.Gaussian{Sigmas: []float64{0.7, 1.6}}},
 		} {
 			res, err := solve(dev, k, 0.5)
 			if err != nil {

@@ -30,7 +30,7 @@ func NewFourier(ctx context.Context, k kernels.Kernel, seed uint64, m, d int) (*
 	if err != nil {
 		return nil, err
 	}
-	omega, err := s.frequencies(ctx, rand.New(rand.NewPCG(seed, 1)), m/2, d)
+	omega, err := s.frequencies(ctx, rand.New(rand.NewPCG(seed, 1)), m/2, d, backend.Host[float64]{}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -73,39 +73,21 @@ func CheckFourierGradient(k kernels.Kernel) error {
 	return fmt.Errorf("solvers: the random frequencies of the kernel %v are not a differentiable function of its parameters: use gaussian, laplacian, exponential, matern32, matern52 or their products", k)
 }
 
-// derivative returns the derivatives of the frequencies, D×d, and of ln Scale with respect to the
-// logarithm of parameter i of the kernel, for a kernel that CheckFourierGradient accepts. The
-// parameter θ is a length or a factor of the height Scale². For a length, ω = u/θ + v, where u and
-// v depend only on the random numbers. The frequencies for cθ then give −u/θ = (ω(cθ) − ω(θ)) c/(c
-// − 1). For c = 2 the difference is exact, unless frequencies are added.
-func (f *Fourier) derivative(ctx context.Context, i int) (omega backend.Host[float64], scale float64, err error) {
-	var values []float64
-	params := kernels.Params(f.kernel)
-	for _, q := range params {
-		values = append(values, q.Value)
-	}
-	c := 2.0
-	if params[i].Value > params[i].Max/c {
-		c = 0.5
-	}
-	values[i] *= c
-	k, err := kernels.WithParams(f.kernel, values)
+// addDerivatives adds to sums the derivatives with respect to the logarithms of the parameters of the kernel, which
+// CheckFourierGradient accepts. byOmega is the transpose of the derivatives with respect to the frequencies, d×D, and
+// byScale the derivative with respect to ln Scale. A parameter is a length scale, or a factor of the height Scale².
+func (f *Fourier) addDerivatives(ctx context.Context, byOmega backend.Host[float64], byScale float64, sums []float64) error {
+	s, err := spectralOf(f.kernel, f.Frequencies.Cols)
 	if err != nil {
-		return omega, 0, err
+		return err
 	}
-	other, err := NewFourier(ctx, k, f.seed, f.Size(), f.Frequencies.Cols)
-	if err != nil {
-		return omega, 0, err
+	for i, q := range kernels.Params(f.kernel) {
+		if q.Min == 0 && s.height > 0 { // only the factors of the height may be 0
+			sums[i] += byScale / 2
+		}
 	}
-	omega = other.Frequencies
-	for j, v := range f.Frequencies.Data {
-		omega.Data[j] = (omega.Data[j] - v) * (c / (c - 1))
-	}
-	if f.Scale > 0 {
-		ratio := other.Scale / f.Scale
-		scale = (ratio*ratio - 1) / (c - 1) / 2
-	}
-	return omega, scale, nil
+	_, err = s.frequencies(ctx, rand.New(rand.NewPCG(f.seed, 1)), f.Frequencies.Rows, f.Frequencies.Cols, byOmega, sums)
+	return err
 }
 
 func (f *Fourier) Size() int { return 2 * f.Frequencies.Rows }

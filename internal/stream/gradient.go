@@ -297,17 +297,5 @@ func (g *gradient) addFrequencies() error {
 	if err := g.b.Download(byScale, g.byScale); err != nil {
 		return err
 	}
-	for i := range len(g.sums) - 1 {
-		omega, scale, err := g.waves.derivative(g.ctx, i)
-		if err != nil {
-			return err
-		}
-		g.sums[i] += scale * numeric.Trace(byScale.Data)
-		for j := range omega.Rows {
-			for p, v := range omega.Row(j) {
-				g.sums[i] += float64(v * byOmega.Row(p)[j])
-			}
-		}
-	}
-	return nil
+	return g.waves.addDerivatives(g.ctx, byOmega, numeric.Trace(byScale.Data), g.sums[:len(g.sums)-1])
 }

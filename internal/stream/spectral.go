@@ -18,8 +18,17 @@ import (
 // spectral is the distribution of the frequencies of a kernel.
 type spectral struct {
 	height float64 // k(x, x)
-	// draw sets omega to one random frequency. It may use the d standard normal numbers in normal.
-	draw func(r *rand.Rand, omega, normal []float64)
+	// draw sets omega to one random frequency. It may use the d standard normal numbers in normal. Unless by is nil,
+	// it adds to sums the derivatives of byᵀω with respect to the logarithms of the length scales of the kernel,
+	// in the order of kernels.Params. The part of ω that has the length scale σ is −∂ω/∂ln σ.
+	draw func(r *rand.Rand, omega, normal, by, sums []float64)
+}
+
+// scaled adds the derivative of byᵀω for ω with a common length scale.
+func scaled(omega, by, sums []float64) {
+	for p, v := range by {
+		sums[0] -= float64(omega[p] * v)
+	}
 }
 
 // spectralOf returns the distribution for points of d features, or an error that lists the
@@ -27,20 +36,26 @@ type spectral struct {
 func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 	switch k := k.(type) {
 	case kernels.Gaussian:
-		return spectral{1, func(_ *rand.Rand, omega, normal []float64) {
-			for p, v := range normal {
-				sigma := k.Sigma
-				if k.Sigmas != nil {
-					sigma = k.Sigmas[p]
+		return spectral{1, func(_ *rand.Rand, omega, normal, by, sums []float64) {
+			if k.Sigmas == nil {
+				for p, v := range normal {
+					omega[p] = v / k.Sigma
 				}
-				omega[p] = v / sigma
+				scaled(omega, by, sums)
+				return
+			}
+			for p, v := range normal {
+				omega[p] = v / k.Sigmas[p]
+			}
+			for p, v := range by {
+				sums[p] -= float64(omega[p] * v)
 			}
 		}}, nil
 	case kernels.Matern:
 		// The frequencies have Student's t distribution with 2ν degrees of freedom (Rasmussen and
 		// Williams 2006, equation 4.15): a normal number divided by the root of the mean of 2ν squares.
 		freedom := int(2 * k.Nu)
-		return spectral{1, func(r *rand.Rand, omega, normal []float64) {
+		return spectral{1, func(r *rand.Rand, omega, normal, by, sums []float64) {
 			sum := 0.0
 			for range freedom {
 				v := elementary.Normal(r)
@@ -49,11 +64,12 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			for p, v := range normal {
 				omega[p] = v / k.Sigma * math.Sqrt(2*k.Nu/sum)
 			}
+			scaled(omega, by, sums)
 		}}, nil
 	case kernels.RationalQuadratic:
 		// The kernel is a mixture of Gaussians, in which 1/σ² has a Gamma distribution whose mean is the
 		// 1/σ² of the kernel (Rasmussen and Williams 2006, equation 4.20).
-		return spectral{1, func(r *rand.Rand, omega, normal []float64) {
+		return spectral{1, func(r *rand.Rand, omega, normal, _, _ []float64) {
 			factor := math.Sqrt(gamma(r, k.A)/k.A) / k.Sigma
 			for p, v := range normal {
 				omega[p] = v * factor
@@ -61,10 +77,11 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 		}}, nil
 	case kernels.Laplacian:
 		// The kernel is a product over the features of exp(−|δ|/σ), whose frequencies have a Cauchy distribution.
-		return spectral{1, func(r *rand.Rand, omega, _ []float64) {
+		return spectral{1, func(r *rand.Rand, omega, _, by, sums []float64) {
 			for p := range omega {
 				omega[p] = math.Tan(math.Pi*(r.Float64()-0.5)) / k.Sigma
 			}
+			scaled(omega, by, sums)
 		}}, nil
 	case kernels.Columns:
 		m := len(k.Indices)
@@ -72,12 +89,19 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 		if err != nil {
 			return s, err
 		}
-		return spectral{s.height, func(r *rand.Rand, omega, normal []float64) {
+		return spectral{s.height, func(r *rand.Rand, omega, normal, by, sums []float64) {
 			some, own := make([]float64, m), make([]float64, m)
 			for i, c := range k.Indices {
 				own[i] = normal[c]
 			}
-			s.draw(r, some, own)
+			var of []float64
+			if by != nil {
+				of = make([]float64, m)
+				for i, c := range k.Indices {
+					of[i] = by[c]
+				}
+			}
+			s.draw(r, some, own, of, sums)
 			clear(omega)
 			for i, c := range k.Indices {
 				omega[c] = some[i]
@@ -85,14 +109,18 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 		}}, nil
 	case kernels.Scaled:
 		s, err := spectralOf(k.Kernel, d)
-		s.height *= k.Weight
-		return s, err
+		if err != nil {
+			return s, err
+		}
+		return spectral{s.height * k.Weight, s.behind(1)}, nil
 	case kernels.Product:
 		product := spectral{height: 1}
 		var parts []spectral
+		before := 0
 		for _, factor := range k {
 			if c, ok := factor.(kernels.Constant); ok {
 				product.height *= c.Value
+				before++
 				continue
 			}
 			s, err := spectralOf(factor, d)
@@ -100,21 +128,22 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 				return s, err
 			}
 			product.height *= s.height
-			parts = append(parts, s)
+			parts = append(parts, spectral{s.height, s.behind(before)})
+			before += len(kernels.Params(factor))
 		}
 		if len(parts) == 1 {
 			parts[0].height = product.height
 			return parts[0], nil
 		}
 		if len(parts) > 1 {
-			product.draw = func(r *rand.Rand, omega, _ []float64) {
+			product.draw = func(r *rand.Rand, omega, _, by, sums []float64) {
 				clear(omega)
 				part, normal := make([]float64, len(omega)), make([]float64, len(omega))
 				for _, s := range parts {
 					for p := range normal {
 						normal[p] = elementary.Normal(r)
 					}
-					s.draw(r, part, normal)
+					s.draw(r, part, normal, by, sums)
 					for p, v := range part {
 						omega[p] += v
 					}
@@ -133,7 +162,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			sum.height += s.height
 			parts = append(parts, s)
 		}
-		sum.draw = func(r *rand.Rand, omega, normal []float64) {
+		sum.draw = func(r *rand.Rand, omega, normal, _, _ []float64) {
 			at, last := r.Float64()*sum.height, parts[len(parts)-1]
 			for _, s := range parts {
 				if at < s.height {
@@ -142,7 +171,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 				}
 				at -= s.height
 			}
-			last.draw(r, omega, normal)
+			last.draw(r, omega, normal, nil, nil)
 		}
 		return sum, nil
 	}
@@ -170,14 +199,32 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// frequencies draws count frequencies, the rows of a count×d matrix. It fails once ctx is done.
-func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int) (backend.Host[float64], error) {
+// behind returns draw for a kernel whose first parameters, of the given number, are not those of s.
+func (s spectral) behind(before int) func(r *rand.Rand, omega, normal, by, sums []float64) {
+	return func(r *rand.Rand, omega, normal, by, sums []float64) {
+		if by != nil {
+			sums = sums[before:]
+		}
+		s.draw(r, omega, normal, by, sums)
+	}
+}
+
+// frequencies draws count frequencies, the rows of a count×d matrix. Unless sums is nil, it adds to sums the sums of
+// the derivatives that draw adds, where by is the d×count matrix of the columns by. It fails once ctx is done.
+func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, by backend.Host[float64], sums []float64) (backend.Host[float64], error) {
 	list, normal := backend.NewHost[float64](count, d), make([]float64, d)
+	var column []float64
+	if sums != nil {
+		column = make([]float64, d)
+	}
 	for i := range count {
 		for p := range normal {
 			normal[p] = elementary.Normal(r)
 		}
-		s.draw(r, list.Row(i), normal)
+		for p := range column {
+			column[p] = by.Row(p)[i]
+		}
+		s.draw(r, list.Row(i), normal, column, sums)
 		if i%1024 == 0 && ctx.Err() != nil {
 			return list, context.Cause(ctx)
 		}

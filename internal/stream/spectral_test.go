@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -33,7 +34,7 @@ func TestSpectral(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := s.frequencies(t.Context(), rand.New(rand.NewPCG(seed, 0)), count, d)
+		list, err := s.frequencies(t.Context(), rand.New(rand.NewPCG(seed, 0)), count, d, backend.Host[float64]{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,7 @@ func TestFrequenciesCanceled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.frequencies(ctx, rand.New(rand.NewPCG(1, 0)), 5000, 300); !errors.Is(err, context.Canceled) {
+	if _, err := s.frequencies(ctx, rand.New(rand.NewPCG(1, 0)), 5000, 300, backend.Host[float64]{}, nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
