@@ -46,10 +46,12 @@ func (s *Spread) Mean() float64 { return s.first + s.sum/float64(max(s.n, 1)) }
 
 // Constant reports whether the set is not empty and all numbers are equal up to rounding errors.
 func (s *Spread) Constant() bool {
-	if s.n == 0 || s.root == 0 {
-		return s.n > 0
-	}
-	root := s.root / math.Sqrt(float64(s.n))
-	shift := math.Abs(s.sum) / float64(s.n)
-	return math.Sqrt(max(root-shift, 0))*math.Sqrt(root+shift) <= Rounding(float64(s.n), s.Mean())
+	return s.n > 0 && (s.root == 0 || s.Deviation() <= Rounding(float64(s.n), s.Mean()))
+}
+
+// Deviation returns the standard deviation of the numbers about their mean.
+func (s *Spread) Deviation() float64 {
+	n := float64(max(s.n, 1))
+	root, shift := s.root/math.Sqrt(n), math.Abs(s.sum)/n
+	return math.Sqrt(max(root-shift, 0)) * math.Sqrt(root+shift)
 }

@@ -40,6 +40,7 @@ type TargetSums struct {
 	Along    float64 // Σ_a s_a|β_a|
 	Diagonal float64 // the norm of the vector with the elements (|l_a| + |H_aa − l_a|)|β_a|, where l_a is added to H_aa − l_a in the product Hβ
 	Offset   float64 // the number that is subtracted from all y_i before they are summed
+	Size     float64 // the standard deviation of the y_i about their mean, or about 0 without an intercept; without weights
 }
 
 // IterationBytes returns the device memory of Iterate, in bytes.
@@ -224,7 +225,10 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 	}
 	s.Sums = &Sums{Scale: 1, Lambda: w.Lambda, N: w.feed.N, Mass: w.feed.total, Weighted: w.feed.weighted, Box: w.feed.box, Roots: roots, Targets: make([]TargetSums, w.t)}
 	for j, v := range left {
-		target := TargetSums{Left: v, Square: w.squares[j]}
+		target := TargetSums{Left: v, Square: w.squares[j], Size: w.feed.spread[j].Deviation()}
+		if !w.Intercept {
+			target.Size = math.Hypot(target.Size, w.feed.spread[j].Mean())
+		}
 		if w.feed.offset != nil {
 			target.Offset = w.feed.offset[j]
 		}

@@ -69,6 +69,10 @@ func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[flo
 // |φ_j(x)| ≤ √k(x, x)·√k(x_j, x_j).
 func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Expansion, r *Roundoff) (*ErrorBound, error) {
 	w := s.rounded(q, f, r)
+	bySums := s.Sums != nil && r.constant && r.points.Sparse == nil // the sums do not bound a k(x, x) that varies
+	if s.Pass == nil && !bySums {
+		return nil, ErrSamples
+	}
 	defer func() { numeric.FreeAll(w.placed) }()
 	if len(r.functions) > 0 {
 		if err := w.place(&w.z, func() (backend.Matrix[float64], error) { return r.points.Place(q) }); err != nil {
@@ -85,13 +89,10 @@ func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Exp
 			return nil, ErrDependent
 		}
 	}
-	if s.Sums != nil {
-		if b := w.bySums(s.Sums, floor); b != nil && (s.Pass == nil || s.Enough(b)) {
+	if bySums {
+		if b := w.bySums(s.Sums, floor); s.Pass == nil || s.Enough(b) {
 			return b, nil
 		}
-	}
-	if s.Pass == nil {
-		return nil, ErrSamples
 	}
 	if err := w.pass(ctx); err != nil {
 		return nil, err
@@ -354,7 +355,7 @@ func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient 
 }
 
 // bySums returns a bound for the solution of the normal equations Hβ = z from the sums H and z, without the
-// samples. It returns nil if k(x, x) is not constant, because the sums do not bound k(x, x).
+// samples.
 //
 // With the notation of Rounded, the error of β is H⁻¹h for h = z − Hβ, so that |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let ρ be
 // √k(x, x), s_a² = Σ w_i φ_a(x_i)² + P_aa, T = √Σ w_i y_i² + Σ_b s_b|β_b|, and let the values of φ_a have errors of
@@ -366,9 +367,6 @@ func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient 
 // In float64 the sum over n numbers takes at most n roundings in every order.
 func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 	f, r := w.f, w.r
-	if !r.constant || r.points.Sparse != nil {
-		return nil
-	}
 	m, rounds, twice := f.Alpha.Rows, 1, 1.0
 	if w.Intercept {
 		rounds, twice = 3, 2
@@ -431,11 +429,11 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 	return b
 }
 
-// Enough reports whether the bounds b on the errors of f are at most a thousandth of the root mean square of the
-// targets in s.Sums, so that a pass over the samples is not worth its time.
+// Enough reports whether the bounds b on the errors of f are at most a thousandth of the Size of each target in s.Sums,
+// so that a pass over the samples is not worth its time.
 func (s *Primal) Enough(b *ErrorBound) bool {
 	for c, target := range s.Sums.Targets {
-		if !(b.Uniform(c, b.Root*b.Root) <= 1e-3*math.Sqrt(target.Square/s.Sums.Mass)) {
+		if !(b.Uniform(c, b.Root*b.Root) <= 1e-3*target.Size) {
 			return false
 		}
 	}
