@@ -164,8 +164,9 @@ func (s Stat) PointGradient(x []float64) ([]float64, error) {
 // Corner reports whether k(x, z) has no derivative with respect to x for one of the points z: where
 // x and z coincide for the exponential kernel, where one of their features coincides for kernels of
 // ‖x−z‖₁, where a feature of both is 0 for chi2, and where the kernel is normalized and k(x, x) is 0.
-// EvalGrad sets a subgradient there.
-func Corner(k Kernel, x []float64, points iter.Seq[[]float64]) bool {
+// EvalGrad sets a subgradient there. A missing derivative with respect to feature p does not count if
+// ignored[p] is true; ignored may be nil.
+func Corner(k Kernel, x []float64, points iter.Seq[[]float64], ignored []bool) bool {
 	for _, s := range Compile(k).Stats {
 		switch {
 		case s.Kind == RootX:
@@ -174,7 +175,7 @@ func Corner(k Kernel, x []float64, points iter.Seq[[]float64]) bool {
 			}
 		case s.Kind == L1 || s.Kind == Chi2 || s.Kind == SqDist && !k.bounded():
 			for z := range points {
-				if s.corner(x, z) {
+				if s.corner(x, z, ignored) {
 					return true
 				}
 			}
@@ -184,13 +185,16 @@ func Corner(k Kernel, x []float64, points iter.Seq[[]float64]) bool {
 }
 
 // corner reports whether the root of a squared distance, the L1 distance or the statistic of chi2 has
-// no derivative at (x, z).
-func (s Stat) corner(x, z []float64) bool {
-	if s.Kind == SqDist {
-		return s.Eval(x, z) == 0
+// no derivative at (x, z) with respect to a feature that is not ignored.
+func (s Stat) corner(x, z []float64, ignored []bool) bool {
+	if s.Kind == SqDist && s.Eval(x, z) != 0 {
+		return false
 	}
 	for p, v := range x {
-		if v == z[p] && (s.Kind == L1 || v == 0) && s.ScaleAt(p) != 0 {
+		if s.ScaleAt(p) == 0 || ignored != nil && ignored[p] {
+			continue
+		}
+		if s.Kind == SqDist || v == z[p] && (s.Kind == L1 || v == 0) {
 			return true
 		}
 	}

@@ -60,6 +60,9 @@ func newAverages(x backend.Host[float64], p EffectParams) (a averages, err error
 	return a, nil
 }
 
+// onlyBinary reports whether no derivative is needed.
+func (a averages) onlyBinary() bool { return len(a.binary) == a.x.Cols }
+
 // at returns x with the smaller (0) or larger (1) value of the binary feature q in each row.
 func (a averages) at(q, level int) backend.Host[float64] {
 	x := backend.NewHost[float64](a.x.Rows, a.x.Cols)
@@ -92,9 +95,12 @@ func (a averages) of(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 	weights := numeric.Column(a.weights)
 	l := adjoint.GramLoss{Kernel: k, X: a.x, Z: denseForm(z)}
 	l.Weights.U, l.Weights.V = weights, numeric.Column(numeric.Repeated(1.0, z.Rows))
-	g, err := adjoint.GramGradient(ctx, dev, l, adjoint.WantShift)
-	if err != nil {
-		return backend.Host[float64]{}, err
+	g := &adjoint.Gradients{Shift: backend.NewHost[float64](z.Rows, a.x.Cols)}
+	if !a.onlyBinary() {
+		var err error
+		if g, err = adjoint.GramGradient(ctx, dev, l, adjoint.WantShift); err != nil {
+			return backend.Host[float64]{}, err
+		}
 	}
 	for q, feature := range a.binary {
 		for l := range z.Rows {
@@ -118,7 +124,7 @@ func (a averages) of(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 func (a averages) prior(ctx context.Context, dev backend.Device, k kernels.Kernel) ([]float64, error) {
 	n, d := a.x.Rows, a.x.Cols
 	rows := backend.NewHost[float64](n, d)
-	if len(a.binary) < d {
+	if !a.onlyBinary() {
 		mixed, err := kernels.NewMixed(k, d)
 		if err != nil || n > maxCovarianceRows {
 			return nil, nil //nolint:nilerr // the effects have no standard errors

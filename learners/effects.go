@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -39,7 +39,7 @@ type EffectParams struct {
 }
 
 // ErrNoDerivative is wrapped by the error of MarginalEffects if an output of the model has no
-// derivative at one of the rows.
+// derivative at one of the rows with respect to a feature that is not in EffectParams.Binary.
 var ErrNoDerivative = errors.New("no derivative")
 
 // maxCovarianceRows is the largest number n of rows for which the n²d covariances of derivatives
@@ -49,7 +49,7 @@ const maxCovarianceRows = 10_000
 // MarginalEffects returns the derivatives of f with respect to the features at the n rows of x. The
 // outputs of a classifier are its decision values. f must be xW + b or a sum of kernel functions.
 // The error wraps ErrNoDerivative for models that count votes or neighbors, and if the kernel has
-// no derivative at a row: see kernels.Corner.
+// no derivative at a row with respect to a feature that is not in p.Binary: see kernels.Corner.
 //
 // An average is a linear functional of f. The vector g_p holds the values of this functional for
 // the functions that f sums. For k(·, x_l) the element is g_lp = Σ_i w_i ∂k(x_i, x_l)/∂x_ip / Σ_i
@@ -99,7 +99,7 @@ func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Mat
 	for j := range sums[0].intercept {
 		d := mat.NewDense(a.x.Rows, a.x.Cols, nil)
 		for _, p := range sums {
-			if err := p.addDerivatives(ctx, dev, d, a.x, j); err != nil {
+			if err := a.addDerivatives(ctx, dev, d, p, j); err != nil {
 				return nil, err
 			}
 		}
@@ -153,22 +153,23 @@ func expansionsOf(m Model) ([]predictor, error) {
 	return nil, fmt.Errorf("the model has %w, because it is neither linear nor a sum of kernel functions", ErrNoDerivative)
 }
 
-// addDerivatives adds to d the derivatives of output j at the rows of x.
-func (p predictor) addDerivatives(ctx context.Context, dev backend.Device, d *mat.Dense, x backend.Host[float64], j int) error {
+// addDerivatives adds to d the derivatives of output j of p at the rows of x. Those with respect to the features
+// in binary may be subgradients, and are not added if all features are binary.
+func (a averages) addDerivatives(ctx context.Context, dev backend.Device, d *mat.Dense, p predictor, j int) error {
+	x := a.x
 	if p.linear {
-		w := p.fixed[0].Dense
 		for i := range x.Rows {
-			for q := range x.Cols {
-				d.Set(i, q, d.At(i, q)+w.Row(q)[j])
-			}
+			floats.Add(d.RawRowView(i), mat.Col(nil, j, p.fixed[0].Dense))
 		}
+	}
+	if p.linear || a.onlyBinary() {
 		return nil
 	}
 	l := adjoint.GramLoss{Kernel: p.kernel, X: x, Z: denseForm(p.fixed[0])}
 	if err := kernels.CheckGrad(l.Kernel, x.Cols); err != nil {
 		return err
 	}
-	if err := checkCorners(ctx, l); err != nil {
+	if err := a.checkCorners(ctx, l); err != nil {
 		return err
 	}
 	l.Weights.U, l.Weights.V = backend.NewHost[float64](x.Rows, 1), p.fixed[1].Dense.View(0, j, l.Z.Rows, 1)
@@ -185,26 +186,25 @@ func (p predictor) addDerivatives(ctx context.Context, dev backend.Device, d *ma
 	return nil
 }
 
-// checkCorners returns an error that names the first row of l.X at which the kernel has no derivative.
-func checkCorners(ctx context.Context, l adjoint.GramLoss) error {
-	first := atomic.Int64{}
-	first.Store(int64(l.X.Rows))
+// checkCorners returns an error that names the first row of l.X at which the kernel has no derivative with
+// respect to a feature that is not in binary.
+func (a averages) checkCorners(ctx context.Context, l adjoint.GramLoss) error {
+	ignored, corners := make([]bool, l.X.Cols), make([]bool, l.X.Rows)
+	for _, q := range a.binary {
+		ignored[q] = true
+	}
 	run.Parallel(l.X.Rows, func(from, to int) {
-		for i := from; i < to && ctx.Err() == nil; i++ {
-			if kernels.Corner(l.Kernel, l.X.Row(i), func(yield func([]float64) bool) {
+		for i := from; i < to && ctx.Err() == nil && (i == from || !corners[i-1]); i++ {
+			corners[i] = kernels.Corner(l.Kernel, l.X.Row(i), func(yield func([]float64) bool) {
 				for j := 0; j < l.Z.Rows && yield(l.Z.Row(j)); j++ {
 				}
-			}) {
-				for at := first.Load(); int64(i) < at && !first.CompareAndSwap(at, int64(i)); at = first.Load() {
-				}
-				return
-			}
+			}, ignored)
 		}
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if i := first.Load(); i < int64(l.X.Rows) {
+	if i := slices.Index(corners, true); i >= 0 {
 		return fmt.Errorf("x: row %d: %v has %w where a row coincides with a point of the model, or for some kernels in one feature: use a smooth kernel, such as gaussian or matern32", i+1, l.Kernel, ErrNoDerivative)
 	}
 	return nil

@@ -655,3 +655,90 @@ func TestEffectsRefuse(t *testing.T) {
 		t.Error("no device: no error")
 	}
 }
+
+// TestEffectsOfBinaryFeatures checks that a kernel without derivatives where features coincide has effects if the
+// features that coincide are binary. The effects are differences of predictions.
+func TestEffectsOfBinaryFeatures(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const n, d = 40, 3
+	r := rand.New(rand.NewPCG(16, 0))
+	for _, k := range []kernels.Kernel{kernels.Laplacian{Sigma: 1}, kernels.Matern{Nu: 0.5, Sigma: 1}, kernels.ChiSquared{Gamma: 1}} {
+		x, y := effectsData(r, n, d)
+		for i := range n {
+			for p := range d {
+				x.Set(i, p, float64(r.IntN(2)))
+			}
+		}
+		weights := make([]float64, n)
+		for i := range weights {
+			weights[i] = r.Float64()
+		}
+		p := learners.EffectParams{Binary: []int{2, 0, 1}, Options: learners.Options{Weights: weights}}
+		for _, fit := range []func() (learners.Model, error){
+			func() (learners.Model, error) {
+				return learners.KernelRidge{Kernel: k, Lambda: 0.3}.Fit(t.Context(), dev, x, y, learners.Options{})
+			},
+			func() (learners.Model, error) {
+				return learners.GaussianProcess{Kernel: k, Lambda: 0.3, Fixed: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+			},
+		} {
+			m, err := fit()
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := learners.MarginalEffects(t.Context(), dev, m, x, p)
+			if err != nil {
+				t.Fatalf("%v: %v", k, err)
+			}
+			if e.StdErr == nil {
+				t.Errorf("%v: no standard errors", k)
+			}
+			for q := range d {
+				var f [2]*mat.Dense
+				for level := range f {
+					moved := mat.DenseCopyOf(x)
+					for i := range n {
+						moved.Set(i, q, float64(level))
+					}
+					if f[level], err = m.Predict(t.Context(), dev, moved); err != nil {
+						t.Fatal(err)
+					}
+				}
+				mean, total := 0.0, 0.0
+				for i, w := range weights {
+					want := f[1].At(i, 0) - f[0].At(i, 0)
+					mean, total = mean+w*want, total+w
+					// Two sums of n terms αk, where Σ|α| is at most √n‖y‖/λ < 200.
+					if got := e.Rows[0].At(i, q); !(math.Abs(got-want) <= 4*n*0x1p-53*200) {
+						t.Errorf("%v: row %d, feature %d: %v, want %v", k, i+1, q+1, got, want)
+					}
+				}
+				if got := e.Mean.At(0, q); !(math.Abs(got-mean/total) <= 4*n*0x1p-53*200) {
+					t.Errorf("%v: feature %d: the average is %v, want %v", k, q+1, got, mean/total)
+				}
+			}
+			// Feature 1 is not binary now, and its values coincide with those of the points.
+			p := learners.EffectParams{Binary: []int{0, 2}}
+			if _, err := learners.MarginalEffects(t.Context(), dev, m, x, p); !errors.Is(err, learners.ErrNoDerivative) {
+				t.Errorf("%v: the error is %v", k, err)
+			}
+			moved := mat.DenseCopyOf(x)
+			for i := range n {
+				moved.Set(i, 1, 0.2+0.5*r.Float64())
+			}
+			e, err = learners.MarginalEffects(t.Context(), dev, m, moved, p)
+			if err != nil {
+				t.Errorf("%v: %v", k, err)
+				continue
+			}
+			without, err := learners.MarginalEffects(t.Context(), dev, m, moved, learners.EffectParams{Binary: []int{2}})
+			if _, corners := k.(kernels.Matern); !corners { // a binary feature coincides
+				if !errors.Is(err, learners.ErrNoDerivative) {
+					t.Errorf("%v: the error is %v", k, err)
+				}
+			} else if err != nil || without.Rows[0].At(3, 1) != e.Rows[0].At(3, 1) {
+				t.Errorf("%v: %v", k, err)
+			}
+		}
+	}
+}
