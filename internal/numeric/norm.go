@@ -70,14 +70,6 @@ func ScaleOf(norm, terms, unit, tol float64) float64 {
 	return Larger(0x1p-1022, norm)
 }
 
-// RelativeResidual returns r/z for the norms r of a residual of normal equations and z of their
-// right-hand side, and 0 for r = 0. terms bounds the norm of the sums of the absolute values of the
-// terms of the right-hand side, and unit·terms the rounding error of it and of the residual. If z
-// is below terms/1000, the result for r = unit·terms is at most tol.
-func RelativeResidual(r, z, terms, unit, tol float64) float64 {
-	return Ratio(r, ScaleOf(z, terms, unit, tol))
-}
-
 // Ratio returns a/b, and 0 for 0/0, which is the relative residual of a zero right-hand side.
 func Ratio(a, b float64) float64 {
 	if a == 0 {

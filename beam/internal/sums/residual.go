@@ -134,7 +134,7 @@ func (g *Measurer) Take() (*Sums, error) {
 
 // Measured holds the residual and the squared errors of a solution, measured on the samples.
 type Measured struct {
-	Residual float64               // the largest over the targets of ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖, centered with an intercept: see numeric.RelativeResidual
+	Residual float64               // the largest over the targets of ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖, centered with an intercept: see numeric.ScaleOf
 	Squares  []float64             // Σ (y − f(x))² of each target
 	left     backend.Host[float64] // Φᵀ(y − Φβ − b) − λSβ, M×t
 }
@@ -176,7 +176,7 @@ func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *S
 		}
 		terms := math.Sqrt(functions) * math.Sqrt(s.Value(at(m+j, m+j)))
 		const rounding = PlainRows * 0x1p-53 // relative error of an entry of Φᵀy: see the package's comment
-		out.Residual = max(out.Residual, numeric.RelativeResidual(above, below, terms, rounding, tol))
+		out.Residual = max(out.Residual, numeric.Ratio(above, numeric.ScaleOf(below, terms, rounding, tol)))
 	}
 	return out, nil
 }
