@@ -77,8 +77,8 @@ type ReducedBackend[T Float] interface {
 }
 
 // Rates are the speeds of a Device. The first three are relative to the same work in float64.
-// Package solvers estimates the time of its methods from the other fields, which are all 0 if one
-// of them is unknown.
+// Package solvers estimates the time of its methods from the other fields. All fields after Products are
+// 0 if one of them is unknown.
 type Rates struct {
 	Single  float64 // speed of large products in float32
 	Reduced float64 // speed of PotrfPackedReduced in float32; 0 if not supported

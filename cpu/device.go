@@ -172,9 +172,9 @@ func (d *device) Workspace() int64 {
 }
 
 // Rates implements backend.Rated. Some parts of a factorization of reduced precision are not faster
-// than in float32.
+// than in float32. Products is the speed of two cores, or 0 if it is that of package solvers.
 func (d *device) Rates() backend.Rates {
-	r := backend.Rates{Single: 2, Values: 1.5}
+	r := backend.Rates{Single: 2, Values: 1.5, Products: d.tier.Products}
 	if d.tier.Pairs > 0 {
 		r.Reduced = 1 / (0.2/r.Single + 0.8/(r.Single*d.tier.Pairs))
 	}

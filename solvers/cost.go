@@ -9,8 +9,9 @@ import (
 // The cost model estimates the time of a step, in units of the time of one operation of a large
 // matrix product in float64. A choice depends only on ratios of costs. The constants are those of
 // the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11, n = 10,000. If a device reports
-// its rates (backend.Rated), they determine the ratio of float32 to float64; if it also reports the
-// rates of its memory and of its steps, as GPUs do, they replace all constants.
+// its rates (backend.Rated), they determine the ratio of float32 to float64 and the ratio of products
+// to memory; if it also reports the rates of its memory and of its steps, as GPUs do, they replace all
+// constants.
 const (
 	rateProduct = 1.0  // Gemm and Syrk
 	ratePotrf   = 0.95 // the panels run at a lower rate than matrix products
@@ -71,12 +72,30 @@ type costs struct {
 	small          float64 // total cost below which estimating the spectrum takes longer than it can save
 }
 
-// ofProcessor holds the measured costs of the cpu backend. The values of a symmetric K are computed once for each pair of rows,
-// whether K is stored or not.
+// ofProcessor holds the measured costs of the cpu backend. The values of a symmetric K are computed
+// once for each pair of rows, whether K is stored or not.
 var ofProcessor = costs{
 	listed: sparseFeature, feature: 1, value: kernelValue, again: 1, thin: 1 / rateThin,
 	symm64: [2]float64{12, 4}, symm32: [2]float64{4.5, 2}, symm16: [2]float64{2, 2.7}, solve64: [2]float64{12, 4}, solve32: [2]float64{5, 5},
 	freshByte: freshByte, readByte: readByte, monomial: hostMonomial, host: hostElement, step: stepOverhead, look: lookOverhead, rate: processorRate, small: smallCost,
+}
+
+// atRate returns the costs of a processor whose vectors multiply at another rate: work that is limited by memory
+// or done by scalar instructions takes as long as at processorRate, and so it costs more operations. A
+// kernel's function uses the vectors as a product does. The rate 0 stands for processorRate.
+func (c costs) atRate(products float64) costs {
+	if products == 0 || products == c.rate {
+		return c
+	}
+	scale := products / c.rate
+	for _, v := range []*float64{
+		&c.thin, &c.symm64[0], &c.symm32[0], &c.symm16[0], &c.solve64[0], &c.solve64[1], &c.solve32[0], &c.solve32[1],
+		&c.freshByte, &c.readByte, &c.monomial, &c.host, &c.step, &c.look, &c.small,
+	} {
+		*v *= scale
+	}
+	c.rate = products
+	return c
 }
 
 // costsOf returns the costs of a device with the given rates. A device that reports the rates of
@@ -86,8 +105,8 @@ var ofProcessor = costs{
 // each of the two solves. An iteration has a dozen short operations, each of which waits for the
 // preceding one.
 func costsOf(r backend.Rates) costs {
-	if r.Products == 0 {
-		return ofProcessor
+	if r.Bytes == 0 {
+		return ofProcessor.atRate(r.Products)
 	}
 	instruction, b := r.Products/r.Pairs, r.Products/r.Bytes
 	reducedSolve := r.ReducedSolve

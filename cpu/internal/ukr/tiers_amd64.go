@@ -18,6 +18,11 @@ func avx512() *Tier {
 		{"AVX512F", cpu.X86.HasAVX512F},
 	}
 	t.F64, t.F32 = kernelsF64AVX512(), kernelsF32AVX512()
+	// Of the processors with AVX-512, Zen 4 multiplies vectors of 512 bits in halves and has no AVX-VNNI;
+	// Zen 5 in servers and Intel's since Sapphire Rapids multiply whole vectors and have it.
+	if cpu.X86.HasAVXVNNI {
+		t.Products = 2e11
+	}
 	// Without VPDPWSSD a multiply-add takes two instructions.
 	t.Optional = []Feature{{"AVX512VNNI", cpu.X86.HasAVX512VNNI}}
 	if t.Optional[0].Has {

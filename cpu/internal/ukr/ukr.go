@@ -243,8 +243,11 @@ type Tier struct {
 	// Pairs is the rate of Gemm16 divided by that of Gemm in float32, in multiplications per
 	// second, or 0 if Gemm16 is not faster.
 	Pairs float64
-	F32   Kernels[float32]
-	F64   Kernels[float64]
+	// Products is the rate of Gemm in float64 on two cores, in operations per second. It is 0 if it is near
+	// 1e11, the rate of the processor whose costs package solvers has.
+	Products float64
+	F32      Kernels[float32]
+	F64      Kernels[float64]
 	// Reproducible returns a tier whose results have the same bits on every processor: this tier
 	// without Gemm16, or, for the generic tier, the virtual machine of lanes.go. It is nil if this
 	// instruction set has no such tier.
