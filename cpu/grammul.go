@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
 	"github.com/mercer-go/mercer/internal/check"
 	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
@@ -32,15 +33,16 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.same(mz))
 }
 
-// GramMulRoundings implements backend.Summer. Strips add each product to the sum of the block. Columns add it to a sum
-// of the tile, and this sum to the sum of the block. The sum of a block is added to the result.
+// GramMulRoundings implements backend.Summer. Strips add each product to a sum of at most PanelTerms products, and
+// this sum to the sum of the block. Columns add it to a sum of the tile, and this sum to the sum of the block. The sum
+// of a block is added to the result.
 func (q *queue[T]) GramMulRoundings(m, t int) int {
 	const smallest = 256 // points of a block: see gramBlock
 	blocks := panels(m, smallest)
-	if t >= stripsPay {
-		return 1 + m + blocks
-	}
 	_, wide := (&gram[T]{q: q}).tileSize()
+	if t >= stripsPay { // the last sum of each tile may have fewer products
+		return 1 + min(m, ukr.PanelTerms) + panels(m, ukr.PanelTerms) + panels(m, wide) + 2*blocks
+	}
 	lanes := 1
 	if q.engine.device.tier.Name != "generic" {
 		lanes = q.engine.ukr.NR / 2 // NR is two vectors, and each lane of a vector sums a part of the tile

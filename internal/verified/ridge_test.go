@@ -496,6 +496,10 @@ func TestRidgeBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, n := range n {
+		list := all.ways[0].all(func(m int) bool { return m == n })
+		t.Logf("%s of %d rows: the median of bound/error is %.3g", ways[0], n, median(list))
+	}
 	if predictions := all.ways[0].predictions; !testing.Short() && predictions < 1e5 {
 		t.Errorf("%d predictions were compared, fewer than 100,000", predictions)
 	}

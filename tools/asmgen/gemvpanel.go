@@ -26,8 +26,11 @@ func (t tier) gemvPanelRows() int {
 	return 4
 }
 
-// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors, and if both is set also
-// s_i ← s_i + Σ_r z_ri x_r.
+// panelTerms is ukr.PanelTerms.
+const panelTerms = 16
+
+// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors. If both is set, it emits also
+// s_i ← s_i + Σ_r z_ri x_r, and adds each product to y_r; otherwise it adds sums of panelTerms products to y_r.
 func (e *emitter) gemvPanel(both bool) {
 	args := e.args()
 	rows := e.gemvPanelRows()
@@ -62,11 +65,29 @@ func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
 			e.load(operand.Mem{Base: from, Disp: (first + r) * width}, x[r])
 		}
 	}
-	for r := range acc {
-		e.load(operand.Mem{Base: y, Disp: (first + r) * width}, acc[r])
+	block, short, done := e.label("block"), e.label("short"), e.label("done")
+	count := n // the number of products that are added next
+	if both {
+		for r := range acc {
+			e.load(operand.Mem{Base: y, Disp: (first + r) * width}, acc[r])
+		}
+	} else {
+		count = e.GP64()
+		e.Label(block)
+		e.TESTQ(n, n)
+		e.JLE(operand.LabelRef(done))
+		e.MOVQ(n, count)
+		e.CMPQ(count, operand.U32(panelTerms))
+		e.JL(operand.LabelRef(short))
+		e.MOVQ(operand.U32(panelTerms), count)
+		e.Label(short)
+		e.SUBQ(count, n)
+		for r := range acc {
+			e.zero(acc[r])
+		}
 	}
-	step := func(count int) {
-		for i := range count {
+	step := func(terms int) {
+		for i := range terms {
 			vi := e.vec()
 			e.load(operand.Mem{Base: v, Disp: i * width}, vi)
 			var s [2]reg.VecVirtual // two chains of additions
@@ -91,28 +112,38 @@ func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
 			}
 		}
 		for _, p := range bases {
-			e.ADDQ(operand.U32(count*e.size()), p)
+			e.ADDQ(operand.U32(terms*e.size()), p)
 		}
-		e.ADDQ(operand.U32(count*width), v)
+		e.ADDQ(operand.U32(terms*width), v)
 		if both {
-			e.ADDQ(operand.U32(count*width), sum)
+			e.ADDQ(operand.U32(terms*width), sum)
 		}
-		e.SUBQ(operand.U32(count), n)
+		e.SUBQ(operand.U32(terms), count)
 	}
 	const unroll = 4
 	many, few, end := e.label("many"), e.label("few"), e.label("end")
 	e.Label(many)
-	e.CMPQ(n, operand.U32(unroll))
+	e.CMPQ(count, operand.U32(unroll))
 	e.JL(operand.LabelRef(few))
 	step(unroll)
 	e.JMP(operand.LabelRef(many))
 	e.Label(few)
-	e.TESTQ(n, n)
+	e.TESTQ(count, count)
 	e.JLE(operand.LabelRef(end))
 	step(1)
 	e.JMP(operand.LabelRef(few))
 	e.Label(end)
 	for r := range acc {
-		e.store(acc[r], operand.Mem{Base: y, Disp: (first + r) * width})
+		to := operand.Mem{Base: y, Disp: (first + r) * width}
+		if !both {
+			before := e.vec()
+			e.load(to, before)
+			e.add(before, acc[r], acc[r])
+		}
+		e.store(acc[r], to)
+	}
+	if !both {
+		e.JMP(operand.LabelRef(block))
+		e.Label(done)
 	}
 }

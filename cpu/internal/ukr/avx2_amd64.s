@@ -20178,22 +20178,33 @@ end5:
 // func gemvPanelF64AVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·gemvPanelF64AVX2(SB), $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    40(AX), CX
-	MOVQ    48(AX), DX
-	SHLQ    $0x03, DX
-	MOVQ    (AX), BX
-	LEAQ    (DX)(DX*2), SI
-	MOVQ    8(AX), DI
-	MOVQ    32(AX), AX
-	VMOVUPD (AX), Y0
-	VMOVUPD 32(AX), Y1
-	VMOVUPD 64(AX), Y2
-	VMOVUPD 96(AX), Y3
+	MOVQ args+0(FP), AX
+	MOVQ 40(AX), CX
+	MOVQ 48(AX), DX
+	SHLQ $0x03, DX
+	MOVQ (AX), BX
+	LEAQ (DX)(DX*2), SI
+	MOVQ 8(AX), DI
+	MOVQ 32(AX), AX
 
-many1:
-	CMPQ         CX, $0x00000004
-	JL           few2
+block1:
+	TESTQ CX, CX
+	JLE   done3
+	MOVQ  CX, R8
+	CMPQ  R8, $0x00000010
+	JL    short2
+	MOVQ  $0x00000010, R8
+
+short2:
+	SUBQ   R8, CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+many4:
+	CMPQ         R8, $0x00000004
+	JL           few5
 	VMOVUPD      (DI), Y4
 	VBROADCASTSD (BX), Y5
 	VFMADD231PD  Y5, Y4, Y0
@@ -20232,12 +20243,12 @@ many1:
 	VFMADD231PD  Y5, Y4, Y3
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000080, DI
-	SUBQ         $0x00000004, CX
-	JMP          many1
+	SUBQ         $0x00000004, R8
+	JMP          many4
 
-few2:
-	TESTQ        CX, CX
-	JLE          end3
+few5:
+	TESTQ        R8, R8
+	JLE          end6
 	VMOVUPD      (DI), Y4
 	VBROADCASTSD (BX), Y5
 	VFMADD231PD  Y5, Y4, Y0
@@ -20249,36 +20260,58 @@ few2:
 	VFMADD231PD  Y5, Y4, Y3
 	ADDQ         $0x00000008, BX
 	ADDQ         $0x00000020, DI
-	SUBQ         $0x00000001, CX
-	JMP          few2
+	SUBQ         $0x00000001, R8
+	JMP          few5
 
-end3:
+end6:
+	VMOVUPD (AX), Y4
+	VADDPD  Y0, Y4, Y0
 	VMOVUPD Y0, (AX)
+	VMOVUPD 32(AX), Y0
+	VADDPD  Y1, Y0, Y1
 	VMOVUPD Y1, 32(AX)
+	VMOVUPD 64(AX), Y0
+	VADDPD  Y2, Y0, Y2
 	VMOVUPD Y2, 64(AX)
+	VMOVUPD 96(AX), Y0
+	VADDPD  Y3, Y0, Y3
 	VMOVUPD Y3, 96(AX)
+	JMP     block1
+
+done3:
 	VZEROUPPER
 	RET
 
 // func gemvPanelF32AVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·gemvPanelF32AVX2(SB), $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    40(AX), CX
-	MOVQ    48(AX), DX
-	SHLQ    $0x02, DX
-	MOVQ    (AX), BX
-	LEAQ    (DX)(DX*2), SI
-	MOVQ    8(AX), DI
-	MOVQ    32(AX), AX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS 64(AX), Y2
-	VMOVUPS 96(AX), Y3
+	MOVQ args+0(FP), AX
+	MOVQ 40(AX), CX
+	MOVQ 48(AX), DX
+	SHLQ $0x02, DX
+	MOVQ (AX), BX
+	LEAQ (DX)(DX*2), SI
+	MOVQ 8(AX), DI
+	MOVQ 32(AX), AX
 
-many1:
-	CMPQ         CX, $0x00000004
-	JL           few2
+block1:
+	TESTQ CX, CX
+	JLE   done3
+	MOVQ  CX, R8
+	CMPQ  R8, $0x00000010
+	JL    short2
+	MOVQ  $0x00000010, R8
+
+short2:
+	SUBQ   R8, CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+many4:
+	CMPQ         R8, $0x00000004
+	JL           few5
 	VMOVUPS      (DI), Y4
 	VBROADCASTSS (BX), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -20317,12 +20350,12 @@ many1:
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         $0x00000010, BX
 	ADDQ         $0x00000080, DI
-	SUBQ         $0x00000004, CX
-	JMP          many1
+	SUBQ         $0x00000004, R8
+	JMP          many4
 
-few2:
-	TESTQ        CX, CX
-	JLE          end3
+few5:
+	TESTQ        R8, R8
+	JLE          end6
 	VMOVUPS      (DI), Y4
 	VBROADCASTSS (BX), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -20334,14 +20367,25 @@ few2:
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000020, DI
-	SUBQ         $0x00000001, CX
-	JMP          few2
+	SUBQ         $0x00000001, R8
+	JMP          few5
 
-end3:
+end6:
+	VMOVUPS (AX), Y4
+	VADDPS  Y0, Y4, Y0
 	VMOVUPS Y0, (AX)
+	VMOVUPS 32(AX), Y0
+	VADDPS  Y1, Y0, Y1
 	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(AX), Y0
+	VADDPS  Y2, Y0, Y2
 	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(AX), Y0
+	VADDPS  Y3, Y0, Y3
 	VMOVUPS Y3, 96(AX)
+	JMP     block1
+
+done3:
 	VZEROUPPER
 	RET
 
@@ -20367,9 +20411,9 @@ TEXT ·gemvPanelPairF64AVX2(SB), $0-8
 	VMOVUPD 64(R8), Y2
 	VMOVUPD 96(R8), Y3
 
-many1:
+many4:
 	CMPQ         CX, $0x00000004
-	JL           few2
+	JL           few5
 	VMOVUPD      (DI), Y8
 	VMOVUPD      (R9), Y9
 	VBROADCASTSD (BX), Y10
@@ -20438,11 +20482,11 @@ many1:
 	ADDQ         $0x00000080, DI
 	ADDQ         $0x00000080, R9
 	SUBQ         $0x00000004, CX
-	JMP          many1
+	JMP          many4
 
-few2:
+few5:
 	TESTQ        CX, CX
-	JLE          end3
+	JLE          end6
 	VMOVUPD      (DI), Y8
 	VMOVUPD      (R9), Y9
 	VBROADCASTSD (BX), Y10
@@ -20463,9 +20507,9 @@ few2:
 	ADDQ         $0x00000020, DI
 	ADDQ         $0x00000020, R9
 	SUBQ         $0x00000001, CX
-	JMP          few2
+	JMP          few5
 
-end3:
+end6:
 	VMOVUPD Y0, (R8)
 	VMOVUPD Y1, 32(R8)
 	VMOVUPD Y2, 64(R8)
@@ -20495,9 +20539,9 @@ TEXT ·gemvPanelPairF32AVX2(SB), $0-8
 	VMOVUPS 64(R8), Y2
 	VMOVUPS 96(R8), Y3
 
-many1:
+many4:
 	CMPQ         CX, $0x00000004
-	JL           few2
+	JL           few5
 	VMOVUPS      (DI), Y8
 	VMOVUPS      (R9), Y9
 	VBROADCASTSS (BX), Y10
@@ -20566,11 +20610,11 @@ many1:
 	ADDQ         $0x00000080, DI
 	ADDQ         $0x00000080, R9
 	SUBQ         $0x00000004, CX
-	JMP          many1
+	JMP          many4
 
-few2:
+few5:
 	TESTQ        CX, CX
-	JLE          end3
+	JLE          end6
 	VMOVUPS      (DI), Y8
 	VMOVUPS      (R9), Y9
 	VBROADCASTSS (BX), Y10
@@ -20591,9 +20635,9 @@ few2:
 	ADDQ         $0x00000020, DI
 	ADDQ         $0x00000020, R9
 	SUBQ         $0x00000001, CX
-	JMP          few2
+	JMP          few5
 
-end3:
+end6:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	VMOVUPS Y2, 64(R8)

@@ -25567,27 +25567,38 @@ end5:
 // func gemvPanelF64AVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·gemvPanelF64AVX512(SB), $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    40(AX), CX
-	MOVQ    48(AX), DX
-	SHLQ    $0x03, DX
-	MOVQ    (AX), BX
-	LEAQ    (DX)(DX*2), SI
-	LEAQ    (BX)(DX*4), DI
-	MOVQ    8(AX), R8
-	MOVQ    32(AX), AX
-	VMOVUPD (AX), Z0
-	VMOVUPD 64(AX), Z1
-	VMOVUPD 128(AX), Z2
-	VMOVUPD 192(AX), Z3
-	VMOVUPD 256(AX), Z4
-	VMOVUPD 320(AX), Z5
-	VMOVUPD 384(AX), Z6
-	VMOVUPD 448(AX), Z7
+	MOVQ args+0(FP), AX
+	MOVQ 40(AX), CX
+	MOVQ 48(AX), DX
+	SHLQ $0x03, DX
+	MOVQ (AX), BX
+	LEAQ (DX)(DX*2), SI
+	LEAQ (BX)(DX*4), DI
+	MOVQ 8(AX), R8
+	MOVQ 32(AX), AX
 
-many1:
-	CMPQ         CX, $0x00000004
-	JL           few2
+block1:
+	TESTQ CX, CX
+	JLE   done3
+	MOVQ  CX, R9
+	CMPQ  R9, $0x00000010
+	JL    short2
+	MOVQ  $0x00000010, R9
+
+short2:
+	SUBQ   R9, CX
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+
+many4:
+	CMPQ         R9, $0x00000004
+	JL           few5
 	VMOVUPD      (R8), Z8
 	VBROADCASTSD (BX), Z9
 	VFMADD231PD  Z9, Z8, Z0
@@ -25659,12 +25670,12 @@ many1:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, DI
 	ADDQ         $0x00000100, R8
-	SUBQ         $0x00000004, CX
-	JMP          many1
+	SUBQ         $0x00000004, R9
+	JMP          many4
 
-few2:
-	TESTQ        CX, CX
-	JLE          end3
+few5:
+	TESTQ        R9, R9
+	JLE          end6
 	VMOVUPD      (R8), Z8
 	VBROADCASTSD (BX), Z9
 	VFMADD231PD  Z9, Z8, Z0
@@ -25685,45 +25696,75 @@ few2:
 	ADDQ         $0x00000008, BX
 	ADDQ         $0x00000008, DI
 	ADDQ         $0x00000040, R8
-	SUBQ         $0x00000001, CX
-	JMP          few2
+	SUBQ         $0x00000001, R9
+	JMP          few5
 
-end3:
+end6:
+	VMOVUPD (AX), Z8
+	VADDPD  Z0, Z8, Z0
 	VMOVUPD Z0, (AX)
+	VMOVUPD 64(AX), Z8
+	VADDPD  Z1, Z8, Z1
 	VMOVUPD Z1, 64(AX)
+	VMOVUPD 128(AX), Z8
+	VADDPD  Z2, Z8, Z2
 	VMOVUPD Z2, 128(AX)
+	VMOVUPD 192(AX), Z8
+	VADDPD  Z3, Z8, Z3
 	VMOVUPD Z3, 192(AX)
+	VMOVUPD 256(AX), Z8
+	VADDPD  Z4, Z8, Z4
 	VMOVUPD Z4, 256(AX)
+	VMOVUPD 320(AX), Z8
+	VADDPD  Z5, Z8, Z5
 	VMOVUPD Z5, 320(AX)
+	VMOVUPD 384(AX), Z8
+	VADDPD  Z6, Z8, Z6
 	VMOVUPD Z6, 384(AX)
+	VMOVUPD 448(AX), Z8
+	VADDPD  Z7, Z8, Z7
 	VMOVUPD Z7, 448(AX)
+	JMP     block1
+
+done3:
 	VZEROUPPER
 	RET
 
 // func gemvPanelF32AVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·gemvPanelF32AVX512(SB), $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    40(AX), CX
-	MOVQ    48(AX), DX
-	SHLQ    $0x02, DX
-	MOVQ    (AX), BX
-	LEAQ    (DX)(DX*2), SI
-	LEAQ    (BX)(DX*4), DI
-	MOVQ    8(AX), R8
-	MOVQ    32(AX), AX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS 128(AX), Z2
-	VMOVUPS 192(AX), Z3
-	VMOVUPS 256(AX), Z4
-	VMOVUPS 320(AX), Z5
-	VMOVUPS 384(AX), Z6
-	VMOVUPS 448(AX), Z7
+	MOVQ args+0(FP), AX
+	MOVQ 40(AX), CX
+	MOVQ 48(AX), DX
+	SHLQ $0x02, DX
+	MOVQ (AX), BX
+	LEAQ (DX)(DX*2), SI
+	LEAQ (BX)(DX*4), DI
+	MOVQ 8(AX), R8
+	MOVQ 32(AX), AX
 
-many1:
-	CMPQ         CX, $0x00000004
-	JL           few2
+block1:
+	TESTQ CX, CX
+	JLE   done3
+	MOVQ  CX, R9
+	CMPQ  R9, $0x00000010
+	JL    short2
+	MOVQ  $0x00000010, R9
+
+short2:
+	SUBQ   R9, CX
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+
+many4:
+	CMPQ         R9, $0x00000004
+	JL           few5
 	VMOVUPS      (R8), Z8
 	VBROADCASTSS (BX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -25795,12 +25836,12 @@ many1:
 	ADDQ         $0x00000010, BX
 	ADDQ         $0x00000010, DI
 	ADDQ         $0x00000100, R8
-	SUBQ         $0x00000004, CX
-	JMP          many1
+	SUBQ         $0x00000004, R9
+	JMP          many4
 
-few2:
-	TESTQ        CX, CX
-	JLE          end3
+few5:
+	TESTQ        R9, R9
+	JLE          end6
 	VMOVUPS      (R8), Z8
 	VBROADCASTSS (BX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -25821,18 +25862,37 @@ few2:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, DI
 	ADDQ         $0x00000040, R8
-	SUBQ         $0x00000001, CX
-	JMP          few2
+	SUBQ         $0x00000001, R9
+	JMP          few5
 
-end3:
+end6:
+	VMOVUPS (AX), Z8
+	VADDPS  Z0, Z8, Z0
 	VMOVUPS Z0, (AX)
+	VMOVUPS 64(AX), Z8
+	VADDPS  Z1, Z8, Z1
 	VMOVUPS Z1, 64(AX)
+	VMOVUPS 128(AX), Z8
+	VADDPS  Z2, Z8, Z2
 	VMOVUPS Z2, 128(AX)
+	VMOVUPS 192(AX), Z8
+	VADDPS  Z3, Z8, Z3
 	VMOVUPS Z3, 192(AX)
+	VMOVUPS 256(AX), Z8
+	VADDPS  Z4, Z8, Z4
 	VMOVUPS Z4, 256(AX)
+	VMOVUPS 320(AX), Z8
+	VADDPS  Z5, Z8, Z5
 	VMOVUPS Z5, 320(AX)
+	VMOVUPS 384(AX), Z8
+	VADDPS  Z6, Z8, Z6
 	VMOVUPS Z6, 384(AX)
+	VMOVUPS 448(AX), Z8
+	VADDPS  Z7, Z8, Z7
 	VMOVUPS Z7, 448(AX)
+	JMP     block1
+
+done3:
 	VZEROUPPER
 	RET
 
@@ -25867,9 +25927,9 @@ TEXT ·gemvPanelPairF64AVX512(SB), $0-8
 	VMOVUPD 384(R9), Z6
 	VMOVUPD 448(R9), Z7
 
-many1:
+many4:
 	CMPQ         CX, $0x00000004
-	JL           few2
+	JL           few5
 	VMOVUPD      (R8), Z16
 	VMOVUPD      (R10), Z17
 	VBROADCASTSD (BX), Z18
@@ -25987,11 +26047,11 @@ many1:
 	ADDQ         $0x00000100, R8
 	ADDQ         $0x00000100, R10
 	SUBQ         $0x00000004, CX
-	JMP          many1
+	JMP          many4
 
-few2:
+few5:
 	TESTQ        CX, CX
-	JLE          end3
+	JLE          end6
 	VMOVUPD      (R8), Z16
 	VMOVUPD      (R10), Z17
 	VBROADCASTSD (BX), Z18
@@ -26025,9 +26085,9 @@ few2:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R10
 	SUBQ         $0x00000001, CX
-	JMP          few2
+	JMP          few5
 
-end3:
+end6:
 	VMOVUPD Z0, (R9)
 	VMOVUPD Z1, 64(R9)
 	VMOVUPD Z2, 128(R9)
@@ -26070,9 +26130,9 @@ TEXT ·gemvPanelPairF32AVX512(SB), $0-8
 	VMOVUPS 384(R9), Z6
 	VMOVUPS 448(R9), Z7
 
-many1:
+many4:
 	CMPQ         CX, $0x00000004
-	JL           few2
+	JL           few5
 	VMOVUPS      (R8), Z16
 	VMOVUPS      (R10), Z17
 	VBROADCASTSS (BX), Z18
@@ -26190,11 +26250,11 @@ many1:
 	ADDQ         $0x00000100, R8
 	ADDQ         $0x00000100, R10
 	SUBQ         $0x00000004, CX
-	JMP          many1
+	JMP          many4
 
-few2:
+few5:
 	TESTQ        CX, CX
-	JLE          end3
+	JLE          end6
 	VMOVUPS      (R8), Z16
 	VMOVUPS      (R10), Z17
 	VBROADCASTSS (BX), Z18
@@ -26228,9 +26288,9 @@ few2:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R10
 	SUBQ         $0x00000001, CX
-	JMP          few2
+	JMP          few5
 
-end3:
+end6:
 	VMOVUPS Z0, (R9)
 	VMOVUPS Z1, 64(R9)
 	VMOVUPS Z2, 128(R9)

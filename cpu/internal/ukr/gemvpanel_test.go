@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestStrips compares the functions on strips exactly with their definitions, for every length
-// around that of the unrolled loop.
+// TestStrips compares the functions on strips exactly with their definitions, for lengths around that of the
+// unrolled loop and around PanelTerms.
 func TestStrips(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		for _, k := range tier.F64.GemvPanels {
@@ -26,7 +26,7 @@ func testStrips[T Float](t *testing.T, k GemvPanels[T]) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	rows, w := k.Rows, k.Width
-	for n := range 14 {
+	for n := range 2*PanelTerms + 6 {
 		ldz := n + rng.IntN(3)
 		z, v, sum := integers[T](rng, rows*ldz+1), integers[T](rng, n*w+1), integers[T](rng, n*w+1)
 		x, y := integers[T](rng, rows*w), integers[T](rng, rows*w)

@@ -785,6 +785,10 @@ func syr2kLanes[T Float](lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb
 }
 
 func gemvPanelLanes[T Float](s *GemvPanel[T]) {
+	s.blocks(lanesOf[T](), panelRows, gemvPanelChainLanes[T])
+}
+
+func gemvPanelChainLanes[T Float](s *GemvPanel[T]) {
 	w := lanesOf[T]()
 	v, y := at(s.V, 0, s.N*w), at(s.Y, 0, panelRows*w)
 	for r := range panelRows {
@@ -795,7 +799,7 @@ func gemvPanelLanes[T Float](s *GemvPanel[T]) {
 }
 
 func gemvPanelPairLanes[T Float](s *GemvPanel[T]) {
-	gemvPanelLanes(s)
+	gemvPanelChainLanes(s)
 	w := lanesOf[T]()
 	x, sum := at(s.X, 0, panelRows*w), at(s.Sum, 0, s.N*w)
 	z := func(r, i int) T { return at(s.Z, r*s.Ldz+i, 1)[0] }

@@ -66539,266 +66539,323 @@ end5:
 // Requires: ASIMD
 TEXT ·gemvPanelF64NEON(SB), $0-8
 	MOVD args+0(FP), R0
-	MOVD 40(R0), R7
-	MOVD 48(R0), R6
-	LSL $3, R6, R6
-	MOVD (R0), R5
-	ADD R6<<1, R6, R4
-	ADD R6<<2, R5, R3
-	MOVD 8(R0), R2
-	MOVD 32(R0), R1
-	FMOVQ (R1), F21
-	FMOVQ 16(R1), F20
-	FMOVQ 32(R1), F19
-	FMOVQ 48(R1), F18
-	FMOVQ 64(R1), F17
-	FMOVQ 80(R1), F16
-	FMOVQ 96(R1), F15
-	FMOVQ 112(R1), F14
-	FMOVQ 128(R1), F13
-	FMOVQ 144(R1), F12
-	FMOVQ 160(R1), F11
-	FMOVQ 176(R1), F10
-	FMOVQ 192(R1), F9
-	FMOVQ 208(R1), F8
-	FMOVQ 224(R1), F7
-	FMOVQ 240(R1), F6
+	MOVD 40(R0), R8
+	MOVD 48(R0), R7
+	LSL $3, R7, R7
+	MOVD (R0), R6
+	ADD R7<<1, R7, R5
+	ADD R7<<2, R6, R4
+	MOVD 8(R0), R3
+	MOVD 32(R0), R2
 
-many1:
-	CMP $4, R7
-	BLT few2
-	FMOVQ (R2), F1
-	FMOVQ 16(R2), F0
-	FMOVQ (R5), F25
-	WORD $0x4fd91035 // fmla v21.2d, v1.2d, v25.d[0]
-	WORD $0x4fd91014 // fmla v20.2d, v0.2d, v25.d[0]
-	ADD R6, R5, R0
+block1:
+	TST R8, R8
+	BLE done3
+	MOVD R8, R1
+	CMP $16, R1
+	BLT short2
+	MOVD $16, R1
+
+short2:
+	SUB R1, R8, R8
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+
+many4:
+	CMP $4, R1
+	BLT few5
+	FMOVQ (R3), F1
+	FMOVQ 16(R3), F0
+	FMOVQ (R6), F25
+	WORD $0x4fd91033 // fmla v19.2d, v1.2d, v25.d[0]
+	WORD $0x4fd91012 // fmla v18.2d, v0.2d, v25.d[0]
+	ADD R7, R6, R0
 	FMOVQ (R0), F24
-	WORD $0x4fd81033 // fmla v19.2d, v1.2d, v24.d[0]
-	WORD $0x4fd81012 // fmla v18.2d, v0.2d, v24.d[0]
-	ADD R6<<1, R5, R0
+	WORD $0x4fd81031 // fmla v17.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81010 // fmla v16.2d, v0.2d, v24.d[0]
+	ADD R7<<1, R6, R0
 	FMOVQ (R0), F23
-	WORD $0x4fd71031 // fmla v17.2d, v1.2d, v23.d[0]
-	WORD $0x4fd71010 // fmla v16.2d, v0.2d, v23.d[0]
-	ADD R4, R5, R0
+	WORD $0x4fd7102f // fmla v15.2d, v1.2d, v23.d[0]
+	WORD $0x4fd7100e // fmla v14.2d, v0.2d, v23.d[0]
+	ADD R5, R6, R0
 	FMOVQ (R0), F22
-	WORD $0x4fd6102f // fmla v15.2d, v1.2d, v22.d[0]
-	WORD $0x4fd6100e // fmla v14.2d, v0.2d, v22.d[0]
-	FMOVQ (R3), F5
-	WORD $0x4fc5102d // fmla v13.2d, v1.2d, v5.d[0]
-	WORD $0x4fc5100c // fmla v12.2d, v0.2d, v5.d[0]
-	ADD R6, R3, R0
-	FMOVQ (R0), F4
-	WORD $0x4fc4102b // fmla v11.2d, v1.2d, v4.d[0]
-	WORD $0x4fc4100a // fmla v10.2d, v0.2d, v4.d[0]
-	ADD R6<<1, R3, R0
+	WORD $0x4fd6102d // fmla v13.2d, v1.2d, v22.d[0]
+	WORD $0x4fd6100c // fmla v12.2d, v0.2d, v22.d[0]
+	FMOVQ (R4), F21
+	WORD $0x4fd5102b // fmla v11.2d, v1.2d, v21.d[0]
+	WORD $0x4fd5100a // fmla v10.2d, v0.2d, v21.d[0]
+	ADD R7, R4, R0
+	FMOVQ (R0), F20
+	WORD $0x4fd41029 // fmla v9.2d, v1.2d, v20.d[0]
+	WORD $0x4fd41008 // fmla v8.2d, v0.2d, v20.d[0]
+	ADD R7<<1, R4, R0
 	FMOVQ (R0), F3
-	WORD $0x4fc31029 // fmla v9.2d, v1.2d, v3.d[0]
-	WORD $0x4fc31008 // fmla v8.2d, v0.2d, v3.d[0]
-	ADD R4, R3, R0
+	WORD $0x4fc31027 // fmla v7.2d, v1.2d, v3.d[0]
+	WORD $0x4fc31006 // fmla v6.2d, v0.2d, v3.d[0]
+	ADD R5, R4, R0
 	FMOVQ (R0), F2
-	WORD $0x4fc21027 // fmla v7.2d, v1.2d, v2.d[0]
-	WORD $0x4fc21006 // fmla v6.2d, v0.2d, v2.d[0]
-	FMOVQ 32(R2), F1
-	FMOVQ 48(R2), F0
-	WORD $0x4fd91835 // fmla v21.2d, v1.2d, v25.d[1]
-	WORD $0x4fd91814 // fmla v20.2d, v0.2d, v25.d[1]
-	WORD $0x4fd81833 // fmla v19.2d, v1.2d, v24.d[1]
-	WORD $0x4fd81812 // fmla v18.2d, v0.2d, v24.d[1]
-	WORD $0x4fd71831 // fmla v17.2d, v1.2d, v23.d[1]
-	WORD $0x4fd71810 // fmla v16.2d, v0.2d, v23.d[1]
-	WORD $0x4fd6182f // fmla v15.2d, v1.2d, v22.d[1]
-	WORD $0x4fd6180e // fmla v14.2d, v0.2d, v22.d[1]
-	WORD $0x4fc5182d // fmla v13.2d, v1.2d, v5.d[1]
-	WORD $0x4fc5180c // fmla v12.2d, v0.2d, v5.d[1]
-	WORD $0x4fc4182b // fmla v11.2d, v1.2d, v4.d[1]
-	WORD $0x4fc4180a // fmla v10.2d, v0.2d, v4.d[1]
-	WORD $0x4fc31829 // fmla v9.2d, v1.2d, v3.d[1]
-	WORD $0x4fc31808 // fmla v8.2d, v0.2d, v3.d[1]
-	WORD $0x4fc21827 // fmla v7.2d, v1.2d, v2.d[1]
-	WORD $0x4fc21806 // fmla v6.2d, v0.2d, v2.d[1]
-	FMOVQ 64(R2), F1
-	FMOVQ 80(R2), F0
-	FMOVQ 16(R5), F25
-	WORD $0x4fd91035 // fmla v21.2d, v1.2d, v25.d[0]
-	WORD $0x4fd91014 // fmla v20.2d, v0.2d, v25.d[0]
-	ADD R6, R5, R0
+	WORD $0x4fc21025 // fmla v5.2d, v1.2d, v2.d[0]
+	WORD $0x4fc21004 // fmla v4.2d, v0.2d, v2.d[0]
+	FMOVQ 32(R3), F1
+	FMOVQ 48(R3), F0
+	WORD $0x4fd91833 // fmla v19.2d, v1.2d, v25.d[1]
+	WORD $0x4fd91812 // fmla v18.2d, v0.2d, v25.d[1]
+	WORD $0x4fd81831 // fmla v17.2d, v1.2d, v24.d[1]
+	WORD $0x4fd81810 // fmla v16.2d, v0.2d, v24.d[1]
+	WORD $0x4fd7182f // fmla v15.2d, v1.2d, v23.d[1]
+	WORD $0x4fd7180e // fmla v14.2d, v0.2d, v23.d[1]
+	WORD $0x4fd6182d // fmla v13.2d, v1.2d, v22.d[1]
+	WORD $0x4fd6180c // fmla v12.2d, v0.2d, v22.d[1]
+	WORD $0x4fd5182b // fmla v11.2d, v1.2d, v21.d[1]
+	WORD $0x4fd5180a // fmla v10.2d, v0.2d, v21.d[1]
+	WORD $0x4fd41829 // fmla v9.2d, v1.2d, v20.d[1]
+	WORD $0x4fd41808 // fmla v8.2d, v0.2d, v20.d[1]
+	WORD $0x4fc31827 // fmla v7.2d, v1.2d, v3.d[1]
+	WORD $0x4fc31806 // fmla v6.2d, v0.2d, v3.d[1]
+	WORD $0x4fc21825 // fmla v5.2d, v1.2d, v2.d[1]
+	WORD $0x4fc21804 // fmla v4.2d, v0.2d, v2.d[1]
+	FMOVQ 64(R3), F1
+	FMOVQ 80(R3), F0
+	FMOVQ 16(R6), F25
+	WORD $0x4fd91033 // fmla v19.2d, v1.2d, v25.d[0]
+	WORD $0x4fd91012 // fmla v18.2d, v0.2d, v25.d[0]
+	ADD R7, R6, R0
 	FMOVQ 16(R0), F24
-	WORD $0x4fd81033 // fmla v19.2d, v1.2d, v24.d[0]
-	WORD $0x4fd81012 // fmla v18.2d, v0.2d, v24.d[0]
-	ADD R6<<1, R5, R0
+	WORD $0x4fd81031 // fmla v17.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81010 // fmla v16.2d, v0.2d, v24.d[0]
+	ADD R7<<1, R6, R0
 	FMOVQ 16(R0), F23
-	WORD $0x4fd71031 // fmla v17.2d, v1.2d, v23.d[0]
-	WORD $0x4fd71010 // fmla v16.2d, v0.2d, v23.d[0]
-	ADD R4, R5, R0
+	WORD $0x4fd7102f // fmla v15.2d, v1.2d, v23.d[0]
+	WORD $0x4fd7100e // fmla v14.2d, v0.2d, v23.d[0]
+	ADD R5, R6, R0
 	FMOVQ 16(R0), F22
-	WORD $0x4fd6102f // fmla v15.2d, v1.2d, v22.d[0]
-	WORD $0x4fd6100e // fmla v14.2d, v0.2d, v22.d[0]
-	FMOVQ 16(R3), F5
-	WORD $0x4fc5102d // fmla v13.2d, v1.2d, v5.d[0]
-	WORD $0x4fc5100c // fmla v12.2d, v0.2d, v5.d[0]
-	ADD R6, R3, R0
-	FMOVQ 16(R0), F4
-	WORD $0x4fc4102b // fmla v11.2d, v1.2d, v4.d[0]
-	WORD $0x4fc4100a // fmla v10.2d, v0.2d, v4.d[0]
-	ADD R6<<1, R3, R0
+	WORD $0x4fd6102d // fmla v13.2d, v1.2d, v22.d[0]
+	WORD $0x4fd6100c // fmla v12.2d, v0.2d, v22.d[0]
+	FMOVQ 16(R4), F21
+	WORD $0x4fd5102b // fmla v11.2d, v1.2d, v21.d[0]
+	WORD $0x4fd5100a // fmla v10.2d, v0.2d, v21.d[0]
+	ADD R7, R4, R0
+	FMOVQ 16(R0), F20
+	WORD $0x4fd41029 // fmla v9.2d, v1.2d, v20.d[0]
+	WORD $0x4fd41008 // fmla v8.2d, v0.2d, v20.d[0]
+	ADD R7<<1, R4, R0
 	FMOVQ 16(R0), F3
-	WORD $0x4fc31029 // fmla v9.2d, v1.2d, v3.d[0]
-	WORD $0x4fc31008 // fmla v8.2d, v0.2d, v3.d[0]
-	ADD R4, R3, R0
+	WORD $0x4fc31027 // fmla v7.2d, v1.2d, v3.d[0]
+	WORD $0x4fc31006 // fmla v6.2d, v0.2d, v3.d[0]
+	ADD R5, R4, R0
 	FMOVQ 16(R0), F2
-	WORD $0x4fc21027 // fmla v7.2d, v1.2d, v2.d[0]
-	WORD $0x4fc21006 // fmla v6.2d, v0.2d, v2.d[0]
-	FMOVQ 96(R2), F1
-	FMOVQ 112(R2), F0
-	WORD $0x4fd91835 // fmla v21.2d, v1.2d, v25.d[1]
-	WORD $0x4fd91814 // fmla v20.2d, v0.2d, v25.d[1]
-	WORD $0x4fd81833 // fmla v19.2d, v1.2d, v24.d[1]
-	WORD $0x4fd81812 // fmla v18.2d, v0.2d, v24.d[1]
-	WORD $0x4fd71831 // fmla v17.2d, v1.2d, v23.d[1]
-	WORD $0x4fd71810 // fmla v16.2d, v0.2d, v23.d[1]
-	WORD $0x4fd6182f // fmla v15.2d, v1.2d, v22.d[1]
-	WORD $0x4fd6180e // fmla v14.2d, v0.2d, v22.d[1]
-	WORD $0x4fc5182d // fmla v13.2d, v1.2d, v5.d[1]
-	WORD $0x4fc5180c // fmla v12.2d, v0.2d, v5.d[1]
-	WORD $0x4fc4182b // fmla v11.2d, v1.2d, v4.d[1]
-	WORD $0x4fc4180a // fmla v10.2d, v0.2d, v4.d[1]
-	WORD $0x4fc31829 // fmla v9.2d, v1.2d, v3.d[1]
-	WORD $0x4fc31808 // fmla v8.2d, v0.2d, v3.d[1]
-	WORD $0x4fc21827 // fmla v7.2d, v1.2d, v2.d[1]
-	WORD $0x4fc21806 // fmla v6.2d, v0.2d, v2.d[1]
-	ADD $32, R5, R5
-	ADD $32, R3, R3
-	ADD $128, R2, R2
-	SUB $4, R7, R7
-	B many1
+	WORD $0x4fc21025 // fmla v5.2d, v1.2d, v2.d[0]
+	WORD $0x4fc21004 // fmla v4.2d, v0.2d, v2.d[0]
+	FMOVQ 96(R3), F1
+	FMOVQ 112(R3), F0
+	WORD $0x4fd91833 // fmla v19.2d, v1.2d, v25.d[1]
+	WORD $0x4fd91812 // fmla v18.2d, v0.2d, v25.d[1]
+	WORD $0x4fd81831 // fmla v17.2d, v1.2d, v24.d[1]
+	WORD $0x4fd81810 // fmla v16.2d, v0.2d, v24.d[1]
+	WORD $0x4fd7182f // fmla v15.2d, v1.2d, v23.d[1]
+	WORD $0x4fd7180e // fmla v14.2d, v0.2d, v23.d[1]
+	WORD $0x4fd6182d // fmla v13.2d, v1.2d, v22.d[1]
+	WORD $0x4fd6180c // fmla v12.2d, v0.2d, v22.d[1]
+	WORD $0x4fd5182b // fmla v11.2d, v1.2d, v21.d[1]
+	WORD $0x4fd5180a // fmla v10.2d, v0.2d, v21.d[1]
+	WORD $0x4fd41829 // fmla v9.2d, v1.2d, v20.d[1]
+	WORD $0x4fd41808 // fmla v8.2d, v0.2d, v20.d[1]
+	WORD $0x4fc31827 // fmla v7.2d, v1.2d, v3.d[1]
+	WORD $0x4fc31806 // fmla v6.2d, v0.2d, v3.d[1]
+	WORD $0x4fc21825 // fmla v5.2d, v1.2d, v2.d[1]
+	WORD $0x4fc21804 // fmla v4.2d, v0.2d, v2.d[1]
+	ADD $32, R6, R6
+	ADD $32, R4, R4
+	ADD $128, R3, R3
+	SUB $4, R1, R1
+	B many4
 
-few2:
-	TST R7, R7
-	BLE end3
-	FMOVQ (R2), F2
-	FMOVQ 16(R2), F1
-	FMOVD (R5), F0
-	WORD $0x4fc01055 // fmla v21.2d, v2.2d, v0.d[0]
-	WORD $0x4fc01034 // fmla v20.2d, v1.2d, v0.d[0]
-	ADD R6, R5, R0
-	FMOVD (R0), F0
+few5:
+	TST R1, R1
+	BLE end6
+	FMOVQ (R3), F2
+	FMOVQ 16(R3), F1
+	FMOVD (R6), F0
 	WORD $0x4fc01053 // fmla v19.2d, v2.2d, v0.d[0]
 	WORD $0x4fc01032 // fmla v18.2d, v1.2d, v0.d[0]
-	ADD R6<<1, R5, R0
+	ADD R7, R6, R0
 	FMOVD (R0), F0
 	WORD $0x4fc01051 // fmla v17.2d, v2.2d, v0.d[0]
 	WORD $0x4fc01030 // fmla v16.2d, v1.2d, v0.d[0]
-	ADD R4, R5, R0
+	ADD R7<<1, R6, R0
 	FMOVD (R0), F0
 	WORD $0x4fc0104f // fmla v15.2d, v2.2d, v0.d[0]
 	WORD $0x4fc0102e // fmla v14.2d, v1.2d, v0.d[0]
-	FMOVD (R3), F0
+	ADD R5, R6, R0
+	FMOVD (R0), F0
 	WORD $0x4fc0104d // fmla v13.2d, v2.2d, v0.d[0]
 	WORD $0x4fc0102c // fmla v12.2d, v1.2d, v0.d[0]
-	ADD R6, R3, R0
-	FMOVD (R0), F0
+	FMOVD (R4), F0
 	WORD $0x4fc0104b // fmla v11.2d, v2.2d, v0.d[0]
 	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
-	ADD R6<<1, R3, R0
+	ADD R7, R4, R0
 	FMOVD (R0), F0
 	WORD $0x4fc01049 // fmla v9.2d, v2.2d, v0.d[0]
 	WORD $0x4fc01028 // fmla v8.2d, v1.2d, v0.d[0]
-	ADD R4, R3, R0
+	ADD R7<<1, R4, R0
 	FMOVD (R0), F0
 	WORD $0x4fc01047 // fmla v7.2d, v2.2d, v0.d[0]
 	WORD $0x4fc01026 // fmla v6.2d, v1.2d, v0.d[0]
-	ADD $8, R5, R5
-	ADD $8, R3, R3
-	ADD $32, R2, R2
-	SUB $1, R7, R7
-	B few2
+	ADD R5, R4, R0
+	FMOVD (R0), F0
+	WORD $0x4fc01045 // fmla v5.2d, v2.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	ADD $8, R6, R6
+	ADD $8, R4, R4
+	ADD $32, R3, R3
+	SUB $1, R1, R1
+	B few5
 
-end3:
-	FMOVQ F21, (R1)
-	FMOVQ F20, 16(R1)
-	FMOVQ F19, 32(R1)
-	FMOVQ F18, 48(R1)
-	FMOVQ F17, 64(R1)
-	FMOVQ F16, 80(R1)
-	FMOVQ F15, 96(R1)
-	FMOVQ F14, 112(R1)
-	FMOVQ F13, 128(R1)
-	FMOVQ F12, 144(R1)
-	FMOVQ F11, 160(R1)
-	FMOVQ F10, 176(R1)
-	FMOVQ F9, 192(R1)
-	FMOVQ F8, 208(R1)
-	FMOVQ F7, 224(R1)
-	FMOVQ F6, 240(R1)
+end6:
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
+	WORD $0x4e73d433 // fadd v19.2d, v1.2d, v19.2d
+	WORD $0x4e72d412 // fadd v18.2d, v0.2d, v18.2d
+	FMOVQ F19, (R2)
+	FMOVQ F18, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
+	WORD $0x4e71d431 // fadd v17.2d, v1.2d, v17.2d
+	WORD $0x4e70d410 // fadd v16.2d, v0.2d, v16.2d
+	FMOVQ F17, 32(R2)
+	FMOVQ F16, 48(R2)
+	FMOVQ 64(R2), F1
+	FMOVQ 80(R2), F0
+	WORD $0x4e6fd42f // fadd v15.2d, v1.2d, v15.2d
+	WORD $0x4e6ed40e // fadd v14.2d, v0.2d, v14.2d
+	FMOVQ F15, 64(R2)
+	FMOVQ F14, 80(R2)
+	FMOVQ 96(R2), F1
+	FMOVQ 112(R2), F0
+	WORD $0x4e6dd42d // fadd v13.2d, v1.2d, v13.2d
+	WORD $0x4e6cd40c // fadd v12.2d, v0.2d, v12.2d
+	FMOVQ F13, 96(R2)
+	FMOVQ F12, 112(R2)
+	FMOVQ 128(R2), F1
+	FMOVQ 144(R2), F0
+	WORD $0x4e6bd42b // fadd v11.2d, v1.2d, v11.2d
+	WORD $0x4e6ad40a // fadd v10.2d, v0.2d, v10.2d
+	FMOVQ F11, 128(R2)
+	FMOVQ F10, 144(R2)
+	FMOVQ 160(R2), F1
+	FMOVQ 176(R2), F0
+	WORD $0x4e69d429 // fadd v9.2d, v1.2d, v9.2d
+	WORD $0x4e68d408 // fadd v8.2d, v0.2d, v8.2d
+	FMOVQ F9, 160(R2)
+	FMOVQ F8, 176(R2)
+	FMOVQ 192(R2), F1
+	FMOVQ 208(R2), F0
+	WORD $0x4e67d427 // fadd v7.2d, v1.2d, v7.2d
+	WORD $0x4e66d406 // fadd v6.2d, v0.2d, v6.2d
+	FMOVQ F7, 192(R2)
+	FMOVQ F6, 208(R2)
+	FMOVQ 224(R2), F1
+	FMOVQ 240(R2), F0
+	WORD $0x4e65d425 // fadd v5.2d, v1.2d, v5.2d
+	WORD $0x4e64d404 // fadd v4.2d, v0.2d, v4.2d
+	FMOVQ F5, 224(R2)
+	FMOVQ F4, 240(R2)
+	B block1
+
+done3:
 	RET
 
 // func gemvPanelF32NEON(args *byte)
 // Requires: ASIMD
 TEXT ·gemvPanelF32NEON(SB), $0-8
 	MOVD args+0(FP), R0
-	MOVD 40(R0), R7
-	MOVD 48(R0), R6
-	LSL $2, R6, R6
-	MOVD (R0), R5
-	ADD R6<<1, R6, R4
-	ADD R6<<2, R5, R3
-	MOVD 8(R0), R2
-	MOVD 32(R0), R1
-	FMOVQ (R1), F18
-	FMOVQ 16(R1), F17
-	FMOVQ 32(R1), F16
-	FMOVQ 48(R1), F15
-	FMOVQ 64(R1), F14
-	FMOVQ 80(R1), F13
-	FMOVQ 96(R1), F12
-	FMOVQ 112(R1), F11
-	FMOVQ 128(R1), F10
-	FMOVQ 144(R1), F9
-	FMOVQ 160(R1), F8
-	FMOVQ 176(R1), F7
-	FMOVQ 192(R1), F6
-	FMOVQ 208(R1), F5
-	FMOVQ 224(R1), F4
-	FMOVQ 240(R1), F3
+	MOVD 40(R0), R8
+	MOVD 48(R0), R7
+	LSL $2, R7, R7
+	MOVD (R0), R6
+	ADD R7<<1, R7, R5
+	ADD R7<<2, R6, R4
+	MOVD 8(R0), R3
+	MOVD 32(R0), R2
 
-many1:
-	CMP $4, R7
-	BLT few2
-	FMOVQ (R2), F1
-	FMOVQ 16(R2), F0
-	FMOVQ (R5), F25
+block1:
+	TST R8, R8
+	BLE done3
+	MOVD R8, R1
+	CMP $16, R1
+	BLT short2
+	MOVD $16, R1
+
+short2:
+	SUB R1, R8, R8
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+
+many4:
+	CMP $4, R1
+	BLT few5
+	FMOVQ (R3), F1
+	FMOVQ 16(R3), F0
+	FMOVQ (R6), F25
 	WORD $0x4f991032 // fmla v18.4s, v1.4s, v25.s[0]
 	WORD $0x4f991011 // fmla v17.4s, v0.4s, v25.s[0]
-	ADD R6, R5, R0
+	ADD R7, R6, R0
 	FMOVQ (R0), F24
 	WORD $0x4f981030 // fmla v16.4s, v1.4s, v24.s[0]
 	WORD $0x4f98100f // fmla v15.4s, v0.4s, v24.s[0]
-	ADD R6<<1, R5, R0
+	ADD R7<<1, R6, R0
 	FMOVQ (R0), F23
 	WORD $0x4f97102e // fmla v14.4s, v1.4s, v23.s[0]
 	WORD $0x4f97100d // fmla v13.4s, v0.4s, v23.s[0]
-	ADD R4, R5, R0
+	ADD R5, R6, R0
 	FMOVQ (R0), F22
 	WORD $0x4f96102c // fmla v12.4s, v1.4s, v22.s[0]
 	WORD $0x4f96100b // fmla v11.4s, v0.4s, v22.s[0]
-	FMOVQ (R3), F21
+	FMOVQ (R4), F21
 	WORD $0x4f95102a // fmla v10.4s, v1.4s, v21.s[0]
 	WORD $0x4f951009 // fmla v9.4s, v0.4s, v21.s[0]
-	ADD R6, R3, R0
+	ADD R7, R4, R0
 	FMOVQ (R0), F20
 	WORD $0x4f941028 // fmla v8.4s, v1.4s, v20.s[0]
 	WORD $0x4f941007 // fmla v7.4s, v0.4s, v20.s[0]
-	ADD R6<<1, R3, R0
+	ADD R7<<1, R4, R0
 	FMOVQ (R0), F19
 	WORD $0x4f931026 // fmla v6.4s, v1.4s, v19.s[0]
 	WORD $0x4f931005 // fmla v5.4s, v0.4s, v19.s[0]
-	ADD R4, R3, R0
+	ADD R5, R4, R0
 	FMOVQ (R0), F2
 	WORD $0x4f821024 // fmla v4.4s, v1.4s, v2.s[0]
 	WORD $0x4f821003 // fmla v3.4s, v0.4s, v2.s[0]
-	FMOVQ 32(R2), F1
-	FMOVQ 48(R2), F0
+	FMOVQ 32(R3), F1
+	FMOVQ 48(R3), F0
 	WORD $0x4fb91032 // fmla v18.4s, v1.4s, v25.s[1]
 	WORD $0x4fb91011 // fmla v17.4s, v0.4s, v25.s[1]
 	WORD $0x4fb81030 // fmla v16.4s, v1.4s, v24.s[1]
@@ -66815,8 +66872,8 @@ many1:
 	WORD $0x4fb31005 // fmla v5.4s, v0.4s, v19.s[1]
 	WORD $0x4fa21024 // fmla v4.4s, v1.4s, v2.s[1]
 	WORD $0x4fa21003 // fmla v3.4s, v0.4s, v2.s[1]
-	FMOVQ 64(R2), F1
-	FMOVQ 80(R2), F0
+	FMOVQ 64(R3), F1
+	FMOVQ 80(R3), F0
 	WORD $0x4f991832 // fmla v18.4s, v1.4s, v25.s[2]
 	WORD $0x4f991811 // fmla v17.4s, v0.4s, v25.s[2]
 	WORD $0x4f981830 // fmla v16.4s, v1.4s, v24.s[2]
@@ -66833,8 +66890,8 @@ many1:
 	WORD $0x4f931805 // fmla v5.4s, v0.4s, v19.s[2]
 	WORD $0x4f821824 // fmla v4.4s, v1.4s, v2.s[2]
 	WORD $0x4f821803 // fmla v3.4s, v0.4s, v2.s[2]
-	FMOVQ 96(R2), F1
-	FMOVQ 112(R2), F0
+	FMOVQ 96(R3), F1
+	FMOVQ 112(R3), F0
 	WORD $0x4fb91832 // fmla v18.4s, v1.4s, v25.s[3]
 	WORD $0x4fb91811 // fmla v17.4s, v0.4s, v25.s[3]
 	WORD $0x4fb81830 // fmla v16.4s, v1.4s, v24.s[3]
@@ -66851,70 +66908,105 @@ many1:
 	WORD $0x4fb31805 // fmla v5.4s, v0.4s, v19.s[3]
 	WORD $0x4fa21824 // fmla v4.4s, v1.4s, v2.s[3]
 	WORD $0x4fa21803 // fmla v3.4s, v0.4s, v2.s[3]
-	ADD $16, R5, R5
-	ADD $16, R3, R3
-	ADD $128, R2, R2
-	SUB $4, R7, R7
-	B many1
+	ADD $16, R6, R6
+	ADD $16, R4, R4
+	ADD $128, R3, R3
+	SUB $4, R1, R1
+	B many4
 
-few2:
-	TST R7, R7
-	BLE end3
-	FMOVQ (R2), F2
-	FMOVQ 16(R2), F1
-	FMOVS (R5), F0
+few5:
+	TST R1, R1
+	BLE end6
+	FMOVQ (R3), F2
+	FMOVQ 16(R3), F1
+	FMOVS (R6), F0
 	WORD $0x4f801052 // fmla v18.4s, v2.4s, v0.s[0]
 	WORD $0x4f801031 // fmla v17.4s, v1.4s, v0.s[0]
-	ADD R6, R5, R0
+	ADD R7, R6, R0
 	FMOVS (R0), F0
 	WORD $0x4f801050 // fmla v16.4s, v2.4s, v0.s[0]
 	WORD $0x4f80102f // fmla v15.4s, v1.4s, v0.s[0]
-	ADD R6<<1, R5, R0
+	ADD R7<<1, R6, R0
 	FMOVS (R0), F0
 	WORD $0x4f80104e // fmla v14.4s, v2.4s, v0.s[0]
 	WORD $0x4f80102d // fmla v13.4s, v1.4s, v0.s[0]
-	ADD R4, R5, R0
+	ADD R5, R6, R0
 	FMOVS (R0), F0
 	WORD $0x4f80104c // fmla v12.4s, v2.4s, v0.s[0]
 	WORD $0x4f80102b // fmla v11.4s, v1.4s, v0.s[0]
-	FMOVS (R3), F0
+	FMOVS (R4), F0
 	WORD $0x4f80104a // fmla v10.4s, v2.4s, v0.s[0]
 	WORD $0x4f801029 // fmla v9.4s, v1.4s, v0.s[0]
-	ADD R6, R3, R0
+	ADD R7, R4, R0
 	FMOVS (R0), F0
 	WORD $0x4f801048 // fmla v8.4s, v2.4s, v0.s[0]
 	WORD $0x4f801027 // fmla v7.4s, v1.4s, v0.s[0]
-	ADD R6<<1, R3, R0
+	ADD R7<<1, R4, R0
 	FMOVS (R0), F0
 	WORD $0x4f801046 // fmla v6.4s, v2.4s, v0.s[0]
 	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
-	ADD R4, R3, R0
+	ADD R5, R4, R0
 	FMOVS (R0), F0
 	WORD $0x4f801044 // fmla v4.4s, v2.4s, v0.s[0]
 	WORD $0x4f801023 // fmla v3.4s, v1.4s, v0.s[0]
-	ADD $4, R5, R5
-	ADD $4, R3, R3
-	ADD $32, R2, R2
-	SUB $1, R7, R7
-	B few2
+	ADD $4, R6, R6
+	ADD $4, R4, R4
+	ADD $32, R3, R3
+	SUB $1, R1, R1
+	B few5
 
-end3:
-	FMOVQ F18, (R1)
-	FMOVQ F17, 16(R1)
-	FMOVQ F16, 32(R1)
-	FMOVQ F15, 48(R1)
-	FMOVQ F14, 64(R1)
-	FMOVQ F13, 80(R1)
-	FMOVQ F12, 96(R1)
-	FMOVQ F11, 112(R1)
-	FMOVQ F10, 128(R1)
-	FMOVQ F9, 144(R1)
-	FMOVQ F8, 160(R1)
-	FMOVQ F7, 176(R1)
-	FMOVQ F6, 192(R1)
-	FMOVQ F5, 208(R1)
-	FMOVQ F4, 224(R1)
-	FMOVQ F3, 240(R1)
+end6:
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
+	WORD $0x4e32d432 // fadd v18.4s, v1.4s, v18.4s
+	WORD $0x4e31d411 // fadd v17.4s, v0.4s, v17.4s
+	FMOVQ F18, (R2)
+	FMOVQ F17, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
+	WORD $0x4e30d430 // fadd v16.4s, v1.4s, v16.4s
+	WORD $0x4e2fd40f // fadd v15.4s, v0.4s, v15.4s
+	FMOVQ F16, 32(R2)
+	FMOVQ F15, 48(R2)
+	FMOVQ 64(R2), F1
+	FMOVQ 80(R2), F0
+	WORD $0x4e2ed42e // fadd v14.4s, v1.4s, v14.4s
+	WORD $0x4e2dd40d // fadd v13.4s, v0.4s, v13.4s
+	FMOVQ F14, 64(R2)
+	FMOVQ F13, 80(R2)
+	FMOVQ 96(R2), F1
+	FMOVQ 112(R2), F0
+	WORD $0x4e2cd42c // fadd v12.4s, v1.4s, v12.4s
+	WORD $0x4e2bd40b // fadd v11.4s, v0.4s, v11.4s
+	FMOVQ F12, 96(R2)
+	FMOVQ F11, 112(R2)
+	FMOVQ 128(R2), F1
+	FMOVQ 144(R2), F0
+	WORD $0x4e2ad42a // fadd v10.4s, v1.4s, v10.4s
+	WORD $0x4e29d409 // fadd v9.4s, v0.4s, v9.4s
+	FMOVQ F10, 128(R2)
+	FMOVQ F9, 144(R2)
+	FMOVQ 160(R2), F1
+	FMOVQ 176(R2), F0
+	WORD $0x4e28d428 // fadd v8.4s, v1.4s, v8.4s
+	WORD $0x4e27d407 // fadd v7.4s, v0.4s, v7.4s
+	FMOVQ F8, 160(R2)
+	FMOVQ F7, 176(R2)
+	FMOVQ 192(R2), F1
+	FMOVQ 208(R2), F0
+	WORD $0x4e26d426 // fadd v6.4s, v1.4s, v6.4s
+	WORD $0x4e25d405 // fadd v5.4s, v0.4s, v5.4s
+	FMOVQ F6, 192(R2)
+	FMOVQ F5, 208(R2)
+	FMOVQ 224(R2), F1
+	FMOVQ 240(R2), F0
+	WORD $0x4e24d424 // fadd v4.4s, v1.4s, v4.4s
+	WORD $0x4e23d403 // fadd v3.4s, v0.4s, v3.4s
+	FMOVQ F4, 224(R2)
+	FMOVQ F3, 240(R2)
+	B block1
+
+done3:
 	RET
 
 // func gemvPanelPairF64NEON(args *byte)
@@ -66946,215 +67038,6 @@ TEXT ·gemvPanelPairF64NEON(SB), $0-8
 	FMOVQ 80(R2), F9
 	FMOVQ 96(R2), F8
 	FMOVQ 112(R2), F7
-
-many1:
-	CMP $4, R7
-	BLT few2
-	FMOVQ (R3), F6
-	FMOVQ 16(R3), F5
-	FMOVQ (R1), F4
-	FMOVQ 16(R1), F3
-	FMOVD (R5), F0
-	WORD $0x4fc010ce // fmla v14.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010ad // fmla v13.2d, v5.2d, v0.d[0]
-	WORD $0x4fc012c4 // fmla v4.2d, v22.2d, v0.d[0]
-	WORD $0x4fc012a3 // fmla v3.2d, v21.2d, v0.d[0]
-	ADD R6, R5, R0
-	FMOVD (R0), F0
-	WORD $0x4fc010cc // fmla v12.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010ab // fmla v11.2d, v5.2d, v0.d[0]
-	WORD $0x4fc09282 // fmul v2.2d, v20.2d, v0.d[0]
-	WORD $0x4fc09261 // fmul v1.2d, v19.2d, v0.d[0]
-	ADD R6<<1, R5, R0
-	FMOVD (R0), F0
-	WORD $0x4fc010ca // fmla v10.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010a9 // fmla v9.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
-	WORD $0x4fc01223 // fmla v3.2d, v17.2d, v0.d[0]
-	ADD R4, R5, R0
-	FMOVD (R0), F0
-	WORD $0x4fc010c8 // fmla v8.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010a7 // fmla v7.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01202 // fmla v2.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011e1 // fmla v1.2d, v15.2d, v0.d[0]
-	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
-	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
-	FMOVQ F4, (R1)
-	FMOVQ F3, 16(R1)
-	FMOVQ 32(R3), F6
-	FMOVQ 48(R3), F5
-	FMOVQ 32(R1), F4
-	FMOVQ 48(R1), F3
-	FMOVD 8(R5), F0
-	WORD $0x4fc010ce // fmla v14.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010ad // fmla v13.2d, v5.2d, v0.d[0]
-	WORD $0x4fc012c4 // fmla v4.2d, v22.2d, v0.d[0]
-	WORD $0x4fc012a3 // fmla v3.2d, v21.2d, v0.d[0]
-	ADD R6, R5, R0
-	FMOVD 8(R0), F0
-	WORD $0x4fc010cc // fmla v12.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010ab // fmla v11.2d, v5.2d, v0.d[0]
-	WORD $0x4fc09282 // fmul v2.2d, v20.2d, v0.d[0]
-	WORD $0x4fc09261 // fmul v1.2d, v19.2d, v0.d[0]
-	ADD R6<<1, R5, R0
-	FMOVD 8(R0), F0
-	WORD $0x4fc010ca // fmla v10.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010a9 // fmla v9.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
-	WORD $0x4fc01223 // fmla v3.2d, v17.2d, v0.d[0]
-	ADD R4, R5, R0
-	FMOVD 8(R0), F0
-	WORD $0x4fc010c8 // fmla v8.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010a7 // fmla v7.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01202 // fmla v2.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011e1 // fmla v1.2d, v15.2d, v0.d[0]
-	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
-	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
-	FMOVQ F4, 32(R1)
-	FMOVQ F3, 48(R1)
-	FMOVQ 64(R3), F6
-	FMOVQ 80(R3), F5
-	FMOVQ 64(R1), F4
-	FMOVQ 80(R1), F3
-	FMOVD 16(R5), F0
-	WORD $0x4fc010ce // fmla v14.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010ad // fmla v13.2d, v5.2d, v0.d[0]
-	WORD $0x4fc012c4 // fmla v4.2d, v22.2d, v0.d[0]
-	WORD $0x4fc012a3 // fmla v3.2d, v21.2d, v0.d[0]
-	ADD R6, R5, R0
-	FMOVD 16(R0), F0
-	WORD $0x4fc010cc // fmla v12.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010ab // fmla v11.2d, v5.2d, v0.d[0]
-	WORD $0x4fc09282 // fmul v2.2d, v20.2d, v0.d[0]
-	WORD $0x4fc09261 // fmul v1.2d, v19.2d, v0.d[0]
-	ADD R6<<1, R5, R0
-	FMOVD 16(R0), F0
-	WORD $0x4fc010ca // fmla v10.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010a9 // fmla v9.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
-	WORD $0x4fc01223 // fmla v3.2d, v17.2d, v0.d[0]
-	ADD R4, R5, R0
-	FMOVD 16(R0), F0
-	WORD $0x4fc010c8 // fmla v8.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010a7 // fmla v7.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01202 // fmla v2.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011e1 // fmla v1.2d, v15.2d, v0.d[0]
-	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
-	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
-	FMOVQ F4, 64(R1)
-	FMOVQ F3, 80(R1)
-	FMOVQ 96(R3), F6
-	FMOVQ 112(R3), F5
-	FMOVQ 96(R1), F4
-	FMOVQ 112(R1), F3
-	FMOVD 24(R5), F0
-	WORD $0x4fc010ce // fmla v14.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010ad // fmla v13.2d, v5.2d, v0.d[0]
-	WORD $0x4fc012c4 // fmla v4.2d, v22.2d, v0.d[0]
-	WORD $0x4fc012a3 // fmla v3.2d, v21.2d, v0.d[0]
-	ADD R6, R5, R0
-	FMOVD 24(R0), F0
-	WORD $0x4fc010cc // fmla v12.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010ab // fmla v11.2d, v5.2d, v0.d[0]
-	WORD $0x4fc09282 // fmul v2.2d, v20.2d, v0.d[0]
-	WORD $0x4fc09261 // fmul v1.2d, v19.2d, v0.d[0]
-	ADD R6<<1, R5, R0
-	FMOVD 24(R0), F0
-	WORD $0x4fc010ca // fmla v10.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010a9 // fmla v9.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
-	WORD $0x4fc01223 // fmla v3.2d, v17.2d, v0.d[0]
-	ADD R4, R5, R0
-	FMOVD 24(R0), F0
-	WORD $0x4fc010c8 // fmla v8.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010a7 // fmla v7.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01202 // fmla v2.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011e1 // fmla v1.2d, v15.2d, v0.d[0]
-	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
-	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
-	FMOVQ F4, 96(R1)
-	FMOVQ F3, 112(R1)
-	ADD $32, R5, R5
-	ADD $128, R3, R3
-	ADD $128, R1, R1
-	SUB $4, R7, R7
-	B many1
-
-few2:
-	TST R7, R7
-	BLE end3
-	FMOVQ (R3), F6
-	FMOVQ 16(R3), F5
-	FMOVQ (R1), F4
-	FMOVQ 16(R1), F3
-	FMOVD (R5), F0
-	WORD $0x4fc010ce // fmla v14.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010ad // fmla v13.2d, v5.2d, v0.d[0]
-	WORD $0x4fc012c4 // fmla v4.2d, v22.2d, v0.d[0]
-	WORD $0x4fc012a3 // fmla v3.2d, v21.2d, v0.d[0]
-	ADD R6, R5, R0
-	FMOVD (R0), F0
-	WORD $0x4fc010cc // fmla v12.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010ab // fmla v11.2d, v5.2d, v0.d[0]
-	WORD $0x4fc09282 // fmul v2.2d, v20.2d, v0.d[0]
-	WORD $0x4fc09261 // fmul v1.2d, v19.2d, v0.d[0]
-	ADD R6<<1, R5, R0
-	FMOVD (R0), F0
-	WORD $0x4fc010ca // fmla v10.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010a9 // fmla v9.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
-	WORD $0x4fc01223 // fmla v3.2d, v17.2d, v0.d[0]
-	ADD R4, R5, R0
-	FMOVD (R0), F0
-	WORD $0x4fc010c8 // fmla v8.2d, v6.2d, v0.d[0]
-	WORD $0x4fc010a7 // fmla v7.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01202 // fmla v2.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011e1 // fmla v1.2d, v15.2d, v0.d[0]
-	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
-	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
-	FMOVQ F4, (R1)
-	FMOVQ F3, 16(R1)
-	ADD $8, R5, R5
-	ADD $32, R3, R3
-	ADD $32, R1, R1
-	SUB $1, R7, R7
-	B few2
-
-end3:
-	FMOVQ F14, (R2)
-	FMOVQ F13, 16(R2)
-	FMOVQ F12, 32(R2)
-	FMOVQ F11, 48(R2)
-	FMOVQ F10, 64(R2)
-	FMOVQ F9, 80(R2)
-	FMOVQ F8, 96(R2)
-	FMOVQ F7, 112(R2)
-	MOVD 40(R8), R7
-	MOVD 48(R8), R6
-	LSL $3, R6, R6
-	MOVD (R8), R5
-	ADD R6<<2, R5, R5
-	ADD R6<<1, R6, R4
-	MOVD 8(R8), R3
-	MOVD 32(R8), R2
-	MOVD 16(R8), R1
-	MOVD 24(R8), R0
-	FMOVQ 128(R0), F22
-	FMOVQ 144(R0), F21
-	FMOVQ 160(R0), F20
-	FMOVQ 176(R0), F19
-	FMOVQ 192(R0), F18
-	FMOVQ 208(R0), F17
-	FMOVQ 224(R0), F16
-	FMOVQ 240(R0), F15
-	FMOVQ 128(R2), F14
-	FMOVQ 144(R2), F13
-	FMOVQ 160(R2), F12
-	FMOVQ 176(R2), F11
-	FMOVQ 192(R2), F10
-	FMOVQ 208(R2), F9
-	FMOVQ 224(R2), F8
-	FMOVQ 240(R2), F7
 
 many4:
 	CMP $4, R7
@@ -67330,6 +67213,215 @@ few5:
 	B few5
 
 end6:
+	FMOVQ F14, (R2)
+	FMOVQ F13, 16(R2)
+	FMOVQ F12, 32(R2)
+	FMOVQ F11, 48(R2)
+	FMOVQ F10, 64(R2)
+	FMOVQ F9, 80(R2)
+	FMOVQ F8, 96(R2)
+	FMOVQ F7, 112(R2)
+	MOVD 40(R8), R7
+	MOVD 48(R8), R6
+	LSL $3, R6, R6
+	MOVD (R8), R5
+	ADD R6<<2, R5, R5
+	ADD R6<<1, R6, R4
+	MOVD 8(R8), R3
+	MOVD 32(R8), R2
+	MOVD 16(R8), R1
+	MOVD 24(R8), R0
+	FMOVQ 128(R0), F22
+	FMOVQ 144(R0), F21
+	FMOVQ 160(R0), F20
+	FMOVQ 176(R0), F19
+	FMOVQ 192(R0), F18
+	FMOVQ 208(R0), F17
+	FMOVQ 224(R0), F16
+	FMOVQ 240(R0), F15
+	FMOVQ 128(R2), F14
+	FMOVQ 144(R2), F13
+	FMOVQ 160(R2), F12
+	FMOVQ 176(R2), F11
+	FMOVQ 192(R2), F10
+	FMOVQ 208(R2), F9
+	FMOVQ 224(R2), F8
+	FMOVQ 240(R2), F7
+
+many10:
+	CMP $4, R7
+	BLT few11
+	FMOVQ (R3), F6
+	FMOVQ 16(R3), F5
+	FMOVQ (R1), F4
+	FMOVQ 16(R1), F3
+	FMOVD (R5), F0
+	WORD $0x4fc010ce // fmla v14.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010ad // fmla v13.2d, v5.2d, v0.d[0]
+	WORD $0x4fc012c4 // fmla v4.2d, v22.2d, v0.d[0]
+	WORD $0x4fc012a3 // fmla v3.2d, v21.2d, v0.d[0]
+	ADD R6, R5, R0
+	FMOVD (R0), F0
+	WORD $0x4fc010cc // fmla v12.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010ab // fmla v11.2d, v5.2d, v0.d[0]
+	WORD $0x4fc09282 // fmul v2.2d, v20.2d, v0.d[0]
+	WORD $0x4fc09261 // fmul v1.2d, v19.2d, v0.d[0]
+	ADD R6<<1, R5, R0
+	FMOVD (R0), F0
+	WORD $0x4fc010ca // fmla v10.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010a9 // fmla v9.2d, v5.2d, v0.d[0]
+	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01223 // fmla v3.2d, v17.2d, v0.d[0]
+	ADD R4, R5, R0
+	FMOVD (R0), F0
+	WORD $0x4fc010c8 // fmla v8.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010a7 // fmla v7.2d, v5.2d, v0.d[0]
+	WORD $0x4fc01202 // fmla v2.2d, v16.2d, v0.d[0]
+	WORD $0x4fc011e1 // fmla v1.2d, v15.2d, v0.d[0]
+	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
+	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
+	FMOVQ F4, (R1)
+	FMOVQ F3, 16(R1)
+	FMOVQ 32(R3), F6
+	FMOVQ 48(R3), F5
+	FMOVQ 32(R1), F4
+	FMOVQ 48(R1), F3
+	FMOVD 8(R5), F0
+	WORD $0x4fc010ce // fmla v14.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010ad // fmla v13.2d, v5.2d, v0.d[0]
+	WORD $0x4fc012c4 // fmla v4.2d, v22.2d, v0.d[0]
+	WORD $0x4fc012a3 // fmla v3.2d, v21.2d, v0.d[0]
+	ADD R6, R5, R0
+	FMOVD 8(R0), F0
+	WORD $0x4fc010cc // fmla v12.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010ab // fmla v11.2d, v5.2d, v0.d[0]
+	WORD $0x4fc09282 // fmul v2.2d, v20.2d, v0.d[0]
+	WORD $0x4fc09261 // fmul v1.2d, v19.2d, v0.d[0]
+	ADD R6<<1, R5, R0
+	FMOVD 8(R0), F0
+	WORD $0x4fc010ca // fmla v10.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010a9 // fmla v9.2d, v5.2d, v0.d[0]
+	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01223 // fmla v3.2d, v17.2d, v0.d[0]
+	ADD R4, R5, R0
+	FMOVD 8(R0), F0
+	WORD $0x4fc010c8 // fmla v8.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010a7 // fmla v7.2d, v5.2d, v0.d[0]
+	WORD $0x4fc01202 // fmla v2.2d, v16.2d, v0.d[0]
+	WORD $0x4fc011e1 // fmla v1.2d, v15.2d, v0.d[0]
+	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
+	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
+	FMOVQ F4, 32(R1)
+	FMOVQ F3, 48(R1)
+	FMOVQ 64(R3), F6
+	FMOVQ 80(R3), F5
+	FMOVQ 64(R1), F4
+	FMOVQ 80(R1), F3
+	FMOVD 16(R5), F0
+	WORD $0x4fc010ce // fmla v14.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010ad // fmla v13.2d, v5.2d, v0.d[0]
+	WORD $0x4fc012c4 // fmla v4.2d, v22.2d, v0.d[0]
+	WORD $0x4fc012a3 // fmla v3.2d, v21.2d, v0.d[0]
+	ADD R6, R5, R0
+	FMOVD 16(R0), F0
+	WORD $0x4fc010cc // fmla v12.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010ab // fmla v11.2d, v5.2d, v0.d[0]
+	WORD $0x4fc09282 // fmul v2.2d, v20.2d, v0.d[0]
+	WORD $0x4fc09261 // fmul v1.2d, v19.2d, v0.d[0]
+	ADD R6<<1, R5, R0
+	FMOVD 16(R0), F0
+	WORD $0x4fc010ca // fmla v10.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010a9 // fmla v9.2d, v5.2d, v0.d[0]
+	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01223 // fmla v3.2d, v17.2d, v0.d[0]
+	ADD R4, R5, R0
+	FMOVD 16(R0), F0
+	WORD $0x4fc010c8 // fmla v8.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010a7 // fmla v7.2d, v5.2d, v0.d[0]
+	WORD $0x4fc01202 // fmla v2.2d, v16.2d, v0.d[0]
+	WORD $0x4fc011e1 // fmla v1.2d, v15.2d, v0.d[0]
+	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
+	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
+	FMOVQ F4, 64(R1)
+	FMOVQ F3, 80(R1)
+	FMOVQ 96(R3), F6
+	FMOVQ 112(R3), F5
+	FMOVQ 96(R1), F4
+	FMOVQ 112(R1), F3
+	FMOVD 24(R5), F0
+	WORD $0x4fc010ce // fmla v14.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010ad // fmla v13.2d, v5.2d, v0.d[0]
+	WORD $0x4fc012c4 // fmla v4.2d, v22.2d, v0.d[0]
+	WORD $0x4fc012a3 // fmla v3.2d, v21.2d, v0.d[0]
+	ADD R6, R5, R0
+	FMOVD 24(R0), F0
+	WORD $0x4fc010cc // fmla v12.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010ab // fmla v11.2d, v5.2d, v0.d[0]
+	WORD $0x4fc09282 // fmul v2.2d, v20.2d, v0.d[0]
+	WORD $0x4fc09261 // fmul v1.2d, v19.2d, v0.d[0]
+	ADD R6<<1, R5, R0
+	FMOVD 24(R0), F0
+	WORD $0x4fc010ca // fmla v10.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010a9 // fmla v9.2d, v5.2d, v0.d[0]
+	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01223 // fmla v3.2d, v17.2d, v0.d[0]
+	ADD R4, R5, R0
+	FMOVD 24(R0), F0
+	WORD $0x4fc010c8 // fmla v8.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010a7 // fmla v7.2d, v5.2d, v0.d[0]
+	WORD $0x4fc01202 // fmla v2.2d, v16.2d, v0.d[0]
+	WORD $0x4fc011e1 // fmla v1.2d, v15.2d, v0.d[0]
+	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
+	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
+	FMOVQ F4, 96(R1)
+	FMOVQ F3, 112(R1)
+	ADD $32, R5, R5
+	ADD $128, R3, R3
+	ADD $128, R1, R1
+	SUB $4, R7, R7
+	B many10
+
+few11:
+	TST R7, R7
+	BLE end12
+	FMOVQ (R3), F6
+	FMOVQ 16(R3), F5
+	FMOVQ (R1), F4
+	FMOVQ 16(R1), F3
+	FMOVD (R5), F0
+	WORD $0x4fc010ce // fmla v14.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010ad // fmla v13.2d, v5.2d, v0.d[0]
+	WORD $0x4fc012c4 // fmla v4.2d, v22.2d, v0.d[0]
+	WORD $0x4fc012a3 // fmla v3.2d, v21.2d, v0.d[0]
+	ADD R6, R5, R0
+	FMOVD (R0), F0
+	WORD $0x4fc010cc // fmla v12.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010ab // fmla v11.2d, v5.2d, v0.d[0]
+	WORD $0x4fc09282 // fmul v2.2d, v20.2d, v0.d[0]
+	WORD $0x4fc09261 // fmul v1.2d, v19.2d, v0.d[0]
+	ADD R6<<1, R5, R0
+	FMOVD (R0), F0
+	WORD $0x4fc010ca // fmla v10.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010a9 // fmla v9.2d, v5.2d, v0.d[0]
+	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01223 // fmla v3.2d, v17.2d, v0.d[0]
+	ADD R4, R5, R0
+	FMOVD (R0), F0
+	WORD $0x4fc010c8 // fmla v8.2d, v6.2d, v0.d[0]
+	WORD $0x4fc010a7 // fmla v7.2d, v5.2d, v0.d[0]
+	WORD $0x4fc01202 // fmla v2.2d, v16.2d, v0.d[0]
+	WORD $0x4fc011e1 // fmla v1.2d, v15.2d, v0.d[0]
+	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
+	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
+	FMOVQ F4, (R1)
+	FMOVQ F3, 16(R1)
+	ADD $8, R5, R5
+	ADD $32, R3, R3
+	ADD $32, R1, R1
+	SUB $1, R7, R7
+	B few11
+
+end12:
 	FMOVQ F14, 128(R2)
 	FMOVQ F13, 144(R2)
 	FMOVQ F12, 160(R2)
@@ -67370,215 +67462,6 @@ TEXT ·gemvPanelPairF32NEON(SB), $0-8
 	FMOVQ 96(R2), F8
 	FMOVQ 112(R2), F7
 
-many1:
-	CMP $4, R7
-	BLT few2
-	FMOVQ (R3), F6
-	FMOVQ 16(R3), F5
-	FMOVQ (R1), F4
-	FMOVQ 16(R1), F3
-	FMOVS (R5), F0
-	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010ad // fmla v13.4s, v5.4s, v0.s[0]
-	WORD $0x4f8012c4 // fmla v4.4s, v22.4s, v0.s[0]
-	WORD $0x4f8012a3 // fmla v3.4s, v21.4s, v0.s[0]
-	ADD R6, R5, R0
-	FMOVS (R0), F0
-	WORD $0x4f8010cc // fmla v12.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010ab // fmla v11.4s, v5.4s, v0.s[0]
-	WORD $0x4f809282 // fmul v2.4s, v20.4s, v0.s[0]
-	WORD $0x4f809261 // fmul v1.4s, v19.4s, v0.s[0]
-	ADD R6<<1, R5, R0
-	FMOVS (R0), F0
-	WORD $0x4f8010ca // fmla v10.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
-	WORD $0x4f801244 // fmla v4.4s, v18.4s, v0.s[0]
-	WORD $0x4f801223 // fmla v3.4s, v17.4s, v0.s[0]
-	ADD R4, R5, R0
-	FMOVS (R0), F0
-	WORD $0x4f8010c8 // fmla v8.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010a7 // fmla v7.4s, v5.4s, v0.s[0]
-	WORD $0x4f801202 // fmla v2.4s, v16.4s, v0.s[0]
-	WORD $0x4f8011e1 // fmla v1.4s, v15.4s, v0.s[0]
-	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
-	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	FMOVQ F4, (R1)
-	FMOVQ F3, 16(R1)
-	FMOVQ 32(R3), F6
-	FMOVQ 48(R3), F5
-	FMOVQ 32(R1), F4
-	FMOVQ 48(R1), F3
-	FMOVS 4(R5), F0
-	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010ad // fmla v13.4s, v5.4s, v0.s[0]
-	WORD $0x4f8012c4 // fmla v4.4s, v22.4s, v0.s[0]
-	WORD $0x4f8012a3 // fmla v3.4s, v21.4s, v0.s[0]
-	ADD R6, R5, R0
-	FMOVS 4(R0), F0
-	WORD $0x4f8010cc // fmla v12.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010ab // fmla v11.4s, v5.4s, v0.s[0]
-	WORD $0x4f809282 // fmul v2.4s, v20.4s, v0.s[0]
-	WORD $0x4f809261 // fmul v1.4s, v19.4s, v0.s[0]
-	ADD R6<<1, R5, R0
-	FMOVS 4(R0), F0
-	WORD $0x4f8010ca // fmla v10.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
-	WORD $0x4f801244 // fmla v4.4s, v18.4s, v0.s[0]
-	WORD $0x4f801223 // fmla v3.4s, v17.4s, v0.s[0]
-	ADD R4, R5, R0
-	FMOVS 4(R0), F0
-	WORD $0x4f8010c8 // fmla v8.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010a7 // fmla v7.4s, v5.4s, v0.s[0]
-	WORD $0x4f801202 // fmla v2.4s, v16.4s, v0.s[0]
-	WORD $0x4f8011e1 // fmla v1.4s, v15.4s, v0.s[0]
-	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
-	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	FMOVQ F4, 32(R1)
-	FMOVQ F3, 48(R1)
-	FMOVQ 64(R3), F6
-	FMOVQ 80(R3), F5
-	FMOVQ 64(R1), F4
-	FMOVQ 80(R1), F3
-	FMOVS 8(R5), F0
-	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010ad // fmla v13.4s, v5.4s, v0.s[0]
-	WORD $0x4f8012c4 // fmla v4.4s, v22.4s, v0.s[0]
-	WORD $0x4f8012a3 // fmla v3.4s, v21.4s, v0.s[0]
-	ADD R6, R5, R0
-	FMOVS 8(R0), F0
-	WORD $0x4f8010cc // fmla v12.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010ab // fmla v11.4s, v5.4s, v0.s[0]
-	WORD $0x4f809282 // fmul v2.4s, v20.4s, v0.s[0]
-	WORD $0x4f809261 // fmul v1.4s, v19.4s, v0.s[0]
-	ADD R6<<1, R5, R0
-	FMOVS 8(R0), F0
-	WORD $0x4f8010ca // fmla v10.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
-	WORD $0x4f801244 // fmla v4.4s, v18.4s, v0.s[0]
-	WORD $0x4f801223 // fmla v3.4s, v17.4s, v0.s[0]
-	ADD R4, R5, R0
-	FMOVS 8(R0), F0
-	WORD $0x4f8010c8 // fmla v8.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010a7 // fmla v7.4s, v5.4s, v0.s[0]
-	WORD $0x4f801202 // fmla v2.4s, v16.4s, v0.s[0]
-	WORD $0x4f8011e1 // fmla v1.4s, v15.4s, v0.s[0]
-	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
-	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	FMOVQ F4, 64(R1)
-	FMOVQ F3, 80(R1)
-	FMOVQ 96(R3), F6
-	FMOVQ 112(R3), F5
-	FMOVQ 96(R1), F4
-	FMOVQ 112(R1), F3
-	FMOVS 12(R5), F0
-	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010ad // fmla v13.4s, v5.4s, v0.s[0]
-	WORD $0x4f8012c4 // fmla v4.4s, v22.4s, v0.s[0]
-	WORD $0x4f8012a3 // fmla v3.4s, v21.4s, v0.s[0]
-	ADD R6, R5, R0
-	FMOVS 12(R0), F0
-	WORD $0x4f8010cc // fmla v12.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010ab // fmla v11.4s, v5.4s, v0.s[0]
-	WORD $0x4f809282 // fmul v2.4s, v20.4s, v0.s[0]
-	WORD $0x4f809261 // fmul v1.4s, v19.4s, v0.s[0]
-	ADD R6<<1, R5, R0
-	FMOVS 12(R0), F0
-	WORD $0x4f8010ca // fmla v10.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
-	WORD $0x4f801244 // fmla v4.4s, v18.4s, v0.s[0]
-	WORD $0x4f801223 // fmla v3.4s, v17.4s, v0.s[0]
-	ADD R4, R5, R0
-	FMOVS 12(R0), F0
-	WORD $0x4f8010c8 // fmla v8.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010a7 // fmla v7.4s, v5.4s, v0.s[0]
-	WORD $0x4f801202 // fmla v2.4s, v16.4s, v0.s[0]
-	WORD $0x4f8011e1 // fmla v1.4s, v15.4s, v0.s[0]
-	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
-	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	FMOVQ F4, 96(R1)
-	FMOVQ F3, 112(R1)
-	ADD $16, R5, R5
-	ADD $128, R3, R3
-	ADD $128, R1, R1
-	SUB $4, R7, R7
-	B many1
-
-few2:
-	TST R7, R7
-	BLE end3
-	FMOVQ (R3), F6
-	FMOVQ 16(R3), F5
-	FMOVQ (R1), F4
-	FMOVQ 16(R1), F3
-	FMOVS (R5), F0
-	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010ad // fmla v13.4s, v5.4s, v0.s[0]
-	WORD $0x4f8012c4 // fmla v4.4s, v22.4s, v0.s[0]
-	WORD $0x4f8012a3 // fmla v3.4s, v21.4s, v0.s[0]
-	ADD R6, R5, R0
-	FMOVS (R0), F0
-	WORD $0x4f8010cc // fmla v12.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010ab // fmla v11.4s, v5.4s, v0.s[0]
-	WORD $0x4f809282 // fmul v2.4s, v20.4s, v0.s[0]
-	WORD $0x4f809261 // fmul v1.4s, v19.4s, v0.s[0]
-	ADD R6<<1, R5, R0
-	FMOVS (R0), F0
-	WORD $0x4f8010ca // fmla v10.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
-	WORD $0x4f801244 // fmla v4.4s, v18.4s, v0.s[0]
-	WORD $0x4f801223 // fmla v3.4s, v17.4s, v0.s[0]
-	ADD R4, R5, R0
-	FMOVS (R0), F0
-	WORD $0x4f8010c8 // fmla v8.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010a7 // fmla v7.4s, v5.4s, v0.s[0]
-	WORD $0x4f801202 // fmla v2.4s, v16.4s, v0.s[0]
-	WORD $0x4f8011e1 // fmla v1.4s, v15.4s, v0.s[0]
-	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
-	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	FMOVQ F4, (R1)
-	FMOVQ F3, 16(R1)
-	ADD $4, R5, R5
-	ADD $32, R3, R3
-	ADD $32, R1, R1
-	SUB $1, R7, R7
-	B few2
-
-end3:
-	FMOVQ F14, (R2)
-	FMOVQ F13, 16(R2)
-	FMOVQ F12, 32(R2)
-	FMOVQ F11, 48(R2)
-	FMOVQ F10, 64(R2)
-	FMOVQ F9, 80(R2)
-	FMOVQ F8, 96(R2)
-	FMOVQ F7, 112(R2)
-	MOVD 40(R8), R7
-	MOVD 48(R8), R6
-	LSL $2, R6, R6
-	MOVD (R8), R5
-	ADD R6<<2, R5, R5
-	ADD R6<<1, R6, R4
-	MOVD 8(R8), R3
-	MOVD 32(R8), R2
-	MOVD 16(R8), R1
-	MOVD 24(R8), R0
-	FMOVQ 128(R0), F22
-	FMOVQ 144(R0), F21
-	FMOVQ 160(R0), F20
-	FMOVQ 176(R0), F19
-	FMOVQ 192(R0), F18
-	FMOVQ 208(R0), F17
-	FMOVQ 224(R0), F16
-	FMOVQ 240(R0), F15
-	FMOVQ 128(R2), F14
-	FMOVQ 144(R2), F13
-	FMOVQ 160(R2), F12
-	FMOVQ 176(R2), F11
-	FMOVQ 192(R2), F10
-	FMOVQ 208(R2), F9
-	FMOVQ 224(R2), F8
-	FMOVQ 240(R2), F7
-
 many4:
 	CMP $4, R7
 	BLT few5
@@ -67753,6 +67636,215 @@ few5:
 	B few5
 
 end6:
+	FMOVQ F14, (R2)
+	FMOVQ F13, 16(R2)
+	FMOVQ F12, 32(R2)
+	FMOVQ F11, 48(R2)
+	FMOVQ F10, 64(R2)
+	FMOVQ F9, 80(R2)
+	FMOVQ F8, 96(R2)
+	FMOVQ F7, 112(R2)
+	MOVD 40(R8), R7
+	MOVD 48(R8), R6
+	LSL $2, R6, R6
+	MOVD (R8), R5
+	ADD R6<<2, R5, R5
+	ADD R6<<1, R6, R4
+	MOVD 8(R8), R3
+	MOVD 32(R8), R2
+	MOVD 16(R8), R1
+	MOVD 24(R8), R0
+	FMOVQ 128(R0), F22
+	FMOVQ 144(R0), F21
+	FMOVQ 160(R0), F20
+	FMOVQ 176(R0), F19
+	FMOVQ 192(R0), F18
+	FMOVQ 208(R0), F17
+	FMOVQ 224(R0), F16
+	FMOVQ 240(R0), F15
+	FMOVQ 128(R2), F14
+	FMOVQ 144(R2), F13
+	FMOVQ 160(R2), F12
+	FMOVQ 176(R2), F11
+	FMOVQ 192(R2), F10
+	FMOVQ 208(R2), F9
+	FMOVQ 224(R2), F8
+	FMOVQ 240(R2), F7
+
+many10:
+	CMP $4, R7
+	BLT few11
+	FMOVQ (R3), F6
+	FMOVQ 16(R3), F5
+	FMOVQ (R1), F4
+	FMOVQ 16(R1), F3
+	FMOVS (R5), F0
+	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ad // fmla v13.4s, v5.4s, v0.s[0]
+	WORD $0x4f8012c4 // fmla v4.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012a3 // fmla v3.4s, v21.4s, v0.s[0]
+	ADD R6, R5, R0
+	FMOVS (R0), F0
+	WORD $0x4f8010cc // fmla v12.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ab // fmla v11.4s, v5.4s, v0.s[0]
+	WORD $0x4f809282 // fmul v2.4s, v20.4s, v0.s[0]
+	WORD $0x4f809261 // fmul v1.4s, v19.4s, v0.s[0]
+	ADD R6<<1, R5, R0
+	FMOVS (R0), F0
+	WORD $0x4f8010ca // fmla v10.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
+	WORD $0x4f801244 // fmla v4.4s, v18.4s, v0.s[0]
+	WORD $0x4f801223 // fmla v3.4s, v17.4s, v0.s[0]
+	ADD R4, R5, R0
+	FMOVS (R0), F0
+	WORD $0x4f8010c8 // fmla v8.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010a7 // fmla v7.4s, v5.4s, v0.s[0]
+	WORD $0x4f801202 // fmla v2.4s, v16.4s, v0.s[0]
+	WORD $0x4f8011e1 // fmla v1.4s, v15.4s, v0.s[0]
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	FMOVQ F4, (R1)
+	FMOVQ F3, 16(R1)
+	FMOVQ 32(R3), F6
+	FMOVQ 48(R3), F5
+	FMOVQ 32(R1), F4
+	FMOVQ 48(R1), F3
+	FMOVS 4(R5), F0
+	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ad // fmla v13.4s, v5.4s, v0.s[0]
+	WORD $0x4f8012c4 // fmla v4.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012a3 // fmla v3.4s, v21.4s, v0.s[0]
+	ADD R6, R5, R0
+	FMOVS 4(R0), F0
+	WORD $0x4f8010cc // fmla v12.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ab // fmla v11.4s, v5.4s, v0.s[0]
+	WORD $0x4f809282 // fmul v2.4s, v20.4s, v0.s[0]
+	WORD $0x4f809261 // fmul v1.4s, v19.4s, v0.s[0]
+	ADD R6<<1, R5, R0
+	FMOVS 4(R0), F0
+	WORD $0x4f8010ca // fmla v10.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
+	WORD $0x4f801244 // fmla v4.4s, v18.4s, v0.s[0]
+	WORD $0x4f801223 // fmla v3.4s, v17.4s, v0.s[0]
+	ADD R4, R5, R0
+	FMOVS 4(R0), F0
+	WORD $0x4f8010c8 // fmla v8.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010a7 // fmla v7.4s, v5.4s, v0.s[0]
+	WORD $0x4f801202 // fmla v2.4s, v16.4s, v0.s[0]
+	WORD $0x4f8011e1 // fmla v1.4s, v15.4s, v0.s[0]
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	FMOVQ F4, 32(R1)
+	FMOVQ F3, 48(R1)
+	FMOVQ 64(R3), F6
+	FMOVQ 80(R3), F5
+	FMOVQ 64(R1), F4
+	FMOVQ 80(R1), F3
+	FMOVS 8(R5), F0
+	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ad // fmla v13.4s, v5.4s, v0.s[0]
+	WORD $0x4f8012c4 // fmla v4.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012a3 // fmla v3.4s, v21.4s, v0.s[0]
+	ADD R6, R5, R0
+	FMOVS 8(R0), F0
+	WORD $0x4f8010cc // fmla v12.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ab // fmla v11.4s, v5.4s, v0.s[0]
+	WORD $0x4f809282 // fmul v2.4s, v20.4s, v0.s[0]
+	WORD $0x4f809261 // fmul v1.4s, v19.4s, v0.s[0]
+	ADD R6<<1, R5, R0
+	FMOVS 8(R0), F0
+	WORD $0x4f8010ca // fmla v10.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
+	WORD $0x4f801244 // fmla v4.4s, v18.4s, v0.s[0]
+	WORD $0x4f801223 // fmla v3.4s, v17.4s, v0.s[0]
+	ADD R4, R5, R0
+	FMOVS 8(R0), F0
+	WORD $0x4f8010c8 // fmla v8.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010a7 // fmla v7.4s, v5.4s, v0.s[0]
+	WORD $0x4f801202 // fmla v2.4s, v16.4s, v0.s[0]
+	WORD $0x4f8011e1 // fmla v1.4s, v15.4s, v0.s[0]
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	FMOVQ F4, 64(R1)
+	FMOVQ F3, 80(R1)
+	FMOVQ 96(R3), F6
+	FMOVQ 112(R3), F5
+	FMOVQ 96(R1), F4
+	FMOVQ 112(R1), F3
+	FMOVS 12(R5), F0
+	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ad // fmla v13.4s, v5.4s, v0.s[0]
+	WORD $0x4f8012c4 // fmla v4.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012a3 // fmla v3.4s, v21.4s, v0.s[0]
+	ADD R6, R5, R0
+	FMOVS 12(R0), F0
+	WORD $0x4f8010cc // fmla v12.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ab // fmla v11.4s, v5.4s, v0.s[0]
+	WORD $0x4f809282 // fmul v2.4s, v20.4s, v0.s[0]
+	WORD $0x4f809261 // fmul v1.4s, v19.4s, v0.s[0]
+	ADD R6<<1, R5, R0
+	FMOVS 12(R0), F0
+	WORD $0x4f8010ca // fmla v10.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
+	WORD $0x4f801244 // fmla v4.4s, v18.4s, v0.s[0]
+	WORD $0x4f801223 // fmla v3.4s, v17.4s, v0.s[0]
+	ADD R4, R5, R0
+	FMOVS 12(R0), F0
+	WORD $0x4f8010c8 // fmla v8.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010a7 // fmla v7.4s, v5.4s, v0.s[0]
+	WORD $0x4f801202 // fmla v2.4s, v16.4s, v0.s[0]
+	WORD $0x4f8011e1 // fmla v1.4s, v15.4s, v0.s[0]
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	FMOVQ F4, 96(R1)
+	FMOVQ F3, 112(R1)
+	ADD $16, R5, R5
+	ADD $128, R3, R3
+	ADD $128, R1, R1
+	SUB $4, R7, R7
+	B many10
+
+few11:
+	TST R7, R7
+	BLE end12
+	FMOVQ (R3), F6
+	FMOVQ 16(R3), F5
+	FMOVQ (R1), F4
+	FMOVQ 16(R1), F3
+	FMOVS (R5), F0
+	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ad // fmla v13.4s, v5.4s, v0.s[0]
+	WORD $0x4f8012c4 // fmla v4.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012a3 // fmla v3.4s, v21.4s, v0.s[0]
+	ADD R6, R5, R0
+	FMOVS (R0), F0
+	WORD $0x4f8010cc // fmla v12.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ab // fmla v11.4s, v5.4s, v0.s[0]
+	WORD $0x4f809282 // fmul v2.4s, v20.4s, v0.s[0]
+	WORD $0x4f809261 // fmul v1.4s, v19.4s, v0.s[0]
+	ADD R6<<1, R5, R0
+	FMOVS (R0), F0
+	WORD $0x4f8010ca // fmla v10.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
+	WORD $0x4f801244 // fmla v4.4s, v18.4s, v0.s[0]
+	WORD $0x4f801223 // fmla v3.4s, v17.4s, v0.s[0]
+	ADD R4, R5, R0
+	FMOVS (R0), F0
+	WORD $0x4f8010c8 // fmla v8.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010a7 // fmla v7.4s, v5.4s, v0.s[0]
+	WORD $0x4f801202 // fmla v2.4s, v16.4s, v0.s[0]
+	WORD $0x4f8011e1 // fmla v1.4s, v15.4s, v0.s[0]
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	FMOVQ F4, (R1)
+	FMOVQ F3, 16(R1)
+	ADD $4, R5, R5
+	ADD $32, R3, R3
+	ADD $32, R1, R1
+	SUB $1, R7, R7
+	B few11
+
+end12:
 	FMOVQ F14, 128(R2)
 	FMOVQ F13, 144(R2)
 	FMOVQ F12, 160(R2)
