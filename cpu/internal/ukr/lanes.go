@@ -785,22 +785,28 @@ func syr2kLanes[T Float](lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb
 }
 
 func gemvPanelLanes[T Float](s *GemvPanel[T]) {
-	s.blocks(lanesOf[T](), panelRows, gemvPanelChainLanes[T])
-}
-
-func gemvPanelChainLanes[T Float](s *GemvPanel[T]) {
 	w := lanesOf[T]()
-	v, y := at(s.V, 0, s.N*w), at(s.Y, 0, panelRows*w)
+	sum := make([]T, w)
 	for r := range panelRows {
-		for i, z := range at(s.Z, r*s.Ldz, s.N) {
-			fusedMultiple(y[r*w:][:w], z, v[i*w:][:w])
+		for i := 0; i < s.N; i += PanelTerms {
+			clear(sum)
+			for k, z := range at(s.Z, r*s.Ldz+i, min(PanelTerms, s.N-i)) {
+				fusedMultiple(sum, z, at(s.V, (i+k)*w, w))
+			}
+			for l, v := range sum {
+				at(s.Y, r*w, w)[l] += v
+			}
 		}
 	}
 }
 
 func gemvPanelPairLanes[T Float](s *GemvPanel[T]) {
-	gemvPanelChainLanes(s)
 	w := lanesOf[T]()
+	for r := range panelRows {
+		for i, z := range at(s.Z, r*s.Ldz, s.N) {
+			fusedMultiple(at(s.Y, r*w, w), z, at(s.V, i*w, w))
+		}
+	}
 	x, sum := at(s.X, 0, panelRows*w), at(s.Sum, 0, s.N*w)
 	z := func(r, i int) T { return at(s.Z, r*s.Ldz+i, 1)[0] }
 	for i := range s.N {

@@ -223,9 +223,9 @@ type Packer[T Float] struct {
 // GemvPanels holds the functions on strips of Width columns, with Rows rows of a tile.
 type GemvPanels[T Float] struct {
 	Width, Rows int
-	// Apply computes y_r ← y_r + Σ_i z_ri v_i. It sums each PanelTerms products and adds the sum to y_r, so that
-	// a product takes part in fewer roundings. ApplyPair adds each product to y_r, and also computes
-	// s_i ← s_i + Σ_r z_ri x_r in the same pass, for an off-diagonal tile of a symmetric matrix.
+	// Apply computes y_r ← y_r + Σ_i z_ri v_i by sums of PanelTerms products, so that a product undergoes fewer
+	// roundings. ApplyPair, which may add each product to y_r, also computes s_i ← s_i + Σ_r z_ri x_r in the
+	// same pass, for an off-diagonal tile of a symmetric matrix.
 	Apply, ApplyPair func(*GemvPanel[T])
 }
 
