@@ -30,7 +30,10 @@ type Sums struct {
 	Weighted bool         // whether a weight is not 1
 	Box      [2][]float64 // the smallest and the largest value of each feature of these samples
 	Roots    []float64    // s_a = √(Σ w_i φ_a² + λS_aa) of each function
-	Targets  []TargetSums
+	// Weak is an approximation of H⁻¹β, M×t, for centers, and empty otherwise. Its columns are close to eigenvectors
+	// of S with small eigenvalues.
+	Weak    backend.Host[float64]
+	Targets []TargetSums
 }
 
 // TargetSums is the part of Sums for one target.
@@ -244,6 +247,15 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 	}
 	if !(s.Residual <= tol) {
 		return nil, nil
+	}
+	if _, ok := w.basis.(*Centers); ok {
+		if err := pre.Apply(z, beta); err != nil {
+			return nil, err
+		}
+		s.Sums.Weak = backend.NewHost[float64](w.m, w.t)
+		if err := w.b.Download(s.Sums.Weak, z); err != nil {
+			return nil, err
+		}
 	}
 	s.Bias, err = w.bias(beta)
 	return s, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
@@ -365,37 +366,24 @@ func leastEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
 		trace += math.Abs(row[i])
 	}
 	slack := up(FactorSlack(n, trace) + float64(n)*off)
-	proven := func(j int) (float64, error) {
+	var err error
+	best := 0.0
+	sort.Search(26, func(j int) bool { // 4⁻²⁶·trace is below slack
 		theta := math.Ldexp(trace, -2*j)
-		if !(theta > 2*slack) {
-			return 0, nil
+		if err != nil || !(theta > 2*slack) {
+			return true
 		}
-		a := newLower(n)
+		a, ok := newLower(n), false
 		for i, row := range values.rows {
 			copy(a.rows[i], row)
 			a.rows[i][i] -= theta
 		}
-		if ok, err := a.factor(ctx); err != nil || !ok {
-			return 0, err
+		if ok, err = a.factor(ctx); ok {
+			best = max(best, (theta-slack)*(1-0x1p-50))
 		}
-		return (theta - slack) * (1 - 0x1p-50), nil
-	}
-	low, high, best := 0, 26, 0.0 // 4⁻²⁶·trace is below slack
-	for low < high {
-		j := (low + high) / 2
-		v, err := proven(j)
-		if err != nil {
-			return 0, err
-		}
-		if v > 0 {
-			best, high = v, j
-		} else if math.Ldexp(trace, -2*j) > 2*slack {
-			low = j + 1
-		} else {
-			high = j
-		}
-	}
-	return best, nil
+		return ok
+	})
+	return best, err
 }
 
 // A lower holds the lower triangle of a symmetric matrix, and after a call of factor its Cholesky

@@ -68,21 +68,19 @@ func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[flo
 // error of at most γ_n times the sum of their magnitudes, whatever the order (Higham 2002, equation 3.5), and
 // |φ_j(x)| ≤ √k(x, x)·√k(x_j, x_j).
 func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Expansion, r *Roundoff) (*ErrorBound, error) {
-	w := s.rounded(q, f, r)
+	w := &primalRounded{Primal: s, q: q, f: f, r: r, size: make([]float64, f.Alpha.Cols), targets: make([]primalSums, f.Alpha.Cols)}
 	bySums := s.Sums != nil && r.constant && r.points.Sparse == nil // the sums do not bound a k(x, x) that varies
 	if s.Pass == nil && !bySums {
 		return nil, ErrSamples
 	}
 	defer func() { numeric.FreeAll(w.placed) }()
-	if len(r.functions) > 0 {
-		if err := w.place(&w.z, func() (backend.Matrix[float64], error) { return r.points.Place(q) }); err != nil {
-			return nil, err
-		}
+	if err := w.place(); err != nil {
+		return nil, err
 	}
 	floor, penalty := 1.0, f.Alpha // the least eigenvalue of P/λ, and Pβ/λ
 	if s.Centers {
 		var err error
-		if floor, err = w.leastEigenvalue(); err != nil {
+		if floor, penalty, err = w.leastEigenvalue(); err != nil {
 			return nil, err
 		}
 		if !(floor > 0) {
@@ -97,30 +95,22 @@ func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Exp
 	if err := w.pass(ctx); err != nil {
 		return nil, err
 	}
-	if s.Centers {
-		kb, err := q.New(f.Alpha.Rows, f.Alpha.Cols)
-		if err != nil {
-			return nil, err
-		}
-		defer kb.Free()
-		q.GramMul(kb, r.kernel, w.z, w.z, w.beta)
-		penalty = backend.NewHost[float64](f.Alpha.Rows, f.Alpha.Cols)
-		if err := q.Download(penalty, kb); err != nil {
-			return nil, err
-		}
-	}
 	return w.bound(floor, penalty), nil
 }
 
 // A primalRounded is the state of Primal.Rounded.
 type primalRounded struct {
 	*Primal
-	q       backend.Backend[float64]
-	f       *Expansion
-	r       *Roundoff
-	size    []float64 // Σ_j √k(x_j, x_j)|β_j| of each target
-	placed  []backend.Matrix[float64]
-	z, beta backend.Matrix[float64] // the points of r, and β
+	q          backend.Backend[float64]
+	f          *Expansion
+	r          *Roundoff
+	size       []float64 // Σ_j √k(x_j, x_j)|β_j| of each target
+	rows       int       // the number of samples of a block
+	placed     []backend.Matrix[float64]
+	vectors    backend.Host[float64]   // β and, for centers, Sums.Weak
+	z, beta    backend.Matrix[float64] // the points of r, and vectors
+	values     backend.Matrix[float64] // the values of the functions for a block, or the matrix k(x_j, x_l)
+	v, product backend.Matrix[float64] // [Wr̂ w] of a block, and Φᵀ[Wr̂ w] or the products of leastEigenvalue
 
 	sums       backend.Host[float64] // Φᵀ[Wr̂ w], m×(t+1), the sum over blocks of samples
 	roundings  int                   // the largest number of samples of a block plus the number of blocks
@@ -137,94 +127,84 @@ type primalSums struct {
 	slack, square float64 // Σ w_i δ_i and Σ w_i δ_i²
 }
 
-// rounded returns the state of Rounded before the pass.
-func (s *Primal) rounded(q backend.Backend[float64], f *Expansion, r *Roundoff) *primalRounded {
-	w := &primalRounded{Primal: s, q: q, f: f, r: r, size: make([]float64, f.Alpha.Cols), targets: make([]primalSums, f.Alpha.Cols)}
+// place sets the fields of w before those of the pass. Rounded frees the matrices.
+func (w *primalRounded) place() (err error) {
+	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
 	for c := range w.size {
-		w.size[c] = total(f.Alpha.Rows, func(j int) float64 { return up(r.roots[j] * math.Abs(f.Alpha.Row(j)[c])) })
+		w.size[c] = total(m, func(j int) float64 { return up(w.r.roots[j] * math.Abs(w.f.Alpha.Row(j)[c])) })
 	}
-	return w
+	w.rows = min(4096, max(64, 1<<17/m)) // the values take at most 1 MiB, unless m > 2048
+	w.vectors = w.f.Alpha
+	rows := w.rows
+	if w.Centers {
+		rows = max(rows, m)
+	}
+	if w.Centers && w.Sums != nil {
+		w.vectors = w.f.with(nil, w.Sums.Weak).Alpha
+	}
+	for _, p := range []struct {
+		to         *backend.Matrix[float64]
+		rows, cols int
+	}{{&w.beta, m, w.vectors.Cols}, {&w.product, m, w.vectors.Cols + 1}, {&w.v, w.rows, t + 1}, {&w.values, rows, m}} {
+		if *p.to, err = w.q.New(p.rows, p.cols); err != nil {
+			return err
+		}
+		w.placed = append(w.placed, *p.to)
+	}
+	if len(w.r.functions) > 0 {
+		if w.z, err = w.r.points.Place(w.q); err != nil {
+			return err
+		}
+		w.placed = append(w.placed, w.z)
+	}
+	return w.q.Upload(w.beta, w.vectors)
 }
 
-// place sets *to to the matrix on the device that make returns. Rounded frees the matrix at its end.
-func (w *primalRounded) place(to *backend.Matrix[float64], make func() (backend.Matrix[float64], error)) (err error) {
-	if *to, err = make(); err == nil {
-		w.placed = append(w.placed, *to)
+// leastEigenvalue returns a lower bound on the eigenvalues of the matrix S of the k(x_j, x_l), or 0 if none is
+// proven, and the products of S with w.vectors. A Cholesky factorization of S − θI on the device proves the bound: see
+// FactorSlack, which it calls for twice as many roundings. θ is a fraction of the smallest Rayleigh quotient of
+// w.vectors, which is an upper bound on the smallest eigenvalue, or, in the end, the smallest θ that proves a bound.
+func (w *primalRounded) leastEigenvalue() (floor float64, products backend.Host[float64], err error) {
+	m, cols := w.vectors.Rows, w.vectors.Cols
+	products = backend.NewHost[float64](m, cols)
+	w.q.GramMul(w.product.View(0, 0, m, cols), w.r.kernel, w.z, w.z, w.beta)
+	if err := w.q.Download(products, w.product.View(0, 0, m, cols)); err != nil {
+		return 0, products, err
 	}
-	return err
-}
-
-// leastEigenvalue returns a lower bound on the eigenvalues of the matrix k(x_j, x_l), or 0 if none
-// is proven, from factorizations on the device. It calls FactorSlack for twice as many roundings.
-// The first factorization is for the smallest θ that proves a bound. Four steps of inverse
-// iteration with the Cholesky factor estimate the smallest eigenvalue. A second factorization then
-// proves half of the estimate, or a smaller fraction.
-func (w *primalRounded) leastEigenvalue() (best float64, err error) {
-	m := len(w.r.roots)
 	trace := total(m, func(j int) float64 { return up(w.r.roots[j] * w.r.roots[j]) })
-	slack := up(FactorSlack(2*m+16, trace) + w.r.relative(1)*trace)
-	var a, v backend.Matrix[float64]
-	if a, err = w.q.New(m, m); err != nil {
-		return 0, err
+	slack, quotient := up(FactorSlack(2*m+16, trace)+w.r.relative(1)*trace), trace/float64(m)
+	for c := range cols {
+		energy, square := 0.0, 0.0
+		for j := range m {
+			v := w.vectors.Row(j)[c]
+			energy, square = energy+v*products.Row(j)[c], square+v*v
+		}
+		if v := energy / square; v < quotient { // false for β = 0
+			quotient = v
+		}
 	}
-	defer a.Free()
-	if v, err = w.q.New(m, 1); err != nil {
-		return 0, err
-	}
-	defer v.Free()
-	if err := w.q.Upload(v, numeric.Column(ones(m))); err != nil {
-		return 0, err
-	}
-	proves := func(theta float64) (bool, error) {
+	a := w.values.View(0, 0, m, m)
+	for _, part := range []float64{3, 16, 256, math.Inf(1)} {
+		theta := 2*slack + quotient/part
+		if !(theta < quotient) {
+			continue
+		}
 		w.q.Gram(a, w.r.kernel, w.z, w.z)
 		w.q.AddDiag([]float64{-theta}, a)
-		err := w.q.Potrf(backend.Lower, a)
-		if err == nil {
-			best = (theta - slack) * (1 - 0x1p-50)
-		} else if errors.Is(err, backend.ErrNotPosDef) {
-			return false, nil
-		}
-		return err == nil, err
-	}
-	if ok, err := proves(2 * slack); err != nil || !ok {
-		return 0, err
-	}
-	before, after := []float64{0}, []float64{float64(m)}
-	for range 4 {
-		copy(before, after)
-		w.q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, v)
-		w.q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, v)
-		if err := w.q.ColDot(after, v, v); err != nil {
-			return 0, err
+		if err = w.q.Potrf(backend.Lower, a); err == nil {
+			return (theta - slack) * (1 - 0x1p-50), products, nil
+		} else if !errors.Is(err, backend.ErrNotPosDef) {
+			return 0, products, err
 		}
 	}
-	estimate := math.Sqrt(before[0] / after[0])
-	for _, part := range []float64{2, 16, 256} {
-		if theta := 2*slack + estimate/part; theta < trace {
-			if ok, err := proves(theta); err != nil || ok {
-				return best, err
-			}
-		}
-	}
-	return best, nil
+	return 0, products, nil
 }
 
 // pass computes the sums over the samples.
 func (w *primalRounded) pass(ctx context.Context) error {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
-	var phi, v, sums backend.Matrix[float64]
-	rows, blocks := min(4096, max(32, 1<<20/m)), 0 // φ takes at most 8 MiB, unless m > 32,768
-	for _, p := range []struct {
-		to         *backend.Matrix[float64]
-		rows, cols int
-	}{{&w.beta, m, t}, {&sums, m, t + 1}, {&phi, rows, m}, {&v, rows, t + 1}} {
-		if err := w.place(p.to, func() (backend.Matrix[float64], error) { return w.q.New(p.rows, p.cols) }); err != nil {
-			return err
-		}
-	}
-	if err := w.q.Upload(w.beta, w.f.Alpha); err != nil {
-		return err
-	}
+	rows, blocks, near := w.rows, 0, w.r.relative(1)
+	beta, sums := w.beta.View(0, 0, m, t), w.product.View(0, 0, m, t+1)
 	w.sums = backend.NewHost[float64](m, t+1)
 	host, add := backend.NewHost[float64](rows, t+1), backend.NewHost[float64](m, t+1)
 	return w.Pass(ctx, func(x numeric.Points, y backend.Host[float64], weights []float64) error {
@@ -238,10 +218,10 @@ func (w *primalRounded) pass(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			values, products := w.r.fill(w.q, phi, placed, w.z), v.View(0, 0, count, t+1)
-			w.q.Gemm(backend.NoTrans, backend.NoTrans, 1, values, w.beta, 0, v.View(0, 0, count, t))
+			values, products := w.r.fill(w.q, w.values, placed, w.z), w.v.View(0, 0, count, t+1)
+			w.q.Gemm(backend.NoTrans, backend.NoTrans, 1, values, beta, 0, products.View(0, 0, count, t))
 			block := host.View(0, 0, count, t+1)
-			if err = w.q.Download(host.View(0, 0, count, t), v.View(0, 0, count, t)); err == nil {
+			if err = w.q.Download(host.View(0, 0, count, t), products.View(0, 0, count, t)); err == nil {
 				self, root, far := part.Values(w.r.kernel), 0.0, make([]float64, count)
 				w.r.setFar(far, &part, 0)
 				for i := range count {
@@ -252,7 +232,11 @@ func (w *primalRounded) pass(ctx context.Context) error {
 					if weights != nil {
 						weight = weights[from+i]
 					}
-					w.add(w.r.relative(far[i]), root, y.Row(from+i), block.Row(i), weight)
+					relative := near
+					if far[i] > 1 {
+						relative = w.r.relative(far[i])
+					}
+					w.add(relative, root, y.Row(from+i), block.Row(i), weight)
 				}
 				if err = w.q.Upload(products, block); err == nil {
 					w.q.Gemm(backend.Transpose, backend.NoTrans, 1, values, products, 0, sums)
