@@ -15,7 +15,7 @@ type Mixed struct {
 
 // mixedTerm is ∂k/∂s for a statistic s of k.
 type mixedTerm struct {
-	stat    Stat
+	own     int // the index of the statistic in Mixed.stats
 	program *Program
 	at      []int // the indices of the statistics of program in Mixed.stats
 }
@@ -31,9 +31,9 @@ func NewMixed(k Kernel, d int) (*Mixed, error) {
 	if !k.bounded() || slices.ContainsFunc(stats, func(s Stat) bool { return s.Kind == L1 }) {
 		return nil, fmt.Errorf("kernels: %v has no second derivative where points coincide", k)
 	}
-	m := &Mixed{}
-	for i, s := range stats {
-		t := mixedTerm{stat: s, program: Compile(StatDerivative{Of: k, Stat: i})}
+	m := &Mixed{stats: slices.Clone(stats)}
+	for i := range stats {
+		t := mixedTerm{own: i, program: Compile(StatDerivative{Of: k, Stat: i})}
 		for _, of := range t.program.Stats {
 			j := slices.IndexFunc(m.stats, of.Equal)
 			if j < 0 {
@@ -49,10 +49,9 @@ func NewMixed(k Kernel, d int) (*Mixed, error) {
 
 // A MixedPoint is a point with the derivatives of the statistics of one point, which are computed once.
 type MixedPoint struct {
-	x    []float64
-	onX  [][]float64 // derivative of the statistic of each term with respect to x; nil if the statistic is not a function of x alone
-	onZ  [][]float64 // derivative of each of Mixed.stats with respect to z; nil if the statistic is not a function of z alone
-	self []float64   // the values of Mixed.stats at (x, x)
+	x        []float64
+	onX, onZ [][]float64 // derivatives of each of Mixed.stats with respect to x and z; nil unless the statistic is a function of this point alone
+	self     []float64   // the values of Mixed.stats at (x, x)
 }
 
 // Point prepares x, which must not change while the result is used.
@@ -60,20 +59,17 @@ func (m *Mixed) Point(x []float64) (p MixedPoint, err error) {
 	if m == nil {
 		return p, fmt.Errorf("kernels: mixed derivatives: the Mixed was not made by NewMixed")
 	}
-	p = MixedPoint{x, make([][]float64, len(m.terms)), make([][]float64, len(m.stats)), make([]float64, len(m.stats))}
-	for i, t := range m.terms {
-		if t.stat.Kind == SelfX || t.stat.Kind == RootX {
-			if p.onX[i], err = t.stat.PointGradient(x); err != nil {
-				return p, err
-			}
-		}
-	}
+	count := len(m.stats)
+	p = MixedPoint{x, make([][]float64, count), make([][]float64, count), make([]float64, count)}
 	for i, s := range m.stats {
-		if s.Kind.OnePoint() {
+		to := &p.onX[i]
+		switch s.Kind {
+		case SelfZ, RootZ:
+			to = &p.onZ[i]
+			fallthrough
+		case SelfX, RootX:
 			p.self[i] = s.Eval(x, x)
-		}
-		if s.Kind == SelfZ || s.Kind == RootZ {
-			if p.onZ[i], err = s.PointGradient(x); err != nil {
+			if *to, err = s.PointGradient(x); err != nil {
 				return p, err
 			}
 		}
@@ -86,12 +82,19 @@ func (m *Mixed) AddRow(dst []float64, x MixedPoint, z []MixedPoint, weights []fl
 	if m == nil {
 		return
 	}
-	values, byZ := make([]float64, len(m.stats)), make([]float64, len(m.stats))
-	at, gradients, derivatives := make([][]float64, len(m.terms)), make([][]float64, len(m.terms)), make([]float64, len(m.terms))
+	values, sum := make([]float64, len(m.stats)), make([]float64, len(dst))
+	at, gradients := make([][]float64, len(m.terms)), make([][]float64, len(m.terms))
 	stack := []float64(nil)
 	for i, t := range m.terms {
 		at[i], gradients[i] = make([]float64, len(t.at)), make([]float64, len(t.at))
 		stack = slices.Grow(stack, t.program.Depth*(len(t.at)+1))
+	}
+	type derivatives struct{ byX, byZ, mixed []float64 } // with respect to each feature
+	all := make([]derivatives, len(m.stats))
+	for i, s := range m.stats {
+		if !s.Kind.OnePoint() {
+			all[i] = derivatives{make([]float64, len(dst)), make([]float64, len(dst)), make([]float64, len(dst))}
+		}
 	}
 	for j, to := range z {
 		if weights[j] == 0 {
@@ -100,57 +103,65 @@ func (m *Mixed) AddRow(dst []float64, x MixedPoint, z []MixedPoint, weights []fl
 		for i, s := range m.stats {
 			switch s.Kind {
 			case SelfX, RootX:
-				values[i] = x.self[i]
+				values[i], all[i].byX = x.self[i], x.onX[i]
 			case SelfZ, RootZ:
-				values[i] = to.self[i]
+				values[i], all[i].byZ = to.self[i], to.onZ[i]
 			default:
 				values[i] = s.Eval(x.x, to.x)
+				s.termGradients(all[i].byX, all[i].byZ, all[i].mixed, x.x, to.x)
 			}
 		}
+		clear(sum)
 		for i, t := range m.terms {
 			for q, from := range t.at {
 				at[i][q] = values[from]
 			}
-			derivatives[i] = t.program.gradient(at[i], gradients[i], stack[:cap(stack)])
-		}
-		for p := range dst {
-			for i, s := range m.stats {
-				byZ[i] = 0
-				switch {
-				case to.onZ[i] != nil:
-					byZ[i] = to.onZ[i][p]
-				case !s.Kind.OnePoint():
-					_, byZ[i] = s.TermGradient(p, x.x[p], to.x[p])
+			own := all[t.own]
+			// The product of 0 and an unbounded derivative is taken as 0, here and below.
+			derivative := t.program.gradient(at[i], gradients[i], stack[:cap(stack)])
+			for p, v := range own.mixed {
+				if v != 0 {
+					sum[p] += derivative * v
 				}
 			}
-			sum := 0.0
-			for i, t := range m.terms {
-				byX := 0.0
-				if x.onX[i] != nil {
-					byX = x.onX[i][p]
-				} else if !t.stat.Kind.OnePoint() {
-					byX, _ = t.stat.TermGradient(p, x.x[p], to.x[p])
-					// The product of 0 and an unbounded derivative is taken as 0, here and below.
-					if v := t.stat.termMixed(p, x.x[p], to.x[p]); v != 0 {
-						sum += derivatives[i] * v
-					}
-				}
-				if byX == 0 {
+			for q, from := range t.at {
+				if own.byX == nil || all[from].byZ == nil {
 					continue
 				}
-				for q, from := range t.at {
-					if byZ[from] != 0 {
-						sum += gradients[i][q] * byX * byZ[from]
+				byZ, gradient := all[from].byZ[:len(own.byX)], gradients[i][q]
+				for p, v := range own.byX {
+					if v != 0 && byZ[p] != 0 {
+						sum[p] += gradient * v * byZ[p]
 					}
 				}
 			}
-			dst[p] += weights[j] * sum
+		}
+		for p, v := range sum {
+			dst[p] += weights[j] * v
 		}
 	}
 }
 
-// termMixed returns the derivative, with respect to x and z, of the term of feature p in a statistic that
-// is a sum over the features; at a corner it returns 0.
+// termGradients sets element p of byX, byZ and mixed to the derivatives, with respect to x_p, to z_p and to both,
+// of a statistic that is a sum over the features.
+func (s Stat) termGradients(byX, byZ, mixed, x, z []float64) {
+	byX, byZ, mixed, z = byX[:len(x)], byZ[:len(x)], mixed[:len(x)], z[:len(x)]
+	for p, v := range x {
+		switch c := s.ScaleAt(p); s.Kind {
+		case SqDist: // this case and the next save calls
+			d := 2 * (v - z[p]) * c * c
+			byX[p], byZ[p], mixed[p] = d, -d, -2*c*c
+		case Dot:
+			byX[p], byZ[p], mixed[p] = z[p]*c*c, v*c*c, c*c
+		default:
+			byX[p], byZ[p] = s.TermGradient(p, v, z[p])
+			mixed[p] = s.termMixed(p, v, z[p])
+		}
+	}
+}
+
+// termMixed returns the derivative, with respect to x and z, of the term of feature p in another sum over the
+// features than Dot and SqDist; at a corner it returns 0.
 func (s Stat) termMixed(p int, x, z float64) float64 {
 	scale := s.ScaleAt(p)
 	if scale == 0 {
@@ -158,10 +169,6 @@ func (s Stat) termMixed(p int, x, z float64) float64 {
 	}
 	diff, sum := x-z, 0.0
 	switch s.Kind {
-	case Dot:
-		return scale * scale
-	case SqDist:
-		return -2 * scale * scale
 	case CosSum:
 		for _, w := range s.Freqs {
 			sum += w * w * math.Cos(w*diff)

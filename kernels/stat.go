@@ -83,20 +83,24 @@ func (s Stat) Eval(x, z []float64) float64 {
 		return inverseRoot(Diag(s.Of, z))
 	}
 	var sum float64
-	if s.Scale == nil {
-		// The common statistics are computed by loops without a switch.
-		switch s.Kind {
-		case Dot:
-			for p, v := range x {
-				sum += v * z[p]
-			}
-			return sum
-		case SqDist:
-			for p, v := range x {
-				sum += (v - z[p]) * (v - z[p])
-			}
-			return sum
+	switch { // The common statistics are computed by loops without a switch.
+	case s.Scale == nil && s.Kind == Dot:
+		for p, v := range x {
+			sum += v * z[p]
 		}
+		return sum
+	case s.Scale == nil && s.Kind == SqDist:
+		for p, v := range x {
+			sum += (v - z[p]) * (v - z[p])
+		}
+		return sum
+	case s.Kind == SqDist:
+		for p, c := range s.Scale {
+			if c != 0 {
+				sum += float64((x[p] - z[p]) * c * ((x[p] - z[p]) * c))
+			}
+		}
+		return sum
 	}
 	for p := range x {
 		sum += s.term(p, x[p], z[p])
