@@ -123,10 +123,13 @@ func (a averages) of(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 // are too many to compute or the process has no derivatives.
 func (a averages) prior(ctx context.Context, dev backend.Device, k kernels.Kernel) ([]float64, error) {
 	n, d := a.x.Rows, a.x.Cols
+	if float64(n)*float64(n)*float64(d+10) > maxCovariances {
+		return nil, nil
+	}
 	rows := backend.NewHost[float64](n, d)
 	if !a.onlyBinary() {
 		mixed, err := kernels.NewMixed(k, d)
-		if err != nil || n > maxCovarianceRows {
+		if err != nil {
 			return nil, nil //nolint:nilerr // the effects have no standard errors
 		}
 		points := make([]kernels.MixedPoint, n)

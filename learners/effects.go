@@ -24,7 +24,8 @@ import (
 type Effects struct {
 	Rows []*mat.Dense // for each output o the n×d derivatives ∂f_o(x_i)/∂x_ip
 	Mean *mat.Dense   // t×d: the averages of the derivatives over the rows
-	// StdErr is t×d, the standard errors of Mean. It is nil if the model has none: see MarginalEffects.
+	// StdErr is t×d, the standard errors of Mean. It is nil if the model has none, see MarginalEffects, and
+	// with EffectParams.NoStdErr.
 	StdErr *mat.Dense
 }
 
@@ -33,6 +34,9 @@ type EffectParams struct {
 	// Binary are features that have exactly two values in the rows. The effect of such a feature on a row
 	// is f at the larger value minus f at the smaller value, with the other features of the row.
 	Binary []int
+	// NoStdErr leaves out the standard errors, which take much longer than the rest for n rows if q_p is part of
+	// them, and for KernelRidge: see MarginalEffects.
+	NoStdErr bool
 	// Weights are the weights of the rows in the averages. Memory and Progress apply to the
 	// standard errors of kernel ridge regression. The other options are not used.
 	Options Options
@@ -42,9 +46,9 @@ type EffectParams struct {
 // derivative at one of the rows with respect to a feature that is not in EffectParams.Binary.
 var ErrNoDerivative = errors.New("no derivative")
 
-// maxCovarianceRows is the largest number n of rows for which the n²d covariances of derivatives
-// are computed. They take seconds.
-const maxCovarianceRows = 10_000
+// maxCovariances is the largest n²(d + 10) for which the n²d covariances of derivatives are computed: the
+// derivatives of the kernel for a pair of rows take as long as ten features.
+const maxCovariances = 2e10
 
 // MarginalEffects returns the derivatives of f with respect to the features at the n rows of x. The
 // outputs of a classifier are its decision values. f must be xW + b or a sum of kernel functions.
@@ -68,7 +72,8 @@ const maxCovarianceRows = 10_000
 // deviations, with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)² (Rasmussen and Williams 2006,
 // section 9.4). Ridge, NystromRidge and FourierRidge need Std. The processes of GaussianProcess and
 // NystromRidge have derivatives only if the kernel has the second derivatives: see kernels.NewMixed.
-// Otherwise, and for more than 10,000 rows, StdErr is nil unless all features are binary.
+// Otherwise StdErr is nil unless all features are binary. It is also nil if n²(d + 10) > 2·10¹⁰, because q is a
+// sum over all pairs of rows, and its part of NystromRidge that the centers do not explain cannot be left out.
 //
 // The derivatives take O(nmd) operations for each output, q takes O(n²d), and the standard errors of
 // KernelRidge take as long as a fit with d targets.
@@ -122,7 +127,9 @@ func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Mat
 			floats.AddScaled(e.Mean.RawRowView(j), w, d.RawRowView(i))
 		}
 	}
-	e.StdErr, err = a.deviations(ctx, dev, m, p.Options)
+	if !p.NoStdErr {
+		e.StdErr, err = a.deviations(ctx, dev, m, p.Options)
+	}
 	return e, err
 }
 

@@ -566,6 +566,24 @@ func TestEffectDeviations(t *testing.T) {
 			return fine, fine
 		})
 	}
+	// The derivatives of 40,000 rows have too many covariances, n²(d + 10) > 2·10¹⁰.
+	m, err := learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: lambda, Fixed: true}.Fit(t.Context(), dev, x, y, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	many, _ := effectsData(r, 40_000, d)
+	for _, of := range []struct {
+		x  mat.Matrix
+		no bool
+	}{{many, false}, {z, true}, {z, false}} {
+		e, err := learners.MarginalEffects(t.Context(), dev, m, of.x, learners.EffectParams{NoStdErr: of.no})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, _ := of.x.Dims(); (e.StdErr == nil) != (of.no || n == 40_000) {
+			t.Errorf("%d rows, NoStdErr %v: standard errors %v", n, of.no, e.StdErr)
+		}
+	}
 	// The process of a Laplacian kernel has no derivatives.
 	gp, err := learners.GaussianProcess{Kernel: kernels.Laplacian{Sigma: 1}, Lambda: lambda, Fixed: true}.Fit(t.Context(), dev, mat.DenseCopyOf(x.Slice(0, n, 0, 2)), y, o)
 	if err != nil {

@@ -225,9 +225,9 @@ int mercer_sample(mercer_handle device, mercer_handle model, const mercer_matrix
 /* Writes the marginal effects of the d columns of x on the t outputs, for classes the decision
  * values: the derivatives ∂f/∂x at the n rows to rows, t×n×d; their averages over the rows to
  * mean, t×d; and the standard errors of the averages to deviations, t×d, NaN if the model has
- * none. size is t·d; rows and deviations may be NULL. For the count columns in binary, counted
- * from 0, which have two values in x, the effects are differences: f at the larger value minus f at
- * the smaller. Models of kernel-ridge have the standard errors of Hainmueller and Hazlett (2014);
+ * none. size is t·d; rows and deviations may be NULL, and the deviations, which may take long, are then
+ * not computed. For the count columns in binary, counted from 0, which have two values in x, the
+ * effects are differences: f at the larger value minus f at the smaller. Models of kernel-ridge have the standard errors of Hainmueller and Hazlett (2014);
  * gaussian-process, bayes-ridge, rvm, and ridge, nystrom-ridge and fourier-ridge with std=true have
  * posterior deviations. */
 int mercer_effects(mercer_handle device, mercer_handle model, const mercer_matrix *x, const int64_t *binary, size_t count,

@@ -33,6 +33,7 @@ type explainFlags struct {
 	curves     int
 	repeats    int
 	seed       uint64
+	noErrors   bool
 }
 
 func (a *app) explainCommand() *cobra.Command {
@@ -65,6 +66,7 @@ the probability, or without probabilities the decision value. --json prints it.`
 	intFlag(c.Flags(), &f.curves, "curves", 9, 1, "`NUMBER` of columns whose partial dependence is computed")
 	intFlag(c.Flags(), &f.repeats, "repeats", 10, 1, "number of times each column is shuffled")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the shuffling")
+	c.Flags().BoolVar(&f.noErrors, "no-errors", false, "leave out the standard errors of effects, which may take long for many rows")
 	return c
 }
 
@@ -159,7 +161,7 @@ func (a *app) explainModel(ctx context.Context, f explainFlags, file string) err
 			return err
 		}
 	}
-	if err := e.addEffects(ctx, dev, b, x, o); err != nil {
+	if err := e.addEffects(ctx, dev, b, x, learners.EffectParams{Options: o, NoStdErr: f.noErrors}); err != nil {
 		return err
 	}
 	if e.NoEffects != "" {
@@ -228,7 +230,7 @@ func (e *explanation) addImportance(ctx context.Context, dev backend.Device, b m
 }
 
 // addEffects sets the effects of the columns of numbers, or the reason why there are none.
-func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, o learners.Options) error {
+func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, p learners.EffectParams) error {
 	if b.Encoder.Sparse() {
 		e.NoEffects = "the features of the model are sparse"
 		return nil
@@ -237,7 +239,6 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 	if novelty, ok := m.(validate.Novelty); ok {
 		m = novelty.Model
 	}
-	p := learners.EffectParams{Options: o}
 	for k, c := range e.Columns {
 		if e.Columns[k].Binary = binaryLevels(c, x); e.Columns[k].Binary != nil {
 			p.Binary = append(p.Binary, c.first)
@@ -267,7 +268,7 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 				deviation := unit * found.StdErr.At(j, c.first)
 				of.StdErr = &deviation
 			}
-			w := slices.Clone(o.Weights)
+			w := slices.Clone(p.Options.Weights)
 			stat.SortWeighted(v, w)
 			for q := range of.Quartiles {
 				of.Quartiles[q] = stat.Quantile(0.25*float64(q+1), stat.LinInterp, v, w)

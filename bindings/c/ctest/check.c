@@ -508,6 +508,9 @@ static void updates(void)
 	CHECK(fabs(mean - w) <= 64 * epsilon, "the average derivative is %.17g", mean);
 	/* The variance at x = 1 is that of w and of the noise: s²λ/(xx + λ) + s²λ. */
 	CHECK(fabs(s * s - deviation * deviation * (1 + xx + 0.5)) <= 256 * epsilon, "the deviations are %.17g and %.17g", deviation, s);
+	double alone;
+	OK(mercer_effects(0, merged, &all, NULL, 0, NULL, &alone, NULL, 1, NULL));
+	CHECK(alone == mean, "the average is %.17g without deviations", alone);
 	mercer_matrix two = doubles(v, 2, 1);
 	OK(mercer_effects(0, merged, &two, (int64_t[]){0}, 1, NULL, &mean, NULL, 1, NULL));
 	CHECK(fabs(mean - w) <= 64 * epsilon, "the average difference is %.17g", mean);

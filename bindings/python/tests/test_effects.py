@@ -67,6 +67,10 @@ class TestEffects(unittest.TestCase):
             m, s = moved(p, 2.0 ** -8, derivative) if p < 2 else moved(p, 0, lambda z, _: (1.0, 0.0))
             np.testing.assert_allclose([effects[p], std[p]], [m, s], rtol=1e-4, atol=1e-6)
 
+        _, mean, none = model.model_.effects(self.Z, [2], std=False)
+        self.assertIsNone(none)
+        np.testing.assert_array_equal(mean[0], effects)
+
     def test_refusals(self):
         model = mercer.MercerSVR(gamma=0.7).fit(self.X, self.y)
         with self.assertRaisesRegex(ValueError, "MercerSVR has no standard errors of effects"):

@@ -297,7 +297,8 @@ class Estimator(BaseEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
         return_std : bool, default=False
-            Return the standard errors of the averages, too. Models of kernel ridge regression
+            Return the standard errors of the averages, too, whose computation may take long for
+            many rows. Models of kernel ridge regression
             have the errors of R's package KRLS (Hainmueller and Hazlett 2014), and Gaussian
             processes, and models that were fitted with std=True, posterior deviations.
         binary : sequence of int, default=()
@@ -323,14 +324,14 @@ class Estimator(BaseEstimator):
         check_is_fitted(self, "model_")
         X = samples(self, X, reset=False)
         with python_names(self._names()):
-            rows, mean, std = self.model_.effects(self._rows(X), binary, device=self.device, threads=self.threads, say=self._say("effects"))
+            rows, mean, std = self.model_.effects(self._rows(X), binary, return_std, device=self.device, threads=self.threads, say=self._say("effects"))
         effects = mean if average else rows
         single = effects.shape[0] == 1
         effects = effects[0] if single else effects
         if not return_std:
             return effects
         if np.isnan(std).any():
-            raise ValueError(f"{type(self).__name__} has no standard errors of effects: use MercerKernelRidge, MercerGaussianProcess, or a model with std=True")
+            raise ValueError(f"{type(self).__name__} has no standard errors of effects: use MercerKernelRidge, MercerGaussianProcess, or a model with std=True; give fewer rows if there are more than ten thousand")
         return effects, std[0] if single else std
 
     def _rows(self, X):

@@ -405,7 +405,7 @@ class Model:
         watched("mercer_sample", lambda w: (dev, self._handle, byref(mx), draws, seed, out.ctypes.data, out.size, w), say)
         return out
 
-    def effects(self, X, binary=(), *, device=None, threads=None, say=None):
+    def effects(self, X, binary=(), std=True, *, device=None, threads=None, say=None):
         """Marginal effects of the features: derivatives of the outputs, or for a classifier of
         the decision values.
 
@@ -415,6 +415,8 @@ class Model:
             The samples.
         binary : sequence of int, default=()
             The columns with two values, whose effects are differences.
+        std : bool, default=True
+            Compute the standard errors, which may take long for many rows.
         device : str, default=None
             The device, such as "cpu/avx2"; None means the best available device.
         threads : int, default=None
@@ -429,20 +431,21 @@ class Model:
         mean : ndarray of shape (t, d)
             Their averages.
         std : ndarray of shape (t, d)
-            The standard errors of the averages; NaN if the model has none.
+            The standard errors of the averages; NaN if the model has none, and None if std is
+            False.
         """
         mx = self._samples(X)
         classes = len(self.info.get("classes", ()))
         outputs = self.info["outputs"] if not classes else 1 if classes == 2 else classes
         rows = np.empty((outputs, mx.rows, mx.cols))
-        mean, std = np.empty((2, outputs, mx.cols))
+        mean, deviations = np.empty((2, outputs, mx.cols))
         columns = np.asarray(binary)
         if columns.ndim != 1 or columns.size and columns.dtype.kind not in "iu":
             raise ValueError(f"binary must be a sequence of indices of features, got {binary!r}")
         columns = np.ascontiguousarray(columns, dtype=np.int64)
         dev = _library.device(device, threads)
-        watched("mercer_effects", lambda w: (dev, self._handle, byref(mx), columns.ctypes.data, columns.size, rows.ctypes.data, mean.ctypes.data, std.ctypes.data, mean.size, w), say)
-        return rows, mean, std
+        watched("mercer_effects", lambda w: (dev, self._handle, byref(mx), columns.ctypes.data, columns.size, rows.ctypes.data, mean.ctypes.data, deviations.ctypes.data if std else None, mean.size, w), say)
+        return rows, mean, deviations if std else None
 
     def sets(self, X, level, *, device=None, threads=None, say=None):
         """Returns sets of classes, if ``info["capabilities"]`` contains "sets".
