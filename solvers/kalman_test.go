@@ -138,10 +138,41 @@ func TestKalmanMatchesStored(t *testing.T) {
 			}
 			for _, intercept := range []bool{false, true} {
 				p.Intercept, wide.Intercept = intercept, intercept
+				compareFits(t, dev, p, wide)
 				compareLeaveOneOut(t, dev, p, wide, near)
 				comparePaths(t, dev, p, wide, near)
 			}
 		})
+	}
+}
+
+// compareFits compares the functions at the samples, by the solutions of p by a filter and of wide by a
+// stored factor. Both residuals are at most 3e-12 of ‖y‖. The functions at the samples of positive weight
+// are y − λW⁻¹α, and a residual r changes λW⁻¹α by at most √(max w/min w)‖r‖ ≤ 3‖r‖, because the norm of
+// (K + λW⁻¹)⁻¹λW⁻¹, made symmetric by √W, is at most 1. With an intercept the norm of the oblique
+// projection to 1ᵀα = 0 is at most another factor 3 for these weights.
+func compareFits(t *testing.T, dev backend.Device, p, wide solvers.Problem) {
+	t.Helper()
+	const tol = 3e-12
+	a, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Kalman, Tol: tol})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := solvers.Solve(t.Context(), dev, wide, solvers.Params{Method: solvers.Dual, Tol: tol})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for j := range p.Y.Cols {
+		size, diff := 0.0, 0.0
+		for i, w := range p.Weights {
+			size = math.Hypot(size, p.Y.Row(i)[j])
+			if w > 0 {
+				diff = math.Hypot(diff, p.Lambda/w*(a.Alpha.Row(i)[j]-b.Alpha.Row(i)[j]))
+			}
+		}
+		if !(diff <= 1e-10*size) {
+			t.Errorf("output %d: the functions at the samples differ by %.3g of ‖y‖, want 1e-10", j, diff/size)
+		}
 	}
 }
 
