@@ -72,7 +72,8 @@ var layers = []layer{
 	{folder: "internal/markov", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary", "kernels"}},
 	// nufft uses gonum's Fourier transforms and its nodes of quadrature.
 	{folder: "internal/nufft", ours: []string{"host", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum/dsp/fourier", "gonum.org/v1/gonum/integrate/quad"}},
-	{folder: "internal/spectrum", ours: []string{"internal/elementary", "kernels"}},
+	// spectrum computes coefficients of smooth functions by nufft's Fourier transforms.
+	{folder: "internal/spectrum", ours: []string{"internal/elementary", "internal/nufft", "internal/run", "kernels"}, others: []string{"gonum.org/v1/gonum/integrate/quad"}},
 	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary"}},
 	// The solvers of the learners' own problems, and the learners, use vectors of gonum's BLAS and
 	// gonum's matrices.

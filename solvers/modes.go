@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -35,17 +36,28 @@ const Modes Method = "modes"
 // modesChoice is the plan of Modes.
 type modesChoice struct {
 	spectrum.Density
-	middle, period [3]float64 // middle and period of each feature, in the last d elements
-	inner, outer   nufft.Axes // largest mode indices m_a of the inner solver and of the residuals
+	spectrum.Torus            // ranges and periods of the features, in the last d elements
+	center         [3]float64 // middle of each feature's range, in the last d elements
+	inner          nufft.Axes // largest mode indices m_a of conjugate gradients
+	middle, outer  series     // modes for the residuals in an inner solve, and for the residuals of α
 	dense          bool       // whether the inner modes are transformed by matrix products
-	exact          bool       // whether residuals are computed with the exact K, without outer modes
-	tol, outerTol  float64    // tolerances of the inner and outer Fourier transforms
+	exact          bool       // whether residuals of α are computed with the exact K, without outer modes
+	gain           float64    // factor by which an inner solve reduces the residual
+	tol            float64    // tolerance of the Fourier transforms of the inner modes
 	bound          float64    // bound on the error of a kernel value computed from the outer modes
 	largest        float64    // estimate of the largest eigenvalue of K
 	low            float64    // largest frequency ‖ω‖ of the modes in the preconditioner
 	order          int        // order of the preconditioner's Cholesky factor
-	its            int        // estimated number of iterations of conjugate gradients
+	rest           float64    // estimate of the largest eigenvalue of the other modes' block of ΦᴴΛ⁻¹Φ
 }
+
+// A series is a Fourier series that approximates the kernel. It is empty if m is 0.
+type series struct {
+	m   nufft.Axes // largest mode indices
+	tol float64    // tolerance of the Fourier transforms
+}
+
+func (s series) empty() bool { return s.m == nufft.Axes{} }
 
 const (
 	// innerContraction is the largest allowed ratio of ‖K − ΦΦᴴ‖ to λ/max w. A step of refinement
@@ -55,6 +67,9 @@ const (
 	checkedRows = 1000
 	// lowUnknowns limits the order of the preconditioner's factor.
 	lowUnknowns = 3000
+	// modesIterations·√(1+g) is the estimated number of iterations of conjugate gradients that divide a residual by
+	// 1/innerContraction, where g is the largest eigenvalue of the block of the modes outside the preconditioner.
+	modesIterations = 10
 	// modesPerAxis limits the index of a mode.
 	modesPerAxis = 1 << 20
 	// With at most rigorousModes modes, ‖K − ΦΦᴴ‖ is bounded by n times the largest error of a
@@ -78,35 +93,53 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 	if err := z.p.checkValues(); err != nil {
 		return estimate{}, err
 	}
-	choice, err := z.modes(s, par, true)
-	if err != nil {
-		return estimate{}, err
-	}
-	best := z.modesOf(choice, par)
-	if par.Method == Auto && par.NeedsResiduals {
-		return best, nil
-	}
-	if choice, err = z.modes(s, par, false); err == nil && !choice.exact {
-		wide := z.modesOf(choice, par)
-		need, needExact := wide.bytesOf(z.n), best.bytesOf(z.n)
-		if larger := max(need, needExact) > z.available; larger && need < needExact || !larger && wide.cost < best.cost {
-			best = wide
+	box := z.box()
+	var best estimate
+	var err error
+	lowest := math.Inf(1)
+	for _, way := range modesWays {
+		if !way.exact && par.Method == Auto && par.NeedsResiduals {
+			continue
 		}
+		choice, e := z.modes(s, par, box, way.exact, way.rounds)
+		if e != nil {
+			err = e
+			continue
+		}
+		other := z.modesOf(choice, par)
+		// Residuals with the exact K prove error bounds of predictions, which is worth up to twice the time.
+		cost := other.cost
+		if !way.exact {
+			cost *= 2
+		}
+		better := best.bytesOf == nil
+		if !better {
+			need, least := other.bytesOf(z.n), best.bytesOf(z.n)
+			larger := max(need, least) > z.available
+			better = larger && need < least || !larger && cost < lowest
+		}
+		if better {
+			best, lowest = other, cost
+		}
+	}
+	if best.bytesOf == nil {
+		return best, err
 	}
 	return best, nil
 }
 
-// modes chooses the periods, the numbers of modes, and the order of the preconditioner. If exact is set,
-// or the tolerance needs too many modes, residuals are computed with the exact K.
-func (z *sizes) modes(s spectrum.Density, par Params, exact bool) (c modesChoice, err error) {
-	c.Density, c.exact = s, exact
-	var side [3]float64
-	smallest := z.p.Lambda
-	for i := range z.p.X.Rows {
-		if z.p.Weights != nil {
-			smallest = min(smallest, z.p.Lambda/max(z.p.Weights[i], math.SmallestNonzeroFloat64))
-		}
-	}
+// modesWays lists the ways to compute residuals: with the exact K or with outer modes, and the planned number
+// of rounds of refinement if middle modes make an inner solve more accurate, or 0 without middle modes.
+var modesWays = []struct {
+	exact  bool
+	rounds int
+}{{true, 0}, {true, 3}, {true, 2}, {true, 1}, {false, 0}, {false, 3}, {false, 2}}
+
+// A box has the ranges of the features of the samples with a weight above 0, and the middle of each, in
+// the last d elements.
+type box struct{ side, center [3]float64 }
+
+func (z *sizes) box() (b box) {
 	for a := range z.d {
 		low, high := math.Inf(1), math.Inf(-1)
 		for i := range z.p.X.Rows {
@@ -115,26 +148,38 @@ func (z *sizes) modes(s spectrum.Density, par Params, exact bool) (c modesChoice
 				low, high = min(low, v), max(high, v)
 			}
 		}
-		side[3-z.d+a], c.middle[3-z.d+a] = high-low, low/2+high/2
+		b.side[3-z.d+a], b.center[3-z.d+a] = high-low, low/2+high/2
 	}
-	n, top := float64(z.n), s.Kernel(0)
-	even := 0.02 * innerContraction * smallest / n
+	return b
+}
+
+// modes chooses the periods, the numbers of modes, and the order of the preconditioner for one of modesWays.
+// It returns an error if this needs too many modes.
+func (z *sizes) modes(s spectrum.Density, par Params, b box, exact bool, rounds int) (c modesChoice, err error) {
+	c.Density, c.exact, c.center, c.gain = s, exact, b.center, innerContraction
+	smallest := z.p.Lambda
+	for _, w := range z.p.Weights {
+		smallest = min(smallest, z.p.Lambda/max(w, math.SmallestNonzeroFloat64))
+	}
+	if rounds > 0 {
+		// The margin 0.8 covers a small error of the estimate of the norms.
+		c.gain = 0.8 * elementary.Pow(par.tol(), 1/float64(rounds))
+	}
+	n, top, side := float64(z.n), s.Kernel(0), b.side
+	even := 0.02 * min(innerContraction, c.gain) * smallest / n
 	if !exact {
 		even = min(even, par.tol()*smallest/math.Sqrt(n)/8)
 	}
-	reach := solveDecreasing(func(r float64) bool { return s.Kernel(r) <= even }, s.Terms[0].Sigma)
-	for a := 3 - z.d; a < 3; a++ {
-		c.period[a] = side[a] + reach
-	}
-	modes := func(omega float64) (m nufft.Axes, ok bool) {
+	c.Torus = s.Wrap(side, even)
+	modes := func(omega float64) (m nufft.Axes, err error) {
 		for a := 3 - z.d; a < 3; a++ {
-			v := math.Ceil(omega * c.period[a] / (2 * math.Pi))
+			v := math.Ceil(omega * c.Period[a] / (2 * math.Pi))
 			if !(v <= modesPerAxis) {
-				return m, false
+				return m, message.Errorf("solvers: modes: more than %d Fourier modes are needed for a feature of range %.3g and %v: {use $solver=cg|raise $lambda}", modesPerAxis, max(side[0], side[1], side[2]), z.kernel)
 			}
 			m[a] = int(v)
 		}
-		return m, true
+		return m, nil
 	}
 	// spread is the number of samples in a unit of volume if they are spread evenly.
 	spread := func(omega float64) float64 {
@@ -145,33 +190,41 @@ func (z *sizes) modes(s spectrum.Density, par Params, exact bool) (c modesChoice
 		return v
 	}
 	start := 1 / s.Terms[0].Sigma
-	rigorous := solveDecreasing(func(w float64) bool { return n*s.Tail(w, 1) <= innerContraction*smallest }, start)
-	inner := rigorous
-	if m, ok := modes(rigorous); !ok || float64(m.Half()[0])*float64(m.Half()[1])*float64(m.Half()[2]) > rigorousModes {
-		inner = solveDecreasing(func(w float64) bool {
-			return max(s.Tail(w, 1), spread(w)*s.At(w)) <= innerContraction*smallest
-		}, start)
+	// within returns a frequency such that ‖K − ΦΦᴴ‖ is estimated to be at most norm without the modes above it.
+	within := func(norm float64) float64 {
+		return spectrum.Decreasing(func(w float64) bool { return max(s.Tail(w, 1), spread(w)*s.At(w)) <= norm }, start)
 	}
-	outer := solveDecreasing(func(w float64) bool {
-		one := s.Tail(w, 1)
-		return math.Sqrt(one*one+spread(w)*s.Tail(w, 2)) <= par.tol()*smallest/4
-	}, start)
-	outer = max(outer, inner)
-	var ok bool
-	if c.inner, ok = modes(inner); !ok {
-		return c, message.Errorf("solvers: modes: more than %d Fourier modes are needed for a feature of range %.3g and %v: {use $solver=cg|raise $lambda}", modesPerAxis, max(side[0], side[1], side[2]), z.kernel)
+	inner := spectrum.Decreasing(func(w float64) bool { return n*s.Tail(w, 1) <= innerContraction*smallest }, start)
+	if m, err := modes(inner); err != nil || float64(m.Half()[0])*float64(m.Half()[1])*float64(m.Half()[2]) > rigorousModes {
+		inner = within(innerContraction * smallest)
 	}
-	if m, ok := modes(outer); ok && !exact {
-		c.outer, c.bound = m, s.Tail(outer, 1)+2*float64(z.d)*s.Kernel(reach)
-	} else {
-		c.exact = true
+	if c.inner, err = modes(inner); err != nil {
+		return c, err
 	}
 	c.largest = min(n*top, spread(start)*s.At(0)) + n*s.Constant
 	ratio := c.largest / smallest
 	c.tol = max(0.01/max(ratio, 1), 1e-14)
-	c.outerTol = max(min(c.tol, 0.1*par.tol()*smallest/math.Sqrt(n)/(top+s.Constant)), 1e-14)
+	accurate := func(residual float64) float64 {
+		return max(min(c.tol, 0.1*residual*smallest/math.Sqrt(n)/(top+s.Constant)), 1e-14)
+	}
+	if rounds > 0 {
+		c.middle.tol = accurate(c.gain)
+		if c.middle.m, err = modes(max(inner, within(c.gain/2*smallest))); err != nil {
+			return c, err
+		}
+	}
+	if !exact {
+		outer := max(inner, spectrum.Decreasing(func(w float64) bool {
+			one := s.Tail(w, 1)
+			return math.Sqrt(one*one+spread(w)*s.Tail(w, 2)) <= par.tol()*smallest/4
+		}, start))
+		c.outer.tol, c.bound = accurate(par.tol()), s.Tail(outer, 1)+2*float64(z.d)*even
+		if c.outer.m, err = modes(outer); err != nil {
+			return c, err
+		}
+	}
 	rest := func(w float64) float64 { return spread(w) * s.At(w) / smallest }
-	c.low = min(inner, solveDecreasing(func(w float64) bool { return rest(w) <= 1 }, start))
+	c.low = min(inner, spectrum.Decreasing(func(w float64) bool { return rest(w) <= 1 }, start))
 	// ΦᴴΛ⁻¹Φ has at most n nonzero eigenvalues, so that a small number of samples needs no
 	// preconditioner of high order.
 	limit := min(lowUnknowns, max(z.n, 500))
@@ -179,29 +232,8 @@ func (z *sizes) modes(s spectrum.Density, par Params, exact bool) (c modesChoice
 		c.order = c.lowOrder(c.low)
 	}
 	c.low /= 0.97
-	c.its = int(10 * math.Sqrt(1+rest(c.low)))
+	c.rest = rest(c.low)
 	return c, nil
-}
-
-// solveDecreasing returns a number v slightly above the smallest v at which within(v) is true.
-// within must be true for all larger numbers too.
-func solveDecreasing(within func(v float64) bool, start float64) float64 {
-	high := start
-	for i := 0; i < 200 && !within(high); i++ {
-		high *= 2
-	}
-	low := high / 2
-	for i := 0; i < 200 && within(low); i++ {
-		low, high = low/2, low
-	}
-	for range 6 {
-		if mid := (low + high) / 2; within(mid) {
-			high = mid
-		} else {
-			low = mid
-		}
-	}
-	return high
 }
 
 // toeplitz returns the largest mode indices of the Toeplitz matrix's entries, and the size of its grid.
@@ -229,23 +261,31 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	if dense := 2 * 2 * nufft.DenseFlops(c.inner, size) / z.costs().rate * columns; numeric.Wrapper(z.dev) != nil && dense < step {
 		step, c.dense = dense, true
 	}
-	setup := modesSeconds[0]*values(m) + spread(c.tol)
-	pass := columns * (modesSeconds[0]*values(c.inner) + spread(c.tol))
+	pass := func(of series) float64 { return modesSeconds[0]*values(of.m) + spread(of.tol) }
+	setup := pass(series{m, c.tol})
 	product := z.gramMulCost(z.t, false) / z.costs().rate
 	note := fmt.Sprintf("%s modes, residuals by the exact K", axesText(c.inner, z.d))
 	if !c.exact {
-		product = float64(z.t) * (modesSeconds[0]*values(c.outer) + spread(c.outerTol))
-		note = fmt.Sprintf("%s modes, residuals by %s modes with errors of at most %.2g in the kernel, checked on %d rows", axesText(c.inner, z.d), axesText(c.outer, z.d), c.bound, min(checkedRows, z.n))
+		product = float64(z.t) * pass(c.outer)
+		note = fmt.Sprintf("%s modes, residuals by %s modes with errors of at most %.2g in the kernel, checked on %d rows", axesText(c.inner, z.d), axesText(c.outer.m, z.d), c.bound, min(checkedRows, z.n))
 	}
-	rounds := modesRounds(par.tol())
+	rounds := modesRounds(par.tol(), c.gain)
+	steps := 1.0 // conjugate gradients in one inner solve
+	inside := columns * pass(series{c.inner, c.tol})
+	if !c.middle.empty() {
+		steps = modesRounds(c.gain, innerContraction)
+		inside += columns * pass(c.middle)
+		note += fmt.Sprintf(", in %s modes between", axesText(c.middle.m, z.d))
+	}
+	its := rounds * steps * modesIterations * math.Sqrt(1+c.rest)
 	rate := z.costs().rate
 	flops := 20 * float64(size.Len()) * columns
 	return estimate{
 		how:     c,
-		its:     c.its,
+		its:     int(its),
 		step:    step * rate,
-		cost:    rate * (setup + float64(c.its)*step + rounds*(pass+product)),
-		stages:  []stage{{"gram", flops}, {"factor", flop.Potrf(c.order)}, {"solve", flops * float64(c.its)}},
+		cost:    rate * (setup + its*step + rounds*(steps*inside+product)),
+		stages:  []stage{{"gram", flops}, {"factor", flop.Potrf(c.order)}, {"solve", flops * its}},
 		note:    note,
 		bytesOf: func(n int) int64 { return z.modesBytes(c, n) },
 	}
@@ -260,18 +300,24 @@ func (z *sizes) modesBytes(c modesChoice, n int) int64 {
 	host := numeric.Total(
 		nufft.PlanElements(n, c.inner, c.tol), nufft.PlanElements(n, m, c.tol),
 		nufft.Elements(c.inner, size), nufft.DenseElements(c.inner, size), 2*int64(size.Len()), int64(unknowns)*int64(3+2*z.columns),
-		numeric.Elements(n, 5+2*z.columns+4*z.t),
+		numeric.Elements(n, 5+2*z.columns+4*z.t), c.Elements(c.Torus),
 	)
-	if !c.exact {
-		host = numeric.Total(host, nufft.PlanElements(n, c.outer, c.outerTol), 3*int64(c.outer.Half().Len()))
+	for _, of := range []series{c.middle, c.outer} {
+		if !of.empty() {
+			host = numeric.Total(host, nufft.PlanElements(n, of.m, of.tol), 3*int64(of.m.Half().Len()))
+		}
+	}
+	if !c.middle.empty() {
+		host = numeric.Total(host, numeric.Elements(n, 2*z.columns))
 	}
 	return numeric.Total(z.place(n), z.refinedBytes(n), krylov.Bytes[float64](unknowns, z.columns),
 		numeric.Bytes(numeric.Elements(unknowns+c.order, z.columns)), numeric.Bytes(numeric.Elements(c.order, c.order)), numeric.Bytes(host))
 }
 
-// modesRounds is the estimated number of steps of refinement.
-func modesRounds(tol float64) float64 {
-	return math.Ceil(math.Log(tol)/math.Log(2*innerContraction)) + 1
+// modesRounds is the estimated number of steps of refinement to a relative residual of tol if each
+// multiplies the residual by about gain.
+func modesRounds(tol, gain float64) float64 {
+	return math.Ceil(elementary.Log(tol) / elementary.Log(min(gain, 0.5)))
 }
 
 // axesText formats the numbers of modes as "251×251".
@@ -344,7 +390,7 @@ func (w *work) checkRows(c modesChoice, x backend.Matrix[float64]) error {
 	res.Residual, res.Residuals = numeric.Larger(res.Residual, worst), backend.Host[float64]{}
 	res.Notes = append(res.Notes, fmt.Sprintf("modes: the relative residual with the exact kernel on %d rows is %.2g", n, worst))
 	if !(worst <= w.par.tol()) {
-		return &ConvergenceError{Tol: w.par.tol(), Result: res, Reason: fmt.Sprintf("%s Fourier modes do not approximate the kernel well enough", axesText(c.outer, s.d))}
+		return &ConvergenceError{Tol: w.par.tol(), Result: res, Reason: fmt.Sprintf("%s Fourier modes do not approximate the kernel well enough", axesText(c.outer.m, s.d))}
 	}
 	return nil
 }
@@ -367,32 +413,17 @@ type modal struct {
 	rhs     backend.Matrix[float64]
 	low     *lowModes
 
-	wide    *nufft.Plan // transforms for the outer modes; nil if residuals use the exact K
-	density []float64   // S/∏T at the outer modes
+	middle, outer *approximation // nil if there are no such modes
+}
+
+// An approximation computes products with the kernel of a series.
+type approximation struct {
+	plan *nufft.Plan
+	f    []float64 // Fourier coefficients of the kernel
 }
 
 // widened is a modal that also computes products with K from the outer modes.
 type widened struct{ *modal }
-
-// spectrum returns S(2πj/T)/∏T for each mode j, plus the kernel's constant term for j = 0.
-func (c modesChoice) spectrum(m nufft.Axes) []float64 {
-	h := m.Half()
-	s := make([]float64, h.Len())
-	volume := 1.0
-	for a := 3 - c.D; a < 3; a++ {
-		volume *= c.period[a]
-	}
-	run.Parallel(len(s), func(first, last int) {
-		for at := first; at < last; at++ {
-			k := [3]int{at/(h[1]*h[2]) - m[0], at/h[2]%h[1] - m[1], at % h[2]}
-			s[at] = c.At(c.frequency(k)) / volume
-			if k == [3]int{} {
-				s[at] += c.Constant
-			}
-		}
-	})
-	return s
-}
 
 func (w *work) newModes(c modesChoice) (inner, error) {
 	s := w.s
@@ -405,7 +436,7 @@ func (w *work) newModes(c modesChoice) (inner, error) {
 		for i := range s.n {
 			for a, v := range u.Row(i) {
 				q := 3 - s.d + a
-				u.Row(i)[a] = (v - c.middle[q]) / c.period[q]
+				u.Row(i)[a] = (v - c.center[q]) / c.Period[q]
 			}
 		}
 		m.weights = make([]float64, s.n)
@@ -427,8 +458,13 @@ func (w *work) newModes(c modesChoice) (inner, error) {
 			} else {
 				m.grid = nufft.NewGrid(c.inner, size)
 			}
-			if !c.exact {
-				m.wide, m.density = nufft.New(u, c.outer, c.outerTol), c.spectrum(c.outer)
+			for _, a := range []struct {
+				of series
+				to **approximation
+			}{{c.middle, &m.middle}, {c.outer, &m.outer}} {
+				if !a.of.empty() {
+					*a.to = &approximation{nufft.New(u, a.of.m, a.of.tol), c.Coefficients(c.Torus, a.of.m)}
+				}
 			}
 			return true
 		})
@@ -436,7 +472,7 @@ func (w *work) newModes(c modesChoice) (inner, error) {
 			return err
 		}
 		m.values = make([]float64, size.Len())
-		m.scale = c.spectrum(c.inner)
+		m.scale = c.Coefficients(c.Torus, c.inner)
 		for at, v := range m.scale {
 			m.scale[at] = math.Sqrt(v)
 		}
@@ -464,7 +500,7 @@ func (w *work) newModes(c modesChoice) (inner, error) {
 		return nil, w.fail(err)
 	}
 	m.Solver, err = krylov.New(&w.Frame, w.B, krylov.Operator[float64](m), krylov.Preconditioner[float64](m.low), krylov.Params{
-		Order: order, Columns: s.columns(), Products: &w.res.Iters, MaxProducts: w.par.maxIter(), Patience: max(patience, 2*c.its), Review: w.review(modesRounds(w.par.tol())),
+		Order: order, Columns: s.columns(), Products: &w.res.Iters, MaxProducts: w.par.maxIter(), Patience: max(patience, 2*int(modesIterations*math.Sqrt(1+c.rest))), Review: w.review(modesRounds(w.par.tol(), innerContraction)),
 	})
 	if err != nil {
 		return nil, w.fail(err)
@@ -529,6 +565,8 @@ func (m *modal) Apply(q, p, _ backend.Matrix[float64]) error {
 	return m.w.B.Upload(q, h)
 }
 
+// solve computes α by conjugate gradients with the inner modes, and repeats this for the residual with the
+// middle modes, if there are any, until the residual is small enough or decreases slowly.
 func (m *modal) solve(r backend.Matrix[float64], goal []float64) error {
 	w := m.w
 	rows, columns := r.Dims()
@@ -536,6 +574,63 @@ func (m *modal) solve(r backend.Matrix[float64], goal []float64) error {
 	if err := w.B.Download(h, r); err != nil {
 		return w.fail(err)
 	}
+	norm := func(j int) float64 { return numeric.Norm(rows, func(i int) float64 { return h.Row(i)[j] }) }
+	goals, left := make([]float64, columns), make([]float64, columns)
+	for j := range columns {
+		left[j] = norm(j)
+		goals[j] = max(goal[j], m.c.gain/2*left[j])
+	}
+	if m.middle == nil {
+		if err := m.correct(h, goals); err != nil {
+			return err
+		}
+		return w.failed(w.B.Upload(r, h))
+	}
+	alpha, delta := backend.NewHost[float64](rows, columns), backend.NewHost[float64](rows, columns)
+	for round := 0; round < refineRounds; round++ {
+		for i := range rows {
+			copy(delta.Row(i), h.Row(i))
+		}
+		if err := m.correct(delta, goals); err != nil {
+			return err
+		}
+		for i := range rows {
+			for j, v := range delta.Row(i) {
+				alpha.Row(i)[j] += v
+			}
+		}
+		if m.Stopped != "" {
+			break
+		}
+		if !m.middle.multiply(w.Ctx, delta, func(i, j int, f float64) { h.Row(i)[j] -= f + delta.Row(i)[j]/m.weights[i] }) {
+			return w.fail(context.Cause(w.Ctx))
+		}
+		done, slow := true, false
+		for j, before := range left {
+			left[j] = norm(j)
+			done = done && left[j] <= goals[j]
+			slow = slow || left[j] > goals[j] && !(left[j] < before/2)
+		}
+		if done || slow {
+			break
+		}
+	}
+	return w.failed(w.B.Upload(r, alpha))
+}
+
+// failed returns fail(err), or nil if err is nil.
+func (w *work) failed(err error) error {
+	if err != nil {
+		return w.fail(err)
+	}
+	return nil
+}
+
+// correct overwrites the residuals h of the samples with corrections of α by the inner modes. The residual of
+// column j decreases by a factor of about innerContraction, or to goal[j].
+func (m *modal) correct(h backend.Host[float64], goal []float64) error {
+	w := m.w
+	rows, columns := h.Rows, h.Cols
 	b := backend.NewHost[float64](m.c.unknowns(), columns)
 	goals := make([]float64, columns)
 	column := make([]float64, rows)
@@ -566,10 +661,34 @@ func (m *modal) solve(r backend.Matrix[float64], goal []float64) error {
 			h.Row(i)[j] = (h.Row(i)[j] - v) * m.weights[i]
 		}
 	}
-	if err := w.B.Upload(r, h); err != nil {
-		return w.fail(err)
-	}
 	return nil
+}
+
+// multiply calls set(i, j, f) with the elements f of the product of the kernel's matrix and v. It returns
+// false if the context ends early.
+func (a *approximation) multiply(ctx context.Context, v backend.Host[float64], set func(i, j int, f float64)) bool {
+	column := make([]float64, v.Rows)
+	modes := make([]complex128, len(a.f))
+	for j := range v.Cols {
+		for i := range column {
+			column[i] = v.Row(i)[j]
+		}
+		ok, _ := run.Detached(ctx, func() bool {
+			a.plan.Modes(modes, column)
+			for at, f := range a.f {
+				modes[at] *= complex(f, 0)
+			}
+			a.plan.Values(column, modes)
+			return true
+		})
+		if !ok {
+			return false
+		}
+		for i, f := range column {
+			set(i, j, f)
+		}
+	}
+	return true
 }
 
 func (m *modal) product() numeric.Product { return nil }
@@ -587,27 +706,7 @@ func (m *modal) release() {
 // multiplyByK replaces v by Kv, computed from the outer modes. If the context ends, some columns
 // keep their values.
 func (m widened) multiplyByK(v backend.Host[float64]) {
-	column := make([]float64, v.Rows)
-	modes := make([]complex128, len(m.density))
-	for j := range v.Cols {
-		for i := range column {
-			column[i] = v.Row(i)[j]
-		}
-		ok, _ := run.Detached(m.w.Ctx, func() bool {
-			m.wide.Modes(modes, column)
-			for at, s := range m.density {
-				modes[at] *= complex(s, 0)
-			}
-			m.wide.Values(column, modes)
-			return true
-		})
-		if !ok {
-			return
-		}
-		for i, f := range column {
-			v.Row(i)[j] = f
-		}
-	}
+	m.outer.multiply(m.w.Ctx, v, func(i, j int, f float64) { v.Row(i)[j] = f })
 }
 
 // A lowModes is the preconditioner of Modes: the block of I + ΦᴴΛ⁻¹Φ for the modes of lowest frequency,
@@ -631,7 +730,7 @@ type lowMode struct {
 func (c modesChoice) lowOrder(omega float64) int {
 	volume := elementary.Pow(omega, float64(c.D)) * [...]float64{2, math.Pi, 4 * math.Pi / 3}[c.D-1]
 	for a := 3 - c.D; a < 3; a++ {
-		volume *= c.period[a] / (2 * math.Pi)
+		volume *= c.Period[a] / (2 * math.Pi)
 	}
 	if volume > 4*lowUnknowns {
 		return 4 * lowUnknowns
@@ -645,7 +744,7 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	h := c.inner.Half()
 	var limit nufft.Axes
 	for a := 3 - c.D; a < 3; a++ {
-		limit[a] = min(c.inner[a], int(omega*c.period[a]/(2*math.Pi)))
+		limit[a] = min(c.inner[a], int(omega*c.Period[a]/(2*math.Pi)))
 	}
 	list := []lowMode{{}}
 	index := func(k [3]int) int {
@@ -656,7 +755,7 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 		for j := -limit[1]; j <= limit[1]; j++ {
 			for l := 0; l <= limit[2]; l++ {
 				k := [3]int{i, j, l}
-				if l == 0 && (i < 0 || i == 0 && j <= 0) || c.frequency(k) > omega {
+				if l == 0 && (i < 0 || i == 0 && j <= 0) || c.Frequency(k) > omega {
 					continue
 				}
 				mode := lowMode{k: k, at: index(k), other: -1}
@@ -676,14 +775,6 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 		}
 	}
 	return list
-}
-
-// frequency returns the frequency ‖ω‖ of mode k.
-func (c modesChoice) frequency(k [3]int) (omega float64) {
-	for a := 3 - c.D; a < 3; a++ {
-		omega = math.Hypot(omega, 2*math.Pi*float64(k[a])/c.period[a])
-	}
-	return omega
 }
 
 // newLowModes factors the block of the low modes. entries holds Σ_j s_j exp(−2πi k·x_j) for |k_a| at most

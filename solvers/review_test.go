@@ -84,7 +84,7 @@ func TestGivesUpForDual(t *testing.T) {
 // method.
 func TestModesAreReplaced(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	const n = 3000
+	const n = 6000
 	p := Problem{Kernel: kernels.Gaussian{Sigma: 0.3}, X: backend.NewHost[float64](n, 2), Y: backend.NewHost[float64](n, 1), Lambda: 0.1}
 	for i := range n {
 		p.X.Row(i)[0], p.X.Row(i)[1] = math.Mod(float64(i)*0.754877666, 1), math.Mod(float64(i)*0.569840291, 1)
@@ -93,7 +93,7 @@ func TestModesAreReplaced(t *testing.T) {
 	par := Params{Tol: 1e-5}
 	for name, change := range map[string]func(c *modesChoice){
 		"too few inner modes": func(c *modesChoice) { c.inner[1], c.inner[2] = c.inner[1]/2, c.inner[2]/2 },
-		"too few outer modes": func(c *modesChoice) { c.outer[1], c.outer[2] = c.inner[1]/2, c.inner[2]/2 },
+		"too few outer modes": func(c *modesChoice) { c.outer.m[1], c.outer.m[2] = c.inner[1]/2, c.inner[2]/2 },
 	} {
 		plan, err := makePlan(t.Context(), dev, p, par)
 		if err != nil {
@@ -105,7 +105,7 @@ func TestModesAreReplaced(t *testing.T) {
 		}
 		change(&choice)
 		for a := 1; a < 3; a++ {
-			choice.inner[a] = min(choice.inner[a], choice.outer[a])
+			choice.inner[a] = min(choice.inner[a], choice.outer.m[a])
 		}
 		choice.order = choice.lowOrder(choice.low)
 		w := newWork(t.Context(), dev, p, par, plan)
