@@ -6,7 +6,7 @@ MERCER is the command. The 8,000 samples are standard normal, and y is
 sin(2xw/√d) + 0.1 noise. Both programs compute the exact fit. Mercer chooses its
 method, to a residual of 1e-8, and its time is that of its fit without reading
 the file, as the command reports it; KernelRidge factors K + λI. Each figure is
-the median of three fits, in turns, on every SIMD tier of the processor. Skips
+the median of five fits, in turns, on every SIMD tier of the processor. Skips
 when scikit-learn is absent.
 """
 
@@ -28,7 +28,7 @@ except ImportError as e:
 mercer = sys.argv[1]
 devices = subprocess.run([mercer, "devices", "--json"], check=True, capture_output=True, text=True).stdout
 tiers = [name for name in ("cpu/avx512", "cpu/avx2") if f'"{name}"' in devices]
-n, repeats = 8000, 3
+n, repeats = 8000, 5
 
 for kernel, d, lam in (("laplacian", 3, 1e-3), ("gaussian", 8, 1e-3), ("gaussian", 20, 1e-3), ("gaussian", 50, 1e-3), ("gaussian", 8, 1e-6)):
     rng = np.random.default_rng(1)

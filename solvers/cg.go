@@ -134,7 +134,7 @@ type preconditioning struct {
 func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 	add := func(rank int) {
 		its := func(tol float64) int { return z.spectrum().Iterations(rank, tol) }
-		list = append(list, preconditioning{par.preconditioner(), rank, its, z.leastShift()})
+		list = append(list, preconditioning{par.preconditioner(), rank, onceForEach(its), z.leastShift()})
 	}
 	switch {
 	case par.Preconditioner == "none":
@@ -154,9 +154,21 @@ func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
 	estimates, err := z.taylorEstimates(par)
 	for _, e := range estimates {
-		list = append(list, preconditioning{lowrank.Taylor, e.Rank, e.Iterations, max(z.leastShift(), e.Lambda)})
+		list = append(list, preconditioning{lowrank.Taylor, e.Rank, onceForEach(e.Iterations), max(z.leastShift(), e.Lambda)})
 	}
 	return list, err
+}
+
+// onceForEach returns a function with the values of f that calls f once for each tolerance: all operators of
+// one precision ask for the same tolerances.
+func onceForEach(f func(tol float64) int) func(tol float64) int {
+	known := map[float64]int{}
+	return func(tol float64) int {
+		if _, ok := known[tol]; !ok {
+			known[tol] = f(tol)
+		}
+		return known[tol]
+	}
 }
 
 // cgEstimate returns the estimate for one operator and preconditioner.

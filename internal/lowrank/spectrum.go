@@ -204,12 +204,21 @@ func (e *Spectrum) Iterations(k int, tol float64) int {
 		next = min(j+1+j/128, e.n-k/2)
 		list = append(list, cluster{value: 1 + e.eigenvalue(k/2+j)/e.lambda, r: math.Sqrt(float64(next - j))})
 	}
-	its, done := conjugateSteps(list, tol)
-	if !done || its > len(list)/4 { // the result is not valid: the simulation finds whole clusters one by one, unlike the real system
-		return max(its, e.iterationBound(k, tol))
+	// A result above `valid` is not valid: the simulation finds whole clusters one by one, unlike the real system.
+	valid, limit := len(list)/4, maxSteps
+	bound := e.iterationBound(k, tol)
+	if bound >= maxSteps {
+		limit = min(limit, valid+1) // more steps would not change the result
+	}
+	its, done := conjugateSteps(list, tol, limit)
+	if !done || its > valid {
+		return max(its, bound)
 	}
 	return its
 }
+
+// maxSteps is the largest number of steps that are simulated.
+const maxSteps = 1000
 
 // A cluster is a group of nearly equal eigenvalues.
 type cluster struct {
@@ -218,15 +227,14 @@ type cluster struct {
 }
 
 // conjugateSteps simulates conjugate gradients on a diagonal matrix and returns the number of steps
-// that reduce the residual by the factor tol. After 1000 steps it returns done = false.
-func conjugateSteps(list []cluster, tol float64) (its int, done bool) {
+// that reduce the residual by the factor tol. After limit steps it returns done = false.
+func conjugateSteps(list []cluster, tol float64, limit int) (its int, done bool) {
 	norm2 := 0.0 // squared norm of the residual
 	for i, g := range list {
 		list[i].p = g.r
 		norm2 += g.r * g.r
 	}
 	goal := tol * tol * norm2
-	const limit = 1000
 	for its := range limit {
 		if norm2 <= goal {
 			return max(its, 1), true

@@ -384,6 +384,6 @@ func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remainin
 // Iterations estimates the number of iterations in which conjugate gradients reduce the
 // residual by the factor tol.
 func (e TaylorEstimate) Iterations(tol float64) int {
-	its, _ := conjugateSteps(slices.Clone(e.spectrum), tol)
+	its, _ := conjugateSteps(slices.Clone(e.spectrum), tol, maxSteps)
 	return its
 }
