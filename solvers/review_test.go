@@ -84,7 +84,7 @@ func TestGivesUpForDual(t *testing.T) {
 // method.
 func TestModesAreReplaced(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	const n = 6000
+	const n = 3000
 	p := Problem{Kernel: kernels.Gaussian{Sigma: 0.3}, X: backend.NewHost[float64](n, 2), Y: backend.NewHost[float64](n, 1), Lambda: 0.1}
 	for i := range n {
 		p.X.Row(i)[0], p.X.Row(i)[1] = math.Mod(float64(i)*0.754877666, 1), math.Mod(float64(i)*0.569840291, 1)
@@ -99,9 +99,13 @@ func TestModesAreReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		choice, ok := plan.how.(modesChoice)
-		if !ok || choice.exact || plan.other == 0 {
+		last, ok := plan.how.(modesChoice)
+		if !ok || plan.other == 0 {
 			t.Fatalf("the plan is %+v", plan)
+		}
+		choice, err := plan.sizes.modes(last.Density, par, plan.sizes.box(), false, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
 		change(&choice)
 		for a := 1; a < 3; a++ {
