@@ -30,6 +30,7 @@ type fitting struct {
 	learner string
 	x, y    backend.Host[float64] // both are empty after an error; y is also empty for Novelty, and x for sparse samples
 	points  numeric.Points        // x as points, which are sparse only if Description.Sparse is set; empty after an error
+	own     bool                  // whether x is a dense copy of sparse samples
 	err     error
 }
 
@@ -78,6 +79,11 @@ func (f *fitting) take(x mat.Matrix) (numeric.Points, error) {
 	if catalogue[f.learner].Sparse {
 		return pointsOf("x", x)
 	}
+	s, err := sparseOf("x", x)
+	if err != nil {
+		return numeric.Points{}, err
+	}
+	f.own = s != nil
 	h, err := denseSamples(f.dev, f.o, f.learner, x)
 	return numeric.DensePoints(h), err
 }
@@ -95,6 +101,15 @@ func (f *fitting) kept(h backend.Host[float64]) backend.Host[float64] {
 		return backend.Host[float64]{}
 	}
 	return dropZeroWeight(h, f.o.Weights)
+}
+
+// keptX returns the dense samples of weight > 0: a copy, unless the samples already are a copy and
+// all their weights are > 0.
+func (f *fitting) keptX() backend.Host[float64] {
+	if f.own && !slices.Contains(f.o.Weights, 0) {
+		return f.x
+	}
+	return f.kept(f.x)
 }
 
 // keptPoints returns a copy of the samples of weight > 0.
@@ -174,6 +189,9 @@ func (f *fitting) task(rows int, bytes func(rows int) int64) *run.Task {
 func (f *fitting) centered(intercept bool, bytes func(c *lsq.Samples, rows int) int64) (*lsq.Samples, *run.Task) {
 	if f.err != nil {
 		return nil, nil
+	}
+	if f.own {
+		f.ctx, f.o = besideCopy(f.ctx, f.dev, f.o, f.points)
 	}
 	c, err := lsq.New(f.ctx, f.points, f.y, f.o.Weights, intercept)
 	if err != nil {

@@ -95,6 +95,9 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	if err != nil {
 		return nil, err
 	}
+	if s, _ := sparseOf("x", x); s != nil {
+		ctx, o = besideCopy(ctx, dev, o, numeric.DensePoints(backend.Host[float64]{Rows: s.Rows, Cols: s.Cols}))
+	}
 	return l.FitRows(ctx, dev, data, o)
 }
 

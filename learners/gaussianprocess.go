@@ -104,6 +104,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 			return nil, err
 		}
 		points = numeric.DensePoints(h)
+		ctx, o = besideCopy(ctx, dev, o, points)
 	}
 	if l.Kernel == nil {
 		sigma, err := medianDistance(ctx, points, o.Weights, l.Seed)

@@ -89,12 +89,13 @@ func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.
 func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, task Task) (m *KernelKNNModel, err error) {
 	defer named(kernelKNNName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelKNNName, l.parameters(), x, y, o)
+	f.ctx = ctx // a fit evaluates no kernel on the device, so that it packs no points
 	if l.Kernel == nil {
 		l.Kernel = kernels.Linear{}
 	}
 	m = &KernelKNNModel{k: l.K, trainingSet: f.trainingSet(task)}
 	m.kernel = f.kernel(l.Kernel, 0)
-	f.copied(func(n int) int64 { return neighbors.Bytes(dev, f.points, n) })
+	f.copied(m.y.Cols)
 	if f.err != nil {
 		return nil, f.err
 	}

@@ -65,7 +65,7 @@ func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 	classes, index := f.classes()
 	k := f.kernel(l.Kernel, l.Seed)
 	p := glm.KernelProblem{
-		Kernel: k, X: f.kept(f.x), Class: ofPositive(index, o.Weights), Classes: classes.Len(), Weights: ofPositive(o.Weights, o.Weights),
+		Kernel: k, X: f.keptX(), Class: ofPositive(index, o.Weights), Classes: classes.Len(), Weights: ofPositive(o.Weights, o.Weights),
 		Lambda: l.Lambda, Intercept: !l.NoIntercept,
 	}
 	t := f.task(p.X.Rows, p.Bytes)

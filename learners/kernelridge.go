@@ -93,14 +93,15 @@ type KernelRidgeModel struct {
 	factor  run.Kept[map[float64]*solvers.LeaveOneOut]
 }
 
-// points returns x in the form that Fit uses; the sharp bound needs a dense copy of sparse samples.
-func (l KernelRidge) points(dev backend.Device, x mat.Matrix, o Options) (numeric.Points, error) {
-	points, err := pointsOf("x", x)
+// points returns x in the form that Fit uses. The sharp bound needs a dense copy of sparse samples;
+// copied reports whether the result is such a copy.
+func (l KernelRidge) points(dev backend.Device, x mat.Matrix, o Options) (points numeric.Points, copied bool, err error) {
+	points, err = pointsOf("x", x)
 	if err != nil || points.Sparse == nil || !l.Bound {
-		return points, err
+		return points, false, err
 	}
 	h, err := denseSamples(dev, o, kernelRidgeName, x)
-	return numeric.DensePoints(h), err
+	return numeric.DensePoints(h), true, err
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately. If x is a backend.CSR,
@@ -108,7 +109,10 @@ func (l KernelRidge) points(dev backend.Device, x mat.Matrix, o Options) (numeri
 func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelRidgeModel, err error) {
 	defer named(kernelRidgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
-	points, err := l.points(dev, x, o)
+	points, copied, err := l.points(dev, x, o)
+	if copied && err == nil {
+		ctx, o = besideCopy(ctx, dev, o, points)
+	}
 	var hy backend.Host[float64]
 	if err == nil {
 		hy, err = targets(points.Rows, y)

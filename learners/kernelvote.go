@@ -20,6 +20,7 @@ func init() {
 		Formula:    "the class with the largest Σ w_i k(x, x_i) over its samples, or the mean Σ w_i y_i k(x, x_i) / Σ w_i k(x, x_i)",
 		Source:     "Nadaraya (1964); Watson (1964); Parzen (1962)",
 		Outputs:    true,
+		Sparse:     true,
 		classifier: fitterOf((*KernelVote).parameters, KernelVote.FitClasses),
 		model: func(s State) (fielded, error) {
 			classes, err := isOfClasses(s)
@@ -84,6 +85,7 @@ func (l KernelVote) FitClasses(ctx context.Context, dev backend.Device, x, y mat
 func (l KernelVote) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, task Task) (m *KernelVoteModel, err error) {
 	defer named(kernelVoteName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelVoteName, l.parameters(), x, y, o)
+	f.ctx = ctx // a fit evaluates no kernel on the device, so that it packs no points
 	m = &KernelVoteModel{f.trainingSet(task)}
 	m.kernel = f.kernel(l.Kernel, l.Seed)
 	if l.Kernel == nil && f.err == nil {
@@ -92,7 +94,7 @@ func (l KernelVote) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 		f.fail(err)
 		m.kernel = f.kernel(kernels.Gaussian{Sigma: sigma}, l.Seed)
 	}
-	f.copied(func(n int) int64 { return 8 * int64(n) * int64(2*f.x.Cols+2*m.y.Cols+2) })
+	f.copied(m.y.Cols)
 	return m, f.err
 }
 

@@ -69,14 +69,16 @@ func (f *fitting) trainingSet(task Task) trainingSet {
 			}
 		}
 	}
-	r.points, r.y, r.weight = f.keptPoints(), f.kept(y), positiveWeights(f.o.Weights, f.points.Rows)
+	r.points, r.y, r.weight = f.points.Kept(f.o.Weights), f.kept(y), positiveWeights(f.o.Weights, f.points.Rows)
 	return r
 }
 
-// copied is the last step of a fit that only copies its samples. needed returns the number of bytes
-// that the first argument's number of rows takes on the device.
-func (f *fitting) copied(needed func(n int) int64) {
-	if t := f.task(f.points.Rows, needed); t != nil {
+// copied is the last step of a fit that only copies its samples, whose targets have the given number
+// of columns.
+func (f *fitting) copied(columns int) {
+	points := f.points
+	needed := func(n int) int64 { return points.CopyBytes(n) + 8*int64(n)*int64(columns+2) }
+	if t := f.task(points.Rows, needed); t != nil {
 		f.fail(t.Step("copy", 1))
 	}
 }

@@ -1,6 +1,7 @@
 package learners
 
 import (
+	"context"
 	"fmt"
 
 	"gonum.org/v1/gonum/mat"
@@ -69,6 +70,16 @@ func denseSamples(dev backend.Device, o Options, learner string, x mat.Matrix) (
 	h := backend.NewHost[float64](s.Rows, s.Cols)
 	s.DenseTo(h)
 	return h, nil
+}
+
+// besideCopy returns ctx and o for work during which a dense copy of sparse samples exists: plans
+// include the copy, and a limit of the memory of the host excludes it.
+func besideCopy(ctx context.Context, dev backend.Device, o Options, points numeric.Points) (context.Context, Options) {
+	bytes := points.CopyBytes(points.Rows)
+	if o.Memory > 0 && numeric.Wrapper(dev) != nil {
+		o.Memory = max(o.Memory-bytes, 1)
+	}
+	return run.Beside(ctx, bytes), o
 }
 
 // densePoints returns a copy of points as a dense matrix, or nil if there are none.

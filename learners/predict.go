@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -91,11 +92,35 @@ func (p predictor) roundings(dev backend.Device) int {
 	return 0
 }
 
+// plan reports the memory of at: blocks of points and the fixed matrices on the device, and their packed
+// copies if a kernel is evaluated.
+func (p predictor) plan(ctx context.Context, dev backend.Device, points numeric.Points) {
+	rows, t := p.blockRows(points), len(p.intercept)
+	bytes := numeric.Total(points.PlacedBytes(dev.F64(), rows), numeric.Bytes(numeric.Elements(points.Rows+rows, t)))
+	for _, f := range p.fixed {
+		bytes = numeric.Total(bytes, f.PlacedBytes(dev.F64(), f.Rows))
+	}
+	if !p.linear && points.Sparse == nil {
+		ctx = run.Packing(ctx, dev, max(rows, p.fixed[0].Rows), points.Cols)
+	}
+	run.ReportPlan(ctx, dev, bytes)
+}
+
+// blockRows returns the number of points that are evaluated together.
+func (p predictor) blockRows(x numeric.Points) int {
+	width := x.Cols
+	if x.Sparse != nil {
+		width = x.Sparse.NNZ()/x.Rows + 1
+	}
+	return min(x.Rows, max(256, 1<<22/(width+len(p.intercept)))) // large blocks, because the fixed points are packed anew for each block
+}
+
 // at returns the predictions for points that the method check has returned.
 func (p predictor) at(ctx context.Context, dev backend.Device, points numeric.Points) (*mat.Dense, error) {
 	if m, ok := markov.Of(p.kernel); ok && p.sum && p.features == 1 && p.fixed[0].Sparse == nil && markov.Pays(p.fixed[0].Rows, points.Rows) {
 		return p.onLine(ctx, m, points)
 	}
+	p.plan(ctx, dev, points)
 	fixed, err := numeric.PlaceAll(dev.F64(), p.fixed...)
 	if err != nil {
 		return nil, err
@@ -129,11 +154,7 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Hos
 		return context.Cause(ctx)
 	}
 	base, b := dev.F64(), dev.F64().With(ctx, nil)
-	width := x.Cols
-	if x.Sparse != nil {
-		width = x.Sparse.NNZ()/x.Rows + 1
-	}
-	rows := min(x.Rows, max(256, 1<<22/(width+f.Cols))) // large blocks, because the fixed points are packed anew for each block
+	rows := p.blockRows(x)
 	out, err := b.New(rows, f.Cols)
 	if err != nil {
 		return err

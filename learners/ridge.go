@@ -78,6 +78,9 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	defer named(ridgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
 	points, copied, err := l.points(dev, x, o)
+	if copied && err == nil {
+		ctx, o = besideCopy(ctx, dev, o, points)
+	}
 	var hy backend.Host[float64]
 	if err == nil {
 		hy, err = targets(points.Rows, y)

@@ -72,7 +72,7 @@ func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if f.err != nil {
 		return nil, f.err
 	}
-	p := sparse.Problem{Kernel: k, X: f.kept(f.x), Weights: positiveWeights(o.Weights, f.x.Rows)}
+	p := sparse.Problem{Kernel: k, X: f.keptX(), Weights: positiveWeights(o.Weights, f.x.Rows)}
 	r, err := sparse.Classification(t, p, f.kept(classes.targets(index)), sparse.Params{Tol: l.Tol, MaxIter: cmp.Or(l.MaxIter, max(1000, 10*f.x.Rows))})
 	if err != nil {
 		return nil, err

@@ -114,7 +114,7 @@ func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if f.err != nil {
 		return nil, f.err
 	}
-	p := sparse.Problem{Kernel: k, X: f.kept(hx), Weights: positiveWeights(o.Weights, hx.Rows)}
+	p := sparse.Problem{Kernel: k, X: f.keptX(), Weights: positiveWeights(o.Weights, hx.Rows)}
 	if l.Features {
 		p.Points = backend.NewHost[float64](hx.Cols, hx.Cols)
 		for j := range hx.Cols {

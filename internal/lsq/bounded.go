@@ -31,7 +31,8 @@ type BoundedFit struct {
 	Free      float64   // ‖w‖² of the first output without the bound, for the solution of minimum norm
 }
 
-// BoundedBytes returns the device memory of Bounded for n rows, in bytes.
+// BoundedBytes returns the memory of Bounded for n rows, in bytes. It includes QR, which solves for
+// outputs whose bound is not active.
 func (c *Samples) BoundedBytes(n int) int64 {
 	qr := c.qrBytes(n)
 	if n < c.d {
@@ -46,7 +47,7 @@ func (c *Samples) BoundedBytes(n int) int64 {
 // 1/√theta inside a bracket that shrinks (Moré and Sorensen 1983; Hebden 1973). If theta is 0, the
 // bound of each output is ‖w(1)‖². memory is the field Memory of solvers.Params.
 func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit, error) {
-	s, err := newSecular(t, c)
+	s, _, err := newSecular(t, c)
 	if err != nil {
 		return nil, err
 	}
@@ -121,16 +122,19 @@ type secular struct {
 	pivot float64
 }
 
-func newSecular(t *run.Task, c *Samples) (*secular, error) {
-	s := &secular{t: t, dual: c.n < c.d}
+// newSecular computes M and r. If there are fewer rows than features, x is the n×d matrix X, which
+// the caller may overwrite.
+func newSecular(t *run.Task, c *Samples) (s *secular, x backend.Host[float64], err error) {
+	s = &secular{t: t, dual: c.n < c.d}
 	if !s.dual {
 		mo, err := c.moments(t)
 		if err != nil {
-			return nil, err
+			return nil, x, err
 		}
 		s.m, s.r = mo.g, mo.c
 	} else {
-		x, y := backend.NewHost[float64](c.n, c.d), backend.NewHost[float64](c.n, c.t)
+		var y backend.Host[float64]
+		x, y = backend.NewHost[float64](c.n, c.d), backend.NewHost[float64](c.n, c.t)
 		c.fillX(x, 0)
 		c.fillY(y, 0)
 		s.m, s.r = backend.NewHost[float64](c.n, c.n), backend.NewHost[float64](c.t, c.n)
@@ -141,7 +145,7 @@ func newSecular(t *run.Task, c *Samples) (*secular, error) {
 		}
 		k, err := t.B.New(c.n, c.n)
 		if err != nil {
-			return nil, err
+			return nil, x, err
 		}
 		defer k.Free()
 		err = run.Placed(t.B, x, y, func(x, _ backend.Matrix[float64]) error {
@@ -149,7 +153,7 @@ func newSecular(t *run.Task, c *Samples) (*secular, error) {
 			return t.B.Download(s.m, k)
 		})
 		if err != nil {
-			return nil, err
+			return nil, x, err
 		}
 	}
 	for i := range s.m.Rows {
@@ -164,7 +168,7 @@ func newSecular(t *run.Task, c *Samples) (*secular, error) {
 			}
 		}
 	}
-	return s, nil
+	return s, x, nil
 }
 
 // unbounded describes the least-squares solution without a bound.

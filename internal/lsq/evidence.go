@@ -93,12 +93,13 @@ func (p Posterior) CoefVariance() backend.Host[float64] {
 	return out
 }
 
-// EvidenceBytes returns the device memory of Evidence for n rows, in bytes.
+// EvidenceBytes returns the memory of Evidence for n rows, in bytes: XᵀX or XXᵀ on the device and on the
+// host, a copy whose eigenvectors are computed, and the eigenvectors; or X, which the eigenvectors of XᵀX overwrite.
 func (c *Samples) EvidenceBytes(n int) int64 {
 	if n < c.d {
-		return 8 * (int64(n)*int64(c.d+c.t) + int64(n)*int64(n))
+		return 8 * (int64(n)*int64(c.d+c.t) + 4*int64(n)*int64(n))
 	}
-	return c.momentBytes(n)
+	return c.momentBytes(n) + 3*8*int64(c.d)*int64(c.d)
 }
 
 // Evidence iterates MacKay's update
@@ -162,7 +163,7 @@ type evidenceFit struct {
 
 // spectrum decomposes XᵀX, or XXᵀ if it is smaller, on the host.
 func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
-	s, err := newSecular(t, c)
+	s, x, err := newSecular(t, c)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +184,12 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 	if r == 0 {
 		return nil, errors.New("every column of x is constant: there is nothing to predict from")
 	}
-	e.vectors, e.along = backend.NewHost[float64](r, c.d), backend.NewHost[float64](c.t, r)
+	e.along = backend.NewHost[float64](c.t, r)
+	if s.dual {
+		e.vectors = rightVectors(x, vectors, e.values)
+	} else {
+		e.vectors = backend.NewHost[float64](r, c.d)
+	}
 	for i := range r {
 		v := vectors.Data[i*n : (i+1)*n]
 		for j := range c.t {
@@ -204,21 +210,37 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 		e.mean[j] = s.Mean()
 		e.constant[j] = s.Constant() && (c.intercept || e.mean[j] == 0)
 	}
-	row := backend.NewHost[float64](1, c.d)
 	ry := backend.NewHost[float64](1, c.t)
 	for k := range c.n {
 		c.fillY(ry, k)
 		for j, v := range ry.Data {
 			e.total[j] += v * v
 		}
-		if s.dual { // V = XᵀU S^−½
-			c.fillX(row, k)
-			for i := range r {
-				numeric.Axpy(vectors.At(i, k)/math.Sqrt(e.values[i]), row.Data, e.vectors.Row(i))
-			}
-		}
 	}
 	return e, nil
+}
+
+// rightVectors overwrites the n×d matrix x with the r×d matrix Vᵀ = S^−½UᵀX, and returns it. The rows of
+// u are the eigenvectors of XXᵀ, and values holds the r largest eigenvalues.
+func rightVectors(x backend.Host[float64], u numeric.Small, values []float64) backend.Host[float64] {
+	const width = 256 // number of columns that are copied and replaced together
+	run.Parallel((x.Cols+width-1)/width, func(first, last int) {
+		block := backend.NewHost[float64](x.Rows, width)
+		for j := first * width; j < min(last*width, x.Cols); j += width {
+			cols := min(width, x.Cols-j)
+			for k := range x.Rows {
+				copy(block.Row(k), x.Row(k)[j:j+cols])
+			}
+			for i, s := range values {
+				to := x.Row(i)[j : j+cols]
+				clear(to)
+				for k := range x.Rows {
+					numeric.Axpy(u.At(i, k)/math.Sqrt(s), block.Row(k)[:cols], to)
+				}
+			}
+		}
+	})
+	return x.View(0, 0, len(values), x.Cols)
 }
 
 // evidence runs MacKay's iteration for output j.

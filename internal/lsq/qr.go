@@ -74,11 +74,12 @@ func (c *Samples) qr(t *run.Task, s *Solution) error {
 // qrRows returns the number of rows that triangle processes at a time.
 func (c *Samples) qrRows(n int) int { return min(n, max(2*(c.d+c.t), 1<<17/(c.d+c.t))) }
 
-// qrBytes returns the memory of qr for n rows, in bytes.
+// qrBytes returns the memory of qr for n rows, in bytes. With fewer rows than features these are X, its
+// transpose, and the transpose that becomes a triangle.
 func (c *Samples) qrBytes(n int) int64 {
 	width := c.d + c.t
 	if n < c.d {
-		return 8*int64(n)*(4*int64(width)+int64(n)) + reflectorBytes(c.d, n)
+		return 8*int64(n)*(3*int64(width)+int64(n)) + reflectorBytes(c.d, n)
 	}
 	rows := width + c.qrRows(n)
 	return 8*int64(width)*int64(rows+3*c.d) + reflectorBytes(rows, width)

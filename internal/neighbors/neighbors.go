@@ -23,13 +23,14 @@ type Samples struct {
 	Own    []float64      // k(z, z)
 }
 
-// Bytes returns the number of bytes that a search takes for n samples with the shape of the rows of x: the
-// samples in float64 and in float32, the tileRows rows of one step, and one tile of kernel values.
-func Bytes(dev backend.Device, x numeric.Points, n int) int64 {
-	b, rows := dev.F64(), tileRows
-	bytes := x.CopyBytes(n) + x.PlacedBytes(b, n) + x.CopyBytes(rows) + x.PlacedBytes(b, rows) + 8*int64(rows)*int64(min(n, tileColumns))
-	if x.Sparse == nil {
-		bytes += 4 * int64(n+rows) * int64(x.Cols+1)
+// bytes returns the memory of a search among n samples for tileRows rows of x, in bytes: the samples and
+// the rows on the device, a tile of kernel values, and if the search is filtered, all of them in float32.
+func (s Samples) bytes(dev backend.Device, x numeric.Points, filtered bool) int64 {
+	n, rows := s.Points.Rows, min(x.Rows, tileRows)
+	tile := int64(rows) * int64(min(n, tileColumns))
+	bytes := s.Points.PlacedBytes(dev.F64(), n) + x.PlacedBytes(dev.F64(), rows) + 8*tile
+	if filtered {
+		bytes += 4 * (int64(n+rows)*int64(x.Cols+1) + tile)
 	}
 	return bytes
 }
@@ -43,7 +44,9 @@ func Bytes(dev backend.Device, x numeric.Points, n int) int64 {
 func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Points, k int, f func(i int, list []int, keys []float64)) error {
 	rows := make([]nearest, min(x.Rows, tileRows))
 	first := 0
-	if filter, ok := s.filter(x, k); ok {
+	filter, filtered := s.filter(x, k)
+	run.ReportPlan(s.Points.Evaluating(ctx, dev), dev, s.bytes(dev, x, filtered))
+	if filtered {
 		var err error
 		if first, err = filter.search(ctx, dev, x, rows, f); err != nil || first == x.Rows {
 			return err

@@ -10,11 +10,13 @@ import (
 type (
 	reportKey    struct{}
 	workspaceKey struct{}
+	besideKey    struct{}
 )
 
 // With returns a context with which Report calls report. Several goroutines may call report.
 func With(ctx context.Context, report func(bytes int64)) context.Context {
-	return context.WithValue(context.WithValue(ctx, reportKey{}, report), workspaceKey{}, int64(0))
+	ctx = context.WithValue(context.WithValue(ctx, workspaceKey{}, int64(0)), besideKey{}, int64(0))
+	return context.WithValue(ctx, reportKey{}, report)
 }
 
 // Workspace returns a context with which Report adds the memory that a device takes in addition to
@@ -30,15 +32,18 @@ func Workspace(ctx context.Context, bytes int64) context.Context {
 // Beside returns a context with which Report adds the given number of bytes of arrays that exist
 // during the following work.
 func Beside(ctx context.Context, bytes int64) context.Context {
-	before, _ := ctx.Value(workspaceKey{}).(int64)
-	return context.WithValue(ctx, workspaceKey{}, before+bytes)
+	before, _ := ctx.Value(besideKey{}).(int64)
+	return context.WithValue(ctx, besideKey{}, before+bytes)
 }
 
 // Report reports the maximum size, in bytes, of the matrices and arrays that exist during the following
 // work. It adds the arrays of the callers, which Beside has counted.
 func Report(ctx context.Context, bytes int64) {
 	if report, ok := ctx.Value(reportKey{}).(func(bytes int64)); ok {
-		workspace, _ := ctx.Value(workspaceKey{}).(int64)
-		report(bytes + min(workspace, math.MaxInt64-bytes))
+		for _, key := range []any{workspaceKey{}, besideKey{}} {
+			more, _ := ctx.Value(key).(int64)
+			bytes += min(more, math.MaxInt64-bytes)
+		}
+		report(bytes)
 	}
 }
