@@ -3,6 +3,7 @@ package solvers
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
@@ -229,7 +230,7 @@ func (z *sizes) modes(s spectrum.Density, par Params, b box, exact bool, rounds 
 	// preconditioner of high order.
 	limit := min(lowUnknowns, max(z.n, 500))
 	for c.order = limit + 1; c.order > limit; c.low *= 0.97 {
-		c.order = c.lowOrder(c.low)
+		c.order = c.lowOrder(c.low, limit)
 	}
 	c.low /= 0.97
 	c.rest = rest(c.low)
@@ -726,45 +727,63 @@ type lowMode struct {
 	scale     float64 // √2 times the mode's element of D, or this element for the mode 0
 }
 
-// lowOrder returns the number of real unknowns of the modes with ‖ω‖ ≤ omega.
-func (c modesChoice) lowOrder(omega float64) int {
+// lowOrder returns the number of real unknowns of the modes with ‖ω‖ ≤ omega, or limit + 1 if there are more than
+// limit.
+func (c modesChoice) lowOrder(omega float64, limit int) int {
 	volume := elementary.Pow(omega, float64(c.D)) * [...]float64{2, math.Pi, 4 * math.Pi / 3}[c.D-1]
 	for a := 3 - c.D; a < 3; a++ {
 		volume *= c.Period[a] / (2 * math.Pi)
 	}
 	if volume > 4*lowUnknowns {
-		return 4 * lowUnknowns
+		return limit + 1
 	}
-	return 2*len(c.lowModes(omega, nil)) - 1
+	order := 1
+	for range c.modesWithin(omega) {
+		if order += 2; order > limit {
+			return limit + 1
+		}
+	}
+	return order
+}
+
+// modesWithin lists the modes with 0 < ‖ω‖ ≤ omega, one of each pair of a mode and its conjugate.
+func (c modesChoice) modesWithin(omega float64) iter.Seq[[3]int] {
+	return func(yield func(k [3]int) bool) {
+		var limit nufft.Axes
+		for a := 3 - c.D; a < 3; a++ {
+			limit[a] = min(c.inner[a], int(omega*c.Period[a]/(2*math.Pi)))
+		}
+		for i := -limit[0]; i <= limit[0]; i++ {
+			for j := -limit[1]; j <= limit[1]; j++ {
+				for l := 0; l <= limit[2]; l++ {
+					k := [3]int{i, j, l}
+					if l == 0 && (i < 0 || i == 0 && j <= 0) || c.Frequency(k) > omega {
+						continue
+					}
+					if !yield(k) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // lowModes returns the modes with ‖ω‖ ≤ omega, mode 0 first. scale holds √(S/∏T) of every mode, with
 // the spectral density S and the periods T; lowModes copies the scales of the modes that it returns.
 func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	h := c.inner.Half()
-	var limit nufft.Axes
-	for a := 3 - c.D; a < 3; a++ {
-		limit[a] = min(c.inner[a], int(omega*c.Period[a]/(2*math.Pi)))
-	}
 	list := []lowMode{{}}
 	index := func(k [3]int) int {
 		return ((k[0]+c.inner[0])*h[1]+k[1]+c.inner[1])*h[2] + k[2]
 	}
 	list[0].at, list[0].other = index([3]int{}), -1
-	for i := -limit[0]; i <= limit[0]; i++ {
-		for j := -limit[1]; j <= limit[1]; j++ {
-			for l := 0; l <= limit[2]; l++ {
-				k := [3]int{i, j, l}
-				if l == 0 && (i < 0 || i == 0 && j <= 0) || c.Frequency(k) > omega {
-					continue
-				}
-				mode := lowMode{k: k, at: index(k), other: -1}
-				if l == 0 {
-					mode.other = index([3]int{-i, -j, 0})
-				}
-				list = append(list, mode)
-			}
+	for k := range c.modesWithin(omega) {
+		mode := lowMode{k: k, at: index(k), other: -1}
+		if k[2] == 0 {
+			mode.other = index([3]int{-k[0], -k[1], 0})
 		}
+		list = append(list, mode)
 	}
 	if scale != nil {
 		for i := range list {

@@ -264,8 +264,8 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, o
 			unused = e
 			continue
 		}
-		if m.iterates && fits && chosen.cost < max(z.costs().small, z.gramCost(true)) {
-			continue // estimating the spectrum, or one product with K, would take longer than the cheapest method so far
+		if m.iterates && fits && (chosen.cost < z.gramCost(true) || !best.iterates && chosen.cost < z.costs().small) {
+			continue // one product with K, or estimating the spectrum, would take longer than the cheapest method so far
 		}
 		e, err := m.estimate(z, par)
 		if err != nil {

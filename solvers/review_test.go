@@ -111,7 +111,7 @@ func TestModesAreReplaced(t *testing.T) {
 		for a := 1; a < 3; a++ {
 			choice.inner[a] = min(choice.inner[a], choice.outer.m[a])
 		}
-		choice.order = choice.lowOrder(choice.low)
+		choice.order = choice.lowOrder(choice.low, lowUnknowns)
 		w := newWork(t.Context(), dev, p, par, plan)
 		err = choice.run(w)
 		w.Mem.FreeAll()
