@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/elementary"
@@ -64,6 +65,8 @@ const (
 	// innerContraction is the largest allowed ratio of ‖K − ΦΦᴴ‖ to λ/max w. A step of refinement
 	// multiplies the residual by about this ratio.
 	innerContraction = 0.03
+	// boxSample is the number of samples from which the concentration of samples is estimated.
+	boxSample = 20000
 	// checkedRows is the number of rows whose residuals are computed with the exact K.
 	checkedRows = 1000
 	// lowUnknowns limits the order of the preconditioner's factor.
@@ -74,7 +77,7 @@ const (
 	// modesPerAxis limits the index of a mode.
 	modesPerAxis = 1 << 20
 	// With at most rigorousModes modes, ‖K − ΦΦᴴ‖ is bounded by n times the largest error of a
-	// kernel value. With more modes, the norm is estimated as for evenly spread samples.
+	// kernel value. With more modes, the norm is estimated from the mean number of samples near a sample.
 	rigorousModes = 1 << 15
 )
 
@@ -138,25 +141,85 @@ var modesWays = []struct {
 
 // A box has the ranges of the features of the samples with a weight above 0, and the middle of each, in
 // the last d elements.
-type box struct{ side, center [3]float64 }
+type box struct {
+	side, center  [3]float64
+	near          [][3]float64    // up to boxSample samples, less the lower ends of the ranges
+	concentration map[int]float64 // results of the method concentrated
+}
 
-func (z *sizes) box() (b box) {
+func (z *sizes) box() *box {
+	b := &box{concentration: map[int]float64{}}
+	var low [3]float64
+	weighs := func(i int) bool { return z.p.Weights == nil || z.p.Weights[i] > 0 }
 	for a := range z.d {
-		low, high := math.Inf(1), math.Inf(-1)
+		first, last := math.Inf(1), math.Inf(-1)
 		for i := range z.p.X.Rows {
-			if z.p.Weights == nil || z.p.Weights[i] > 0 {
+			if weighs(i) {
 				v := z.p.X.Row(i)[a]
-				low, high = min(low, v), max(high, v)
+				first, last = min(first, v), max(last, v)
 			}
 		}
-		b.side[3-z.d+a], b.center[3-z.d+a] = high-low, low/2+high/2
+		low[3-z.d+a], b.side[3-z.d+a], b.center[3-z.d+a] = first, last-first, first/2+last/2
+	}
+	for i := 0; i < z.p.X.Rows; i += (z.p.X.Rows + boxSample - 1) / boxSample {
+		if weighs(i) {
+			var x [3]float64
+			for a, v := range z.p.X.Row(i) {
+				q := 3 - z.d + a
+				x[q] = v - low[q]
+			}
+			b.near = append(b.near, x)
+		}
 	}
 	return b
 }
 
+// concentrated returns how many times more samples are in the cell of a grid around a random sample than if
+// they were spread evenly over the box. The cells have sides of about h.
+func (b *box) concentrated(h float64) float64 {
+	longest, n := max(b.side[0], b.side[1], b.side[2]), float64(len(b.near))
+	level := 0
+	for h < longest && level < 20 {
+		h, level = 2*h, level+1
+	}
+	if level == 0 || n < 2 {
+		return 1
+	}
+	if c, ok := b.concentration[level]; ok {
+		return c
+	}
+	cell := longest / float64(int(1)<<level)
+	keys := make([]uint64, len(b.near))
+	for i, x := range b.near {
+		for _, v := range x {
+			keys[i] = keys[i]<<21 | uint64(v/cell)
+		}
+	}
+	slices.Sort(keys)
+	pairs, even := 0.0, n*(n-1)/2
+	for i, from := 1, 0; i < len(keys); i++ {
+		if keys[i] != keys[from] {
+			from = i
+		}
+		pairs += float64(i - from)
+	}
+	for _, side := range b.side {
+		if side > cell {
+			full := math.Floor(side / cell)
+			even *= (full*cell*cell + (side-full*cell)*(side-full*cell)) / (side * side)
+		}
+	}
+	c := max(1, pairs/even)
+	if even < 20 && pairs < 20 { // too small a sample for this cell
+		c = b.concentrated(2 * cell)
+	}
+	b.concentration[level] = c
+	return c
+}
+
 // modes chooses the periods, the numbers of modes, and the order of the preconditioner for one of modesWays.
 // It returns an error if this needs too many modes.
-func (z *sizes) modes(s spectrum.Density, par Params, b box, exact bool, rounds int) (c modesChoice, err error) {
+func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds int) (c modesChoice, err error) {
 	c.Density, c.exact, c.center, c.gain = s, exact, b.center, innerContraction
 	smallest := z.p.Lambda
 	for _, w := range z.p.Weights {
@@ -182,9 +245,9 @@ func (z *sizes) modes(s spectrum.Density, par Params, b box, exact bool, rounds 
 		}
 		return m, nil
 	}
-	// spread is the number of samples in a unit of volume if they are spread evenly.
+	// spread is the mean number of samples in a unit of volume around a sample.
 	spread := func(omega float64) float64 {
-		v := n
+		v := n * b.concentrated(2*math.Pi/omega)
 		for a := 3 - z.d; a < 3; a++ {
 			v /= max(side[a], 2*math.Pi/omega)
 		}

@@ -65,6 +65,13 @@ func TestModesSolvesTheSystem(t *testing.T) {
 		}
 		p.Intercept = true
 	}
+	clustered := func(p *solvers.Problem) { // the density grows toward a corner as a power of the distance
+		for i := range p.X.Rows {
+			for j, v := range p.X.Row(i) {
+				p.X.Row(i)[j] = math.Pow((v+5)/float64(j+1), 6)
+			}
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		p      solvers.Problem
@@ -78,6 +85,7 @@ func TestModesSolvesTheSystem(t *testing.T) {
 		{"three features", field(kernels.Gaussian{Sigma: 1}, 300, 3, 0.1), 1e-8, nil},
 		{"sum with weights", field(mixed, 200, 2, 0.5), 1e-8, weights},
 		{"equal rows", field(kernels.Matern{Nu: 1.5, Sigma: 1}, 200, 2, 0.5), 1e-8, equal},
+		{"clustered", field(kernels.Matern{Nu: 1.5, Sigma: 0.5}, 1500, 2, 0.1), 1e-6, clustered},
 		{"wide modes", field(kernels.Gaussian{Sigma: 0.3}, 9000, 1, 1), 1e-6, weights},
 	} {
 		t.Run(c.name, func(t *testing.T) {
