@@ -40,8 +40,8 @@ func (q *queue[T]) GramMulRoundings(m, t int) int {
 	const smallest = 256 // points of a block: see gramBlock
 	blocks := panels(m, smallest)
 	_, wide := (&gram[T]{q: q}).tileSize()
-	if t >= stripsPay { // the last sum of each tile may have fewer products
-		return 1 + min(m, ukr.PanelTerms) + panels(m, ukr.PanelTerms) + panels(m, wide) + 2*blocks
+	if t >= stripsPay { // additions to 0 are exact, and PanelTerms divides all blocks and tiles but the last
+		return min(m, ukr.PanelTerms) + panels(m, ukr.PanelTerms) + blocks - 2
 	}
 	lanes := 1
 	if q.engine.device.tier.Name != "generic" {

@@ -111,6 +111,7 @@ func TestTrustCost(t *testing.T) {
 			{"kernel-ridge", "", costProblem{n: 10_000, d: 8}, 5000, fitKernelRidge, false, false},
 			{"kernel-ridge", "`Options.Prove`", costProblem{n: 100, d: 8}, 20_000, fitKernelRidge, true, false},
 			{"kernel-ridge", "`Options.Prove`", costProblem{n: 400, d: 8}, 20_000, fitKernelRidge, true, false},
+			{"kernel-ridge", "`Options.Prove`", costProblem{n: 400, d: 8, targets: 3}, 20_000, fitKernelRidge, true, false},
 			{"kernel-ridge", "`Bound`", costProblem{n: 1000, d: 8}, 1000, fitKernelRidge, false, true},
 			{"ridge", "`Bound`", costProblem{n: 10_000, d: 10}, 20_000, fitRidge, false, true},
 			{"nystrom-ridge", "`Options.Prove`", costProblem{n: 10_000, d: 10, functions: 500}, 20_000, fitNystrom, true, false},
@@ -217,20 +218,23 @@ func openCPU(t *testing.T, c backend.Config) backend.Device {
 	return dev
 }
 
-// A costProblem describes n standard normal samples with d features, and the targets sin Σ_j x_j
-// plus normal noise with standard deviation 0.1.
-type costProblem struct{ n, d, functions int }
+// A costProblem describes n standard normal samples with d features, and the targets sin (c Σ_j x_j)
+// plus normal noise with standard deviation 0.1, for c = 1, … up to the number of targets; 0 means 1.
+type costProblem struct{ n, d, functions, targets int }
 
 func (p costProblem) String() string {
 	if p.functions > 0 {
 		return fmt.Sprintf("%d × %d, %d functions", p.n, p.d, p.functions)
+	}
+	if p.targets > 1 {
+		return fmt.Sprintf("%d × %d, %d targets", p.n, p.d, p.targets)
 	}
 	return fmt.Sprintf("%d × %d", p.n, p.d)
 }
 
 func (p costProblem) draw() (x, y *mat.Dense) {
 	random := rand.New(rand.NewPCG(uint64(p.n), uint64(p.d)))
-	x, y = mat.NewDense(p.n, p.d, nil), mat.NewDense(p.n, 1, nil)
+	x, y = mat.NewDense(p.n, p.d, nil), mat.NewDense(p.n, max(1, p.targets), nil)
 	for i := range p.n {
 		row := x.RawRowView(i)
 		sum := 0.0
@@ -238,7 +242,9 @@ func (p costProblem) draw() (x, y *mat.Dense) {
 			row[j] = random.NormFloat64()
 			sum += row[j]
 		}
-		y.Set(i, 0, math.Sin(sum)+0.1*random.NormFloat64())
+		for c := range max(1, p.targets) {
+			y.Set(i, c, math.Sin(float64(c+1)*sum)+0.1*random.NormFloat64())
+		}
 	}
 	return x, y
 }

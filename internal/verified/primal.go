@@ -161,7 +161,7 @@ var ErrLambda = fmt.Errorf("lambda is too small for a bound of the error")
 var ErrSamples = fmt.Errorf("a bound of the error needs samples in memory")
 
 // ErrDependent is the error if no bound can be proven for a problem with Centers.
-var ErrDependent = fmt.Errorf("the kernel values of the centers are singular up to rounding errors, so that rounding errors may change predictions by any amount")
+var ErrDependent = fmt.Errorf("the kernel values of the centers are singular up to rounding errors, and a bound needs a lower bound > 0 on their eigenvalues")
 
 // A primal is the state of Primal.Bound.
 type primal struct {

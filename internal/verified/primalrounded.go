@@ -133,7 +133,7 @@ func (w *primalRounded) place() (err error) {
 	for c := range w.size {
 		w.size[c] = total(m, func(j int) float64 { return up(w.r.roots[j] * math.Abs(w.f.Alpha.Row(j)[c])) })
 	}
-	w.rows = min(4096, max(64, 1<<17/m)) // the values take at most 1 MiB, unless m > 2048
+	w.rows = min(4096, max(256, 1<<17/m)) // two rows of tiles; the values take at most 1 MiB, unless m > 512
 	w.vectors = w.f.Alpha
 	rows := w.rows
 	if w.Centers {
@@ -162,42 +162,55 @@ func (w *primalRounded) place() (err error) {
 
 // leastEigenvalue returns a lower bound on the eigenvalues of the matrix S of the k(x_j, x_l), or 0 if none is
 // proven, and the products of S with w.vectors. A Cholesky factorization of S − θI on the device proves the bound: see
-// FactorSlack, which it calls for twice as many roundings. θ is a fraction of the smallest Rayleigh quotient of
-// w.vectors, which is an upper bound on the smallest eigenvalue, or, in the end, the smallest θ that proves a bound.
+// FactorSlack, which it calls for twice as many roundings. θ is a third of the smallest Rayleigh quotient of w.vectors,
+// an upper bound on the smallest eigenvalue. If this θ is too large, the factor for the smallest θ that proves a bound
+// gives a better estimate by four steps of inverse iteration.
 func (w *primalRounded) leastEigenvalue() (floor float64, products backend.Host[float64], err error) {
 	m, cols := w.vectors.Rows, w.vectors.Cols
 	products = backend.NewHost[float64](m, cols)
-	w.q.GramMul(w.product.View(0, 0, m, cols), w.r.kernel, w.z, w.z, w.beta)
-	if err := w.q.Download(products, w.product.View(0, 0, m, cols)); err != nil {
-		return 0, products, err
-	}
+	product, energy, square := w.product.View(0, 0, m, cols), make([]float64, cols), make([]float64, cols)
+	w.q.GramMul(product, w.r.kernel, w.z, w.z, w.beta)
+	err = errors.Join(w.q.Download(products, product), w.q.ColDot(energy, w.beta, product), w.q.ColDot(square, w.beta, w.beta))
 	trace := total(m, func(j int) float64 { return up(w.r.roots[j] * w.r.roots[j]) })
-	slack, quotient := up(FactorSlack(2*m+16, trace)+w.r.relative(1)*trace), trace/float64(m)
-	for c := range cols {
-		energy, square := 0.0, 0.0
-		for j := range m {
-			v := w.vectors.Row(j)[c]
-			energy, square = energy+v*products.Row(j)[c], square+v*v
-		}
-		if v := energy / square; v < quotient { // false for β = 0
-			quotient = v
+	slack, estimate := up(FactorSlack(2*m+16, trace)+w.r.relative(1)*trace), trace/float64(m)
+	for c, v := range energy {
+		if v /= square[c]; v < estimate { // false for β = 0
+			estimate = max(v, 0)
 		}
 	}
-	a := w.values.View(0, 0, m, m)
-	for _, part := range []float64{3, 16, 256, math.Inf(1)} {
-		theta := 2*slack + quotient/part
-		if !(theta < quotient) {
-			continue
-		}
+	a, v := w.values.View(0, 0, m, m), w.product.View(0, 0, m, 1)
+	proves := func(part float64) bool {
+		theta := 2*slack + estimate/part
 		w.q.Gram(a, w.r.kernel, w.z, w.z)
 		w.q.AddDiag([]float64{-theta}, a)
-		if err = w.q.Potrf(backend.Lower, a); err == nil {
-			return (theta - slack) * (1 - 0x1p-50), products, nil
-		} else if !errors.Is(err, backend.ErrNotPosDef) {
-			return 0, products, err
+		if err == nil {
+			err = w.q.Potrf(backend.Lower, a)
+		}
+		if errors.Is(err, backend.ErrNotPosDef) {
+			err = nil
+			return false
+		}
+		floor = (theta - slack) * (1 - 0x1p-50)
+		return true
+	}
+	if proves(3) || !proves(math.Inf(1)) {
+		return floor, products, err
+	}
+	before, after := []float64{0}, []float64{float64(m)}
+	err = errors.Join(err, w.q.Upload(v, numeric.Column(ones(m))))
+	for range 4 {
+		copy(before, after)
+		w.q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, v)
+		w.q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, v)
+		err = errors.Join(err, w.q.ColDot(after, v, v))
+	}
+	estimate = math.Sqrt(before[0] / after[0])
+	for _, part := range []float64{2, 16, 256} {
+		if proves(part) {
+			break
 		}
 	}
-	return 0, products, nil
+	return floor, products, err
 }
 
 // pass computes the sums over the samples.

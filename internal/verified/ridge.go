@@ -445,7 +445,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 	if roundings == 0 || roundings > n { // a sum of n products has at most n roundings in every order
 		roundings = n
 	}
-	roundings += 9
+	roundings++ // the addition of Shift to the sum of the correction
 	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Pays(n, math.MaxInt) {
 		roundings = max(roundings, (n+9)*markov.Roundings) // package markov may have computed the sums
 	}
@@ -464,7 +464,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 			} else {
 				effect = up(root*t.Power + math.Abs(t.Shift))
 			}
-			dst[c] = effect + b.left(c, root, reach) + ((relative+sum)*root*t.Size + sum*size)
+			dst[c] = effect + b.left(c, root, reach) + ((relative+sum*(1+relative))*root*t.Size + sum*size)
 		}
 	}
 	run.Parallel(sums.Rows, func(first, last int) {
