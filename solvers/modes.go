@@ -24,13 +24,15 @@ import (
 //
 //	k(x, z) ≈ Σ_j S(2πj/T)/∏T_a exp(2πi Σ_a j_a(x_a−z_a)/T_a),   |j_a| ≤ m_a,
 //
-// where S is the spectral density, and K ≈ ΦΦᴴ. The inner solver uses enough modes to make ‖K −
+// where S is the spectral density, less that of a smooth remainder beyond the box for Matérn kernels
+// (spectrum.Torus), and K ≈ ΦΦᴴ. The inner solver uses enough modes to make ‖K −
 // ΦΦᴴ‖ a small fraction of λ/max w. For a residual r it solves (I + ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r with Λ = λW⁻¹
 // by conjugate gradients, and returns the correction Λ⁻¹(r − Φβ). ΦᴴΛ⁻¹Φ is a Toeplitz matrix
 // between two diagonal matrices, so its product with a vector takes two Fourier transforms.
-// Residuals are computed with the exact K, or, where this takes less time, with the larger number
-// of modes that the tolerance needs. In that case the residuals of 1,000 rows are computed again at
-// the end with the exact K. Auto chooses Modes if it is estimated to take less time than every
+// Residuals are computed with the exact K, or, where this takes less than half the time, with the larger
+// number of modes that the tolerance needs. A number of modes in between makes an inner solve more accurate,
+// so that fewer of these residuals are needed. If the exact K is not used for all rows, the residuals of
+// 1,000 rows are computed with it at the end. Auto chooses Modes if it is estimated to take less time than every
 // method that computes with K. If Modes does not converge as estimated, for example because the
 // samples are clustered, another method replaces it.
 const Modes Method = "modes"

@@ -199,6 +199,36 @@ func TestAutoChoosesModes(t *testing.T) {
 	}
 }
 
+// TestAutoChoosesModesForManyRows checks that Auto chooses Modes for the made samples of bench/spatial_mgcv.R,
+// for which it took 0.8 and 5.3 s, and conjugate gradients 0.9 and 15.6 s (bench/results/solvers.md). Of
+// clustered samples, for which Modes takes longer, Auto chooses conjugate gradients.
+func TestAutoChoosesModesForManyRows(t *testing.T) {
+	dev := ratedDevice{backendtest.Device(t, "ref", backend.Config{Memory: 16 << 30}), backend.Rates{Single: 2, Values: 1.5}}
+	for _, c := range []struct {
+		n         int
+		clustered bool
+		want      solvers.Method
+	}{{18000, false, solvers.Modes}, {90000, false, solvers.Modes}, {18000, true, solvers.CG}} {
+		p := field(kernels.Matern{Nu: 1.5, Sigma: 0.3}, c.n, 2, 0.09)
+		for i := range c.n {
+			p.X.Row(i)[0], p.X.Row(i)[1] = p.X.Row(i)[0]+5, (p.X.Row(i)[1]+5)/2
+			for j, v := range p.X.Row(i) {
+				if c.clustered {
+					p.X.Row(i)[j] = math.Pow(v, 8)
+				}
+			}
+		}
+		p.Y, p.Intercept = p.Y.View(0, 0, c.n, 1), true
+		plan, err := solvers.MakePlan(dev, p, solvers.Params{Tol: 1e-6})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.Method != c.want || c.want == solvers.Modes && !strings.Contains(plan.Reason, "residuals by the exact K") {
+			t.Errorf("%d rows, clustered %v: planned %s: %s", c.n, c.clustered, plan.Method, plan.Reason)
+		}
+	}
+}
+
 // TestModesOfOneSample compares the solution for one sample with α = y/(k(0) + λ/w), also for a
 // sample far from the origin.
 func TestModesOfOneSample(t *testing.T) {
