@@ -89,13 +89,23 @@ type FourierRidgeModel struct {
 	intercept   []float64
 }
 
-// Fit fits the n×d samples x to the n×t targets y, each output separately.
-func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*FourierRidgeModel, error) {
+// Fit fits the n×d samples x to the n×t targets y, each output separately. A backend.CSR is not copied
+// to a dense matrix, unless Optimize is set.
+func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *FourierRidgeModel, err error) {
+	s, err := sparseOf("x", x)
+	if err == nil && s != nil && !l.Optimize {
+		defer named(fourierRidgeName, l.parameters(), &m, &err)
+		hy, err := targets(s.Rows, y)
+		if err != nil {
+			return nil, err
+		}
+		return l.fit(ctx, dev, solvers.RowNumbers(*s, hy, o.Weights, o.Keys), s, pointRows{numeric.SparsePoints(*s), hy, o.Weights}, o)
+	}
 	data, err := inMemory(dev, fourierRidgeName, l.Kernel, x, y, o)
 	if err != nil {
 		return nil, err
 	}
-	if s, _ := sparseOf("x", x); s != nil {
+	if s != nil {
 		ctx, o = besideCopy(ctx, dev, o, numeric.DensePoints(backend.Host[float64]{Rows: s.Rows, Cols: s.Cols}))
 	}
 	return l.FitRows(ctx, dev, data, o)
@@ -106,10 +116,16 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 // mercer.FitRows and mercer fit --stream call it.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *FourierRidgeModel, err error) {
 	defer named(fourierRidgeName, l.parameters(), &m, &err)
+	return l.fit(ctx, dev, data, nil, data, o)
+}
+
+// fit fits the samples of data. If sparse is not nil, its rows are the samples, and data has the row
+// numbers in place of features. dense holds the same samples with their features.
+func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, sparse *backend.CSR[float64], dense solvers.Rows, o Options) (*FourierRidgeModel, error) {
 	if err := o.refuseUnused(); err != nil {
 		return nil, err
 	}
-	k, err := kernelForRows(ctx, l.Kernel, data, nil, l.Seed)
+	k, err := kernelForRows(ctx, l.Kernel, data, sparse, l.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +138,7 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	var res *solvers.FourierResult
 	best, facts, err := found.fit(func(k kernels.Kernel, lambda float64) (err error) {
 		res, err = solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
-			Kernel: k, Data: data, Count: l.Features, Seed: l.Seed,
+			Kernel: k, Data: data, Sparse: sparse, Count: l.Features, Seed: l.Seed,
 			Lambda: lambda, Intercept: !l.NoIntercept,
 		}, solvers.StreamParams{Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Posterior: l.Std, UnitScale: l.UnitScale})
 		return err
@@ -132,16 +148,16 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	}
 	k, l.Lambda = best.Kernel, best.Lambda
 	pairs, t := res.Frequencies.Rows, res.Beta.Cols
-	m = &FourierRidgeModel{
+	m := &FourierRidgeModel{
 		model:  model{fourierRidgeName, warned(append(facts, Fact{"features", 2 * pairs}, Fact{"passes", res.Iters}), constantWarning(res.Constant, t))},
 		kernel: k, frequencies: numeric.DensePoints(res.Frequencies), solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
 		cosines: copyOf(res.Beta.View(0, 0, pairs, t)), sines: copyOf(res.Beta.View(pairs, 0, pairs, t)),
 		intercept: res.Intercept,
 	}
 	m.facts = append(m.facts, m.keep(res.Posterior, false)...)
-	_, d, _ := data.Dims()
+	d := m.frequencies.Cols
 	p := &verified.Primal{Lambda: fourierPenalty(k, l.Lambda, pairs, d), Intercept: m.fitted, Sums: res.Sums}
-	if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), p, data, nil, &res.Result, float64(d+100), m.rounding, l.Bound, o); err != nil {
+	if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), p, dense, nil, &res.Result, float64(d+100), m.rounding, l.Bound, o); err != nil {
 		return nil, err
 	}
 	return m, nil

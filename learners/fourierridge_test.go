@@ -2,9 +2,11 @@ package learners_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
@@ -122,4 +124,50 @@ out["f"] = Ridge(alpha=0.3, solver="svd").fit(z, a["y"]).predict(z)
 		}
 		t.Logf("differences up to %.2g", worst)
 	})
+}
+
+// TestFourierRidgeOfSparseSamples compares fits to sparse samples with fits to the same dense samples.
+func TestFourierRidgeOfSparseSamples(t *testing.T) {
+	dev := backendtest.Device(t, "cpu")
+	const n, d = 90, 200
+	r := rand.New(rand.NewPCG(91, 0))
+	x, y, weights := mat.NewDense(n, d, nil), mat.NewDense(n, 2, nil), make([]float64, n)
+	for i := range n {
+		for range 12 {
+			x.Set(i, r.IntN(d), r.NormFloat64())
+		}
+		y.SetRow(i, []float64{r.NormFloat64(), r.NormFloat64()})
+		weights[i] = float64(i % 3)
+	}
+	raw := x.RawMatrix()
+	sparse := backend.Host[float64]{Rows: n, Cols: d, Stride: raw.Stride, Data: raw.Data}.CSR()
+	for _, o := range []learners.Options{{}, {Weights: weights}} {
+		l := learners.FourierRidge{Kernel: kernels.Matern{Nu: 1.5, Sigma: 3}, Lambda: 1, Features: 60, Tol: 1e-13, Std: true}
+		want, err := l.Fit(t.Context(), dev, x, y, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := l.Fit(t.Context(), dev, sparse, y, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, values := range []func(m *learners.FourierRidgeModel) (*mat.Dense, error){
+			func(m *learners.FourierRidgeModel) (*mat.Dense, error) { return m.Predict(t.Context(), dev, x) },
+			func(m *learners.FourierRidgeModel) (*mat.Dense, error) { return m.Variance(t.Context(), dev, x) },
+		} {
+			a, err := values(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := values(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The phases ωᵀx differ by at most d roundings of numbers below 100, and the condition number of
+			// the normal equations is at most 1 + Σw/λ < 100.
+			if !mat.EqualApprox(a, b, 100*100*d*0x1p-52*mat.Norm(a, math.Inf(1))) {
+				t.Error("the fits to sparse and to dense samples differ")
+			}
+		}
+	}
 }

@@ -168,7 +168,7 @@ func (c CenterChoice) Sample(ctx context.Context, data Rows) (backend.Host[float
 	}
 	n, d, _ := data.Dims()
 	some := stream.NewSampler(min(n, c.Count), d)
-	f := stream.NewFeed(sourceOf(data), min(n, 1<<12)).WithKeys()
+	f := stream.NewFeed(sourceOf(data), min(n, 1<<12, max(1, 1<<17/d))).WithKeys()
 	err := f.Each(ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
 		for i := range x.Rows {
 			some.Offer(rowkey.Priority(f.Keys[i], c.Seed), x.Row(i), w[i])

@@ -22,6 +22,8 @@ type FourierProblem struct {
 	// the distribution of the ω_j.
 	Kernel kernels.Kernel
 	Data   Rows
+	// Sparse has the meaning of NystromProblem.Sparse. Sparse samples need StreamParams.Gradient to be false.
+	Sparse *backend.CSR[float64]
 	// Count is the number of features, M. Each frequency gives two features, a cosine and a sine,
 	// so that an odd M is rounded up. 0 means about 10√n.
 	Count     int
@@ -54,10 +56,14 @@ type FourierResult struct {
 // as SolveNystrom.
 func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par StreamParams) (*FourierResult, error) {
 	if p.Data != nil { // the piece that the host reads, the frequencies on the host, and packed samples
-		n, d, _ := p.Data.Dims()
+		n, d := p.dims()
 		m := max(p.size(n), 0)
 		rows := stream.PieceRows(n, m)
-		ctx = run.Beside(run.Packing(ctx, dev, rows, d), numeric.Bytes(numeric.Elements(max(rows, 0)+m/2, max(d, 0))))
+		if p.Sparse != nil {
+			ctx = run.Beside(ctx, numeric.Bytes(numeric.Elements(m/2, max(d, 0))))
+		} else {
+			ctx = run.Beside(run.Packing(ctx, dev, rows, d), numeric.Bytes(numeric.Elements(max(rows, 0)+m/2, max(d, 0))))
+		}
 	}
 	r, err := newStreamRun(ctx, dev, par, p.Plan)
 	if err != nil {
@@ -65,12 +71,18 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 	}
 	defer r.Mem.FreeAll()
 
-	n, d, t := p.Data.Dims()
+	if p.Sparse != nil {
+		if err := numeric.SparsePoints(*p.Sparse).CheckFinite("x"); err != nil {
+			return nil, fmt.Errorf("solvers: %w", err)
+		}
+	}
+	n, d := p.dims()
+	_, _, t := p.Data.Dims()
 	basis, err := p.basis(ctx, n, d)
 	if err != nil {
 		return nil, r.fail(err)
 	}
-	s, err := r.solve(p.Data, nil, basis, stream.Sampled{}, p.Lambda, p.Intercept)
+	s, err := r.solve(p.Data, p.Sparse, basis, stream.Sampled{}, p.Lambda, p.Intercept)
 	if err != nil {
 		return nil, r.fail(err)
 	}
@@ -85,16 +97,29 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 	return res, err
 }
 
+// dims returns the numbers of samples and of their features.
+func (p FourierProblem) dims() (n, d int) {
+	n, d, _ = p.Data.Dims()
+	if p.Sparse != nil {
+		d = p.Sparse.Cols
+	}
+	return n, d
+}
+
 // Plan returns the plan of SolveFourier without reading a sample.
 func (p FourierProblem) Plan(dev backend.Device, par StreamParams) (Plan, error) {
-	if err := checkStream(dev, p.Kernel, p.Data, nil, p.Lambda, par); err != nil {
+	if err := checkStream(dev, p.Kernel, p.Data, p.Sparse, p.Lambda, par); err != nil {
 		return Plan{}, err
 	}
-	n, d, t := p.Data.Dims()
+	n, d := p.dims()
+	_, _, t := p.Data.Dims()
 	if err := stream.CheckFourier(p.Kernel, d); err != nil {
 		return Plan{}, err
 	}
 	if par.Gradient {
+		if p.Sparse != nil {
+			return Plan{}, errors.New("solvers: the gradient needs dense samples")
+		}
 		if err := stream.CheckFourierGradient(p.Kernel); err != nil {
 			return Plan{}, err
 		}
@@ -110,6 +135,14 @@ func (p FourierProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	}
 	par.Method = Normal
 	z := streamSizes{n: n, d: d, t: t, m: p.size(n), basis: 2 * float64(d)}
+	if p.Sparse != nil {
+		x := numeric.SparsePoints(*p.Sparse)
+		z.d, z.stored, z.basis = 1, 1, 2*sparseFeature*float64(Problem{Sparse: p.Sparse}.width())+float64(z.m)
+		return z.plan(dev, par, stage{"features", 0}, func(m int) (alone, basis int64) {
+			rows := stream.PieceRows(n, m)
+			return 0, numeric.Total(stream.SparseBytes(rows, m, d), x.PlacedBytes(dev.F64(), rows), x.CopyBytes(rows))
+		})
+	}
 	return z.plan(dev, par, stage{"features", 0}, func(m int) (alone, basis int64) { return 0, numeric.Bytes(numeric.Elements((m+1)/2, d)) })
 }
 

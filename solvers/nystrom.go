@@ -106,7 +106,8 @@ type NystromResult struct {
 func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par StreamParams) (*NystromResult, error) {
 	if p.Data != nil && p.Sparse == nil {
 		n, d, _ := p.Data.Dims()
-		ctx = run.Packing(ctx, dev, n, d)
+		m := max(p.size(), 0) // the piece that the host reads, and the centers on the host
+		ctx = run.Beside(run.Packing(ctx, dev, n, d), numeric.Bytes(numeric.Elements(max(stream.PieceRows(n, m), 0)+m, max(d, 0))))
 	}
 	r, err := newStreamRun(ctx, dev, par, p.Plan)
 	if err != nil {

@@ -97,10 +97,15 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 		targets = held
 	}
 	w.weights = make([]float64, held)
-	if err := phi.Place(b, mem); err != nil {
+	var err error
+	if f, ok := phi.(*Fourier); ok && data.Sparse != nil {
+		err = f.PlaceSparse(b, mem, r)
+	} else {
+		err = phi.Place(b, mem)
+	}
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	for _, a := range []struct {
 		to         *backend.Matrix[float64]
 		rows, cols int

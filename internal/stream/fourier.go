@@ -21,7 +21,10 @@ type Fourier struct {
 	kernel kernels.Kernel // with seed, for derivatives; nil in the basis of FourierOf
 	seed   uint64
 	b      backend.Backend[float64]
-	w      backend.Matrix[float64]
+	w      backend.Matrix[float64] // ω, or for sparse samples ωᵀ
+	// one and products are set for sparse samples: the identity matrix of order D, and the r×D inner
+	// products ω_jᵀx.
+	one, products backend.Matrix[float64]
 }
 
 // NewFourier draws m/2 frequencies of the kernel for samples of d features.
@@ -92,6 +95,28 @@ func (f *Fourier) addDerivatives(ctx context.Context, byOmega backend.Host[float
 
 func (f *Fourier) Size() int { return 2 * f.Frequencies.Rows }
 
+// PlaceSparse is like Place, for pieces of up to the given number of sparse samples.
+func (f *Fourier) PlaceSparse(b backend.Backend[float64], mem *run.Arena, rows int) (err error) {
+	f.b = b
+	if f.w, err = mem.Place(numeric.Transpose(f.Frequencies)); err != nil {
+		return err
+	}
+	d := f.Frequencies.Rows
+	if f.one, err = mem.New(d, d); err != nil {
+		return err
+	}
+	numeric.Zero(b, f.one)
+	b.AddDiag([]float64{1}, f.one)
+	f.products, err = mem.New(rows, d)
+	return err
+}
+
+// SparseBytes returns the memory of PlaceSparse for m features of samples of d features, in bytes.
+func SparseBytes(rows, m, d int) int64 {
+	pairs := (m + 1) / 2
+	return numeric.Bytes(numeric.Total(numeric.Elements(d, pairs), numeric.Elements(pairs+rows, pairs)))
+}
+
 func (f *Fourier) Place(b backend.Backend[float64], mem *run.Arena) (err error) {
 	f.b = b
 	if f.w, err = mem.New(f.Frequencies.Rows, f.Frequencies.Cols); err != nil {
@@ -111,8 +136,14 @@ func (f *Fourier) Self(numeric.Points) []float64 { return nil }
 
 func (f *Fourier) Fill(dst, x backend.Matrix[float64]) {
 	r, m := dst.Dims()
-	f.b.Gram(dst.View(0, 0, r, m/2), kernels.Scaled{Weight: f.Scale, Kernel: Cosines}, x, f.w)
-	f.b.Gram(dst.View(0, m/2, r, m/2), kernels.Scaled{Weight: f.Scale, Kernel: Sines}, x, f.w)
+	w := f.w
+	if f.products != nil { // Gram takes no sparse x with a dense ω
+		products := f.products.View(0, 0, r, m/2)
+		f.b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, f.w, 0, products)
+		x, w = products, f.one
+	}
+	f.b.Gram(dst.View(0, 0, r, m/2), kernels.Scaled{Weight: f.Scale, Kernel: Cosines}, x, w)
+	f.b.Gram(dst.View(0, m/2, r, m/2), kernels.Scaled{Weight: f.Scale, Kernel: Sines}, x, w)
 }
 
 func (f *Fourier) Penalty(dst backend.Matrix[float64], lambda float64) {
