@@ -231,8 +231,9 @@ func runBlocks(t *testing.T, page string, shell func(command string) string) str
 var (
 	// measured matches parts of an output that differ between runs or between machines: the
 	// line of the time of a fit, which may continue on the next line; times, memory, the
-	// device, numbers of iterations, residuals at the level of rounding, and proven errors.
-	measured   = regexp.MustCompile(`(?m)^time  .*(?:\n {9}.*)*|^(?:steps|rows of K|evaluations)  .*|[0-9.]+ (?:µs|ms|s|min|B|KiB|MiB|GiB)\b|cpu/[a-z0-9]+|[0-9]+ threads?|residual +[0-9.e-]+|"(?:seconds|processor_seconds|planned_bytes|peak_bytes|proven_error(?:_of_alpha)?)": [0-9.e-]+|^proven error.*|\b[0-9.]+e-1[0-9]\b`)
+	// device, numbers of iterations, residuals at the level of rounding, proven errors, and after the
+	// name of a method its cost on this processor or its residual.
+	measured   = regexp.MustCompile(`(?m)^time  .*(?:\n {9}.*)*|^(?:steps|rows of K|evaluations)  .*|[0-9.]+ (?:µs|ms|s|min|B|KiB|MiB|GiB)\b|cpu/[a-z0-9]+|[0-9]+ threads?|residual +[0-9.e-]+|"(?:seconds|processor_seconds|planned_bytes|peak_bytes|proven_error(?:_of_alpha)?)": [0-9.e-]+|^proven error.*|\b[0-9.]+e-1[0-9]\b|\b(?:dual|primal|kalman|modes|mixed|cg) +[0-9.]+e[-+][0-9]+`)
 	pageNumber = regexp.MustCompile(`[-−]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?`)
 )
 
