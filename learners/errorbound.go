@@ -110,8 +110,9 @@ func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, poin
 }
 
 // denseRows returns the number of rows of a block of denseBlocks for samples of d features: 256, or
-// fewer if the block would exceed 1 MiB, because no memory plan counts it.
-func denseRows(d int) int { return max(1, min(256, 1<<17/max(d, 1))) }
+// fewer if the block would exceed 1 MiB, because no memory plan counts it, but at least 8, because the
+// other factor of the products is packed once for each block.
+func denseRows(d int) int { return max(8, min(256, 1<<17/max(d, 1))) }
 
 // For dense points, denseBlocks calls the argument use once, with all points and i = 0. For sparse
 // points it calls it for each block of rows, with a dense copy of the block that starts at point i.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"runtime"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
@@ -155,6 +156,9 @@ func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 		intercept: res.Intercept,
 	}
 	m.facts = append(m.facts, m.keep(res.Posterior, false)...)
+	if sparse != nil {
+		runtime.GC() // frees the transposed frequencies before the bound packs the frequencies once more
+	}
 	d := m.frequencies.Cols
 	p := &verified.Primal{Lambda: fourierPenalty(k, l.Lambda, pairs, d), Intercept: m.fitted, Sums: res.Sums}
 	if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), p, dense, nil, &res.Result, float64(d+100), m.rounding, l.Bound, o); err != nil {

@@ -136,8 +136,11 @@ func (w *primalRounded) place() (err error) {
 	w.rows = min(4096, max(256, 1<<17/m)) // two rows of tiles; the values take at most 1 MiB, unless m > 512
 	w.vectors = w.f.Alpha
 	rows := w.rows
-	if w.Centers {
+	switch {
+	case w.Centers:
 		rows = max(rows, m)
+	case len(w.r.functions) == 0: // the values are the samples
+		rows = 0
 	}
 	if w.Centers && w.Sums != nil {
 		w.vectors = w.f.with(nil, w.Sums.Weak).Alpha
