@@ -264,7 +264,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, o
 			unused = e
 			continue
 		}
-		if m.iterates && fits && (chosen.cost < z.gramCost(true) || !best.iterates && chosen.cost < z.costs().small) {
+		if m.iterates && fits && (chosen.cost < z.gramCost(true) || best.name != Modes && chosen.cost < z.costs().small) {
 			continue // one product with K, or estimating the spectrum, would take longer than the cheapest method so far
 		}
 		e, err := m.estimate(z, par)
