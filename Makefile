@@ -265,7 +265,7 @@ interpreted: ## run the whole suite of the CUDA backend with the shipped PTX in 
 .PHONY: gpu-bundle
 gpu-bundle: ## make build/gpu: tests and benchmarks for a machine with a GPU and no Go
 	rm -rf '$(BUNDLE)' && mkdir -p '$(BUNDLE)'
-	$(GO) build $(STRIPPED) -o '$(BUNDLE)/mercer' ./cmd/mercer
+	$(GO) build -tags nethttpomithttp2 $(STRIPPED) -o '$(BUNDLE)/mercer' ./cmd/mercer # no benchmark uses HTTP/2
 	$(GO) test -c $(STRIPPED) -o '$(BUNDLE)/cuda.test' ./cuda
 	$(GO) test -c $(STRIPPED) -o '$(BUNDLE)/driver.test' ./cuda/internal/driver
 	gzip -9 '$(BUNDLE)/'*
