@@ -90,14 +90,13 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	}
 	condition := 1 + rounding/least
 	its := factorIterations(condition, par.tol())
-	if reduced {
-		if its > mixedSteps/2 {
-			its = 2e6 // the factorization would fail; Mixed still tries float32 first
-		} else {
-			// Without the margin the iterations of the smooth kernels are predicted to within two.
-			condition = 1 + rounding/4/least
-			its = factorIterations(condition, par.tol())
-		}
+	switch {
+	case reduced && its > mixedSteps/2:
+		its = 2e6 // the factorization would fail; Mixed still tries float32 first
+	case reduced && z.rates().Bytes == 0:
+		// On a processor, without the margin, the iterations of smooth kernels are predicted to within two.
+		condition = 1 + rounding/4/least
+		its = factorIterations(condition, par.tol())
 	}
 	if !o.stored() && condition < 1.1 {
 		// The refinement loop around the inner solver computes the residuals.
