@@ -205,7 +205,7 @@ func (s *Settings) Fitter(task Task) (Fitter, error) {
 		wrong.Learner = d.Name
 		return nil, wrong
 	}
-	if !d.Sparse {
+	if !d.Sparse && d.Name != fourierRidgeName { // fourier-ridge copies the samples only to optimize, and then says so
 		fit = remarkCopy(d.Name, fit)
 	}
 	if task == Classification && d.classify {

@@ -109,7 +109,10 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	if s != nil {
 		ctx, o = besideCopy(ctx, dev, o, numeric.DensePoints(backend.Host[float64]{Rows: s.Rows, Cols: s.Cols}))
 	}
-	return l.FitRows(ctx, dev, data, o)
+	if m, err = l.FitRows(ctx, dev, data, o); err == nil && s != nil {
+		m.remark(copyWarning(fourierRidgeName, s.Rows, s.Cols))
+	}
+	return m, err
 }
 
 // FitRows is like Fit, for samples that are read in passes and need not fit into memory. data

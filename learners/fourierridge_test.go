@@ -1,8 +1,10 @@
 package learners_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -168,6 +170,27 @@ func TestFourierRidgeOfSparseSamples(t *testing.T) {
 			if !mat.EqualApprox(a, b, 100*100*d*0x1p-52*mat.Norm(a, math.Inf(1))) {
 				t.Error("the fits to sparse and to dense samples differ")
 			}
+		}
+	}
+	for _, optimize := range []string{"false", "true"} { // only a fit that optimizes makes a dense copy
+		d, err := learners.Find("fourier-ridge")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := d.Parse(map[string]string{"kernel": "gaussian(sigma=3)", "features": "20", "optimize": optimize})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fit, err := s.Fitter(learners.Regression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := fit(t.Context(), dev, sparse, y.Slice(0, n, 0, 1), learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Contains(fmt.Sprint(m.(learners.Describer).Facts()), "dense copy"); told != (optimize == "true") {
+			t.Errorf("optimize=%s: a warning of a dense copy: %t", optimize, told)
 		}
 	}
 }

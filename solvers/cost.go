@@ -44,7 +44,7 @@ const (
 	// processorRate is the number of operations of a large product per second.
 	processorRate = 1e11
 	// If a direct method costs less than smallCost, estimating the spectrum would take at least a
-	// sixth of that cost, and twice as much on a processor with twice the rate of products.
+	// quarter of that cost, lookOverhead, and half of it on a processor with twice the rate of products.
 	smallCost = 6e9
 	// lookOverhead is the cost of computing the eigenvalues of a sample and of the other work
 	// before an iteration.

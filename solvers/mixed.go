@@ -94,7 +94,8 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	case reduced && its > mixedSteps/2:
 		its = 2e6 // the factorization would fail; Mixed still tries float32 first
 	case reduced && z.rates().Bytes == 0:
-		// On a processor, without the margin, the iterations of smooth kernels are predicted to within two.
+		// On a processor the iterations are predicted to within two without the margin: n = 8,000, Gaussian
+		// kernel, 8, 20 and 50 features, λ = 0.001.
 		condition = 1 + rounding/4/least
 		its = factorIterations(condition, par.tol())
 	}
