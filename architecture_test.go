@@ -528,7 +528,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 125920},
+	{"product lines", 126800},
 	{"exported names", 541},
 	{"exported fields", 696},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 0},
