@@ -108,9 +108,9 @@ func (e *emitter) accumulators() [][]reg.VecVirtual {
 }
 
 // sum emits acc ← Σ_{p<k} step(A[:,p], B[p,:]) over packed panels. It advances pa past the k
-// columns of A and pb past the k rows of B, and overwrites k. If ahead is not nil, each round of
-// the unrolled loop prefetches a cache line at ahead and advances ahead.
-func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, ahead reg.Register) {
+// columns of A and pb past the k rows of B, and overwrites k. If prefetch is not nil, it is
+// called once and emits the prefetches of each round of the unrolled loop.
+func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, prefetch func()) {
 	const unroll = 4
 	for i := range acc {
 		for v := range acc[i] {
@@ -132,9 +132,8 @@ func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, a
 	e.Label(many)
 	for u := range unroll {
 		one(u)
-		if u == 0 && ahead != nil {
-			e.PREFETCHT1(operand.Mem{Base: ahead})
-			e.ADDQ(operand.U32(64), ahead)
+		if u == 0 && prefetch != nil {
+			prefetch()
 		}
 	}
 	e.ADDQ(operand.U32(unroll*e.mr*e.size()), pa)
@@ -179,12 +178,20 @@ func (e *emitter) tile(s step, scaled bool) {
 	e.Label(panel)
 	e.TESTQ(m, m)
 	e.JLE(operand.LabelRef(end))
-	e.prefetchC(c, ldc, m)
+	prefetch := func() {
+		e.PREFETCHT1(operand.Mem{Base: ahead})
+		e.ADDQ(operand.U32(64), ahead)
+	}
+	if e.neon {
+		e.prefetchC(c, ldc, m)
+	} else {
+		prefetch = integers.prefetchRows(c, ldc, m, e.nr()*e.size(), prefetch)
+	}
 	acc := integers.accumulators()
 	pa, pb, k := e.GP64(), e.field(args, offB), e.field(args, offK)
 	e.MOVQ(a, pa)
 	integers.labels = e.labels
-	integers.sum(s, pa, pb, k, acc, ahead)
+	integers.sum(s, pa, pb, k, acc, prefetch)
 	e.labels = integers.labels
 
 	e.Comment("C ← α·sum + β·C")
@@ -275,7 +282,7 @@ func (e *emitter) fromIntegers(sums []reg.VecVirtual) (row []reg.VecVirtual) {
 	return row
 }
 
-// prefetchC prefetches the rows of C that the panel will update, before the sum is computed.
+// prefetchC prefetches the rows of C that the panel will update.
 func (e *emitter) prefetchC(c, ldc, m reg.GPVirtual) {
 	done := e.label("fetched")
 	row := e.GP64()
@@ -288,6 +295,28 @@ func (e *emitter) prefetchC(c, ldc, m reg.GPVirtual) {
 		e.ADDQ(ldc, row)
 	}
 	e.Label(done)
+}
+
+// prefetchRows returns a function that emits the prefetches of a round of a panel's sum: those that
+// prefetch emits, and the next row of C, of size bytes. If all rows of C are prefetched before the
+// sum, the elements of A and B wait for them, and a product takes 2 to 4 % longer (n = 4096,
+// AVX-512, AMD EPYC of family 26, November 2026; on AVX2 there is no difference).
+func (e *emitter) prefetchRows(c, ldc, m reg.GPVirtual, size int, prefetch func()) func() {
+	row, left := e.GP64(), e.GP64()
+	e.MOVQ(c, row)
+	e.MOVQ(operand.U32(e.mr), left)
+	e.CMPQ(m, left)
+	e.CMOVQLT(m, left)
+	return func() {
+		prefetch()
+		fetched := e.label("fetched")
+		e.DECQ(left)
+		e.JL(operand.LabelRef(fetched))
+		e.PREFETCHT1(operand.Mem{Base: row})
+		e.PREFETCHT1(operand.Mem{Base: row, Disp: size - 1})
+		e.ADDQ(ldc, row)
+		e.Label(fetched)
+	}
 }
 
 // update emits C ← acc + β·C for the first m rows, and jumps to next. A nil
