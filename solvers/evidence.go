@@ -63,7 +63,7 @@ func LogEvidence(ctx context.Context, dev backend.Device, p Problem, par Evidenc
 		e := numeric.Elements(n, t)
 		if par.Gradient {
 			e = numeric.Total(e, numeric.Total(numeric.Elements(2*n, min(n, evidenceBlock)), numeric.Elements(n, t)))
-			if k, ok := p.Kernel.(kernels.Gaussian); ok && len(k.Sigmas) > 1 {
+			if len(lengthScales(p.Kernel)) > 1 {
 				e = numeric.Total(e, numeric.Elements(n, 2*d+1))
 			}
 		}
@@ -286,8 +286,15 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		if scales != nil {
 			b.Gram(top, s.Kernel, block, block)
 			b.Gram(under, s.Kernel, f.x.View(first+cols, 0, rest-cols, s.d), block)
-			if err := scales.add(b, first, cols, e.Gradient); err != nil {
+			sum, err := scales.add(b, first, cols, e.Gradient[len(derivatives)-s.d:])
+			if err != nil {
 				return err
+			}
+			if k, ok := s.Kernel.(kernels.Scaled); ok {
+				e.Gradient[0] += sum
+				for _, v := range corner {
+					e.Gradient[0] += v * k.Weight / 2
+				}
 			}
 			continue
 		}
@@ -309,8 +316,9 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 	return nil
 }
 
-// scaleSums computes the derivatives with respect to the length scales of a Gaussian kernel of dense
-// samples with one length scale for each feature. With u_ip = (x_ip − c_p)/σ_p they are
+// scaleSums computes the derivatives with respect to the length scales of a Gaussian kernel, or a
+// multiple of one, of dense samples with one length scale for each feature. With u_ip =
+// (x_ip − c_p)/σ_p they are
 //
 //	∂Log/∂ln σ_p = Σ_{i>j} W_ij (u_ip − u_jp)²,  W = M∘K
 //
@@ -327,19 +335,29 @@ type scaleSums struct {
 // the order of 1, but the terms that cancel are of the order of u².
 const maxScaled = 256
 
+// lengthScales returns the length scales of a Gaussian kernel or a multiple of it, if there is one for
+// each feature.
+func lengthScales(k kernels.Kernel) []float64 {
+	if scaled, ok := k.(kernels.Scaled); ok {
+		k = scaled.Kernel
+	}
+	g, _ := k.(kernels.Gaussian)
+	return g.Sigmas
+}
+
 // newScaleSums returns nil for other kernels and samples, for devices that do not work in Go memory,
 // and if the samples are far apart in units of a length scale.
 func newScaleSums(f *covariance, width int) (*scaleSums, error) {
-	k, ok := f.s.Kernel.(kernels.Gaussian)
+	sigmas := lengthScales(f.s.Kernel)
 	wrap, n, d := numeric.Wrapper(f.Dev), f.s.n, f.s.d
-	if !ok || len(k.Sigmas) < 2 || wrap == nil || f.s.Sparse != nil {
+	if len(sigmas) < 2 || wrap == nil || f.s.Sparse != nil {
 		return nil, nil
 	}
 	g := &scaleSums{u: backend.NewHost[float64](n, 2*d+1), products: backend.NewHost[float64](width, 2*d+1)}
 	if err := f.B.Download(g.u.View(0, 0, n, d), f.x); err != nil {
 		return nil, err
 	}
-	for p, sigma := range k.Sigmas {
+	for p, sigma := range sigmas {
 		low, high := math.Inf(1), math.Inf(-1)
 		for i := range n {
 			v := g.u.Row(i)[p]
@@ -363,11 +381,12 @@ func newScaleSums(f *covariance, width int) (*scaleSums, error) {
 	return g, nil
 }
 
-// add adds the terms of the columns first, …, first+cols−1 of W to sums. The scratch memory holds these
-// columns of M and of the lower triangle of K, from row `first` on.
-func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []float64) error {
+// add adds the terms of the columns first, …, first+cols−1 of W to sums, and returns the sum of the
+// elements of W below the diagonal in these columns. The scratch memory holds these columns of M and of
+// the lower triangle of K, from row `first` on.
+func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []float64) (below float64, err error) {
 	if err := b.Sync(); err != nil {
-		return err
+		return 0, err
 	}
 	n, d := g.u.Rows, len(sums)
 	run.Parallel(n-first, func(from, to int) {
@@ -384,15 +403,16 @@ func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []floa
 	products := g.on[2].View(0, 0, cols, 2*d+1)
 	b.Gemm(backend.Transpose, backend.NoTrans, 1, g.on[0].View(0, 0, n-first, cols), g.on[1].View(first, 0, n-first, 2*d+1), 0, products)
 	if err := b.Sync(); err != nil {
-		return err
+		return 0, err
 	}
 	for j := range cols {
 		u, product := g.u.Row(first+j), g.products.Row(j)
+		below += product[2*d]
 		for p := range sums {
 			sums[p] += product[d+p] - float64(2*u[p]*product[p]) + float64(u[d+p]*product[2*d])
 		}
 	}
-	return nil
+	return below, nil
 }
 
 // Points are points of a kernel, one in each row: a backend.Host, or a backend.CSR if the samples are

@@ -115,8 +115,8 @@ func TestLogEvidence(t *testing.T) {
 	}
 }
 
-// TestScaleDerivatives compares the derivatives with respect to the length scales of a Gaussian kernel
-// with those of the same kernel times 1, which are computed from one matrix ∂K/∂θ for each parameter. The
+// TestScaleDerivatives compares the derivatives with respect to the parameters of a Gaussian kernel, and of
+// a multiple of it, with those of a product, which are computed from one matrix ∂K/∂θ for each parameter. The
 // samples of the last problem are too far apart for the expanded squares. The expansion cancels numbers of
 // the order of u² ≤ 2¹⁶, where the squares are of the order of 1, so that their sums over n² pairs differ by
 // rounding errors of the order of 2⁻⁵²·2¹⁶·n = 2⁻³⁶·n.
@@ -139,10 +139,12 @@ func TestScaleDerivatives(t *testing.T) {
 				}
 				return e.Gradient
 			}
-			got, want := gradient(k), gradient(kernels.Scaled{Weight: 1, Kernel: k})[1:]
-			for i, v := range got {
-				if !(math.Abs(v-want[i]) <= 0x1p-36*float64(n)) {
-					t.Errorf("%s, spread %v: derivative with respect to ln sigma[%d] is %v, want %v", name, spread, i+1, v, want[i])
+			for _, pair := range [][2]kernels.Kernel{{k, kernels.Product{k, kernels.Constant{Value: 1}}}, {kernels.Scaled{Weight: 2, Kernel: k}, kernels.Product{kernels.Constant{Value: 2}, k}}} {
+				got, want := gradient(pair[0]), gradient(pair[1])
+				for i, v := range got {
+					if !(math.Abs(v-want[i]) <= 0x1p-36*float64(n)) {
+						t.Errorf("%s, spread %v, %v: derivative %d is %v, want %v", name, spread, pair[0], i+1, v, want[i])
+					}
 				}
 			}
 		}

@@ -293,6 +293,27 @@ int mercer_gram(mercer_handle device, const char *kernel, const mercer_matrix *x
 int mercer_text_gram(const char *kernel, const char *const *a, const char *const *b, double *out, size_t size,
                      mercer_watch *watch);
 
+/* Finds the k rows of z, m×d, that are nearest to each of the n rows of x, n×d, in the Euclidean
+ * distance. Writes their indices to rows and the squares of their distances to squares, n×k each,
+ * the nearest first; size is n·k. Of rows at equal distances, the first ones are nearer. A sparse x
+ * or z is copied into a dense matrix. watch may be NULL. */
+int mercer_neighbors(mercer_handle device, const mercer_matrix *x, const mercer_matrix *z, int64_t k,
+                     int64_t *rows, double *squares, size_t size, mercer_watch *watch);
+
+/* Writes factor·cos(x wᵀ + b) to out, n×m, where x is n×d, w is m×d, and the m numbers b are added
+ * to each row of x wᵀ: random Fourier features for frequencies w. size is n·m. A sparse x or w is
+ * copied into a dense matrix. watch may be NULL. */
+int mercer_cosines(mercer_handle device, double factor, const mercer_matrix *x, const mercer_matrix *w,
+                   const double *b, double *out, size_t size, mercer_watch *watch);
+
+/* Sets *log to the log marginal likelihood of the t columns of y, n×t, under a Gaussian process with
+ * the covariance C = height·k(x, x) + lambda I, lambda > 0:
+ * Σ_j −½ y_jᵀC⁻¹y_j − ½ log det C − (n/2) log 2π. If gradient is not NULL, it receives the
+ * derivatives with respect to the logarithms of height, of the continuous parameters of the kernel in
+ * the order of its text, and of lambda; size is their number. watch may be NULL. */
+int mercer_evidence(mercer_handle device, const char *kernel, double height, double lambda, const mercer_matrix *x,
+                    const mercer_matrix *y, double *log, double *gradient, size_t size, mercer_watch *watch);
+
 /* Computes the Cholesky factor of K + lambda I, with kernel, lambda and x as in
  * mercer_solve, and stores it for many y. The factor takes at most 8n² bytes, and 8n² more
  * if x is K. The device stays open until the factor is freed. */

@@ -220,10 +220,10 @@ func mercer_solve(dev C.mercer_handle, kernel *C.text, lambda C.double, x, y *C.
 	})
 }
 
-// stored writes residual to the caller's memory, unless the pointer to is NULL or err is not nil.
-func stored(to *C.double, residual float64, err error) error {
+// stored writes a number to the caller's memory, unless the pointer to is NULL or err is not nil.
+func stored(to *C.double, number float64, err error) error {
 	if err == nil && to != nil {
-		*to = C.double(residual)
+		*to = C.double(number)
 	}
 	return err
 }
@@ -247,6 +247,46 @@ func mercer_text_gram(kernel *C.text, a, b *C.list, out *C.double, size C.size_t
 		to := given.numbers("out", out, int64(size))
 		return given.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
 			return handles.TextGram(ctx, textOf(kernel), textsOf((**C.char)(unsafe.Pointer(a))), textsOf((**C.char)(unsafe.Pointer(b))), to)
+		})
+	})
+}
+
+//export mercer_neighbors
+func mercer_neighbors(dev C.mercer_handle, x, z *C.matrix, k C.int64_t, rows *C.int64_t, squares *C.double, size C.size_t, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		var a arguments
+		d, mx, mz := a.device(dev), a.matrix("x", x), a.matrix("z", z)
+		at := use(&a, func() ([]int64, error) { return handles.Shared[int64]("rows", unsafe.Pointer(rows), int64(size)) })
+		to := a.numbers("squares", squares, int64(size))
+		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
+			return handles.Neighbors(ctx, d, mx, mz, int(k), at, to)
+		})
+	})
+}
+
+//export mercer_cosines
+func mercer_cosines(dev C.mercer_handle, factor C.double, x, omega *C.matrix, b *C.numbers, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		var a arguments
+		d, mx, mw := a.device(dev), a.matrix("x", x), a.matrix("w", omega)
+		m, _ := mw.Dims()
+		angles, to := a.numbers("b", b, int64(m)), a.numbers("out", out, int64(size))
+		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
+			return handles.Cosines(ctx, d, float64(factor), mx, mw, angles, to)
+		})
+	})
+}
+
+//export mercer_evidence
+func mercer_evidence(dev C.mercer_handle, kernel *C.text, height, lambda C.double, x, y *C.matrix, log, gradient *C.double, size C.size_t, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		var a arguments
+		a.place("log", log != nil)
+		d, mx, my := a.device(dev), a.matrix("x", x), a.matrix("y", y)
+		to := a.optional("gradient", gradient, int64(size))
+		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
+			value, err := handles.Evidence(ctx, d, textOf(kernel), float64(height), float64(lambda), mx, my, to)
+			return stored(log, value, err)
 		})
 	})
 }

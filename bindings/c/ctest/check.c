@@ -276,6 +276,27 @@ static void systems(void)
 	FAILS(MERCER_INVALID, "holds only 3", mercer_gram(0, "linear()", &mx, NULL, NULL, a, 3, NULL));
 	FAILS(MERCER_INVALID, "v has 1 row, z 2", mercer_gram(0, "linear()", &mx, NULL, &(mercer_matrix){ones, 1, 1, 1, MERCER_FLOAT64}, a, 2, NULL));
 
+	/* From (0, 0), the row (1, 0) of x has the squared distance 1 and (1, 1) the squared distance 2. */
+	double origin[] = {0, 0};
+	int64_t rows[2];
+	mercer_matrix mo = doubles(origin, 1, 2);
+	OK(mercer_neighbors(0, &mo, &mx, 2, rows, a, 2, NULL));
+	CHECK(rows[0] == 0 && rows[1] == 1 && a[0] == 1 && a[1] == 2, "neighbors: %d %d, %g %g", (int)rows[0], (int)rows[1], a[0], a[1]);
+	FAILS(MERCER_INVALID, "k must be from 1", mercer_neighbors(0, &mo, &mx, 3, rows, a, 2, NULL));
+	FAILS(MERCER_INVALID, "holds only 1", mercer_neighbors(0, &mo, &mx, 2, rows, a, 1, NULL));
+	/* For one sample at 0 with k = 1, C = 2·1 + 2 = 4, and log p = −½·4²/4 − ½ log 4 − ½ log 2π with
+	 * the derivatives ½(y²/C² − 1/C)·2 for the height and lambda, and 0 for sigma. */
+	double four = 4, log_p, slopes[3];
+	mercer_matrix m4 = doubles(&four, 1, 1);
+	OK(mercer_evidence(0, "gaussian(sigma=1)", 2, 2, &mo, &m4, &log_p, slopes, 3, NULL));
+	CHECK(fabs(log_p + 2 + log(4) / 2 + log(2 * M_PI) / 2) <= 16 * epsilon, "evidence: %g", log_p);
+	CHECK(fabs(slopes[0] - 0.75) <= 8 * epsilon && slopes[1] == 0 && fabs(slopes[2] - 0.75) <= 8 * epsilon, "gradient: %g %g %g", slopes[0], slopes[1], slopes[2]);
+	FAILS(MERCER_INVALID, "there are 3 derivatives", mercer_evidence(0, "gaussian(sigma=1)", 2, 2, &mo, &m4, &log_p, slopes, 2, NULL));
+	FAILS(MERCER_INVALID, "lambda", mercer_evidence(0, "gaussian(sigma=1)", 2, 0, &mo, &m4, &log_p, NULL, 0, NULL));
+	OK(mercer_cosines(0, 2, &mo, &mx, sums, a, 2, NULL));
+	CHECK(fabs(a[0] - 2 * cos(2)) <= 2 * epsilon && fabs(a[1] - 2 * cos(3)) <= 2 * epsilon, "cosines: %g %g", a[0], a[1]);
+	FAILS(MERCER_INVALID, "w 1", mercer_cosines(0, 2, &mo, &m1, sums, a, 2, NULL));
+
 	mercer_handle factor;
 	residual = -1;
 	OK(mercer_factor(0, "", 1, &mk, NULL, &factor));

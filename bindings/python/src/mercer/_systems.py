@@ -58,6 +58,39 @@ def text_gram(kernel, a, b=None):
     return out
 
 
+def evidence(kernel, height, noise, X, y, parameters=None):
+    """The log marginal likelihood of y under a Gaussian process with the covariance height·k(X, X) +
+    noise·I, and its derivatives with respect to the logarithms of height, of the given number of
+    parameters of the kernel, and of noise. If parameters is None, there are no derivatives."""
+    mx, my = _library.matrix(X), _library.matrix(y)
+    log = c_double()
+    gradient = None if parameters is None else np.empty(parameters + 2)
+    to, size = (None, 0) if gradient is None else (gradient.ctypes.data, gradient.size)
+    watched("mercer_evidence", lambda w: (0, kernel.encode(), height, noise, byref(mx), byref(my), byref(log), to, size, w))
+    return log.value, gradient
+
+
+def nearest(X, Z, k):
+    """The indices of the k rows of Z that are nearest to each row of X, the nearest first, and the
+    squares of their Euclidean distances."""
+    mx, mz = _library.matrix(X, False), _library.matrix(Z, False)
+    rows, squares = np.empty((mx.rows, k), dtype=np.int64), np.empty((mx.rows, k))
+    watched("mercer_neighbors", lambda w: (0, byref(mx), byref(mz), k, rows.ctypes.data, squares.ctypes.data, squares.size, w))
+    return rows, squares
+
+
+def cosines(factor, X, omega, offset):
+    """factor·cos(X·omega + offset), for omega with a column and offset with an element for each
+    column of the result."""
+    mx, mw = _library.matrix(X, False), _library.matrix(omega.T, False)
+    offset = np.ascontiguousarray(offset, dtype=np.float64)
+    if offset.shape != (mw.rows,):
+        raise ValueError(f"offset has the shape {offset.shape}, omega {mw.rows} columns")
+    out = np.empty((mx.rows, mw.rows))
+    watched("mercer_cosines", lambda w: (0, factor, byref(mx), byref(mw), offset.ctypes.data, out.ctypes.data, out.size, w))
+    return out
+
+
 def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
     """Solves (K + alpha I) a = y by the method with the lowest modeled time.
 

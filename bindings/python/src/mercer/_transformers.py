@@ -15,7 +15,7 @@ from ._estimator import validate_data
 from ._kernels import kernel_text, number
 from ._library import dense
 from ._model import Model
-from ._systems import gram, solve, text_gram
+from ._systems import cosines, gram, solve, text_gram
 
 _KERNEL = """kernel : str or callable, default={kernel}
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine" or "chi2", as in scikit-learn; a
@@ -400,10 +400,14 @@ class MercerRBFSampler(_KernelTransformer):
             The features.
         """
         check_is_fitted(self)
-        Z = np.asarray(self._samples(X, False) @ self.random_weights_)
+        X = self._samples(X, False)
+        factor = (2.0 * self._height / len(self.random_offset_)) ** 0.5
+        if not issparse(X):
+            return cosines(factor, X, self.random_weights_, self.random_offset_)
+        Z = np.asarray(X @ self.random_weights_)
         Z += self.random_offset_
         np.cos(Z, Z)
-        Z *= (2.0 * self._height / len(self.random_offset_)) ** 0.5
+        Z *= factor
         return Z
 
 

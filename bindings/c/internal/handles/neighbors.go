@@ -1,0 +1,100 @@
+package handles
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/neighbors"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Neighbors finds the k rows of z with the smallest Euclidean distances from each of the n rows of
+// x. It writes their indices, from 0, and the squares of the distances to indices and squares, n×k
+// each, the nearest row first. Of rows at equal distances the first ones are nearer. x and z are
+// dense.
+func Neighbors(ctx context.Context, d *Device, x, z Matrix, k int, indices []int64, squares []float64) error {
+	return d.use(ctx, func(dev backend.Device) error {
+		hx, err := densePoints("x", x)
+		if err != nil {
+			return err
+		}
+		hz, err := densePoints("z", z)
+		if err != nil {
+			return err
+		}
+		switch {
+		case hx.Cols != hz.Cols:
+			return fmt.Errorf("libmercer: neighbors: x has %s, z %d", count.Of(hx.Cols, "column"), hz.Cols)
+		case k < 1 || k > hz.Rows:
+			return fmt.Errorf("libmercer: neighbors: k must be from 1 to the number of rows of z, %d, got %d", hz.Rows, k)
+		case len(squares)/k != hx.Rows || len(squares)%k != 0:
+			return fmt.Errorf("libmercer: neighbors: the result is %d×%d, but the given memory holds only %s", hx.Rows, k, count.Of(len(squares), "number"))
+		}
+		points := numeric.DensePoints(hz)
+		s := neighbors.Samples{Kernel: kernels.Linear{}, Points: points, Weight: make([]float64, hz.Rows), Own: points.Diagonal(kernels.Linear{})}
+		for i := range s.Weight {
+			s.Weight[i] = 1
+		}
+		return s.Nearest(ctx, dev, numeric.DensePoints(hx), k, func(i int, list []int, _ []float64) {
+			for j, at := range list {
+				indices[i*k+j] = int64(at)
+				squares[i*k+j] = squaredDistance(hx.Row(i), hz.Row(at)) // the keys of the search cancel
+			}
+		})
+	})
+}
+
+// Cosines writes the n×m matrix with the elements factor·cos(xᵢᵀwⱼ + bⱼ) to out, for the n×d matrix
+// x and the m×d matrix w, which are dense.
+func Cosines(ctx context.Context, d *Device, factor float64, x, w Matrix, b, out []float64) error {
+	return d.use(ctx, func(dev backend.Device) error {
+		hx, err := densePoints("x", x)
+		if err != nil {
+			return err
+		}
+		hw, err := densePoints("w", w)
+		if err != nil {
+			return err
+		}
+		switch {
+		case hx.Cols != hw.Cols:
+			return fmt.Errorf("libmercer: cosines: x has %s, w %d", count.Of(hx.Cols, "column"), hw.Cols)
+		case len(out)/hw.Rows != hx.Rows || len(out)%hw.Rows != 0:
+			return fmt.Errorf("libmercer: cosines: the result is %d×%d, but the given memory holds only %s", hx.Rows, hw.Rows, count.Of(len(out), "number"))
+		}
+		k := kernels.Scaled{Weight: factor, Kernel: kernels.CosOf{Kernel: kernels.Linear{}}}
+		to := backend.Host[float64]{Rows: hx.Rows, Cols: hw.Rows, Stride: hw.Rows, Data: out}
+		one := func(int) float64 { return 1 }
+		angle := func(j int) float64 { return b[j] }
+		return gramTo(dev.F64().With(ctx, nil), k, widened(hx, one), widened(hw, angle), backend.Host[float64]{}, to, false)
+	})
+}
+
+// widened returns the rows of h with another last column.
+func widened(h backend.Host[float64], last func(i int) float64) numeric.Points {
+	wide := backend.NewHost[float64](h.Rows, h.Cols+1)
+	for i := range h.Rows {
+		copy(wide.Row(i), h.Row(i))
+		wide.Row(i)[h.Cols] = last(i)
+	}
+	return numeric.DensePoints(wide)
+}
+
+// densePoints returns m as a dense matrix of finite numbers.
+func densePoints(name string, m Matrix) (backend.Host[float64], error) {
+	h, err := m.host(name)
+	if err == nil {
+		err = finite(name, h)
+	}
+	return h, err
+}
+
+func squaredDistance(x, z []float64) (sum float64) {
+	for p, v := range x {
+		sum += (v - z[p]) * (v - z[p])
+	}
+	return sum
+}
