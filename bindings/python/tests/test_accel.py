@@ -300,8 +300,54 @@ class TestFeatures(Patched):
                     np.testing.assert_allclose(np.abs(got), np.abs(want), rtol=0, atol=1e7 * 80 * support.U * np.abs(want).max())
             new.set_output(transform="default")
             self.assertEqual({where for where, _ in changed(f"{name}.transform")}, {"Mercer"})
+        large = rng.normal(size=(250, 4))
+        for kernel in ("rbf", "poly"):
+            own, few = self.both("KernelPCA", kernel=kernel, n_components=3, random_state=1)
+            want, got = own.fit_transform(large), few.fit_transform(large)
+            # Residuals of 64ε of the largest eigenvalue, and gaps above 1e-3 of it.
+            np.testing.assert_allclose(got, want, rtol=0, atol=1e3 * 250 * support.U * np.abs(want).max())
+            np.testing.assert_allclose(few.transform(X), own.transform(X), rtol=0, atol=1e3 * 250 * support.U * np.abs(want).max())
+            self.assertEqual(few.eigenvalues_.shape, own.eigenvalues_.shape)
+        self.assertEqual(changed("KernelPCA.fit")["Mercer", ""], 2)
+        own, sampler = self.both("RBFSampler", n_components=7, random_state=1)
+        want = own.fit(X).transform(X)
+        # The angles, below 100, have d + 2 rounding errors.
+        np.testing.assert_allclose(sampler.fit(X).transform(X), want, rtol=0, atol=6 * 100 * support.U)
+        self.assertEqual(changed("RBFSampler.transform"), {("Mercer", ""): 1})
         frame = new.set_output(transform="pandas").transform(X)
         self.assertEqual(list(frame.columns), [f"kernelpca{i}" for i in range(5)])
+
+
+class TestNeighbors(Patched):
+    def test_agrees(self):
+        """The neighbors and predictions are scikit-learn's, also among equal distances."""
+        rng = support.rng(self)
+        X, Z = rng.normal(size=(200, 9)), rng.normal(size=(40, 9))
+        X[7] = X[3]
+        Z[0] = X[3]  # two neighbors at the distance 0
+        targets, labels = rng.normal(size=(200, 2)), np.array(["a", "b", "c"])[rng.integers(0, 3, size=200)]
+        for algorithm in ("auto", "brute"):
+            for weights in ("uniform", "distance", None, lambda d: np.exp(-d)):
+                for name, y in (("KNeighborsRegressor", targets), ("KNeighborsRegressor", targets[:, 0]), ("KNeighborsClassifier", labels)):
+                    own, new = self.both(name, n_neighbors=4, weights=weights, algorithm=algorithm)
+                    own.fit(X, y)
+                    new.fit(X, y)
+                    got, want = new.kneighbors(Z), own.kneighbors(Z)
+                    np.testing.assert_array_equal(got[1], want[1])
+                    # scikit-learn computes squares below 100 with an error of at most (d + 4)·2ε·100.
+                    np.testing.assert_allclose(got[0] ** 2, want[0] ** 2, rtol=0, atol=13 * 200 * support.U)
+                    np.testing.assert_array_equal(new.kneighbors(Z, 2, return_distance=False), own.kneighbors(Z, 2, return_distance=False))
+                    if name == "KNeighborsClassifier":
+                        self.assertEqual(new.predict(Z).tolist(), own.predict(Z).tolist())
+                    else:
+                        # The weights 1/distance of other rows have relative errors of the squares.
+                        np.testing.assert_allclose(new.predict(Z), own.predict(Z), rtol=0, atol=1e-9)
+        self.assertEqual({where for where, _ in changed("KNeighborsClassifier.kneighbors")}, {"Mercer"})
+        self.assertEqual({where for where, _ in changed("KNeighborsClassifier.predict")}, {"Mercer"})
+        own, new = self.both("KNeighborsRegressor", algorithm="brute")
+        whole = rng.integers(0, 2, size=(200, 9)).astype(float)
+        np.testing.assert_array_equal(new.fit(whole, targets).predict(whole), own.fit(whole, targets).predict(whole))
+        self.assertIn(("scikit-learn", "equal distances"), changed("KNeighborsRegressor.kneighbors"))
 
 
 class TestScikitLearnsTests(unittest.TestCase):

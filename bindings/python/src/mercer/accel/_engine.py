@@ -52,7 +52,7 @@ def record(method, ran_in, reason="", detail=""):
     log = os.environ.get("MERCER_ACCEL_LOG", "")
     if log in ("", "0"):
         return
-    line = f"mercer.accel: {method}: {ran_in}" + (f": {reason}" if reason else "") + (f" ({detail})" if detail else "") + "\n"
+    line = f"mercer.accel: {method}: {ran_in}" + (f": {reason}" if reason else "") + (f" ({detail.splitlines()[0]})" if detail else "") + "\n"
     if log == "1":
         sys.stderr.write(line)
         return

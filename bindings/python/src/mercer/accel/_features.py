@@ -1,12 +1,43 @@
-"""Features of kernels: Nystroem and kernel principal components."""
+"""Features of kernels: Nystroem, random Fourier features and kernel principal components."""
 
 import numpy as np
 import sklearn.decomposition
 import sklearn.kernel_approximation
-from sklearn.utils.validation import check_is_fitted
+import sklearn.preprocessing
+from scipy.sparse import issparse
+from sklearn.utils.extmath import svd_flip
+from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
 from .._estimator import validate_data
-from ._engine import Accelerated, gram, kernel_of, needs, numbers
+from .._systems import cosines
+from ._engine import Accelerated, Declined, gram, kernel_of, needs, numbers
+
+
+def largest(product, n, t):
+    """The t largest eigenvalues of a symmetric matrix of order n in descending order, and their
+    eigenvectors, by block Lanczos with full orthogonalization (Golub and Van Loan 2013, section 10.3.6).
+    product returns the product of the matrix with a block. Raises Declined if the residuals are above
+    rounding errors after 30 blocks."""
+    width = min(2 * t, t + 6)
+    V = np.linalg.qr(np.random.RandomState(0).normal(size=(n, width)))[0]
+    Q, T = np.empty((n, 30 * width), order="F"), np.zeros((30 * width, 30 * width))
+    for first in range(0, len(T), width):
+        m = first + width
+        Q[:, first:m] = V
+        W, known = product(V), Q[:, :m]
+        for _ in range(2):
+            C = known.T @ W
+            W -= known @ C
+            T[:m, first:m] += C
+        T[first:m, :m] = T[:m, first:m].T
+        V, R = np.linalg.qr(W)
+        V -= known @ (known.T @ V)  # for columns of W that are rounding errors
+        V = np.linalg.qr(V)[0]
+        values, S = np.linalg.eigh(T[:m, :m])
+        left = np.linalg.norm(R @ S[first:, -t:], axis=0)
+        if (left <= 4 * np.sqrt(n) * np.finfo(np.float64).eps * values[-1]).all():
+            return values[:-t - 1:-1], known @ S[:, :-t - 1:-1]
+    raise Declined("no convergence")
 
 
 class Nystroem(Accelerated, sklearn.kernel_approximation.Nystroem):
@@ -29,11 +60,58 @@ class Nystroem(Accelerated, sklearn.kernel_approximation.Nystroem):
         return gram(kernel_of(self.kernel, X, gamma, degree, coef0), X, self.components_, np.ascontiguousarray(self.normalization_.T))
 
 
-class KernelPCA(Accelerated, sklearn.decomposition.KernelPCA):
-    """The decomposition is scikit-learn's, of a kernel matrix that Mercer computes."""
+class RBFSampler(Accelerated, sklearn.kernel_approximation.RBFSampler):
+    """The fit is scikit-learn's, which draws the frequencies."""
 
-    _hooks = {"_get_kernel": "kernel", "transform": "transform"}
-    _smallest = {"kernel": 250_000, "transform": 50_000}
+    _hooks = {"transform": "transform"}
+    _smallest = {"transform": 50_000}
+
+    def _mercer_transform(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        needs(not issparse(X), "X is sparse")
+        self._decline_small("transform", X.shape[0] * self.random_weights_.shape[1])
+        numbers(X)
+        numbers(self.random_weights_, "random_weights_")
+        return cosines((2.0 / self.n_components) ** 0.5, X, self.random_weights_, self.random_offset_)
+
+
+class KernelPCA(Accelerated, sklearn.decomposition.KernelPCA):
+    """A few components of many samples by block Lanczos, which stores no kernel matrix; other
+    decompositions are scikit-learn's, of a kernel matrix that Mercer computes."""
+
+    _hooks = {"fit": "fit", "_get_kernel": "kernel", "transform": "transform"}
+    _smallest = {"fit": 1_000_000, "kernel": 250_000, "transform": 50_000}
+
+    def _mercer_fit(self, X, y=None):
+        self._validate_params()
+        t = self.n_components
+        needs(self.eigen_solver in ("auto", "arpack"), f"eigen_solver={self.eigen_solver!r}")
+        needs(t is not None and t < 10, "n_components ≥ 10")
+        needs(self.kernel != "precomputed", "kernel='precomputed'")
+        needs(not self.fit_inverse_transform, "fit_inverse_transform=True")
+        needs(self.tol == 0 and self.max_iter is None, "tol or max_iter")
+        X = validate_data(self, X, accept_sparse="csr", copy=self.copy_X)
+        n, text = X.shape[0], self._text(X)
+        needs(n > 200, "at most 200 samples")
+        self._decline_small("fit", n * n)
+        numbers(X)
+        centerer = sklearn.preprocessing.KernelCenterer()
+        centerer.K_fit_rows_ = rows = gram(text, X, None, np.full((n, 1), 1 / n))[:, 0]
+        centerer.K_fit_all_, centerer.n_features_in_ = rows.sum() / n, n
+
+        def product(V):
+            sums = V.sum(axis=0)
+            return gram(text, X, None, V) - np.outer(rows, sums) - rows @ V + centerer.K_fit_all_ * sums
+
+        values, vectors = largest(product, n, t)
+        self._centerer, self.X_fit_ = centerer, X
+        self.eigenvalues_ = _check_psd_eigenvalues(values, enable_warnings=False)
+        self.eigenvectors_ = svd_flip(vectors, np.zeros_like(vectors).T)[0]
+        if self.remove_zero_eig:
+            used = self.eigenvalues_ > 0
+            self.eigenvalues_, self.eigenvectors_ = self.eigenvalues_[used], self.eigenvectors_[:, used]
+        return self
 
     def _mercer_kernel(self, X, Y=None):
         self._decline_small("kernel", X.shape[0] * (X if Y is None else Y).shape[0])

@@ -6,7 +6,9 @@ from scipy.linalg import lapack
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, Product, Sum, WhiteKernel
 from sklearn.utils.validation import check_is_fitted
 
+from .._errors import NotPositiveDefinite
 from .._estimator import validate_data
+from .._systems import evidence
 from ._engine import Accelerated, Declined, gram, needs, numbers
 
 # For each Matern kernel: its text, and the factor and the text of the function h with
@@ -68,6 +70,47 @@ def evaluate(kernel, X, Z=None):
     return K, gradient
 
 
+def parts(kernel):
+    """The ConstantKernel, the radial kernel and the WhiteKernel of constant·radial + white, of which the
+    first and the last may be None; None if the kernel has another form, or a length for each feature
+    that Mercer does not have."""
+    found = {ConstantKernel: None, WhiteKernel: None}
+    for operation, part in ((Sum, WhiteKernel), (Product, ConstantKernel)):
+        if type(kernel) is operation:
+            pair = [kernel.k1, kernel.k2]
+            found[part] = next((k for k in pair if type(k) is part), None)
+            if found[part] is None:
+                return None
+            kernel = pair[pair[0] is found[part]]
+    if radial(kernel) is None or kernel.anisotropic and radial(kernel)[1] != 1:
+        return None
+    return found[ConstantKernel], kernel, found[WhiteKernel]
+
+
+def slopes(kernel, of):
+    """The derivatives for the free parameters of a kernel in scikit-learn's order, where of holds
+    those of the parameter of each part of the kernel."""
+    if type(kernel) in (Sum, Product):
+        return [*slopes(kernel.k1, of), *slopes(kernel.k2, of)]
+    return [] if kernel.hyperparameters[0].fixed else list(of[id(kernel)])
+
+
+def evidence_of(kernel, alpha, X, y, eval_gradient):
+    """The log marginal likelihood and its gradient for a kernel of the form of parts."""
+    constant, inner, white = parts(kernel)
+    lengths = np.atleast_1d(inner.length_scale).astype(np.float64)
+    text = radial(inner)[0].replace("1)", repr(lengths.tolist() if inner.anisotropic else float(lengths[0])).replace(" ", "") + ")")
+    level = 0.0 if white is None else white.noise_level
+    try:
+        log, found = evidence(text, 1.0 if constant is None else constant.constant_value, alpha + level, X, y, len(lengths) if eval_gradient else None)
+    except NotPositiveDefinite:
+        return -np.inf, np.zeros_like(kernel.theta)
+    if not eval_gradient:
+        return log, None
+    of = {id(constant): found[:1], id(inner): found[1:-1], id(white): found[-1:] * (level / (alpha + level))}
+    return log, np.array(slopes(kernel, of))
+
+
 class GaussianProcessRegressor(Accelerated, sklearn.gaussian_process.GaussianProcessRegressor):
     _hooks = {"fit": "fit", "log_marginal_likelihood": "log_marginal_likelihood", "predict": "predict"}
     _smallest = {"fit": 300 * 300, "log_marginal_likelihood": 300 * 300, "predict": 50_000}
@@ -90,6 +133,9 @@ class GaussianProcessRegressor(Accelerated, sklearn.gaussian_process.GaussianPro
         kernel = self.kernel_.clone_with_theta(theta)
         if not clone_kernel:
             self.kernel_.theta = theta
+        if parts(kernel) and np.ndim(self.alpha) == 0 and self.alpha > 0:
+            found = evidence_of(kernel, self.alpha, X, y.astype(np.float64), eval_gradient)
+            return found if eval_gradient else found[0]
         K, gradient = evaluate(kernel, X)
         needs(isinstance(K, np.ndarray), "a constant kernel")
         K.flat[:: len(X) + 1] += self.alpha
