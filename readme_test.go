@@ -90,17 +90,18 @@ func TestReadmeFigures(t *testing.T) {
 		return nil
 	}
 	const time, rates = "time, s", "rate, GFLOP/s"
-	const today = "fit-2026-11-27-epyc-zen4-"
+	const today = "fit-2026-11-28-epyc-zen5-"
 	const large = "kernel-ridge, cg, kernel = gaussian(sigma=7.0710678118654755), lambda = 0.1, n = 50000, d = 50, mercer cpu/avx512"
 	readme := text("README.md")
 	figure := regexp.MustCompile(`^(?:([A-Za-z-]+) )?([0-9.]+)(?: (s|GFLOP/s))?$`)
 	for label, of := range map[string]map[string]string{
 		"kernel ridge, exact, n = 8,000, d = 50":           cells(today+"exact: ", "ridge, float64, 2 threads: "+time, "8000"),
-		"kernel ridge, exact, n = 50,000, d = 50":          {"mercer cpu/avx512": cells("programs-2026-11-27-exact: ", "fit", large)["s"]},
-		"ridge, 20,000 × 500":                              cells("fit-2026-11-28-epyc-zen5-linear: ", time, "linear, float64, 2 threads, n = 20000"),
-		"lasso, path of 100 λ, 20,000 × 500":               cells("fit-2026-11-28-epyc-zen5-linear: ", time, "lasso, float64, 2 threads, n = 20000"),
-		"5 nearest of 20,000 rows for 20,000 rows, d = 20": cells("fit-2026-11-28-epyc-zen5-neighbors: ", "neighbors, float64, 2 threads: "+time, "20000"),
-		"svc, gaussian, 5,574 texts × 57,822":              cells(today+"sparse-svc-gaussian: ", "svc-gaussian, float64, 2 threads: "+time, "5574"),
+		"kernel ridge, exact, n = 20,000, d = 50":          cells(today+"exact-large: ", "ridge, float64, 2 threads: "+time, "20000"),
+		"kernel ridge, exact, n = 50,000, d = 50":          {"mercer cpu/avx512": cells("programs-2026-11-28-epyc-zen5-exact: ", "fit", large)["s"]},
+		"ridge, 20,000 × 500":                              cells(today+"linear: ", time, "linear, float64, 2 threads, n = 20000"),
+		"lasso, path of 100 λ, 20,000 × 500":               cells(today+"linear: ", time, "lasso, float64, 2 threads, n = 20000"),
+		"5 nearest of 20,000 rows for 20,000 rows, d = 20": cells(today+"neighbors: ", "neighbors, float64, 2 threads: "+time, "20000"),
+		"svc, gaussian, 5,574 texts × 57,822":              cells("fit-2026-11-27-epyc-zen4-sparse-svc-gaussian: ", "svc-gaussian, float64, 2 threads: "+time, "5574"),
 		"Dgemm, n = 4096":                                  cells("blas", rates, "gemm, float64, 2 threads, n = 4096"),
 		"Cholesky, float64, n = 4096":                      cells("blas", rates, "potrf, float64, 2 threads, n = 4096"),
 	} {
