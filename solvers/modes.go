@@ -139,7 +139,7 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 var modesWays = []struct {
 	exact  bool
 	rounds int
-}{{true, 0}, {true, 3}, {true, 2}, {true, 1}, {false, 0}, {false, 3}, {false, 2}}
+}{{true, 0}, {true, 2}, {true, 1}, {false, 0}, {false, 2}}
 
 // A box has the ranges of the features of the samples with a weight above 0, and the middle of each, in
 // the last d elements.
