@@ -32,6 +32,7 @@ type Candidate struct {
 	Info         Info   // the result of the probe; incomplete if Err is not nil
 	Err          error  // why this machine cannot run the device; nil if it can
 	Reproducible bool   // whether the device can be opened with Config.Reproducible
+	Chosen       bool   // whether Open("auto") would choose the device; set by Report
 }
 
 // Driver makes devices of one kind. Packages cpu and cuda each register one driver.
@@ -121,7 +122,7 @@ func Open(name string, c Config) (Device, error) {
 	}
 	known := false
 	var reasons []error
-	for _, s := range statuses(name) {
+	for _, s := range candidates(name) {
 		known = true
 		if s.Err != nil {
 			reasons = append(reasons, fmt.Errorf("%s: %w", s.Device, s.Err))
@@ -162,30 +163,22 @@ func openDevice(candidate string, c Config) (Device, error) {
 	return nil, fmt.Errorf("%w: %s: no driver has that name", ErrUnavailable, candidate)
 }
 
-// Status is the entry of Report for one device.
-type Status struct {
-	Candidate
-	Chosen bool // whether Open("auto") would choose the device
-}
-
 // Report lists every device of every driver, in the order in which Open("auto") considers them. For
 // a device that cannot be used, the entry gives the reason.
-func Report() []Status {
-	all := statuses("")
+func Report() []Candidate {
+	all := candidates("")
 	for _, r := range registered() {
 		if r.preference == NotAutomatic {
-			for _, c := range r.driver.Candidates() {
-				all = append(all, Status{Candidate: c})
-			}
+			all = append(all, r.driver.Candidates()...)
 		}
 	}
 	return all
 }
 
-// statuses lists the candidates that match name ("", a driver or a device) and marks the first
+// candidates lists the candidates that match name ("", a driver or a device) and marks the first
 // usable candidate as chosen.
-func statuses(name string) []Status {
-	var all []Status
+func candidates(name string) []Candidate {
+	var all []Candidate
 	chosen := false
 	for _, r := range registered() {
 		if name == "" && r.preference == NotAutomatic {
@@ -199,9 +192,9 @@ func statuses(name string) []Status {
 			if name != "" && name != r.driver.Name() && name != c.Device {
 				continue
 			}
-			s := Status{Candidate: c, Chosen: c.Err == nil && !chosen}
-			chosen = chosen || s.Chosen
-			all = append(all, s)
+			c.Chosen = c.Err == nil && !chosen
+			chosen = chosen || c.Chosen
+			all = append(all, c)
 		}
 	}
 	return all
