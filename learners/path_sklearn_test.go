@@ -77,11 +77,11 @@ out["gaussian"] = errors(u * np.sqrt(np.maximum(s, 0)), a["y"], None, False)
 			p        solvers.Problem
 			want     peer
 			weighted bool
-			methods  []solvers.PathMethod
+			methods  []solvers.Method
 		}{
-			{"linear", solvers.Problem{Kernel: kernels.Linear{}, Intercept: true}, want.Linear, false, []solvers.PathMethod{solvers.PathPrimal, solvers.PathBand}},
-			{"weighted", solvers.Problem{Kernel: kernels.Linear{}, Intercept: true, Weights: weights}, want.Weighted, true, []solvers.PathMethod{solvers.PathPrimal, solvers.PathCholesky}},
-			{"gaussian", solvers.Problem{Kernel: kernels.Gaussian{Sigma: 3}}, want.Gaussian, false, []solvers.PathMethod{solvers.PathBand, solvers.PathCholesky}},
+			{"linear", solvers.Problem{Kernel: kernels.Linear{}, Intercept: true}, want.Linear, false, []solvers.Method{solvers.Primal, solvers.Band}},
+			{"weighted", solvers.Problem{Kernel: kernels.Linear{}, Intercept: true, Weights: weights}, want.Weighted, true, []solvers.Method{solvers.Primal, solvers.Dual}},
+			{"gaussian", solvers.Problem{Kernel: kernels.Gaussian{Sigma: 3}}, want.Gaussian, false, []solvers.Method{solvers.Band, solvers.Dual}},
 		} {
 			c.p.X, c.p.Y = hx, hy
 			for _, method := range c.methods {

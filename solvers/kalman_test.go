@@ -230,14 +230,14 @@ func comparePaths(t *testing.T, dev backend.Device, p, wide solvers.Problem, nea
 		t.Fatal(err)
 	}
 	defer path.Close()
-	if path.Method != solvers.PathKalman || !strings.Contains(path.Reason, "O(n)") {
+	if path.Method != solvers.Kalman || !strings.Contains(path.Reason, "O(n)") {
 		t.Errorf("the method of the path is %s: %s", path.Method, path.Reason)
 	}
 	got, err := path.At(t.Context(), lambdas)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := solvers.SolvePath(t.Context(), dev, wide, lambdas, solvers.PathParams{Method: solvers.PathCholesky, LeaveOneOut: true})
+	want, err := solvers.SolvePath(t.Context(), dev, wide, lambdas, solvers.PathParams{Method: solvers.Dual, LeaveOneOut: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 			}
 			defer path.Close()
 			points, err := path.At(t.Context(), []float64{lambda})
-			if err != nil || path.Method != solvers.PathKalman {
+			if err != nil || path.Method != solvers.Kalman {
 				t.Fatal(err, path.Method)
 			}
 			at := points[0]
@@ -394,7 +394,7 @@ func TestKalmanExtremes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				points, err := solvers.SolvePath(t.Context(), dev, p, []float64{lambda}, solvers.PathParams{Method: solvers.PathKalman, LeaveOneOut: true})
+				points, err := solvers.SolvePath(t.Context(), dev, p, []float64{lambda}, solvers.PathParams{Method: solvers.Kalman, LeaveOneOut: true})
 				if err != nil || points[0].Err != nil {
 					t.Fatal(err, points[0].Err)
 				}
@@ -425,13 +425,13 @@ func TestKalmanPathRefuses(t *testing.T) {
 	gauss := p
 	gauss.Kernel = kernels.Gaussian{Sigma: 1}
 	for _, q := range []solvers.Problem{wide, gauss} {
-		_, err := solvers.SolvePath(t.Context(), dev, q, []float64{1}, solvers.PathParams{Method: solvers.PathKalman})
+		_, err := solvers.SolvePath(t.Context(), dev, q, []float64{1}, solvers.PathParams{Method: solvers.Kalman})
 		if err == nil || !strings.Contains(err.Error(), "kalman needs one feature and a kernel such as") {
 			t.Errorf("got %v", err)
 		}
 	}
 	// Equal points have no solution for λ = 0, but one for λ = 1.
-	points, err := solvers.SolvePath(t.Context(), dev, p, []float64{0, 1}, solvers.PathParams{Method: solvers.PathKalman})
+	points, err := solvers.SolvePath(t.Context(), dev, p, []float64{0, 1}, solvers.PathParams{Method: solvers.Kalman})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -441,12 +441,12 @@ func TestKalmanPathRefuses(t *testing.T) {
 	if points[1].Err != nil {
 		t.Error(points[1].Err)
 	}
-	if _, err := solvers.SolvePath(t.Context(), dev, p, []float64{1}, solvers.PathParams{Method: solvers.PathKalman, Memory: 1000}); !errors.As(err, new(*solvers.BudgetError)) {
+	if _, err := solvers.SolvePath(t.Context(), dev, p, []float64{1}, solvers.PathParams{Method: solvers.Kalman, Memory: 1000}); !errors.As(err, new(*solvers.BudgetError)) {
 		t.Errorf("not refused as too large: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := solvers.SolvePath(ctx, dev, p, []float64{1}, solvers.PathParams{Method: solvers.PathKalman}); !errors.Is(err, context.Canceled) {
+	if _, err := solvers.SolvePath(ctx, dev, p, []float64{1}, solvers.PathParams{Method: solvers.Kalman}); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 }

@@ -37,11 +37,11 @@ func TestResidualOfOrthogonalTarget(t *testing.T) {
 		if _, err := solvers.SolveEach(t.Context(), dev, p, []float64{p.Lambda, 1}, solvers.Params{}); err != nil {
 			t.Errorf("lambda %g, %d rows, each target with its own: %v", p.Lambda, x.Rows, err)
 		}
-		for _, method := range []solvers.PathMethod{solvers.PathPrimal, solvers.PathBand, solvers.PathCholesky} {
+		for _, method := range []solvers.Method{solvers.Primal, solvers.Band, solvers.Dual} {
 			// ‖K‖ ≤ Σx² < 3n³·step², so that the condition number of K + λI is below 4 for the
 			// largest λ.
 			lambdas := []float64{math.Pow(float64(n), 3) * step * step}
-			if method == solvers.PathPrimal {
+			if method == solvers.Primal {
 				lambdas = append(lambdas, step*step, 1e-6*step*step)
 			}
 			points, err := solvers.SolvePath(t.Context(), dev, p, lambdas, solvers.PathParams{Method: method})

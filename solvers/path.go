@@ -37,7 +37,7 @@ import (
 // Golub, Heath and Wahba 1979 for GCV, which is n‖(I−H)y‖²/tr(I−H)².)
 type Path struct {
 	// Method is the method in use, and Reason is the reason for its choice.
-	Method PathMethod
+	Method Method
 	Reason string
 
 	mem      *run.Arena
@@ -46,19 +46,18 @@ type Path struct {
 	planned  int64
 }
 
-// PathMethod names a method for a path; "" is the method with the lowest estimated cost.
-type PathMethod string
-
-const (
-	PathBand     PathMethod = "band"     // O(n³) once, O(n²) for each λ
-	PathPrimal   PathMethod = "primal"   // O(nd²) once, O(nd) for each λ; kernels.Linear only
-	PathCholesky PathMethod = "cholesky" // O(n³) for each λ
-	PathKalman   PathMethod = "kalman"   // O(n) for each λ; only for one feature and the kernels of Kalman
-)
+// Band is the decomposition of K by which NewPath solves for many values of λ.
+const Band Method = "band"
 
 // PathParams are the choices of a caller; the zero value suits most problems.
 type PathParams struct {
-	Method PathMethod
+	// Method is one of the following; Auto is the method with the lowest estimated cost.
+	//
+	//	Band    O(n³) once, O(n²) for each λ
+	//	Primal  O(nd²) once, O(nd) for each λ; kernels.Linear only
+	//	Dual    O(n³) for each λ
+	//	Kalman  O(n) for each λ; only for one feature and the kernels of Kalman
+	Method Method
 	// Lambdas is the number of λ for which the caller will call At; 0 means 30. The choice of the
 	// method depends on it.
 	Lambdas int
@@ -169,11 +168,11 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	base := pathBase{call{run.New(ctx, dev, path.progress), newSamples(p)}, par.LeaveOneOut}
 	path.mem = base.Mem
 	switch plan.method {
-	case PathPrimal:
+	case Primal:
 		path.route = &pathPrimal{pathBase: base}
-	case PathCholesky:
+	case Dual:
 		path.route = &pathCholesky{pathBase: base}
-	case PathKalman:
+	case Kalman:
 		m, _ := p.markov()
 		path.route = &pathKalman{pathBase: base, model: m}
 	default:
@@ -279,7 +278,7 @@ func Lambdas(low, high float64, count int) []float64 {
 
 // pathPlan is the plan of a Path.
 type pathPlan struct {
-	method PathMethod
+	method Method
 	reason string
 	bytes  int64   // peak memory of matrices on the device
 	flops  float64 // number of operations for the number of λ in PathParams
@@ -291,7 +290,7 @@ type pathPlan struct {
 // fits returns a *BudgetError if the plan takes more than the limit (0 means no limit) or more
 // than the free memory of the device.
 func (p pathPlan) fits(ctx context.Context, dev backend.Device, limit int64) error {
-	return Reserve(ctx, dev, limit, Method("path, "+string(p.method)), p.rows, p.bytesOf)
+	return Reserve(ctx, dev, limit, "path, "+p.method, p.rows, p.bytesOf)
 }
 
 // planPath returns the plan of NewPath without doing any work.
@@ -313,7 +312,7 @@ func planPath(dev backend.Device, p Problem, par PathParams) (pathPlan, error) {
 		columns++
 	}
 	plan := pathPlan{method: m, reason: reason, rows: n, flops: pathFlops(m, n, d, t, par.lambdas(), par.LeaveOneOut, linear)}
-	if model, ok := p.markov(); ok && m == PathKalman {
+	if model, ok := p.markov(); ok && m == Kalman {
 		z := newSizes(dev, p, Params{})
 		plan.flops = kalmanFlops(model, n) * float64(2+2*z.columns) * float64(par.lambdas())
 		plan.bytesOf = func(n int) int64 {
@@ -329,7 +328,7 @@ func planPath(dev backend.Device, p Problem, par PathParams) (pathPlan, error) {
 		}
 		var e int64
 		switch m {
-		case PathPrimal:
+		case Primal:
 			r := blockRows(n, d)
 			e = numeric.Total(numeric.Elements(d, d), band.Params{Columns: t, Inverses: par.LeaveOneOut, Samples: r, Workers: workers}.Elements(d))
 			e = numeric.Total(e, numeric.Total(numeric.Elements(r, t), numeric.Elements(r+2*d, band.GroupSize*t)))
@@ -339,7 +338,7 @@ func planPath(dev backend.Device, p Problem, par PathParams) (pathPlan, error) {
 			if par.LeaveOneOut {
 				e = numeric.Total(e, numeric.Elements(d, r))
 			}
-		case PathCholesky:
+		case Dual:
 			e = numeric.Total(numeric.Total(x, numeric.Elements(n, n)), numeric.Elements(n, columns+t)) // L⁻¹ is in the lower triangle
 			e = numeric.Total(e, numeric.Elements(n, min(n, inverseBlock)))
 			if linear {
@@ -362,19 +361,19 @@ func planPath(dev backend.Device, p Problem, par PathParams) (pathPlan, error) {
 }
 
 // pathFlops is roughly the number of operations of a path; progress is relative to it.
-func pathFlops(m PathMethod, n, d, t, lambdas int, loo, linear bool) float64 {
+func pathFlops(m Method, n, d, t, lambdas int, loo, linear bool) float64 {
 	order, l := float64(n), float64(lambdas)
-	if m == PathPrimal {
+	if m == Primal {
 		order = float64(d)
 	}
 	cube := order * order * order
-	if m == PathCholesky {
+	if m == Dual {
 		each := flop.Gram(n, n, d, true) + cube*2/3 + flop.GramMul(n, n, d, t)
 		return l * each
 	}
 	width := float64(band.Width(loo))
 	f := 4./3*cube + l*(14*width*width*order+8*order*width*float64(t)+4*order*order*float64(t))
-	if m == PathPrimal {
+	if m == Primal {
 		f += flop.Syrk(d, n) + l*4*float64(n)*order*float64(t)
 	} else {
 		f += flop.Gram(n, n, d, true) + flop.GramMul(n, n, d, lambdas*t)
@@ -387,33 +386,33 @@ func pathFlops(m PathMethod, n, d, t, lambdas int, loo, linear bool) float64 {
 
 // choosePath returns the method for p and the reason. Rates are relative to the rate of a large
 // product; products with a dimension of a few dozen run at about 0.6 of that rate.
-func choosePath(dev backend.Device, p Problem, n int, par PathParams) (PathMethod, string, error) {
+func choosePath(dev backend.Device, p Problem, n int, par PathParams) (Method, string, error) {
 	linear := p.linear()
 	model, ordered := p.markov()
 	d, t, l := p.width(), p.Y.Cols, par.lambdas()
 	switch m := par.Method; {
-	case m == PathPrimal && p.Sparse != nil:
+	case m == Primal && p.Sparse != nil:
 		return "", "", errors.New("solvers: path: primal takes no sparse samples: use the method band")
-	case m == PathPrimal && !linear:
+	case m == Primal && !linear:
 		return "", "", fmt.Errorf("solvers: path: primal needs the kernel linear(), got %v: use the method band", p.Kernel)
-	case m == PathKalman && !ordered:
+	case m == Kalman && !ordered:
 		return "", "", fmt.Errorf("solvers: path: kalman needs one feature and a kernel such as exponential, matern32 or matern52, or a sum of them, got %s and %v: use the method band", features(p.points().Cols), p.Kernel)
-	case m == PathBand || m == PathPrimal || m == PathCholesky || m == PathKalman:
+	case m == Band || m == Primal || m == Dual || m == Kalman:
 		return m, "requested", nil
 	case m != "":
-		return "", "", fmt.Errorf("solvers: path: no method is called %q; the methods are %q, %q, %q and %q", m, PathBand, PathPrimal, PathCholesky, PathKalman)
+		return "", "", fmt.Errorf("solvers: path: no method is called %q; the methods are %q, %q, %q and %q", m, Band, Primal, Dual, Kalman)
 	case linear && d < n:
-		return PathPrimal, fmt.Sprintf("%d features are fewer than %s", d, count.Of(n, "sample")), nil
+		return Primal, fmt.Sprintf("%d features are fewer than %s", d, count.Of(n, "sample")), nil
 	}
-	band := pathFlops(PathBand, n, d, t, l, par.LeaveOneOut, linear) / 0.6
-	cholesky := pathFlops(PathCholesky, n, d, t, l, par.LeaveOneOut, linear) / ratePotrf
+	band := pathFlops(Band, n, d, t, l, par.LeaveOneOut, linear) / 0.6
+	cholesky := pathFlops(Dual, n, d, t, l, par.LeaveOneOut, linear) / ratePotrf
 	if ordered {
 		if z := newSizes(dev, p, Params{}); z.kalmanPathCost(model, l) < min(band, cholesky) {
-			return PathKalman, fmt.Sprintf("O(n) time and memory for each of %s of λ, for %v of one feature", count.Of(l, "value"), p.Kernel), nil
+			return Kalman, fmt.Sprintf("O(n) time and memory for each of %s of λ, for %v of one feature", count.Of(l, "value"), p.Kernel), nil
 		}
 	}
 	if cholesky < band {
-		return PathCholesky, fmt.Sprintf("%s of λ: a Cholesky factor for each costs %.3g operations, a decomposition %.3g", count.Of(l, "value"), cholesky, band), nil
+		return Dual, fmt.Sprintf("%s of λ: a Cholesky factor for each costs %.3g operations, a decomposition %.3g", count.Of(l, "value"), cholesky, band), nil
 	}
-	return PathBand, fmt.Sprintf("%s of λ: a decomposition costs %.3g operations, a Cholesky factor for each %.3g", count.Of(l, "value"), band, cholesky), nil
+	return Band, fmt.Sprintf("%s of λ: a decomposition costs %.3g operations, a Cholesky factor for each %.3g", count.Of(l, "value"), band, cholesky), nil
 }

@@ -113,19 +113,19 @@ func TestPathClosedForm(t *testing.T) {
 		}
 		for _, n := range sizes {
 			for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 2}, kernels.Linear{}, kernels.Matern{Nu: 1.5, Sigma: 2}} {
-				for _, method := range []solvers.PathMethod{solvers.PathBand, solvers.PathPrimal, solvers.PathCholesky, solvers.PathKalman} {
+				for _, method := range []solvers.Method{solvers.Band, solvers.Primal, solvers.Dual, solvers.Kalman} {
 					_, matern := k.(kernels.Matern)
-					if matern != (method == solvers.PathKalman) {
+					if matern != (method == solvers.Kalman) {
 						continue
 					}
-					if method == solvers.PathPrimal && k != kernels.Kernel(kernels.Linear{}) {
+					if method == solvers.Primal && k != kernels.Kernel(kernels.Linear{}) {
 						continue
 					}
 					d := 1 + rng.IntN(8)
 					if n == 33 {
 						d = 40
 					}
-					if method == solvers.PathPrimal {
+					if method == solvers.Primal {
 						// Auto never chooses primal for fewer samples than features, where 1 − h
 						// has no correct digits.
 						d = 1 + rng.IntN(max(1, n/2))
@@ -148,7 +148,7 @@ func TestPathClosedForm(t *testing.T) {
 						p.Intercept = false
 					}
 					given := p
-					if method != solvers.PathPrimal && !matern && rng.IntN(2) == 0 {
+					if method != solvers.Primal && !matern && rng.IntN(2) == 0 {
 						for i := range p.X.Data {
 							if rng.IntN(2) == 0 {
 								p.X.Data[i] = 0
@@ -198,7 +198,7 @@ func compareEvidence(t *testing.T, dev backend.Device, what string, p solvers.Pr
 	}
 }
 
-func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathPoint, lambda float64, loo bool, method solvers.PathMethod) {
+func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathPoint, lambda float64, loo bool, method solvers.Method) {
 	t.Helper()
 	alpha, errs, b, gcv, means, freedom, condition := closedForm(p, lambda)
 	n := float64(p.X.Rows)
@@ -235,7 +235,7 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathP
 			t.Errorf("%s: leave-one-out errors were not asked for", what)
 		}
 		for i := range p.X.Rows {
-			if method != solvers.PathPrimal {
+			if method != solvers.Primal {
 				near("alpha", at.Alpha.Row(i)[j], alpha.At(i, j), mat.Norm(alpha, 2))
 			}
 			if loo {

@@ -97,10 +97,10 @@ func TestPathFaults(t *testing.T) {
 		}
 	}
 	for name, run := range map[string]func(backend.Device) error{
-		"band":     path(gaussian, solvers.PathParams{Method: solvers.PathBand, LeaveOneOut: true}),
-		"gcv":      path(gaussian, solvers.PathParams{Method: solvers.PathBand}),
-		"primal":   path(linear, solvers.PathParams{Method: solvers.PathPrimal, LeaveOneOut: true}),
-		"cholesky": path(gaussian, solvers.PathParams{Method: solvers.PathCholesky, LeaveOneOut: true}),
+		"band":     path(gaussian, solvers.PathParams{Method: solvers.Band, LeaveOneOut: true}),
+		"gcv":      path(gaussian, solvers.PathParams{Method: solvers.Band}),
+		"primal":   path(linear, solvers.PathParams{Method: solvers.Primal, LeaveOneOut: true}),
+		"cholesky": path(gaussian, solvers.PathParams{Method: solvers.Dual, LeaveOneOut: true}),
 		"evidence": func(dev backend.Device) error {
 			_, err := solvers.LogEvidence(context.Background(), dev, noisy, solvers.EvidenceParams{Gradient: true})
 			return err

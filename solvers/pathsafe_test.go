@@ -48,7 +48,7 @@ func TestPathTinyLambda(t *testing.T) {
 				p.Weights[i] = 1e10
 			}
 		}
-		for _, method := range []solvers.PathMethod{"", solvers.PathPrimal} {
+		for _, method := range []solvers.Method{"", solvers.Primal} {
 			points, err := solvers.SolvePath(context.Background(), backendtest.Device(t, "cpu"), p, []float64{0, 1e-15, 1e-14}, solvers.PathParams{Method: method, LeaveOneOut: true})
 			if err != nil {
 				t.Fatal(err)
@@ -75,7 +75,7 @@ func TestPathTinyLambda(t *testing.T) {
 // fits without each sample.
 func TestPathTinyLambdaWide(t *testing.T) {
 	p, _ := noiseless(t, 20, 50)
-	for _, method := range []solvers.PathMethod{solvers.PathBand, solvers.PathCholesky} {
+	for _, method := range []solvers.Method{solvers.Band, solvers.Dual} {
 		points, err := solvers.SolvePath(context.Background(), backendtest.Device(t, "cpu"), p, []float64{1e-13, 1e-15}, solvers.PathParams{Method: method, LeaveOneOut: true})
 		if err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestPathHopelessLambda(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 30}, X: normals(rng, 150, 2), Y: normals(rng, 150, 1)}
 	good := []float64{0.1, 1}
-	for _, method := range []solvers.PathMethod{solvers.PathBand, solvers.PathCholesky} {
+	for _, method := range []solvers.Method{solvers.Band, solvers.Dual} {
 		for _, loo := range []bool{false, true} {
 			par := solvers.PathParams{Method: method, LeaveOneOut: loo}
 			mixed, err := solvers.SolvePath(context.Background(), backendtest.Device(t, "cpu"), p, []float64{1e-25, 0.1, 0, 1}, par)
@@ -188,8 +188,8 @@ func TestPathWorkersAndMemory(t *testing.T) {
 	for _, c := range []struct {
 		k      kernels.Kernel
 		n, d   int
-		method solvers.PathMethod
-	}{{kernels.Gaussian{Sigma: 2}, 300, 5, solvers.PathBand}, {kernels.Linear{}, 500, 90, solvers.PathPrimal}, {kernels.Matern{Nu: 1.5, Sigma: 2}, 200, 3, solvers.PathCholesky}} {
+		method solvers.Method
+	}{{kernels.Gaussian{Sigma: 2}, 300, 5, solvers.Band}, {kernels.Linear{}, 500, 90, solvers.Primal}, {kernels.Matern{Nu: 1.5, Sigma: 2}, 200, 3, solvers.Dual}} {
 		p := solvers.Problem{Kernel: c.k, X: normals(rng, c.n, c.d), Y: normals(rng, c.n, 2), Intercept: true}
 		for _, loo := range []bool{false, true} {
 			var first []solvers.PathPoint
@@ -243,7 +243,7 @@ func TestPathRefuses(t *testing.T) {
 	}{
 		{p, []float64{1, -1}, solvers.PathParams{}, "lambda 2 must be a finite number ≥ 0, got -1"},
 		{p, []float64{1}, solvers.PathParams{Method: "fast"}, `no method is called "fast"`},
-		{p, []float64{1}, solvers.PathParams{Method: solvers.PathPrimal}, "needs the kernel linear()"},
+		{p, []float64{1}, solvers.PathParams{Method: solvers.Primal}, "needs the kernel linear()"},
 		{p, []float64{1}, solvers.PathParams{Memory: 1000}, "1000 B may be used"},
 		{nan, []float64{1}, solvers.PathParams{}, "y: row 7, column 1 is NaN"},
 		{solvers.Problem{}, nil, solvers.PathParams{}, "the kernel is missing"},

@@ -25,8 +25,8 @@ type Problem struct {
 
 	// Sparse holds the samples in place of X, which is then empty; nil means that X holds them. Solve accepts
 	// sparse samples, except with Kalman, Modes and the preconditioner "taylor", and so do LogEvidence,
-	// Variance, NewUncertainty, NewLeaveOneOut, and NewPath with PathBand and PathCholesky. PathPrimal
-	// returns an error. For sparse samples Primal uses conjugate gradients, and needs Lambda > 0.
+	// Variance, NewUncertainty, NewLeaveOneOut, and NewPath with Band and Dual. NewPath returns an
+	// error for Primal. For sparse samples Solve with Primal uses conjugate gradients, and needs Lambda > 0.
 	Sparse *backend.CSR[float64]
 }
 
