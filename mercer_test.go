@@ -1391,7 +1391,7 @@ func exportedTypes() []reflect.Type {
 		reflect.TypeFor[gram.Eigen](),
 		reflect.TypeFor[objects.Options](), reflect.TypeFor[objects.Sum](), reflect.TypeFor[stringkernels.Spectrum](),
 		reflect.TypeFor[stringkernels.Subsequence](), reflect.TypeFor[trees.Subtree](),
-		reflect.TypeFor[backend.Coding](), reflect.TypeFor[backend.MemoryError](), reflect.TypeFor[backend.PivotError](),
+		reflect.TypeFor[backend.MemoryError](), reflect.TypeFor[backend.PivotError](),
 		reflect.TypeFor[backend.RangeError](), reflect.TypeFor[backend.Side](), reflect.TypeFor[backend.Trans](), reflect.TypeFor[backend.Uplo](),
 		reflect.TypeFor[gonum.Cholesky](),
 	}

@@ -1,9 +1,5 @@
 package backend
 
-import (
-	"math"
-)
-
 // FixedBackend is a PackedBackend that can also store Gram matrices with 16 bits per element. A
 // type assertion finds this optional ability. Off the diagonal, element (i, j) is
 //
@@ -25,31 +21,6 @@ type FixedBackend[T Float] interface {
 	// FixedBytes returns the number of bytes that NewFixed(n) takes: 2 for each element of a
 	// triangle and at most 512(n+1) more. The result is math.MaxInt64 if the number overflows.
 	FixedBytes(n int) int64
-}
-
-// A Coding is the mapping of values to codes of 16 bits: the value of code c is c·Step +
-// Low.
-type Coding struct{ Low, Step float64 }
-
-// Factors returns a and b such that a·v + b, rounded, is the code of v.
-func (c Coding) Factors() (a, b float64) {
-	if c.Step == 0 {
-		return 0, 0
-	}
-	return 1 / c.Step, -c.Low / c.Step
-}
-
-// Value returns the value of a code.
-func (c Coding) Value(code uint16) float64 { return c.Low + float64(code)*c.Step }
-
-// Check returns a *RangeError unless the value of element (i, j) is within the bounds, or outside
-// them by at most half a step.
-func (c Coding) Check(i, j int, value float64) error {
-	low, high := c.Low, c.Value(math.MaxUint16)
-	if value >= low-c.Step/2 && value <= high+c.Step/2 {
-		return nil
-	}
-	return &RangeError{i, j, value, low, high}
 }
 
 // PackedNarrower is an optional ability of a Device, found by type assertion, to round a packed
@@ -75,26 +46,6 @@ type ReducedBackend[T Float] interface {
 	// ReducedUnit·‖l_i‖‖l_j‖, where l_i is row i of L.
 	PotrfPackedReduced(a Packed[T]) error
 }
-
-// Rates are the speeds of a Device. The first three are relative to the same work in float64.
-// Package solvers estimates the time of its methods from the other fields. All fields after Products are
-// 0 if one of them is unknown.
-type Rates struct {
-	Single  float64 // speed of large products in float32
-	Reduced float64 // speed of PotrfPackedReduced in float32; 0 if not supported
-	Values  float64 // speed of kernel evaluations in float32
-
-	Products float64 // speed of a large product in float64, in operations per second
-	Bytes    float64 // memory bandwidth of the device, in bytes per second
-	Pairs    float64 // speed of kernel evaluations in float64, in instructions per second
-	Step     float64 // seconds that a short operation takes if it depends on the previous operation
-	Solve    float64 // seconds per row of a triangular solve with a small number of columns, in addition to the time to read the triangle
-	// ReducedSolve is like Solve, for a factor of PotrfPackedReduced; 0 means equal to Solve.
-	ReducedSolve float64
-}
-
-// Rated is an optional ability of a Device. Package solvers chooses its methods by the rates.
-type Rated interface{ Rates() Rates }
 
 // UploadBackend is an optional ability of a Backend, found by type assertion, to upload without
 // waiting for all earlier work, so that a device works while the next samples are copied to it.

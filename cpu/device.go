@@ -8,6 +8,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/flop"
 )
 
 func init() { backend.Register(driver{}, 0) }
@@ -171,10 +172,10 @@ func (d *device) Workspace() int64 {
 	return 8 * int64(b.kc) * (int64(b.nc) + int64(d.workers()*b.mc))
 }
 
-// Rates implements backend.Rated. Some parts of a factorization of reduced precision are not faster
+// Rates implements flop.Rated. Some parts of a factorization of reduced precision are not faster
 // than in float32. Products is the speed of two cores, or 0 if it is that of package solvers.
-func (d *device) Rates() backend.Rates {
-	r := backend.Rates{Single: 2, Values: 1.5, Products: d.tier.Products}
+func (d *device) Rates() flop.Rates {
+	r := flop.Rates{Single: 2, Values: 1.5, Products: d.tier.Products}
 	if d.tier.Pairs > 0 {
 		r.Reduced = 1 / (0.2/r.Single + 0.8/(r.Single*d.tier.Pairs))
 	}

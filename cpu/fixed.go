@@ -19,7 +19,7 @@ type fixedMatrix[T backend.Float] struct {
 	memory *matrix[T] // the memory of the whole matrix
 	codes  []uint16
 	diag   []T
-	coding *backend.Coding // shared with leading parts
+	coding *check.Coding // shared with leading parts
 	n      int
 	part   bool // whether the matrix is a leading part of another matrix
 }
@@ -68,7 +68,7 @@ func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 		memory: memory,
 		codes:  unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(memory.data))), codes),
 		diag:   memory.data[codes*2/size:][:n],
-		coding: new(backend.Coding),
+		coding: new(check.Coding),
 		n:      n,
 	}, nil
 }

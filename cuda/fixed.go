@@ -17,7 +17,7 @@ import (
 type fixedMatrix[T backend.Float] struct {
 	memory *matrix[T] // the memory of the whole matrix
 	diag   driver.DevicePtr
-	coding *backend.Coding // coding of the elements; leading blocks of the matrix have the same pointer
+	coding *check.Coding // coding of the elements; leading blocks of the matrix have the same pointer
 	n      int
 	part   bool // whether this is a leading block of another matrix
 }
@@ -44,7 +44,7 @@ func (h *fixedMatrix[T]) Leading(n int) backend.Packed[T] {
 func (h *fixedMatrix[T]) diagonal() view[T] { return view[T]{h.diag, h.n, 1, 1, 0} }
 
 // args adds the first arguments of the device functions that decode the matrix or multiply by it.
-func (h *fixedMatrix[T]) args(a *driver.Args, coding backend.Coding) {
+func (h *fixedMatrix[T]) args(a *driver.Args, coding check.Coding) {
 	a.Ptr(h.memory.ptr).Ptr(h.diag)
 	scalarArg(a, T(coding.Low))
 	scalarArg(a, T(coding.Step))
@@ -68,7 +68,7 @@ func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 		}
 		memory.ptr = p
 	}
-	return &fixedMatrix[T]{memory: memory, diag: memory.ptr + driver.DevicePtr(2*codesOf(n)), coding: new(backend.Coding), n: n}, nil
+	return &fixedMatrix[T]{memory: memory, diag: memory.ptr + driver.DevicePtr(2*codesOf(n)), coding: new(check.Coding), n: n}, nil
 }
 
 // fixed returns a as a *fixedMatrix if it is a *fixedMatrix of this device, and nil otherwise.
@@ -85,7 +85,7 @@ func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 
 // gramFixed evaluates ranges of rows in T and stores their codes. It waits for the device, to
 // return an error if a value is outside the range of the codes.
-func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], coding backend.Coding) error {
+func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], coding check.Coding) error {
 	if h.n == 0 {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], 
 }
 
 // rangeError returns the error for element (i, j), whose value is outside the range of the codes.
-func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding backend.Coding) error {
+func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding check.Coding) error {
 	var value [1]T
 	err := q.scratch(int64(sizeOf[T]()), func(p driver.DevicePtr) error {
 		if err := q.gram(view[T]{p, 1, 1, 1, 1}, k, x.window(i, 0, 1, x.cols), x.window(j, 0, 1, x.cols), whole); err != nil {
@@ -147,7 +147,7 @@ func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding b
 
 // symmFixed computes C ← α A B + β C for at most thinMost columns of B at a time. For each such group
 // of columns, every 16-bit code of A is read once and used for its row and for its column.
-func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], coding backend.Coding, b view[T], beta T, c view[T]) error {
+func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], coding check.Coding, b view[T], beta T, c view[T]) error {
 	name, width := "fixed_symm", thinMost
 	if c.cols == 1 {
 		name = "fixed_symm1"

@@ -7,6 +7,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/check"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -89,7 +90,7 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 		if n > 200000 {
 			continue // larger matrices do not fit
 		}
-		fixed := &fixedMatrix[T]{memory: matrixOf(1, 1), diag: somewhere, coding: new(backend.Coding), n: n}
+		fixed := &fixedMatrix[T]{memory: matrixOf(1, 1), diag: somewhere, coding: new(check.Coding), n: n}
 		for name, call := range map[string]func() error{
 			"symm, 1 column": func() error {
 				return q.thin(1, matrixOf(n, n).view(), matrixOf(n, 1).view(), 0, matrixOf(n, 1).view(), lower)
@@ -104,7 +105,7 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 				return q.thin(1, matrixOf(n, n).view().t(), matrixOf(n, 1).view(), 0, matrixOf(n, 1).view(), whole)
 			},
 			"symm of 16 bits": func() error {
-				return q.symmFixed(1, fixed, backend.Coding{}, matrixOf(n, 1).view(), 0, matrixOf(n, 1).view())
+				return q.symmFixed(1, fixed, check.Coding{}, matrixOf(n, 1).view(), 0, matrixOf(n, 1).view())
 			},
 		} {
 			blocks, launched, rounds, _ := recordLaunches(t, q, call)

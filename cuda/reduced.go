@@ -233,9 +233,9 @@ const (
 // float64; on a consumer card, 64, 116 and 64 times as fast. The rate of a reduced-precision
 // factorization assumes that a tenth of it is in full precision: at n = 50,000, 3·cuts.reduced/n of
 // its operations are, at a third of the rate.
-func (d *device) Rates() backend.Rates {
+func (d *device) Rates() flop.Rates {
 	p := d.props
-	r := backend.Rates{
+	r := flop.Rates{
 		Single: p.single() / p.double(), Values: float64(max(p.ratio, 1)),
 		Products: productShare * p.double(), Bytes: memoryShare * p.memoryRate(), Step: stepSeconds,
 		Pairs: pairShare * p.single() / 2 / float64(max(p.ratio, 1)), Solve: solveSeconds / float64(cuts.thin), ReducedSolve: 2 * stepSeconds / float64(cuts.thin),

@@ -1,15 +1,11 @@
 package solvers
 
-import (
-	"github.com/mercer-go/mercer/backend"
-
-	"github.com/mercer-go/mercer/internal/flop"
-)
+import "github.com/mercer-go/mercer/internal/flop"
 
 // The cost model estimates the time of a step, in units of the time of one operation of a large
 // matrix product in float64. A choice depends only on ratios of costs. The constants are those of
 // the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11, n = 10,000. If a device reports
-// its rates (backend.Rated), they determine the ratio of float32 to float64 and the ratio of products
+// its rates (flop.Rated), they determine the ratio of float32 to float64 and the ratio of products
 // to memory; if it also reports the rates of its memory and of its steps, as GPUs do, they replace all
 // constants.
 const (
@@ -104,7 +100,7 @@ func (c costs) atRate(products float64) costs {
 // 25 for an exponential. The device reads the elements of a triangle once in a product and once in
 // each of the two solves. An iteration has a dozen short operations, each of which waits for the
 // preceding one.
-func costsOf(r backend.Rates) costs {
+func costsOf(r flop.Rates) costs {
 	if r.Bytes == 0 {
 		return ofProcessor.atRate(r.Products)
 	}
@@ -134,11 +130,11 @@ func (z *sizes) costs() costs { return costsOf(z.rates()) }
 
 // rates returns the rates of the device, or the rates of the cpu backend if the device reports
 // none.
-func (z *sizes) rates() backend.Rates {
-	if r, ok := z.dev.(backend.Rated); ok {
+func (z *sizes) rates() flop.Rates {
+	if r, ok := z.dev.(flop.Rated); ok {
 		return r.Rates()
 	}
-	return backend.Rates{Single: rateSingle, Values: 1.5}
+	return flop.Rates{Single: rateSingle, Values: 1.5}
 }
 
 // gramFlops is the number of operations that computing K takes.

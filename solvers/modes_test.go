@@ -11,6 +11,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/solvertest"
@@ -203,7 +204,7 @@ func TestAutoChoosesModes(t *testing.T) {
 // for which it took 0.8 and 5.3 s, and conjugate gradients 0.9 and 15.6 s (bench/results/solvers.md). Of
 // clustered samples, for which Modes takes longer, Auto chooses conjugate gradients.
 func TestAutoChoosesModesForManyRows(t *testing.T) {
-	dev := ratedDevice{backendtest.Device(t, "ref", backend.Config{Memory: 16 << 30}), backend.Rates{Single: 2, Values: 1.5}}
+	dev := ratedDevice{backendtest.Device(t, "ref", backend.Config{Memory: 16 << 30}), flop.Rates{Single: 2, Values: 1.5}}
 	for _, c := range []struct {
 		n         int
 		clustered bool

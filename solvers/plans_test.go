@@ -11,6 +11,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/flop"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -20,10 +21,10 @@ var updatePlans = flag.Bool("update-plans", false, "write testdata/plans.txt ane
 // ratedDevice is a device with given memory and rates.
 type ratedDevice struct {
 	backend.Device
-	rates backend.Rates
+	rates flop.Rates
 }
 
-func (d ratedDevice) Rates() backend.Rates { return d.rates }
+func (d ratedDevice) Rates() flop.Rates { return d.rates }
 
 // costsOfPlan matches the parts of a plan's reason that are numbers of the cost model.
 var costsOfPlan = regexp.MustCompile(`^cheapest: .*?operations[^;]*|, about \d+ iterations?`)
@@ -37,11 +38,11 @@ func TestPlansAreGolden(t *testing.T) {
 	// float64, 30 TFLOP/s in float32 and 0.3 TB/s.
 	devices := []struct {
 		name  string
-		rates backend.Rates
+		rates flop.Rates
 	}{
-		{"processor", backend.Rates{Single: 2, Values: 1.5}},
-		{"wide processor", backend.Rates{Single: 2, Values: 1.5, Products: 2e11}},
-		{"card", backend.Rates{Single: 60, Values: 60, Products: 5e11, Pairs: 2.5e11, Bytes: 3e11, Step: 1e-5, Solve: 5e-8}},
+		{"processor", flop.Rates{Single: 2, Values: 1.5}},
+		{"wide processor", flop.Rates{Single: 2, Values: 1.5, Products: 2e11}},
+		{"card", flop.Rates{Single: 60, Values: 60, Products: 5e11, Pairs: 2.5e11, Bytes: 3e11, Step: 1e-5, Solve: 5e-8}},
 	}
 	problems := []struct {
 		kernel kernels.Kernel

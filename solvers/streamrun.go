@@ -429,7 +429,7 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 // method runs.
 func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, extra func(m int) (alone, basis int64)) (Plan, error) {
 	available := run.Available(dev, par.Memory)
-	if rated, ok := dev.(backend.Rated); z.stored == 0 && ok && rated.Rates().Bytes > 0 {
+	if rated, ok := dev.(flop.Rated); z.stored == 0 && ok && rated.Rates().Bytes > 0 {
 		z.stored = 2 // the device has a memory of its own
 	}
 	z.stored = max(z.stored, 1)

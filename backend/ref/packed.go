@@ -19,7 +19,7 @@ type packedMatrix[T backend.Float] struct {
 	// With 16 bits per element, data holds the diagonal, and codes the elements below the diagonal,
 	// by rows.
 	codes  []uint16
-	coding *backend.Coding
+	coding *check.Coding
 }
 
 func (h *packedMatrix[T]) Order() int { return h.n }
@@ -121,7 +121,7 @@ func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 		return nil, err
 	}
 	return &packedMatrix[T]{
-		n: n, data: make([]T, n), codes: make([]uint16, n*(n-1)/2), coding: new(backend.Coding),
+		n: n, data: make([]T, n), codes: make([]uint16, n*(n-1)/2), coding: new(check.Coding),
 		memory: &allocation{dev: q.dev, bytes: bytes},
 	}, nil
 }

@@ -211,13 +211,39 @@ func Freed(op string) { misuse(op, "a matrix was used after Free") }
 // Foreign panics. Backends call it for a matrix that belongs to another device.
 func Foreign(op string) { misuse(op, "a matrix belongs to another device") }
 
-// GramFixed panics unless the kernel has bounds for d features.
-func GramFixed(k kernels.Kernel, d int) (c backend.Coding) {
+// A Coding is the mapping of values to codes of 16 bits: the value of code c is c·Step +
+// Low.
+type Coding struct{ Low, Step float64 }
+
+// Factors returns a and b such that a·v + b, rounded, is the code of v.
+func (c Coding) Factors() (a, b float64) {
+	if c.Step == 0 {
+		return 0, 0
+	}
+	return 1 / c.Step, -c.Low / c.Step
+}
+
+// Value returns the value of a code.
+func (c Coding) Value(code uint16) float64 { return c.Low + float64(code)*c.Step }
+
+// Check returns a *backend.RangeError unless the value of element (i, j) is within the bounds, or outside
+// them by at most half a step.
+func (c Coding) Check(i, j int, value float64) error {
+	low, high := c.Low, c.Value(math.MaxUint16)
+	if value >= low-c.Step/2 && value <= high+c.Step/2 {
+		return nil
+	}
+	return &backend.RangeError{I: i, J: j, Value: value, Low: low, High: high}
+}
+
+// GramFixed returns the coding of the kernel's values. It panics unless the kernel has bounds for d
+// features.
+func GramFixed(k kernels.Kernel, d int) (c Coding) {
 	low, high, ok := kernels.Bounds(k, d)
 	if !ok {
 		misuse("GramPacked", "storage in 16 bits needs bounds of the kernel's values, and %v has none", k)
 	}
-	return backend.Coding{Low: low, Step: max((high-low)/math.MaxUint16, 0x1p-20*max(-low, high))}
+	return Coding{Low: low, Step: max((high-low)/math.MaxUint16, 0x1p-20*max(-low, high))}
 }
 
 // NoFixed panics. A method calls it for a matrix with 16-bit elements, which it does not support.

@@ -1,7 +1,7 @@
 // Package flop counts the floating-point operations of each method of a backend, for the progress
 // of a fit and for rates in operations per second. A multiplication and an addition count as two
 // operations. The transcendental functions of kernels are not counted, although their time lowers
-// the rate. The count is the same for sparse and dense matrices.
+// the rate. The count is the same for sparse and dense matrices. Rates has the speeds of a device.
 package flop
 
 // Gemm returns 2mnk.
