@@ -173,14 +173,14 @@ func (w *working) minimizeSeparately(tol float64, limit int) int {
 	for step := range limit {
 		top := [2]int{-1, -1}
 		for a, v := range w.v {
-			if at := sign(a); w.rise[a] && (top[at] < 0 || v > w.v[top[at]]) {
+			if at := sign(a); w.rise[a] == 0 && (top[at] < 0 || v > w.v[top[at]]) {
 				top[at] = a
 			}
 		}
 		j, best, worst := -1, 0.0, 0.0
 		for b, v := range w.v {
 			i := top[sign(b)]
-			if !w.fall[b] || i < 0 {
+			if w.fall[b] != 0 || i < 0 {
 				continue
 			}
 			d := w.v[i] - v

@@ -116,12 +116,25 @@ func (f *Pairs) penalty() float64 {
 	return f.C
 }
 
-// problem returns the program of the machine of two classes, given their rows.
-func (f *Pairs) problem(first, second []int) *Problem {
+// problem returns the program of the machine of two classes, given their rows. It is in mem until
+// mem is used for the next program.
+func (f *Pairs) problem(mem *memory, first, second []int) *Problem {
 	n, rows := len(first)+len(second), slices.Concat(first, second)
+	var x numeric.Points
+	if f.X.Sparse == nil {
+		h := mem.matrix(&mem.points, n, f.X.Cols)
+		for r, i := range rows {
+			copy(h.Row(r), f.X.Dense.Row(i))
+		}
+		x = numeric.DensePoints(h)
+	} else {
+		x = f.X.Take(rows)
+	}
+	vectors := grow(&mem.program, 4*n)
+	clear(vectors)
 	p := &Problem{
-		Kernel: f.Kernel, X: f.X.Take(rows), gram: f.gram.take(rows),
-		Sign: make([]float64, n), P: make([]float64, n), C: make([]float64, n), Alpha: make([]float64, n),
+		Kernel: f.Kernel, X: x, gram: f.gram.take(rows), mem: mem,
+		Sign: vectors[:n], P: vectors[n : 2*n], C: vectors[2*n : 3*n], Alpha: vectors[3*n:],
 	}
 	for r := range n {
 		i, sign := 0, 1.0
@@ -147,8 +160,7 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 		return nil, err
 	}
 	err := f.each(t, 0, share, func(mem *memory, pair, a, b int) error {
-		p := f.problem(f.Rows[a], f.Rows[b])
-		p.mem = mem
+		p := f.problem(mem, f.Rows[a], f.Rows[b])
 		var err error
 		if k == 2 {
 			results[pair], err = SolveIn(t, p, f.machine(), 0, share)
@@ -257,13 +269,12 @@ func (f *Pairs) heldOut(t *run.Task, mem *memory, seed uint64, pair, a, b int) (
 		case len(inA[part]) == 0 || len(inB[part]) == 0: // without this part, one class has no row
 			decision = make([]float64, n)
 		default:
-			p := f.problem(inA[part], inB[part])
-			p.mem = mem
+			p := f.problem(mem, inA[part], inB[part])
 			res, err := f.quietly(t, p)
 			if err != nil {
 				return nil, nil, nil, err
 			}
-			x := f.problem(outA[part], outB[part]).X
+			x := f.X.Take(slices.Concat(outA[part], outB[part]))
 			if decision, err = KernelSum(t.B, f.Kernel, x, p.X, res.Beta); err != nil {
 				return nil, nil, nil, err
 			}

@@ -71,7 +71,7 @@ func newPointCache(ctx context.Context, b backend.Backend[float64], k kernels.Ke
 	c := newRowCache(k, diag, size, m)
 	c.b, c.host = b.With(ctx, nil), x
 	if x.Sparse == nil {
-		c.gathered = backend.NewHost[float64](c.batch, x.Cols)
+		c.gathered = m.matrix(&m.gathered, c.batch, x.Cols)
 	}
 	c.wrap, _ = b.(backend.Wrapper[float64])
 	if c.x, err = x.Place(b); err != nil {
@@ -91,10 +91,14 @@ func newRowCache(k kernels.Kernel, diag []float64, size CacheSize, m *memory) *R
 	n := len(diag)
 	batch := min(max(size.Batch, 1), n)
 	slots := int(min(int64(n), max(size.Bytes/(8*int64(n)), int64(size.Least), int64(batch))))
+	free := grow(&m.lists, n+3*slots+2)
 	c := &RowCache{
 		k: k, Diag: diag, batch: batch,
-		rows: m.takeRows(slots, n), slot: slices.Repeat([]int{-1}, n), owner: slices.Repeat([]int{-1}, slots),
-		newer: make([]int, slots+1), older: make([]int, slots+1),
+		rows: m.takeRows(slots, n), slot: free[:n], owner: free[n : n+slots],
+		newer: free[n+slots : n+2*slots+1], older: free[n+2*slots+1:],
+	}
+	for i := range n + slots {
+		free[i] = -1
 	}
 	for i := range slots + 1 { // newer and older form a ring whose head has the index slots
 		c.newer[i], c.older[i] = (i+1)%(slots+1), (i+slots)%(slots+1)
@@ -223,18 +227,39 @@ func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 type memory struct {
 	rows     []float64 // the slots of a RowCache
 	least    int       // the smallest length of rows, for the largest of several programs
+	lists    []int     // the lists of a RowCache
+	gathered []float64 // a batch of samples of a RowCache
+	points   []float64 // the samples of a program
+	program  []float64 // the vectors of a program
+	state    []float64 // the vectors of SMO
+	inactive []int     // the counts of SMO
 	block    []float64 // the block of K of a working set
 	vectors  []float64 // the vectors of a working set
 	up, down []int     // the candidates of a working set
 }
 
+// grow returns the first n elements of *s, with arbitrary contents, after a new allocation if *s has
+// fewer.
+func grow[T any](s *[]T, n int) []T {
+	if cap(*s) < n {
+		*s = nil // before the allocation, so that the old and the new memory are never live together
+		*s = make([]T, n)
+	}
+	return (*s)[:n]
+}
+
+// matrix returns a matrix of rows × cols elements of *s with arbitrary contents.
+func (m *memory) matrix(s *[]float64, rows, cols int) backend.Host[float64] {
+	return backend.Host[float64]{Rows: rows, Cols: cols, Stride: cols, Data: grow(s, rows*cols)}
+}
+
 // takeRows returns a matrix of slots × n elements with arbitrary contents.
 func (m *memory) takeRows(slots, n int) backend.Host[float64] {
 	if cap(m.rows) < slots*n {
-		m.rows = nil // before the allocation, so that the old and the new memory are never live together
+		m.rows = nil
 		m.rows = backend.NewHost[float64](max(slots*n, m.least), 1).Data
 	}
-	return backend.Host[float64]{Rows: slots, Cols: n, Stride: n, Data: m.rows[:slots*n]}
+	return m.matrix(&m.rows, slots, n)
 }
 
 // Close frees the device memory.

@@ -288,9 +288,12 @@ func (s *smo) take(at []int) {
 			}
 		}
 	}
-	s.v = make([]float64, per*s.n)
-	s.inactive = make([]int, s.n)
-	s.marked, s.moved = make([]bool, per*s.n), make([]float64, s.n)
+	state := grow(&s.mem.state, (per+1)*s.n)
+	clear(state)
+	s.v, s.moved = state[:per*s.n], state[per*s.n:]
+	s.inactive = grow(&s.mem.inactive, s.n)
+	clear(s.inactive)
+	s.marked = make([]bool, per*s.n)
 }
 
 // open allocates the cache for the rows in use.

@@ -13,8 +13,8 @@ type working struct {
 	moved []float64 // change of s_i α_i
 	sign  []float64
 	c     []float64
-	rise  []bool // whether s_i α_i may increase
-	fall  []bool // whether s_i α_i may decrease
+	rise  []float64 // 0 if s_i α_i may increase, and −∞ otherwise
+	fall  []float64 // 0 if s_i α_i may decrease, and +∞ otherwise
 	q     int
 
 	separate bool // whether a step changes two variables with equal s_i
@@ -29,16 +29,11 @@ func newWorking(s *smo, set []int) *working {
 	for a, i := range set {
 		at[a] = s.row(i)
 	}
-	if cap(s.mem.block) < q*q {
-		s.mem.block = make([]float64, q*q)
-	}
-	if cap(s.mem.vectors) < 6*q {
-		s.mem.vectors = make([]float64, 6*q)
-	}
-	part := func(k int) []float64 { return s.mem.vectors[k*q : (k+1)*q] }
+	vectors := grow(&s.mem.vectors, 8*q)
+	part := func(k int) []float64 { return vectors[k*q : (k+1)*q] }
 	w := &working{
-		k: s.mem.block[:q*q], diag: part(0), v: part(1), alpha: part(2), moved: part(3), sign: part(4), c: part(5),
-		rise: make([]bool, q), fall: make([]bool, q), q: q,
+		k: grow(&s.mem.block, q*q), diag: part(0), v: part(1), alpha: part(2), moved: part(3), sign: part(4), c: part(5),
+		rise: part(6), fall: part(7), q: q,
 	}
 	clear(w.moved)
 	for a, i := range set {
@@ -49,7 +44,7 @@ func newWorking(s *smo, set []int) *working {
 		}
 		w.diag[a] = s.cache.Diag[at[a]]
 		w.v[a], w.alpha[a], w.sign[a], w.c[a] = s.v[i], s.alpha[i], s.sign[i], s.c[i]
-		w.rise[a], w.fall[a] = s.mayRise(i), s.mayFall(i)
+		w.permit(a, s.mayRise(i), s.mayFall(i))
 	}
 	return w
 }
@@ -62,7 +57,7 @@ func (w *working) minimize(tol float64, limit int) int {
 	}
 	i, most := -1, math.Inf(-1)
 	for a, v := range w.v {
-		if w.rise[a] && v > most {
+		if v += w.rise[a]; v > most {
 			i, most = a, v
 		}
 	}
@@ -86,9 +81,7 @@ func (w *working) partner(i int) (int, float64) {
 	j, best, least := -1, 0.0, math.Inf(1)
 	diag, fall := w.diag[:w.q], w.fall[:w.q]
 	for b, v := range w.v[:w.q] {
-		if !fall[b] {
-			continue
-		}
+		v += fall[b]
 		if v < least {
 			least = v
 		}
@@ -126,7 +119,7 @@ func (w *working) move(i, j int) int {
 	for b := range w.v[:w.q] {
 		v := w.v[b] - t*(ki[b]-kj[b])
 		w.v[b] = v
-		if rise[b] && v > most {
+		if v += rise[b]; v > most {
 			next, most = b, v
 		}
 	}
@@ -154,6 +147,18 @@ func (w *working) shift(i int, t float64, bound bool) {
 		w.alpha[i] = min(max(w.alpha[i]+w.sign[i]*t, 0), w.c[i])
 	}
 	positive := w.sign[i] > 0
-	w.rise[i] = positive && w.alpha[i] < w.c[i] || !positive && w.alpha[i] > 0
-	w.fall[i] = positive && w.alpha[i] > 0 || !positive && w.alpha[i] < w.c[i]
+	w.permit(i, positive && w.alpha[i] < w.c[i] || !positive && w.alpha[i] > 0,
+		positive && w.alpha[i] > 0 || !positive && w.alpha[i] < w.c[i])
+}
+
+// permit sets whether s_i α_i may increase and decrease. Sums of v_i and these elements need no
+// branches, which processors predict badly.
+func (w *working) permit(i int, rise, fall bool) {
+	w.rise[i], w.fall[i] = math.Inf(-1), math.Inf(1)
+	if rise {
+		w.rise[i] = 0
+	}
+	if fall {
+		w.fall[i] = 0
+	}
 }
