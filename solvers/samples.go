@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
@@ -113,21 +112,10 @@ func (s *samples) plain(scaled bool) bool {
 	return s.rows == nil && s.meanX == nil && !(scaled && s.weight != nil)
 }
 
-// nearlyCentered reports whether no mean of X exceeds the standard deviation of its feature over at most
-// 511 of the rows, evenly spaced, all of which have weight 1. Sums of products that are centered
-// after the summation then lose only about one bit.
+// nearlyCentered reports whether all rows of X have weight 1 and X is nearly centered: see
+// numeric.Center.
 func (s *samples) nearlyCentered() bool {
-	if s.rows != nil || s.weight != nil || s.meanX == nil {
-		return false
-	}
-	excess := make([]float64, s.d)
-	for i := 0; i < s.n; i += max(1, s.n/256) {
-		for j, v := range s.X.Row(i) {
-			mean := s.meanX[0][j]
-			excess[j] += mean*mean - (v-mean)*(v-mean)
-		}
-	}
-	return !slices.ContainsFunc(excess, func(v float64) bool { return !(v <= 0) })
+	return s.rows == nil && s.weight == nil && s.meanX != nil && s.meanX.NearlyCentered(s.X)
 }
 
 // fill sets dst to the rows of weight > 0 of h, beginning with row number `from`, minus mean, and

@@ -293,6 +293,13 @@ int mercer_gram(mercer_handle device, const char *kernel, const mercer_matrix *x
 int mercer_text_gram(const char *kernel, const char *const *a, const char *const *b, double *out, size_t size,
                      mercer_watch *watch);
 
+/* Writes the sums of the least squares of y, n×t, on x, n×d: XᵀWX to gram, d×d, YᵀWX to products,
+ * t×d, and the means of the columns of x and then of y to means, d + t. If intercept is 1, X and Y are x
+ * and y minus their weighted means; if it is 0, they are x and y, and the means are 0. weights are ≥ 0,
+ * one for each row, or NULL for all 1. A sparse x is copied into a dense matrix. watch may be NULL. */
+int mercer_moments(mercer_handle device, const mercer_matrix *x, const mercer_matrix *y, const double *weights,
+                   int intercept, double *gram, double *products, double *means, mercer_watch *watch);
+
 /* Finds the k rows of z, m×d, that are nearest to each of the n rows of x, n×d, in the Euclidean
  * distance. Writes their indices to rows and the squares of their distances to squares, n×k each,
  * the nearest first; size is n·k. Of rows at equal distances, the first ones are nearer. A sparse x

@@ -251,6 +251,28 @@ func mercer_text_gram(kernel *C.text, a, b *C.list, out *C.double, size C.size_t
 	})
 }
 
+//export mercer_moments
+func mercer_moments(dev C.mercer_handle, x, y *C.matrix, weights *C.numbers, intercept C.int, gram, products, means *C.double, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		var a arguments
+		d, mx, my := a.device(dev), a.matrix("x", x), a.matrix("y", y)
+		if a.err != nil {
+			return a.err
+		}
+		n, columns := mx.Dims()
+		_, targets := my.Dims()
+		v := a.optional("weights", weights, int64(n))
+		to := handles.Moments{
+			Gram:     a.numbers("gram", gram, int64(columns)*int64(columns)),
+			Products: a.numbers("products", products, int64(targets)*int64(columns)),
+			Means:    a.numbers("means", means, int64(columns)+int64(targets)),
+		}
+		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
+			return to.Fill(ctx, d, mx, my, v, intercept != 0)
+		})
+	})
+}
+
 //export mercer_neighbors
 func mercer_neighbors(dev C.mercer_handle, x, z *C.matrix, k C.int64_t, rows *C.int64_t, squares *C.double, size C.size_t, w *C.mercer_watch) C.int {
 	return guard(func() error {

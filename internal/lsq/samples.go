@@ -233,6 +233,19 @@ func (c *Samples) moments(t *run.Task) (*moments, error) {
 	return m, nil
 }
 
+// Moments returns XᵀX, d×d, and YᵀX, t×d, of dense samples, and the means x̄ and ȳ, which are 0 without an
+// intercept.
+func (c *Samples) Moments(t *run.Task) (gram, products backend.Host[float64], meanX, meanY []float64, err error) {
+	m, err := c.moments(t)
+	if err != nil {
+		return gram, products, nil, nil, err
+	}
+	return m.g, m.c, c.meanX.Values(), c.meanY.Values(), nil
+}
+
+// MomentBytes returns the device memory that Moments takes for n rows, in bytes.
+func (c *Samples) MomentBytes(n int) int64 { return c.momentBytes(n) }
+
 // intercepts returns b = ȳ − x̄ᵀw for the d×t weights.
 func (c *Samples) intercepts(coef backend.Host[float64]) []float64 {
 	b := make([]float64, c.t)

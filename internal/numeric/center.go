@@ -107,6 +107,34 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 	return c, context.Cause(ctx)
 }
 
+// Values returns the means.
+func (c Center) Values() []float64 {
+	v := slices.Clone(c[0])
+	floats.Add(v, c[1])
+	return v
+}
+
+// NearlyCentered reports whether no mean exceeds the standard deviation of its column over at most 511 of
+// the rows of h, evenly spaced. Sums of products that are centered after the summation then lose only
+// about one bit. A nil center stands for the means of these rows.
+func (c Center) NearlyCentered(h backend.Host[float64]) bool {
+	step := max(1, h.Rows/256)
+	if c == nil {
+		c = Center{make([]float64, h.Cols)}
+		for i := 0; i < h.Rows; i += step {
+			Axpy(1/float64((h.Rows+step-1)/step), h.Row(i), c[0])
+		}
+	}
+	excess := make([]float64, h.Cols)
+	for i := 0; i < h.Rows; i += step {
+		for j, v := range h.Row(i) {
+			mean := c[0][j]
+			excess[j] += mean*mean - (v-mean)*(v-mean)
+		}
+	}
+	return !slices.ContainsFunc(excess, func(v float64) bool { return !(v <= 0) })
+}
+
 // Fill sets dst to the rows from, from+1, … of the part of h minus the center. If scaled is set,
 // each row is multiplied by √w. A nil center is 0.
 func (p Part) Fill(dst, h backend.Host[float64], c Center, from int, scaled bool) {

@@ -284,6 +284,14 @@ static void systems(void)
 	CHECK(rows[0] == 0 && rows[1] == 1 && a[0] == 1 && a[1] == 2, "neighbors: %d %d, %g %g", (int)rows[0], (int)rows[1], a[0], a[1]);
 	FAILS(MERCER_INVALID, "k must be from 1", mercer_neighbors(0, &mo, &mx, 3, rows, a, 2, NULL));
 	FAILS(MERCER_INVALID, "holds only 1", mercer_neighbors(0, &mo, &mx, 2, rows, a, 1, NULL));
+	/* The rows (1, 0) and (1, 1) have the mean (1, ½), and the targets 2 and 3 the mean 2½. */
+	double gram[4], means[3];
+	mercer_matrix ms = doubles(sums, 2, 1);
+	OK(mercer_moments(0, &mx, &ms, NULL, 1, gram, a, means, NULL));
+	CHECK(gram[0] == 0 && gram[1] == 0 && gram[2] == 0 && gram[3] == 0.5 && a[0] == 0 && a[1] == 0.5, "moments: %g %g, %g %g", gram[0], gram[3], a[0], a[1]);
+	CHECK(means[0] == 1 && means[1] == 0.5 && means[2] == 2.5, "means: %g %g %g", means[0], means[1], means[2]);
+	FAILS(MERCER_INVALID, "y has 1 row, x 2", mercer_moments(0, &mx, &(mercer_matrix){sums, 1, 1, 1, MERCER_FLOAT64}, NULL, 1, gram, a, means, NULL));
+	FAILS(MERCER_INVALID, "weights: row 2", mercer_moments(0, &mx, &ms, (double[]){1, -1}, 1, gram, a, means, NULL));
 	/* For one sample at 0 with k = 1, C = 2·1 + 2 = 4, and log p = −½·4²/4 − ½ log 4 − ½ log 2π with
 	 * the derivatives ½(y²/C² − 1/C)·2 for the height and lambda, and 0 for sigma. */
 	double four = 4, log_p, slopes[3];

@@ -70,6 +70,20 @@ def evidence(kernel, height, noise, X, y, parameters=None):
     return log.value, gradient
 
 
+def moments(X, y, weights, intercept):
+    """XᵀWX and yᵀWX of the columns of X and y minus their weighted means, and these means; without an
+    intercept nothing is subtracted, and the means are 0."""
+    mx, my = _library.matrix(X, False), _library.matrix(y)
+    G, products, means = np.empty((mx.cols, mx.cols)), np.empty((my.cols, mx.cols)), np.empty(mx.cols + my.cols)
+    if weights is not None:
+        weights = np.ascontiguousarray(weights, dtype=np.float64)
+        if weights.shape != (mx.rows,):
+            raise ValueError(f"there are {weights.size} weights, and X has {mx.rows} rows")
+    of = None if weights is None else weights.ctypes.data
+    watched("mercer_moments", lambda w: (0, byref(mx), byref(my), of, int(intercept), G.ctypes.data, products.ctypes.data, means.ctypes.data, w))
+    return G, products, means[:mx.cols], means[mx.cols:]
+
+
 def nearest(X, Z, k):
     """The indices of the k rows of Z that are nearest to each row of X, the nearest first, and the
     squares of their Euclidean distances."""

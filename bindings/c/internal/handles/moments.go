@@ -1,0 +1,92 @@
+package handles
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/lsq"
+	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Moments is the caller's memory for sums of products of n×d samples and n×t targets: XᵀWX, d×d, and
+// YᵀWX, t×d, and for the d + t means.
+type Moments struct{ Gram, Products, Means []float64 }
+
+// Fill computes the moments of x and y. With an intercept, X and Y are x and y minus their weighted
+// means; otherwise the means are 0. Nil weights are all 1. If the means of x are small, XᵀX is centered
+// after the summation, so that x is read once and not copied.
+func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []float64, intercept bool) error {
+	return d.use(ctx, func(dev backend.Device) error {
+		hx, err := x.host("x")
+		if err != nil {
+			return err
+		}
+		hy, err := densePoints("y", y)
+		if err != nil {
+			return err
+		}
+		if hy.Rows != hx.Rows {
+			return fmt.Errorf("libmercer: moments: y has %s, x %d", count.Of(hy.Rows, "row"), hx.Rows)
+		}
+		if err := numeric.CheckWeights(weights, hx.Rows); err != nil {
+			return fmt.Errorf("libmercer: moments: %w", err)
+		}
+		late := intercept && weights == nil && numeric.Center(nil).NearlyCentered(hx)
+		var level []float64
+		if late {
+			if hy, level, err = centered(ctx, hy); err != nil {
+				return err
+			}
+		}
+		c, err := lsq.New(ctx, numeric.DensePoints(hx), hy, slices.Clone(weights), intercept && !late)
+		if err != nil {
+			return err
+		}
+		if err := solvers.Reserve(ctx, dev, 0, "moments", hx.Rows, c.MomentBytes); err != nil {
+			return err
+		}
+		gram, products, mean, means, err := c.Moments(run.NewTask(ctx, dev, nil))
+		if err != nil {
+			return cmp.Or(finite("x", hx), fmt.Errorf("libmercer: moments: %w", err))
+		}
+		if late { // the last row of products is the sum of x
+			mean, means = products.Row(len(level)), level
+			floats.Scale(1/float64(hx.Rows), mean)
+			for i, v := range mean {
+				numeric.Axpy(-float64(hx.Rows)*v, mean, gram.Row(i))
+			}
+		}
+		for i := range hx.Cols {
+			copy(m.Gram[i*hx.Cols:], gram.Row(i))
+		}
+		for j := range means {
+			copy(m.Products[j*hx.Cols:], products.Row(j))
+		}
+		copy(m.Means, mean)
+		copy(m.Means[hx.Cols:], means)
+		return nil
+	})
+}
+
+// centered returns the columns of h minus their means and a further column of ones, and the means.
+func centered(ctx context.Context, h backend.Host[float64]) (backend.Host[float64], []float64, error) {
+	part := numeric.PartOf(h.Rows, nil)
+	mean, err := part.Mean(ctx, h)
+	if err != nil {
+		return h, nil, err
+	}
+	wide := backend.NewHost[float64](h.Rows, h.Cols+1)
+	part.Fill(wide.View(0, 0, h.Rows, h.Cols), h, mean, 0, false)
+	for i := range h.Rows {
+		wide.Row(i)[h.Cols] = 1
+	}
+	return wide, mean.Values(), nil
+}
