@@ -23,6 +23,9 @@ FILES = (
     "gaussian_process/tests/test_gpr.py",
     "tests/test_kernel_approximation.py",
     "decomposition/tests/test_kernel_pca.py",
+    "linear_model/tests/test_ridge.py",
+    "linear_model/tests/test_coordinate_descent.py",
+    "linear_model/tests/test_logistic.py",
     "neighbors/tests/test_neighbors.py",
 )
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "src")

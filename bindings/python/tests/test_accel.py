@@ -318,6 +318,108 @@ class TestFeatures(Patched):
         self.assertEqual(list(frame.columns), [f"kernelpca{i}" for i in range(5)])
 
 
+class TestLinear(Patched):
+    def data(self, n=60, d=5):
+        rng = support.rng(self)
+        X = rng.normal(size=(n, d)) + 1
+        return X, X @ rng.normal(size=(d, 2)) + rng.normal(size=(n, 2)), rng.integers(0, 3, size=n), rng.uniform(0.5, 2, size=n)
+
+    def same(self, new, own, names, atol):
+        """Checks that attributes have the same types, shapes and, up to atol, values."""
+        for name in names:
+            got, want = getattr(new, name), getattr(own, name)
+            self.assertEqual((type(got), getattr(got, "dtype", None)), (type(want), getattr(want, "dtype", None)), name)
+            np.testing.assert_allclose(got, want, rtol=0, atol=atol, err_msg=name)
+            self.assertEqual(np.shape(got), np.shape(want), name)
+
+    def test_ridge(self):
+        """The weights are scikit-learn's for targets, penalties and weights."""
+        X, Y, _, weights = self.data()
+        runs = 0
+        for solver in ("auto", "svd"):
+            for x in (X, X - X.mean(axis=0)):
+                for y in (Y, Y[:, :1], Y[:, 0]):
+                    for alpha in (0.5, np.array([0.3, 2])):
+                        for intercept in (True, False):
+                            for sample_weight in (None, weights, 2.0):
+                                if np.ndim(alpha) and y.shape != Y.shape:
+                                    continue
+                                own, new = self.both("Ridge", alpha=alpha, fit_intercept=intercept, solver=solver)
+                                own.fit(x, y, sample_weight=sample_weight)
+                                new.fit(x, y, sample_weight=sample_weight)
+                                # The condition number is at most ‖X‖²/alpha + 1, below 2000, and the
+                                # sums have 60 terms.
+                                self.same(new, own, ("coef_", "intercept_"), 2000 * 60 * support.U * np.abs(Y).max())
+                                self.assertIsNone(new.n_iter_)
+                                self.assertEqual(new.predict(x).shape, y.shape)
+                                runs += 1
+        self.assertEqual(changed("Ridge.fit"), {("Mercer", ""): runs})
+
+    def test_lasso(self):
+        """The weights, steps and gaps are scikit-learn's."""
+        X, Y, _, weights = self.data()
+        runs = 0
+        for more in ({}, {"positive": True}, {"selection": "random", "random_state": 1}, {"precompute": True}):
+            for w in (None, weights, 2.0):
+                for intercept in (True, False):
+                    own, new = self.both("Lasso", alpha=0.3, tol=1e-6, fit_intercept=intercept, **more)
+                    own.fit(X, Y[:, 0], sample_weight=w)
+                    new.fit(X, Y[:, 0], sample_weight=w)
+                    # The steps are those of scikit-learn up to rounding errors of sums of 60 products.
+                    self.same(new, own, ("coef_", "intercept_", "dual_gap_"), 1e5 * support.U * (Y**2).sum())
+                    self.assertEqual((new.n_iter_, type(new.n_iter_)), (own.n_iter_, type(own.n_iter_)))
+                    runs += 1
+        self.assertEqual(changed("Lasso.fit"), {("Mercer", ""): runs})
+        own, new = self.both("Lasso", alpha=0.3, warm_start=True, max_iter=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for _ in range(2):
+                np.testing.assert_allclose(new.fit(X, Y[:, 0]).coef_, own.fit(X, Y[:, 0]).coef_, rtol=1e-9)
+        new.set_params(warm_start=False)
+        for x, y, reason in ((scipy.sparse.csr_matrix(X), Y[:, 0], "X is sparse"), (X, Y, "several targets"), (X[:3], Y[:3, 0], "many features")):
+            new.fit(x, y)
+            self.assertIn(("scikit-learn", reason), changed("Lasso.fit"))
+
+    def test_logistic(self):
+        """The weights are scikit-learn's for two classes, and for three one by one."""
+        X, _, labels, weights = self.data(n=90)
+        texts = np.array(["one", "three", "two"])[labels]
+        for make in (np.asarray, scipy.sparse.csr_matrix):
+            for y, more in ((labels == 1, {}), (texts, {"multi_class": "ovr"}), (texts == "two", {"class_weight": {False: 1, True: 3.0}})):
+                for w in (None, weights):
+                    for intercept in (True, False):
+                        own, new = self.both("LogisticRegression", C=0.5, tol=1e-10, max_iter=10_000, fit_intercept=intercept, **more)
+                        own.fit(make(X), y, sample_weight=w)
+                        new.fit(make(X), y, sample_weight=w)
+                        # The Hessian is at least the penalty 2, or for the intercept n·p(1−p)/k, above
+                        # 1, so that the error is at most the gradient. scikit-learn also ends at a
+                        # relative decrease of the loss, below 200, of 64ε: a gradient of 1e-5.
+                        self.same(new, own, ("coef_", "intercept_"), 1e-4)
+                        self.assertEqual(new.classes_.tolist(), own.classes_.tolist())
+                        self.assertEqual((new.n_iter_.shape, new.n_iter_.dtype), (own.n_iter_.shape, own.n_iter_.dtype))
+                        np.testing.assert_allclose(new.predict_proba(make(X)), own.predict_proba(make(X)), atol=1e-4)
+        self.assertEqual(changed("LogisticRegression.fit"), {("Mercer", ""): 24})
+
+    def test_stay(self):
+        """Fits that Mercer does not compute are scikit-learn's, bit by bit."""
+        X, Y, labels, _ = self.data()
+        for name, parameters, y, reason in (
+            ("Ridge", dict(positive=True), Y[:, 0], "positive=True"), ("Ridge", dict(solver="lsqr"), Y, "solver='lsqr'"), ("Ridge", dict(alpha=0.0), Y, "alpha=0"),
+            ("Lasso", dict(alpha=0.1), Y, "several targets"), ("LogisticRegression", dict(), labels, "more than two classes at once"),
+            ("LogisticRegression", dict(penalty=None), labels, "penalty=None"), ("LogisticRegression", dict(solver="liblinear"), labels, "solver='liblinear'"),
+        ):
+            own, new = self.both(name, **parameters)
+            np.testing.assert_array_equal(new.fit(X, y).coef_, own.fit(X, y).coef_)
+            self.assertIn(("scikit-learn", reason), changed(f"{name}.fit"))
+        own, new = self.both("Ridge")
+        for x, y in ((X * np.nan, Y), (X, Y[:5]), (X[:, 0], Y)):
+            with self.assertRaises(ValueError) as want:
+                own.fit(x, y)
+            with self.assertRaises(ValueError) as got:
+                new.fit(x, y)
+            self.assertEqual(str(got.exception), str(want.exception))
+
+
 class TestNeighbors(Patched):
     def test_agrees(self):
         """The neighbors and predictions are scikit-learn's, also among equal distances."""

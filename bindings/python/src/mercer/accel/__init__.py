@@ -16,13 +16,14 @@ from ._engine import report
 from ._features import KernelPCA, Nystroem, RBFSampler
 from ._gaussian_process import GaussianProcessRegressor
 from ._kernel_ridge import KernelRidge
+from ._linear import Lasso, LogisticRegression, Ridge
 from ._neighbors import KNeighborsClassifier, KNeighborsRegressor
 from ._svm import SVC, SVR, OneClassSVM
 
 __all__ = ["patch", "patched", "report", "unpatch"]
 
 _CLASSES = (
-    KernelRidge, SVC, SVR, OneClassSVM, GaussianProcessRegressor, Nystroem, RBFSampler, KernelPCA, KNeighborsClassifier, KNeighborsRegressor)
+    KernelRidge, SVC, SVR, OneClassSVM, GaussianProcessRegressor, Nystroem, RBFSampler, KernelPCA, Ridge, Lasso, LogisticRegression, KNeighborsClassifier, KNeighborsRegressor)
 
 
 def _originals():

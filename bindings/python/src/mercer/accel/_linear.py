@@ -1,0 +1,157 @@
+"""Linear models: ridge regression, the lasso and logistic regression."""
+
+from numbers import Number
+
+import numpy as np
+import scipy.linalg
+import sklearn.linear_model
+from scipy.sparse import issparse
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
+
+from .._estimator import penalties, validate_data
+from .._model import Model
+from .._systems import moments
+from ._engine import Accelerated, Declined, needs, numbers
+
+
+class Linear(Accelerated):
+    """What the linear models share."""
+
+    _hooks = {"fit": "fit"}
+
+    def _samples(self, X, y, sample_weight, **checks):
+        """The checked arguments of fit, whose weights are an array or None."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], **checks)
+        numbers(X)
+        self._decline_small("fit", X.shape[0] * X.shape[1])
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X)
+            needs((sample_weight >= 0).all(), "a sample weight < 0")
+        return X, y, sample_weight
+
+    def _train(self, learner, X, y, sample_weight, **parameters):
+        """The facts of a model of Mercer, the rows of its weights for each column of y, and its intercepts."""
+        model = Model.fit(learner, X, y, parameters={"intercept": self.fit_intercept, **parameters}, sample_weight=sample_weight)
+        return model.info.get("facts", {}), np.ascontiguousarray(model.array("coef").T), model.array("intercept")[0]
+
+
+class Ridge(Linear, sklearn.linear_model.Ridge):
+    _smallest = {"fit": 1_000_000}
+
+    def _mercer_fit(self, X, y, sample_weight=None):
+        self._validate_params()
+        needs(not self.positive, "positive=True")
+        needs(self.solver in ("auto", "cholesky", "svd"), f"solver={self.solver!r}")
+        needs(not issparse(X), "X is sparse")
+        rows, columns = np.shape(X)
+        needs(columns <= rows or self.solver == "svd", "more features than samples")
+        X, y, sample_weight = self._samples(X, y, sample_weight, multi_output=True, y_numeric=True)
+        numbers(y, "y")
+        targets, alpha = y.reshape(len(y), -1), np.asarray(self.alpha, dtype=np.float64)
+        needs((alpha > 0).all(), "alpha=0")
+        needs(alpha.size in (1, targets.shape[1]), "the number of penalties")
+        if self.solver == "svd":  # whose accuracy needs the refinement of Mercer's fit
+            _, coef, intercept = self._train("ridge", X, targets, sample_weight, **penalties(self.alpha, targets.shape[1]))
+        else:
+            G, products, mean, level = moments(X, targets, sample_weight, self.fit_intercept)
+            coef = ridge(G, products, alpha.ravel())
+            intercept = level - coef @ mean
+        self.coef_, self.n_iter_ = coef.ravel() if y.ndim == 1 else coef, None
+        self.intercept_ = 0.0 if not self.fit_intercept else intercept[0] if y.ndim == 1 else intercept
+        return self
+
+
+def ridge(G, products, alpha):
+    """The solutions w of (G + alpha I) w = p for the rows p of products, and one alpha or one for each; G is
+    overwritten."""
+
+    def solved(A, penalty, right):
+        A.flat[:: len(A) + 1] += penalty
+        try:
+            return scipy.linalg.solve(A, right, assume_a="pos", overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError as err:
+            raise Declined("a singular matrix") from err
+
+    if len(alpha) == 1:
+        return np.ascontiguousarray(solved(G, alpha[0], products.T).T)
+    return np.vstack([solved(G.copy(), a, p) for a, p in zip(alpha, products)])
+
+
+class Lasso(Linear, sklearn.linear_model.Lasso):
+    """The coordinate descent is scikit-learn's, with the matrix of the products of the features that Mercer
+    computes, so that its steps are those without this matrix."""
+
+    _smallest = {"fit": 1_000_000}
+
+    def _mercer_fit(self, X, y, sample_weight=None, check_input=True):
+        self._validate_params()
+        needs(check_input, "check_input=False")
+        needs(self.alpha > 0, "alpha=0")
+        needs(self.l1_ratio == 1, "l1_ratio")
+        needs(self.tol >= 1e-10, "tol < 1e-10")
+        needs(isinstance(self.precompute, (bool, np.bool_)), "precompute is a matrix")
+        needs(not issparse(X), "X is sparse")
+        needs(np.ndim(y) == 1, "several targets")
+        rows, columns = np.shape(X)
+        needs(columns <= min(rows, MOST), "many features")
+        if isinstance(sample_weight, Number):
+            sample_weight = None
+        X, y, sample_weight = self._samples(X, y, sample_weight, y_numeric=True)
+        numbers(y, "y")
+        if sample_weight is not None:
+            sample_weight = sample_weight * (rows / sample_weight.sum())
+        G, products, mean, (level,) = moments(X, y.reshape(-1, 1), sample_weight, self.fit_intercept)
+        centered = y - level
+        if sample_weight is not None:
+            centered *= np.sqrt(sample_weight)
+        start = np.array(self.coef_) if self.warm_start and hasattr(self, "coef_") else np.zeros(columns)
+        _, coef, gaps, steps = self.path(
+            X, centered, l1_ratio=1.0, alphas=[self.alpha], precompute=G, Xy=products[0], coef_init=start, return_n_iter=True, positive=self.positive, check_input=False, tol=self.tol,
+            max_iter=self.max_iter, random_state=self.random_state, selection=self.selection)
+        self.n_iter_, self.dual_gap_, self.coef_ = steps[0], gaps[0], coef[:, 0]
+        self.intercept_ = level - mean @ self.coef_ if self.fit_intercept else 0.0
+        return self
+
+
+# The number of features up to which the matrix of their products saves time.
+MOST = 1000
+
+
+class LogisticRegression(Linear, sklearn.linear_model.LogisticRegression):
+    _smallest = {"fit": 100_000}
+
+    def _mercer_fit(self, X, y, sample_weight=None):
+        self._validate_params()
+        needs(self.penalty == "l2", f"penalty={self.penalty!r}")
+        needs(self.solver in ("lbfgs", "newton-cg", "newton-cholesky"), f"solver={self.solver!r}")
+        needs(not self.dual, "dual=True")
+        needs(self.l1_ratio is None, "l1_ratio")
+        needs(not self.warm_start, "warm_start=True")
+        needs(not self.verbose, "verbose")
+        X, y, sample_weight = self._samples(X, y, sample_weight, order="C")
+        check_classification_targets(y)
+        classes, index = np.unique(y, return_inverse=True)
+        k = len(classes)
+        needs(k > 1, "one class")
+        several = k > 2 and self.solver != "newton-cholesky" if self.multi_class == "auto" else self.multi_class == "multinomial"
+        needs(not several, "more than two classes at once")
+        if self.class_weight is not None:
+            needs(k == 2, "class_weight with more than two classes")
+            of_class = compute_class_weight(self.class_weight, classes=classes, y=y)[index]
+            sample_weight = of_class if sample_weight is None else of_class * sample_weight
+        labels = [index] if k == 2 else [index == c for c in range(k)]
+        limits = {"lambda": 1 / self.C, "iterations": self.max_iter, "tol": ACCURATE}
+        fits = [self._train("logistic", X, label.reshape(-1, 1).astype(np.float64), sample_weight, **limits) for label in labels]
+        facts, coef, intercept = zip(*fits)
+        needs(not any("warning" in f for f in facts), "no convergence")
+        self.classes_, self.coef_ = classes, np.vstack(coef)
+        self.intercept_ = np.concatenate(intercept) if self.fit_intercept else np.zeros(len(self.coef_))
+        self.n_iter_ = np.array([f["iterations"] for f in facts], dtype=np.int32)
+        return self
+
+
+# The relative decrease of the loss at which logistic regression ends. Its gradient is then as small
+# as scikit-learn's default of tol requires.
+ACCURATE = 1e-14
