@@ -74,8 +74,8 @@ func TestChoicesAreUsed(t *testing.T) {
 		par  solvers.Params
 		want string
 	}{
-		"rank of dual":   {solvers.Params{Method: solvers.Dual, Rank: 7}, "rank: the method dual has none: leave the rank out, or use cg"},
-		"preconditioner": {solvers.Params{Method: solvers.Mixed, Preconditioner: "taylor"}, "preconditioner: the method mixed has none: leave the preconditioner out, or use cg"},
+		"rank of dual":   {solvers.Params{Method: solvers.Dual, Rank: 7}, "rank: the method dual has no rank: leave it out, or use cg"},
+		"preconditioner": {solvers.Params{Method: solvers.Mixed, Preconditioner: "taylor"}, "preconditioner: the method mixed has no preconditioner: leave it out, or use cg"},
 		"no rank":        {solvers.Params{Preconditioner: "none", Rank: 7}, "the rank 7 has no use"},
 	} {
 		if _, err := solvers.MakePlan(dev, p, test.par); err == nil || !strings.Contains(err.Error(), test.want) {

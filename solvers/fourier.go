@@ -131,7 +131,7 @@ func (p FourierProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		return Plan{}, fmt.Errorf("solvers: the method %s preconditions the equations of kernel functions: use %s for Fourier features", Falkon, Normal)
 	}
 	if par.Checkpoint.Dir != "" {
-		return Plan{}, fmt.Errorf("solvers: checkpoint: the method %s, which solves for Fourier features, writes none: leave the checkpoint out", Normal)
+		return Plan{}, fmt.Errorf("solvers: checkpoint: the method %s, which solves for Fourier features, writes no checkpoint: leave it out", Normal)
 	}
 	par.Method = Normal
 	z := streamSizes{n: n, d: d, t: t, m: p.size(n), basis: 2 * float64(d)}

@@ -208,7 +208,7 @@ func choose(z *sizes, par Params) (m method, e estimate, why string, other float
 
 // noCheckpoint is the error if a checkpoint is requested for a method that writes none.
 func noCheckpoint(m Method, others ...Method) error {
-	return fmt.Errorf("solvers: checkpoint: the method %s writes none: leave the checkpoint out, or use %s", m, alternatives(others))
+	return fmt.Errorf("solvers: checkpoint: the method %s writes no checkpoint: leave it out, or use %s", m, alternatives(others))
 }
 
 // unusedBy returns an error if the method does not use one of the given parameters.
@@ -222,7 +222,7 @@ func (par Params) unusedBy(m Method) error {
 		{"preconditioner", par.Preconditioner != "" && par.Preconditioner != "none", []Method{CG}},
 	} {
 		if choice.given && !slices.Contains(choice.users, m) {
-			return fmt.Errorf("solvers: %s: the method %s has none: leave the %s out, or use %s", choice.name, m, choice.name, alternatives(choice.users))
+			return fmt.Errorf("solvers: %s: the method %s has no %s: leave it out, or use %s", choice.name, m, choice.name, alternatives(choice.users))
 		}
 	}
 	return nil

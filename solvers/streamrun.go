@@ -101,7 +101,7 @@ func checkStream(dev backend.Device, k kernels.Kernel, data Rows, sparse *backen
 	case par.Posterior && par.Method == Falkon:
 		return fmt.Errorf("solvers: the method %s does not compute the matrices of the posterior: use %s", Falkon, Normal)
 	case par.Posterior && par.Checkpoint.Dir != "":
-		return fmt.Errorf("solvers: checkpoint: the method %s, which computes the posterior, writes none: leave the checkpoint out", Normal)
+		return fmt.Errorf("solvers: checkpoint: the method %s, which computes the posterior, writes no checkpoint: leave it out", Normal)
 	}
 	if k == nil {
 		return errors.New("solvers: the kernel is missing")
