@@ -1380,7 +1380,7 @@ func exportedTypes() []reflect.Type {
 		reflect.TypeFor[dataset.Remark](), reflect.TypeFor[dataset.Rules](), reflect.TypeFor[dataset.Stream](), reflect.TypeFor[dataset.Table](),
 		reflect.TypeFor[host.CSR[float64]](), reflect.TypeFor[host.Matrix[float64]](), reflect.TypeFor[kernels.ChiSquared](),
 		reflect.TypeFor[kernels.Constant](), reflect.TypeFor[kernels.CosOf](), reflect.TypeFor[kernels.Cosine](), reflect.TypeFor[kernels.CosineSeries](),
-		reflect.TypeFor[kernels.CosineSimilarity](), reflect.TypeFor[kernels.Derivative](), reflect.TypeFor[kernels.ExpOf](),
+		reflect.TypeFor[kernels.CosineSimilarity](), reflect.TypeFor[kernels.ExpOf](),
 		reflect.TypeFor[kernels.FeatureMap](), reflect.TypeFor[kernels.Gaussian](), reflect.TypeFor[kernels.Laplacian](),
 		reflect.TypeFor[kernels.Linear](), reflect.TypeFor[kernels.Matern](), reflect.TypeFor[kernels.Normalized](), reflect.TypeFor[kernels.Param](),
 		reflect.TypeFor[kernels.ParseError](), reflect.TypeFor[kernels.PointError](), reflect.TypeFor[kernels.Polynomial](),

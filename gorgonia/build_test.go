@@ -187,7 +187,7 @@ func TestBuildErrors(t *testing.T) {
 		{gram(p, x, matrix("narrow", 4, 3)), "gorgonia: gram: z has shape (4, 3): it must be a matrix with the 2 features of x"},
 		{gram(with(func(p *gorgonia.Params) { p.Kernel = kernels.Gaussian{} }), x, nil), "gorgonia: gram: kernels: gaussian: sigma must be a finite number > 0, got 0"},
 		{gram(with(func(p *gorgonia.Params) { p.Theta = vector("three", 3) }), x, nil), "gorgonia: gram: theta has shape (3), and gaussian(sigma=1) has 1 parameters"},
-		{gram(with(func(p *gorgonia.Params) { p.Kernel = kernels.Derivative{Of: p.Kernel} }), x, nil), "contains a derivative"},
+		{gram(with(func(p *gorgonia.Params) { p.Kernel = kernels.Gradient(p.Kernel)[0] }), x, nil), "contains a derivative"},
 		{gram(p, x, G.NewMatrix(g, G.Float32, G.WithShape(3, 2), G.WithName("other type"))), "gorgonia: gram of gaussian(sigma=1)"},
 		{solve(gorgonia.Params{}, x, y, lambda), "gorgonia: solve: no device was given"},
 		{solve(p, x, y, lambda), "gorgonia: solve: k must be a square matrix"},

@@ -57,57 +57,57 @@ func WithParams(k Kernel, values []float64) (Kernel, error) {
 func Gradient(k Kernel) []Kernel {
 	g := make([]Kernel, len(Params(k)))
 	for i := range g {
-		g[i] = Derivative{Of: k, Param: i}
+		g[i] = derivative{of: k, param: i}
 	}
 	return g
 }
 
-// Derivative is ∂k(x, z)/∂θ of the kernel k = Of, where θ is Params(k)[Param], or its logarithm if
+// derivative is ∂k(x, z)/∂θ of the kernel k = of, where θ is Params(k)[param], or its logarithm if
 // Log is set. Like k, it is symmetric, but it is not positive semi-definite. Parse does not accept
 // its text, and it has no parameters.
-type Derivative struct {
-	Of    Kernel
-	Param int
+type derivative struct {
+	of    Kernel
+	param int
 }
 
-func (k Derivative) String() string {
-	all := Params(k.Of)
-	if k.Param < 0 || k.Param >= len(all) {
-		return fmt.Sprintf("∂(%s)/∂#%d", text(k.Of), k.Param)
+func (k derivative) String() string {
+	all := Params(k.of)
+	if k.param < 0 || k.param >= len(all) {
+		return fmt.Sprintf("∂(%s)/∂#%d", text(k.of), k.param)
 	}
-	p := all[k.Param]
+	p := all[k.param]
 	if p.Log {
-		return fmt.Sprintf("∂(%v)/∂ln %s", k.Of, p.Name)
+		return fmt.Sprintf("∂(%v)/∂ln %s", k.of, p.Name)
 	}
-	return fmt.Sprintf("∂(%v)/∂%s", k.Of, p.Name)
+	return fmt.Sprintf("∂(%v)/∂%s", k.of, p.Name)
 }
 
 // Check requires that Of is valid and has the parameter.
-func (k Derivative) Check(d int) error {
-	if k.Of == nil {
+func (k derivative) Check(d int) error {
+	if k.of == nil {
 		return fmt.Errorf("kernels: derivative: the inner kernel is missing")
 	}
-	if err := k.Of.Check(d); err != nil {
+	if err := k.of.Check(d); err != nil {
 		return err
 	}
-	if n := len(k.Of.params()); k.Param < 0 || k.Param >= n {
-		return fmt.Errorf("kernels: derivative: no parameter has index %d: %v has %d", k.Param, k.Of, n)
+	if n := len(k.of.params()); k.param < 0 || k.param >= n {
+		return fmt.Errorf("kernels: derivative: no parameter has index %d: %v has %d", k.param, k.of, n)
 	}
 	return nil
 }
 
-func (Derivative) IsPSD() bool             { return false }
-func (k Derivative) compile(c *compiler)   { k.Of.derive(c, k.Param) }
-func (Derivative) params() []Param         { return nil }
-func (k Derivative) with([]float64) Kernel { return k }
-func (Derivative) derive(c *compiler, _ int) {
+func (derivative) IsPSD() bool             { return false }
+func (k derivative) compile(c *compiler)   { k.of.derive(c, k.param) }
+func (derivative) params() []Param         { return nil }
+func (k derivative) with([]float64) Kernel { return k }
+func (derivative) derive(c *compiler, _ int) {
 	c.push(Instr{Op: Const})
 }
 
-func (Derivative) deriveStat(*compiler, Stat) {
+func (derivative) deriveStat(*compiler, Stat) {
 	panic("kernels: a derivative cannot be differentiated again")
 }
-func (k Derivative) bounded() bool { return k.Of.bounded() }
+func (k derivative) bounded() bool { return k.of.bounded() }
 
 // The parameters of a sum or product are the parameters of its terms or factors (parts), in order.
 

@@ -54,28 +54,28 @@ func TestParams(t *testing.T) {
 // TestParamsOfBrokenKernels checks that Params, derivatives and PointRule of invalid kernels are
 // empty and do not panic.
 func TestParamsOfBrokenKernels(t *testing.T) {
-	for _, k := range []kernels.Kernel{nil, kernels.ExpOf{}, kernels.Sum{}, kernels.Product{nil}, kernels.Normalized{}, kernels.Scaled{Weight: 1}, kernels.Gaussian{}, kernels.Derivative{}, kernels.CosOf{}} {
+	for _, k := range []kernels.Kernel{nil, kernels.ExpOf{}, kernels.Sum{}, kernels.Product{nil}, kernels.Normalized{}, kernels.Scaled{Weight: 1}, kernels.Gaussian{}, kernels.DerivativeOf(nil, 0), kernels.CosOf{}} {
 		if kernels.Params(k) != nil || len(kernels.Gradient(k)) != 0 || kernels.PointRule(k) != nil {
 			t.Errorf("%#v: %v", k, kernels.Params(k))
 		}
 		if _, err := kernels.WithParams(k, nil); err == nil {
 			t.Errorf("%#v: no error", k)
 		}
-		if k != nil && (kernels.Derivative{Of: k}).Check(1) == nil {
-			t.Errorf("%#v: its derivative passes: %v", k, kernels.Derivative{Of: k})
+		if k != nil && kernels.DerivativeOf(k, 0).Check(1) == nil {
+			t.Errorf("%#v: its derivative passes: %v", k, kernels.DerivativeOf(k, 0))
 		}
 	}
 }
 
 func TestDerivativeCheck(t *testing.T) {
 	for _, c := range []struct {
-		k    kernels.Derivative
+		k    kernels.Kernel
 		want string
 	}{
-		{kernels.Derivative{}, "kernels: derivative: the inner kernel is missing"},
-		{kernels.Derivative{Of: kernels.Linear{}}, "kernels: derivative: no parameter has index 0: linear() has 0"},
-		{kernels.Derivative{Of: kernels.Gaussian{Sigma: 1}, Param: -1}, "kernels: derivative: no parameter has index -1: gaussian(sigma=1) has 1"},
-		{kernels.Derivative{Of: kernels.Gaussian{}}, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
+		{kernels.DerivativeOf(nil, 0), "kernels: derivative: the inner kernel is missing"},
+		{kernels.DerivativeOf(kernels.Linear{}, 0), "kernels: derivative: no parameter has index 0: linear() has 0"},
+		{kernels.DerivativeOf(kernels.Gaussian{Sigma: 1}, -1), "kernels: derivative: no parameter has index -1: gaussian(sigma=1) has 1"},
+		{kernels.DerivativeOf(kernels.Gaussian{}, 0), "kernels: gaussian: sigma must be a finite number > 0, got 0"},
 	} {
 		if err := c.k.Check(2); err == nil || err.Error() != c.want {
 			t.Errorf("%v: got %v, want %s", c.k, err, c.want)

@@ -33,7 +33,7 @@ func NewMixed(k Kernel, d int) (*Mixed, error) {
 	}
 	m := &Mixed{stats: slices.Clone(stats)}
 	for i := range stats {
-		t := mixedTerm{own: i, program: Compile(StatDerivative{Of: k, Stat: i})}
+		t := mixedTerm{own: i, program: Compile(StatDerivative{of: k, stat: i})}
 		for _, of := range t.program.Stats {
 			j := slices.IndexFunc(m.stats, of.Equal)
 			if j < 0 {

@@ -44,7 +44,7 @@ func (k Normalized) derive(c *compiler, i int) {
 	change := func(root, self StatKind) {
 		c.load(Stat{Kind: root, Of: k.Kernel})
 		c.unary(Instr{Op: PowInt, Arg: 2})
-		c.load(Stat{Kind: self, Of: Derivative{Of: k.Kernel, Param: i}})
+		c.load(Stat{Kind: self, Of: derivative{of: k.Kernel, param: i}})
 		c.binary(Mul)
 	}
 	change(RootX, SelfX)

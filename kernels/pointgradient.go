@@ -82,7 +82,7 @@ func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 	}
 	stats := Compile(k).Stats
 	for i, s := range stats {
-		weight := Eval(StatDerivative{Of: k, Stat: i}, x, z)
+		weight := Eval(StatDerivative{of: k, stat: i}, x, z)
 		if s.Kind.OnePoint() {
 			at, d := x, dx
 			if s.Kind == SelfZ || s.Kind == RootZ {
@@ -124,7 +124,7 @@ func CheckGrad(k Kernel, d int) error {
 		return err
 	}
 	for i, s := range Compile(k).Stats {
-		if err := (StatDerivative{Of: k, Stat: i}).Check(d); err != nil {
+		if err := (StatDerivative{of: k, stat: i}).Check(d); err != nil {
 			return err
 		}
 		if s.Kind == Entry {

@@ -18,46 +18,46 @@ func StatDerivatives(k Kernel) []StatDerivative {
 	}
 	all := make([]StatDerivative, len(Compile(k).Stats))
 	for i := range all {
-		all[i] = StatDerivative{Of: k, Stat: i}
+		all[i] = StatDerivative{of: k, stat: i}
 	}
 	return all
 }
 
-// StatDerivative is ∂k/∂s for the kernel k = Of, where s is Compile(Of).Stats[Stat] and the other
-// statistics are held fixed. It is not positive semi-definite, and is symmetric only if s is
+// StatDerivative is ∂k/∂s for a kernel k and one of its statistics s; the other statistics are held
+// fixed. It is not positive semi-definite, and is symmetric only if s is
 // symmetric in x and z. Parse does not accept its text, and it has no parameters.
 //
 // For the exponential kernel it is unbounded near x = z, and +Inf or −Inf at x = z: see Bounded.
 type StatDerivative struct {
-	Of   Kernel
-	Stat int
+	of   Kernel
+	stat int
 }
 
 func (k StatDerivative) String() string {
-	return fmt.Sprintf("∂(%s)/∂s%d", text(k.Of), k.Stat)
+	return fmt.Sprintf("∂(%s)/∂s%d", text(k.of), k.stat)
 }
 
-// Check requires that Of is valid, contains no derivative and has the statistic.
+// Check requires that k is valid, contains no derivative and has the statistic.
 func (k StatDerivative) Check(d int) error {
-	if k.Of == nil {
+	if k.of == nil {
 		return fmt.Errorf("kernels: derivative with respect to a statistic: the inner kernel is missing")
 	}
-	if err := k.Of.Check(d); err != nil {
+	if err := k.of.Check(d); err != nil {
 		return err
 	}
-	if !differentiable(k.Of) {
-		return fmt.Errorf("kernels: derivative with respect to a statistic: %v contains a derivative, which cannot be differentiated again", k.Of)
+	if !differentiable(k.of) {
+		return fmt.Errorf("kernels: derivative with respect to a statistic: %v contains a derivative, which cannot be differentiated again", k.of)
 	}
-	if n := len(Compile(k.Of).Stats); k.Stat < 0 || k.Stat >= n {
-		return fmt.Errorf("kernels: derivative with respect to a statistic: no statistic has index %d: %v has %d", k.Stat, k.Of, n)
+	if n := len(Compile(k.of).Stats); k.stat < 0 || k.stat >= n {
+		return fmt.Errorf("kernels: derivative with respect to a statistic: no statistic has index %d: %v has %d", k.stat, k.of, n)
 	}
 	return nil
 }
 
 // Bounded reports whether the values are finite where points coincide. If they are not, 0 is used
 // as the derivative of k with respect to such a point. By symmetry the derivative is 0 if it
-// exists; for the exponential kernel it does not exist. Bounded is false if Of is nil.
-func (k StatDerivative) Bounded() bool { return k.Of != nil && k.Of.bounded() }
+// exists; for the exponential kernel it does not exist. Bounded is false for the zero value.
+func (k StatDerivative) Bounded() bool { return k.of != nil && k.of.bounded() }
 
 func (StatDerivative) IsPSD() bool             { return false }
 func (StatDerivative) params() []Param         { return nil }
@@ -69,9 +69,9 @@ func (StatDerivative) derive(c *compiler, _ int) {
 func (StatDerivative) deriveStat(*compiler, Stat) {
 	panic("kernels: a derivative cannot be differentiated again")
 }
-func (k StatDerivative) bounded() bool { return k.Of.bounded() }
+func (k StatDerivative) bounded() bool { return k.of.bounded() }
 
-func (k StatDerivative) compile(c *compiler) { deriveStat(c, k.Of, Compile(k.Of).Stats[k.Stat]) }
+func (k StatDerivative) compile(c *compiler) { deriveStat(c, k.of, Compile(k.of).Stats[k.stat]) }
 
 // deriveStat appends the code of ∂k/∂s.
 func deriveStat(c *compiler, k Kernel, s Stat) {
@@ -112,7 +112,7 @@ func parts(k Kernel) []Kernel {
 // differentiable reports whether no part of k is itself a derivative.
 func differentiable(k Kernel) bool {
 	switch k.(type) {
-	case Derivative, StatDerivative:
+	case derivative, StatDerivative:
 		return false
 	}
 	return !slices.ContainsFunc(parts(k), func(p Kernel) bool { return !differentiable(p) })

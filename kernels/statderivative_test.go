@@ -14,11 +14,11 @@ func TestStatDerivativeCheck(t *testing.T) {
 		want string
 	}{
 		{kernels.StatDerivative{}, "kernels: derivative with respect to a statistic: the inner kernel is missing"},
-		{kernels.StatDerivative{Of: gaussian, Stat: 1}, "kernels: derivative with respect to a statistic: no statistic has index 1: gaussian(sigma=1) has 1"},
-		{kernels.StatDerivative{Of: kernels.Constant{Value: 1}}, "kernels: derivative with respect to a statistic: no statistic has index 0: 1 has 0"},
-		{kernels.StatDerivative{Of: kernels.Gaussian{}}, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
-		{kernels.StatDerivative{Of: kernels.Derivative{Of: gaussian}}, "kernels: derivative with respect to a statistic: ∂(gaussian(sigma=1))/∂ln sigma contains a derivative, which cannot be differentiated again"},
-		{kernels.StatDerivative{Of: kernels.ExpOf{Kernel: kernels.StatDerivative{Of: gaussian}}}, "kernels: derivative with respect to a statistic: exp(∂(gaussian(sigma=1))/∂s0) contains a derivative, which cannot be differentiated again"},
+		{kernels.StatDerivativeOf(gaussian, 1), "kernels: derivative with respect to a statistic: no statistic has index 1: gaussian(sigma=1) has 1"},
+		{kernels.StatDerivativeOf(kernels.Constant{Value: 1}, 0), "kernels: derivative with respect to a statistic: no statistic has index 0: 1 has 0"},
+		{kernels.StatDerivativeOf(kernels.Gaussian{}, 0), "kernels: gaussian: sigma must be a finite number > 0, got 0"},
+		{kernels.StatDerivativeOf(kernels.DerivativeOf(gaussian, 0), 0), "kernels: derivative with respect to a statistic: ∂(gaussian(sigma=1))/∂ln sigma contains a derivative, which cannot be differentiated again"},
+		{kernels.StatDerivativeOf(kernels.ExpOf{Kernel: kernels.StatDerivativeOf(gaussian, 0)}, 0), "kernels: derivative with respect to a statistic: exp(∂(gaussian(sigma=1))/∂s0) contains a derivative, which cannot be differentiated again"},
 	} {
 		if err := c.k.Check(2); err == nil || err.Error() != c.want {
 			t.Errorf("%v: got %v, want %s", c.k, err, c.want)

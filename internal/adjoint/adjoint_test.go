@@ -483,7 +483,7 @@ func TestErrors(t *testing.T) {
 		{gradient(gaussian, adjoint.Weights{}), "adjoint: gradient of a gram matrix: u is empty: 0 rows, 0 columns"},
 		{gradient(gaussian, adjoint.Weights{Dense: ones}), "the weights are 5×5, k(X, Z) is 5×3"},
 		{gradient(gaussian, adjoint.Weights{U: x, V: y}), "u has 2 columns, v has 1"},
-		{gradient(kernels.Derivative{Of: gaussian}, adjoint.Weights{U: y, V: z.View(0, 0, 3, 1)}), "contains a derivative"},
+		{gradient(kernels.Gradient(gaussian)[0], adjoint.Weights{U: y, V: z.View(0, 0, 3, 1)}), "contains a derivative"},
 		{fit(x, z, 1), "adjoint: kernel ridge: y has 3 rows, x has 5"},
 		{fit(x, y, -1), "adjoint: kernel ridge: lambda must be a finite number ≥ 0, got -1"},
 		{fit(backend.NewHost[float64](5, 2), y, 0), "raise lambda"},

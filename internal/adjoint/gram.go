@@ -241,7 +241,7 @@ func (w Weights) check(n, m int) error {
 
 // productStat reports whether the sums over pairs of a statistic are matrix products.
 func productStat(k kernels.Kernel, s kernels.Stat) bool {
-	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && (kernels.StatDerivative{Of: k}).Bounded()
+	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && kernels.StatDerivatives(k)[0].Bounded()
 }
 
 // centered returns copies of x and z minus the mean of z, because products of points far from the
