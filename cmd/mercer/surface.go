@@ -29,8 +29,8 @@ func surfacePicture(res *tuning.Result) picture {
 	}
 	best := shown(by, res.Score())
 	label := "factor of the length scales"
-	if len(res.Vary) == 1 {
-		label = res.Vary[0]
+	if len(res.Params.Vary) == 1 {
+		label = res.Params.Vary[0]
 	}
 	report := tuneReport{By: string(by)}
 	p := newPanel(fmt.Sprintf("%s: %s at the cross", report.heading(), short(best)), "λ", label)
@@ -91,9 +91,9 @@ func surfaceShade(bad float64) color.Color {
 // height returns the ordinate of a trial: the logarithm of the parameter that varies, or of the
 // common factor of several parameters.
 func height(res *tuning.Result, t tuning.Trial) (y float64) {
-	if len(res.Vary) == 1 {
+	if len(res.Params.Vary) == 1 {
 		for _, p := range kernels.Params(t.Kernel) {
-			if p.Name == res.Vary[0] {
+			if p.Name == res.Params.Vary[0] {
 				return math.Log10(p.Value)
 			}
 		}
@@ -129,7 +129,7 @@ func scalesPicture(res *tuning.Result) picture {
 	var names plot.ConstantTicks
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, q := range kernels.Params(res.Kernel()) {
-		if slices.Contains(res.Vary, q.Name) {
+		if slices.Contains(res.Params.Vary, q.Name) {
 			y := math.Log10(q.Value)
 			names = append(names, plot.Tick{Value: y, Label: q.Name})
 			low, high = min(low, y), max(high, y)

@@ -81,7 +81,7 @@ func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneR
 	by, lambda := res.Params.Criterion, res.Lambda()
 	r := tuneReport{
 		Program: "tune", By: f.by, Search: f.search, Kernel: res.name(res.Kernel()), Lambda: &lambda, Score: shown(by, res.Score()),
-		Device: dev.Info().Device, Vary: res.Vary, several: len(found) > 1 || res.object != nil,
+		Device: dev.Info().Device, Vary: res.Params.Vary, several: len(found) > 1 || res.object != nil,
 	}
 	for i, one := range found {
 		if i == at {
@@ -103,7 +103,7 @@ func (r *tuneReport) showTrial(at int, lambda, score float64) {
 func newTuneTrial(found tuned, t tuning.Trial, by tuning.Criterion) tuneTrial {
 	trial := tuneTrial{Kernel: found.name(t.Kernel), Lambda: t.Lambda(), Score: shown(by, t.Score()), Seconds: t.Seconds}
 	for _, p := range kernels.Params(t.Kernel) {
-		if slices.Contains(found.Vary, p.Name) {
+		if slices.Contains(found.Params.Vary, p.Name) {
 			trial.Values = append(trial.Values, p.Value)
 		}
 	}

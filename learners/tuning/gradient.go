@@ -25,9 +25,9 @@ func (s *search) gradient() error {
 		return err
 	}
 	s.res.Warning = message.Expand(found[0].Warning, message.Plain)
-	s.res.Vary = nil
+	s.res.Params.Vary = nil
 	for _, q := range s.space.params {
-		s.res.Vary = append(s.res.Vary, q.Name)
+		s.res.Params.Vary = append(s.res.Params.Vary, q.Name)
 	}
 	for _, c := range found {
 		t := Trial{Kernel: c.Kernel, Points: []Point{{Lambda: c.Lambda, Score: -c.Log / s.samples()}}, Seconds: c.Seconds}

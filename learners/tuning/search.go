@@ -100,10 +100,9 @@ func (t Trial) best() Point {
 
 // Result is the result of a Search.
 type Result struct {
-	Params Params   // with defaults filled in
-	Vary   []string // the parameters that varied
-	Trials []Trial  // in the order of the search; for Gradient the best first
-	Best   int      // index of the best of Trials
+	Params Params  // with defaults filled in; Vary names the parameters that varied
+	Trials []Trial // in the order of the search; for Gradient the best first
+	Best   int     // index of the best of Trials
 	// Warning says that Gradient ended before it converged, or that FirstFit could not fit the
 	// point with the best score; it then names this point and the point that was fitted instead.
 	// Otherwise Warning is "".
@@ -191,14 +190,15 @@ func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Para
 			return nil, err
 		}
 	}
-	s := &search{ctx: ctx, dev: dev, p: p, par: par, narrow: narrow, space: space, res: &Result{Params: par, Vary: []string{}}}
+	s := &search{ctx: ctx, dev: dev, p: p, par: par, narrow: narrow, space: space, res: &Result{Params: par}}
 	s.progress = run.NewProgress(func(stage string, fraction float64) {
 		if par.Progress != nil {
 			par.Progress(solvers.Progress{Stage: stage, Fraction: fraction})
 		}
 	}, nil, 1)
+	s.res.Params.Vary = []string{}
 	for _, i := range space.vary {
-		s.res.Vary = append(s.res.Vary, space.params[i].Name)
+		s.res.Params.Vary = append(s.res.Params.Vary, space.params[i].Name)
 	}
 	switch {
 	case par.Strategy == Gradient:

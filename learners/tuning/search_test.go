@@ -88,8 +88,8 @@ func TestSearchFinds(t *testing.T) {
 					if told != 1 {
 						t.Errorf("progress ends with %v", told)
 					}
-					if strategy != tuning.Gradient && len(res.Trials) != 9 || !slices.Equal(res.Vary, []string{"sigma"}) {
-						t.Errorf("%d trials of %v", len(res.Trials), res.Vary)
+					if strategy != tuning.Gradient && len(res.Trials) != 9 || !slices.Equal(res.Params.Vary, []string{"sigma"}) {
+						t.Errorf("%d trials of %v", len(res.Trials), res.Params.Vary)
 					}
 					for _, trial := range res.Trials {
 						if trial.Score() < res.Score() {
@@ -206,8 +206,8 @@ func TestSearchOfAnEmptyListVariesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(res.Trials) != 1 || len(res.Vary) != 0 || res.Kernel().String() != p.Kernel.String() {
-			t.Errorf("%s: %d trials, %v vary, the best is %v", strategy, len(res.Trials), res.Vary, res.Kernel())
+		if len(res.Trials) != 1 || len(res.Params.Vary) != 0 || res.Kernel().String() != p.Kernel.String() {
+			t.Errorf("%s: %d trials, %v vary, the best is %v", strategy, len(res.Trials), res.Params.Vary, res.Kernel())
 		}
 	}
 }
@@ -222,8 +222,8 @@ func TestBayesTellsFeaturesApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := res.Kernel().(kernels.Gaussian).Sigmas
-	if len(res.Vary) != 3 || min(s[1], s[2]) < 2*s[0] || math.Sqrt(res.Score()) > 0.35 {
-		t.Errorf("found %v with an error of %v, varying %v", s, math.Sqrt(res.Score()), res.Vary)
+	if len(res.Params.Vary) != 3 || min(s[1], s[2]) < 2*s[0] || math.Sqrt(res.Score()) > 0.35 {
+		t.Errorf("found %v with an error of %v, varying %v", s, math.Sqrt(res.Score()), res.Params.Vary)
 	}
 	common, err := tuning.Search(context.Background(), device(t, "cpu"), p, tuning.Params{Steps: 15})
 	if err != nil {
@@ -279,7 +279,7 @@ func TestSearchOtherKernels(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.text, err)
 		}
-		if got := fmt.Sprint(res.Vary); got != c.want {
+		if got := fmt.Sprint(res.Params.Vary); got != c.want {
 			t.Errorf("%s: %s vary, want %s", c.text, got, c.want)
 		}
 	}
