@@ -139,7 +139,7 @@ func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 			return nil, err
 		}
 	}
-	var res *solvers.FourierResult
+	var res *solvers.StreamResult
 	best, facts, err := found.fit(func(k kernels.Kernel, lambda float64) (err error) {
 		res, err = solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
 			Kernel: k, Data: data, Sparse: sparse, Count: l.Features, Seed: l.Seed,
@@ -184,8 +184,7 @@ func (l FourierRidge) search(ctx context.Context, dev backend.Device, k kernels.
 			if err != nil {
 				return nil, err
 			}
-			last := len(res.Gradient) - 1
-			return &solvers.Evidence{Log: res.Posterior.Log, Scale: res.Posterior.Scale, Gradient: res.Gradient[:last], Lambda: res.Gradient[last]}, nil
+			return &solvers.Evidence{Log: res.Posterior.Log, Scale: res.Posterior.Scale, Gradient: res.Gradient}, nil
 		}, nil
 	}
 	return s.search(ctx, dev, data, o)

@@ -152,7 +152,7 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 		Data: data, Sparse: sparse, Intercept: !l.NoIntercept, Centers: centers,
 		Choice: solvers.CenterChoice{Rule: l.Choice, Count: l.Centers, Seed: l.Seed},
 	}
-	var res *solvers.NystromResult
+	var res *solvers.StreamResult
 	best, facts, err := found.fit(func(k kernels.Kernel, lambda float64) (err error) {
 		p.Kernel, p.Lambda = k, lambda
 		res, err = solvers.SolveNystrom(ctx, dev, p, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint, Posterior: l.Std, UnitScale: l.UnitScale})
@@ -207,8 +207,7 @@ func (l NystromRidge) search(ctx context.Context, dev backend.Device, k kernels.
 			if err != nil {
 				return nil, err
 			}
-			last := len(res.Gradient) - 1
-			return &solvers.Evidence{Log: res.Posterior.Bound, Scale: res.Posterior.Scale, Gradient: res.Gradient[:last], Lambda: res.Gradient[last]}, nil
+			return &solvers.Evidence{Log: res.Posterior.Bound, Scale: res.Posterior.Scale, Gradient: res.Gradient}, nil
 		}, nil
 	}
 	return s.search(ctx, dev, data, o)

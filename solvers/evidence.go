@@ -29,10 +29,8 @@ type Evidence struct {
 	// maximizes Log. It is 1 if that value is 0.
 	Scale []float64
 	// Gradient holds ∂Log/∂θ for each parameter θ of kernels.Params, or ∂Log/∂ln θ for a parameter
-	// whose field Log is set. Lambda is ∂Log/∂ln λ. With FitScale, Scale is optimal for every θ and
-	// λ.
+	// whose field Log is set, and last ∂Log/∂ln λ. With FitScale, Scale is optimal for every θ and λ.
 	Gradient []float64
-	Lambda   float64
 }
 
 // EvidenceParams are the choices of a caller; the zero value suits most problems.
@@ -253,7 +251,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		}
 	}
 	derivatives := kernels.Gradient(s.Kernel)
-	e.Gradient = make([]float64, len(derivatives))
+	e.Gradient = make([]float64, len(derivatives)+1)
 	sums := make([]float64, width)
 	for first := 0; first < s.n; first += width {
 		if f.Ctx.Err() != nil {
@@ -276,7 +274,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		}
 		for k, v := range corner {
 			w := s.weightOf(first + k)
-			e.Lambda += (v*s.Lambda/w - float64(s.t)*(w-1)) / 2
+			e.Gradient[len(derivatives)] += (v*s.Lambda/w - float64(s.t)*(w-1)) / 2
 		}
 		// Elements below the diagonal count twice, because the matrices are symmetric. Gram
 		// computes only the lower triangle of the diagonal block.
@@ -286,7 +284,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		if scales != nil {
 			b.Gram(top, s.Kernel, block, block)
 			b.Gram(under, s.Kernel, f.x.View(first+cols, 0, rest-cols, s.d), block)
-			sum, err := scales.add(b, first, cols, e.Gradient[len(derivatives)-s.d:])
+			sum, err := scales.add(b, first, cols, e.Gradient[len(derivatives)-s.d:len(derivatives)])
 			if err != nil {
 				return err
 			}

@@ -32,29 +32,10 @@ type FourierProblem struct {
 	Intercept bool    // an unpenalized b; otherwise b = 0
 }
 
-// FourierResult is a solved FourierProblem. Residual is the residual of the normal equations, as in
-// NystromResult, with S = I.
-type FourierResult struct {
-	Result
-	Frequencies backend.Host[float64] // ω, M/2×d
-	// Beta, M×t, holds the coefficients of the cosines in its first half and of the sines in its
-	// second half.
-	Beta backend.Host[float64]
-	// Posterior is nil unless StreamParams.Posterior is set.
-	Posterior *Posterior
-	// Sums is nil unless the solution and its residual follow from sums over the samples without another pass.
-	Sums *Sums
-	// Gradient holds the derivatives of Posterior.Log with respect to the parameters of the kernel, as in
-	// Evidence.Gradient, and last with respect to ln λ, if StreamParams.Gradient is set (Lázaro-Gredilla and
-	// others 2010, Sparse spectrum Gaussian process regression). The random numbers from which the
-	// frequencies are computed are constant, so that a frequency is inversely proportional to the length.
-	Gradient []float64
-}
-
 // SolveFourier solves p on dev in passes over its samples: one pass to sum the normal equations of
 // M features, and one pass for each step of refinement. It returns errors under the same conditions
 // as SolveNystrom.
-func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par StreamParams) (*FourierResult, error) {
+func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par StreamParams) (*StreamResult, error) {
 	if p.Data != nil { // the piece that the host reads, the frequencies on the host, and packed samples
 		n, d := p.dims()
 		m := max(p.size(n), 0)
@@ -90,7 +71,7 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 		s.Sums.Scale = basis.Scale
 	}
 	err = r.finish(s)
-	res := &FourierResult{Result: *r.res, Frequencies: basis.Frequencies, Beta: backend.NewHost[float64](basis.Size(), t), Posterior: r.posterior, Gradient: r.gradient, Sums: s.Sums}
+	res := &StreamResult{Result: *r.res, Frequencies: basis.Frequencies, Beta: backend.NewHost[float64](basis.Size(), t), Posterior: r.posterior, Gradient: r.gradient, Sums: s.Sums}
 	for i, v := range s.Beta.Data {
 		res.Beta.Data[i] = basis.Scale * v
 	}
@@ -164,7 +145,7 @@ func (p FourierProblem) basis(ctx context.Context, n, d int) (*stream.Fourier, e
 //
 //	scale · (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …, sin ω_Dᵀx),  D = M/2
 //
-// FourierResult.Beta already includes the scale. Count must be given.
+// StreamResult.Beta already includes the scale. Count must be given.
 func (p FourierProblem) Basis(ctx context.Context, d int) (omega backend.Host[float64], scale float64, err error) {
 	switch {
 	case p.Kernel == nil:

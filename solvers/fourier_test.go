@@ -70,7 +70,7 @@ func TestFourierMemoryAndBits(t *testing.T) {
 	x := backendtest.Normal(1, n, d)
 	y := targets(1, x)
 	all := inMemory{x, y, nil, nil}
-	var want *FourierResult
+	var want *StreamResult
 	for _, threads := range []int{1, 3} {
 		dev, err := backend.Open("cpu", backend.Config{Threads: threads})
 		if err != nil {

@@ -121,13 +121,14 @@ func kalmanEvidence(ctx context.Context, dev backend.Device, m markov.Model, p P
 		return e, nil
 	}
 	s.fill(y, s.Y, nil, 0, false)
-	e.Gradient, e.Lambda, err = l.Gradient(ctx, len(kernels.Params(s.Kernel)), s.shift(), y, e.Scale)
+	gradient, lambda, err := l.Gradient(ctx, len(kernels.Params(s.Kernel)), s.shift(), y, e.Scale)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: evidence: %w", err)
 	}
 	for i := range s.n {
-		e.Lambda -= float64(s.t) * (s.weightOf(i) - 1) / 2
+		lambda -= float64(s.t) * (s.weightOf(i) - 1) / 2
 	}
+	e.Gradient = append(gradient, lambda)
 	return e, nil
 }
 

@@ -75,25 +75,31 @@ type StreamParams struct {
 	samples int // number of samples for Falkon's preconditioner, set only by tests; 0 chooses a multiple of M
 }
 
-// NystromResult is a solved NystromProblem. In Result, Alpha and Coef are empty, and Residual is
-// the largest value over the outputs of
+// StreamResult is the solution of SolveNystrom or SolveFourier. In Result, Alpha and Coef are empty, and
+// Residual is the largest value over the outputs of
 //
-//	‖ΦᵀW(y − Φβ) − λSβ‖ / ‖ΦᵀWy‖,  Φ = k(X, c), S = k(c, c)
+//	‖ΦᵀW(y − Φβ) − λSβ‖ / ‖ΦᵀWy‖
 //
-// with Φ and y centered if there is an intercept. It is computed from the samples in a separate
-// pass, unless Normal can compute it from its sums over the samples: the reported value is then an
-// upper bound, which includes their rounding errors and is below Tol.
-type NystromResult struct {
+// with Φ = k(X, c) and S = k(c, c) for centers c, and S = I for Fourier features, and with Φ and y
+// centered if there is an intercept. It is computed from the samples in a separate pass, unless Normal
+// can compute it from its sums over the samples: the reported value is then an upper bound, which
+// includes their rounding errors and is below Tol.
+type StreamResult struct {
 	Result
-	Centers backend.Host[float64] // M×d; for sparse samples M×1, the numbers of their rows
-	Beta    backend.Host[float64] // M×t
+	Centers     backend.Host[float64] // of SolveNystrom, M×d; for sparse samples M×1, the numbers of their rows
+	Frequencies backend.Host[float64] // ω of SolveFourier, M/2×d
+	// Beta, M×t, holds the coefficients: of the centers, or of the cosines in its first half and of the
+	// sines in its second half.
+	Beta backend.Host[float64]
 	// Posterior is nil unless StreamParams.Posterior is set.
 	Posterior *Posterior
 	// Sums is nil unless the solution and its residual follow from sums over the samples without another pass.
 	Sums *Sums
-	// Gradient holds the derivatives of Posterior.Bound with respect to the parameters of the
-	// kernel, as in Evidence.Gradient, and last with respect to ln λ, if StreamParams.Gradient is
-	// set. The centers are constant.
+	// Gradient holds derivatives with respect to the parameters of the kernel and last with respect to
+	// ln λ, as in Evidence.Gradient, if StreamParams.Gradient is set: those of Posterior.Bound with
+	// constant centers, or those of Posterior.Log with constant random numbers, so that a frequency is
+	// inversely proportional to the length (Lázaro-Gredilla and others 2010, Sparse spectrum Gaussian
+	// process regression).
 	Gradient []float64
 }
 
@@ -103,7 +109,7 @@ type NystromResult struct {
 //
 // It returns an error for the same inputs as Solve. If it does not reach Tol, it returns a
 // *ConvergenceError together with the best solution that it found.
-func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par StreamParams) (*NystromResult, error) {
+func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par StreamParams) (*StreamResult, error) {
 	if p.Data != nil && p.Sparse == nil {
 		n, d, _ := p.Data.Dims()
 		m := max(p.size(), 0) // the piece that the host reads, and the centers on the host
@@ -140,7 +146,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 		return nil, r.fail(err)
 	}
 	err = r.finish(s)
-	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.Beta, Posterior: r.posterior, Gradient: r.gradient, Sums: s.Sums}, err
+	return &StreamResult{Result: *r.res, Centers: centers, Beta: s.Beta, Posterior: r.posterior, Gradient: r.gradient, Sums: s.Sums}, err
 }
 
 // Points returns the points of h, which has the form of p.Data: the rows are features, or row

@@ -237,7 +237,7 @@ func TestNystromSameBits(t *testing.T) {
 	all := inMemory{x, y, nil, nil}
 	for _, rule := range CenterRules() {
 		for _, method := range []Method{Normal, Falkon} {
-			var want *NystromResult
+			var want *StreamResult
 			for _, threads := range []int{1, 3} {
 				dev, err := backend.Open("cpu", backend.Config{Threads: threads})
 				if err != nil {

@@ -215,11 +215,11 @@ func (c *fitBench) nystrom(j judge) contest {
 			if method != solvers.Auto {
 				name += directName
 			}
-			list = append(list, newCompetitor(name, func() (*solvers.NystromResult, error) {
+			list = append(list, newCompetitor(name, func() (*solvers.StreamResult, error) {
 				return solvers.SolveNystrom(c.ctx, d, solvers.NystromProblem{
 					Kernel: s.kernel, Data: solvers.InMemory(s.x, s.y, nil, nil), Centers: centers, Lambda: s.lambda,
 				}, solvers.StreamParams{Method: method, Tol: fitTol, Memory: c.Memory})
-			}, func(res *solvers.NystromResult) (function, error) {
+			}, func(res *solvers.StreamResult) (function, error) {
 				return function{points: centers, coef: res.Beta.Data}, nil
 			}))
 		}

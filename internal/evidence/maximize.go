@@ -399,10 +399,7 @@ func (h *search) evaluate(x []float64) {
 			h.value = -e.Log
 			steepest := 0.0
 			for i := range x {
-				slope := e.Lambda
-				if i < len(e.Gradient) {
-					slope = e.Gradient[i]
-				}
+				slope := e.Gradient[i]
 				if slope > 0 && inside[i] < h.high[i] || slope < 0 && inside[i] > h.low[i] {
 					steepest = max(steepest, math.Abs(slope))
 				}

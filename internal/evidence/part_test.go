@@ -93,7 +93,7 @@ func TestFinishReachesAnAsymptote(t *testing.T) {
 	value := func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error) {
 		sigma := k.(kernels.Gaussian).Sigmas
 		u, v, w := math.Log(sigma[0]), math.Log(sigma[1]), math.Log(lambda)
-		return &solvers.Evidence{Log: -math.Exp(-2*u) - v*v/2 - w*w/2, Gradient: []float64{2 * math.Exp(-2*u), -v}, Lambda: -w}, nil
+		return &solvers.Evidence{Log: -math.Exp(-2*u) - v*v/2 - w*w/2, Gradient: []float64{2 * math.Exp(-2*u), -v, -w}}, nil
 	}
 	h, err := newSearch(t.Context(), backendtest.Device(t, "cpu"), p, Params{Evaluate: value})
 	if err != nil {

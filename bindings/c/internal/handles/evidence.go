@@ -35,13 +35,12 @@ func Evidence(ctx context.Context, d *Device, kernel string, height, lambda floa
 		}
 		log = e.Log
 		if gradient != nil {
+			copy(gradient, e.Gradient)
 			for i, p := range params {
-				gradient[i] = e.Gradient[i]
 				if !p.Log {
 					gradient[i] *= p.Value
 				}
 			}
-			gradient[len(params)] = e.Lambda
 		}
 		return nil
 	})
