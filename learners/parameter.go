@@ -18,15 +18,12 @@ import (
 // and the checks and defaults of Fit follow from this list. Each function below makes a parameter
 // of one type.
 type Parameter struct {
-	Name    string   `json:"name"` // also the name of the command's flag
-	Type    string   `json:"type"`
-	Default string   `json:"default"` // "" means no default
-	Rule    string   `json:"rule"`
-	Help    string   `json:"help"`
-	Choices []string `json:"choices,omitempty"` // the possible values of a parameter made by oneOf
-	When    *When    `json:"when,omitempty"`    // nil means that the parameter always has an effect
-	Task    Task     `json:"task,omitempty"`    // the task in which it has an effect; "" means every task
-	Python  string   `json:"python"`            // the name in the estimators of the Python package
+	kernels.Parameter          // Name is also the name of the command's flag
+	Help              string   `json:"help"`
+	Choices           []string `json:"choices,omitempty"` // the possible values of a parameter made by oneOf
+	When              *When    `json:"when,omitempty"`    // nil means that the parameter always has an effect
+	Task              Task     `json:"task,omitempty"`    // the task in which it has an effect; "" means every task
+	Python            string   `json:"python"`            // the name in the estimators of the Python package
 
 	chosen   bool // Default is a description of what Fit chooses if no value is given
 	required bool // a zero field is an error of Fit
@@ -51,11 +48,9 @@ func pythonName(name string) string {
 	return cmp.Or(pythonNames[name], strings.ReplaceAll(name, "-", "_"))
 }
 
-// The types of parameters. Parse returns their values as float64, int, bool, string,
-// kernels.Kernel and []float64.
+// The types of parameters besides kernels.OneNumber and kernels.Integer, whose values Parse returns as
+// float64 and int. Values of the types below are bool, string, kernels.Kernel and []float64.
 const (
-	NumberType = "number"
-	IntType    = "integer"
 	BoolType   = "bool"
 	ChoiceType = "choice"
 	KernelType = "kernel"
@@ -134,21 +129,26 @@ func parseNumber(text string) (float64, error) {
 	return v, nil
 }
 
+// described returns a parameter that is not bound to a field.
+func described(name, kind, standard, rule, help string) Parameter {
+	return Parameter{Parameter: kernels.Parameter{Name: name, Type: kind, Default: standard, Rule: rule}, Help: help}
+}
+
 // number is a numeric parameter. standard is its default, or "" for an optional parameter.
 func number(name string, field *float64, standard string, r rule, help string) Parameter {
-	return bound(Parameter{Name: name, Type: NumberType, Default: standard, Rule: r.text, Help: help}, field, parseNumber, r.check)
+	return bound(described(name, kernels.OneNumber, standard, r.text, help), field, parseNumber, r.check)
 }
 
 // mebibytes is a parameter in MiB, at least 1, since 0 would mean the default. Its field is in bytes.
 func mebibytes(name string, field *int64, standard, help string) Parameter {
-	return converted(Parameter{Name: name, Type: NumberType, Default: standard, Rule: positive.text, Help: help}, field, parseNumber, positive.check,
+	return converted(described(name, kernels.OneNumber, standard, positive.text, help), field, parseNumber, positive.check,
 		func(v float64) int64 { return int64(min(max(v*(1<<20), 1), 1<<62)) },
 		func(bytes int64) float64 { return float64(bytes) / (1 << 20) })
 }
 
 // numbers is an optional parameter that is a list of numbers with commas between them.
 func numbers(name string, field *[]float64, r rule, help string) Parameter {
-	return bound(Parameter{Name: name, Type: ListType, Rule: r.text + " for each target, with commas between them", Help: help}, field, func(text string) (list []float64, err error) {
+	return bound(described(name, ListType, "", r.text+" for each target, with commas between them", help), field, func(text string) (list []float64, err error) {
 		for i, part := range strings.Split(text, ",") {
 			v, err := parseNumber(strings.TrimSpace(part))
 			if err != nil {
@@ -169,7 +169,7 @@ func numbers(name string, field *[]float64, r rule, help string) Parameter {
 
 // intParam is an integer parameter.
 func intParam[T int | uint64](name string, field *T, standard string, r rule, help string) Parameter {
-	return converted(Parameter{Name: name, Type: IntType, Default: standard, Rule: r.text, Help: help}, field, func(text string) (int, error) {
+	return converted(described(name, kernels.Integer, standard, r.text, help), field, func(text string) (int, error) {
 		v, err := strconv.Atoi(text)
 		if err != nil {
 			return 0, fmt.Errorf("want %s, got %q", r.text, text)
@@ -180,7 +180,7 @@ func intParam[T int | uint64](name string, field *T, standard string, r rule, he
 
 // boolParam is a parameter that is true or false, with the same value as its field.
 func boolParam(name string, field *bool, standard, help string) Parameter {
-	return bound(Parameter{Name: name, Type: BoolType, Default: standard, Rule: "true or false", Help: help}, field, func(text string) (bool, error) {
+	return bound(described(name, BoolType, standard, "true or false", help), field, func(text string) (bool, error) {
 		v, err := strconv.ParseBool(text)
 		if err != nil {
 			return false, fmt.Errorf("want true or false, got %q", text)
@@ -237,7 +237,9 @@ func either(name string, field *bool, no, yes, help string) Parameter {
 
 func choice[T any](name string, field *T, words []string, help string, in func(word string) T, out func(T) string) Parameter {
 	list := strings.Join(words, ", ")
-	return converted(Parameter{Name: name, Type: ChoiceType, Default: words[0], Rule: "one of " + list, Help: help, Choices: words}, field,
+	p := described(name, ChoiceType, words[0], "one of "+list, help)
+	p.Choices = words
+	return converted(p, field,
 		func(text string) (string, error) { return text, nil },
 		func(word string) error {
 			if !slices.Contains(words, word) {
@@ -249,8 +251,9 @@ func choice[T any](name string, field *T, words []string, help string, in func(w
 
 // kernel is the parameter "kernel". chosen describes the kernel that the learner chooses if the field is nil.
 func kernel(field *kernels.Kernel, chosen string) Parameter {
-	return bound(Parameter{Name: "kernel", Type: KernelType, Default: chosen, Rule: "the text of a kernel: see mercer kernels", Help: "kernel function", chosen: true},
-		field, kernels.Parse, func(k kernels.Kernel) error { return k.Check(-1) })
+	p := described("kernel", KernelType, chosen, "the text of a kernel: see mercer kernels", "kernel function")
+	p.chosen = true
+	return bound(p, field, kernels.Parse, func(k kernels.Kernel) error { return k.Check(-1) })
 }
 
 // These parameters occur in several learners.

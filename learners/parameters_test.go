@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
 )
@@ -29,7 +30,7 @@ func others(p learners.Parameter) []string {
 		return []string{"true", "false"}
 	case p.Type == learners.ChoiceType:
 		return p.Choices
-	case p.Type == learners.IntType:
+	case p.Type == kernels.Integer:
 		return []string{"2", "1", "7", "0", "4"}
 	default:
 		return []string{"0.3", "3.7", "0.01", "1e-17"}

@@ -166,7 +166,7 @@ func (p *parameterFlag) Type() string {
 		return "bool"
 	case learners.KernelType:
 		return "TEXT"
-	case learners.IntType:
+	case kernels.Integer:
 		return "int"
 	}
 	return p.kind
