@@ -28,11 +28,10 @@ type Config struct {
 
 // A Candidate is a device that a driver knows of.
 type Candidate struct {
-	Device       string // name of the device, such as "cpu/avx512"
-	Info         Info   // the result of the probe; incomplete if Err is not nil
-	Err          error  // why this machine cannot run the device; nil if it can
-	Reproducible bool   // whether the device can be opened with Config.Reproducible
-	Chosen       bool   // whether Open("auto") would choose the device; set by Report
+	Info               // the result of the probe; if Err is not nil, it may have only Device
+	Err          error // why this machine cannot run the device; nil if it can
+	Reproducible bool  // whether the device can be opened with Config.Reproducible
+	Chosen       bool  // whether Open("auto") would choose the device; set by Report
 }
 
 // Driver makes devices of one kind. Packages cpu and cuda each register one driver.

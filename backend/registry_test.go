@@ -66,11 +66,11 @@ func withDrivers(t *testing.T, register func()) {
 // usual registers the drivers of a machine without CUDA and AVX-512, in an order that
 // differs from the order of preference.
 func usual() {
-	Register(fakeDriver{name: "slow", candidates: []Candidate{{Device: "slow"}}}, NotAutomatic)
+	Register(fakeDriver{name: "slow", candidates: []Candidate{{Info: Info{Device: "slow"}}}}, NotAutomatic)
 	Register(fakeDriver{name: "cpu", candidates: []Candidate{
-		{Device: "cpu/avx512", Err: errNoAVX512}, {Device: "cpu/avx2"}, {Device: "cpu/generic"},
+		{Info: Info{Device: "cpu/avx512"}, Err: errNoAVX512}, {Info: Info{Device: "cpu/avx2"}}, {Info: Info{Device: "cpu/generic"}},
 	}}, 0)
-	Register(fakeDriver{name: "cuda", candidates: []Candidate{{Device: "cuda/0", Err: errNoCUDA}}}, 10)
+	Register(fakeDriver{name: "cuda", candidates: []Candidate{{Info: Info{Device: "cuda/0"}, Err: errNoCUDA}}}, 10)
 }
 
 func TestOpen(t *testing.T) {
@@ -148,7 +148,7 @@ func TestOpenProbesOneDriver(t *testing.T) {
 				if name == "cuda" {
 					device = "cuda/0"
 				}
-				Register(fakeDriver{name: name, candidates: []Candidate{{Device: device}}, probed: &probed}, preference)
+				Register(fakeDriver{name: name, candidates: []Candidate{{Info: Info{Device: device}}}, probed: &probed}, preference)
 			}
 		})
 		if _, err := Open(c.name, Config{}); err != nil {
@@ -165,7 +165,7 @@ func TestOpenProbesOneDriver(t *testing.T) {
 func TestOpenReproducible(t *testing.T) {
 	if fused() {
 		withDrivers(t, func() {
-			Register(fakeDriver{name: "cpu", candidates: []Candidate{{Device: "cpu/neon", Reproducible: true}}}, 0)
+			Register(fakeDriver{name: "cpu", candidates: []Candidate{{Info: Info{Device: "cpu/neon"}, Reproducible: true}}}, 0)
 		})
 		if _, err := Open("", Config{Reproducible: true}); !errors.Is(err, errFused) {
 			t.Errorf("opened by a build that fuses: %v", err)
@@ -173,8 +173,8 @@ func TestOpenReproducible(t *testing.T) {
 		return
 	}
 	withDrivers(t, func() {
-		Register(fakeDriver{name: "cpu", candidates: []Candidate{{Device: "cpu/avx512"}, {Device: "cpu/avx2", Reproducible: true}}}, 0)
-		Register(fakeDriver{name: "cuda", candidates: []Candidate{{Device: "cuda/0"}}}, 1)
+		Register(fakeDriver{name: "cpu", candidates: []Candidate{{Info: Info{Device: "cpu/avx512"}}, {Info: Info{Device: "cpu/avx2"}, Reproducible: true}}}, 0)
+		Register(fakeDriver{name: "cuda", candidates: []Candidate{{Info: Info{Device: "cuda/0"}}}}, 1)
 	})
 	for _, c := range []struct {
 		name, env string
@@ -207,9 +207,9 @@ func TestOpenReproducible(t *testing.T) {
 
 func TestOpenReasons(t *testing.T) {
 	withDrivers(t, func() {
-		Register(fakeDriver{name: "cpu", candidates: []Candidate{{Device: "cpu/avx512", Err: errNoAVX512}}}, 0)
-		Register(fakeDriver{name: "cuda", candidates: []Candidate{{Device: "cuda/0", Err: errNoCUDA}}}, 1)
-		Register(fakeDriver{name: "slow", candidates: []Candidate{{Device: "slow"}}}, NotAutomatic)
+		Register(fakeDriver{name: "cpu", candidates: []Candidate{{Info: Info{Device: "cpu/avx512"}, Err: errNoAVX512}}}, 0)
+		Register(fakeDriver{name: "cuda", candidates: []Candidate{{Info: Info{Device: "cuda/0"}, Err: errNoCUDA}}}, 1)
+		Register(fakeDriver{name: "slow", candidates: []Candidate{{Info: Info{Device: "slow"}}}}, NotAutomatic)
 	})
 	_, err := Open("", Config{})
 	for _, want := range []error{ErrUnavailable, errNoAVX512, errNoCUDA} {
@@ -227,7 +227,7 @@ func TestOpenWithoutDrivers(t *testing.T) {
 		}
 	}
 	withDrivers(t, func() {
-		Register(fakeDriver{name: "slow", candidates: []Candidate{{Device: "slow"}}}, NotAutomatic)
+		Register(fakeDriver{name: "slow", candidates: []Candidate{{Info: Info{Device: "slow"}}}}, NotAutomatic)
 	})
 	if _, err := Open("", Config{}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "slow") || strings.Contains(err.Error(), "%!") {
 		t.Errorf("Open with only a driver for tests: %v", err)
@@ -239,7 +239,7 @@ func TestOpenWithoutDrivers(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	var opened []string
 	withDrivers(t, func() {
-		Register(fakeDriver{name: "cpu", opened: &opened, candidates: []Candidate{{Device: "cpu/broken"}, {Device: "cpu/generic"}}}, 0)
+		Register(fakeDriver{name: "cpu", opened: &opened, candidates: []Candidate{{Info: Info{Device: "cpu/broken"}}, {Info: Info{Device: "cpu/generic"}}}}, 0)
 	})
 	if _, err := Open("", Config{}); err == nil || !strings.Contains(err.Error(), "broke") {
 		t.Errorf("Open: %v", err)
@@ -254,8 +254,8 @@ func TestOpenFails(t *testing.T) {
 func TestOpenFallsBack(t *testing.T) {
 	var opened []string
 	withDrivers(t, func() {
-		Register(fakeDriver{name: "cpu", opened: &opened, candidates: []Candidate{{Device: "cpu/generic"}}}, 0)
-		Register(fakeDriver{name: "gpu", opened: &opened, candidates: []Candidate{{Device: "gpu/broken"}}}, 1)
+		Register(fakeDriver{name: "cpu", opened: &opened, candidates: []Candidate{{Info: Info{Device: "cpu/generic"}}}}, 0)
+		Register(fakeDriver{name: "gpu", opened: &opened, candidates: []Candidate{{Info: Info{Device: "gpu/broken"}}}}, 1)
 	})
 	var told []string
 	c := Config{Fallback: func(device string, err error) { told = append(told, device+": "+err.Error()) }}
@@ -323,7 +323,7 @@ func TestRegisterTwice(t *testing.T) {
 func TestPreferenceTies(t *testing.T) {
 	withDrivers(t, func() {
 		for _, name := range []string{"b", "a", "c"} {
-			Register(fakeDriver{name: name, candidates: []Candidate{{Device: name}}}, 7)
+			Register(fakeDriver{name: name, candidates: []Candidate{{Info: Info{Device: name}}}}, 7)
 		}
 	})
 	if dev, err := Open("", Config{}); err != nil || dev.(fakeDevice).name != "b/" {

@@ -23,7 +23,6 @@ func (driver) Candidates() []backend.Candidate {
 	memory := budget() // reading the limits of the system takes 0.3 ms
 	for _, t := range ukr.Tiers() {
 		c := backend.Candidate{
-			Device: "cpu/" + t.Name,
 			Info: backend.Info{
 				Device:      "cpu/" + t.Name,
 				Processor:   processor(),

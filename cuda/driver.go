@@ -48,24 +48,22 @@ func initialize(api *driver.API) error {
 func (cudaDriver) Candidates() []backend.Candidate {
 	api, err := library()
 	if err != nil {
-		return []backend.Candidate{{Device: "cuda/0", Info: backend.Info{Device: "cuda/0"}, Err: err}}
+		return []backend.Candidate{{Info: backend.Info{Device: "cuda/0"}, Err: err}}
 	}
 	n, err := api.DeviceCount()
 	if err == nil && n == 0 {
 		err = fmt.Errorf("the NVIDIA driver finds no GPU")
 	}
 	if err != nil {
-		return []backend.Candidate{{Device: "cuda/0", Info: backend.Info{Device: "cuda/0"}, Err: err}}
+		return []backend.Candidate{{Info: backend.Info{Device: "cuda/0"}, Err: err}}
 	}
 	libraries := available()
 	list := make([]backend.Candidate, n)
 	for i := range list {
-		list[i] = backend.Candidate{Device: fmt.Sprintf("cuda/%d", i)}
+		list[i].Device = fmt.Sprintf("cuda/%d", i)
 		var p properties
 		if p, list[i].Err = probe(api, i); list[i].Err == nil {
 			list[i].Info = p.info(list[i].Device, libraries)
-		} else {
-			list[i].Info.Device = list[i].Device
 		}
 	}
 	return list

@@ -40,7 +40,7 @@ type driver struct{}
 func (driver) Name() string { return name }
 
 func (driver) Candidates() []backend.Candidate {
-	return []backend.Candidate{{Device: name, Info: info(defaultMemory)}}
+	return []backend.Candidate{{Info: info(defaultMemory)}}
 }
 
 // Open opens the device. Config.Threads is not used: ref has no workers.
