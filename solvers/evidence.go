@@ -190,7 +190,7 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 	e := s.evidence(squares, pivots, par)
 	if par.Gradient {
 		b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, f.l, sol)
-		if err := f.gradient(e, sol); err != nil {
+		if err := f.gradient(e, sol, squares); err != nil {
 			return nil, err
 		}
 	}
@@ -225,8 +225,9 @@ func (e *Evidence) check() error {
 	return nil
 }
 
-// gradient computes the derivatives; alpha is C⁻¹y.
-func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error {
+// gradient computes the derivatives; alpha is C⁻¹y, and squares holds y_jᵀC⁻¹y_j. The weight h of hk has
+// the derivative ½ Σ_ij M_ij (C − λW⁻¹)_ij, and Σ_ij M_ij C_ij = Σ_j y_jᵀC⁻¹y_j/s_j² − t n.
+func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], squares []float64) error {
 	s, b := f.s, f.B
 	scaled, err := f.Mem.New(s.n, s.t) // α_j/s_j²
 	if err != nil {
@@ -252,6 +253,13 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 	}
 	derivatives := kernels.Gradient(s.Kernel)
 	e.Gradient = make([]float64, len(derivatives)+1)
+	_, weighted := s.Kernel.(kernels.Scaled)
+	if weighted {
+		e.Gradient[0] = -float64(s.t*s.n) / 2
+		for j, q := range squares {
+			e.Gradient[0] += q / e.Scale[j] / 2
+		}
+	}
 	sums := make([]float64, width)
 	for first := 0; first < s.n; first += width {
 		if f.Ctx.Err() != nil {
@@ -275,6 +283,9 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		for k, v := range corner {
 			w := s.weightOf(first + k)
 			e.Gradient[len(derivatives)] += (v*s.Lambda/w - float64(s.t)*(w-1)) / 2
+			if weighted {
+				e.Gradient[0] -= v * s.Lambda / w / 2
+			}
 		}
 		// Elements below the diagonal count twice, because the matrices are symmetric. Gram
 		// computes only the lower triangle of the diagonal block.
@@ -284,19 +295,15 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		if scales != nil {
 			b.Gram(top, s.Kernel, block, block)
 			b.Gram(under, s.Kernel, f.x.View(first+cols, 0, rest-cols, s.d), block)
-			sum, err := scales.add(b, first, cols, e.Gradient[len(derivatives)-s.d:len(derivatives)])
-			if err != nil {
+			if err := scales.add(b, first, cols, e.Gradient[len(derivatives)-s.d:len(derivatives)]); err != nil {
 				return err
-			}
-			if k, ok := s.Kernel.(kernels.Scaled); ok {
-				e.Gradient[0] += sum
-				for _, v := range corner {
-					e.Gradient[0] += v * k.Weight / 2
-				}
 			}
 			continue
 		}
 		for i, d := range derivatives {
+			if weighted && i == 0 {
+				continue
+			}
 			b.Gram(top, d, block, block)
 			b.Gram(under, d, f.x.View(first+cols, 0, rest-cols, s.d), block)
 			if err := b.ColDot(sums[:cols], m, dk); err != nil {
@@ -379,12 +386,11 @@ func newScaleSums(f *covariance, width int) (*scaleSums, error) {
 	return g, nil
 }
 
-// add adds the terms of the columns first, …, first+cols−1 of W to sums, and returns the sum of the
-// elements of W below the diagonal in these columns. The scratch memory holds these columns of M and of
-// the lower triangle of K, from row `first` on.
-func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []float64) (below float64, err error) {
+// add adds the terms of the columns first, …, first+cols−1 of W to sums. The scratch memory holds these
+// columns of M and of the lower triangle of K, from row `first` on.
+func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []float64) error {
 	if err := b.Sync(); err != nil {
-		return 0, err
+		return err
 	}
 	n, d := g.u.Rows, len(sums)
 	run.Parallel(n-first, func(from, to int) {
@@ -401,16 +407,15 @@ func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []floa
 	products := g.on[2].View(0, 0, cols, 2*d+1)
 	b.Gemm(backend.Transpose, backend.NoTrans, 1, g.on[0].View(0, 0, n-first, cols), g.on[1].View(first, 0, n-first, 2*d+1), 0, products)
 	if err := b.Sync(); err != nil {
-		return 0, err
+		return err
 	}
 	for j := range cols {
 		u, product := g.u.Row(first+j), g.products.Row(j)
-		below += product[2*d]
 		for p := range sums {
 			sums[p] += product[d+p] - float64(2*u[p]*product[p]) + float64(u[d+p]*product[2*d])
 		}
 	}
-	return below, nil
+	return nil
 }
 
 // Points are points of a kernel, one in each row: a backend.Host, or a backend.CSR if the samples are

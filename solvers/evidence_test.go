@@ -141,7 +141,7 @@ func TestScaleDerivatives(t *testing.T) {
 			}
 			for _, pair := range [][2]kernels.Kernel{{k, kernels.Product{k, kernels.Constant{Value: 1}}}, {kernels.Scaled{Weight: 2, Kernel: k}, kernels.Product{kernels.Constant{Value: 2}, k}}} {
 				got, want := gradient(pair[0]), gradient(pair[1])
-				for i, v := range got {
+				for i, v := range got[:len(got)-1] {
 					if !(math.Abs(v-want[i]) <= 0x1p-36*float64(n)) {
 						t.Errorf("%s, spread %v, %v: derivative %d is %v, want %v", name, spread, pair[0], i+1, v, want[i])
 					}

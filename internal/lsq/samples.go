@@ -187,7 +187,10 @@ func (c *Samples) momentBytes(n int) int64 {
 	return 8 * (int64(c.d) + r) * int64(c.d+c.t)
 }
 
-func (c *Samples) moments(t *run.Task) (*moments, error) {
+func (c *Samples) moments(t *run.Task) (*moments, error) { return c.sums(t, true) }
+
+// sums returns the moments, whose yᵀy is 0 unless squares is true.
+func (c *Samples) sums(t *run.Task, squares bool) (*moments, error) {
 	g, err := t.B.New(c.d, c.d)
 	if err != nil {
 		return nil, err
@@ -203,6 +206,9 @@ func (c *Samples) moments(t *run.Task) (*moments, error) {
 	err = c.each(t.Ctx, t.B, false, func(x, y backend.Matrix[float64], _ int) error {
 		t.B.Syrk(backend.Lower, backend.Transpose, 1, x, 1, g)
 		t.B.Gemm(backend.Transpose, backend.NoTrans, 1, y, x, 1, v)
+		if !squares {
+			return nil
+		}
 		if err := t.B.ColDot(part, y, y); err != nil {
 			return err
 		}
@@ -236,7 +242,7 @@ func (c *Samples) moments(t *run.Task) (*moments, error) {
 // Moments returns XᵀX, d×d, and YᵀX, t×d, of dense samples, and the means x̄ and ȳ, which are 0 without an
 // intercept.
 func (c *Samples) Moments(t *run.Task) (gram, products backend.Host[float64], meanX, meanY []float64, err error) {
-	m, err := c.moments(t)
+	m, err := c.sums(t, false)
 	if err != nil {
 		return gram, products, nil, nil, err
 	}

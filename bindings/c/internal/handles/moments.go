@@ -42,9 +42,7 @@ func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []flo
 		late := intercept && weights == nil && numeric.Center(nil).NearlyCentered(hx)
 		var level []float64
 		if late {
-			if hy, level, err = centered(ctx, hy); err != nil {
-				return err
-			}
+			hy, level = centered(hy)
 		}
 		c, err := lsq.New(ctx, numeric.DensePoints(hx), hy, slices.Clone(weights), intercept && !late)
 		if err != nil {
@@ -77,16 +75,26 @@ func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []flo
 }
 
 // centered returns the columns of h minus their means and a further column of ones, and the means.
-func centered(ctx context.Context, h backend.Host[float64]) (backend.Host[float64], []float64, error) {
-	part := numeric.PartOf(h.Rows, nil)
-	mean, err := part.Mean(ctx, h)
-	if err != nil {
-		return h, nil, err
+func centered(h backend.Host[float64]) (backend.Host[float64], []float64) {
+	wide, mean := backend.NewHost[float64](h.Rows, h.Cols+1), make([]float64, h.Cols)
+	for range 2 { // the second sum is that of the rounding errors of the first one
+		rest := make([]float64, h.Cols)
+		for i := range h.Rows {
+			row := h.Data[i*h.Stride:][:h.Cols]
+			for j, v := range row {
+				rest[j] += v - mean[j]
+			}
+		}
+		for j, v := range rest {
+			mean[j] += v / float64(h.Rows)
+		}
 	}
-	wide := backend.NewHost[float64](h.Rows, h.Cols+1)
-	part.Fill(wide.View(0, 0, h.Rows, h.Cols), h, mean, 0, false)
 	for i := range h.Rows {
-		wide.Row(i)[h.Cols] = 1
+		row, to := h.Data[i*h.Stride:][:h.Cols], wide.Data[i*wide.Stride:][:wide.Cols]
+		for j, v := range row {
+			to[j] = v - mean[j]
+		}
+		to[h.Cols] = 1
 	}
-	return wide, mean.Values(), nil
+	return wide, mean
 }

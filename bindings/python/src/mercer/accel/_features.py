@@ -5,6 +5,7 @@ import sklearn.decomposition
 import sklearn.kernel_approximation
 import sklearn.preprocessing
 from scipy.sparse import issparse
+from sklearn.utils import check_random_state
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
@@ -40,24 +41,48 @@ def largest(product, n, t):
     raise Declined("no convergence")
 
 
-class Nystroem(Accelerated, sklearn.kernel_approximation.Nystroem):
-    """The fit is scikit-learn's, which chooses the components."""
+def inverse_root(K):
+    """K^(−½) of a symmetric positive semidefinite matrix, whose eigenvalues are replaced by 1e-12 if they
+    are smaller."""
+    values, Q = np.linalg.eigh(K)
+    if values[0] > max(1e-8 * values[-1], 1e-12):
+        return (Q / np.sqrt(values)) @ Q.T
+    U, values, V = np.linalg.svd(K)  # the rounding errors of small eigenvalues are then scikit-learn's
+    return (U / np.sqrt(np.maximum(values, 1e-12))) @ V
 
-    _hooks = {"transform": "transform"}
-    _smallest = {"transform": 100_000}
+
+class Nystroem(Accelerated, sklearn.kernel_approximation.Nystroem):
+    _hooks = {"fit": "fit", "transform": "transform"}
+    _smallest = {"fit": 10_000, "transform": 100_000}
+
+    def _text(self, X):
+        needs(not self.kernel_params, "kernel_params")
+        degree, coef0 = 3 if self.degree is None else self.degree, 1 if self.coef0 is None else self.coef0
+        gamma = 1.0 if self.kernel == "chi2" and self.gamma is None else self.gamma
+        return kernel_of(self.kernel, X, gamma, degree, coef0)
+
+    def _mercer_fit(self, X, y=None):
+        self._validate_params()
+        needs(self.kernel != "precomputed", "kernel='precomputed'")
+        X = validate_data(self, X, accept_sparse="csr")
+        n, m = X.shape[0], self.n_components
+        needs(m <= n, "more components than samples")
+        self._decline_small("fit", m * m)
+        numbers(X)
+        text = self._text(X)
+        chosen = check_random_state(self.random_state).permutation(n)[:m]
+        self.components_, self.component_indices_ = X[chosen], chosen
+        self.normalization_, self._n_features_out = inverse_root(gram(text, self.components_)), m
+        return self
 
     def _mercer_transform(self, X):
         check_is_fitted(self)
-        needs(not self.kernel_params, "kernel_params")
+        text = self._text(X)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        # scikit-learn takes no longer for kernels without exponentials.
-        slow = self.kernel not in ("linear", "poly", "polynomial")
-        self._decline_small("transform", slow * X.shape[0] * self.components_.shape[0])
+        self._decline_small("transform", X.shape[0] * self.components_.shape[0])
         numbers(X)
         numbers(self.components_, "components_")
-        degree, coef0 = 3 if self.degree is None else self.degree, 1 if self.coef0 is None else self.coef0
-        gamma = 1.0 if self.kernel == "chi2" and self.gamma is None else self.gamma
-        return gram(kernel_of(self.kernel, X, gamma, degree, coef0), X, self.components_, np.ascontiguousarray(self.normalization_.T))
+        return gram(text, X, self.components_, np.ascontiguousarray(self.normalization_.T))
 
 
 class RBFSampler(Accelerated, sklearn.kernel_approximation.RBFSampler):

@@ -58,11 +58,11 @@ class Machine(Accelerated):
         rows, columns = dual_coef.shape
         self.dual_coef_ = sp.csr_matrix((dual_coef.ravel(), np.tile(np.arange(columns), rows), np.arange(0, rows * columns + 1, columns)), (rows, columns)) if columns else sp.csr_matrix([])
 
-    def _products(self, X, rows=slice(None)):
-        """k(X, support vectors) times the dual coefficients of some support vectors."""
-        text = self._text(X)
-        vectors, dual = self.support_vectors_[rows], self._dual_coef_
-        dual = (dual.toarray() if self._sparse else dual)[:, rows].T
+    def _products(self, X, dual=None):
+        """k(X, support vectors) times dual, or the dual coefficients if it is None."""
+        text, vectors = self._text(X), self.support_vectors_
+        if dual is None:
+            dual = (self._dual_coef_.toarray() if self._sparse else self._dual_coef_).T
         if not stays_sparse(X):
             X, vectors = dense(X), dense(vectors)
         if self.kernel == "linear":
@@ -85,10 +85,14 @@ class SVC(Machine, sklearn.svm.SVC):
             return super()._mercer_decision_function(X)
         self._decline_small("predict", X.shape[0] * self.support_vectors_.shape[0])
         ends = np.cumsum(self._n_support)
-        products = [self._products(X, slice(end - n, end)) if n else np.zeros((X.shape[0], k - 1)) for n, end in zip(self._n_support, ends)]
+        dual = (self._dual_coef_.toarray() if self._sparse else self._dual_coef_).T
         # The columns of a class are the other classes.
-        pairs = [products[i][:, j - 1] + products[j][:, i] for i in range(k) for j in range(i + 1, k)]
-        return np.stack(pairs, axis=1) + self._intercept_
+        V = np.zeros((len(dual), k * (k - 1) // 2))
+        for column, (i, j) in enumerate((i, j) for i in range(k) for j in range(i + 1, k)):
+            for label, other in ((i, j - 1), (j, i)):
+                of = slice(ends[label] - self._n_support[label], ends[label])
+                V[of, column] = dual[of, other]
+        return self._products(X, V) + self._intercept_
 
     def _mercer_fit(self, X, y, sample_weight, solver_type, kernel, random_seed):
         k = len(self.classes_)
