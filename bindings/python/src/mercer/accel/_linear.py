@@ -23,9 +23,9 @@ class Linear(Accelerated):
 
     def _samples(self, X, y, sample_weight, **checks):
         """The checked arguments of fit, whose weights are an array or None."""
+        self._decline_small("fit", np.prod(np.shape(X)))
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], **checks)
         numbers(X)
-        self._decline_small("fit", X.shape[0] * X.shape[1])
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
             needs((sample_weight >= 0).all(), "a sample weight < 0")
@@ -130,13 +130,14 @@ class LogisticRegression(Linear, sklearn.linear_model.LogisticRegression):
         needs(self.l1_ratio is None, "l1_ratio")
         needs(not self.warm_start, "warm_start=True")
         needs(not self.verbose, "verbose")
+        needs(self.multi_class != "multinomial", "multi_class='multinomial'")
+        one_by_one = self.multi_class == "ovr" or self.solver == "newton-cholesky"
+        needs(one_by_one or len(np.unique(y)) <= 2, "more than two classes at once")
         X, y, sample_weight = self._samples(X, y, sample_weight, order="C")
         check_classification_targets(y)
         classes, index = np.unique(y, return_inverse=True)
         k = len(classes)
         needs(k > 1, "one class")
-        several = k > 2 and self.solver != "newton-cholesky" if self.multi_class == "auto" else self.multi_class == "multinomial"
-        needs(not several, "more than two classes at once")
         if self.class_weight is not None:
             needs(k == 2, "class_weight with more than two classes")
             of_class = compute_class_weight(self.class_weight, classes=classes, y=y)[index]
