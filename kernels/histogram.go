@@ -108,14 +108,18 @@ func pointRules(k Kernel) (rules []pointRule) {
 	return rules
 }
 
-// PointError is the error for a point at which a kernel is not defined.
+// PointError is the error for a point at which a kernel is not defined. It matches ErrOverflow if the
+// value is too large; otherwise the value is invalid at any scale.
 type PointError struct {
-	Feature  int // from 1
-	Value    float64
-	Overflow bool // whether the value is too large; otherwise it is invalid at any scale
+	Feature int // from 1
+	Value   float64
 
 	kernel, rule string
+	overflow     bool
 }
+
+// Is makes errors.Is work for ErrOverflow.
+func (e *PointError) Is(target error) bool { return e.overflow && target == ErrOverflow }
 
 func (e *PointError) Error() string {
 	return fmt.Sprintf("kernels: %s: feature %d is %v: %s", e.kernel, e.Feature, e.Value, e.rule)
@@ -158,7 +162,7 @@ func (s Stat) inRange(_ int, x SparsePoint[float64]) error {
 			largest = p
 		}
 	}
-	return &PointError{kernel: s.Kind.String(), Feature: x.feature(largest) + 1, Value: x.Values[largest], rule: "distances between points of this size overflow float64: scale the features down", Overflow: true}
+	return &PointError{kernel: s.Kind.String(), Feature: x.feature(largest) + 1, Value: x.Values[largest], rule: "distances between points of this size overflow float64: scale the features down", overflow: true}
 }
 
 func (s Stat) notNegative(_ int, x SparsePoint[float64]) error {

@@ -43,14 +43,3 @@ func ParseNamed(text string, list []Description) (d Description, values map[stri
 	})
 	return d, values, err
 }
-
-// LeadingName returns the name at the beginning of a kernel's text in lower case, or "" if there is
-// no name.
-func LeadingName(text string) string {
-	p := &parser{text: text}
-	p.advance()
-	if p.next.kind != nameToken {
-		return ""
-	}
-	return strings.ToLower(p.next.text)
-}

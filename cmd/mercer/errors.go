@@ -39,7 +39,7 @@ func (a *app) scaleAdvice(err error) string {
 	}
 	given := a.command.Flags().Changed("no-standardize")
 	point, pivot := (*kernels.PointError)(nil), (*backend.PivotError)(nil)
-	tooLarge := errors.Is(err, kernels.ErrOverflow) || errors.As(err, &point) && point.Overflow || errors.As(err, &pivot) && pivot.Value-pivot.Value != 0
+	tooLarge := errors.Is(err, kernels.ErrOverflow) || errors.As(err, &pivot) && pivot.Value-pivot.Value != 0
 	switch {
 	case a.command.Flags().Lookup("no-standardize") == nil && tooLarge:
 		return "; compare the row with the training rows, which may have other units"
@@ -47,7 +47,7 @@ func (a *app) scaleAdvice(err error) string {
 		return ""
 	case tooLarge && given:
 		return "; without --no-standardize the numbers of the table are standardized"
-	case point != nil && !point.Overflow && !given:
+	case errors.As(err, &point) && !given:
 		return "; numbers of the table are standardized unless --no-standardize is given"
 	}
 	return ""

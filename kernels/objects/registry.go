@@ -3,7 +3,9 @@ package objects
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -43,7 +45,10 @@ func Catalogue() []kernels.Description {
 // a numeric weight.
 func IsObjectKernel(text string) bool {
 	_, at := weight(text)
-	name := kernels.LeadingName(text[at:])
+	name := strings.ToLower(strings.TrimLeftFunc(text[at:], unicode.IsSpace))
+	if end := strings.IndexFunc(name, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '_' }); end >= 0 {
+		name = name[:end]
+	}
 	return slices.ContainsFunc(Catalogue(), func(d kernels.Description) bool {
 		return d.Name == name || slices.Contains(d.Aliases, name)
 	})
