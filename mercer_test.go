@@ -1419,7 +1419,7 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 		reflect.TypeFor[mat.Matrix](): dense, reflect.TypeFor[*mat.Dense](): dense,
 		reflect.TypeFor[mat.Vector](): mat.NewVecDense(2, nil), reflect.TypeFor[*mat.VecDense](): mat.NewVecDense(2, nil),
 		reflect.TypeFor[io.Reader](): strings.NewReader(""), reflect.TypeFor[any](): []any{}, reflect.TypeFor[[]float64](): []float64{1, 2},
-		reflect.TypeFor[solvers.Points](): backend.NewHost[float64](2, 2),
+		reflect.TypeFor[backend.Points](): backend.NewHost[float64](2, 2),
 	}
 	argument := func(in reflect.Type) reflect.Value {
 		if v, ok := given[in]; ok {
@@ -1545,7 +1545,6 @@ func TestNilModels(t *testing.T) {
 		"validate.Dependence": func(m learners.Model) (any, error) {
 			return validate.Dependence(t.Context(), dev, m, x, validate.DependenceParams{Grid: [][]float64{{1}}})
 		},
-		"tuning.EvidenceOf": func(m learners.Model) (any, error) { _, ok := tuning.EvidenceOf(m); return ok, nil },
 		"validate.Apply":    func(m learners.Model) (any, error) { return validate.Apply(t.Context(), dev, m, x, true, nil) },
 		"validate.Judged":   func(m learners.Model) (any, error) { return validate.Judged(m) != m, nil },
 		"validate.NewScore": func(m learners.Model) (any, error) { return validate.NewScore(m, nil, x, validate.Outcome{}, nil) },

@@ -85,7 +85,7 @@ func placePoints(b Backend[float64], k kernels.Kernel, name string, points Point
 		if err := x.Check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if err := CheckSparsePoints(k, name, x); err != nil {
+		if err := CheckPoints(k, name, x); err != nil {
 			return nil, err
 		}
 		return PlaceSparse(b, x)

@@ -9,28 +9,29 @@ import (
 // CheckPoints returns an error if a row of x violates the rule of kernels.PointRule. The error
 // begins with name and gives the first such row and its feature, both counted from 1. CheckPoints
 // returns nil if the kernel has no rule. The kernel values of points that violate the rule are NaN.
-func CheckPoints(k kernels.Kernel, name string, x Host[float64]) error {
-	rule := kernels.PointRule(k)
-	if rule == nil {
-		return nil
-	}
-	for i := range x.Rows {
-		if err := rule(x.Row(i)); err != nil {
-			return fmt.Errorf("%s: row %d: %w", name, i+1, err)
+func CheckPoints(k kernels.Kernel, name string, x Points) error {
+	var check func(i int) error // checks row i
+	switch x := x.(type) {
+	case Host[float64]:
+		if rule := kernels.PointRule(k); rule != nil {
+			check = func(i int) error { return rule(x.Row(i)) }
 		}
+	case CSR[float64]:
+		if rule := kernels.SparsePointRule(k, x.Cols); rule != nil {
+			check = func(i int) error {
+				columns, values := x.Row(i)
+				return rule(kernels.SparsePoint[float64]{Columns: columns, Values: values})
+			}
+		}
+	default:
+		return fmt.Errorf("%s is a %T, not a Host or a CSR of float64", name, x)
 	}
-	return nil
-}
-
-// CheckSparsePoints checks sparse points as CheckPoints checks dense points.
-func CheckSparsePoints(k kernels.Kernel, name string, x CSR[float64]) error {
-	rule := kernels.SparsePointRule(k, x.Cols)
-	if rule == nil {
+	if check == nil {
 		return nil
 	}
-	for i := range x.Rows {
-		columns, values := x.Row(i)
-		if err := rule(kernels.SparsePoint[float64]{Columns: columns, Values: values}); err != nil {
+	rows, _ := x.Dims()
+	for i := range rows {
+		if err := check(i); err != nil {
 			return fmt.Errorf("%s: row %d: %w", name, i+1, err)
 		}
 	}

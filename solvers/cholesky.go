@@ -34,7 +34,8 @@ type Cholesky struct {
 	points numeric.Points // X, n×d, empty if the factor is of a given matrix
 }
 
-// ErrClosed is the error of the methods of a Cholesky that is closed.
+// ErrClosed is the error of the methods of a Cholesky, a Path or a learners.Predictor that is closed, nil or
+// zero.
 var ErrClosed = run.ErrClosed
 
 // lock locks the factor for the method named what, for reading or for writing. It returns the

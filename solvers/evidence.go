@@ -418,12 +418,8 @@ func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []floa
 	return nil
 }
 
-// Points are points of a kernel, one in each row: a backend.Host, or a backend.CSR if the samples are
-// sparse.
-type Points interface{ Dims() (rows, cols int) }
-
 // otherPoints checks the points whose kernel values with the samples are to be computed.
-func (p Problem) otherPoints(points Points) (numeric.Points, error) {
+func (p Problem) otherPoints(points backend.Points) (numeric.Points, error) {
 	z, err := numeric.PointsOf(points)
 	if err != nil {
 		return z, fmt.Errorf("solvers: variance: points: %w", err)
@@ -483,7 +479,7 @@ func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 // operations for each point. If rounding makes a difference negative, the result is 0; the error of
 // a variance is at most about 2⁻⁵² k(z, z) times the condition number of K + λW⁻¹. If the device
 // does not work in Go memory, each call copies the factor to the device once.
-func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points Points, limit int64) ([]float64, error) {
+func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points backend.Points, limit int64) ([]float64, error) {
 	if u == nil || u.s == nil {
 		return nil, errors.New("solvers: variance: the Uncertainty was not made by NewUncertainty")
 	}

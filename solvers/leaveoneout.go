@@ -136,7 +136,7 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 // Influence calls visit with (B [k(X, x); 1])_i for blocks of at most 256 rows x of points: b has n
 // rows and one column for each point, and visit may overwrite it. It takes 2n² operations for each
 // point, or O(n) with a state-space model. limit is as in NewLeaveOneOut.
-func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points Points, limit int64, visit func(first int, b backend.Host[float64]) error) error {
+func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points backend.Points, limit int64, visit func(first int, b backend.Host[float64]) error) error {
 	if l == nil || l.u == nil {
 		return errNotMade
 	}

@@ -424,12 +424,12 @@ func (p Points) CheckFinite(name string) error {
 	return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, column+1, stored[at])
 }
 
-// CheckRule checks the points by backend.CheckPoints or backend.CheckSparsePoints.
+// CheckRule checks the points by backend.CheckPoints.
 func (p Points) CheckRule(k kernels.Kernel, name string) error {
 	if p.Sparse == nil {
 		return backend.CheckPoints(k, name, p.Dense)
 	}
-	return backend.CheckSparsePoints(k, name, *p.Sparse)
+	return backend.CheckPoints(k, name, *p.Sparse)
 }
 
 // PlaceAll returns the points of a list on b's device. FreeAll frees them.

@@ -104,10 +104,7 @@ func checkedPoints(name string, k kernels.Kernel, m Matrix) (numeric.Points, err
 	if err != nil {
 		return points, err
 	}
-	if points.Sparse != nil {
-		return points, backend.CheckSparsePoints(k, "libmercer: "+name, *points.Sparse)
-	}
-	return points, backend.CheckPoints(k, "libmercer: "+name, points.Dense)
+	return points, points.CheckRule(k, "libmercer: "+name)
 }
 
 // gramTo computes the result of Gram. The argument same states whether z is x.
