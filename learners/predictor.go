@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/numeric"
-	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -19,7 +19,7 @@ import (
 // than the prediction itself.
 //
 // Several goroutines may call its methods at the same time. The methods of a Predictor that is
-// nil, zero or closed return ErrClosed.
+// nil, zero or closed return solvers.ErrClosed.
 type Predictor struct {
 	model   Model
 	dev     backend.Device
@@ -33,19 +33,16 @@ type Predictor struct {
 	closed bool
 }
 
-// ErrClosed is the error of a Predictor that was closed, or was not made by NewPredictor.
-var ErrClosed = run.ErrClosed
-
 // begin must be called before the fields that Close clears are read. If it returns nil, the caller
 // must call p.use.RUnlock after reading them.
 func (p *Predictor) begin() error {
 	if p == nil || p.model == nil {
-		return fmt.Errorf("learners: predict: the model %w", ErrClosed)
+		return fmt.Errorf("learners: predict: the model %w", solvers.ErrClosed)
 	}
 	p.use.RLock()
 	if p.closed {
 		p.use.RUnlock()
-		return p.failed(fmt.Errorf("the model %w", ErrClosed))
+		return p.failed(fmt.Errorf("the model %w", solvers.ErrClosed))
 	}
 	return nil
 }
@@ -105,7 +102,7 @@ func (p *Predictor) Dims() (features, outputs int) {
 }
 
 // Close waits for running predictions and frees the memory on the device; the device stays open.
-// Later predictions return ErrClosed.
+// Later predictions return solvers.ErrClosed.
 func (p *Predictor) Close() {
 	if p == nil {
 		return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/validate"
@@ -123,7 +124,7 @@ func (r *resampling) compared(ctx context.Context, f *resampleFlags, folds int) 
 		size += functions(m) / float64(folds)
 		c.Seconds += took.Seconds() / float64(folds)
 	}, ofFolds(folds))
-	c.Measures, c.Functions = validate.Measures(scores), validate.Defined(size)
+	c.Measures, c.Functions = validate.Measures(scores), numeric.Defined(size)
 	return c, err
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/modelfile"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/validate"
 )
 
 func addInterval(flags *pflag.FlagSet, level *float64) {
@@ -62,10 +62,10 @@ func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundl
 		c.lower, c.upper, err = b.Intervals(ctx, dev, x, level)
 	}
 	if err == nil {
-		err = validate.CheckFinite("a bound of the interval", c.lower)
+		err = numeric.CheckFinite("a bound of the interval", c.lower)
 	}
 	if err == nil {
-		err = validate.CheckFinite("a bound of the interval", c.upper)
+		err = numeric.CheckFinite("a bound of the interval", c.upper)
 	}
 	return c, err
 }

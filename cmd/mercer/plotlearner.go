@@ -16,8 +16,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/mercer-go/mercer/internal/fitreport"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
@@ -347,7 +347,7 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 			var points []validate.CurvePoint
 			rows := float64(r.all.Rows()*(f.folds-1)) / float64(f.folds)
 			if points, err = r.learningCurve(ctx, f.folds, []float64{1}, func(m learners.Model, _ time.Duration) {
-				if v, ok := tuning.EvidenceOf(m); ok {
+				if v, ok := fitreport.Evidence(m); ok {
 					found = append(found, v/rows)
 				}
 			}); err == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/modelfile"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/validate"
@@ -326,7 +327,7 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions,
 			addNumbers(add, "lower", p.Targets, o.lower)
 			addNumbers(add, "upper", p.Targets, o.upper)
 		}
-		return p, validate.CheckFinite("the standard deviation", o.variance)
+		return p, numeric.CheckFinite("the standard deviation", o.variance)
 	}
 	classes := k.Classes()
 	p.Classes = classes.Names

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/learners"
@@ -336,7 +337,7 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 	report := resampleReport{
 		Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: r.all.Rows(), Rounds: rounds, Measures: validate.Measures(b.Scores),
 		OutOfBag: &b.Error, RowsOut: b.N, Apparent: &b.Apparent, E632: &e632, Planned: r.memory.total(),
-		Bias: validate.Defined(b.Bias2), Variance: validate.Defined(b.Variance),
+		Bias: numeric.Defined(b.Bias2), Variance: numeric.Defined(b.Variance),
 	}
 	return a.printReport(ctx, report)
 }

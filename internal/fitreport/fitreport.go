@@ -52,3 +52,18 @@ func New(m learners.Model, name func(parameter string) string) Report {
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// Evidence returns the lower bound of the log evidence if the facts of m contain one, otherwise
+// the log evidence; ok is false if the facts contain neither. For a sparse approximation, the bound
+// is preferred because the evidence of the approximation can favor kernels for which the
+// approximation is poor.
+func Evidence(m learners.Model) (evidence float64, ok bool) {
+	if d, is := m.(learners.Describer); is {
+		for _, fact := range d.Facts() { // the bound comes after the evidence in the list, and replaces it
+			if fact.Name == "log evidence" || fact.Name == "log evidence bound" {
+				evidence, ok = fact.Value.(float64)
+			}
+		}
+	}
+	return evidence, ok
+}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // testPredictor checks that a Predictor gives the predictions of its model, for matrices of many
@@ -85,10 +86,10 @@ func testPredictor(c *cell) {
 	p.Close()
 	for name, p := range map[string]*learners.Predictor{"closed": p, "nil": nil, "zero": {}} {
 		p.Close()
-		if _, err := p.Predict(c.Context(), x); !errors.Is(err, learners.ErrClosed) {
+		if _, err := p.Predict(c.Context(), x); !errors.Is(err, solvers.ErrClosed) {
 			c.Errorf("Predict of a %s predictor: %v", name, err)
 		}
-		if err := p.PredictRow(c.Context(), dst, x.RawRowView(0)); !errors.Is(err, learners.ErrClosed) {
+		if err := p.PredictRow(c.Context(), dst, x.RawRowView(0)); !errors.Is(err, solvers.ErrClosed) {
 			c.Errorf("PredictRow of a %s predictor: %v", name, err)
 		}
 		p.Model()

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/fitreport"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/pool"
 	"github.com/mercer-go/mercer/kernels"
@@ -357,14 +358,14 @@ func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) 
 		total += weight(i)
 	}
 	if par.Criterion == Evidence {
-		if v, ok := EvidenceOf(m); ok {
+		if v, ok := fitreport.Evidence(m); ok {
 			return -v, total, nil
 		}
 		return 0, 0, fmt.Errorf("%s has no evidence", m.Learner())
 	}
 	values, err := m.Predict(ctx, dev, p.Test.X)
 	if err == nil {
-		err = validate.CheckFinite("the prediction", values)
+		err = numeric.CheckFinite("the prediction", values)
 	}
 	if err != nil {
 		return 0, 0, err
@@ -415,19 +416,4 @@ func BestSetting(settings []Setting) (best int, err error) {
 		return best, nil
 	}
 	return 0, fmt.Errorf("no setting of the grid can be fitted: %w", cmp.Or(err, errors.New("no setting has a score")))
-}
-
-// EvidenceOf returns the lower bound of the log evidence if the facts of m contain one, otherwise
-// the log evidence; ok is false if the facts contain neither. For a sparse approximation, the bound
-// is preferred because the evidence of the approximation can favor kernels for which the
-// approximation is poor.
-func EvidenceOf(m learners.Model) (evidence float64, ok bool) {
-	if d, is := m.(learners.Describer); is && !numeric.IsNil(m) {
-		for _, fact := range d.Facts() { // the bound comes after the evidence in the list, and replaces it
-			if fact.Name == "log evidence" || fact.Name == "log evidence bound" {
-				evidence, ok = fact.Value.(float64)
-			}
-		}
-	}
-	return evidence, ok
 }

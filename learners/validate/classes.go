@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/elementary"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/integrate"
 	"gonum.org/v1/gonum/mat"
@@ -87,7 +88,7 @@ func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Out
 		}
 	}
 	accuracy := right / total
-	s.Accuracy, s.AUC = &accuracy, Defined(meanAUC(c, all, truth, o, weights))
+	s.Accuracy, s.AUC = &accuracy, numeric.Defined(meanAUC(c, all, truth, o, weights))
 	if o.Proba != nil {
 		s.LogLoss = &loss
 	}

@@ -124,25 +124,8 @@ func (o Outcome) Check() error {
 		what   string
 		values *mat.Dense
 	}{{"the prediction", o.Values}, {"the decision value", o.Decision}, {"a probability", o.Proba}} {
-		if err := CheckFinite(part.what, part.values); err != nil {
+		if err := numeric.CheckFinite(part.what, part.values); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// CheckFinite returns an error that names the first row of the predictions m with a value that is
-// not finite. The error calls the predictions `what`. m may be nil.
-func CheckFinite(what string, m *mat.Dense) error {
-	if m == nil {
-		return nil
-	}
-	n, _ := m.Dims()
-	for i := range n {
-		for _, v := range m.RawRowView(i) {
-			if v-v != 0 {
-				return fmt.Errorf("%s of row %d is %v: the model is damaged, or the row is too far from the training rows", what, i+1, v)
-			}
 		}
 	}
 	return nil
@@ -247,14 +230,6 @@ func (s *Score) Error() float64 {
 		return 1 - *s.Accuracy
 	}
 	return *s.RMSE
-}
-
-// Defined returns nil for NaN, which JSON cannot represent, and otherwise a pointer to v.
-func Defined(v float64) *float64 {
-	if math.IsNaN(v) {
-		return nil
-	}
-	return &v
 }
 
 // Measure has the values of one measure, such as the AUC, for several models. If it is undefined

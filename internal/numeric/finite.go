@@ -1,0 +1,33 @@
+package numeric
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// CheckFinite returns an error that names the first row of the predictions m with a value that is
+// not finite. The error calls the predictions `what`. m may be nil.
+func CheckFinite(what string, m *mat.Dense) error {
+	if m == nil {
+		return nil
+	}
+	n, _ := m.Dims()
+	for i := range n {
+		for _, v := range m.RawRowView(i) {
+			if v-v != 0 {
+				return fmt.Errorf("%s of row %d is %v: the model is damaged, or the row is too far from the training rows", what, i+1, v)
+			}
+		}
+	}
+	return nil
+}
+
+// Defined returns nil for NaN, which JSON cannot represent, and otherwise a pointer to v.
+func Defined(v float64) *float64 {
+	if math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
