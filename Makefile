@@ -247,7 +247,7 @@ accel-tests: libmercer ## run scikit-learn's own tests with mercer.accel into be
 
 .PHONY: accel-bench
 accel-bench: libmercer ## time 24 programs for scikit-learn with mercer.accel into bench/results/accel.md (minutes without other work)
-	$(PYTHON) bench/accel_sklearn.py
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(PYTHON) bench/accel_sklearn.py
 
 .PHONY: agree
 agree: build ## compare kernel ridge with scikit-learn's (skips where that is absent)

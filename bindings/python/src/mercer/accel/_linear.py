@@ -3,7 +3,6 @@
 from numbers import Number
 
 import numpy as np
-import scipy.linalg
 import sklearn.linear_model
 from scipy.sparse import issparse
 from sklearn.utils import compute_class_weight
@@ -23,7 +22,6 @@ class Linear(Accelerated):
 
     def _samples(self, X, y, sample_weight, **checks):
         """The checked arguments of fit, whose weights are an array or None."""
-        self._decline_small("fit", np.prod(np.shape(X)))
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], **checks)
         numbers(X)
         if sample_weight is not None:
@@ -38,7 +36,7 @@ class Linear(Accelerated):
 
 
 class Ridge(Linear, sklearn.linear_model.Ridge):
-    _smallest = {"fit": 1_000_000}
+    _smallest = {"fit": 2_000_000_000}
 
     def _mercer_fit(self, X, y, sample_weight=None):
         self._validate_params()
@@ -47,36 +45,18 @@ class Ridge(Linear, sklearn.linear_model.Ridge):
         needs(not issparse(X), "X is sparse")
         rows, columns = np.shape(X)
         needs(columns <= rows or self.solver == "svd", "more features than samples")
+        # XᵀX limits the time from 128 features on; with fewer features reading X does, which takes scikit-learn
+        # no longer. Its singular value decomposition takes many times longer than XᵀX.
+        self._decline_small("fit", rows * columns**2 * (100 if self.solver == "svd" else columns >= 128))
         X, y, sample_weight = self._samples(X, y, sample_weight, multi_output=True, y_numeric=True)
         numbers(y, "y")
         targets, alpha = y.reshape(len(y), -1), np.asarray(self.alpha, dtype=np.float64)
         needs((alpha > 0).all(), "alpha=0")
         needs(alpha.size in (1, targets.shape[1]), "the number of penalties")
-        if self.solver == "svd":  # whose accuracy needs the refinement of Mercer's fit
-            _, coef, intercept = self._train("ridge", X, targets, sample_weight, **penalties(self.alpha, targets.shape[1]))
-        else:
-            G, products, mean, level = moments(X, targets, sample_weight, self.fit_intercept)
-            coef = ridge(G, products, alpha.ravel())
-            intercept = level - coef @ mean
+        _, coef, intercept = self._train("ridge", X, targets, sample_weight, **penalties(self.alpha, targets.shape[1]))
         self.coef_, self.n_iter_ = coef.ravel() if y.ndim == 1 else coef, None
         self.intercept_ = 0.0 if not self.fit_intercept else intercept[0] if y.ndim == 1 else intercept
         return self
-
-
-def ridge(G, products, alpha):
-    """The solutions w of (G + alpha I) w = p for the rows p of products, and one alpha or one for each; G is
-    overwritten."""
-
-    def solved(A, penalty, right):
-        A.flat[:: len(A) + 1] += penalty
-        try:
-            return scipy.linalg.solve(A, right, assume_a="pos", overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError as err:
-            raise Declined("a singular matrix") from err
-
-    if len(alpha) == 1:
-        return np.ascontiguousarray(solved(G, alpha[0], products.T).T)
-    return np.vstack([solved(G.copy(), a, p) for a, p in zip(alpha, products)])
 
 
 class Lasso(Linear, sklearn.linear_model.Lasso):
@@ -96,6 +76,7 @@ class Lasso(Linear, sklearn.linear_model.Lasso):
         needs(np.ndim(y) == 1, "several targets")
         rows, columns = np.shape(X)
         needs(columns <= min(rows, MOST), "many features")
+        self._decline_small("fit", rows * columns)
         if isinstance(sample_weight, Number):
             sample_weight = None
         X, y, sample_weight = self._samples(X, y, sample_weight, y_numeric=True)
@@ -132,6 +113,7 @@ class LogisticRegression(Linear, sklearn.linear_model.LogisticRegression):
         needs(not self.verbose, "verbose")
         needs(self.multi_class != "multinomial", "multi_class='multinomial'")
         one_by_one = self.multi_class == "ovr" or self.solver == "newton-cholesky"
+        self._decline_small("fit", np.prod(np.shape(X)))
         needs(one_by_one or len(np.unique(y)) <= 2, "more than two classes at once")
         X, y, sample_weight = self._samples(X, y, sample_weight, order="C")
         check_classification_targets(y)
