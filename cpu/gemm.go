@@ -67,6 +67,8 @@ func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part uplo) {
 		q.gemv(alpha, a, b, beta, c)
 	case thin && c.rows <= thinColumns && b.inPieces():
 		q.gemv(alpha, b.t(), a.t(), beta, c.t())
+	case part == whole && fewColumns(a, c) && a.rows > 0 && a.cols > 0 && c.cols > 0:
+		q.multiplyUnpacked(alpha, a, b, beta, c)
 	default:
 		q.product(alpha, a, b.t(), a.cols, beta, c, part)
 	}
