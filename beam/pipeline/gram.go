@@ -172,7 +172,7 @@ func (f *gramFn) ProcessElement(ctx context.Context, p filePiece, plan fitPlan, 
 			return err
 		}
 		partsMade.Inc(ctx, 1)
-		emit(f.group.of(p, f.Params.Fanout)*len(list)+slot, partialSums{s})
+		emit(f.group.of(p)*len(list)+slot, partialSums{s})
 	}
 	return nil
 }
@@ -185,9 +185,9 @@ type bundleGroup struct {
 	known bool
 }
 
-func (g *bundleGroup) of(p filePiece, fanout int) int {
+func (g *bundleGroup) of(p filePiece) int {
 	if !g.known {
-		g.group, g.known = p.group(fanout), true
+		g.group, g.known = p.group(), true
 	}
 	return g.group
 }

@@ -47,7 +47,7 @@ func (f *measureFn) ProcessElement(ctx context.Context, p filePiece, plan fitPla
 		return err
 	}
 	partsMade.Inc(ctx, 1)
-	emit(f.group.of(p, f.Params.Fanout), partialSums{s})
+	emit(f.group.of(p), partialSums{s})
 	return nil
 }
 

@@ -58,16 +58,15 @@ type Params struct {
 	// ≤ 1 it has a single worker. If Prism starts the workers as processes, their program must be
 	// mercer-beam, which keeps their metrics apart. 0 leaves the number to the runner.
 	Workers int
-	// Fanout is the number of groups at the first merge level: sums are merged within groups, then
-	// across groups. 0 selects 16.
-	Fanout int
 }
 
 const (
 	mostFunctions     = 1000 // maximum M if Functions is 0
 	defaultFolds      = 5
 	defaultPieceBytes = 32 << 20
-	defaultFanout     = 16
+	// fanout is the number of groups at the first merge level: sums are merged within groups, then
+	// across groups.
+	fanout = 16
 )
 
 // withDefaults returns p with defaults for its zero fields, or an error for an invalid field.
@@ -80,9 +79,6 @@ func (p Params) withDefaults() (Params, error) {
 	}
 	if p.PieceBytes == 0 {
 		p.PieceBytes = defaultPieceBytes
-	}
-	if p.Fanout == 0 {
-		p.Fanout = defaultFanout
 	}
 	if p.Tol == 0 {
 		p.Tol = 1e-6
@@ -135,8 +131,6 @@ func (p Params) check(candidates int) error {
 		return bad("the size of a piece must be ≥ 1024 bytes, got %d", p.PieceBytes)
 	case p.Workers < 0:
 		return bad("the number of workers must be ≥ 0, got %d", p.Workers)
-	case p.Fanout < 1:
-		return bad("the fan-out must be ≥ 1, got %d", p.Fanout)
 	}
 	if err := p.Dialect.Check(); err != nil {
 		return fmt.Errorf("pipeline: %w", err)

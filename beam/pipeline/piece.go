@@ -28,7 +28,7 @@ type filePiece struct {
 }
 
 // group returns the group, out of fanout, in which the sums of the piece are merged.
-func (p filePiece) group(fanout int) int {
+func (p filePiece) group() int {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s:%d", p.Path, p.From)
 	return int(h.Sum64() % uint64(fanout))

@@ -13,7 +13,7 @@ import (
 
 // Ran describes a successful run of Fit.
 type Ran struct {
-	Report   Report
+	Report
 	Attempts int              // number of attempts
 	counters map[string]int64 // sums of the runner's counters by name; empty if the runner does not report them
 }

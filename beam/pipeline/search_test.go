@@ -27,7 +27,7 @@ func TestSearch(t *testing.T) {
 	glob := write(t, header, rows, 1000, 1200)
 	p := Params{
 		Inputs: []string{glob}, Targets: []string{"y"}, Learner: "fourier-ridge", Functions: 40, Seed: 3, Intercept: true,
-		Kernels: []string{"gaussian(sigma=0.5)", "gaussian(sigma=3)"}, Lambdas: []float64{0.1, 10}, Folds: folds, PieceBytes: 1 << 14, Fanout: 3,
+		Kernels: []string{"gaussian(sigma=0.5)", "gaussian(sigma=3)"}, Lambdas: []float64{0.1, 10}, Folds: folds, PieceBytes: 1 << 14,
 	}
 	b, ran := fit(t, p)
 	if len(ran.Report.Scores) != 4 {

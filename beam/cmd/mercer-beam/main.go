@@ -121,7 +121,6 @@ func (o *options) add(flags *flag.FlagSet) {
 	flags.StringVar(&o.Device, "device", "", "device of the workers, such as cpu or cuda/0 (default: the best)")
 	flags.Int64Var(&o.PieceBytes, "piece-bytes", 0, "`BYTES` of a CSV file that are processed as one piece (default 32 MiB)")
 	flags.BoolVar(&o.WholeFiles, "whole-files", false, "do not split files into pieces: for CSV with line breaks inside quotation marks")
-	flags.IntVar(&o.Fanout, "fanout", 0, "number of groups of the first merge level: sums are merged within groups, then across groups (default 16)")
 	flags.IntVar(&o.Workers, "workers", 0, "number of workers among which the pieces are divided, on runners that start a worker for each environment, such as prism; prism then starts as many processes of this program (default: the runner chooses)")
 	flags.IntVar(&o.attempts, "attempts", 3, "maximum number of attempts at a job that loses a worker, on runners that do not retry bundles")
 	flags.BoolVar(&o.json, "json", false, "print the report as JSON")
