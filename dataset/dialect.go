@@ -26,8 +26,9 @@ type Dialect struct {
 	Thousands string
 
 	// NAValues lists cells that represent a missing value in columns of numbers and of texts, in
-	// addition to the empty cell and DefaultNAValues. If NoDefaultNA is set, DefaultNAValues are not
-	// missing. A number in the list matches every spelling of it.
+	// addition to the empty cell and, unless NoDefaultNA is set, the defaults of pandas.read_csv: #N/A,
+	// #N/A N/A, #NA, -1.#IND, -1.#QNAN, -NaN, -nan, 1.#IND, 1.#QNAN, <NA>, N/A, NA, NULL, NaN, None, n/a,
+	// nan and null. A number in the list matches every spelling of it.
 	NAValues    []string
 	NoDefaultNA bool
 }
@@ -66,7 +67,7 @@ func (d Dialect) delimiter() byte {
 
 // defaultPoints is the result of pointReading for the zero Dialect. FromRows would otherwise
 // compute it for each row of a request.
-var defaultPoints = sync.OnceValue(func() *reading { return newReading(DefaultNAValues(), points) })
+var defaultPoints = sync.OnceValue(func() *reading { return newReading(defaultNAValues(), points) })
 
 // pointReading returns the reading of tables made in Go, whose decimal mark is the point. The
 // result is shared and must not be modified.
@@ -81,7 +82,7 @@ func (d Dialect) pointReading() *reading {
 func (d Dialect) reading() *reading {
 	list := d.NAValues
 	if !d.NoDefaultNA {
-		list = append(DefaultNAValues(), list...)
+		list = append(defaultNAValues(), list...)
 	}
 	r := newReading(list, newMarks(firstByte(d.Decimal), firstByte(d.Thousands)))
 	r.given = d.Decimal != "" || d.Thousands == "." || d.Thousands == ","

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultNAValues returns the texts that represent a missing value in a CSV file, in addition to
+// defaultNAValues returns the texts that represent a missing value in a CSV file, in addition to
 // the empty cell. They are the defaults of pandas.read_csv. The comparison is case-sensitive.
-func DefaultNAValues() []string {
+func defaultNAValues() []string {
 	return []string{
 		"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
 		"<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",

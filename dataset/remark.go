@@ -94,7 +94,7 @@ func (in Input) mostlyMissing(f columnFacts) string {
 		fill = "the category " + quote(in.Text.Fill)
 	}
 	first, advice := "", "{$drop}"
-	if in.Text != nil && slices.Contains(DefaultNAValues(), f.marker) {
+	if in.Text != nil && slices.Contains(defaultNAValues(), f.marker) {
 		first, advice = fmt.Sprintf(", as %s is read,", quote(f.marker)), "{$drop|$keep-default-na}"
 	}
 	return fmt.Sprintf("has no value%s in %.0f %% of the rows, which get %s; %s", first, math.Floor(100*f.missing), fill, advice)

@@ -1,0 +1,3 @@
+package dataset
+
+var DefaultNAValues = defaultNAValues
