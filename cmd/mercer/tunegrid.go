@@ -115,7 +115,7 @@ func (f *tuneFlags) describeGrid(c *cobra.Command, d learners.Description) {
 		grid += " A number before × is multiplied by " + map[string]string{"lasso": "the λ from which on all weights are 0", "ridge-constrained": "the variance of the target"}[d.Name] + "."
 	}
 	if flag("lambdas").Usage = "`NUMBERS` to try: --grid lambda=NUMBERS"; !flag("kernel").Hidden {
-		flag("steps").Usage = fmt.Sprintf("number of factors to try (default: %d)", tuning.GridSteps)
+		flag("steps").Usage = "number of factors to try (default: 7)"
 		grid += "\n\nThe length scales of the kernel are multiplied by common factors, --steps of them up to --reach, unless --vary '' is given; several --kernel are all tried. With --text or --tree one column is the whole input, and each --kernel is on texts or trees; its own parameters stay as they are."
 	}
 	if d.LinearByDefault() {

@@ -24,8 +24,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// GridSteps is the number of kernels that SearchGrid tries if GridParams.Steps is 0.
-const GridSteps = 7
+// gridSteps is the number of kernels that SearchGrid tries if GridParams.Steps is 0.
+const gridSteps = 7
 
 // GridParams are the parameters of SearchGrid.
 type GridParams struct {
@@ -36,7 +36,7 @@ type GridParams struct {
 	// parameter of that axis or a parameter that excludes it.
 	Axes []Axis
 	// Kernel is the kernel whose parameters vary, by Vary, Reach and Steps as in Params, but with
-	// GridSteps steps by default. nil means the Gaussian whose sigma is the median distance, or no
+	// 7 steps by default. nil means the Gaussian whose sigma is the median distance, or no
 	// kernel if the learner has none or is linear by default.
 	Kernel kernels.Kernel
 	Vary   []string
@@ -88,7 +88,7 @@ func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setti
 		return nil, fmt.Errorf("tuning: %w", err)
 	}
 	par.Task, par.Criterion = cmp.Or(par.Task, d.Tasks[0]), cmp.Or(par.Criterion, KFold)
-	par.Folds, par.Steps, par.Reach = cmp.Or(par.Folds, 5), cmp.Or(par.Steps, GridSteps), cmp.Or(par.Reach, 30)
+	par.Folds, par.Steps, par.Reach = cmp.Or(par.Folds, 5), cmp.Or(par.Steps, gridSteps), cmp.Or(par.Reach, 30)
 	if par.Criterion != KFold && par.Criterion != Evidence {
 		return nil, fmt.Errorf("tuning: a grid is scored by %s or %s, not by %s", KFold, Evidence, par.Criterion)
 	}
