@@ -39,7 +39,7 @@ type EffectParams struct {
 	NoStdErr bool
 	// Weights are the weights of the rows in the averages. Memory and Progress apply to the
 	// standard errors of kernel ridge regression. The other options are not used.
-	Options Options
+	Options
 }
 
 // ErrNoDerivative is wrapped by the error of MarginalEffects if an output of the model has no

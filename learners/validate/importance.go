@@ -18,10 +18,10 @@ type ImportanceParams struct {
 	// Widths are the numbers of adjacent columns of x that are shuffled together, such as the
 	// indicators of one category. Their sum is d. Nil means that each column is shuffled
 	// separately.
-	Widths  []int
-	Repeats int // number of times each group of columns is shuffled
-	Seed    uint64
-	Options learners.Options // only Weights, Classes and Progress are used
+	Widths           []int
+	Repeats          int // number of times each group of columns is shuffled
+	Seed             uint64
+	learners.Options // only Weights, Classes and Progress are used
 }
 
 // Importance returns, for each group of columns and each repeat, by how much the score of a model

@@ -25,7 +25,7 @@ type Runner struct {
 	// Options are the options of every fit, with these exceptions: Weights and Keys are taken from
 	// Data, Progress receives the progress of all fits together, and Memory, if not 0, limits the
 	// total memory of the parts and fits on all devices.
-	Options learners.Options
+	learners.Options
 }
 
 // check returns an error if r lacks data or devices.
@@ -51,10 +51,10 @@ func (e *FitError) Unwrap() error { return e.Err }
 // Fit is one fit of a Runner: its number, from 0, its division of the data, its device and its
 // options.
 type Fit struct {
-	Number  int
-	Part    *Part
-	Device  backend.Device
-	Options learners.Options
+	Number int
+	Part   *Part
+	Device backend.Device
+	learners.Options
 }
 
 // Each calls use once for each k from 0 to len(divisions)−1, with the division of the data whose

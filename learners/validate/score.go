@@ -39,8 +39,8 @@ type Score struct {
 	// Confusion[i][j] counts the samples of class i that were predicted as j.
 	Confusion [][]int `json:"confusion,omitempty"`
 
-	Truth   *mat.Dense       `json:"-"` // n×t
-	Outcome Outcome          `json:"-"`
+	Truth   *mat.Dense `json:"-"` // n×t
+	Outcome `json:"-"`
 	Weights []float64        `json:"-"` // nil means all 1
 	Known   learners.Classes `json:"-"` // the classes of the model
 }
