@@ -209,7 +209,7 @@ func (m *FourierRidgeModel) Dims() (features, outputs int) {
 // Predict implements Model: cos(xωᵀ)β + sin(xωᵀ)β′ + b, without storing the
 // matrix of features.
 func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	points, err := m.waves(stream.Cosines, m.cosines, m.intercept).check(dev, x)
+	points, err := m.waves(stream.Cosines, m.cosines, m.intercept).checkRows(dev, x)
 	if err != nil {
 		return nil, predictError(m.learner, err)
 	}
@@ -220,7 +220,7 @@ func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x m
 	return f, nil
 }
 
-// at returns the predictions for points that the method check of a predictor of m has returned.
+// at returns the predictions for points that check or checkRows of a predictor of m has returned.
 func (m *FourierRidgeModel) at(ctx context.Context, dev backend.Device, points numeric.Points) (*mat.Dense, error) {
 	f, err := m.waves(stream.Cosines, m.cosines, m.intercept).at(ctx, dev, points)
 	if err != nil {

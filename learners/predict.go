@@ -76,7 +76,7 @@ func predictError(learner string, err error) error {
 }
 
 func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	points, err := p.check(dev, x)
+	points, err := p.checkRows(dev, x)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +100,13 @@ func (p predictor) plan(ctx context.Context, dev backend.Device, points numeric.
 	for _, f := range p.fixed {
 		bytes = numeric.Total(bytes, f.PlacedBytes(dev.F64(), f.Rows))
 	}
-	if !p.linear && points.Sparse == nil {
-		ctx = run.Packing(ctx, dev, max(rows, p.fixed[0].Rows), points.Cols)
+	if p.copies(points) {
+		copied := numeric.DensePoints(backend.Host[float64]{Rows: rows, Cols: points.Cols})
+		ctx = run.Beside(ctx, numeric.Total(copied.CopyBytes(rows), copied.PlacedBytes(dev.F64(), rows)))
+	}
+	if !p.linear && (points.Sparse == nil || p.copies(points)) {
+		// one factor of a product is packed as rows, the other as columns
+		ctx = run.Packing(ctx, dev, (rows+p.fixed[0].Rows+1)/2, points.Cols)
 	}
 	run.ReportPlan(ctx, dev, bytes)
 }
@@ -109,14 +114,17 @@ func (p predictor) plan(ctx context.Context, dev backend.Device, points numeric.
 // blockRows returns the number of points that are evaluated together.
 func (p predictor) blockRows(x numeric.Points) int {
 	width := x.Cols
-	if x.Sparse != nil {
+	if x.Sparse != nil && !p.copies(x) {
 		width = x.Sparse.NNZ()/x.Rows + 1
 	}
 	return min(x.Rows, max(256, 1<<22/(width+len(p.intercept)))) // large blocks, because the fixed points are packed anew for each block
 }
 
-// at returns the predictions for points that the method check has returned.
+// at returns the predictions for points that check or checkRows has returned.
 func (p predictor) at(ctx context.Context, dev backend.Device, points numeric.Points) (*mat.Dense, error) {
+	if points.Sparse == nil || points.Cols == 1 {
+		points = p.inForm(points)
+	}
 	if m, ok := markov.Of(p.kernel); ok && p.sum && p.features == 1 && p.fixed[0].Sparse == nil && markov.Pays(p.fixed[0].Rows, points.Rows) {
 		return p.onLine(ctx, m, points)
 	}
@@ -160,9 +168,19 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Hos
 		return err
 	}
 	defer out.Free()
+	var copied backend.Host[float64]
+	if p.copies(x) {
+		copied = backend.NewHost[float64](rows, x.Cols)
+	}
 	for i := 0; i < x.Rows; i += rows {
 		r := min(rows, x.Rows-i)
-		if err := p.block(base, b, f.View(i, 0, r, f.Cols), out.View(0, 0, r, f.Cols), x.Slice(i, r), fixed); err != nil {
+		part := x.Slice(i, r)
+		if p.copies(x) {
+			h := copied.View(0, 0, r, x.Cols)
+			part.Sparse.DenseTo(h)
+			part = numeric.DensePoints(h)
+		}
+		if err := p.block(base, b, f.View(i, 0, r, f.Cols), out.View(0, 0, r, f.Cols), part, fixed); err != nil {
 			return err
 		}
 		if err := checkPredicted("prediction", f.View(i, 0, r, f.Cols), i); err != nil {
@@ -172,8 +190,18 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Hos
 	return nil
 }
 
-// check returns the rows of x as points, or an error if the model cannot be evaluated at them.
-func (p predictor) check(dev backend.Device, x mat.Matrix) (points numeric.Points, err error) {
+// check returns the rows of x as points, in the form of inForm, or an error if the model cannot be
+// evaluated at them.
+func (p predictor) check(dev backend.Device, x mat.Matrix) (numeric.Points, error) {
+	points, err := p.checkRows(dev, x)
+	if err != nil {
+		return points, err
+	}
+	return p.inForm(points), nil
+}
+
+// checkRows is like check, but does not convert the rows.
+func (p predictor) checkRows(dev backend.Device, x mat.Matrix) (points numeric.Points, err error) {
 	if p.features == 0 {
 		return points, errNotFitted
 	}
@@ -190,20 +218,22 @@ func (p predictor) check(dev backend.Device, x mat.Matrix) (points numeric.Point
 	if points.Cols != p.features {
 		return points, fmt.Errorf("x has %s, the model was fitted to %d", count.Of(points.Cols, "column"), p.features)
 	}
-	points = p.inForm(points)
 	return points, p.checkValues(points)
+}
+
+// copies reports whether blocks makes dense copies of sparse points, one block at a time.
+func (p predictor) copies(points numeric.Points) bool {
+	return !p.linear && points.Sparse != nil && (len(p.fixed) == 0 || p.fixed[0].Sparse == nil)
 }
 
 // inForm returns points as a sparse matrix if p.fixed[0] is sparse, and as a dense matrix
 // otherwise. For a linear model it returns points unchanged.
 func (p predictor) inForm(points numeric.Points) numeric.Points {
-	sparse := len(p.fixed) > 0 && p.fixed[0].Sparse != nil
 	switch {
-	case p.linear:
-	case sparse && points.Sparse == nil:
-		return numeric.SparsePoints(points.Dense.CSR())
-	case !sparse && points.Sparse != nil:
+	case p.copies(points):
 		return numeric.DensePoints(dense(densePoints(points)))
+	case !p.linear && points.Sparse == nil && len(p.fixed) > 0 && p.fixed[0].Sparse != nil:
+		return numeric.SparsePoints(points.Dense.CSR())
 	}
 	return points
 }

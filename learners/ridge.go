@@ -94,6 +94,9 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	if err == nil && l.Std && len(l.Lambdas) > 0 {
 		err = errors.New("std: the posterior needs one lambda for all targets")
 	}
+	if err == nil && l.Std && dev != nil {
+		err = reservePosterior(ctx, dev, points, hy.Cols, o)
+	}
 	if err != nil {
 		return nil, err
 	}

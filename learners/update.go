@@ -209,19 +209,10 @@ func (m *NystromRidgeModel) with(q *solvers.Posterior, beta backend.Host[float64
 	return u
 }
 
-// identity returns the basis of a linear model, whose basis functions are the d features.
-func identity(d int) *stream.Centers {
-	unit := backend.NewHost[float64](d, d)
-	for i := range d {
-		unit.Row(i)[i] = 1
-	}
-	return &stream.Centers{Kernel: kernels.Linear{}, Points: numeric.DensePoints(unit), Columns: 1}
-}
-
 func (m *RidgeModel) linearly() (predictor, stream.Basis, backend.Host[float64], []float64) {
-	p, phi := m.predictor(), identity(m.coef.Rows)
-	p.linear, p.fixed = false, []numeric.Points{phi.Points} // linear is false so that x becomes dense
-	return p, phi, m.coef, m.intercept
+	p, d := m.predictor(), m.coef.Rows
+	p.linear, p.fixed = false, []numeric.Points{{Cols: d}} // linear is false so that x becomes dense
+	return p, &stream.Features{Columns: d}, m.coef, m.intercept
 }
 
 func (m *RidgeModel) with(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model {
@@ -233,13 +224,24 @@ func (m *RidgeModel) with(q *solvers.Posterior, beta backend.Host[float64], bias
 	return u
 }
 
+// reservePosterior reports the plan of learnPosterior, or returns an error if its memory is not free.
+func reservePosterior(ctx context.Context, dev backend.Device, x numeric.Points, t int, o Options) error {
+	prior := solvers.Posterior{Factors: backend.Host[float64]{Rows: x.Cols, Cols: x.Cols}}
+	kept := int64(0)
+	if numeric.Wrapper(dev) != nil { // the posterior of the model is in the memory of the host
+		kept = numeric.Bytes(numeric.Elements(x.Cols, x.Cols))
+	}
+	return solvers.Reserve(ctx, dev, o.Memory, "posterior", x.Rows, func(n int) int64 {
+		return numeric.Total(prior.UpdateBytes(n, t), x.PlacedBytes(dev.F64(), n), kept)
+	})
+}
+
 // learnPosterior sets the posterior of the n×d samples x and the n×t targets y, in O(nd² + d³)
 // operations.
 func (m *RidgeModel) learnPosterior(ctx context.Context, dev backend.Device, x numeric.Points, y backend.Host[float64], unit bool, o Options) error {
 	if !(m.lambda > 0) {
 		return errors.New("std: lambda must be > 0: the posterior for lambda = 0 has no prior")
 	}
-	phi := identity(m.coef.Rows)
 	d, t := m.coef.Rows, m.coef.Cols
 	var mean, ybar []float64
 	if m.fitted {
@@ -255,13 +257,7 @@ func (m *RidgeModel) learnPosterior(ctx context.Context, dev backend.Device, x n
 		mean, ybar = a[0], b[0]
 	}
 	prior := stream.Prior(m.lambda, unit, d, t, mean)
-	err := solvers.Reserve(ctx, dev, o.Memory, "posterior", x.Rows, func(n int) int64 {
-		return numeric.Total(prior.UpdateBytes(n, t), x.PlacedBytes(dev.F64(), n), phi.Points.PlacedBytes(dev.F64(), d))
-	})
-	if err != nil {
-		return err
-	}
-	q, _, _, err := prior.Update(ctx, dev, phi, x, y, o.Weights, 1, backend.NewHost[float64](d, t), ybar)
+	q, _, _, err := prior.Update(ctx, dev, &stream.Features{Columns: d}, x, y, o.Weights, 1, backend.NewHost[float64](d, t), ybar)
 	if err == nil {
 		m.facts = append(m.facts, m.keep(q, false)...)
 	}

@@ -68,6 +68,9 @@ func writePlanTable(t *testing.T, path string, n, d int, target string) {
 // parameters.
 func planCases(d learners.Description) [][]string {
 	cases := [][]string{nil}
+	if d.Name == "nystrom-ridge" { // a search by derivatives with respect to a sigma of each feature
+		cases = append(cases, []string{"--optimize", "--ard", "--centers", "100"})
+	}
 	for _, p := range d.Parameters {
 		if p.Type != learners.ChoiceType {
 			continue
@@ -210,7 +213,7 @@ func TestPlanOfWideTable(t *testing.T) {
 
 // TestPlanOfWideMatrix checks plans for a matrix with a hundred times more features than rows, for
 // which packed points, copies for models and folds, and the garbage of a search take more memory than
-// kernel values.
+// kernel values. The model of each fit then predicts and is evaluated.
 func TestPlanOfWideMatrix(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -254,7 +257,26 @@ func TestPlanOfWideMatrix(t *testing.T) {
 			if float64(planned) > 1.4*float64(peak) {
 				t.Errorf("the process took only %d bytes, but %d were planned", peak, planned)
 			}
+			if args[0] == "fit" {
+				checkPlansOfModel(t, args[2], model, table)
+			}
 		})
+	}
+}
+
+// checkPlansOfModel checks the plans of predict and evaluate for a model of the learner.
+func checkPlansOfModel(t *testing.T, learner, model, table string) {
+	t.Helper()
+	commands := [][]string{{"predict"}}
+	if learner != "one-class-svm" { // a model of novelty has no truth to compare with
+		commands = append(commands, []string{"evaluate"})
+	}
+	if learner == "ridge" { // all learners read the blocks in the same way
+		commands = append(commands, []string{"predict", "--stream"})
+	}
+	for _, command := range commands {
+		t.Log(command)
+		checkPlan(t, learners.Description{}, append(command, "--threads", "2", "--model", model, table))
 	}
 }
 
@@ -273,27 +295,6 @@ func wideParameters(d learners.Description) []string {
 		return append(slices.Clone(needs[d.Name]), "--kernel", "gaussian(sigma=200)")
 	}
 	return append(slices.Clone(needs[d.Name]), planParameters[d.Name]...)
-}
-
-// TestPlanOfDenseCopy checks the plans of the learners that make a dense copy of sparse samples, for a
-// table with 250 times more features than rows. The copy takes 320 MB.
-func TestPlanOfDenseCopy(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		required.Lacking(t, "proc", "the peak of a process is read from /proc")
-	}
-	required.Slow(t, "proc", "makes dense copies of 40 million elements")
-	folder := t.TempDir()
-	table := filepath.Join(folder, "table.svm")
-	writeSparsePlanTable(t, table, 400, 100000)
-	for _, d := range learners.Catalogue() {
-		if d.Sparse {
-			continue
-		}
-		t.Run(d.Name, func(t *testing.T) {
-			fit := []string{"fit", "--no-standardize", "--threads", "2", "--learner", d.Name, "--model", filepath.Join(folder, "m.safetensors"), "--target", "label"}
-			checkPlan(t, d, append(append(fit, wideParameters(d)...), table))
-		})
-	}
 }
 
 // TestPlanOfResamplingIsThePeak checks that cv and bootstrap plan the memory of the whole table
@@ -567,47 +568,60 @@ func writeSparsePlanTable(t *testing.T, path string, n, features int) {
 	}
 }
 
-// TestPlanOfSparseTableIsThePeak checks the plans of every learner that takes sparse samples. A dense
-// copy would take 360 MB. A linear machine is fitted without rows of K, and its plan
+// TestPlanOfSparseTable checks the plans of every learner for sparse samples, and those of predict and
+// evaluate with its model. A learner without a sparse form makes a dense copy of 320 MB; for the other
+// learners a dense copy would take 360 MB. A linear machine is fitted without rows of K, and its plan
 // must not include a cache of these rows.
-func TestPlanOfSparseTableIsThePeak(t *testing.T) {
+func TestPlanOfSparseTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
 	}
-	required.Slow(t, "proc", "fits every learner to 1500 × 30,000 samples")
-	const n, features = 1500, 30000
+	required.Slow(t, "proc", "fits every learner to thousands of sparse features")
 	folder := t.TempDir()
-	table := filepath.Join(folder, "table.svm")
-	writeSparsePlanTable(t, table, n, features)
-	for _, d := range learners.Catalogue() {
-		if !d.Sparse {
-			continue
+	model := filepath.Join(folder, "m.safetensors")
+	size := map[bool][2]int{false: {400, 100000}, true: {1500, 30000}} // by Description.Sparse
+	table := func(size [2]int) string {
+		path := filepath.Join(folder, fmt.Sprintf("%d.svm", size[1]))
+		if _, err := os.Stat(path); err != nil {
+			writeSparsePlanTable(t, path, size[0], size[1])
 		}
-		cases := [][]string{nil}
-		if _, has := d.Parameter("kernel"); has {
-			cases = [][]string{{"--kernel", "gaussian(sigma=1)"}, {"--kernel", "linear()"}}
+		return path
+	}
+	for _, d := range learners.Catalogue() {
+		type planCase struct {
+			size [2]int
+			args []string
+		}
+		cases := []planCase{{size[d.Sparse], wideParameters(d)}}
+		if _, has := d.Parameter("kernel"); has && d.Sparse {
+			cases = nil
+			for _, kernel := range []string{"gaussian(sigma=1)", "linear()"} {
+				cases = append(cases, planCase{size[true], append(wideParameters(d), "--kernel", kernel)})
+			}
+		}
+		switch d.Name {
+		case "ridge": // this fit makes a dense copy
+			cases = append(cases, planCase{[2]int{1500, 3000}, []string{"--std"}})
+		case "ridge-constrained": // with an active bound it does not solve by QR
+			cases = append(cases, planCase{size[false], nil})
 		}
 		withRows := int64(0) // plan of a fit with a cache of rows of K, in bytes
-		for _, args := range cases {
-			t.Run(strings.Join(append([]string{d.Name}, args...), " "), func(t *testing.T) {
-				fit := []string{"fit", "--json", "--quiet", "--no-standardize", "--learner", d.Name, "--task", string(d.Tasks[0]), "--model", filepath.Join(folder, "m.safetensors")}
+		for _, c := range cases {
+			t.Run(fmt.Sprintf("%s/d=%d/%s", d.Name, c.size[1], strings.Join(c.args, " ")), func(t *testing.T) {
+				fit := []string{"fit", "--no-standardize", "--threads", "2", "--learner", d.Name, "--task", string(d.Tasks[0]), "--model", model}
 				if d.Tasks[0] != learners.Novelty {
 					fit = append(fit, "--target", "label")
 				}
-				if _, has := d.Parameter("optimize"); has { // a search repeats the same work
-					fit = append(fit, "--optimize=false")
-				} else {
-					fit = append(fit, planParameters[d.Name]...)
-				}
-				fit = append(append(fit, needs[d.Name]...), args...)
-				if fit = append(fit, table); d.Name == "lasso" { // the plan of lasso counts the columns that may become active
+				fit = append(append(fit, c.args...), table(c.size))
+				if d.Name == "lasso" { // the plan of lasso counts the columns that may become active
 					planOf(t, fit)
 					return
 				}
 				planned := checkPlan(t, d, fit)
-				if _, cache := d.Parameter("cache"); !cache || !slices.Contains(args, "linear()") {
+				checkPlansOfModel(t, d.Name, model, table(c.size))
+				if _, cache := d.Parameter("cache"); !cache || !slices.Contains(c.args, "linear()") {
 					withRows = planned
-				} else if planned > withRows-8*n*n/2 {
+				} else if n := int64(c.size[0]); planned > withRows-8*n*n/2 {
 					t.Errorf("%d bytes are planned, %d with the rows of K, which coordinate descent does not take", planned, withRows)
 				}
 			})

@@ -69,3 +69,31 @@ func (c *Centers) Penalize(out, v backend.Matrix[float64], lambda float64) {
 	c.b.GramMul(tmp, c.Kernel, c.c, c.c, v)
 	c.b.ColAxpy(numeric.Repeated(lambda, t), tmp, out)
 }
+
+// Features is the basis φ(x) = x of the d features, with S = I.
+type Features struct {
+	Columns int // d
+
+	b backend.Backend[float64]
+}
+
+func (f *Features) Size() int { return f.Columns }
+
+func (f *Features) Place(b backend.Backend[float64], _ *run.Arena) error {
+	f.b = b
+	return nil
+}
+
+func (f *Features) Self(numeric.Points) []float64 { return nil }
+
+func (f *Features) Fill(dst, x backend.Matrix[float64]) { numeric.Copy(f.b, dst, x) }
+
+func (f *Features) Penalty(dst backend.Matrix[float64], lambda float64) {
+	numeric.Zero(f.b, dst)
+	f.b.AddDiag(numeric.Repeated(lambda, f.Columns), dst)
+}
+
+func (f *Features) Penalize(out, v backend.Matrix[float64], lambda float64) {
+	_, t := v.Dims()
+	f.b.ColAxpy(numeric.Repeated(lambda, t), v, out)
+}

@@ -331,12 +331,11 @@ func (u *update) finish() (q *Posterior, beta backend.Host[float64], bias []floa
 	if err := u.B.Download(beta, u.gamma); err != nil {
 		return nil, beta, nil, err
 	}
-	lower := backend.NewHost[float64](m, m)
-	if err := u.B.Download(lower, u.h); err != nil {
+	err = numeric.EachRow(u.B, u.h, func(i int, row []float64) {
+		copy(q.Factors.Row(q.Factors.Rows - m + i)[:i+1], row)
+	})
+	if err != nil {
 		return nil, beta, nil, err
-	}
-	for i := range m {
-		copy(q.Factors.Row(q.Factors.Rows - m + i)[:i+1], lower.Row(i)[:i+1])
 	}
 	return q, beta, bias, q.evaluate()
 }
