@@ -91,11 +91,7 @@ type PathPoint struct {
 	Evidence float64
 	// Freedom is tr H, the effective degrees of freedom; the intercept counts as one.
 	Freedom float64
-	// Residual is as in Result.
-	Residual float64
-	// Alpha, Coef and Intercept are as in Result.
-	Alpha, Coef backend.Host[float64]
-	Intercept   []float64
+	Solution
 }
 
 // errNothingLeft is the error of a PathPoint whose fit has as many degrees of freedom as there are

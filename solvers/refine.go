@@ -323,7 +323,7 @@ func (f *refinement) tryNext(g fallback) error {
 func (f *refinement) inaccurate(reason string) error {
 	return &accuracyError{&ConvergenceError{
 		Tol: f.w.par.tol(), Reason: reason, mayBeIndefinite: !f.w.s.Kernel.IsPSD(),
-		Result: &Result{Method: f.w.res.Method, Residual: f.best.residual, Iters: f.w.res.Iters},
+		Result: &Result{Method: f.w.res.Method, Solution: Solution{Residual: f.best.residual}, Iters: f.w.res.Iters},
 	}}
 }
 

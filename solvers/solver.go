@@ -104,9 +104,8 @@ type Progress struct {
 // Seconds are wall-clock times. Total includes checks and transfers.
 type Seconds struct{ Gram, Factor, Solve, Total float64 }
 
-// Result is a solved Problem. Its rows are those of Problem.X.
-type Result struct {
-	Method Method // the method that gave the solution
+// Solution is the solution of a Problem for one λ. Its rows are those of Problem.X.
+type Solution struct {
 	// Alpha holds the n×t dual coefficients, 0 for samples of weight 0. It is
 	// empty after Primal.
 	Alpha backend.Host[float64]
@@ -115,12 +114,6 @@ type Result struct {
 	Coef backend.Host[float64]
 	// Intercept is b, one number for each output; all are 0 without an intercept.
 	Intercept []float64
-	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, as computed in float64; 0 for samples of weight 0. It is
-	// empty after Primal, after Modes if its residuals are not those of the exact K, and for a linear kernel, whose residuals take O(nd) operations.
-	Residuals backend.Host[float64]
-	// Squares holds Σ_i w_i (y_i − f(x_i))² of each output after Primal of a dense X, which sums it along
-	// with the residual of its equations. It is nil after other methods and after SolveEach.
-	Squares []float64
 	// Residual is the relative residual of the system that was solved, in the 2-norm over the
 	// samples of weight > 0, and the largest value over the outputs:
 	//
@@ -136,9 +129,21 @@ type Result struct {
 	// at least cS/Params.Tol, where c = 10√(n+d)·2⁻⁵³ bounds the rounding error (Higham and Mary
 	// 2019).
 	Residual float64
-	Plan     Plan
-	Bytes    int64 // measured peak memory of this Solve on the device
-	Seconds  Seconds
+}
+
+// Result is a solved Problem. Its rows are those of Problem.X.
+type Result struct {
+	Method Method // the method that gave the solution
+	Solution
+	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, as computed in float64; 0 for samples of weight 0. It is
+	// empty after Primal, after Modes if its residuals are not those of the exact K, and for a linear kernel, whose residuals take O(nd) operations.
+	Residuals backend.Host[float64]
+	// Squares holds Σ_i w_i (y_i − f(x_i))² of each output after Primal of a dense X, which sums it along
+	// with the residual of its equations. It is nil after other methods and after SolveEach.
+	Squares []float64
+	Plan    Plan
+	Bytes   int64 // measured peak memory of this Solve on the device
+	Seconds Seconds
 
 	Iters    int      // number of products with K + λW⁻¹ in the iteration; 0 for a direct method
 	Rank     int      // rank of the preconditioner; 0 means none
@@ -294,7 +299,7 @@ func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, pla
 		call: call{run.New(ctx, dev, newProgress(par.Progress, plan)), newSamples(p)},
 		par:  par,
 		plan: plan,
-		res:  &Result{Method: plan.Method, Plan: plan, Intercept: make([]float64, p.Y.Cols)},
+		res:  &Result{Method: plan.Method, Plan: plan, Solution: Solution{Intercept: make([]float64, p.Y.Cols)}},
 	}
 }
 
@@ -377,7 +382,7 @@ type each struct {
 
 func (e *each) solve() error {
 	start := time.Now()
-	e.res = &Result{Intercept: make([]float64, e.p.Y.Cols)}
+	e.res = &Result{Solution: Solution{Intercept: make([]float64, e.p.Y.Cols)}}
 	parts := float64(len(e.different))
 	for i, l := range e.different {
 		if err := e.one(l, float64(i)/parts, float64(i+1)/parts); err != nil {

@@ -17,7 +17,7 @@ import (
 // that is not specific to a candidate ends the attempts.
 func TestFirst(t *testing.T) {
 	singular := fmt.Errorf("solve: %w", &backend.PivotError{Index: 2})
-	short := fmt.Errorf("solve: %w", &solvers.ConvergenceError{Result: &solvers.Result{Residual: 1.8e-7}, Tol: 1e-8})
+	short := fmt.Errorf("solve: %w", &solvers.ConvergenceError{Result: &solvers.Result{Solution: solvers.Solution{Residual: 1.8e-7}}, Tol: 1e-8})
 	overflow := kernels.Overflow(errors.New("values overflow"))
 	wrong := errors.New("y: row 3 is NaN")
 	for name, c := range map[string]struct {

@@ -85,7 +85,7 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 			// The bound is not active, and the solution is not unique.
 			var s *Solution
 			if s, err = c.minimumNorm(t, j, memory); err == nil {
-				res = &solvers.Result{Coef: s.Coef, Intercept: c.output(j).intercepts(s.Coef)}
+				res = &solvers.Result{Solution: solvers.Solution{Coef: s.Coef, Intercept: c.output(j).intercepts(s.Coef)}}
 			}
 		}
 		if err != nil {

@@ -84,7 +84,7 @@ func (e *equations) solve(ctx context.Context, dev backend.Device, tol float64, 
 	}
 	if !(res.residual <= tol) {
 		return res, &solvers.ConvergenceError{Tol: tol, Reason: "rounding error prevents further progress",
-			Result: &solvers.Result{Method: solvers.Normal, Coef: res.beta, Residual: res.residual, Jitter: res.jitter, Iters: res.iters}}
+			Result: &solvers.Result{Method: solvers.Normal, Solution: solvers.Solution{Coef: res.beta, Residual: res.residual}, Jitter: res.jitter, Iters: res.iters}}
 	}
 	return res, nil
 }
