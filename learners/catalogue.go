@@ -89,7 +89,7 @@ func register[L any, M Model](d Description, parameters func(*L) []Parameter, fi
 // Catalogue describes every learner, in the order of the names.
 func Catalogue() []Description {
 	var list []Description
-	for _, name := range Names() {
+	for _, name := range names() {
 		list = append(list, *catalogue[name])
 	}
 	return list
@@ -99,13 +99,13 @@ func Catalogue() []Description {
 func Find(name string) (Description, error) {
 	d := catalogue[name]
 	if d == nil {
-		return Description{}, fmt.Errorf("learners: no learner is called %q; the learners are: %s", name, strings.Join(Names(), ", "))
+		return Description{}, fmt.Errorf("learners: no learner is called %q; the learners are: %s", name, strings.Join(names(), ", "))
 	}
 	return *d, nil
 }
 
-// Names lists the names of all learners, sorted.
-func Names() []string { return slices.Sorted(maps.Keys(catalogue)) }
+// names lists the names of all learners, sorted.
+func names() []string { return slices.Sorted(maps.Keys(catalogue)) }
 
 // Does reports whether the learner supports the task t.
 func (d Description) Does(t Task) bool { return slices.Contains(d.Tasks, t) }

@@ -89,7 +89,7 @@ func (f Fact) Key() string { return strings.ReplaceAll(f.Name, " ", "_") }
 func Restore(s State) (Model, error) {
 	d := catalogue[s.Learner]
 	if d == nil {
-		return nil, fmt.Errorf("learners: restore: no learner is called %q; the learners are: %s", s.Learner, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("learners: restore: no learner is called %q; the learners are: %s", s.Learner, strings.Join(names(), ", "))
 	}
 	m, err := d.restore(s)
 	if d.classify && err == nil {

@@ -23,7 +23,8 @@ func TestLearnersGolden(t *testing.T) {
 	}
 	var got strings.Builder
 	got.WriteString("# mercer fit --help\n" + common)
-	for _, name := range learners.Names() {
+	for _, d := range learners.Catalogue() {
+		name := d.Name
 		got.WriteString("\n# mercer fit --learner " + name + " --help: the lines that the help of mercer fit has not\n")
 		for line := range strings.Lines(help(t, "fit", "--learner", name, "--help")) {
 			if !shared[line] {

@@ -29,7 +29,11 @@ func (a *app) learners(ctx context.Context, args []string) error {
 	if len(args) == 1 {
 		d, err := learners.Find(args[0])
 		if err != nil {
-			return usagef("no learner is called %q%s; \"mercer learners\" lists all learners", args[0], didYouMean("", args[0], learners.Names()))
+			var names []string
+			for _, d := range list {
+				names = append(names, d.Name)
+			}
+			return usagef("no learner is called %q%s; \"mercer learners\" lists all learners", args[0], didYouMean("", args[0], names))
 		}
 		list = []learners.Description{d}
 	}
