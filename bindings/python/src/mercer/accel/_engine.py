@@ -16,7 +16,10 @@ from .._kernels import kernel_text
 
 
 class Declined(Exception):
-    """Mercer does not compute a call. The text is the reason, which the record contains."""
+    """Mercer does not compute a call. The text is the reason, which the record contains. result is that
+    of scikit-learn if the attempt has computed it."""
+
+    result = None
 
 
 Calls = collections.namedtuple("Calls", "method ran_in reason count")
@@ -117,6 +120,8 @@ def _switch(called, attempt, original):
             result = attempt(self, *args, **kwargs)
         except Declined as err:
             record(called, "scikit-learn", str(err))
+            if err.result is not None:
+                return err.result
         except (ValueError, TypeError, MercerError) as err:
             kind = type(err).__name__
             record(called, "scikit-learn", f"an error of the library: {kind}" if isinstance(err, MercerError) else f"an error in the arguments: {kind}", str(err))

@@ -1,10 +1,13 @@
 """Linear models: ridge regression, the lasso and logistic regression."""
 
+import os
+import warnings
 from numbers import Number
 
 import numpy as np
 import sklearn.linear_model
 from scipy.sparse import issparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
@@ -60,8 +63,8 @@ class Ridge(Linear, sklearn.linear_model.Ridge):
 
 
 class Lasso(Linear, sklearn.linear_model.Lasso):
-    """The coordinate descent is scikit-learn's, with the matrix of the products of the features that Mercer
-    computes, so that its steps are those without this matrix."""
+    """The coordinate descent is scikit-learn's. If it takes many iterations, it uses the matrix of the
+    products of the features, which Mercer computes; the iterations are those without this matrix."""
 
     _smallest = {"fit": 1_000_000}
 
@@ -71,12 +74,17 @@ class Lasso(Linear, sklearn.linear_model.Lasso):
         needs(self.alpha > 0, "alpha=0")
         needs(self.l1_ratio == 1, "l1_ratio")
         needs(self.tol >= 1e-10, "tol < 1e-10")
+        needs(not self.warm_start, "warm_start=True")
+        needs(self.selection == "cyclic", "selection='random'")
+        needs(self.max_iter > FEW, "max_iter")
         needs(isinstance(self.precompute, (bool, np.bool_)), "precompute is a matrix")
         needs(not issparse(X), "X is sparse")
         needs(np.ndim(y) == 1, "several targets")
         rows, columns = np.shape(X)
         needs(columns <= min(rows, MOST), "many features")
         self._decline_small("fit", rows * columns)
+        if "MERCER_ACCEL_MIN" not in os.environ:
+            self._decline_quick(X, y, sample_weight)
         if isinstance(sample_weight, Number):
             sample_weight = None
         X, y, sample_weight = self._samples(X, y, sample_weight, y_numeric=True)
@@ -87,17 +95,31 @@ class Lasso(Linear, sklearn.linear_model.Lasso):
         centered = y - level
         if sample_weight is not None:
             centered *= np.sqrt(sample_weight)
-        start = np.array(self.coef_) if self.warm_start and hasattr(self, "coef_") else np.zeros(columns)
         _, coef, gaps, steps = self.path(
-            X, centered, l1_ratio=1.0, alphas=[self.alpha], precompute=G, Xy=products[0], coef_init=start, return_n_iter=True, positive=self.positive, check_input=False, tol=self.tol,
-            max_iter=self.max_iter, random_state=self.random_state, selection=self.selection)
+            X, centered, l1_ratio=1.0, alphas=[self.alpha], precompute=G, Xy=products[0], return_n_iter=True, positive=self.positive, check_input=False, tol=self.tol,
+            max_iter=self.max_iter)
         self.n_iter_, self.dual_gap_, self.coef_ = steps[0], gaps[0], coef[:, 0]
         self.intercept_ = level - mean @ self.coef_ if self.fit_intercept else 0.0
         return self
 
+    def _decline_quick(self, X, y, sample_weight):
+        """Raises Declined with scikit-learn's fit if that ends after a few iterations."""
+        limit, self.max_iter = self.max_iter, FEW
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                super().fit(X, y, sample_weight)
+        finally:
+            self.max_iter = limit
+        if self.n_iter_ < FEW:
+            declined = Declined("few iterations")
+            declined.result = self
+            raise declined
 
-# The number of features up to which the matrix of their products saves time.
-MOST = 1000
+
+# The number of iterations that take less time than the matrix of the products of the features, and the
+# number of features up to which this matrix saves time.
+FEW, MOST = 20, 1000
 
 
 class LogisticRegression(Linear, sklearn.linear_model.LogisticRegression):
