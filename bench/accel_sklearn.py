@@ -146,14 +146,14 @@ def page(found):
 `make accel-bench` writes this page by [bench/accel_sklearn.py](../accel_sklearn.py): the wall times
 of programs for scikit-learn {sklearn.__version__} without and with `mercer.accel.patch()`, on a
 machine with {os.cpu_count()} processors ({platform.machine()}), in one process and in turns. A case is a
-fit and the prediction or transform of as many rows, and each class has about two cases; each time is the median of {ROUNDS} runs after
-one that is not counted. The difference is the largest one between the results, relative to the
+fit and the prediction or transform of as many rows, and each class has about two cases. Each time is
+the median of {ROUNDS} runs after one that is not counted. The difference is the largest one between the results, relative to the
 largest value, or, for classes, the share of the rows with different classes. Support vector machines are
 solved to a tolerance of 1e-3 by both programs. OpenBLAS, which scikit-learn uses, chose the kernels for
 this processor itself (no OPENBLAS_CORETYPE was set).
 
-{sum(not r['in_mercer'] for r in found)} of the cases run in scikit-learn with mercer.accel too, because Mercer is not faster there or does not compute
-the same. Their ratios are 1 up to the time of the checks.
+{sum(not r['in_mercer'] for r in found)} of the cases run in scikit-learn with mercer.accel too, because Mercer is not faster there or does
+not compute the same. Their ratios are 1 up to the time of the checks.
 
 The median ratio is {statistics.median(ratios):.1f}, the smallest {min(ratios):.1f}, the largest {max(ratios):.0f}.
 
