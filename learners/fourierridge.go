@@ -176,6 +176,7 @@ func (l FourierRidge) search(ctx context.Context, dev backend.Device, k kernels.
 	p := solvers.FourierProblem{Count: min(cmp.Or(l.Features, int(10*math.Sqrt(float64(n)))), searchFunctions), Seed: l.Seed, Intercept: !l.NoIntercept}
 	s := processSearch{kernel: k, lambda: l.Lambda, ard: l.ARD, noIntercept: l.NoIntercept, unitScale: l.UnitScale, seed: l.Seed}
 	s.rows = int(min(max(searchRows, 1e10/float64(p.Count*p.Count)), 50000))
+	ctx, o = s.beside(ctx, dev, data, o)
 	s.evaluate = func(part solvers.Rows) (func(kernels.Kernel, float64) (*solvers.Evidence, error), error) {
 		p.Data = part
 		return func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error) {

@@ -187,6 +187,7 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 // is empty.
 func (l NystromRidge) search(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, centers backend.Host[float64], o Options) (*searched, error) {
 	s := processSearch{kernel: k, lambda: l.Lambda, ard: l.ARD, noIntercept: l.NoIntercept, unitScale: l.UnitScale, seed: l.Seed, rows: searchRows}
+	ctx, o = s.beside(ctx, dev, data, o)
 	s.evaluate = func(part solvers.Rows) (func(kernels.Kernel, float64) (*solvers.Evidence, error), error) {
 		rows, _, _ := part.Dims()
 		count := cmp.Or(l.Centers, rows)

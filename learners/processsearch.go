@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/attempt"
 	"github.com/mercer-go/mercer/internal/elementary"
 	"github.com/mercer-go/mercer/internal/evidence"
+	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -44,6 +45,13 @@ type processSearch struct {
 	// evaluate returns the function evidence.Params.Evaluate for the samples of part, or nil to use
 	// the likelihood of the exact process.
 	evaluate func(part solvers.Rows) (func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error), error)
+}
+
+// beside returns ctx and o for evaluations of the search: plans include the copy of its samples, and a
+// limit of the memory of the host excludes it.
+func (s processSearch) beside(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (context.Context, Options) {
+	n, d, _ := data.Dims()
+	return besideCopy(ctx, dev, o, numeric.DensePoints(backend.Host[float64]{Rows: min(n, s.rows), Cols: d}))
 }
 
 // search returns the points of the search, the best point first.

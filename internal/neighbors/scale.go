@@ -7,8 +7,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -35,18 +38,27 @@ func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 		rows = rows[:MedianRows]
 	}
-	var distances, difference []float64
-	for i, a := range rows {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		for _, b := range rows[:i] {
-			difference = x.Difference(difference, a, b)
-			if d := norm(difference); d > 0 && !math.IsInf(d, 1) {
-				distances = append(distances, d)
+	x, rows = withoutZeros(x, rows)
+	// The distances between row i and the rows before it start at i(i − 1)/2.
+	distances := make([]float64, len(rows)*max(0, len(rows)-1)/2)
+	var next atomic.Int64
+	run.Parallel(len(rows), func(first, last int) {
+		var difference []float64
+		for range last - first {
+			if ctx.Err() != nil {
+				return
+			}
+			i := len(rows) - int(next.Add(1)) // later rows have more distances
+			for j := range i {
+				difference = x.Difference(difference, rows[i], rows[j])
+				distances[i*(i-1)/2+j] = norm(difference)
 			}
 		}
+	})
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
 	}
+	distances = slices.DeleteFunc(distances, func(d float64) bool { return !(d > 0) || math.IsInf(d, 1) })
 	if len(rows) == 0 {
 		return 0, errors.New("weights: all are 0, so that no sample remains")
 	}
@@ -64,6 +76,36 @@ func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 		return 0, kernels.Overflow(fmt.Errorf("the median distance of the rows of x: %w", err))
 	}
 	return sigma, nil
+}
+
+// withoutZeros returns the given rows of x as sparse points, and their indices, if x is dense and at
+// most 1/16 of the elements of these rows are not 0. Otherwise it returns its arguments.
+func withoutZeros(x numeric.Points, rows []int) (numeric.Points, []int) {
+	if x.Sparse != nil || x.Cols > math.MaxInt32 {
+		return x, rows
+	}
+	nonzeros := 0
+	for _, i := range rows {
+		for _, v := range x.Dense.Row(i) {
+			if v != 0 {
+				nonzeros++
+			}
+		}
+		if nonzeros > len(rows)*x.Cols/16 {
+			return x, rows
+		}
+	}
+	s := backend.CSR[float64]{Rows: len(rows), Cols: x.Cols, Indptr: []int{0}, Indices: make([]int32, 0, nonzeros), Data: make([]float64, 0, nonzeros)}
+	list := make([]int, len(rows))
+	for r, i := range rows {
+		for j, v := range x.Dense.Row(i) {
+			if v != 0 {
+				s.Indices, s.Data = append(s.Indices, int32(j)), append(s.Data, v)
+			}
+		}
+		s.Indptr, list[r] = append(s.Indptr, len(s.Data)), r
+	}
+	return numeric.SparsePoints(s), list
 }
 
 // ScaleSigma returns √(d·Var(X)/2), where Var(X) is the variance of all entries of the n×d matrix X
