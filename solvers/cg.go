@@ -91,11 +91,11 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// seriesMargin multiplies the estimated number of iterations of a power series before the
-// comparison with other preconditioners. The estimate comes from a sample, which contains too few
-// outlying or nearly equal rows. With a power series, such rows add more iterations than with
-// columns of K. With n = 8,000 to 20,000 rows of 20 and 50 normal features, 17 fits took 0.4 to 1.7
-// times the estimate.
+// seriesMargin multiplies the estimated number of iterations with a power series before the
+// comparison with other preconditioners. The estimate comes from a sample of the rows, which
+// contains too few outliers and near-duplicates. Such rows add more iterations to a power series
+// than to a preconditioner from columns of K. In 17 fits with 8,000 to 20,000 rows of 20 or 50
+// normal features, the number of iterations was 0.4 to 1.7 times the estimate.
 const seriesMargin = 1.3
 
 // At up to fewIterations iterations, a better preconditioner saves little time.

@@ -39,8 +39,9 @@ const (
 	hostSeconds = 2.5e-9
 	// processorRate is the number of operations of a large product per second.
 	processorRate = 1e11
-	// If a direct method costs less than smallCost, estimating the spectrum would take at least a
-	// quarter of that cost, lookOverhead, and half of it on a processor with twice the rate of products.
+	// The spectrum of K is not estimated if a direct method costs less than smallCost. The
+	// estimate, which costs lookOverhead, would then take at least a quarter of the time of the
+	// direct method.
 	smallCost = 6e9
 	// lookOverhead is the cost of computing the eigenvalues of a sample and of the other work
 	// before an iteration.

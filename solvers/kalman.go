@@ -240,9 +240,9 @@ func (z *sizes) kalmanPathCost(m markov.Model, lambdas int) float64 {
 	return 2 * float64(lambdas) * z.kalmanCost(m)
 }
 
-// kalmanPathElements is the number of float64 values in Go memory for n samples: the samples in order,
-// and for each λ that is computed at the same time the factor, the diagonal of its inverse, two copies of
-// the right-hand sides, and the fit.
+// kalmanPathElements is the number of float64 values in Go memory for n samples. It counts the
+// sorted samples. For each λ that is computed at the same time, it also counts the factor, the
+// diagonal of the inverse, two copies of the right-hand sides, and the fitted values.
 func (z *sizes) kalmanPathElements(m markov.Model, n, workers int) int64 {
 	return numeric.Total(m.Elements(n), numeric.Elements(n, workers*(2+m.Dim()+2*z.columns+z.t)))
 }

@@ -109,8 +109,8 @@ func (l *LeaveOneOut) addBorder(solved backend.Host[float64], intercept bool) er
 	return nil
 }
 
-// Errors returns c, n×t: c_ij is the error of output j at sample i if the fit leaves out sample i.
-// alpha is the solution α of the same problem.
+// Errors returns the n×t leave-one-out errors c: c_ij is the error of output j at sample i after a
+// fit without sample i. alpha is the solution α of the same problem.
 func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64], error) {
 	if l == nil || l.u == nil {
 		return alpha, errNotMade

@@ -168,8 +168,8 @@ func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x ba
 }
 
 // placeX32 copies the samples of weight > 0 to the device in float32. If the kernel is translation
-// invariant, it first subtracts the mean of dense samples, because a large offset of the samples
-// would leave few correct digits of their differences in float32.
+// invariant, it first subtracts the mean of dense samples, because with a large offset the
+// differences of samples have few correct digits in float32.
 func (w *work) placeX32() (backend.Matrix[float32], error) {
 	s := w.s
 	if s.Sparse != nil {

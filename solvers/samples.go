@@ -204,8 +204,8 @@ func (p Problem) checkShapes() error {
 	return nil
 }
 
-// checkValues is Problem.checkValues, without a second pass over a dense X whose means are finite: a
-// value that is NaN or infinite would make the mean of its column NaN or infinite.
+// checkValues is like Problem.checkValues, but does not read a dense X again if the column means
+// are finite. A NaN or an infinite value would make the mean of its column NaN or infinite.
 func (s *samples) checkValues() error {
 	if s.meanX == nil || s.rows != nil || !numeric.Finite(s.meanX[0]) {
 		return s.Problem.checkValues()
