@@ -142,8 +142,8 @@ func (a averages) prior(ctx context.Context, dev backend.Device, k kernels.Kerne
 			weights := make([]float64, n)
 			for i := from; i < to && ctx.Err() == nil; i++ {
 				// Row i is paired with the next (n − 1)/2 rows in cyclic order, so that all rows
-				// take the same time. If n is even, the pair of rows n/2 apart occurs twice and
-				// counts half each time.
+				// take the same time. If n is even, each pair of rows i and i + n/2 occurs twice,
+				// each time with half of its weight.
 				for s := 1; s <= n/2; s++ {
 					weights[(i+s)%n] = 2 * a.weights[i] * a.weights[(i+s)%n]
 					if 2*s == n {

@@ -211,8 +211,8 @@ func newProgress(o Options) *run.Progress {
 	return run.NewProgress(notify, nil, 1)
 }
 
-// named is deferred by a function that may fail. If *err is not nil, it prefixes the error with
-// name, removes advice about other than the given parameters, and zeroes *m.
+// named is deferred by a function that may fail. If *err is not nil, named prefixes the error with
+// name, removes advice about all but the given parameters, and sets *m to its zero value.
 func named[M any](name string, parameters []Parameter, m *M, err *error) {
 	if *err != nil {
 		var none M

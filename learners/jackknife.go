@@ -60,10 +60,10 @@ func coverageRank(level float64, n int) (int, error) {
 	return int(rank), nil
 }
 
-// jackknifeOf returns the intervals of a model with predictor p and n samples. For the outputs of
-// one λ, the argument without returns the errors c for jackknifePlus and a function. This function
-// calls visit for each block of points, with the number of the first point and the matrix b for
-// jackknifePlus.
+// jackknifeOf returns the intervals of a model with predictor p and n samples. jackknifeOf calls
+// without for each λ. without returns the argument c of jackknifePlus and the function influence,
+// which calls visit for each block of points. The arguments of visit are the index of the first
+// point of the block and the argument b of jackknifePlus.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	without func(lambda float64, x numeric.Points) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
 	h, err := p.check(dev, x)

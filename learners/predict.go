@@ -226,7 +226,7 @@ func (p predictor) copies(points numeric.Points) bool {
 	return !p.linear && points.Sparse != nil && (len(p.fixed) == 0 || p.fixed[0].Sparse == nil)
 }
 
-// inForm returns points as a sparse matrix if p.fixed[0] is sparse, and as a dense matrix
+// inForm converts points to a sparse matrix if p.fixed[0] is sparse, and to a dense matrix
 // otherwise. For a linear model it returns points unchanged.
 func (p predictor) inForm(points numeric.Points) numeric.Points {
 	switch {
