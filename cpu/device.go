@@ -172,7 +172,7 @@ func (d *device) Workspace() int64 {
 }
 
 // Rates implements flop.Rated. Some parts of a factorization of reduced precision are not faster
-// than in float32. Products is the speed of two cores, or 0 if it is that of package solvers.
+// than in float32. Products is the speed of two cores. It is 0 if the default of package solvers applies.
 func (d *device) Rates() flop.Rates {
 	r := flop.Rates{Single: 2, Values: 1.5, Products: d.tier.Products}
 	if d.tier.Pairs > 0 {

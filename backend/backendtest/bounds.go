@@ -142,8 +142,8 @@ func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx)
 	x, z := b.x.Row(i), b.z.Row(j)
 	switch stat.Kind {
 	case kernels.SelfX, kernels.SelfZ, kernels.RootX, kernels.RootZ:
-		// A statistic that is a function of a kernel value has the error of that value, propagated
-		// through the function.
+		// If a statistic is a function of a kernel value, its error is the error of the kernel
+		// value, propagated through the function.
 		at := i
 		if stat.Kind == kernels.SelfZ || stat.Kind == kernels.RootZ {
 			at = j

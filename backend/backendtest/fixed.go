@@ -122,8 +122,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 		for _, part := range []int{n, n / 2, max(n-3, 0)} {
 			lead := a.Leading(part)
 			whole := mirror(backend.Lower, r.lowerOf(b, lead))
-			// A backend may sum the terms of the codes and those of the offset separately; the two
-			// sums may cancel.
+			// A backend may sum the terms of the codes and the terms of the offset separately. The
+			// two sums may cancel.
 			size := each(part, part, func(i, j int) float64 { return math.Abs(whole.Row(i)[j]-low) + math.Abs(low) })
 			for _, cols := range []int{0, 1, 2, 3, 4, 5, 10, 16, 17, 35}[:3+r.rng.IntN(8)] {
 				alpha, beta := float64(T(r.rng.NormFloat64())), pick(r, []float64{0, 1, -0.5})

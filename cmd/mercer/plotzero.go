@@ -227,8 +227,8 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 	return nil
 }
 
-// decide replaces the elements of values where f = 0, which are rounding errors: on a line by the
-// class beside the line, and in an area by +Inf.
+// decide sets values to the class at each point, or to +Inf in an area where f = 0. A point on a
+// line f = 0 gets the class beside the line.
 func (l *zeroLevel) decide(values *mat.Dense, classes learners.Classes) {
 	for i, row := range l.sign {
 		for j, s := range row {

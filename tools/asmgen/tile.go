@@ -297,10 +297,11 @@ func (e *emitter) prefetchC(c, ldc, m reg.GPVirtual) {
 	e.Label(done)
 }
 
-// prefetchRows returns a function that emits the prefetches of a round of a panel's sum: those that
-// prefetch emits, and the next row of C, of size bytes. If all rows of C are prefetched before the
-// sum, the elements of A and B wait for them, and a product takes 2 to 4 % longer (n = 4096,
-// AVX-512, AMD EPYC of family 26, November 2026; on AVX2 there is no difference).
+// prefetchRows returns a function that emits the prefetches of one round of a panel's sum. The
+// function calls prefetch and then prefetches the next row of C, of size bytes. If all rows of C
+// are prefetched before the sum, the elements of A and B wait for them, and a product takes 2 to 4
+// % longer (n = 4096, AVX-512, AMD EPYC of family 26, November 2026; on AVX2 there is no
+// difference).
 func (e *emitter) prefetchRows(c, ldc, m reg.GPVirtual, size int, prefetch func()) func() {
 	row, left := e.GP64(), e.GP64()
 	e.MOVQ(c, row)
