@@ -23,8 +23,8 @@ func (p timeEstimates) record(name string, flops float64, took time.Duration) {
 	p[name] = timeEstimate{flops, took}
 }
 
-// skipReason returns the reason why a run with more operations is skipped, or "" if it is not
-// skipped. A limit of 0 means no limit.
+// skipReason returns the reason for skipping a run of flops operations whose estimated time exceeds
+// limit, or "" if the run is not skipped. A limit of 0 means no limit.
 func (p timeEstimates) skipReason(name string, flops float64, limit time.Duration) string {
 	old, ok := p[name]
 	if !ok || old.flops <= 0 || limit == 0 {

@@ -368,7 +368,7 @@ func (l *logit) pass(shift []float64) (tally, error) {
 const blockElements = 1 << 16
 
 // unpackedOps is the number of multiplications of the largest product that package cpu computes
-// without packing X. For several columns packing would take half of the time.
+// without packing X. For a product with several columns, packing would take half of the time.
 const unpackedOps = 1 << 18
 
 // gradientRows returns the number of samples whose gradients are summed before they are added to

@@ -100,8 +100,8 @@ func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
 	if rank := numericalRank(e.sigma); m < s.N && rank <= part.Rows {
 		// If the last quarter of the sample does not increase the rank, the sample has the rank of
 		// K. If the last quarter increases the rank by about a quarter, some rows are copies of
-		// each other and the other rows are independent. A smaller increase, as for a smooth kernel
-		// or one or two new rows, gives no information about the rank of K.
+		// each other and the other rows are independent. A smaller increase occurs for a smooth
+		// kernel, or if only one or two rows are new. It gives no information about the rank of K.
 		switch added := rank - numericalRank(descendingEigenvalues(ctx, part)); {
 		case added == 0:
 			e.rank, e.sigma = rank, e.sigma[:rank]

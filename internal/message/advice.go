@@ -137,8 +137,9 @@ func (e *advised) Unwrap() error {
 	return nil
 }
 
-// Within limits the advice of an error to the parameters of a part of the library. own returns the name of
-// a parameter in this part, usually the same name, or "" if the part does not have the parameter.
+// Within limits the advice of an error to the parameters of a part of the library. own maps the
+// name of a parameter to its name in this part, which is usually the same, or to "" if the part
+// does not have the parameter.
 func Within(err error, own func(parameter string) string) error {
 	if err == nil {
 		return nil

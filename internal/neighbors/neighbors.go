@@ -23,8 +23,9 @@ type Samples struct {
 	Own    []float64      // k(z, z)
 }
 
-// bytes returns the memory of a search among n samples for tileRows rows of x, in bytes: the samples and
-// the rows on the device, a tile of kernel values, and if the search is filtered, all of them in float32.
+// bytes returns the memory of a search among n samples for tileRows rows of x, in bytes: the
+// samples and the rows on the device, and a tile of kernel values. A filtered search also has
+// float32 copies of the samples, the rows and the tile.
 func (s Samples) bytes(dev backend.Device, x numeric.Points, filtered bool) int64 {
 	n, rows := s.Points.Rows, min(x.Rows, tileRows)
 	tile := int64(rows) * int64(min(n, tileColumns))

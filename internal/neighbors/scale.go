@@ -109,8 +109,8 @@ func withoutZeros(x numeric.Points, rows []int) (numeric.Points, []int) {
 }
 
 // ScaleSigma returns √(d·Var(X)/2), where Var(X) is the variance of all entries of the n×d matrix X
-// except rows of weight 0. This is the sigma of exp(−γ‖x − z‖²) with the γ = 1/(d·Var(X)) that
-// scikit-learn's support vector machines call gamma="scale". It returns an error if all entries are
+// except rows of weight 0. It corresponds to gamma="scale" of scikit-learn's support vector
+// machines, γ = 1/(d·Var(X)) in exp(−γ‖x − z‖²). ScaleSigma returns an error if all entries are
 // equal, because then k = 1 for every sigma. The entries of x must be finite.
 func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 	var rows []int

@@ -63,10 +63,10 @@ func (s Small) Solve(b Small) {
 	}
 }
 
-// Basis returns T, n×s, such that the columns of Z T are orthonormal and span the range of Z, for
-// the Gram matrix s = ZᵀZ. It omits columns whose squared norm decreases to less than the fraction
-// tol when the chosen columns are projected out. It uses Cholesky factorization with complete
-// pivoting of s scaled to a unit diagonal.
+// Basis returns a matrix T of n rows such that the columns of Z T are orthonormal and span the
+// range of Z, where s is the n×n Gram matrix ZᵀZ. It omits columns whose squared norm decreases to
+// less than the fraction tol when the chosen columns are projected out. It uses Cholesky
+// factorization with complete pivoting of s scaled to a unit diagonal.
 func (s Small) Basis(tol float64) Small {
 	n := s.Rows
 	scale, left := make([]float64, n), make([]float64, n)

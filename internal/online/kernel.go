@@ -13,7 +13,7 @@ import (
 type Cache interface {
 	// Capacity returns the maximum number of rows of one call of Fetch.
 	Capacity() int
-	// Fetch computes those of the given rows that are not in the cache.
+	// Fetch computes the given rows of K that are not in the cache.
 	Fetch(rows []int) error
 	// Row returns row i, which is valid until the next call.
 	Row(i int) ([]float64, error)
@@ -176,7 +176,7 @@ func (h *kernelHypothesis) add(i int, delta []float64) error {
 }
 
 // trim adds samples to the support. While the support exceeds the budget, it removes the sample
-// with the largest margin without the sample's own term.
+// whose margin is largest after the sample's own term of f is removed.
 func (h *kernelHypothesis) trim(added []int) error {
 	for _, i := range added {
 		if !slices.Contains(h.support, i) {

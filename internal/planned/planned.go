@@ -36,8 +36,8 @@ func Beside(ctx context.Context, bytes int64) context.Context {
 	return context.WithValue(ctx, besideKey{}, before+bytes)
 }
 
-// Report reports the maximum size, in bytes, of the matrices and arrays that exist during the following
-// work. It adds the arrays of the callers, which Beside has counted.
+// Report reports the maximum size, in bytes, of the matrices and arrays that exist during the
+// following work. It adds the bytes that Workspace and Beside have stored in ctx.
 func Report(ctx context.Context, bytes int64) {
 	if report, ok := ctx.Value(reportKey{}).(func(bytes int64)); ok {
 		for _, key := range []any{workspaceKey{}, besideKey{}} {

@@ -88,9 +88,9 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 
 // Whole is Falkon with all samples as Q and, if b is an unknown, with A Aᵀ centered, so that P is H
 // with the jitter in S. It makes one pass and takes 2nM² operations, twice as many as Normal. Its
-// factors give the posterior: the rounding errors of A Aᵀ are relative to the values of the kernel,
-// and not multiplied by the condition number of S as the errors of H are. gradient is set if
-// Gradient will be called.
+// factors are accurate enough for the posterior: the rounding errors of A Aᵀ are proportional to
+// the values of the kernel, but the errors of H are also multiplied by the condition number of S.
+// gradient is set if Gradient will be called.
 func (w *Equations) Whole(timed Timed, c *Centers, gradient bool) (*Preconditioner, error) {
 	pre := &Preconditioner{exact: true}
 	var derivatives []kernels.Kernel

@@ -18,9 +18,10 @@ import (
 // spectral is the distribution of the frequencies of a kernel.
 type spectral struct {
 	height float64 // k(x, x)
-	// draw sets omega to one random frequency. It may use the d standard normal numbers in normal. Unless by is nil,
-	// it adds to sums the derivatives of byᵀω with respect to the logarithms of the length scales of the kernel,
-	// in the order of kernels.Params. The part of ω that has the length scale σ is −∂ω/∂ln σ.
+	// draw sets omega to one random frequency. It may use the d standard normal numbers in normal.
+	// Unless by is nil, it adds to sums the derivatives of byᵀω with respect to the logarithms of
+	// the length scales of the kernel, in the order of kernels.Params. For the part of ω with the
+	// length scale σ, ∂ω/∂ln σ is −1 times this part.
 	draw func(r *rand.Rand, omega, normal, by, sums []float64)
 }
 
@@ -199,7 +200,8 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// behind returns draw for a kernel whose first parameters, of the given number, are not those of s.
+// behind returns draw for a kernel whose parameters are `before` other parameters, followed by the
+// parameters of s.
 func (s spectral) behind(before int) func(r *rand.Rand, omega, normal, by, sums []float64) {
 	return func(r *rand.Rand, omega, normal, by, sums []float64) {
 		if by != nil {

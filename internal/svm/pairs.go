@@ -177,8 +177,8 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 
 // Support collects the support vectors of all machines by class. points holds the support vectors
 // of class 0, then those of class 1, and so on; rows holds their indices, and counts the number of
-// support vectors of each class. coef has K−1 columns: a row of class a holds the coefficients in
-// the machines of a and each other class, in the order of the other classes.
+// support vectors of each class. coef has K−1 columns. The row of a support vector of class a holds
+// its coefficient in the machine of a and b for each class b ≠ a, in ascending order of b.
 func (f *Pairs) Support(results []*Result) (rows []int, points numeric.Points, coef backend.Host[float64], counts []float64) {
 	k := len(f.Rows)
 	counts = make([]float64, k)

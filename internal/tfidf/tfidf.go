@@ -231,8 +231,8 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 	return v, nil
 }
 
-// each calls worker in several goroutines, which run the returned functions in parallel. It passes
-// each of the numbers 0 to n − 1 to one of them.
+// each calls worker once in each of several goroutines. The goroutines then call the returned
+// functions in parallel, with each number from 0 to n − 1 passed to one function.
 func each(n int, worker func() func(i int)) {
 	var next atomic.Int64
 	var running sync.WaitGroup

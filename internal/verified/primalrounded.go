@@ -127,7 +127,8 @@ type primalSums struct {
 	slack, square float64 // Σ w_i δ_i and Σ w_i δ_i²
 }
 
-// place sets the fields of w before those of the pass. Rounded frees the matrices.
+// place sets the fields of w from size to product, and allocates their matrices on the device.
+// Rounded frees the matrices.
 func (w *primalRounded) place() (err error) {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
 	for c := range w.size {

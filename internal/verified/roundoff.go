@@ -22,8 +22,8 @@ type Roundoff struct {
 	direct bool
 	origin []float64 // the point from which the distances of dense points are measured, which is the first point; 0 for sparse points
 	roots  []float64 // upper bounds on √k(x_j, x_j)
-	// functions holds the kernels whose values are the functions of the expansion: its kernel,
-	// those of NewWaves, or none for coordinates.
+	// functions holds the kernels whose values are the functions of the expansion: the kernel of
+	// the expansion, the kernels of NewWaves, or no kernel if the functions are coordinates.
 	functions []kernels.Kernel
 	waves     bool // whether the functions are those of NewWaves
 	constant  bool // whether k(x, x) is the same number for all x

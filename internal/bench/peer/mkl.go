@@ -30,8 +30,8 @@ func mkl(places []string) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	// MKL's GNU threads need the symbols of the OpenMP runtime. MKL looks for its other parts
-	// by name only, and finds them if they are already loaded.
+	// MKL's GNU threads need the symbols of the OpenMP runtime. MKL looks for its other libraries
+	// by name without a path, and finds them if they are already loaded.
 	if _, err := dlopen("libgomp.so.1", purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
 		return nil, fmt.Errorf("bench: mkl: its threads need libgomp: %w", err)
 	}
