@@ -143,7 +143,7 @@ func (c *jsonRows) next() error {
 	return nil
 }
 
-// column returns the column with the key that was read, and adds that column in the first row.
+// column returns the column with the key that was read. In the first row it adds the column.
 func (c *jsonRows) column(key []byte) (int, error) {
 	text, err := jsontext.AppendUnquote(nil, key)
 	if err != nil {

@@ -46,9 +46,9 @@ func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix,
 	return b.Calibration.Intervals(f, level)
 }
 
-// normalIntervals returns the bounds f(x) ± q σ(x), n×outputs, between which new targets at the rows
-// of x lie with the probability level if the assumptions of the model hold: σ² is learners.Uncertain.Variance,
-// and the noise is normal; q is the quantile (1 + level)/2 of the normal distribution.
+// normalIntervals returns the n×outputs bounds f(x) ± q σ(x). If the assumptions of the model hold
+// and the noise is normal, a new target at a row of x lies between them with probability level. σ²
+// is learners.Uncertain.Variance, and q is the quantile (1 + level)/2 of the normal distribution.
 func normalIntervals(ctx context.Context, dev backend.Device, m learners.Uncertain, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	if !(level > 0 && level < 1) {
 		return nil, nil, fmt.Errorf("modelfile: intervals: level must be > 0 and < 1, got %v", level)

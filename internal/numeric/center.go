@@ -114,9 +114,10 @@ func (c Center) Values() []float64 {
 	return v
 }
 
-// NearlyCentered reports whether no mean exceeds the standard deviation of its column over at most 511 of
-// the rows of h, evenly spaced. Sums of products that are centered after the summation then lose only
-// about one bit. A nil center stands for the means of these rows.
+// NearlyCentered reports whether the absolute value of each mean is at most the standard deviation
+// of its column. It uses at most 511 evenly spaced rows of h. If the result is true, sums of
+// products that are centered after the summation lose only about one bit. A nil center stands for
+// the means of these rows.
 func (c Center) NearlyCentered(h backend.Host[float64]) bool {
 	step := max(1, h.Rows/256)
 	if c == nil {

@@ -188,7 +188,7 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 			extra += 4 * diff
 		}
 	}
-	// There are at most three roundings per term and one per addition. The two products with a
+	// Each term has at most three roundings, and each addition has one. The two products with a
 	// scale add four, because the scale is itself rounded.
 	n := float64(len(x)*max(1, len(s.Freqs))) + 3
 	if s.Scale != nil {
