@@ -218,12 +218,13 @@ func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 	return part
 }
 
-// starts returns the first start and par.Restarts random starts. A parameter of a random start is the
-// parameter of the first start times 10ᵘ with u uniform between −1 and 1, and unchanged if it is not
-// positive by its rule. The length scales of the d single features of one kernel, which may be a term of
-// a sum or a factor of a product, are multiplied by 10ᵘ/√d with u between −½ and ½, because a length
-// scale that is chosen by the distances of samples is √d times as large as the differences of a single
-// feature: other distributions led to a smaller likelihood more often (bench/REJECTED.md).
+// starts returns the first start and par.Restarts random starts. A parameter of a random start is
+// the parameter of the first start times 10ᵘ with u uniform between −1 and 1. A kernel parameter
+// whose field Log is not set does not change. The length scales of the d single features of one
+// kernel, which may be a term of a sum or a factor of a product, are multiplied by 10ᵘ/√d with u
+// between −½ and ½, because a length scale that is chosen by the distances of samples is √d times
+// as large as the differences of a single feature: other distributions led to a smaller likelihood
+// more often (bench/REJECTED.md).
 func (h *search) starts() [][]float64 {
 	rng := rand.New(rand.NewPCG(h.par.Seed, 2))
 	features := map[string]int{} // the number of length scales of single features in each kernel

@@ -98,8 +98,8 @@ func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands [
 	return sums
 }
 
-// foldedUnlessFew returns the sums of the halves of each vector, or zeros if the rows have fewer
-// than least elements; the vectors are then not initialized.
+// foldedUnlessFew returns the sums of the halves of each vector of v. If the rows have fewer than
+// least elements, v is not initialized, and the sums are 0.
 func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, least int) []reg.VecVirtual {
 	few, end := e.label("few"), e.label("folded")
 	e.CMPQ(e.paramAt("n"), operand.U8(least))
