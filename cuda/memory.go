@@ -39,7 +39,7 @@ func (m *memory) give(bytes int64) {
 	m.now -= bytes
 }
 
-// bound sets the limit in bytes; the method most returns it.
+// bound sets the limit, in bytes.
 func (m *memory) bound(limit int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

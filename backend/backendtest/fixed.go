@@ -48,8 +48,8 @@ func boundedKernels(d int) []kernels.Kernel {
 }
 
 // testFixedGram checks that each element differs from the oracle's value by at most half a step of
-// the codes plus rounding, that the diagonal has only rounding errors, and that k(x, x) off the
-// diagonal has the code nearest to the value on the diagonal.
+// the codes plus rounding. On the diagonal it allows only rounding errors. Off the diagonal, k(x,
+// x) must have the code nearest to the value on the diagonal.
 func testFixedGram[T backend.Float](r *rig[T]) {
 	gram := func(k kernels.Kernel, x host) {
 		n, d := x.Rows, x.Cols
