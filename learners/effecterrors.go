@@ -230,6 +230,16 @@ func (a averages) underPosterior(ctx context.Context, dev backend.Device, q *sol
 			return nil, err
 		}
 		parts = append(parts, g)
+	case *stream.Features: // feature l is the value of the linear kernel for the unit vector l
+		unit := backend.NewHost[float64](phi.Columns, phi.Columns)
+		for l := range unit.Rows {
+			unit.Row(l)[l] = 1
+		}
+		g, err := a.of(ctx, dev, kernels.Linear{}, numeric.DensePoints(unit))
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, g)
 	case *stream.Fourier:
 		for _, wave := range []kernels.Kernel{stream.Cosines, stream.Sines} {
 			g, err := a.of(ctx, dev, kernels.Scaled{Weight: phi.Scale, Kernel: wave}, numeric.DensePoints(phi.Frequencies))

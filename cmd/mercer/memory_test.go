@@ -604,8 +604,6 @@ func TestPlanOfSparseTable(t *testing.T) {
 			cases = append(cases, planCase{[2]int{1500, 3000}, []string{"--std"}})
 		case "fourier-ridge": // so does a search
 			cases = append(cases, planCase{[2]int{1500, 3000}, []string{"--optimize"}})
-		case "ridge-constrained": // with an active bound it does not solve by QR
-			cases = append(cases, planCase{size[false], nil})
 		}
 		withRows := int64(0) // plan of a fit with a cache of rows of K, in bytes
 		for _, c := range cases {

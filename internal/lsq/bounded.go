@@ -31,14 +31,15 @@ type BoundedFit struct {
 	Free      float64   // ‖w‖² of the first output without the bound, for the solution of minimum norm
 }
 
-// BoundedBytes returns the memory of Bounded for n rows, in bytes. Bounded reserves the memory of QR
-// itself if it needs QR.
+// BoundedBytes returns the memory of Bounded for n rows, in bytes. It includes QR, which solves for
+// outputs whose bound is not active.
 func (c *Samples) BoundedBytes(n int) int64 {
+	qr := c.qrBytes(n)
 	if n < c.d {
 		// The last solve stores X, the factor, w, and three columns.
-		return 8 * (int64(n)*int64(c.d+n) + max(2*int64(n)*int64(c.t), int64(c.d)+3*int64(n)))
+		return max(qr, 8*(int64(n)*int64(c.d+n)+max(2*int64(n)*int64(c.t), int64(c.d)+3*int64(n))))
 	}
-	return c.momentBytes(n) + 8*int64(c.d)*int64(c.d)
+	return max(qr, c.momentBytes(n)+8*int64(c.d)*int64(c.d))
 }
 
 // Bounded minimizes Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta for each output. It is ridge
@@ -58,7 +59,7 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 	for j := range c.t {
 		lambda := 1.0
 		if j == 0 || theta > 0 {
-			free, err := c.free(t, s, j, memory)
+			free, err := c.free(t, s, j)
 			if err != nil {
 				return nil, err
 			}
@@ -83,9 +84,10 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 		}
 		if errors.Is(err, backend.ErrNotPosDef) && lambda == 0 {
 			// The bound is not active, and the solution is not unique.
-			var s *Solution
-			if s, err = c.minimumNorm(t, j, memory); err == nil {
-				res = &solvers.Result{Solution: solvers.Solution{Coef: s.Coef, Intercept: c.output(j).intercepts(s.Coef)}}
+			one := c.output(j)
+			var s Solution
+			if err = one.qr(t, &s); err == nil {
+				res = &solvers.Result{Solution: solvers.Solution{Coef: s.Coef, Intercept: one.intercepts(s.Coef)}}
 			}
 		}
 		if err != nil {
@@ -232,25 +234,16 @@ func (c *Samples) output(j int) *Samples {
 	return &one
 }
 
-// minimumNorm returns the solution of output j of minimum norm, by QR.
-func (c *Samples) minimumNorm(t *run.Task, j int, memory int64) (*Solution, error) {
-	if err := solvers.Reserve(t.Ctx, t.Dev, memory, "QR", c.n, c.qrBytes); err != nil {
-		return nil, err
-	}
-	s := &Solution{}
-	return s, c.output(j).qr(t, s)
-}
-
 // free describes the solution of output j without a bound. It is the unique solution or, if XᵀX is
 // nearly singular, the least-squares solution of minimum norm, which is computed by QR because QR
 // does not square the condition number of X.
-func (c *Samples) free(t *run.Task, s *secular, j int, memory int64) (unbounded, error) {
+func (c *Samples) free(t *run.Task, s *secular, j int) (unbounded, error) {
 	norm, slope, err := s.norm(j, 0)
 	if err == nil && s.pivot > math.Sqrt(epsilon) || err != nil && !errors.Is(err, backend.ErrNotPosDef) {
 		return unbounded{norm: norm, slope: slope}, err
 	}
-	w, err := c.minimumNorm(t, j, memory)
-	if err != nil {
+	var w Solution
+	if err := c.output(j).qr(t, &w); err != nil {
 		return unbounded{}, err
 	}
 	norm = 0
