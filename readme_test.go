@@ -102,8 +102,8 @@ func TestReadmeFigures(t *testing.T) {
 		"lasso, path of 100 λ, 20,000 × 500":               cells(today+"linear: ", time, "lasso, float64, 2 threads, n = 20000"),
 		"5 nearest of 20,000 rows for 20,000 rows, d = 20": cells(today+"neighbors: ", "neighbors, float64, 2 threads: "+time, "20000"),
 		"svc, gaussian, 5,574 texts × 57,822":              cells("fit-2026-11-27-epyc-zen4-sparse-svc-gaussian: ", "svc-gaussian, float64, 2 threads: "+time, "5574"),
-		"Dgemm, n = 4096":                                  cells("blas", rates, "gemm, float64, 2 threads, n = 4096"),
-		"Cholesky, float64, n = 4096":                      cells("blas", rates, "potrf, float64, 2 threads, n = 4096"),
+		"Dgemm, n = 4096":                                  cells("blas-2026-11-28-epyc-zen5-n4096: ", rates, "gemm, float64, 2 threads, n = 4096"),
+		"Cholesky, float64, n = 4096":                      cells("blas-2026-11-28-epyc-zen5-n4096: ", rates, "potrf, float64, 2 threads, n = 4096"),
 	} {
 		line := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(label) + ` \| (.*) \| (.*) \| (.*) \|$`).FindStringSubmatch(readme)
 		if line == nil {
