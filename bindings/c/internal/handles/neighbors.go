@@ -86,10 +86,13 @@ func widened(h backend.Host[float64], last func(i int) float64) numeric.Points {
 // densePoints returns m as a dense matrix of finite numbers.
 func densePoints(name string, m Matrix) (backend.Host[float64], error) {
 	h, err := m.host(name)
-	if err == nil {
-		err = finite(name, h)
+	switch {
+	case err != nil:
+		return h, err
+	case h.Rows == 0 || h.Cols == 0:
+		return h, fmt.Errorf("libmercer: %s is %d×%d, but needs at least one row and one column", name, h.Rows, h.Cols)
 	}
-	return h, err
+	return h, finite(name, h)
 }
 
 func squaredDistance(x, z []float64) (sum float64) {

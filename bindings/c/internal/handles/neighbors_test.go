@@ -81,3 +81,13 @@ func TestCosines(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptySamples checks that matrices without rows or columns are refused.
+func TestEmptySamples(t *testing.T) {
+	ctx, d := context.Background(), open(t, "")
+	x, _ := samples(t, 9, 5)
+	const want = "w is 0×5, but needs at least one row and one column"
+	if err := Cosines(ctx, d, 0.5, wide(x), Matrix{F64: backend.Host[float64]{Cols: 5, Stride: 5}}, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
