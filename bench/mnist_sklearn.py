@@ -9,8 +9,8 @@ LIST has some of the fits, with commas:
 ridge    exact kernel ridge regression of the ten classes, Gaussian kernel of
          sigma 5, lambda 0.1; scikit-learn's KernelRidge needs 8 n^2 bytes and
          is left out above 12,000 images
-svc      C = 10, gamma = 0.02, one against one, a cache of 2,000 MB, beside SVC
-         (LIBSVM) with as much
+svc      C = 10, gamma = 0.02, one against one, with the default cache, beside
+         SVC (LIBSVM) with a cache of 2,000 MB
 nystrom  ridge regression on M = 3,000 Nystrom features of the same Gaussian
          kernel, lambda 0.1, beside RidgeClassifier on Nystroem's features
 
@@ -101,7 +101,7 @@ class Classes:
 gamma = 1 / (2 * 5**2)
 fits = {
     "ridge": ("kernel-ridge", ("--kernel", "gaussian(sigma=5)", "--lambda", "0.1"), Classes(KernelRidge(alpha=0.1, kernel="rbf", gamma=gamma)) if option.rows <= 12000 else None),
-    "svc": ("svc", ("--kernel", "gaussian(sigma=5)", "--C", "10", "--cache", "2000"), SVC(C=10, gamma=gamma, cache_size=2000)),
+    "svc": ("svc", ("--kernel", "gaussian(sigma=5)", "--C", "10"), SVC(C=10, gamma=gamma, cache_size=2000)),
     "nystrom": ("nystrom-ridge", ("--kernel", "gaussian(sigma=5)", "--lambda", "0.1", "--centers", "3000"), make_pipeline(Nystroem(gamma=gamma, n_components=3000, random_state=1), RidgeClassifier(alpha=0.1))),
 }
 print(f"{option.rows} images\n\n| fit | time | error | |\n|---|---:|---:|---|")

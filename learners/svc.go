@@ -80,7 +80,7 @@ type SVC struct {
 	Nu      float64        // in (0, 1]: C is found for each pair; 0 means that C or Lambda is used
 	Tol     float64        // largest violation of the optimality conditions, below 2; 0 means 1e-3
 	MaxIter int            // maximum number of steps per pair; 0 means max(10 million, 100n)
-	Cache   int64          // bytes for rows of K; 0 means 512 MiB
+	Cache   int64          // bytes for the rows of K of one machine; 0 means 512 MiB
 	Seed    uint64         // for the order of coordinate descent, and for the folds of Probabilities
 
 	// Probabilities fits a sigmoid to the decision values of each pair of classes by five-fold
@@ -145,8 +145,7 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err = p.CheckNu(); err != nil {
 		return nil, err
 	}
-	p.Params.Cache = svm.CacheWithin(dev, o.Memory, p.Params.Cache)
-	p.ShareGram(dev, o.Memory)
+	p.Allot(dev, o.Memory)
 	t := f.task(hx.Rows, func(n int) int64 { return p.Bytes(dev, n) })
 	if f.err != nil {
 		return nil, f.err

@@ -16,7 +16,7 @@ func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
 	return []Parameter{
 		number("tol", tol, "1e-3", r, "largest violation of the optimality conditions at the end, in units of the decision value, or relative to its range at the start if that is below 1"),
 		intParam("iterations", limit, "0", atLeast(0), "maximum number of steps for a pair of classes; 0: 10 million, or 100 for each sample if more"),
-		mebibytes("cache", cache, "512", "MiB of Go memory for rows of K"),
+		mebibytes("cache", cache, "512", "MiB of Go memory for the rows of K of one machine"),
 	}
 }
 

@@ -2,6 +2,7 @@ package svm
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -24,9 +25,9 @@ type Pairs struct {
 	Names   []string  // names of the classes, for errors
 	C       float64
 	Nu      float64 // CheckNu has accepted it
-	Params  Params  // complete parameters; Cache is the size of the cache for all machines
+	Params  Params  // complete parameters; Cache is the size of the cache of each machine
 
-	share bool  // whether the machines copy their rows of K from k(X, X): see ShareGram
+	share bool  // whether the machines copy their rows of K from k(X, X): see Allot
 	gram  *gram // k(X, X)
 }
 
@@ -34,8 +35,7 @@ type Pairs struct {
 // (0, 2), …, (1, 2), ….
 func At(a, b, k int) int { return a*(2*k-a-1)/2 + b - a - 1 }
 
-// workers is the maximum number of pairs that are solved at the same time. The cache of a pair does
-// not depend on the actual number, so that the results do not depend on it either.
+// workers is the maximum number of pairs that are solved at the same time.
 const workers = 8
 
 // sharedFeatures is the smallest number of features for which the machines of more than two classes
@@ -46,24 +46,15 @@ const workers = 8
 // threads, AVX-512, 2026-11-27).
 const sharedFeatures = 64
 
-// ShareGram makes the machines share k(X, X) if that is faster, if the matrix fits in half of the
-// cache, and if the plan for it fits in the given memory.
-func (f *Pairs) ShareGram(dev backend.Device, memory int64) {
-	n := int64(f.X.Rows)
-	f.share = len(f.Rows) > 2 && f.X.Sparse == nil && f.X.Cols >= sharedFeatures && 8*n*n <= f.Params.Cache/2
-	f.share = f.share && f.Bytes(dev, f.X.Rows) <= run.Available(dev, memory)
-}
-
-// machine returns the parameters of a machine, with its part of the cache.
-func (f *Pairs) machine() Params {
-	p := f.Params
-	if len(f.Rows) > 2 {
-		if f.share {
-			p.Cache /= 2
-		}
-		p.Cache = max(p.Cache/workers, 1) // 0 would mean the default
-	}
-	return p
+// Allot limits the caches of the machines that are solved at the same time to half of the memory
+// that the fit may take. It makes the machines share k(X, X) if that is faster, if the matrix fits
+// in half of one cache, and if the plan for it fits in the given memory.
+func (f *Pairs) Allot(dev backend.Device, memory int64) {
+	n, all := int64(f.X.Rows), CacheWithin(dev, memory, math.MaxInt64)
+	share := len(f.Rows) > 2 && f.X.Sparse == nil && f.X.Cols >= sharedFeatures && 8*n*n <= min(f.Params.Cache, all)/2
+	f.Params.Cache = max(min(f.Params.Cache, all/int64(f.workers(dev))), 1) // 0 would mean the default
+	f.share = share                                                         // Bytes counts the shared matrix
+	f.share = share && f.Bytes(dev, f.X.Rows) <= run.Available(dev, memory)
 }
 
 // open computes k(X, X) if the machines share it.
@@ -97,7 +88,7 @@ func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
 	if len(f.Rows) > 2 {
 		pair = min(n, f.largest())
 	}
-	bytes := int64(f.workers(dev)) * Bytes(dev, f.Kernel, f.X, pair, f.machine().Cache, f.Nu > 0)
+	bytes := int64(f.workers(dev)) * Bytes(dev, f.Kernel, f.X, pair, f.Params.Cache, f.Nu > 0)
 	if f.share {
 		bytes += 8 * int64(n) * int64(n)
 		if _, ok := dev.F64().(backend.Wrapper[float64]); !ok {
@@ -163,7 +154,7 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 		p := f.problem(mem, f.Rows[a], f.Rows[b])
 		var err error
 		if k == 2 {
-			results[pair], err = SolveIn(t, p, f.machine(), 0, share)
+			results[pair], err = SolveIn(t, p, f.Params, 0, share)
 		} else {
 			results[pair], err = f.quietly(t, p)
 		}
@@ -210,7 +201,7 @@ func (f *Pairs) Support(results []*Result) (rows []int, points numeric.Points, c
 // quietly solves one machine without reporting progress, because the reported progress is the
 // number of solved pairs.
 func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
-	return Solve(t, p, f.machine(), func(float64) error { return t.Stopped() })
+	return Solve(t, p, f.Params, func(float64) error { return t.Stopped() })
 }
 
 // Sigmoids fits to each machine the A ≤ 0 and B for which 1/(1 + exp(A(f(x) + b) + B)) is the
@@ -318,7 +309,7 @@ func (f *Pairs) each(t *run.Task, base, share float64, work func(mem *memory, pa
 	largest := f.largest()
 	for range f.workers(t.Dev) {
 		group.Go(func() {
-			mem := &memory{least: min(largest*largest, int(f.machine().Cache/8))}
+			mem := &memory{least: min(largest*largest, int(f.Params.Cache/8))}
 			for {
 				mu.Lock()
 				if next == len(list) || failed != nil {

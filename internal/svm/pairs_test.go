@@ -46,8 +46,8 @@ func testSharedGram(t *testing.T, dev backend.Device, n int) {
 	}
 	own := &Pairs{Kernel: kernels.Gaussian{Sigma: 8}, X: numeric.DensePoints(x), Weights: weights, Rows: rows, Names: []string{"a", "b", "c"}, C: 1, Params: params}
 	shared := *own
-	own.ShareGram(dev, own.Bytes(dev, n)) // enough memory if each machine computes its own rows
-	shared.ShareGram(dev, 0)
+	own.Allot(dev, own.Bytes(dev, n)) // enough memory if each machine computes its own rows
+	shared.Allot(dev, 0)
 	if own.share || !shared.share {
 		t.Fatalf("shared with the memory of separate rows: %t; with all memory: %t", own.share, shared.share)
 	}

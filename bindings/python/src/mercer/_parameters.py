@@ -385,7 +385,7 @@ class SVRParameters:
     epsilon : float ≥ 0, default=0.1
         Errors of at most epsilon have no loss; in the units of y.
     cache_size : float > 0, default=200
-        MiB of Go memory for rows of K.
+        MiB of Go memory for the rows of K of one machine.
     max_iter : int, default=-1
         The maximum number of steps; -1 means Mercer's default.
     random_state : int, RandomState instance or None, default=None
@@ -443,7 +443,7 @@ class NuSVRParameters:
         Largest violation of the optimality conditions at the end, in units of the decision value,
         or relative to its range at the start if that is below 1.
     cache_size : float > 0, default=200
-        MiB of Go memory for rows of K.
+        MiB of Go memory for the rows of K of one machine.
     max_iter : int, default=-1
         The maximum number of steps; -1 means Mercer's default.
     random_state : int, RandomState instance or None, default=None
@@ -504,7 +504,7 @@ class NuSVCParameters:
         Largest violation of the optimality conditions at the end, in units of the decision value,
         or relative to its range at the start if that is below 1.
     cache_size : float > 0, default=200
-        MiB of Go memory for rows of K.
+        MiB of Go memory for the rows of K of one machine.
     max_iter : int, default=-1
         The maximum number of steps; -1 means Mercer's default.
     random_state : int, RandomState instance or None, default=None
@@ -588,7 +588,7 @@ class OneClassSVMParameters:
     nu : float > 0 and ≤ 1, default=0.5
         Maximum share of outliers, samples with f < 0; at least this share are support vectors.
     cache_size : float > 0, default=200
-        MiB of Go memory for rows of K.
+        MiB of Go memory for the rows of K of one machine.
     max_iter : int, default=-1
         The maximum number of steps; -1 means Mercer's default.
     random_state : int, RandomState instance or None, default=None
