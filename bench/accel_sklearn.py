@@ -8,12 +8,14 @@ three for SVC, which has the most users. The first case of a class has the param
 are usual; the others have another kernel or another kind of data. The cases of a class were not chosen
 by their times, and none is left out.
 
-Each case runs once without being counted and then three times in turns, after a pause of 0.1 s in which
-the threads of the other program fall asleep; the time is the median. With
-numbers as arguments only these cases run, and the others keep their results in
-bench/accel_sklearn.json, from which bench/results/accel.md is written.
+Each case runs once without being counted and then in turns without and with mercer.accel, after a pause
+of 0.1 s in which the threads of the other program fall asleep: five turns, or 25 if a run takes less than
+0.05 s. The time is the median, and the middle half of the turns' ratios is the spread. With numbers as
+arguments only these cases run, and the others keep their results in bench/accel_sklearn.json, from which
+bench/results/accel.md is written.
 """
 
+import datetime
 import json
 import os
 import platform
@@ -28,6 +30,7 @@ sys.path.insert(0, os.path.join(ROOT, "bindings", "python", "src"))
 import numpy as np  # noqa: E402
 import scipy.sparse  # noqa: E402
 import sklearn  # noqa: E402
+import threadpoolctl  # noqa: E402
 from sklearn import decomposition, gaussian_process, kernel_approximation, kernel_ridge, linear_model, neighbors, svm  # noqa: E402
 from sklearn.datasets import load_digits, make_classification  # noqa: E402
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel  # noqa: E402
@@ -39,7 +42,7 @@ MODULES = {
     "RBFSampler": kernel_approximation, "KernelPCA": decomposition, "Ridge": linear_model, "Lasso": linear_model, "LogisticRegression": linear_model,
     "KNeighborsClassifier": neighbors, "KNeighborsRegressor": neighbors}
 OWN = {name: getattr(module, name) for name, module in MODULES.items()}
-ROUNDS = 3
+ROUNDS, SHORT, SHORT_ROUNDS = 5, 0.05, 25
 
 
 def smooth(n, d, targets=1):
@@ -126,7 +129,8 @@ def measure(case):
     name, estimator, data, run = case
     X, y = data()
     before, times, results = in_mercer(), {"own": [], "patched": []}, {}
-    for turn in range(ROUNDS + 1):
+    turn, rounds = 0, ROUNDS
+    while turn <= rounds:
         for which in times:
             cls = OWN[estimator] if which == "own" else getattr(MODULES[estimator], estimator)
             time.sleep(0.1)  # the threads of the other program stop waiting for work
@@ -134,31 +138,70 @@ def measure(case):
             results[which] = run(cls, X, y)
             if turn:
                 times[which].append(time.perf_counter() - start)
+        if turn == 1 and min(min(t) for t in times.values()) < SHORT:
+            rounds = SHORT_ROUNDS
+        turn += 1
     own, patched = (statistics.median(t) for t in times.values())
-    return {"case": name, "own_s": own, "patched_s": patched, "ratio": own / patched, "in_mercer": in_mercer() > before, "difference": difference(results["own"], results["patched"])}
+    low, _, high = statistics.quantiles((a / b for a, b in zip(*times.values())), n=4, method="inclusive")
+    return {
+        "case": name, "date": str(datetime.date.today()), "rounds": rounds, "own_s": own, "patched_s": patched, "ratio": own / patched, "low": low, "high": high,
+        "in_mercer": in_mercer() > before, "difference": difference(results["own"], results["patched"])}
+
+
+def processor():
+    """The name of the processor, and its number of logical ones."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            name = next(line.partition(":")[2].strip() for line in f if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = platform.machine()
+    return f"{name}, {os.cpu_count()} processors"
+
+
+def blas():
+    """The version of OpenBLAS and the processor that it chose its kernels for."""
+    found = [info for info in threadpoolctl.threadpool_info() if info["user_api"] == "blas"]
+    return "; ".join(f"{info['internal_api']} {info['version']} for {info.get('architecture', 'an unknown processor')}, {info['num_threads']} threads" for info in found)
+
+
+def shown(ratio):
+    """A ratio with two decimals below 1.1, where they matter."""
+    return f"{ratio:.2f}" if ratio < 1.1 else f"{ratio:.1f}"
 
 
 def page(found):
     ratios = [r["ratio"] for r in found]
-    rows = "\n".join(f"| {r['case']} | {1000 * r['own_s']:.0f} | {1000 * r['patched_s']:.0f} | {r['ratio']:.1f} | {'Mercer' if r['in_mercer'] else 'scikit-learn'} | {r['difference']:.0e} |" for r in found)
+    rows = "\n".join(
+        f"| {r['case']} | {1000 * r['own_s']:.{1 if r['own_s'] < SHORT else 0}f} | {1000 * r['patched_s']:.{1 if r['patched_s'] < SHORT else 0}f} | {shown(r['ratio'])} | {r['low']:.2f} to {r['high']:.2f} | "
+        f"{r['rounds']} | {'Mercer' if r['in_mercer'] else 'scikit-learn'} | {r['difference']:.0e} |" for r in found)
+    dates = sorted({r["date"] for r in found})
+    own = [r for r in found if not r["in_mercer"]]
+    equal = sum(r["low"] <= 1 <= r["high"] for r in own)
     return f"""# scikit-learn with mercer.accel
 
 `make accel-bench` writes this page by [bench/accel_sklearn.py](../accel_sklearn.py): the wall times
-of programs for scikit-learn {sklearn.__version__} without and with `mercer.accel.patch()`, on a
-machine with {os.cpu_count()} processors ({platform.machine()}), in one process and in turns. A case is a
-fit and the prediction or transform of as many rows, and each class has about two cases. Each time is
-the median of {ROUNDS} runs after one that is not counted. The difference is the largest one between the results, relative to the
-largest value, or, for classes, the share of the rows with different classes. Support vector machines are
-solved to a tolerance of 1e-3 by both programs. OpenBLAS, which scikit-learn uses, chose the kernels for
-this processor itself (no OPENBLAS_CORETYPE was set).
+of programs for scikit-learn without and with `mercer.accel.patch()`, in one process and in turns.
 
-{sum(not r['in_mercer'] for r in found)} of the cases run in scikit-learn with mercer.accel too, because Mercer is not faster there or does
-not compute the same. Their ratios are 1 up to the time of the checks.
+- date: {" to ".join([dates[0], *dates[1:][-1:]])}
+- processor: {processor()}
+- scikit-learn {sklearn.__version__}, numpy {np.__version__}, scipy {scipy.__version__}
+- BLAS of numpy and scipy: {blas()}{"".join(f"; {name}={os.environ[name]}" for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE") if name in os.environ)}
 
-The median ratio is {statistics.median(ratios):.1f}, the smallest {min(ratios):.1f}, the largest {max(ratios):.0f}.
+A case is a fit and the prediction or transform of as many rows, and each class has about two cases. Each
+time is the median of the turns after one that is not counted. The ratio is that of the two medians, and
+the spread is the middle half of the ratios of single turns. The difference is the largest one between the
+results, relative to the largest value, or, for classes, the share of the rows with different classes.
+Support vector machines are solved to a tolerance of 1e-3 by both programs.
 
-| case | scikit-learn, ms | with mercer.accel, ms | ratio | runs in | difference |
-|---|---|---|---|---|---|
+{len(own)} of the cases run in scikit-learn with mercer.accel too, because Mercer is not faster there or does
+not compute the same. Both runs then execute the same code after Mercer's checks. The spread contains 1 for
+{equal} of these {len(own)} cases.
+
+The median ratio is {statistics.median(ratios):.1f}, the smallest {min(ratios):.2f}, the largest {max(ratios):.0f}.
+{sum(r < 1 for r in ratios)} ratios are below 1.
+
+| case | scikit-learn, ms | with mercer.accel, ms | ratio | spread | turns | runs in | difference |
+|---|---|---|---|---|---|---|---|
 {rows}
 """
 
@@ -175,7 +218,7 @@ def main():
     for number in wanted:
         result = measure(CASES[number - 1])
         kept[result["case"]] = result
-        print(f"{number:2} {result['case']}: {result['own_s']:.3f} s, {result['patched_s']:.3f} s, ratio {result['ratio']:.2f}, in Mercer: {result['in_mercer']}, difference {result['difference']:.1e}", flush=True)
+        print(f"{number:2} {result['case']}: {result['own_s']:.3f} s, {result['patched_s']:.3f} s, ratio {result['ratio']:.2f} ({result['low']:.2f} to {result['high']:.2f}), in Mercer: {result['in_mercer']}, difference {result['difference']:.1e}", flush=True)
     found = [kept[case[0]] for case in CASES if case[0] in kept]
     with open(path, "w", encoding="utf-8") as f:
         json.dump(found, f, indent=1)

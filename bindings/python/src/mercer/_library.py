@@ -238,15 +238,17 @@ def matrix(array, sparse=True):
 
 
 _devices = {}
+worker_threads = None  # the number of threads of a device if a call does not give it; None means all
 
 
 def device(name=None, threads=None):
-    """The handle of a device. Each pair of a name and a number of threads is opened once in a
-    process."""
+    """The handle of a device, 0 for the best one with all threads. Each pair of a name and a number of
+    threads is opened once in a process."""
     if not (name is None or isinstance(name, str)):
         raise ValueError(f"device must be the name of a device, such as 'cpu/avx2', or None, got {name!r}")
     if not (threads is None or isinstance(threads, numbers.Integral) and threads >= 0):
         raise ValueError(f"threads must be an integer ≥ 1, or None for all, got {threads!r}")
+    threads = worker_threads if threads is None else threads
     if name is None and threads is None:
         return 0
     key = name or "", threads or 0

@@ -42,7 +42,7 @@ def gram(kernel, X, Z=None, V=None):
     out = np.empty((mx.rows, mv.cols if mv else (mz or mx).rows))
 
     def arguments(watch):
-        return 0, kernel.encode(), byref(mx), mz and byref(mz), mv and byref(mv), out.ctypes.data, out.size, watch
+        return _library.device(), kernel.encode(), byref(mx), mz and byref(mz), mv and byref(mv), out.ctypes.data, out.size, watch
 
     watched("mercer_gram", arguments)
     return out
@@ -66,7 +66,7 @@ def evidence(kernel, height, noise, X, y, parameters=None):
     log = c_double()
     gradient = None if parameters is None else np.empty(parameters + 2)
     to, size = (None, 0) if gradient is None else (gradient.ctypes.data, gradient.size)
-    watched("mercer_evidence", lambda w: (0, kernel.encode(), height, noise, byref(mx), byref(my), byref(log), to, size, w))
+    watched("mercer_evidence", lambda w: (_library.device(), kernel.encode(), height, noise, byref(mx), byref(my), byref(log), to, size, w))
     return log.value, gradient
 
 
@@ -80,7 +80,7 @@ def moments(X, y, weights, intercept):
         if weights.shape != (mx.rows,):
             raise ValueError(f"there are {weights.size} weights, and X has {mx.rows} rows")
     of = None if weights is None else weights.ctypes.data
-    watched("mercer_moments", lambda w: (0, byref(mx), byref(my), of, int(intercept), G.ctypes.data, products.ctypes.data, means.ctypes.data, w))
+    watched("mercer_moments", lambda w: (_library.device(), byref(mx), byref(my), of, int(intercept), G.ctypes.data, products.ctypes.data, means.ctypes.data, w))
     return G, products, means[:mx.cols], means[mx.cols:]
 
 
@@ -89,7 +89,7 @@ def nearest(X, Z, k):
     squares of their Euclidean distances."""
     mx, mz = _library.matrix(X, False), _library.matrix(Z, False)
     rows, squares = np.empty((mx.rows, k), dtype=np.int64), np.empty((mx.rows, k))
-    watched("mercer_neighbors", lambda w: (0, byref(mx), byref(mz), k, rows.ctypes.data, squares.ctypes.data, squares.size, w))
+    watched("mercer_neighbors", lambda w: (_library.device(), byref(mx), byref(mz), k, rows.ctypes.data, squares.ctypes.data, squares.size, w))
     return rows, squares
 
 
@@ -101,7 +101,7 @@ def cosines(factor, X, omega, offset):
     if offset.shape != (mw.rows,):
         raise ValueError(f"offset has the shape {offset.shape}, omega {mw.rows} columns")
     out = np.empty((mx.rows, mw.rows))
-    watched("mercer_cosines", lambda w: (0, factor, byref(mx), byref(mw), offset.ctypes.data, out.ctypes.data, out.size, w))
+    watched("mercer_cosines", lambda w: (_library.device(), factor, byref(mx), byref(mw), offset.ctypes.data, out.ctypes.data, out.size, w))
     return out
 
 

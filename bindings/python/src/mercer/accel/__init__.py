@@ -11,8 +11,10 @@ Mercer.
 """
 
 import sys
+import warnings
+from types import ModuleType
 
-from ._engine import report
+from ._engine import report, send_to_workers
 from ._features import KernelPCA, Nystroem, RBFSampler
 from ._gaussian_process import GaussianProcessRegressor
 from ._kernel_ridge import KernelRidge
@@ -52,7 +54,13 @@ def patch():
     """Replaces classes of scikit-learn by classes of the same names that run in Mercer.
 
     Every module of scikit-learn that is loaded gets the new classes. A program must therefore
-    import the classes after it calls patch. Estimators that exist already keep their classes.
+    import the classes after it calls patch. Estimators that exist already keep their classes. The
+    worker processes of joblib, as in GridSearchCV(n_jobs=2), use the new classes too.
+
+    Warns
+    -----
+    UserWarning
+        If a module has imported one of the classes before: there it stays scikit-learn's.
 
     Examples
     --------
@@ -64,6 +72,20 @@ def patch():
     >>> accel.unpatch()
     """
     _replace(_originals())
+    send_to_workers(_CLASSES)
+    imported = _imported()
+    if imported:
+        others = f", and {len(imported) - 1} more" if len(imported) > 1 else ""
+        warnings.warn(f"mercer.accel: {imported[0]} was imported before patch() and stays scikit-learn's{others}: call patch() before these imports", stacklevel=2)
+
+
+def _imported():
+    """The places outside scikit-learn and Mercer that hold one of scikit-learn's classes, such as
+    "__main__.SVC"."""
+    originals = {id(original) for original, _ in _originals()}
+    return [
+        f"{name}.{key}" for name, module in list(sys.modules.items()) if name.partition(".")[0] not in ("sklearn", "mercer") and isinstance(module, ModuleType)
+        for key, value in list(vars(module).items()) if id(value) in originals]
 
 
 def unpatch():

@@ -8,6 +8,7 @@ import sys
 import threading
 
 import numpy as np
+from joblib.externals.loky.backend.reduction import register
 from scipy.sparse import issparse
 
 from .. import _library, _systems
@@ -95,12 +96,33 @@ class Accelerated:
             cls = getattr(sys.modules[cls.__module__], cls.__name__)
         return copyreg._reconstructor, (cls, object, None), self.__getstate__()
 
+    def _reduce_for_workers(self):
+        return restored, (type(self).__name__,), self.__getstate__()
+
     def _decline_small(self, method, size):
         """Raises Declined if Mercer would be slower for an input of this size. The environment
         variable MERCER_ACCEL_MIN replaces all smallest sizes."""
         smallest = os.environ.get("MERCER_ACCEL_MIN")
         if size < (self._smallest.get(method, 0) if smallest is None else float(smallest)):
             raise Declined("small input")
+
+
+def send_to_workers(classes):
+    """Sends estimators of patched classes to joblib's worker processes with these classes, although
+    scikit-learn is not patched there."""
+    for cls in classes:
+        register(cls, cls._reduce_for_workers)
+
+
+def restored(name):
+    """An empty estimator of a patched class in a worker process. joblib limits the threads of each
+    worker by OMP_NUM_THREADS."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    if limit.isdigit():
+        _library.worker_threads = int(limit)
+    from . import _CLASSES
+
+    return object.__new__(next(cls for cls in _CLASSES if cls.__name__ == name))
 
 
 def replaces(cls):

@@ -1,9 +1,14 @@
 """Features of kernels: Nystroem, random Fourier features and kernel principal components."""
 
+import collections
+import itertools
+import math
+
 import numpy as np
 import sklearn.decomposition
 import sklearn.kernel_approximation
 import sklearn.preprocessing
+from scipy import linalg
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import svd_flip
@@ -40,6 +45,19 @@ def largest(product, n, t):
         if (left <= 4 * np.sqrt(n) * np.finfo(np.float64).eps * values[-1]).all():
             return values[:-t - 1:-1], known @ S[:, :-t - 1:-1]
     raise Declined("no convergence")
+
+
+def monomials(X, degree, c):
+    """The rows F with FᵀF' = (XX'ᵀ + c)^degree: the monomials of each row of X and √c times the square
+    roots of their multinomial coefficients, in the order of itertools.combinations_with_replacement."""
+    Z = np.vstack([X.T, np.full((1, len(X)), math.sqrt(c))]) if c > 0 else np.ascontiguousarray(X.T)
+    d, F = len(Z), Z
+    for power in range(2, degree + 1):
+        # The monomials of degree power − 1 that begin with variable i or a later one are the last ones.
+        F = np.vstack([Z[i] * F[len(F) - math.comb(d - i + power - 2, power - 1):] for i in range(d)])
+    counts = (collections.Counter(v).values() for v in itertools.combinations_with_replacement(range(d), degree))
+    F *= np.sqrt([math.factorial(degree) / math.prod(map(math.factorial, c)) for c in counts])[:, np.newaxis]
+    return F
 
 
 def inverse_root(K):
@@ -124,7 +142,47 @@ class KernelPCA(Accelerated, sklearn.decomposition.KernelPCA):
         needs(n > 200, "at most 200 samples")
         self._decline_small("fit", n * n)
         numbers(X)
-        centerer = sklearn.preprocessing.KernelCenterer()
+        self._centerer, self.X_fit_ = sklearn.preprocessing.KernelCenterer(), X
+        values, vectors = self._by_features(X, t) or self._by_products(text, X, t)
+        self.eigenvalues_ = _check_psd_eigenvalues(values, enable_warnings=False)
+        self.eigenvectors_ = svd_flip(vectors, np.zeros_like(vectors).T)[0]
+        if self.remove_zero_eig:
+            used = self.eigenvalues_ > 0
+            self.eigenvalues_, self.eigenvectors_ = self.eigenvalues_[used], self.eigenvectors_[:, used]
+        return self
+
+    def _features(self, X, of):
+        """The monomials of a linear or polynomial kernel of the samples of, for a fit to X; None for other
+        kernels, and if their number is above an eighth of the number of rows of X."""
+        degree = {"linear": 1, "poly": self.degree}.get(self.kernel, 0)
+        if degree < 1 or issparse(X) or issparse(of) or not float(degree).is_integer() or self.kernel == "poly" and self.coef0 < 0:
+            return None
+        gamma = 1.0 if self.kernel == "linear" else 1 / X.shape[1] if self.gamma is None else self.gamma
+        c = 0.0 if self.kernel == "linear" else self.coef0
+        if gamma <= 0 or math.comb(X.shape[1] + (c > 0) + int(degree) - 1, int(degree)) > X.shape[0] // 8:
+            return None
+        return monomials(math.sqrt(gamma) * of, int(degree), c)
+
+    def _by_features(self, X, t):
+        """The t largest eigenvalues of the centered kernel matrix K = FᵀF and its eigenvectors, by those of
+        FFᵀ; None for other kernels than those of _features, and if an eigenvalue is close to 0."""
+        F = self._features(X, X)
+        if F is None:
+            return None
+        mean = F.mean(axis=1)
+        self._centerer.K_fit_rows_, self._centerer.K_fit_all_, self._centerer.n_features_in_ = mean @ F, mean @ mean, len(X)
+        F -= mean[:, np.newaxis]
+        if len(F) < t:
+            return None
+        values, vectors = linalg.eigh(F @ F.T, subset_by_index=(len(F) - t, len(F) - 1))
+        if values[0] <= 1e-8 * values[-1]:
+            return None
+        vectors = F.T @ vectors[:, ::-1]
+        return values[::-1], vectors / np.linalg.norm(vectors, axis=0)
+
+    def _by_products(self, text, X, t):
+        """The t largest eigenvalues of the centered kernel matrix and its eigenvectors, by its products."""
+        n, centerer = X.shape[0], self._centerer
         centerer.K_fit_rows_ = rows = gram(text, X, None, np.full((n, 1), 1 / n))[:, 0]
         centerer.K_fit_all_, centerer.n_features_in_ = rows.sum() / n, n
 
@@ -132,14 +190,7 @@ class KernelPCA(Accelerated, sklearn.decomposition.KernelPCA):
             sums = V.sum(axis=0)
             return gram(text, X, None, V) - np.outer(rows, sums) - rows @ V + centerer.K_fit_all_ * sums
 
-        values, vectors = largest(product, n, t)
-        self._centerer, self.X_fit_ = centerer, X
-        self.eigenvalues_ = _check_psd_eigenvalues(values, enable_warnings=False)
-        self.eigenvectors_ = svd_flip(vectors, np.zeros_like(vectors).T)[0]
-        if self.remove_zero_eig:
-            used = self.eigenvalues_ > 0
-            self.eigenvalues_, self.eigenvectors_ = self.eigenvalues_[used], self.eigenvectors_[:, used]
-        return self
+        return largest(product, n, t)
 
     def _mercer_kernel(self, X, Y=None):
         self._decline_small("kernel", X.shape[0] * (X if Y is None else Y).shape[0])
@@ -163,6 +214,8 @@ class KernelPCA(Accelerated, sklearn.decomposition.KernelPCA):
         # With the means of the rows of K, m, and of the fit's columns, f, and its mean F, the
         # centered matrix is K − m1ᵀ − 1fᵀ + F.
         n, t = scaled.shape
-        products = gram(self._text(X), X, self.X_fit_, np.column_stack([scaled, np.full(n, 1 / n)]))
+        weights = np.column_stack([scaled, np.full(n, 1 / n)])
+        F = self._features(self.X_fit_, self.X_fit_)
+        products = gram(self._text(X), X, self.X_fit_, weights) if F is None else self._features(self.X_fit_, X).T @ (F @ weights)
         sums = scaled.sum(axis=0)
         return products[:, :t] - np.outer(products[:, t], sums) - self._centerer.K_fit_rows_ @ scaled + self._centerer.K_fit_all_ * sums
