@@ -31,12 +31,13 @@ func CenterRules() []CenterRule {
 	return []CenterRule{UniformCenters, PivotCenters}
 }
 
-// CenterChoice specifies how centers are chosen. They come from a pool: the samples whose keys
-// (Block.Keys) have the smallest priorities under the seed. Equal seeds therefore give equal
-// centers in the same order, for any order of the samples.
+// CenterChoice specifies how centers are chosen. The rule chooses from a pool: each sample has a
+// priority computed from its key (Block.Keys) and Seed, and the pool holds the samples of smallest
+// priority. Equal seeds therefore give equal centers in the same order, for any order of the
+// samples.
 type CenterChoice struct {
 	Rule  CenterRule // "" is UniformCenters
-	Count int        // M; 0 means about 10√n. If there are fewer than M different samples, each of them is a center
+	Count int        // number of centers, M; 0 means about 10√n. If there are fewer than M different samples, each of them is a center
 	// pool is the number of samples from which a rule other than UniformCenters chooses; they are
 	// drawn uniformly in one pass. 0 means 2M, but at least 500.
 	pool int
@@ -89,8 +90,8 @@ func (c CenterChoice) flops(n, d int) float64 {
 	return 0
 }
 
-// choose returns the given centers, or centers chosen by the rule, and count samples for Falkon's
-// preconditioner. It makes a pass over the samples only if necessary.
+// choose returns the centers, which are p.Centers or chosen by the rule, and also returns count
+// samples for Falkon's preconditioner. It makes a pass over the samples only if necessary.
 func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[float64], q stream.Sampled, err error) {
 	n, d, _ := p.Data.Dims()
 	m, size := p.Choice.sizes(n)
@@ -128,7 +129,7 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if m = min(m, from.Rows); m == from.Rows {
 		return from, q, nil
 	}
-	rows, err := r.pivotCenters(p, from, m) // only for this rule is the pool larger than M
+	rows, err := r.pivotCenters(p, from, m) // only for PivotCenters is the pool larger than M
 	if err != nil {
 		return centers, q, err
 	}

@@ -98,19 +98,19 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 // normal features, the number of iterations was 0.4 to 1.7 times the estimate.
 const seriesMargin = 1.3
 
-// At up to fewIterations iterations, a better preconditioner saves little time.
+// If a preconditioner needs at most fewIterations iterations, a better one saves little time.
 const fewIterations = 16
 
-// Fixed16 is chosen only if its contraction is below 1/fixedMargin. A step then reduces the
-// residual to at most 3/fixedMargin: one part comes from the rounding of K and another from
-// innerLimit, the tolerance of the inner solver. If a step divides the residual by less than
-// fixedGain, the rounding errors do not behave like noise and the plan's estimate is wrong.
+// Auto chooses Fixed16 only if its contraction is below 1/fixedMargin. A step of refinement then
+// reduces the residual to at most 3/fixedMargin of its value: one part comes from the rounding of K
+// and another from innerLimit, the tolerance of the inner solver. If a step divides the residual by
+// less than fixedGain, the rounding errors are correlated and the plan's estimate is wrong.
 const fixedMargin, fixedGain = 20, 4
 
 // enough reports whether the precision of o suffices for a K + λW⁻¹ whose eigenvalues are at least
-// lambda. The eigenvalues have to exceed the rounding error of products in float32: 2⁻²³ of the
-// norm of K, divided by √n because the rounding errors of n rows have different signs. The factor
-// 32 is a margin that lets a refinement step gain a digit.
+// lambda. They have to exceed the rounding error of products in float32: 2⁻²³ of the norm of K,
+// divided by √n because the rounding errors of n rows have different signs. The factor 32 is a
+// margin that lets a refinement step gain a digit.
 func (z *sizes) enough(o Operator, lambda float64) bool {
 	switch {
 	case o == Fixed16 && !(fixedMargin*z.contraction(o, lambda) < 1):
@@ -129,7 +129,7 @@ type preconditioning struct {
 	lambda     float64               // estimated lower bound of the eigenvalues of K + λW⁻¹
 }
 
-// columnsOfK lists the candidates for the preconditioner that use columns of K, and no
+// columnsOfK lists the candidate preconditioners that use columns of K. Rank 0 stands for no
 // preconditioner.
 func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 	add := func(rank int) {
@@ -150,7 +150,7 @@ func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 	return list
 }
 
-// powerSeries lists the candidates for the preconditioner that use the power series of the kernel.
+// powerSeries lists the candidate preconditioners that use the power series of the kernel.
 func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
 	estimates, err := z.taylorEstimates(par)
 	for _, e := range estimates {
@@ -159,8 +159,9 @@ func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
 	return list, err
 }
 
-// onceForEach returns a function with the values of f that calls f once for each tolerance: all operators of
-// one precision ask for the same tolerances.
+// onceForEach returns a function that returns the values of f, but calls f only once for each
+// tolerance: the estimates for all operators of one precision need the values at the same
+// tolerances.
 func onceForEach(f func(tol float64) int) func(tol float64) int {
 	known := map[float64]int{}
 	return func(tol float64) int {
@@ -195,17 +196,18 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	if o.single() {
 		rate, values, size = z.rates().Single, z.rates().Values, 4
 	}
-	// Computing F takes nk² operations, and computing FᵀF takes nk² more. Products of blocks of some
-	// hundred columns are slower by a factor of 1.4. The host finds the pivots in the columns of F
-	// and fetches the rows of the pivots one by one.
+	// Computing F of lowrank.Preconditioner, n×k, takes nk² operations, and computing FᵀF takes nk²
+	// more. Products of blocks of some hundred columns are slower by a factor of 1.4. The host
+	// finds the pivots in the columns of F and copies the rows of the pivots from the device one by
+	// one.
 	factor := 1.4*2*n*k*k/rate + 3*k*k*k + k*device.fetch +
 		n*k*((2*float64(z.width)*device.feature+2*device.value)/values+size*device.freshByte+device.host)
-	// F is read from memory twice in a step.
+	// An iteration reads F from memory twice.
 	step := product + n*k*(2*size*device.readByte+4*float64(c-1)/rate) + device.step
 	taken := float64(its)
 	if p.name == lowrank.Taylor {
 		taken *= seriesMargin
-		// The host computes F and multiplies it by D^-½.
+		// The host computes F and multiplies it by D^-½, with D of lowrank.Preconditioner.
 		factor = 1.4*n*k*k/rate + 3*k*k*k + n*k*(size*device.freshByte+device.monomial)
 		step += 2 * (n*float64(c)*device.host + device.fetch)
 	}

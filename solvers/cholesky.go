@@ -270,8 +270,9 @@ func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queu
 }
 
 // Append adds a sample to a factor of a given matrix. row holds the n+1 elements of its row of K,
-// without λ; the last element is on the diagonal. It takes n² operations. If the memory has to
-// grow, it grows by half, and n²/2 elements are moved.
+// without λ; the last element is on the diagonal. Append takes n² operations. If the memory has to
+// grow, it grows by half, and n²/2 elements are moved. With a the first n elements of row and α the
+// last plus λ,
 //
 //	⎡ A  a ⎤   ⎡ L    ⎤ ⎡ Lᵀ l ⎤
 //	⎣ aᵀ α ⎦ = ⎣ lᵀ ρ ⎦ ⎣    ρ ⎦,  l = L⁻¹a,  ρ² = α − lᵀl

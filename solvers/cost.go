@@ -25,9 +25,9 @@ const (
 	readByte = 4.5
 	// hostElement is the cost of the host's work for each element of a pivot's column.
 	hostElement = 15.0
-	// hostMonomial is the cost of an element of F that is a product of features: a profile of n =
-	// 10,000 with rank 1326 shows 2.7 ns of one core to compute it and 3 ns to multiply it by D^-½
-	// (2026-11-24).
+	// hostMonomial is the cost of an element of F (lowrank.Preconditioner) that is a product of
+	// features: a profile of n = 10,000 with rank 1326 shows 2.7 ns of one core to compute it and 3
+	// ns to multiply it by D^-½ (2026-11-24).
 	hostMonomial = 300.0
 	// stepOverhead is the cost of an iteration without its products: a dozen short operations.
 	stepOverhead = 5e7
@@ -58,11 +58,11 @@ type costs struct {
 	symm16         [2]float64 // the same as symm32 for a K with elements of 16 bits
 	solve64        [2]float64 // cost per element of a triangular factor in a solve with the factor and its transpose: a fixed part, and a part per column
 	solve32        [2]float64
-	solveRow       float64 // cost of a solve as for solve64 per row of the factor
+	solveRow       float64 // cost of a solve per row of the factor, in addition to solve64 or solve32
 	reducedRow     float64 // the same as solveRow for a factor of reduced precision
 	freshByte      float64
 	readByte       float64
-	monomial       float64 // cost of an element of F that the host computes and copies to the device
+	monomial       float64 // cost of an element of F (lowrank.Preconditioner) that the host computes and copies to the device
 	host, fetch    float64 // host: cost of an element that the host reads and processes; fetch: cost of copying a row from the device
 	step, look     float64
 	rate           float64 // operations per second
@@ -77,9 +77,10 @@ var ofProcessor = costs{
 	freshByte: freshByte, readByte: readByte, monomial: hostMonomial, host: hostElement, step: stepOverhead, look: lookOverhead, rate: processorRate, small: smallCost,
 }
 
-// atRate returns the costs of a processor whose vectors multiply at another rate: work that is limited by memory
-// or done by scalar instructions takes as long as at processorRate, and so it costs more operations. A
-// kernel's function uses the vectors as a product does. The rate 0 stands for processorRate.
+// atRate returns the costs of a processor that does `products` operations of a large product per
+// second; 0 stands for processorRate. Work that is limited by memory or done by scalar instructions
+// takes the same time at each rate, so its cost in operations is proportional to the rate. A
+// kernel's function uses the vectors as a product does.
 func (c costs) atRate(products float64) costs {
 	if products == 0 || products == c.rate {
 		return c
@@ -118,7 +119,7 @@ func costsOf(r flop.Rates) costs {
 		readByte:  b,
 		monomial:  hostMonomial * r.Products / processorRate,
 		host:      hostSeconds * r.Products,
-		fetch:     4 * r.Step * r.Products, // X and F each take a copy and a wait
+		fetch:     4 * r.Step * r.Products, // X and F are each copied in one transfer, and the device waits for its end
 		step:      12 * r.Step * r.Products,
 		look:      r.Products * lookOverhead / processorRate, // the host computes the eigenvalues of a sample
 		rate:      r.Products,

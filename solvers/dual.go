@@ -190,8 +190,9 @@ func (w *work) pivotTol() float64 {
 	return numeric.PivotTol(terms)
 }
 
-// checkPivots returns a *backend.PivotError for the first pivot that is only a rounding error; unit is the unit
-// roundoff, the argument after the diagonal of the factor, and the argument before the diagonal of the matrix.
+// checkPivots returns a *backend.PivotError for the first pivot that is only a rounding error.
+// after is the diagonal of the factor, before the diagonal of the matrix, and unit the unit
+// roundoff.
 func (w *work) checkPivots(after, before []float64, unit float64) error {
 	tol, weight := w.pivotTol()*unit/numeric.Epsilon, w.s.totalWeight()
 	return numeric.CheckPivots(after, func(i int) float64 {
@@ -202,7 +203,7 @@ func (w *work) checkPivots(after, before []float64, unit float64) error {
 	})
 }
 
-// enough returns a λ for which every pivot exceeds the rounding errors; before is the diagonal of
+// enough returns a λ with which every pivot exceeds its rounding error; before is the diagonal of
 // the matrix.
 func (w *work) enough(before []float64) float64 {
 	largest := 0.0

@@ -29,7 +29,8 @@ type Evidence struct {
 	// maximizes Log. It is 1 if that value is 0.
 	Scale []float64
 	// Gradient holds ∂Log/∂θ for each parameter θ of kernels.Params, or ∂Log/∂ln θ for a parameter
-	// whose field Log is set, and last ∂Log/∂ln λ. With FitScale, Scale is optimal for every θ and λ.
+	// whose field Log is set, and last ∂Log/∂ln λ. With FitScale they are the derivatives of the
+	// maximum of Log over Scale.
 	Gradient []float64
 }
 
@@ -44,7 +45,7 @@ type EvidenceParams struct {
 const evidenceBlock = 256
 
 // LogEvidence computes the Evidence of p, which must have no intercept and λ > 0. It takes n³/3
-// operations for the factor, and 2n³/3 for the derivatives, which are
+// operations for the factor, and 2n³/3 for the derivatives. For t outputs they are
 //
 //	∂Log/∂θ = ½ Σ_ij M_ij (∂C/∂θ)_ij,  M = Σ_j α_jα_jᵀ/s_j² − t C⁻¹,  α = C⁻¹y
 //
@@ -101,9 +102,9 @@ func (p Problem) checkCovariance(dev backend.Device, what string, limit int64) e
 	return nil
 }
 
-// newCovariance factors C. more returns the number of further elements that the caller needs on the
-// device. If keep, n×n, is not nil and the device works in Go memory, newCovariance stores the
-// factor in keep.
+// newCovariance factors C. more(n, d, t) returns the number of further elements that the caller
+// needs on the device. If keep, n×n, is not nil and the device works in Go memory, newCovariance
+// stores the factor in keep.
 func newCovariance(ctx context.Context, dev backend.Device, what string, p Problem, limit int64, more func(n, d, t int) int64, keep *backend.Host[float64]) (*covariance, error) {
 	if err := p.checkCovariance(dev, what, limit); err != nil {
 		return nil, err
@@ -225,8 +226,9 @@ func (e *Evidence) check() error {
 	return nil
 }
 
-// gradient computes the derivatives; alpha is C⁻¹y, and squares holds y_jᵀC⁻¹y_j. The weight h of hk has
-// the derivative ½ Σ_ij M_ij (C − λW⁻¹)_ij, and Σ_ij M_ij C_ij = Σ_j y_jᵀC⁻¹y_j/s_j² − t n.
+// gradient computes the derivatives; alpha is C⁻¹y, and squares holds y_jᵀC⁻¹y_j. If the kernel is
+// a multiple h·k of a kernel k, then ∂Log/∂ln h is ½ Σ_ij M_ij (C − λW⁻¹)_ij, where Σ_ij M_ij C_ij
+// = Σ_j y_jᵀC⁻¹y_j/s_j² − t n.
 func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], squares []float64) error {
 	s, b := f.s, f.B
 	scaled, err := f.Mem.New(s.n, s.t) // α_j/s_j²
@@ -321,14 +323,14 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 	return nil
 }
 
-// scaleSums computes the derivatives with respect to the length scales of a Gaussian kernel, or a
-// multiple of one, of dense samples with one length scale for each feature. With u_ip =
-// (x_ip − c_p)/σ_p they are
+// scaleSums computes the derivatives with respect to the length scales σ_p of a Gaussian kernel, or
+// a multiple of one, of dense samples with one length scale for each feature. With the middle c_p
+// of the range of feature p and u_ip = (x_ip − c_p)/σ_p they are
 //
 //	∂Log/∂ln σ_p = Σ_{i>j} W_ij (u_ip − u_jp)²,  W = M∘K
 //
-// The squares are expanded, so that the sums over i are the matrix product of Wᵀ with u, u∘u and 1. K
-// is evaluated once, not once for each feature.
+// The squares are expanded, so that the sums over i are the matrix product of Wᵀ with u, u∘u and 1.
+// K is evaluated once, not once for each feature.
 type scaleSums struct {
 	scratch  [2]backend.Host[float64]   // columns of M, and of K and W
 	u        backend.Host[float64]      // u, u∘u and 1 of each sample

@@ -63,7 +63,6 @@ func (z *sizes) kalmanBytes(m markov.Model) func(n int) int64 {
 	}
 }
 
-// kalmanCost is the cost of Kalman.
 func (z *sizes) kalmanCost(m markov.Model) float64 {
 	d := float64(m.Dim())
 	return float64(z.n) * (kalmanRow[0] + kalmanRow[1]*d*d) * float64(z.columns) * z.costs().rate
@@ -196,7 +195,7 @@ func (w *work) kalmanPivot(pivot *backend.PivotError) error {
 	if numeric.Overflowed(pivot) {
 		return numeric.ExplainPivot(pivot, "solvers: kalman: K + λI is not finite at row %d: values of the kernel %v overflow: scale the features down", row, w.s.Kernel)
 	}
-	return numeric.ExplainPivot(pivot, "solvers: kalman: K + λI is not positive definite to working precision at row %d (pivot %.3g), which is too close to another: {raise $lambda}", row, pivot.Value)
+	return numeric.ExplainPivot(pivot, "solvers: kalman: K + λI is not positive definite to working precision at row %d (pivot %.3g), whose feature is too close to that of another row: {raise $lambda}", row, pivot.Value)
 }
 
 func (f *filter) solve(r backend.Matrix[float64], _ []float64) error {

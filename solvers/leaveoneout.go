@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// LeaveOneOut computes, for a solution of (K + λW⁻¹)α + b·1 = y, the solutions without each
-// sample in turn. With A = K + λW⁻¹, bordered by ones if there is an intercept, and B its
-// inverse,
+// LeaveOneOut computes, from a solution of (K + λW⁻¹)α + b·1 = y, the solutions without each sample
+// in turn. With A = K + λW⁻¹, bordered by ones if there is an intercept, B its inverse and e_i the
+// unit vectors, the fit f₋ᵢ without sample i, and its error c_i at that sample, are
 //
 //	y_i − f₋ᵢ(x_i) = c_i = α_i/B_ii,    f₋ᵢ(x) = f(x) − c_i (B [k(X, x); 1])_i
 //

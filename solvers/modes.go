@@ -18,23 +18,31 @@ import (
 	"github.com/mercer-go/mercer/internal/spectrum"
 )
 
-// Modes is iterative refinement with a kernel of equispaced Fourier modes (Greengard, Rachh and Barnett
-// 2022), for one to three features and sums of Gaussian and Matérn kernels with one length scale. With the
-// samples in a box of sides L_a and periods T_a > L_a, the kernel is
+// Modes is iterative refinement with a kernel of equispaced Fourier modes (Greengard, Rachh and
+// Barnett 2022), for one to three features and sums of Gaussian and Matérn kernels with one length
+// scale. With the samples in a box of sides L_a and periods T_a > L_a, the kernel is
 //
 //	k(x, z) ≈ Σ_j S(2πj/T)/∏T_a exp(2πi Σ_a j_a(x_a−z_a)/T_a),   |j_a| ≤ m_a,
 //
-// where S is the spectral density, less that of a smooth remainder beyond the box for Matérn kernels
-// (spectrum.Torus), and K ≈ ΦΦᴴ. The inner solver uses enough modes to make ‖K −
-// ΦΦᴴ‖ a small fraction of λ/max w. For a residual r it solves (I + ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r with Λ = λW⁻¹
-// by conjugate gradients, and returns the correction Λ⁻¹(r − Φβ). ΦᴴΛ⁻¹Φ is a Toeplitz matrix
-// between two diagonal matrices, so its product with a vector takes two Fourier transforms.
-// Residuals are computed with the exact K, or, where this takes less than half the time, with the larger
-// number of modes that the tolerance needs. A number of modes in between makes an inner solve more accurate,
-// so that fewer of these residuals are needed. If the exact K is not used for all rows, the residuals of
-// 1,000 rows are computed with it at the end. Auto chooses Modes if it is estimated to take less time than every
-// method that computes with K. If Modes does not converge as estimated, for example because the
-// samples are clustered, another method replaces it.
+// where S is the spectral density, less that of a smooth remainder beyond the box for Matérn
+// kernels (spectrum.Torus). So K ≈ ΦΦᴴ for Φ = ED, where E has the elements exp(2πi Σ_a j_a
+// x_a/T_a), with a row for each sample x and a column for each mode j, and D is the diagonal matrix
+// of √(S(2πj/T)/∏T_a).
+//
+// The inner solver uses enough modes to make ‖K − ΦΦᴴ‖ a small fraction of λ/max w. For a residual
+// r it solves (I + ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r with Λ = λW⁻¹ by conjugate gradients, and returns the
+// correction Λ⁻¹(r − Φβ). EᴴΛ⁻¹E is a Toeplitz matrix, so its product with a vector takes two
+// Fourier transforms.
+//
+// Residuals are computed with the exact K, or, where this takes less than half the time, with the
+// larger number of modes that the tolerance needs (outer modes). An inner solve may repeat its
+// correction with residuals from a number of modes in between (middle modes): then fewer outer
+// residuals are needed. If the exact K is not used for all rows, the residuals of 1,000 rows are
+// computed with it at the end.
+//
+// Auto chooses Modes if it is estimated to take less time than every method that computes with K.
+// If Modes does not converge as estimated, for example because the samples are clustered, another
+// method replaces it.
 const Modes Method = "modes"
 
 // modesChoice is the plan of Modes.
@@ -42,8 +50,8 @@ type modesChoice struct {
 	spectrum.Density
 	spectrum.Torus            // ranges and periods of the features, in the last d elements
 	center         [3]float64 // middle of each feature's range, in the last d elements
-	inner          nufft.Axes // largest mode indices m_a of conjugate gradients
-	middle, outer  series     // modes for the residuals in an inner solve, and for the residuals of α
+	inner          nufft.Axes // largest mode indices m_a of the inner solver
+	middle, outer  series     // middle modes and outer modes: see Modes
 	dense          bool       // whether the inner modes are transformed by matrix products
 	exact          bool       // whether residuals of α are computed with the exact K, without outer modes
 	gain           float64    // factor by which an inner solve reduces the residual
@@ -73,8 +81,9 @@ const (
 	checkedRows = 1000
 	// lowUnknowns limits the order of the preconditioner's factor.
 	lowUnknowns = 3000
-	// modesIterations·√(1+g) is the estimated number of iterations of conjugate gradients that divide a residual by
-	// 1/innerContraction, where g is the largest eigenvalue of the block of the modes outside the preconditioner.
+	// modesIterations·√(1+g) is the estimated number of iterations of conjugate gradients that
+	// multiply a residual by innerContraction, where g is the largest eigenvalue of the block of
+	// ΦᴴΛ⁻¹Φ for the modes outside the preconditioner.
 	modesIterations = 10
 	// modesPerAxis limits the index of a mode.
 	modesPerAxis = 1 << 20
@@ -113,7 +122,8 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 			continue
 		}
 		other := z.modesOf(choice, par)
-		// Residuals with the exact K prove error bounds of predictions, which is worth up to twice the time.
+		// Only residuals with the exact K give proven bounds on the errors of predictions. They may
+		// therefore take up to twice the time of residuals by outer modes.
 		cost := other.cost
 		if !way.exact {
 			cost *= 2
@@ -134,8 +144,9 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// modesWays lists the ways to compute residuals: with the exact K or with outer modes, and the planned number
-// of rounds of refinement if middle modes make an inner solve more accurate, or 0 without middle modes.
+// modesWays lists the ways to compute residuals: exact says whether with the exact K or with outer
+// modes, and rounds is the planned number of rounds of refinement with middle modes, or 0 without
+// middle modes.
 var modesWays = []struct {
 	exact  bool
 	rounds int
@@ -219,8 +230,8 @@ func (b *box) concentrated(h float64) float64 {
 	return c
 }
 
-// modes chooses the periods, the numbers of modes, and the order of the preconditioner for one of modesWays.
-// It returns an error if this needs too many modes.
+// modes chooses the periods, the numbers of modes, and the order of the preconditioner for one
+// element of modesWays. It returns an error if this needs too many modes.
 func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds int) (c modesChoice, err error) {
 	c.Density, c.exact, c.center, c.gain = s, exact, b.center, innerContraction
 	smallest := z.p.Lambda
@@ -228,7 +239,7 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 		smallest = min(smallest, z.p.Lambda/max(w, math.SmallestNonzeroFloat64))
 	}
 	if rounds > 0 {
-		// The margin 0.8 covers a small error of the estimate of the norms.
+		// The factor 0.8 is a margin for the error of the estimated norms.
 		c.gain = 0.8 * elementary.Pow(par.tol(), 1/float64(rounds))
 	}
 	n, top, side := float64(z.n), s.Kernel(0), b.side
@@ -471,8 +482,8 @@ type modal struct {
 		Values(dst []float64, f []complex128)
 		Modes(f []complex128, values []float64)
 	}
-	symbol  []float64 // the Fourier series of the Toeplitz matrix on the grid
-	scale   []float64 // diagonal matrix D, without the factor √2 of pairs of conjugate modes
+	symbol  []float64 // the Fourier series of the Toeplitz matrix EᴴΛ⁻¹E on the grid
+	scale   []float64 // diagonal of D (see Modes), divided by √2 for each mode that stands for a pair of conjugate modes
 	weights []float64 // diagonal of Λ⁻¹
 	values  []float64 // buffer for the values on the grid
 	modes   []complex128
@@ -586,8 +597,9 @@ func (w *work) multiply(tA, tB bool, a, b, c backend.Host[float64]) {
 	numeric.FreeAll(list)
 }
 
-// load computes m.modes as D times the coefficients in column j of v. v holds their real and imaginary
-// parts; a coefficient that represents a pair of conjugate modes is multiplied by √2 in v.
+// load computes m.modes as D times the coefficients in column j of v. v holds their real and
+// imaginary parts; a coefficient that represents a pair of conjugate modes is multiplied by √2 in
+// v.
 func (m *modal) load(v backend.Host[float64], j int) {
 	for at, d := range m.scale {
 		m.modes[at] = complex(d*v.Row(2 * at)[j], d*v.Row(2*at + 1)[j])
@@ -605,7 +617,7 @@ func (m *modal) store(v backend.Host[float64], j int) {
 	}
 }
 
-// Apply computes q = (I + DTD)p, where T is the Toeplitz matrix.
+// Apply computes q = (I + ΦᴴΛ⁻¹Φ)p as p + D·EᴴΛ⁻¹E·D p.
 func (m *modal) Apply(q, p, _ backend.Matrix[float64]) error {
 	rows, columns := p.Dims()
 	h := backend.NewHost[float64](rows, columns)
@@ -684,7 +696,6 @@ func (m *modal) solve(r backend.Matrix[float64], goal []float64) error {
 	return w.failed(w.B.Upload(r, alpha))
 }
 
-// failed returns fail(err), or nil if err is nil.
 func (w *work) failed(err error) error {
 	if err != nil {
 		return w.fail(err)
@@ -775,9 +786,10 @@ func (m widened) multiplyByK(v backend.Host[float64]) {
 	m.outer.multiply(m.w.Ctx, v, func(i, j int, f float64) { v.Row(i)[j] = f })
 }
 
-// A lowModes is the preconditioner of Modes: the block of I + ΦᴴΛ⁻¹Φ for the modes of lowest frequency,
-// as a Cholesky factor, and I for all other modes. If the block of the other modes is at most (1+g)I, the
-// condition number is at most about 4(1+g), because the Schur complement is at least I.
+// A lowModes is the preconditioner of Modes: the block of I + ΦᴴΛ⁻¹Φ for the modes of lowest
+// frequency, as a Cholesky factor, and I for all other modes. If the eigenvalues of the block for
+// the other modes are at most 1+g, the condition number is at most about 4(1+g), because the Schur
+// complement is at least I.
 type lowModes struct {
 	m      *modal
 	list   []lowMode
@@ -788,8 +800,8 @@ type lowModes struct {
 // A lowMode represents a pair of conjugate modes, or is the mode 0.
 type lowMode struct {
 	k         [3]int
-	at, other int     // indices of the mode and of its conjugate; other is −1 if k₃ ≠ 0 or k = 0
-	scale     float64 // √2 times the mode's element of D, or this element for the mode 0
+	at, other int     // indices in modal.scale of the mode and of its conjugate; other is −1 if modal.scale has no conjugate, because k[2] ≠ 0 or k = 0
+	scale     float64 // the mode's diagonal element of D; times √2 for a pair
 }
 
 // lowOrder returns the number of real unknowns of the modes with ‖ω‖ ≤ omega, or limit + 1 if there are more than
@@ -834,8 +846,8 @@ func (c modesChoice) modesWithin(omega float64) iter.Seq[[3]int] {
 	}
 }
 
-// lowModes returns the modes with ‖ω‖ ≤ omega, mode 0 first. scale holds √(S/∏T) of every mode, with
-// the spectral density S and the periods T; lowModes copies the scales of the modes that it returns.
+// lowModes returns the modes with ‖ω‖ ≤ omega, mode 0 first. scale is the diagonal of D for all
+// modes; lowModes copies the elements of the modes that it returns.
 func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	h := c.inner.Half()
 	list := []lowMode{{}}
@@ -861,9 +873,10 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	return list
 }
 
-// newLowModes factors the block of the low modes. entries holds Σ_j s_j exp(−2πi k·x_j) for |k_a| at most
-// double[a], and scale is √(S/∏T). The unknowns of a mode k are the coefficients of √2D cos 2πk·x and of
-// −√2D sin 2πk·x.
+// newLowModes factors the block of I + ΦᴴΛ⁻¹Φ for the low modes. scale is the diagonal of D, and
+// entries holds the elements of EᴴΛ⁻¹E, Σ_i exp(−2πi k·u_i)/Λ_ii for |k_a| ≤ double[a], where u_i
+// is sample i in units of the periods. The unknowns of a mode k are the coefficients of √2D cos
+// 2πk·u and of −√2D sin 2πk·u.
 func (m *modal) newLowModes(entries []complex128, double nufft.Axes, scale []float64) (*lowModes, error) {
 	w := m.w
 	p := &lowModes{m: m, list: m.c.lowModes(m.c.low, scale)}
@@ -916,7 +929,7 @@ func (m *modal) newLowModes(entries []complex128, double nufft.Axes, scale []flo
 	return p, w.B.Potrf(backend.Lower, p.factor)
 }
 
-// Apply computes z = M⁻¹r.
+// Apply computes z = M⁻¹r for the matrix M of the preconditioner.
 func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	w := p.m.w
 	rows, columns := r.Dims()
@@ -924,7 +937,7 @@ func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	if err := w.B.Download(h, r); err != nil {
 		return err
 	}
-	// If k₃ = 0, r holds both modes of a conjugate pair, each without the factor √2.
+	// If mode.k[2] = 0, r holds both modes of a conjugate pair, each without the factor √2.
 	eachLow(p.list, func(mode lowMode, from, to int, sign float64) {
 		v, dst := h.Row(from), low.Row(to)
 		for j := range columns {

@@ -23,7 +23,8 @@ const (
 	Falkon Method = "falkon"
 )
 
-// NystromProblem is f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j and the β and b that minimize
+// NystromProblem is the fit of f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j. The coefficients β and b
+// minimize
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ βᵀ k(c, c) β
 //
@@ -95,10 +96,11 @@ type StreamResult struct {
 	Posterior *Posterior
 	// Sums is nil unless the solution and its residual follow from sums over the samples without another pass.
 	Sums *Sums
-	// Gradient holds derivatives with respect to the parameters of the kernel and last with respect to
-	// ln λ, as in Evidence.Gradient, if StreamParams.Gradient is set: those of Posterior.Bound with
-	// constant centers, or those of Posterior.Log with constant random numbers, so that a frequency is
-	// inversely proportional to the length (Lázaro-Gredilla and others 2010, Sparse spectrum Gaussian
+	// Gradient, if StreamParams.Gradient is set, holds derivatives with respect to the parameters
+	// of the kernel and last with respect to ln λ, as in Evidence.Gradient. For centers they are
+	// derivatives of Posterior.Bound with constant centers. For Fourier features they are
+	// derivatives of Posterior.Log with constant random numbers: each frequency is a random number
+	// divided by the length scale (Lázaro-Gredilla and others 2010, Sparse spectrum Gaussian
 	// process regression).
 	Gradient []float64
 }

@@ -98,8 +98,8 @@ type PathPoint struct {
 // samples and therefore no score.
 var errNothingLeft = message.Errorf("solvers: path: the fit has as many degrees of freedom as there are samples, so that it fits any targets exactly and has no score: {raise $lambda|add samples}")
 
-// profile sets at.Evidence: squares holds ỹᵀ(K̃ + λI)⁻¹ỹ for each output, and logDet is log det (K̃
-// + λI), with K̃ = W^½KW^½.
+// profile sets at.Evidence from squares and logDet: with K̃ = W^½KW^½, squares holds ỹᵀ(K̃ + λI)⁻¹ỹ
+// for each output, and logDet is log det (K̃ + λI).
 func (s *samples) profile(at *PathPoint, squares []float64, logDet float64) {
 	at.Evidence = math.NaN()
 	if s.Intercept || at.Lambda == 0 {
@@ -129,7 +129,7 @@ func (p PathPoint) Score() float64 {
 	return sum / float64(len(scores)) // NaN (0/0) if Err is set, because scores is then empty
 }
 
-// route is a method for a path: begin does the work that is common to all λ, and group solves for
+// A route is a method for a path: begin does the work that is common to all λ, and group solves for
 // several λ together.
 type route interface {
 	begin() error

@@ -45,11 +45,11 @@ func pathWorkers(dev backend.Device) int { return max(1, min(band.GroupSize, dev
 //
 //	W^½(K + λW⁻¹)W^½ = K̃ + λI = Q(B + λI)Qᵀ
 //
-// so that with ỹ = W^½y and u = W^½1 the formulas are the same as without weights, and α = W^½α̃.
-// With an intercept, α depends only on the component of K orthogonal to 1, and K + c 11ᵀ gives the
-// same α for any c. For a linear kernel, centered samples make 1 an eigenvector of eigenvalue 0; a
-// c of the size of K avoids a division by λ alone. K of sparse samples, which are not centered, may
-// also have a null space close to 1.
+// With α̃ = W^-½α, ỹ = W^½y and u = W^½1 the system is (K̃ + λI)α̃ + b·u = ỹ. With an intercept, α
+// depends only on the component of K orthogonal to 1, and K + c 11ᵀ gives the same α for any c. For
+// a linear kernel, centered samples make 1 an eigenvector of eigenvalue 0; a c of the size of K
+// avoids a division by λ alone. K of sparse samples, which are not centered, may also have a null
+// space close to 1.
 type pathBand struct {
 	pathBase
 	x       backend.Matrix[float64]
@@ -204,7 +204,7 @@ func (p *pathBase) squares(alpha backend.Host[float64]) []float64 {
 	return sums
 }
 
-// score sets the scores that follow from α̃₀ = (K̃+λI)⁻¹[ỹ u], from the diagonal of (K̃+λI)⁻¹ (nil
+// score sets the scores that follow from sol = (K̃+λI)⁻¹[ỹ u], from the diagonal of (K̃+λI)⁻¹ (nil
 // without leave-one-out errors) and from its trace; score writes α to alpha.
 func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float64, trace float64, alpha backend.Host[float64]) {
 	s := p.s

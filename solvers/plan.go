@@ -313,7 +313,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, o
 	case len(list)+len(large) == 1 && par.Checkpoint.Dir != "":
 		why = "writes checkpoints, and takes little time"
 	case len(list)+len(large) == 1 && unused != nil:
-		why = "the only one that uses what is chosen"
+		why = "the only method with a preconditioner"
 	case len(list)+len(large) == 1:
 		why = "a direct method is the fastest for few rows"
 	case !fits:
@@ -323,7 +323,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, o
 	default:
 		why = "cheapest: " + strings.Join(list, ", ") + " " + operations
 		if len(large) > 0 {
-			why += fmt.Sprintf("; of %s %s", size(z.available), strings.Join(large, ", "))
+			why += fmt.Sprintf("; %s may be used, but %s", size(z.available), strings.Join(large, ", "))
 		}
 	}
 	if best.name == Kalman {

@@ -40,8 +40,8 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 		stages: []stage{
 			{"gram", flop.Syrk(d, n) + flop.Gemm(d, t, n)},
 			{"factor", flop.Potrf(d)},
-			// Two solves, each with the factor and its transpose, and two residuals, each computed
-			// from X.
+			// Refinement makes two solves, each with the factor and its transpose, and computes two
+			// residuals from X.
 			{"solve", 4*flop.Trsm(d, t) + 4*flop.Gemm(n, t, d)},
 		},
 		// The memory holds XᵀX, the solution, its residual and one block of rows. All are counted

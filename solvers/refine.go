@@ -90,7 +90,7 @@ type refinement struct {
 	r           backend.Host[float64]         // n×columns: y − Aα − b·1, and the right-hand side 1 of the border
 	size        []float64                     // norms of the outputs, which are centered if there is an intercept
 	left        []float64                     // norms of the residuals of the outputs
-	residual    float64                       // the largest residual divided by its size
+	residual    float64                       // the largest ratio of an element of left to the same element of size
 	product     numeric.Product               // nil if the residual is computed from the data
 	multiplyByK func(v backend.Host[float64]) // v ← Kv in Go memory, or nil
 

@@ -68,8 +68,8 @@ func (p StreamParams) limits() (tol float64, maxIter int) {
 
 // sample returns the number of samples from which Falkon's preconditioner is computed; d is the
 // number of features. Each sample costs 2M² operations, and more samples save passes over all n
-// samples. With s samples per center, falkonPasses(s) passes are needed, and the total is smallest
-// for s^1.55 = 2500 n/M². The samples take less than M² numbers on the host.
+// samples. With s samples per center, falkonPasses(s) passes are needed, and the total time is
+// smallest for s^1.55 = 2500 n/M². The samples take less than M² numbers on the host.
 func (p StreamParams) sample(n, m, d int) int {
 	if p.samples > 0 {
 		return min(n, p.samples)
@@ -361,7 +361,7 @@ type streamSizes struct {
 	n, d, t, m int
 	basis      float64 // operations for one value of Φ in units of the backend's count
 	stored     stream.Stored
-	whole      bool // whether Normal factors k(c, c), and T⁻ᵀHT⁻¹ instead of H
+	whole      bool // whether Normal factors S = k(c, c) = TᵀT, and T⁻ᵀHT⁻¹ instead of the matrix H = ΦᵀWΦ + λS of the normal equations
 	posterior  bool
 	gradient   bool
 }
@@ -373,9 +373,9 @@ const (
 	valueCost = 100
 )
 
-// falkonPasses is the expected number of products with H in Falkon, if its preconditioner uses s
-// samples per center. It was measured on nycflights13 with n = 50,000, M = 1000, λ = 1, residual
-// 1e-6: 62, 40, 24 and 18 products for s = 1, 2, 5 and 10.
+// falkonPasses is the expected number of products with H = ΦᵀWΦ + λS in Falkon, if its
+// preconditioner uses s samples per center. It was measured on nycflights13 with n = 50,000, M =
+// 1000, λ = 1, residual 1e-6: 62, 40, 24 and 18 products for s = 1, 2, 5 and 10.
 func falkonPasses(s float64) float64 { return 3 + 60*elementary.Pow(max(s, 0.1), -0.55) }
 
 // streamEstimate is the estimated cost and memory of a method.
@@ -386,7 +386,7 @@ type streamEstimate struct {
 	bytes  int64
 }
 
-// pass returns the counted operations and the estimated time of one product with H.
+// pass returns the counted operations and the estimated time of one product with H = ΦᵀWΦ + λS.
 func (z streamSizes) pass() (flops, cost float64) {
 	values := float64(z.n) * float64(z.m)
 	thin := 4 * float64(z.t)
@@ -398,7 +398,7 @@ func (z streamSizes) pass() (flops, cost float64) {
 func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate {
 	flops, cost := z.pass()
 	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), flop.Syrk(z.m, z.n), flop.Potrf(z.m)
-	passes, solve := 0.0, 2*flop.Symm(z.m, z.t) // solve is for Normal, whose equations usually need no iterations
+	passes, solve := 0.0, 2*flop.Symm(z.m, z.t) // of Normal, whose equations usually need no iterations
 	if m == Falkon {
 		matrix, passes = stream.FalkonBytes(z.m), falkonPasses(float64(sample)/float64(z.m))
 		gram, solve = 0, passes*flops
@@ -424,9 +424,9 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 	}
 }
 
-// plan chooses the method. The argument before is the stage that chooses the basis. extra(m)
-// returns, for m functions, the memory of the stage before, and the memory of the basis while the
-// method runs.
+// plan chooses the method. The argument before is the stage that chooses the basis. For m
+// functions, extra(m) returns the memory of that stage as alone, and as basis the memory of the
+// basis while the method runs.
 func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, extra func(m int) (alone, basis int64)) (Plan, error) {
 	available := run.Available(dev, par.Memory)
 	if rated, ok := dev.(flop.Rated); z.stored == 0 && ok && rated.Rates().Bytes > 0 {

@@ -13,8 +13,9 @@ import (
 
 // testConditions solves systems of all condition numbers, from systems that λ dominates to systems
 // whose small eigenvalues are below the rounding errors of the large eigenvalues, with repeated
-// samples as in skin_segmentation, and with constant columns. A method either reaches the tolerance,
-// which the host confirms, or reports that it does not, but only if the condition number explains it.
+// samples as in skin_segmentation, and with constant columns. A method must reach the tolerance,
+// which the host confirms, or return an error. An error is allowed only if the condition number
+// explains it.
 func testConditions(c *cell) {
 	for _, data := range []struct {
 		name   string
@@ -62,17 +63,17 @@ func (c *cell) condition(p solvers.Problem) {
 	var short *solvers.ConvergenceError
 	if errors.As(err, &short) {
 		// Rounding the exact solution to float64 causes a residual of ε‖A‖‖α‖, and computing this
-		// residual causes a small multiple of it (oracle.unit). The primal system squares the
-		// condition number, so that any small λ may be the reason for the error.
+		// residual causes a small multiple of ε‖A‖‖α‖ (oracle.unit). Primal squares the condition
+		// number, so that its error is allowed for every λ < 1e-6‖A‖.
 		reach := 0.0
 		for j := range p.Y.Cols {
 			reach = max(reach, o.unit()*o.a*o.solutions[j]/norm(column(p.Y, j)))
 		}
 		single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32
 		if c.par.Operator == solvers.Fixed16 {
-			// Rounding errors of half a step in each of n² elements may have that norm. The factor
-			// is 4, because a step of refinement must reduce the residual by more than a factor of
-			// two.
+			// K has n² elements whose rounding errors are at most half a step of 16 bits, so the
+			// norm of their matrix may be n times half a step. The factor is 4, because a step of
+			// refinement must reduce the residual by more than a factor of two.
 			low, high, _ := kernels.Bounds(p.Kernel, p.X.Cols)
 			reach = max(reach, 4*tol*float64(p.X.Rows)*(high-low)/0x1p17/p.Lambda)
 		}

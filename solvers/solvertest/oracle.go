@@ -117,8 +117,8 @@ func (o *oracle) values(z backend.Host[float64]) backend.Host[float64] {
 func (o *oracle) unit() float64 { return 8 * epsilon * float64(o.p.X.Rows+o.p.X.Cols) }
 
 // alphaBound bounds the norm of the error of the computed α of output j. To first order a
-// perturbation δA of A changes the solution s = A⁻¹v by A⁻¹δA s; α = A⁻¹y − b A⁻¹1 adds the
-// effect of an error of b.
+// perturbation δA of A changes a solution s = A⁻¹v, for any right-hand side v, by −A⁻¹δA s; α =
+// A⁻¹y − b A⁻¹1 adds the effect of an error of b.
 func (o *oracle) alphaBound(j int) float64 {
 	return norm(o.inverse)*o.unit()*o.a*o.solutions[j] + norm(o.z)*o.interceptBound(j)
 }
@@ -131,10 +131,10 @@ func (o *oracle) interceptBound(j int) float64 {
 	return norm(o.z) * o.unit() * o.a * o.solutions[j] / o.sum
 }
 
-// valueBound bounds the error of f(x) = k_xᵀα + b: k_xᵀδα is (A⁻¹k_x)ᵀδA s, and the sum itself has
-// rounding errors. The primal method solves with XᵀWX + λI, whose condition number does not exceed
-// that of K + λW⁻¹ if there are more samples than features; the factor 8 in unit covers the
-// condition number of the suite's X, about 2.
+// valueBound bounds the error of f(x) = k_xᵀα + b. A perturbation δA changes k_xᵀα by −(A⁻¹k_x)ᵀδA
+// α, and the sum itself has rounding errors. The primal method solves with XᵀWX + λI, whose
+// condition number does not exceed that of K + λW⁻¹ if there are more samples than features; the
+// factor 8 in unit covers the condition number of the suite's X, about 2.
 func (o *oracle) valueBound(x []float64, j int) float64 {
 	n := o.p.X.Rows
 	k, s := backend.NewHost[float64](n, 1), backend.NewHost[float64](n, 1)

@@ -53,7 +53,8 @@ func testMemory(c *cell) {
 			}
 			planned := plan.Bytes
 			if x := c.form(q).Sparse; x != nil && planned > peak {
-				// The plan counts float32 elements and copies in Go memory, which a device need not have.
+				// The plan counts float32 elements and copies in Go memory. Not every device stores
+				// them.
 				planned -= min(planned-peak, int64(8*x.NNZ()+8*x.Rows))
 			}
 			if c.method == solvers.Kalman {
@@ -215,8 +216,8 @@ func testCanceled(c *cell) {
 	}
 }
 
-// testFaults makes the first call to the device fail, then the second, and so on. For an iterative
-// method, which makes many calls, it tests fewer and fewer of the later calls.
+// testFaults makes the first call to the device fail, then the second, and so on. After the first
+// 39 calls it leaves out more and more calls, because an iterative method makes many.
 func testFaults(c *cell) {
 	if c.able {
 		c.Skip("the faults are those of a device without optional abilities")
