@@ -28,7 +28,7 @@ func init() {
 func (l *BayesRidge) parameters() []Parameter {
 	return []Parameter{
 		number("tol", &l.Tol, "1e-8", positive, "largest change of the fitted values in the last step, relative to ‖y‖"),
-		intParam("iterations", &l.MaxIter, "1000", atLeast(1), "most steps"),
+		intParam("iterations", &l.MaxIter, "1000", atLeast(1), "maximum number of steps"),
 		intercept(&l.NoIntercept, "fit an intercept, with a flat prior"),
 	}
 }
@@ -90,7 +90,7 @@ func (m *BayesRidgeModel) Prior() []float64 { return slices.Clone(m.posterior.Pr
 func (m *BayesRidgeModel) LogEvidence() []float64 { return slices.Clone(m.evidence) }
 
 // Variance returns the n×t variances of new targets at the rows of x: σ² for the noise plus (x −
-// x̄)ᵀΣ(x − x̄) for the uncertainty of w.
+// x̄)ᵀΣ(x − x̄) for the uncertainty of w, where Σ is the posterior covariance of w.
 func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	w, b := m.posterior.Projection()
 	along, err := affine(bayesRidgeName, w, b).predict(ctx, dev, x)

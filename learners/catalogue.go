@@ -205,7 +205,7 @@ func (s *Settings) Fitter(task Task) (Fitter, error) {
 		wrong.Learner = d.Name
 		return nil, wrong
 	}
-	if !d.Sparse && d.Name != fourierRidgeName { // fourier-ridge copies the samples only to optimize, and then says so
+	if !d.Sparse && d.Name != fourierRidgeName { // fourier-ridge copies the samples only for Optimize, and adds the warning itself
 		fit = remarkCopy(d.Name, fit)
 	}
 	if task == Classification && d.classify {
@@ -214,7 +214,8 @@ func (s *Settings) Fitter(task Task) (Fitter, error) {
 	return fit, nil
 }
 
-// remarkCopy returns a Fitter that calls fit and, for sparse samples, adds the fact "warning" to the model.
+// remarkCopy returns a Fitter that calls fit and, for sparse samples, adds the fact "warning" to
+// the model.
 func remarkCopy(learner string, fit Fitter) Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
 		m, err := fit(ctx, dev, x, y, o)

@@ -119,8 +119,8 @@ func (a averages) of(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 	return g.Shift, nil
 }
 
-// prior returns the variances of the averages of a Gaussian process with the covariance k, or nil if they
-// are too many to compute or the process has no derivatives.
+// prior returns the variances of the averages of a Gaussian process with the covariance k, or nil
+// if there are too many covariances to compute or the process has no derivatives.
 func (a averages) prior(ctx context.Context, dev backend.Device, k kernels.Kernel) ([]float64, error) {
 	n, d := a.x.Rows, a.x.Cols
 	if float64(n)*float64(n)*float64(d+10) > maxCovariances {
@@ -179,7 +179,7 @@ func (a averages) prior(ctx context.Context, dev backend.Device, k kernels.Kerne
 
 // deviations returns the standard errors of the averages of m, or nil: see MarginalEffects.
 func (a averages) deviations(ctx context.Context, dev backend.Device, m Model, o Options) (*mat.Dense, error) {
-	var variances, scale []float64 // of each feature, and of each output
+	var variances, scale []float64 // variances of the features, and scale of the outputs
 	var err error
 	switch m := m.(type) {
 	case *KernelRidgeModel:
@@ -215,7 +215,7 @@ func (a averages) deviations(ctx context.Context, dev backend.Device, m Model, o
 	return out, checkPredicted("standard error", dense(out), 0)
 }
 
-// underPosterior returns the variances of the averages, divided by s².
+// underPosterior returns the variances of the averages, divided by the s² of MarginalEffects.
 func (a averages) underPosterior(ctx context.Context, dev backend.Device, q *solvers.Posterior, phi stream.Basis) (prior []float64, err error) {
 	var parts []backend.Host[float64]
 	switch phi := phi.(type) {
@@ -262,7 +262,7 @@ func (a averages) underPosterior(ctx context.Context, dev backend.Device, q *sol
 	return q.Functionals(ctx, dev, phi, g, prior)
 }
 
-// effectVariances returns the variances of the averages, divided by s².
+// effectVariances returns the variances of the averages, divided by the s² of MarginalEffects.
 func (m *GaussianProcessModel) effectVariances(ctx context.Context, dev backend.Device, a averages) ([]float64, error) {
 	variances, err := a.prior(ctx, dev, m.kernel)
 	if variances == nil || err != nil {
@@ -320,7 +320,7 @@ func (m *KernelRidgeModel) meanErrors(ctx context.Context, dev backend.Device, a
 		}
 		return m.weights[i]
 	}
-	// squares returns Σ a_ij²/v_i of each column j.
+	// squares returns Σ_i a_ij²/v_i for each column j of a, with the weight v_i of sample i.
 	squares := func(a backend.Host[float64]) []float64 {
 		sum := make([]float64, a.Cols)
 		for i := range a.Rows {

@@ -34,8 +34,8 @@ type EffectParams struct {
 	// Binary are features that have exactly two values in the rows. The effect of such a feature on a row
 	// is f at the larger value minus f at the smaller value, with the other features of the row.
 	Binary []int
-	// NoStdErr leaves out the standard errors, which take much longer than the rest for n rows if q_p is part of
-	// them, and for KernelRidge: see MarginalEffects.
+	// NoStdErr leaves out the standard errors. They take much longer than the effects for
+	// KernelRidge, and where their formula in MarginalEffects contains q_p.
 	NoStdErr bool
 	// Weights are the weights of the rows in the averages. Memory and Progress apply to the
 	// standard errors of kernel ridge regression. The other options are not used.
@@ -212,7 +212,7 @@ func (a averages) checkCorners(ctx context.Context, l adjoint.GramLoss) error {
 		return context.Cause(ctx)
 	}
 	if i := slices.Index(corners, true); i >= 0 {
-		return fmt.Errorf("x: row %d: %v has %w where a row coincides with a point of the model, or for some kernels in one feature: use a smooth kernel, such as gaussian or matern32", i+1, l.Kernel, ErrNoDerivative)
+		return fmt.Errorf("x: row %d: %v has %w where a row coincides with a point of the model, or, for some kernels, where only one feature is equal: use a smooth kernel, such as gaussian or matern32", i+1, l.Kernel, ErrNoDerivative)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 		return b.evaluateAt(ctx, m.verified(), points)
 	}
 	f, sums := m.verified(), m.predictor()
-	if b.bound.Correction.Data != nil { // the sums of the correction follow those of f
+	if b.bound.Correction.Data != nil { // v has the columns of f, then the columns of the correction
 		both := f.Corrected(b.bound)
 		sums = expansion(m.learner, m.kernel, m.points, both.Alpha, both.Intercept)
 	}
@@ -109,9 +109,9 @@ func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, poin
 	return values, bounds, nil
 }
 
-// denseRows returns the number of rows of a block of denseBlocks for samples of d features: 256, or
-// fewer if the block would exceed 1 MiB, because no memory plan counts it, but at least 8, because the
-// other factor of the products is packed once for each block.
+// denseRows returns the number of rows of a block of denseBlocks for samples of d features. No
+// memory plan counts the block, so it has 256 rows or at most 1 MiB. It has at least 8 rows,
+// because the other factor of the products is packed once for each block.
 func denseRows(d int) int { return max(8, min(256, 1<<17/max(d, 1))) }
 
 // For dense points, denseBlocks calls the argument use once, with all points and i = 0. For sparse
@@ -135,9 +135,10 @@ func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64])
 }
 
 // accuracyTol returns the relative residual at which the predictions of a solution of p have errors
-// of at most accuracy/2. Rounding errors may add another accuracy/2. The rows of p are points. By
-// the inequalities of verified.ErrorBound, the errors of predictions are at most N(‖φ(x) − φ̄‖/2 +
-// √(λ/1ᵀW1)), where N ≤ ‖r‖√(w/λ) for the largest weight w.
+// of at most accuracy/2. Rounding errors may add another accuracy/2. The rows of p are points. Let
+// k(x, z) = φ(x)ᵀφ(z), let φ̄ be the weighted mean of φ over the samples, r the residual and w the
+// largest weight. With N = ‖r‖√(w/λ), an error is at most N‖φ(x)‖/2, or with an intercept N(‖φ(x) −
+// φ̄‖/2 + √(λ/1ᵀW1)): see verified.ErrorBound.
 func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (float64, error) {
 	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
 		return 0, noBound(p)
@@ -179,7 +180,7 @@ func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (fl
 	return min(0.5, max(accuracy/2*math.Sqrt(p.Lambda/largest)/(factor*size), 1e-12)), nil
 }
 
-// noBound returns an error with the reason why p has no bound.
+// noBound returns the error that gives the reason why p has no bound.
 func noBound(p solvers.Problem) error {
 	if !p.Kernel.IsPSD() {
 		return fmt.Errorf("bound: no bound is known for %v, which is not positive semidefinite for all samples", p.Kernel)
@@ -345,7 +346,7 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 		return err
 	}
 	if lacks != "" {
-		m.facts = warned(m.facts, "the proven error may be some hundred times the error: "+lacks+" second factorization that would make it small")
+		m.facts = warned(m.facts, "the proven error may be some hundred times the true error: "+lacks+" second factorization that would make it small")
 	}
 	if c := finiteBound(bound); c >= 0 {
 		return fmt.Errorf("bound: no bound can be proven for target %d, because numbers overflow: scale the features and targets down", c+1)

@@ -84,9 +84,9 @@ type FourierRidgeModel struct {
 	errorBound
 	process
 	kernel      kernels.Kernel
-	frequencies numeric.Points        // D×d
-	cosines     backend.Host[float64] // D×t
-	sines       backend.Host[float64] // D×t
+	frequencies numeric.Points        // ω_j, D×d for D frequencies
+	cosines     backend.Host[float64] // β, D×t
+	sines       backend.Host[float64] // β′, D×t
 	intercept   []float64
 }
 

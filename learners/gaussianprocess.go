@@ -34,8 +34,8 @@ func init() {
 
 func (l *GaussianProcess) parameters() []Parameter {
 	return []Parameter{
-		medianKernel(&l.Kernel).withHelp("kernel function; the start of the search with optimize"),
-		number("lambda", &l.Lambda, "0.1", positive, "variance of the noise, relative to the scale s²; the start of the search with optimize").neededInGo(),
+		medianKernel(&l.Kernel).withHelp("kernel function; with optimize, the start of the search"),
+		number("lambda", &l.Lambda, "0.1", positive, "variance of the noise, relative to the scale s²; with optimize, the start of the search").neededInGo(),
 		inverted("optimize", &l.Fixed, "find the parameters of the kernel and lambda that maximize the marginal likelihood"),
 		ardParameter(&l.ARD, &l.Kernel),
 		intParam("restarts", &l.Restarts, "2", atLeast(0), "number of additional random starts of the search").with("optimize", "true"),
@@ -80,10 +80,10 @@ type GaussianProcess struct {
 // GaussianProcessModel is a fitted GaussianProcess. It keeps a copy of the samples of weight > 0,
 // and after the first call of Variance the factor of their matrix.
 type GaussianProcessModel struct {
-	kernelExpansion // the mean
+	kernelExpansion // the posterior mean of f, plus m
 	solution
 	errorBound
-	weights  []float64 // of the points
+	weights  []float64 // weights of the points
 	scale    []float64 // s²
 	evidence float64   // log p(y)
 	factor   run.Kept[map[float64]*solvers.Uncertainty]
@@ -188,7 +188,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	if err := m.make(ctx, dev, &m.kernelExpansion, p, res, nil, l.Bound, o); err != nil {
 		return nil, err
 	}
-	res.Residuals = backend.Host[float64]{} // the model does not need them
+	res.Residuals = backend.Host[float64]{} // the model needs only their bound
 	return m, nil
 }
 

@@ -60,10 +60,10 @@ func coverageRank(level float64, n int) (int, error) {
 	return int(rank), nil
 }
 
-// jackknifeOf returns the intervals of a model with predictor p and n samples. jackknifeOf calls
-// without for each λ. without returns the argument c of jackknifePlus and the function influence,
-// which calls visit for each block of points. The arguments of visit are the index of the first
-// point of the block and the argument b of jackknifePlus.
+// jackknifeOf returns the intervals of a model with predictor p and n samples. It calls the
+// argument `without` for each λ. That function returns the argument c of jackknifePlus and a
+// function influence, which calls its argument visit for each block of points. visit gets the index
+// of the first point of the block and the argument b of jackknifePlus.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	without func(lambda float64, x numeric.Points) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
 	h, err := p.check(dev, x)
@@ -156,7 +156,7 @@ func (m *RidgeModel) hasSamples() bool { return m.samples.x.Rows > 0 && m.sample
 
 // Intervals implements Jackknife, for a model that was fitted with Ridge.Intervals. The first call
 // takes 2nd² operations and stores factors of 8d(n + d) bytes for each λ; Prepare makes this
-// computation in advance. Each point takes 2nd operations. At λ = 0 the features must be
+// computation in advance. Each point takes 2nd operations. At λ = 0 the features must be linearly
 // independent, as for the fit; the result has at least a few correct digits if the condition number
 // of X is at most about 1e7.
 func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {

@@ -29,7 +29,7 @@ func (l *KernelLogistic) parameters() []Parameter {
 		number("lambda", &l.Lambda, "0.01", positive, "factor of the penalty of the norms, which is added to the sum of the losses; not scaled by the number of rows").neededInGo(),
 		intercept(&l.NoIntercept, "fit unpenalized intercepts"),
 		number("tol", &l.Tol, "1e-06", positive, "relative residual of λα = w(y − p)"),
-		intParam("iterations", &l.MaxIter, "0", atLeast(0), "maximum number of Newton steps; 0: 100, or 500 if lambda is too small for a system in α"),
+		intParam("iterations", &l.MaxIter, "0", atLeast(0), "maximum number of Newton steps; 0: 100, or 500 if a small lambda makes the fit use a factor of K"),
 		seedNumber(&l.Seed).withHelp("seed of the choice of rows for the median distance"),
 	}
 }

@@ -46,10 +46,11 @@ func (l *KernelPerceptron) parameters() []Parameter {
 
 // KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j k(x_j, x) + b, where
 // a mistake at x_i adds y_i to a_i. Textbooks also use α_i, the number of mistakes at x_i, with a_i
-// = α_i y_i: KernelPerceptronModel has both. K classes have a column of a each: a mistake adds 1 to
-// a_iy and subtracts it from a_iŷ. sgn(0) = −1, and the first of several classes with equal values
-// is predicted. With Batch m the samples of a batch are evaluated with the same f, and a mistake
-// adds y_i/m; a weight multiplies the change that its sample causes, as in Perceptron.
+// = α_i y_i: KernelPerceptronModel has both. For C classes a has C columns: a mistake at x_i adds 1
+// to a_iy for the observed class y and subtracts 1 from a_iŷ for the predicted class ŷ. sgn(0) =
+// −1, and the first of several classes with equal values is predicted. With Batch m the samples of
+// a batch are evaluated with the same f, and a mistake adds y_i/m; a weight multiplies the change
+// that its sample causes, as in Perceptron.
 //
 // Only samples with a_i ≠ 0 become part of the model. Budget limits their number: when it is
 // exceeded, the sample whose margin without its own term is the largest is removed (Crammer,
@@ -67,7 +68,7 @@ type KernelPerceptron struct {
 	NoShuffle   bool   // keep the order of x in each epoch; by default each epoch has a new random order
 	Budget      int    // maximum number of samples in f, for LastPerceptron only; 0 means no limit
 	Cache       int64  // bytes for rows of K; 0 means 512 MiB
-	Seed        uint64 // of the order, and of the choice of rows if Kernel is nil
+	Seed        uint64 // seed of the order, and of the choice of rows if Kernel is nil
 
 	Start          float64 // b at the start, as in Perceptron; with NoIntercept b keeps this value
 	Replace        bool    // as in Perceptron

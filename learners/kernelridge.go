@@ -172,7 +172,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		proven.Y = dropZeroWeight(hy, o.Weights)
 	}
 	err = m.make(ctx, dev, &m.kernelExpansion, proven, res, l.Lambdas, l.Bound, o)
-	res.Residuals = backend.Host[float64]{} // the model does not need them
+	res.Residuals = backend.Host[float64]{} // the model needs only their bound
 	if err == nil {
 		err = m.reaches(l.Accuracy, dev, &m.kernelExpansion, res)
 	}

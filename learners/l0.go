@@ -18,7 +18,7 @@ func init() {
 		Name:    l0Name,
 		Grid:    "support=1,2,3,4,5,6,8,10,15,20",
 		Tasks:   []Task{Regression, Classification},
-		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₀, or subject to ‖w‖₀ ≤ support; up to 64 columns the minimum, beyond a local minimum",
+		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₀, or subject to ‖w‖₀ ≤ support; up to 64 columns the global minimum, for more columns a local minimum",
 		Source:  "Gatu and Kontoghiorghes (2006), Branch-and-bound algorithms for computing the best-subset regression models; Blumensath and Davies (2008), Iterative thresholding for sparse approximations; Foucart (2011), Hard thresholding pursuit",
 		Outputs: true, classify: true,
 	}, (*L0).parameters, L0.Fit)

@@ -30,7 +30,7 @@ func (l *Lasso) parameters() []Parameter {
 		number("theta", &l.Theta, "", positive, "bound θ of ‖w‖₁ for each output, instead of lambda"),
 		oneOf("method", &l.Method, "", []LassoMethod{CoordinateDescent, FISTA, ISTA}, "way to minimize"),
 		number("rate", &l.Rate, "", positive, "step η of w ← soft(w − η∇, ηλ), ∇ = 2Xᵀ(Xw − y); 1/‖2XᵀX‖ by default").with("method", string(ISTA)),
-		number("tol", &l.Tol, "1e-7", positive, "duality gap relative to ‖y‖² at the end"),
+		number("tol", &l.Tol, "1e-7", positive, "duality gap, relative to ‖y‖², at which the fit stops"),
 		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "maximum number of sweeps over the features, or of steps"),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 	}

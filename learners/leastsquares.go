@@ -45,7 +45,7 @@ func (l *LeastSquares) parameters() []Parameter {
 // grows with the condition number. The Facts are then only the number of iterations and ‖w‖².
 //
 // The Fact "forward error" bounds the relative error of w due to rounding, for columns scaled to
-// norm 1 (Golub and Van Loan 2013, 5.3.7; LAPACK Users' Guide, 4.5.1):
+// norm 1 with the condition number κ (Golub and Van Loan 2013, 5.3.7; LAPACK Users' Guide, 4.5.1):
 //
 //	ε (2κ + κ² ‖y − Xw‖/‖Xw‖) ‖y‖/‖Xw‖
 //

@@ -29,7 +29,7 @@ func (l *Logistic) parameters() []Parameter {
 		intercept(&l.NoIntercept, "fit unpenalized intercepts"),
 		oneOf("solver", &l.Solver, "auto", []LogisticSolver{LogisticNewton, LogisticLBFGS, LogisticDescent, LogisticSGD}, "auto counts operations: newton if its steps cost little, otherwise lbfgs, followed by newton if lbfgs takes long"),
 		boolParam("reference", &l.Reference, "false", "for more than two classes: the last class has f = 0, W has K−1 columns, and Pr(c) = e^f_c/(1 + Σ e^f_j); texts that write e^−f have weights of the opposite sign"),
-		number("tol", &l.Tol, "0", nonNegative, "remaining decrease relative to the loss, estimated by gᵀM⁻¹g/2 with M near the Hessian; 0: 1e-6 for gradient-descent, 1e-2 for sgd, which only reports it, 1e-9 for the others"),
+		number("tol", &l.Tol, "0", nonNegative, "remaining decrease relative to the loss, estimated by gᵀM⁻¹g/2 for the gradient g and M near the Hessian; 0: 1e-6 for gradient-descent, 1e-2 for sgd, which only reports it, 1e-9 for the others"),
 		intParam("iterations", &l.MaxIter, "0", atLeast(0), "maximum number of iterations; 0: 100 for newton, 1000 for auto and lbfgs, 20000 for gradient-descent; for sgd epochs, 0: 20"),
 		number("rate", &l.Rate, "0", nonNegative, "step of gradient-descent and sgd; 0: chosen automatically").with("solver", string(LogisticDescent), string(LogisticSGD)),
 		intParam("batch", &l.Batch, "32", atLeast(1), "number of samples in one step of sgd").with("solver", string(LogisticSGD)),
@@ -55,8 +55,8 @@ const (
 // which is n times (the mean cross-entropy + (λ/2n)‖W‖²). For two classes W has one column,
 // Pr(second | x) = 1/(1 + e^−f), f = wᵀx + b; for K classes Pr is the softmax of K columns, Pr(c |
 // x) = e^f_c / Σ_j e^f_j, or with Reference K−1 columns and f_K = 0, Pr(c | x) = e^f_c/(1 + Σ_{j<K}
-// e^f_j); the form e^{−vᵀx}/(1 + Σ e^{−v_jᵀx}) has v = −w. The intercepts are not penalized. λ is
-// 1/C for scikit-learn's C.
+// e^f_j); texts that write e^{−vᵀx}/(1 + Σ e^{−v_jᵀx}) have v = −w. The intercepts are not
+// penalized. λ is 1/C for scikit-learn's C.
 //
 // With λ > 0 the minimum is unique, except that a constant may be added to all K intercepts, which
 // are therefore chosen to sum to 0. With λ = 0 a minimum exists only if the classes cannot be

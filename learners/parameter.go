@@ -379,16 +379,18 @@ func (w *When) met(v parsed) bool {
 	return slices.Contains(w.Values, fmt.Sprint(v[w.Parameter]))
 }
 
-// with returns p, which has an effect only if another parameter has one of the values.
+// with returns p with the condition that another parameter has one of the values; otherwise p has
+// no effect.
 func (p Parameter) with(parameter string, values ...string) Parameter {
 	p.When = &When{parameter, values}
 	return p
 }
 
-// without returns p, which has an effect only if another parameter is not given.
+// without returns p with the condition that another parameter is not given; otherwise p has no
+// effect.
 func (p Parameter) without(parameter string) Parameter { return p.with(parameter) }
 
-// of returns p, which has an effect only in task t.
+// of returns p restricted to task t; in other tasks p has no effect.
 func (p Parameter) of(t Task) Parameter {
 	p.Task = t
 	return p

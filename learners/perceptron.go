@@ -20,11 +20,11 @@ const perceptronName = "perceptron"
 
 func init() {
 	for name, d := range map[string]struct{ formula, source string }{
-		perceptronName: {"on a mistake w ← w + rate y x, b ← b + rate y R², R = max ‖x‖; K classes: w_y ← w_y + x, w_ŷ ← w_ŷ − x; two separable classes take at most (2R/γ)² mistakes, without an intercept (R/γ)² (Novikoff 1962), in the report with the margin γ found",
+		perceptronName: {"on a mistake w ← w + rate y x, b ← b + rate y R², R = max ‖x‖; K classes: w_y ← w_y + x, w_ŷ ← w_ŷ − x; two separable classes take at most (2R/γ)² mistakes, without an intercept (R/γ)² (Novikoff 1962); the report has this bound for the margin γ that was found",
 			"Rosenblatt (1958), The perceptron; Cristianini and Shawe-Taylor (2000), table 2.1"},
 		"averaged-perceptron": {"the perceptron's w and b averaged over all steps",
 			"Freund and Schapire (1999), Large margin classification using the perceptron algorithm; Collins (2002)"},
-		"voted-perceptron": {"sgn Σ_k c_k sgn(w_kᵀx + b_k) over all hypotheses w_k of the perceptron; c_k is 1 after the mistake that makes w_k, 0 for the first, w = 0, and gains 1 for each sample classified correctly",
+		"voted-perceptron": {"sgn Σ_k c_k sgn(w_kᵀx + b_k) over all hypotheses w_k of the perceptron; c_k counts the samples that w_k classified correctly, plus 1 for each w_k but the first, w = 0",
 			"Freund and Schapire (1999), Large margin classification using the perceptron algorithm"},
 	} {
 		register(Description{
@@ -44,8 +44,8 @@ func init() {
 
 func (l *Perceptron) parameters() []Parameter {
 	list := append([]Parameter{
-		intercept(&l.NoIntercept, "learn b"),
-		number("rate", &l.Rate, "1", positive, "step η; it has no effect without b and batches"),
+		intercept(&l.NoIntercept, "learn the intercept b"),
+		number("rate", &l.Rate, "1", positive, "step η; without b and batches it does not change the predictions"),
 	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "100", &l.Batch, &l.NoShuffle, &l.Replace, &l.Seed)...)
 	switch l.Kind {
 	case LastPerceptron:
@@ -119,7 +119,7 @@ func (k PerceptronKind) name() string {
 // other samples the fit ends with Epochs, and the averaged or voted kind predicts better than the
 // last w.
 //
-// An epoch costs O(n d C), plus the inner products of a block. Sources: Rosenblatt (1958); Freund
+// An epoch costs O(n d C) for C columns of w, plus the inner products of a block. Sources: Rosenblatt (1958); Freund
 // and Schapire (1999).
 type Perceptron struct {
 	Kind        PerceptronKind
@@ -144,7 +144,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	defer named(l.Kind.name(), l.parameters(), &m, &err)
 	switch {
 	case l.Kind != LastPerceptron && l.Kind != AveragedPerceptron && l.Kind != VotedPerceptron:
-		return nil, fmt.Errorf("no kind is called %q", l.Kind)
+		return nil, fmt.Errorf("no kind is called %q; the kinds are %q, %q and %q", l.Kind, LastPerceptron, AveragedPerceptron, VotedPerceptron)
 	case l.AverageFrom != 0 && l.Kind != AveragedPerceptron:
 		return nil, fmt.Errorf("average-from must be 0 except for the averaged kind, got %d", l.AverageFrom)
 	case l.Kind == VotedPerceptron && (l.Start != 0 || l.Coef != nil):

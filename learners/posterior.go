@@ -131,7 +131,8 @@ func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, m
 }
 
 // processFields returns the fields of the posterior of a model that has `size` basis functions; the
-// field of λ must precede them. The factors of the posterior have `above` more rows than columns.
+// field of λ must precede them. The matrix of the posterior's factors has `above` more rows than
+// columns.
 func (p *process) processFields(size, outputs size, above int, lambda *float64) []field {
 	q := &p.posterior
 	numbers := []float64{q.Weight, q.Log, q.Bound, q.Rest}

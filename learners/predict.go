@@ -16,7 +16,7 @@ import (
 )
 
 // predictor holds the part of a prediction that differs between models. Its function apply computes
-// out ← f(x), without the intercept. The matrices fixed are the same for all x.
+// out ← f(x), without the intercept, from x and the matrices fixed, which are the same for all x.
 type predictor struct {
 	learner   string
 	features  int            // 0 if the model is not fitted
@@ -92,8 +92,8 @@ func (p predictor) roundings(dev backend.Device) int {
 	return 0
 }
 
-// plan reports the memory of at: blocks of points and the fixed matrices on the device, and their packed
-// copies if a kernel is evaluated.
+// plan reports the memory that the method at takes: blocks of points and the fixed matrices on the
+// device, and their packed copies if a kernel is evaluated.
 func (p predictor) plan(ctx context.Context, dev backend.Device, points numeric.Points) {
 	rows, t := p.blockRows(points), len(p.intercept)
 	bytes := numeric.Total(points.PlacedBytes(dev.F64(), rows), numeric.Bytes(numeric.Elements(points.Rows+rows, t)))
@@ -213,7 +213,7 @@ func (p predictor) checkRows(dev backend.Device, x mat.Matrix) (points numeric.P
 	}
 	points, known := numeric.OtherPoints(p.kernel, points, p.features)
 	if !known && p.self {
-		return points, errors.New("x has only the kernel values with the training objects, and the value of each row with itself is also needed: give the points that gram.OtherPoints returns")
+		return points, errors.New("x has the kernel values of its rows with the training objects, but not of each row with itself, which are also needed: give the points that gram.OtherPoints returns")
 	}
 	if points.Cols != p.features {
 		return points, fmt.Errorf("x has %s, the model was fitted to %d", count.Of(points.Cols, "column"), p.features)

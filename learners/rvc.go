@@ -30,7 +30,8 @@ func (l *RVC) parameters() []Parameter {
 // RVC is the relevance vector machine for classification. The log odds of the second of two classes
 // are f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1 and φ_j = k(x_j, ·) and the prior N(0, 1/α_j) of
 // the weights. The posterior is approximated by a Gaussian about its mode μ (Laplace), with the
-// covariance Σ = (ΦᵀBΦ + A)⁻¹, B = diag(w_i p_i(1 − p_i)), and α maximizes the evidence
+// covariance Σ = (ΦᵀBΦ + A)⁻¹, B = diag(w_i p_i(1 − p_i)), A = diag(α), where p_i is the
+// probability of the second class for sample i. α maximizes the evidence
 //
 //	Σ_i w_i log p(y_i | μ) − ½ μᵀAμ + ½ log|A| + ½ log|Σ|
 //

@@ -18,7 +18,7 @@ const rvmName = "rvm"
 // evidenceParameters returns the parameters that rvm and rvc have in common.
 func evidenceParameters(tol *float64, standard string, limit *int, seed *uint64) []Parameter {
 	return []Parameter{
-		number("tol", tol, standard, positive, "minimum gain of the log evidence that is worth a step"),
+		number("tol", tol, standard, positive, "the fit stops when no step raises the log evidence by more than this"),
 		intParam("iterations", limit, "0", atLeast(0), "maximum number of steps; 0: 1000, or 10 for each sample if more"),
 		seedNumber(seed),
 	}

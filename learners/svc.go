@@ -38,7 +38,7 @@ func (l *SVC) parameters() []Parameter {
 func (l *SVC) penalties() []Parameter {
 	list := costParameters(&l.C, &l.Lambda)
 	list[1] = list[1].without("nu")
-	nu := number("nu", &l.Nu, "", part, "find C: at most this share of the samples of two classes is beyond its margin, and at least this share are support vectors")
+	nu := number("nu", &l.Nu, "", part, "find C such that at most this share of the samples of two classes violates the margin, and at least this share are support vectors")
 	nu.refuse = func() string {
 		if l.Nu > 0 && l.C != 0 && l.C != 1 {
 			return "works only without C, which it finds"

@@ -14,7 +14,7 @@ import (
 // smoParameters returns the parameters of the solver SMO. r is the range of valid values of tol.
 func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
 	return []Parameter{
-		number("tol", tol, "1e-3", r, "largest violation of the optimality conditions at the end, in units of the decision value, or relative to its range at the start if that is below 1"),
+		number("tol", tol, "1e-3", r, "largest violation of the optimality conditions at the end, in units of the decision value, or of its initial range if that range is below 1"),
 		intParam("iterations", limit, "0", atLeast(0), "maximum number of steps for a pair of classes; 0: 10 million, or 100 for each sample if more"),
 		mebibytes("cache", cache, "512", "MiB of Go memory for the rows of K of one machine"),
 	}
@@ -23,7 +23,7 @@ func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
 // costParameters returns the parameters C and λ. At most one of these may be given.
 func costParameters(c, lambda *float64) []Parameter {
 	return []Parameter{
-		number("C", c, "1", positive, "penalty of a sample beyond its margin").without("lambda"),
+		number("C", c, "1", positive, "penalty of a sample that violates the margin").without("lambda"),
 		number("lambda", lambda, "", positive, "λ of (1/n)Σ loss + λ‖f‖², instead of C: C = 1/(2n·lambda), n the sum of the weights"),
 	}
 }
@@ -39,7 +39,7 @@ func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
 		n += weightOf(o, i)
 	}
 	if c = 1 / (2 * n * lambda); !positive.ok(c) {
-		return 0, fmt.Errorf("parameter C = 1/(2n·lambda) is %v for lambda %v: scale lambda", c, lambda)
+		return 0, fmt.Errorf("parameter C = 1/(2n·lambda) is %v for lambda %v: take another lambda", c, lambda)
 	}
 	return c, nil
 }

@@ -25,7 +25,7 @@ func init() {
 
 func (l *SVR) parameters() []Parameter {
 	return slices.Concat([]Parameter{scaleKernel(&l.Kernel)}, costParameters(&l.C, &l.Lambda), []Parameter{
-		number("nu", &l.Nu, "", part, "find epsilon: at most this share of the samples has a larger error, and at least this share are support vectors"),
+		number("nu", &l.Nu, "", part, "find epsilon such that at most this share of the samples has a larger error, and at least this share are support vectors"),
 		number("epsilon", &l.Epsilon, "0.1", nonNegative, "largest error without a loss, in standard deviations of the target, or without standardize-target in units of the target").without("nu"),
 		inverted("standardize-target", &l.NoStandardize, "scale the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache))

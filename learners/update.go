@@ -182,7 +182,7 @@ func samePoints(a, b numeric.Points) bool {
 	return true
 }
 
-// sameRoots reports whether two posteriors have equal factors T.
+// sameRoots reports whether two posteriors have equal factors T of S = TᵀT.
 func sameRoots(a, b *solvers.Posterior) bool {
 	m := a.Factors.Cols
 	if a.Factors.Rows != b.Factors.Rows || m != b.Factors.Cols {

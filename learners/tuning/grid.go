@@ -361,7 +361,7 @@ func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) 
 		if v, ok := fitreport.Evidence(m); ok {
 			return -v, total, nil
 		}
-		return 0, 0, fmt.Errorf("%s has no evidence", m.Learner())
+		return 0, 0, fmt.Errorf("a model of %s has no log evidence: use the criterion %s", m.Learner(), KFold)
 	}
 	values, err := m.Predict(ctx, dev, p.Test.X)
 	if err == nil {

@@ -20,7 +20,7 @@ func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 		return nil, fmt.Errorf("validate: folds: %s can be divided into 2 to %d folds, not into %d", count.Of(n, "sample"), n, k)
 	}
 	if strata != nil && len(strata) != n {
-		return nil, fmt.Errorf("validate: folds: %d strata for %s", len(strata), count.Of(n, "sample"))
+		return nil, fmt.Errorf("validate: folds: strata has %d entries for %s", len(strata), count.Of(n, "sample"))
 	}
 	r := rand.New(rand.NewPCG(seed, foldStream))
 	members := map[int][]int{}
