@@ -139,8 +139,8 @@ func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o
 // tables.
 //
 // If the rules name a column of texts or trees as the whole input, Options.Objects must be the
-// kernel on it. The learner's kernel must then be kernels.Precomputed{}, and also if the table is a
-// Gram matrix.
+// kernel on it. In this case, and if the table is a Gram matrix, the learner's kernel must be
+// kernels.Precomputed{}.
 func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Table, r dataset.Rules, o Options) (*Model[M], error) {
 	switch {
 	case l == nil:

@@ -308,7 +308,7 @@ func (m *Model[M]) Proba(ctx context.Context, x mat.Matrix) (*mat.Dense, error) 
 	defer m.use.RUnlock()
 	p, ok := learners.As[learners.Prober](m.Fitted)
 	if !ok {
-		return nil, m.lacks("probabilities", "logistic, kernel-logistic, rvc and svc with Probabilities know some")
+		return nil, m.lacks("probabilities", "models of logistic, kernel-logistic and rvc have them, and models of svc fitted with Probabilities")
 	}
 	return p.Proba(ctx, m.dev, x)
 }
@@ -359,7 +359,7 @@ func (m *Model[M]) Std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 
 func (m *Model[M]) std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 	if _, ok := learners.As[learners.Uncertain](m.Fitted); !ok {
-		return nil, m.lacks("standard deviation", "gaussian-process, bayes-ridge and rvm know one, and nystrom-ridge and fourier-ridge with Std; Intervals needs none")
+		return nil, m.lacks("standard deviation", "models of gaussian-process, bayes-ridge and rvm have one, and models of ridge, nystrom-ridge and fourier-ridge fitted with Std; Intervals needs none")
 	}
 	f, err := m.prepared(ctx)
 	if err != nil {

@@ -46,8 +46,8 @@ type benchOutput struct {
 
 func (o *benchOutput) flags(flags *pflag.FlagSet, quick string) {
 	o.given = flags
-	flags.IntVar(&o.repeats, "repeats", 0, "timings of each (default: 7; quick: 4)")
-	flags.BoolVar(&o.quick, "quick", false, "less than a minute: "+quick)
+	flags.IntVar(&o.repeats, "repeats", 0, "number of timings of each case (default: 7; quick: 4)")
+	flags.BoolVar(&o.quick, "quick", false, "take less than a minute, with "+quick)
 	flags.StringVar(&o.out, "out", "", "write a page with charts: an HTML `FILE`, or Markdown if the name ends in .md")
 }
 
@@ -145,15 +145,15 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 		flags.Var((*sizesFlag)(&b.Widths), "m", t.m)
 	}
 	if d.Features > 0 {
-		flags.IntVar(&b.Features, "d", d.Features, "features")
+		flags.IntVar(&b.Features, "d", d.Features, "number of features")
 	}
 	if k.Name == bench.FitKind {
-		flags.IntVar(&b.Centers, "centers", 0, "M of nystrom (default: 10√n)")
-		flags.StringVar(&b.Data, "data", "", "dense, or sparse for other fits, to tf-idf features of --texts (default: dense)")
+		flags.IntVar(&b.Centers, "centers", 0, "number M of functions of nystrom (default: 10√n)")
+		flags.StringVar(&b.Data, "data", "", "dense, or sparse: other fits, to tf-idf features of --texts (default: dense)")
 		flags.StringVar(&b.Texts, "texts", "", "with --data sparse: `TABLE` with the columns text and target, of two classes")
 	}
 	if k.Name == bench.MNISTKind {
-		flags.IntVar(&b.Centers, "centers", 0, fmt.Sprintf("M of nystrom (default: %d; quick: %d)", d.Centers, k.Quick.Centers))
+		flags.IntVar(&b.Centers, "centers", 0, fmt.Sprintf("number M of functions of nystrom (default: %d; quick: %d)", d.Centers, k.Quick.Centers))
 		flags.StringVar(&b.Images, "images", "", "`FOLDER` of the four files of MNIST, such as train-images-idx3-ubyte.gz")
 	}
 	if k.Option != "" {
@@ -172,7 +172,7 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 		flags.StringSliceVar(&b.Peers, "peers", d.Peers, "libraries to compare with; none turns the comparison off")
 		flags.Lookup("peers").DefValue = strings.Join(d.Peers, ", ") // the spaces allow the help to break the list into lines
 		if t.libraries {
-			flags.StringSliceVar(&b.Places, "peer-lib", nil, "`PATH` of a library, or of the folder it is in")
+			flags.StringSliceVar(&b.Places, "peer-lib", nil, "`PATH` of a library, or of its folder")
 		} else {
 			flags.StringSliceVar(&b.Pythons, "python", nil, "`PATH` of a Python interpreter whose libraries are used")
 		}

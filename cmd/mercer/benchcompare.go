@@ -13,13 +13,14 @@ func (a *app) benchCompareCommand() *cobra.Command {
 	var threshold float64
 	c := &cobra.Command{
 		Use:   "compare OLD NEW",
-		Short: "Tell what got slower between two measurements that --json wrote",
-		Long: `Compares the timings of two measurements of the same kind, case by case: what is
-slower or faster beyond noise, by the test of Mann and Whitney at 5 % and by
-more than --threshold per cent in the medians. It takes four timings in both.
+		Short: "Show what got slower between two measurements that --json wrote",
+		Long: `Compares the timings of two measurements of the same kind, case by case. A case counts
+as slower or faster if the test of Mann and Whitney rejects equality at 5 %, and the
+medians differ by more than --threshold per cent. Both measurements need four timings of
+the case.
 
-Ceilings and other libraries, whose code is the same in both, tell how much of a
-difference is the machine's.`,
+The code of ceilings and other libraries is the same in both measurements, so their
+differences show the effect of the machine.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usagef("compare needs two files, the older first, got %s", count(len(args), "argument"))
@@ -45,7 +46,7 @@ difference is the machine's.`,
 			return a.printJSONOrText(ctx, d, func() string { return d.Text(all) })
 		}),
 	}
-	c.Flags().BoolVar(&all, "all", false, "list what has not changed too")
+	c.Flags().BoolVar(&all, "all", false, "also list the cases that have not changed")
 	c.Flags().Float64Var(&threshold, "threshold", 2, "smallest change of a median that counts, in per cent")
 	return c
 }

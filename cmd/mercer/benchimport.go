@@ -19,18 +19,18 @@ func (a *app) benchImportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import FILE...",
 		Short: "Turn runs of programs or go test -bench into a measurement",
-		Long: `Prints a measurement that mercer bench compare and mercer bench report read, of one
-of
+		Long: `Prints a measurement that mercer bench compare and mercer bench report read. FILE has
+one of
 
-  what mercer fit, tune and evaluate and mercer-beam print with --json: each
-  object is a timing, equal ones are repeats. So is that of any other program
-  that prints {"program": "NAME", "n": 1000, "seconds": 1.5}, with "entrant",
-  "residual", "rmse", "peak_bytes" and others if it can. Import it on the
-  machine it ran on;
+  the output of mercer fit, tune and evaluate, and of mercer-beam, with --json:
+  each object is a timing, and equal objects are repeats. Any other program can
+  print such objects, {"program": "NAME", "n": 1000, "seconds": 1.5}, with
+  "entrant", "residual", "rmse", "peak_bytes" and others if it knows them.
+  Import them on the machine on which the program ran;
 
-  what go test -bench wrote for benchmarks whose names are of key=value, such
-  as BenchmarkMat/operation=Mul/n=100/library=mercer-2. --compare-by says which
-  key names the implementation; where it is empty, all of it is Mercer's.
+  the output of go test -bench for benchmarks whose names consist of key=value,
+  such as BenchmarkMat/operation=Mul/n=100/library=mercer-2. --compare-by says
+  which key names the implementation; if it is empty, Mercer is the only one.
 
 Several files become one measurement. - is the standard input.`,
 		Args: func(c *cobra.Command, args []string) error {

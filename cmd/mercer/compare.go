@@ -23,12 +23,12 @@ func (a *app) compareCommand() *cobra.Command {
 		Use:   "compare --learner NAME,NAME,… --target COLUMN [flags] TABLE",
 		Short: "Score several learners on the same folds",
 		Long: `Score several learners on the same folds: the mean and the standard deviation of each
-measure, how many kernel functions or weights that are not 0 a model has, and how long a
-fit takes.
+measure, the number of kernel functions or of nonzero weights of a model, and the time of
+a fit.
 
   mercer compare --learner rvm,svr --kernel 'gaussian(sigma=2)' --target y t.csv
 
-A parameter is for those of the learners that have it.`,
+Each learner uses the parameters that it has.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.compare(ctx, &f, folds, args[0]) }),
 	}

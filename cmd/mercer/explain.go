@@ -41,8 +41,8 @@ func (a *app) explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain --model FILE [flags] TABLE",
 		Short: "Show importance, effects and partial dependence of columns",
-		Long: `Show what a model says of the columns of a table that has the columns of the fit, including
-the targets.
+		Long: `Show how the predictions of a model depend on the columns of a table. The table has the
+columns of the fit, including the targets.
 
 importance  decrease of the score (R², or for classes the accuracy) when the values of the
             column are shuffled, and its standard deviation over the repetitions
@@ -50,13 +50,13 @@ importance  decrease of the score (R², or for classes the accuracy) when the va
 effect      marginal effect: the derivative of the prediction with respect to a column of
             numbers, averaged over the rows, in the units of the table, and its quartiles
             over the rows. For a column with two values, which the table shows, it is the
-            difference between the predictions for them. The error is its standard error, for
+            difference between the predictions for them. ± error is the standard error, for
             kernel-ridge (Hainmueller and Hazlett 2014) and for models with a posterior. For
             classes it is the effect on the decision value.
 
 --out draws the partial dependence on the most important columns: the prediction as a function
 of one column, averaged over the other columns of all rows (Friedman 2001). For classes it is
-the probability, or without probabilities the decision value. --json prints it.`,
+the probability, or without probabilities the decision value. --json prints the numbers.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.explainModel(ctx, f, args[0]) }),
 	}

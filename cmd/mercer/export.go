@@ -26,8 +26,8 @@ For a model of a Gram matrix, x has the kernel values with the training rows.
 
 The output is prediction (rows × targets), or for classes label (texts), decision and,
 if the learner has them, probabilities. A model of texts or trees is refused, because
-ONNX has no operators for their kernels. Memory is about rows × 16,000 numbers for
-kernels of distances: give many rows in parts.`,
+ONNX has no operators for their kernels. For kernels of distances an
+evaluation takes the memory of about rows × 16,000 numbers: give many rows in parts.`,
 		Args: atMost(1),
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			switch {

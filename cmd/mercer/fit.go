@@ -77,10 +77,10 @@ func tablesCommand() *cobra.Command {
 		Short: "Formats of tables, and which targets are classes",
 		Long: `A table is a file in one of these formats, which its first bytes show:
 
-  CSV        with a header line; --delimiter, or the most frequent of , ; tab |
-             in it, or spaces; a first column without a name, the index of
-             pandas, is left out; --decimal and --thousands say what commas in
-             numbers mean
+  CSV        with a header line. The delimiter is that of --delimiter, or the
+             most frequent of , ; tab | in the header, or spaces. A first
+             column without a name, the index of pandas, is left out. --decimal
+             and --thousands say what commas in numbers mean
   LIBSVM     features x1, x2, … (and x0 where the index 0 occurs), target label
   NPY, NPZ   of NumPy: features x1, x2, … and target y, of the arrays X and y
   NPZ, MTX   sparse matrices of SciPy and Matrix Market: features x1, x2, …;
@@ -94,8 +94,8 @@ func tablesCommand() *cobra.Command {
 
 All but NPZ and Parquet may be compressed by gzip or zstd; - is the standard input.
 
-A target of texts is a target of classes; for learners of classification a target of
-integers is too, and with --task classification every target is.
+A target of texts holds classes. For learners of classification, a target of integers
+also holds classes; with --task classification every target does.
 
 Columns of text become one column for each value, empty cells are replaced by the median
 (text: by the most frequent value), and numbers are standardized to mean 0 and variance 1
@@ -112,9 +112,9 @@ func (f *fitFlags) refusals() []refusal {
 		{f.stream, "calibrate", "no rows are held out of a table that is read in passes", ""},
 		{f.stream, "test-fraction", "no rows are held out of a table that is read in passes; keep them in another file for mercer evaluate", ""},
 		{f.stream, "text tree", "a column of texts or trees is not read in passes; leave --stream out", ""},
-		{d.Name != "nystrom-ridge", "centers-from", d.Name + " has no centers; nystrom-ridge has some", ""},
+		{d.Name != "nystrom-ridge", "centers-from", d.Name + " has no centers; use nystrom-ridge", ""},
 		{f.objects.flag() != "", "centers-from", "texts and trees have only kernel values with the rows of the table", ""},
-		{!d.Checkpoints(), "checkpoint checkpoint-every", d.Name + " has none; these write them: " + list(checkpointLearners()), ""},
+		{!d.Checkpoints(), "checkpoint checkpoint-every", d.Name + " writes no checkpoints; these learners do: " + list(checkpointLearners()), ""},
 		{!d.ReadsRows(), "stream", d.Name + " needs the whole table in memory; these read it in passes: " + list(streamLearners()), ""},
 		{!d.Traces(), "trace", fmt.Sprint(hasEpochs(d)), ""},
 	}
@@ -145,7 +145,7 @@ func (f *fitFlags) check() error {
 	case !(f.calibrate >= 0 && f.calibrate < 1):
 		return usagef("--calibrate: must be ≥ 0 and < 1, got %v", f.calibrate)
 	case f.calibrate > 0 && len(f.targets) == 0:
-		return usagef("--calibrate: prediction intervals are of a target, which needs --target COLUMN")
+		return usagef("--calibrate: prediction intervals of a target need --target COLUMN")
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (a *app) gramCommand() *cobra.Command {
   mercer predict --model m.safetensors k.csv
 
 With --train the matrix has the kernel values of the rows of TABLE with the rows of that
-file, whose scaling is used. Instead of K the file has
+file, by whose means and deviations both are scaled. These flags write other numbers:
 
 
   --center             the matrix of φ(x) − mean φ (Schölkopf et al. 1998)
@@ -146,7 +146,7 @@ func (f *gramCommandFlags) check() error {
 	case f.gram && f.features == "nystrom":
 		return usagef("--features: the table is the kernel matrix itself; use principal")
 	case f.gram && f.train != "" && f.distances:
-		return usagef("--distances: the values of the rows with themselves are not in the table")
+		return usagef("--distances: they need the kernel value of each row with itself, which the table does not have")
 	}
 	return nil
 }

@@ -76,8 +76,8 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 			var out, errs strings.Builder
 			run(append(strings.Fields(call), "--quiet=false", value, "nosuch.csv"), strings.NewReader(""), &out, &errs)
 			refused := slices.ContainsFunc([]string{
-				"has no effect", "has none; these write", "needs the whole table", "has no epochs", "is what the path", "is fitted already",
-				"are read in passes", "is read in passes", "is not read in passes", "has no kernel", "has no lambda", "has no intercept", "no parameter of the kernel varies", "gradient varies all", "gradient looks",
+				"has no effect", "writes no checkpoints", "needs the whole table", "has no epochs", "the path varies", "is fitted already",
+				"are read in passes", "is read in passes", "is not read in passes", "has no kernel", "has no lambda", "has no intercept", "no parameter of the kernel varies", "gradient varies all", "gradient computes",
 				"is for --by kfold", "do not vary by themselves", "is for the kernel that is chosen", "vary by --kernel", "is Euclidean",
 				"which has no parameter", "the input is not a column", "is for --features", "only principal uses it", "distances or features", "centering does not change", "of rows with themselves",
 			}, func(text string) bool {

@@ -19,9 +19,9 @@ func (a *app) importCommand() *cobra.Command {
 		Use:   "import --model FILE [flags] LIBSVM",
 		Short: "Read a model of LIBSVM",
 		Long: `Read a model that svm-train of LIBSVM wrote, and save it as a model of svc, svr or
-one-class-svm, which mercer predict, serve and export take. Read are the types c_svc,
-nu_svc, epsilon_svr, nu_svr and one_class, the kernels linear, polynomial, rbf and
-sigmoid, and probabilities of classes.
+one-class-svm, for mercer predict, serve and export. The types can be c_svc, nu_svc,
+epsilon_svr, nu_svr and one_class, and the kernels linear, polynomial, rbf and sigmoid.
+Probabilities of classes are read, too.
 
 The decision values are those of LIBSVM up to rounding. For two classes, mercer predict
 --decision prints values that are positive for the larger label, and svm-predict's are

@@ -35,7 +35,7 @@ func checkInterval(level float64, b modelfile.Bundle) error {
 	case jackknife && level < 0.5:
 		return usagef("--interval: must be ≥ 0.5 and < 1 for the jackknife+ intervals of %s, got %v", b.Model.Learner(), level)
 	case b.HasIntervals() && !jackknife && b.Encoder.Gram:
-		return usagef("--interval: it depends on the kernel value of each row with itself, which is not among those with the training rows; fit the model by mercer fit --calibrate 0.2 instead")
+		return usagef("--interval: the interval depends on the kernel value of each row with itself, which the table does not have; fit the model by mercer fit --calibrate 0.2 instead")
 	case b.HasIntervals():
 		return nil
 	}

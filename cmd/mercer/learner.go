@@ -173,6 +173,12 @@ func (p *parameterFlag) Type() string {
 }
 
 func (p *parameterFlag) Set(text string) error {
+	if p.name == cacheName && !strings.Contains(text, "{}") { // plot validation replaces {}
+		var err error
+		if text, err = mebibytes(text); err != nil {
+			return err
+		}
+	}
 	if p.Type() == "bool" {
 		on, err := strconv.ParseBool(text)
 		if err != nil {
@@ -186,6 +192,9 @@ func (p *parameterFlag) Set(text string) error {
 	p.given[p.name] = text
 	return nil
 }
+
+// cacheName is the only parameter that is a size. Learners take it in MiB.
+const cacheName = "cache"
 
 // describe prepares a command for --help: it describes the named learners, and shows their flags
 // with defaults and rules.
@@ -245,6 +254,9 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 			if p.Type != learners.BoolType && p.Type != learners.KernelType {
 				flag.Usage += ": " + p.Rule
 			}
+			if name == cacheName {
+				flag.Usage += ", or a size such as 2GiB"
+			}
 			if p.When != nil {
 				flag.Usage += "; " + p.When.Of("--")
 			}
@@ -255,7 +267,7 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 
 // kernelHelp is the text about kernels in the help of a learner.
 var kernelHelp = wrapped("Kernels: "+kernelNames()+", and sums, products and scalings of them, such as '0.5*linear() + gaussian(sigma=3)'; mercer kernels describes them.", terminalWidth) +
-	"\n\n" + wrapped("With --text or --tree one column is the whole input, and --kernel one on texts or trees, or a weighted sum of such.", terminalWidth) +
+	"\n\n" + wrapped("With --text or --tree one column is the whole input, and --kernel must be a kernel on texts or trees, or a weighted sum of these kernels.", terminalWidth) +
 	"\n\n" + gramHelp
 
 // decides reports whether the flag of the parameter in the condition w was given.
@@ -402,7 +414,7 @@ func assumed(t *dataset.Table, targets []string, task learners.Task) string {
 	if task == other {
 		other = learners.Regression
 	}
-	return fmt.Sprintf("%s, assumed of a target of two numbers: --task %s for the other", task, other)
+	return fmt.Sprintf("%s, assumed because the target has only two numbers: --task %s chooses the other", task, other)
 }
 
 func (f *learnerFlags) rules(task learners.Task) dataset.Rules {

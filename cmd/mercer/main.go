@@ -60,7 +60,7 @@ type app struct {
 	command *cobra.Command // the command that is running or has failed
 	started bool           // whether the flags were valid and the work has started
 	writing sync.Mutex
-	lasting atomic.Bool // after an interrupt the command, such as serve, ends by itself, without the limit grace
+	lasting atomic.Bool // whether the command, such as serve, may take more time than grace to end after an interrupt
 	notices []string    // the notices printed so far
 }
 
@@ -159,7 +159,7 @@ help tables.`,
 	root.Flags().Bool("version", false, "print the version")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.device, "device", "", "`NAME` of the device, such as cpu or cpu/avx2 (default: the best there is; mercer devices lists them)")
-	intFlag(flags, &a.threads, "threads", 0, 0, "threads to use (default: all)")
+	intFlag(flags, &a.threads, "threads", 0, 0, "number of threads (default: all)")
 	flags.Var(&a.memory, "memory", "maximum memory for the data and all that is made of them, a `SIZE` such as 8GB or 512MiB (default: 80 % of what the process may use)")
 	flags.BoolVar(&a.reproducible, "reproducible", false, "compute results that have the same bits on every processor, as MERCER_REPRODUCIBLE=1 does (docs/trust.md says what it costs)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object")
@@ -232,7 +232,7 @@ func (a *app) open() (backend.Device, error) {
 // oneDevice returns an error if --device names several devices.
 func (a *app) oneDevice() error {
 	if strings.Contains(a.device, ",") {
-		return usagef("--device: one device does this work, %q names several", a.device)
+		return usagef("--device: this command uses one device, but %q names several", a.device)
 	}
 	return nil
 }

@@ -184,7 +184,7 @@ func ofTexts(e *dataset.Encoder) string {
 	if 2*numbers < len(e.Inputs) {
 		return ""
 	}
-	return fmt.Sprintf(", of which %d stand for texts, %d of them for those of column %.60q", numbers, widest, in)
+	return fmt.Sprintf(", of which %d are features of texts, %d of them of column %.60q", numbers, widest, in)
 }
 
 // fitting limits a fit to the memory that the data do not use, and records the planned memory of

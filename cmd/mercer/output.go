@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -28,6 +29,18 @@ func (s *size) Set(text string) error {
 	}
 	*s = size(n)
 	return nil
+}
+
+// mebibytes returns the number of MiB in a size. A number without a unit is returned unchanged.
+func mebibytes(text string) (string, error) {
+	if _, err := strconv.ParseFloat(text, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return text, nil
+	}
+	var s size
+	if err := s.Set(text); err != nil {
+		return "", fmt.Errorf("want a number of MiB, or a size such as 2GiB, got %q", text)
+	}
+	return exact(float64(s) / (1 << 20)), nil
 }
 
 func (s *size) Type() string { return "size" }

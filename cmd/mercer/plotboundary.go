@@ -42,7 +42,7 @@ f = 0 are gray: the legend names the class that is predicted there.
 
 The axes are to the scale of the model, so that distances are not distorted: without
 standardization (--no-standardize, --textbook) one unit of either column has the same
-length; with it one standard deviation has. If one axis would be more than four times as
+length; with standardization, one standard deviation of either column has the same length. If one axis would be more than four times as
 long as the other, or several models differ in their scales, the axes are not to scale,
 and the title says so.
 
@@ -54,8 +54,8 @@ With {} in a flag the learner is fitted once for each number of --values:
 	}
 	f.add(c, "`FILE` of a model; may be given several times")
 	c.Flags().StringVar(&f.values, "values", "", valuesHelp)
-	c.Flags().StringVar(&x, "x", "", "`COLUMN` across (default: the first of numbers)")
-	c.Flags().StringVar(&y, "y", "", "`COLUMN` upwards (default: the next one)")
+	c.Flags().StringVar(&x, "x", "", "`COLUMN` of the horizontal axis (default: the first column of numbers)")
+	c.Flags().StringVar(&y, "y", "", "`COLUMN` of the vertical axis (default: the next column of numbers)")
 	return a.drawing(c, &f.models, func(ctx context.Context, file string) (picture, error) {
 		return a.plotBoundary(ctx, c, &f, x, y, file)
 	})

@@ -209,7 +209,7 @@ func (a *app) plotBallCommand() *cobra.Command {
 		Short: "The bounds of lasso and ridge, and the squared error",
 		Long: `For a table with two columns and a target, draw the squared error over the two weights,
 the bounds ‖w‖₁ ≤ θ and ‖w‖₂ ≤ θ, and the weights with the lowest error within each
-bound: those of lasso, one of which is often 0, and those of ridge, none of which is.`,
+bound. One of the weights of lasso is often 0; no weight of ridge is.`,
 	}
 	f.add(c)
 	c.Flags().Lookup("learner").Hidden = true

@@ -32,12 +32,12 @@ from those at λ = 0 up to a λ at which they are 0 (lasso) or a hundredth (ridg
 	}
 	refusing(c, func() []refusal {
 		return []refusal{
-			{true, "lambda lambdas theta", "is what the path is over; leave it out", ""},
+			{true, "lambda lambdas theta", "the path varies it; leave it out", ""},
 			{true, "intervals", "has no effect on a path", ""},
 		}
 	})
 	f.add(c)
-	c.Flags().IntVar(&points, "points", points, "how many λ")
+	c.Flags().IntVar(&points, "points", points, "number of values of λ")
 	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotPath(ctx, &f, points, file) })
 }
 
@@ -192,7 +192,7 @@ rows: means over the folds ± one standard deviation. If the curves meet at a hi
 the model is too simple; if they stay apart, more rows help.`,
 	}
 	f.addTo(c)
-	intFlag(c.Flags(), &sizes, "sizes", 8, 2, "how many numbers of rows, up to all")
+	intFlag(c.Flags(), &sizes, "sizes", 8, 2, "number of sizes of the training set, up to all rows")
 	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotLearning(ctx, &f, sizes, file) })
 }
 
@@ -244,7 +244,7 @@ per value; mercer plot epochs draws the loss of a single fit.`,
 	}
 	f.addTo(c)
 	c.Flags().StringVar(&values, "values", "", valuesHelp)
-	c.Flags().IntVar(&rounds, "bootstrap", 0, "draw bias and variance over so many `ROUNDS` of the bootstrap")
+	c.Flags().IntVar(&rounds, "bootstrap", 0, "draw bias and variance, from this number of `ROUNDS` of the bootstrap")
 	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) {
 		return a.plotValidation(ctx, &f, values, rounds, file)
 	})

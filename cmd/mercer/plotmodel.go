@@ -105,7 +105,7 @@ this approaches least squares on x, x², …:
 	}
 	f.add(c, "`FILE` of a model; may be given several times")
 	c.Flags().StringVar(&f.values, "values", "", valuesHelp)
-	c.Flags().StringVar(&x, "x", "", "`COLUMN` across (default: the first of numbers)")
+	c.Flags().StringVar(&x, "x", "", "`COLUMN` of the horizontal axis (default: the first column of numbers)")
 	addInterval(c.Flags(), &level)
 	return a.drawing(c, &f.models, func(ctx context.Context, file string) (picture, error) {
 		return a.plotCurve(ctx, c, &f, x, level, file)
@@ -291,7 +291,7 @@ func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) 
 	if unknown == t.Rows() {
 		return nil, err
 	}
-	a.notice("%s; %s of no class that the model knows", a.oneLine(err), count(unknown, "row"))
+	a.notice("%s; the model does not know the class of %s", a.oneLine(err), count(unknown, "row"))
 	return truth, nil
 }
 

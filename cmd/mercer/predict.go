@@ -40,17 +40,17 @@ func (a *app) predictCommand() *cobra.Command {
 "prediction_NAME" for each of several targets. The table has the columns that
 the model was fitted with, in any order; other columns are ignored. It may
 be in any format that mercer fit reads. --keep COLUMNS copies columns of the table, such as
-a key, beside the predictions, as they are written there; the index of pandas, a first
-column without a name, is called index.
+a key, unchanged to the output; the index of pandas, a first column without a name, is
+called index.
 
 --out FILE writes the format of its ending: .csv, .csv.gz, .json (an array of one object
 for each row), .npy (numbers only), .npz (an array for each column), .parquet or .arrow.
 
-A model of classes predicts their labels. --proba adds a column
-"probability_CLASS" for each, --decision the decision values: "decision" of two
-classes, where > 0 is the second, and "decision_CLASS" of more. A model of svc
-fitted with --probability predicts the most probable class. A model of
-novelty predicts inlier, f ≥ 0, or outlier.
+A classifier predicts labels. --proba adds a column "probability_CLASS" for each class.
+--decision adds the decision values: "decision" for two classes, where > 0 means the
+second, and "decision_CLASS" for each of more classes. A model of svc fitted with
+--probability predicts the most probable class. A model of one-class-svm predicts
+inlier, f ≥ 0, or outlier.
 
 --std adds "std", or "std_NAME" for each of several targets: the standard
 deviation of a new target, noise included, of models that know it
@@ -60,21 +60,21 @@ deviation of a new target, noise included, of models that know it
 the function from its posterior, without noise. Each is one function at all rows,
 of models of ridge, nystrom-ridge and fourier-ridge fitted with --std.
 
---bound adds "bound", or "bound_NAME" for each of several targets: the distance
-between the prediction and that of the exact solution is proven to be at most this.
-The model must be one of kernel-ridge, gaussian-process, ridge, nystrom-ridge or
-fourier-ridge; models of the last three have bounds after small fits, and after
-fits with --bound. Bounds are sharp, and take long, if it was fitted with --bound.
+--bound adds "bound", or "bound_NAME" for each of several targets: a proven bound on the
+distance between the prediction and the prediction of the exact solution. Models of
+kernel-ridge and gaussian-process have bounds. Models of ridge, nystrom-ridge and
+fourier-ridge have bounds after small fits, and after fits with --bound. After a fit with
+--bound the bounds are sharp, and computing them takes long.
 
 --interval LEVEL adds "lower" and "upper", or "lower_NAME" and "upper_NAME":
 the target of a row drawn like the training rows lies between them with about
-that probability, whatever the distribution. Of classes it adds "in_set_CLASS"
-for each: 1 where the class belongs to the set that holds the true one with that
-probability. kernel-ridge, and ridge fitted with --intervals, know such intervals
-by themselves (jackknife+: at least 2 LEVEL - 1 is certain); any other model does
-if it was fitted with --calibrate (split conformal: LEVEL is certain). For jackknife+
-each run factors a matrix, which takes about as long as the fit; with --calibrate
-intervals cost no more than a prediction.`,
+that probability, whatever the distribution. For classes it adds "in_set_CLASS" for each
+class: 1 if the class is in the prediction set, which contains the true class with that
+probability. Models of kernel-ridge, and of ridge fitted with --intervals, have intervals
+by the jackknife+, which guarantees the probability 2 LEVEL - 1. Every model fitted with
+--calibrate has split conformal intervals, which guarantee LEVEL. For the jackknife+ each
+run factors a matrix, which takes about as long as the fit; after --calibrate, intervals
+take no longer than a prediction.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.predict(ctx, f, args[0]) }),
 	}
@@ -116,7 +116,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 		return usagef("--seed: is the seed of the draws: give their number by --samples, or omit --seed")
 	}
 	if f.samples > 0 && f.stream {
-		return usagef("--samples: a draw is one function at all rows, which --stream does not hold: omit --stream")
+		return usagef("--samples: a draw needs all rows in memory: omit --stream")
 	}
 	a.input.keep = f.keep
 	dev, b, t, memory, err := a.openModel(f.model, file, f.stream)

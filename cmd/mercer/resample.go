@@ -43,7 +43,7 @@ Several devices, --device cuda/0,cuda/1, share the models.`,
 	}
 	f.addAll(c, &a.input)
 	intFlag(c.Flags(), &folds, "folds", 10, 2, "number of folds")
-	intFlag(c.Flags(), &repeats, "repeats", 1, 1, "how often the rows are divided, each time at random")
+	intFlag(c.Flags(), &repeats, "repeats", 1, 1, "number of times the rows are divided into random folds")
 	c.Flags().BoolVar(&whole, "no-stratify", false, "divide the rows without regard to their classes")
 	return c
 }

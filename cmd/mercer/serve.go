@@ -44,7 +44,7 @@ that are running then get their answers, and the exit status is 0.
 POST /predict takes rows as JSON (an object, or an array of objects or of arrays), as
 lines of JSON or as CSV, according to the Content-Type: application/json,
 application/x-ndjson or text/csv. The answer has the same format. The query parameters
-interval=0.9, std, bound and proba ask for more, as the flags of mercer predict do.
+interval=0.9, std, bound and proba add results, as the flags of mercer predict do.
 GET / is a page with a form for one row; /model is what mercer show --json prints, with
 at most 20 points; /health, /metrics (of Prometheus) and /openapi.json are for programs.
 
@@ -53,7 +53,7 @@ new model answers all later requests. If the new file cannot be read, the old mo
 stays, and one line on standard error says why.
 
 The server can be reached from this machine only, unless --listen names another
-address. It has no user accounts: put it behind a proxy that has.`,
+address. It has no user accounts: put it behind a proxy that has them.`,
 		Args: atMost(1),
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			if len(args) == 0 {

@@ -38,23 +38,23 @@ var tunedLearners = []string{"kernel-ridge", "gaussian-process", "ridge"}
 // These texts of --help describe the search: one for the learners that a kernel and a λ determine,
 // and one for all learners.
 const (
-	tuneCriteria = `For each kernel that is tried a whole path of λ is solved from one decomposition.
-It is judged by one of
+	tuneCriteria = `For each kernel that is tried, many λ are solved from one decomposition. --by names
+the score of a kernel and a λ:
 
   loo       the mean squared leave-one-out error, in closed form
   gcv       generalized cross-validation, in closed form: the cheapest
   kfold     the mean squared error on folds that are held out
   evidence  the marginal likelihood of a Gaussian process, per row`
-	tuneStrategies = `The kernels are chosen by one of
+	tuneStrategies = `--search names the method that chooses the kernels:
 
   grid      all length scales multiplied by the same factor, equally spaced
   golden    the same factor, by golden sections
   bayes     a factor for each length scale, by Bayesian search
   gradient  all parameters of the kernel, by derivatives; for evidence only
 
-Several --kernel are searched one after the other, and the best of all is taken. With
+With several --kernel there is a search from each, and the best result is taken. With
 --text or --tree one column is the whole input, and each --kernel is on texts or trees:
-for each a path of λ is solved, and the parameters of the kernel do not change.`
+for each kernel many λ are solved, and the parameters of the kernel do not change.`
 	tuneTargets = `Classes become targets of −1 and 1, one target per class if there are more than two, and
 are scored as numbers. An unpenalized intercept is fitted unless --no-intercept is given;
 for evidence the mean of the target is subtracted instead.
@@ -112,14 +112,14 @@ Other learners are tuned by a grid and scored on held-out folds, rvm and rvc als
 	flags.StringVar(&f.by, "by", tuning.Criteria[0], "criterion: "+strings.Join(tuning.Criteria, ", "))
 	flags.StringVar(&f.search, "search", "", "search method: "+strings.Join(tuning.Strategies, ", ")+" (default: grid; gradient for evidence)")
 	flags.StringSliceVar(&f.vary, "vary", nil, "`NAMES` of the parameters that vary, '' for none (default: the length scales)")
-	flags.Float64Var(&f.reach, "reach", 30, "largest factor by which they may differ from the start")
+	flags.Float64Var(&f.reach, "reach", 30, "largest factor by which a parameter may differ from the start")
 	intFlag(flags, &f.steps, "steps", 0, 0, "number of kernels to try (default: 15; with bayes 10, plus 10 for each parameter; with --grid 7)")
 	flags.Float64SliceVar(&f.lambdas, "lambdas", nil, "the only `NUMBERS` to try as lambda (default: 1e-8 to 1e3 times the mean of k(x, x), two per decade, and more near the best)")
 	flags.Lookup("lambdas").DefValue = "" // not "[]", which pflag would print
 	flags.StringArrayVar(&f.grid, "grid", nil, "`NAME=VALUES` of a parameter of the learner, with commas between values; may be given several times")
 	intFlag(flags, &f.folds, "folds", 5, 2, "number of folds of --by kfold")
 	intFlag(flags, &f.rows, "rows", tuneRows, 0, "number of rows to search with, chosen at random; 0 means all")
-	flags.BoolVar(&f.noIntercept, "no-intercept", false, "do not fit one")
+	flags.BoolVar(&f.noIntercept, "no-intercept", false, "do not fit an intercept")
 	flags.StringVar(&f.learner, "learner", "", "`NAME` of the learner: "+strings.Join(append(slices.Clone(tunedLearners), gridLearners()...), ", ")+" (default: kernel-ridge; ridge for the kernel linear(), gaussian-process of numbers for evidence)")
 	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors); without it nothing is fitted")
 	flags.StringVar(&f.plot, "plot", "", "`FILE` to draw the scores into: .png, .svg or .html")
@@ -157,8 +157,8 @@ func (f *tuneFlags) refusals() []refusal {
 		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // help hides the flag; checkGrid returns an error for other values
 		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // likewise
 		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
-		{gradient && f.by == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; for the others --search grid, golden or bayes", ""},
-		{gradient && f.by == string(tuning.Evidence), "plot", "gradient looks at no surface; use --search grid, golden or bayes", ""},
+		{gradient && f.by == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; use --search grid, golden or bayes", ""},
+		{gradient && f.by == string(tuning.Evidence), "plot", "gradient computes no grid of scores to draw; use --search grid, golden or bayes", ""},
 		{f.by != string(tuning.KFold) && judged, "folds", "is for --by kfold", "by"},
 		{f.objects.flag() != "", "vary reach steps", "the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel", ""},
 		{f.learner == "ridge", "vary tree", "ridge is for the kernel linear(), which has no parameter", ""},

@@ -20,9 +20,9 @@ func (a *app) updateCommand() *cobra.Command {
 		Use:   "update --model FILE --out FILE [flags] TABLE",
 		Short: "Append or remove rows, or merge two models, without a refit",
 		Long: `Append the rows of a table to a model of ridge, nystrom-ridge or fourier-ridge that
-was fitted with --std, or remove rows of its fit, and save the new model. It predicts
-as a fit to all rows with the same kernel, lambda and centers or frequencies would,
-up to rounding, but the time depends only on the number of rows in TABLE. The
+was fitted with --std, or remove rows of its fit, and save the new model. Its
+predictions are those of a fit to all rows with the same kernel, lambda and centers or
+frequencies, up to rounding, but the time depends only on the number of rows in TABLE. The
 encoding of the columns stays that of the first fit.
 
 With --merge, TABLE is the file of another model, which was fitted to other rows with

@@ -139,7 +139,7 @@ func (b *batcher) run(list ...*waiter) {
 func predictRows(ctx context.Context, m *mercer.Model[learners.Model], rows any, want mercer.Wanted) (list []mercer.Prediction, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = failf(500, "the server made a mistake: %.200v", p)
+			err = failf(500, "an error inside the server: %.200v", p)
 		}
 	}()
 	return m.PredictRows(ctx, rows, want)

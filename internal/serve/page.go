@@ -167,7 +167,7 @@ func (s *Server) describe(m *served) ([]byte, error) {
 						"application/json": object{"schema": object{"oneOf": []object{ref("prediction"), {"type": "array", "items": ref("prediction")}}}}, "application/x-ndjson": csv, "text/csv": csv,
 					}},
 					"400": fault("The rows or the query are not valid"), "408": fault("The body did not arrive in time"), "413": fault("The body or the number of rows is too large"),
-					"415": fault("The Content-Type is not known"), "429": fault("Too many requests are running"), "500": fault("A mistake of the server"), "503": fault("The prediction took too long, or memory was short"),
+					"415": fault("The Content-Type is not known"), "429": fault("Too many requests are running"), "500": fault("An error inside the server"), "503": fault("The prediction took too long, or the memory did not suffice"),
 				},
 			}},
 			"/model":   get("What the model consists of", "application/json", nil),

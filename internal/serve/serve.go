@@ -307,7 +307,7 @@ func (s *Server) recovering(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.Log(fmt.Sprintf("a request caused a panic: %v", p))
-			err = failf(http.StatusInternalServerError, "the server made a mistake, which its log has: %.200v", p)
+			err = failf(http.StatusInternalServerError, "an error inside the server, which its log also has: %.200v", p)
 		}
 	}()
 	return f()
