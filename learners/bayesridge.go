@@ -105,8 +105,8 @@ func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x ma
 	return checked(m.learner, "variance", v, err)
 }
 
-// State implements Model. Its arrays are "coef", d×t, "intercept", "noise",
-// "prior" and "evidence", 1×t, "center", 1×d, "vectors", r×d, and "spread", t×r.
+// State implements Model. Its arrays are "coef", d×t, "intercept", "noise", "prior" and "evidence",
+// 1×t, "center", 1×d, "vectors", r×d, and "spread", t×r, for r eigenvectors of XᵀX.
 func (m *BayesRidgeModel) State() State { return stateOf(m) }
 
 func (m *BayesRidgeModel) fields() []field {

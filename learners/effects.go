@@ -160,8 +160,9 @@ func expansionsOf(m Model) ([]predictor, error) {
 	return nil, fmt.Errorf("the model has %w, because it is neither linear nor a sum of kernel functions", ErrNoDerivative)
 }
 
-// addDerivatives adds to d the derivatives of output j of p at the rows of x. Those with respect to the features
-// in binary may be subgradients, and are not added if all features are binary.
+// addDerivatives adds to d the derivatives of output j of p at the rows of x. The derivatives with
+// respect to the features in binary may be subgradients, and are not added if all features are
+// binary.
 func (a averages) addDerivatives(ctx context.Context, dev backend.Device, d *mat.Dense, p predictor, j int) error {
 	x := a.x
 	if p.linear {

@@ -229,8 +229,8 @@ func advised(parameters []Parameter) func(parameter string) string {
 		name, value, _ := strings.Cut(name, "=")
 		return slices.ContainsFunc(parameters, func(p Parameter) bool {
 			return p.Name == name && p.When.met(values) && (value == "" || slices.Contains(p.Choices, value)) &&
-				// A parameter that has no default and was not given has no effect: another
-				// parameter determines the value.
+				// A parameter that has no default and was not given has no effect if another
+				// parameter is used in its place.
 				(values.has(name) || p.chosen || !slices.ContainsFunc(parameters, func(q Parameter) bool { return q.When != nil && len(q.When.Values) == 0 && q.When.Parameter == name }))
 		})
 	}

@@ -39,8 +39,8 @@ func (l *KernelLogistic) parameters() []Parameter {
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
 //
 // For two classes there is one f, with Pr(second | x) = 1/(1 + e^−f); for K > 2 classes Pr is the
-// softmax of K values f_c. The minimum is unique, and at the minimum λα_ic = w_i([y_i = c] − p_ic).
-// Newton's method finds it: see glm.KernelProblem.
+// softmax of K values f_c. The minimum is unique. At the minimum λα_ic = w_i([y_i = c] − p_ic),
+// where p_ic = Pr(c | x_i). Newton's method finds it: see glm.KernelProblem.
 //
 // The cost is O(n²d) for K and 2n²C for each product with it, for C columns at once: about a
 // hundred products for λ = 1 and a thousand for λ = 1e-4. The memory is n² numbers. For many

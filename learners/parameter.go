@@ -139,7 +139,8 @@ func number(name string, field *float64, standard string, r rule, help string) P
 	return bound(described(name, kernels.OneNumber, standard, r.text, help), field, parseNumber, r.check)
 }
 
-// mebibytes is a parameter in MiB, at least 1, since 0 would mean the default. Its field is in bytes.
+// mebibytes is a parameter in MiB. Its field is in bytes, and at least 1, because 0 would mean the
+// default.
 func mebibytes(name string, field *int64, standard, help string) Parameter {
 	return converted(described(name, kernels.OneNumber, standard, positive.text, help), field, parseNumber, positive.check,
 		func(v float64) int64 { return int64(min(max(v*(1<<20), 1), 1<<62)) },

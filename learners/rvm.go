@@ -52,7 +52,7 @@ const (
 
 // RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1
 // and φ_j = k(x_j, ·), the prior N(0, 1/α_j) of the weights and noise of variance σ²/w_i. α and σ²
-// maximize the evidence
+// maximize the evidence of the targets t
 //
 //	p(t) = N(t; 0, C),  C = σ²I + Φ A⁻¹ Φᵀ,  A = diag(α)
 //

@@ -285,10 +285,10 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 
 // run solves by conjugate gradients. If float32 fails, run continues in float64, unless the caller
 // chose the operator. The last fallback is the Cholesky factor in float64, unless the caller chose
-// the rank. This fallback is needed if λ is near the rounding error of K and the eigenvalues fall
-// to that level without a gap, as the eigenvalues of a Gaussian kernel do: no rank below n then
-// makes the condition number small, and the residuals of cg stagnate far above the effect of
-// rounding the solution to float64.
+// the rank. It is needed if λ is near the rounding error of K and the eigenvalues fall to that
+// level without a gap, as the eigenvalues of a Gaussian kernel do: no rank below n then makes the
+// condition number small, and the residual of cg stagnates far above the residual of the rounded
+// exact solution.
 func (choice cgChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, [3]any{choice.Operator, choice.Preconditioner, choice.Rank}); err != nil {

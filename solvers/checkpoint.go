@@ -35,8 +35,8 @@ import (
 // checksum; the file is removed when the problem is solved. A Solve that is canceled saves its
 // state once more if the state is complete.
 //
-// Dual, Primal, OutOfCore and Normal write no checkpoints and return an error if one is requested;
-// Auto then chooses among the other methods.
+// Dual, Primal, OutOfCore and Normal write no checkpoints. If a checkpoint is requested, these
+// methods return an error, and Auto chooses among the other methods.
 type Checkpoint struct {
 	Dir   string        // created if it is missing; "" turns checkpoints off
 	Every time.Duration // interval between checkpoints; 0 means 30 seconds

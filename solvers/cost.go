@@ -5,9 +5,9 @@ import "github.com/mercer-go/mercer/internal/flop"
 // The cost model estimates the time of a step, in units of the time of one operation of a large
 // matrix product in float64. A choice depends only on ratios of costs. The constants are those of
 // the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11, n = 10,000. If a device reports
-// its rates (flop.Rated), they determine the ratio of float32 to float64 and the ratio of products
-// to memory; if it also reports the rates of its memory and of its steps, as GPUs do, they replace all
-// constants.
+// its rates (flop.Rated), the cost model takes from them the rate of float32 and the rate of
+// memory, both relative to products in float64. If a device also reports the rates of its memory
+// and of its steps, as GPUs do, its rates replace all constants.
 const (
 	rateProduct = 1.0  // Gemm and Syrk
 	ratePotrf   = 0.95 // the panels run at a lower rate than matrix products

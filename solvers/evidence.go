@@ -352,8 +352,8 @@ func lengthScales(k kernels.Kernel) []float64 {
 	return g.Sigmas
 }
 
-// newScaleSums returns nil for other kernels and samples, for devices that do not work in Go memory,
-// and if the samples are far apart in units of a length scale.
+// newScaleSums returns nil for kernels and samples to which scaleSums does not apply, for devices
+// that do not work in Go memory, and if the samples are far apart in units of a length scale.
 func newScaleSums(f *covariance, width int) (*scaleSums, error) {
 	sigmas := lengthScales(f.s.Kernel)
 	wrap, n, d := numeric.Wrapper(f.Dev), f.s.n, f.s.d

@@ -92,7 +92,7 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	its := factorIterations(condition, par.tol())
 	switch {
 	case reduced && its > mixedSteps/2:
-		its = 2e6 // the factorization would fail; Mixed still tries float32 first
+		its = 2e6 // the factorization would fail: this cost makes Mixed prefer float32
 	case reduced && z.rates().Bytes == 0:
 		// On a processor the estimate without the factor 4 differs from the measured number of
 		// iterations by at most two: n = 8,000, Gaussian kernel, 8, 20 and 50 features, λ = 0.001.
@@ -114,7 +114,7 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	device, solve := z.costs(), z.solveCost(z.columns, true)
 	if reduced && device.reducedRow < device.solveRow {
 		solve += (device.reducedRow - device.solveRow) * float64(z.n)
-		single += device.solveRow / 2 * float64(z.n) // for the inverses of the factor's blocks
+		single += device.solveRow / 2 * float64(z.n) // cost of inverting the factor's diagonal blocks
 	}
 	e := estimate{
 		how: mixedChoice{o, reduced},
@@ -344,8 +344,8 @@ func (p *singleFactor) Apply(z, r backend.Matrix[float64]) error {
 
 // OutOfCore is Dual for a device whose memory is too small for K: the factor is in the memory of
 // the host and passes through the device in panels. If the device is at least four times as fast in
-// float32, it is Mixed with the factor, in float32, in the memory of the host, and K is evaluated
-// again for every product.
+// float32, OutOfCore is Mixed instead: the factor, in float32, is in the memory of the host, and K
+// is evaluated again for every product.
 const OutOfCore Method = "outofcore"
 
 type outOfCoreChoice struct{ Single bool }

@@ -703,8 +703,9 @@ func (w *work) failed(err error) error {
 	return nil
 }
 
-// correct overwrites the residuals h of the samples with corrections of α by the inner modes. The residual of
-// column j decreases by a factor of about innerContraction, or to goal[j].
+// correct overwrites the residuals h of the samples with corrections of α by the inner modes. The
+// corrections divide the norm of the residual in column j by about 1/innerContraction, or reduce it
+// to goal[j].
 func (m *modal) correct(h backend.Host[float64], goal []float64) error {
 	w := m.w
 	rows, columns := h.Rows, h.Cols

@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Path solves one Problem for many λ and scores each solution. It uses one decomposition, or a
-// Cholesky factor for each λ if few λ are planned or a Kalman filter computes it.
+// Path solves one Problem for many λ and scores each solution. It uses one decomposition for all λ,
+// or a factor for each λ if NewPath estimates that to be faster.
 //
 //	pathband.go      K = QBQᵀ, B block tridiagonal (package band): every kernel
 //	pathprimal.go    XᵀWX = QBQᵀ: kernels.Linear with fewer features than rows

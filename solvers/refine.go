@@ -39,8 +39,8 @@ type inner interface {
 	// direct reports whether the solver is a direct method, whose accuracy only refinement can
 	// improve.
 	direct() bool
-	// stopReason returns "", or the reason why the last solve ended above its goal if another solve
-	// would end above it for the same reason.
+	// stopReason returns the reason why the last solve ended above its goal if another solve would
+	// end for the same reason, otherwise "".
 	stopReason() string
 	// switchToCG is called after a solve that reduced the residual by less than a digit. It
 	// switches to conjugate gradients and returns true, or returns false if it cannot switch.
@@ -347,7 +347,7 @@ func (f *refinement) correct(in inner) error {
 			_, exponent := math.Frexp(v)
 			scale[j] = math.Ldexp(1, min(max(exponent, -1000), 1000))
 		}
-		size := v // for the border, the effect of an error of z on b·z, where |b| is at most about ‖y‖/√n
+		size := v // for the border, a bound on the effect of an error of z on b·z: |b| is at most about ‖y‖/√n
 		if j < s.t {
 			size = f.size[j]
 		}

@@ -66,8 +66,8 @@ func (a *app) checkBench(ctx context.Context, o benchOutput, reads ...string) er
 	return a.checkOutput(ctx, "--out", o.out, reads...)
 }
 
-// runner returns a runner with the settings of the flags. Progress shows the title of the case
-// without the parameter key.
+// runner returns a runner with the settings of the flags. The progress line shows the title of the
+// case without the parameter key.
 func (o benchOutput) runner(p *progress, key string) bench.Runner {
 	r := bench.Runner{Repeats: 7, Sample: 20 * time.Millisecond, Budget: 20 * time.Second, Pause: 50 * time.Millisecond}
 	if o.quick {

@@ -84,7 +84,7 @@ type learnerName struct{ *learnerFlags }
 func (l learnerName) Type() string { return "string" }
 
 func (l learnerName) String() string {
-	if l.learnerFlags == nil { // package flag makes a zero Value
+	if l.learnerFlags == nil { // package pflag calls String on a zero value
 		return ""
 	}
 	return l.learner

@@ -66,7 +66,7 @@ func intFlag(flags *pflag.FlagSet, value *int, name string, usual, lowest int, h
 func (l atLeast) Type() string { return "int" }
 
 func (l atLeast) String() string {
-	if l.value == nil { // package flag makes a zero Value
+	if l.value == nil { // package pflag calls String on a zero value
 		return ""
 	}
 	return strconv.Itoa(*l.value)

@@ -155,7 +155,7 @@ func (f *tuneFlags) refusals() []refusal {
 		{grid, "ard", byGrid, ""},
 		{grid && !(f.given("search") && f.search == string(tuning.Grid)), "search", byGrid, ""},
 		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // help hides the flag; checkGrid returns an error for other values
-		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // likewise
+		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // help hides the flag; checkGrid returns an error for a task that the learner does not support
 		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
 		{gradient && f.by == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; use --search grid, golden or bayes", ""},
 		{gradient && f.by == string(tuning.Evidence), "plot", "gradient computes no grid of scores to draw; use --search grid, golden or bayes", ""},

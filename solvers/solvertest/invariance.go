@@ -90,7 +90,7 @@ func testShiftedTargets(c *cell) {
 // the features changes only the intercept.
 func testShiftedFeatures(c *cell) {
 	if !isLinear(c.kernel) || c.sparse {
-		return // for other kernels it is another problem, or the backend handles the offset; sparse samples are not centered
+		return // an offset changes the problem of other kernels, or the backend removes it; sparse samples are not centered
 	}
 	r := c.random()
 	p := c.problem(r, 24, c.features, 2)
