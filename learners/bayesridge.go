@@ -60,7 +60,7 @@ type BayesRidgeModel struct {
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately. If the steps have not
-// converged after MaxIter, the model is that of the last step, and its Facts include a "warning".
+// converged after MaxIter, Fit returns the model of the last step, and its Facts include a "warning".
 func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *BayesRidgeModel, err error) {
 	defer named(bayesRidgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)

@@ -26,7 +26,7 @@ import (
 type Calibration struct {
 	// Scores has one row for each output: the m values |y − f(x)| in ascending order. For a
 	// classifier it has one row: 1 − p of the observed class if the model has probabilities;
-	// otherwise the largest decision value of the other classes minus that of the observed class
+	// otherwise the largest decision value of the other classes minus the decision value of the observed class
 	// (for two classes with the decision value f: −f or f).
 	Scores backend.Host[float64]
 }

@@ -275,8 +275,8 @@ func finiteBound(bound *verified.ErrorBound) int {
 	return slices.IndexFunc(bound.Targets, func(t verified.TargetBound) bool { return !finite(t.Alpha) || !finite(t.Norm*bound.Root) })
 }
 
-// tell adds two facts to m: "proven error" is the bound of predictions, and "proven error of alpha" that of
-// the coefficients, whose name is an argument.
+// tell adds two facts to m: "proven error", the bound of predictions, and "proven error of"
+// followed by the argument coefficients, the bound of these coefficients.
 func (b *errorBound) tell(m *model, coefficients string) {
 	root := b.bound.Root
 	m.facts = append(m.facts, Fact{"proven error", twoDigits(b.bound.Uniform(0, root*root))}, Fact{"proven error of " + coefficients, twoDigits(b.bound.Targets[0].Alpha)})

@@ -62,8 +62,8 @@ type FourierRidge struct {
 	// Std makes the model keep the posterior of the Gaussian process whose covariance is s² times
 	// the approximated kernel, and whose mean is f. Variance needs the posterior, which takes 8M²
 	// bytes. Far from the samples its variance depends on the random frequencies, and may be far
-	// below that of the exact process if n is near M or larger; NystromRidge has no such error. s²
-	// maximizes the likelihood. Std needs λ > 0.
+	// below the variance of the exact process if n is near M or larger; NystromRidge has no such
+	// error. s² maximizes the likelihood. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the likelihood of
@@ -265,7 +265,7 @@ func (m *FourierRidgeModel) Sample(ctx context.Context, dev backend.Device, x ma
 }
 
 // State implements Model. Its arrays are "frequencies", D×d, "cosines" and "sines", D×t, and
-// "intercept", 1×t, and with Std those of the posterior: "posterior", M×M, "scale" and
+// "intercept", 1×t, and with Std the arrays of the posterior: "posterior", M×M, "scale" and
 // "quadratic", 1×t, "likelihood", 1×4, and with an intercept "shift", 1×M.
 func (m *FourierRidgeModel) State() State { return stateOf(m) }
 

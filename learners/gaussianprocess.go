@@ -47,10 +47,10 @@ func (l *GaussianProcess) parameters() []Parameter {
 }
 
 // GaussianProcess is regression with a Gaussian process: y = f(x) + m + noise, where f has the
-// covariance s²k and the noise of a sample of weight w has the variance s²λ/w. The mean is
-// therefore that of kernel ridge regression, (K + λW⁻¹)α = y − m, where m is the weighted mean of
-// y. s² maximizes the likelihood in closed form. A sample of weight w counts as w samples. All
-// outputs have the same kernel and λ; each output has its own s².
+// covariance s²k and the noise of a sample of weight w has the variance s²λ/w. The posterior mean
+// of f is therefore the solution of kernel ridge regression, (K + λW⁻¹)α = y − m, where m is the
+// weighted mean of y. s² maximizes the likelihood in closed form. A sample of weight w counts as w
+// samples. All outputs have the same kernel and λ; each output has its own s².
 //
 // A target that is constant up to rounding carries no information about kernel, noise and scale:
 // the likelihood has no maximum, because it grows as s² → 0. The prediction of such a target is m,

@@ -89,7 +89,7 @@ func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.
 func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, task Task) (m *KernelKNNModel, err error) {
 	defer named(kernelKNNName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelKNNName, l.parameters(), x, y, o)
-	f.ctx = ctx // a fit evaluates no kernel on the device, so that it packs no points
+	f.ctx = ctx // f.ctx counts the memory of packed points, but this fit packs no points
 	if l.Kernel == nil {
 		l.Kernel = kernels.Linear{}
 	}
@@ -192,7 +192,7 @@ func (m *KernelKNNClassModel) Proba(ctx context.Context, dev backend.Device, x m
 }
 
 // Decision implements Classifier: the fractions of the votes, or for two classes the fraction of
-// the second class minus that of the first.
+// the second class minus the fraction of the first.
 func (m *KernelKNNClassModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.decision(m.Proba(ctx, dev, x))
 }
@@ -202,8 +202,8 @@ func (m *KernelKNNClassModel) Predict(ctx context.Context, dev backend.Device, x
 	return m.classes.decide(m.Decision(ctx, dev, x))
 }
 
-// State implements Model. Its arrays are those of KernelKNNModel, where "targets" is n×K, and those
-// of the classes.
+// State implements Model. Its arrays are those of KernelKNNModel, where "targets" is n×K, and the
+// arrays of the classes.
 func (m *KernelKNNClassModel) State() State { return stateOf(m) }
 
 func (m *KernelKNNClassModel) fields() []field { return m.neighborFields(Classification) }

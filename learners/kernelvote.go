@@ -85,7 +85,7 @@ func (l KernelVote) FitClasses(ctx context.Context, dev backend.Device, x, y mat
 func (l KernelVote) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, task Task) (m *KernelVoteModel, err error) {
 	defer named(kernelVoteName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelVoteName, l.parameters(), x, y, o)
-	f.ctx = ctx // a fit evaluates no kernel on the device, so that it packs no points
+	f.ctx = ctx // f.ctx counts the memory of packed points, but this fit packs no points
 	m = &KernelVoteModel{f.trainingSet(task)}
 	m.kernel = f.kernel(l.Kernel, l.Seed)
 	if l.Kernel == nil && f.err == nil {

@@ -48,7 +48,7 @@ func (l *L0) parameters() []Parameter {
 // the weights whose removal would raise the objective), and then minimizes over the selected
 // weights. If their columns are linearly dependent, it uses an independent subset. The objective
 // decreases with every step, so the method ends after finitely many steps. If MaxIter steps do not
-// suffice, the model is that of the last step, and its Facts include a "warning". The columns of x
+// suffice, Fit returns the model of the last step, and its Facts include a "warning". The columns of x
 // are scaled to norm 1 internally, which does not change the problem and makes weights comparable.
 // A step takes O(d²) with XᵀX formed (n ≥ d, or up to 2048 features), otherwise O(nd), and O(s³)
 // for s weights. For a path, or if many columns are strongly correlated, lasso is the safer choice.

@@ -68,7 +68,7 @@ const (
 // gᵀM⁻¹g/2 for the gradient g, where M is the Hessian for newton, mean(p(1−p))·XᵀX + λI for lbfgs
 // and gradient-descent up to 4096 features, and the diagonal of this matrix for more features and
 // for sgd. The estimate depends on the scale of a feature only through λ. If the solver ends before
-// the estimate is at most Tol, the model is that of the last step, and its Facts include a
+// the estimate is at most Tol, Fit returns the model of the last step, and its Facts include a
 // "warning". For nonlinear boundaries see KernelLogistic.
 type Logistic struct {
 	Lambda      float64 // ≥ 0

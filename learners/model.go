@@ -84,9 +84,9 @@ type Fact struct {
 // Key returns the name of the fact in a Report, with underscores between words.
 func (f Fact) Key() string { return strings.ReplaceAll(f.Name, " ", "_") }
 
-// Restore returns a model whose predictions have the same bits as those of the model that s came
-// from. It checks every shape, parameter and number, so that a State from a damaged file causes an
-// error, not a panic. The model shares the memory of s.
+// Restore returns a model whose predictions have the same bits as the predictions of the model
+// whose State is s. It checks every shape, parameter and number, so that a State from a damaged
+// file causes an error, not a panic. The model shares the memory of s.
 func Restore(s State) (Model, error) {
 	d := catalogue[s.Learner]
 	if d == nil {

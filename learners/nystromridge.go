@@ -70,9 +70,10 @@ type NystromRidge struct {
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of
-	// Titsias (2009) on the likelihood of the exact process, by its gradient, from Kernel and Lambda. The
-	// search uses at most 2,000 samples and 2,000 centers, which Seed chooses; if all these samples can be centers, the
-	// likelihood is that of the exact process for them. It needs dense samples.
+	// Titsias (2009) on the likelihood of the exact process, by its gradient, from Kernel and
+	// Lambda. The search uses at most 2,000 samples and 2,000 centers, which Seed chooses; if all
+	// these samples can be centers, the search maximizes the likelihood of the exact process for
+	// them. It needs dense samples.
 	Optimize bool
 	ARD      bool // one length scale for each feature, if Kernel is nil
 }
@@ -224,9 +225,9 @@ func (m *NystromRidgeModel) Beta() *mat.Dense {
 	return denseOf(m.coef)
 }
 
-// State implements Model. Its arrays are "centers", M×d, "beta", M×t, and "intercept", 1×t, and with
-// Std those of the posterior: "posterior", (M+1)×M, "scale" and "quadratic", 1×t, "likelihood", 1×4, and with an
-// intercept "shift", 1×M.
+// State implements Model. Its arrays are "centers", M×d, "beta", M×t, and "intercept", 1×t, and
+// with Std the arrays of the posterior: "posterior", (M+1)×M, "scale" and "quadratic", 1×t,
+// "likelihood", 1×4, and with an intercept "shift", 1×M.
 func (m *NystromRidgeModel) State() State { return stateOf(m) }
 
 func (m *NystromRidgeModel) fields() []field {

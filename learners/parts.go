@@ -51,7 +51,7 @@ func (p Parts) Weights() (features []int32, w *mat.Dense) {
 
 // Machines returns coefficients with a column for each entry of Intercept. They equal Coef except
 // for an SVC of K > 2 classes, for which they are m×K(K−1)/2, and 0 in row i for machines whose
-// classes do not include that of point i.
+// classes do not include the class of point i.
 func (p Parts) Machines() *mat.Dense {
 	classes := len(p.counts)
 	if classes <= 2 {

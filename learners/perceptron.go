@@ -119,8 +119,8 @@ func (k PerceptronKind) name() string {
 // other samples the fit ends with Epochs, and the averaged or voted kind predicts better than the
 // last w.
 //
-// An epoch costs O(n d C) for C columns of w, plus the inner products of a block. Sources: Rosenblatt (1958); Freund
-// and Schapire (1999).
+// An epoch costs O(n d C) for C columns of w, plus the inner products of a block. Sources:
+// Rosenblatt (1958); Freund and Schapire (1999).
 type Perceptron struct {
 	Kind        PerceptronKind
 	NoIntercept bool    // keep b at Start; by default b is learned

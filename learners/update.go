@@ -16,9 +16,9 @@ import (
 )
 
 // Append returns the model that a fit with the same kernel, λ and centers or frequencies would
-// return for the samples of m and those of x and y together, up to rounding; m is not changed. m is
-// a model of Ridge, NystromRidge or FourierRidge that was fitted with Std. Append uses only the
-// fields Weights and Memory of o. It takes O(rM² + M³) operations for r samples and M features,
+// return for the samples of m together with the samples x and y, up to rounding; m is not changed.
+// m is a model of Ridge, NystromRidge or FourierRidge that was fitted with Std. Append uses only
+// the fields Weights and Memory of o. It takes O(rM² + M³) operations for r samples and M features,
 // centers or random features, and does not need the earlier samples.
 func Append[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matrix, o Options) (M, error) {
 	return updated(m, "append", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, 1) })

@@ -115,7 +115,7 @@ func costsOf(r flop.Rates) costs {
 		listed: sparseFeature * instruction, feature: instruction, value: 12.5 * instruction, again: 2, thin: 4 * b,
 		symm64: [2]float64{4 * b, 4}, symm32: [2]float64{2 * b, 4 / r.Single}, symm16: [2]float64{b, 4 / r.Single},
 		solve64: [2]float64{8 * b, 4}, solve32: [2]float64{4 * b, 4 / r.Single}, solveRow: 2 * r.Solve * r.Products, reducedRow: 2 * reducedSolve * r.Products,
-		freshByte: 2 * b, // one write to clear it and one to fill it
+		freshByte: 2 * b, // a write that clears the byte, and a write that fills it
 		readByte:  b,
 		monomial:  hostMonomial * r.Products / processorRate,
 		host:      hostSeconds * r.Products,

@@ -88,7 +88,7 @@ func (w *work) withDirect(x backend.Matrix[float64], fallbacks []fallback) []fal
 	}
 	g := w.direct(x, false)
 	make := g.make
-	g.make = func() (inner, error) { // this may take more memory than planned
+	g.make = func() (inner, error) { // a method that was not planned may need more memory
 		run.ReportPlan(w.Ctx, w.Dev, e.bytesOf(n)-z.place(n)-z.refinedBytes(n))
 		return make()
 	}

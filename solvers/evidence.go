@@ -125,7 +125,7 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 	if err := f.factor(); err != nil {
 		f.Mem.FreeAll()
 		if errors.Is(err, backend.ErrNotPosDef) {
-			return nil, err // the error already names its location
+			return nil, err // err already names the row
 		}
 		return nil, fmt.Errorf("solvers: %s: %w", what, err)
 	}

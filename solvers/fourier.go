@@ -36,7 +36,7 @@ type FourierProblem struct {
 // M features, and one pass for each step of refinement. It returns errors under the same conditions
 // as SolveNystrom.
 func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par StreamParams) (*StreamResult, error) {
-	if p.Data != nil { // the piece that the host reads, the frequencies on the host, and packed samples
+	if p.Data != nil { // report the memory of the piece that the host reads, of the frequencies on the host, and of packed samples
 		n, d := p.dims()
 		m := max(p.size(n), 0)
 		rows := stream.PieceRows(n, m)

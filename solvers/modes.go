@@ -223,7 +223,7 @@ func (b *box) concentrated(h float64) float64 {
 		}
 	}
 	c := max(1, pairs/even)
-	if even < 20 && pairs < 20 { // too small a sample for this cell
+	if even < 20 && pairs < 20 { // the sample has too few points for cells of this size
 		c = b.concentrated(2 * cell)
 	}
 	b.concentration[level] = c
@@ -267,7 +267,8 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 		return v
 	}
 	start := 1 / s.Terms[0].Sigma
-	// within returns a frequency such that ‖K − ΦΦᴴ‖ is estimated to be at most norm without the modes above it.
+	// within returns a frequency such that ‖K − ΦΦᴴ‖ is estimated to be at most norm without the
+	// modes above it.
 	within := func(norm float64) float64 {
 		return spectrum.Decreasing(func(w float64) bool { return max(s.Tail(w, 1), spread(w)*s.At(w)) <= norm }, start)
 	}
@@ -347,7 +348,7 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 		note = fmt.Sprintf("%s modes, residuals by %s modes with errors of at most %.2g in the kernel, checked on %d rows", axesText(c.inner, z.d), axesText(c.outer.m, z.d), c.bound, min(checkedRows, z.n))
 	}
 	rounds := modesRounds(par.tol(), c.gain)
-	steps := 1.0 // conjugate gradients in one inner solve
+	steps := 1.0 // runs of conjugate gradients in one inner solve
 	inside := columns * pass(series{c.inner, c.tol})
 	if !c.middle.empty() {
 		steps = modesRounds(c.gain, innerContraction)
@@ -805,8 +806,8 @@ type lowMode struct {
 	scale     float64 // the mode's diagonal element of D; times √2 for a pair
 }
 
-// lowOrder returns the number of real unknowns of the modes with ‖ω‖ ≤ omega, or limit + 1 if there are more than
-// limit.
+// lowOrder returns the number of real unknowns of the modes with ‖ω‖ ≤ omega, or limit + 1 if there
+// are more than limit.
 func (c modesChoice) lowOrder(omega float64, limit int) int {
 	volume := elementary.Pow(omega, float64(c.D)) * [...]float64{2, math.Pi, 4 * math.Pi / 3}[c.D-1]
 	for a := 3 - c.D; a < 3; a++ {

@@ -112,9 +112,9 @@ type StreamResult struct {
 // It returns an error for the same inputs as Solve. If it does not reach Tol, it returns a
 // *ConvergenceError together with the best solution that it found.
 func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par StreamParams) (*StreamResult, error) {
-	if p.Data != nil && p.Sparse == nil {
+	if p.Data != nil && p.Sparse == nil { // report the memory of the piece that the host reads, and of the centers on the host
 		n, d, _ := p.Data.Dims()
-		m := max(p.size(), 0) // the piece that the host reads, and the centers on the host
+		m := max(p.size(), 0)
 		ctx = run.Beside(run.Packing(ctx, dev, n, d), numeric.Bytes(numeric.Elements(max(stream.PieceRows(n, m), 0)+m, max(d, 0))))
 	}
 	r, err := newStreamRun(ctx, dev, par, p.Plan)

@@ -181,8 +181,8 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	return path, nil
 }
 
-// pathStage is the stage of all progress. Only SolvePath reports the fraction 1 at its end, because
-// a caller of At may request more λ than planned.
+// pathStage is the only stage in the progress of a path. Only SolvePath reports the fraction 1 at
+// its end, because a caller of At may request more λ than planned.
 const pathStage = "path"
 
 // At returns one point for each of lambdas, all ≥ 0, in the given order. If there is no solution

@@ -135,8 +135,9 @@ type Solution struct {
 type Result struct {
 	Method Method // the method that gave the solution
 	Solution
-	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, as computed in float64; 0 for samples of weight 0. It is
-	// empty after Primal, after Modes if its residuals are not those of the exact K, and for a linear kernel, whose residuals take O(nd) operations.
+	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, as computed in float64; 0 for samples of weight
+	// 0. It is empty after Primal, after Modes if its residuals are not those of the exact K, and
+	// for a linear kernel, whose residuals take O(nd) operations.
 	Residuals backend.Host[float64]
 	// Squares holds Σ_i w_i (y_i − f(x_i))² of each output after Primal of a dense X, which sums it along
 	// with the residual of its equations. It is nil after other methods and after SolveEach.
@@ -291,7 +292,7 @@ type work struct {
 	res          *Result
 	checkpointer *checkpointer // nil without checkpoints
 	onHost       bool          // whether factors are in the memory of the host
-	takeover     float64       // cost of the method that replaces an automatically chosen method if its estimate proves wrong; 0 if there is none
+	takeover     float64       // cost of the method that replaces an automatically chosen method whose estimate proves wrong; 0 if there is none
 }
 
 func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, plan Plan) *work {

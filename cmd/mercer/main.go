@@ -115,7 +115,7 @@ func (a *app) interruptible(ctx context.Context, f func() error) error {
 		return err
 	case <-time.After(grace):
 	}
-	a.writing.Lock() // it is never unlocked, because the process ends
+	a.writing.Lock() // the lock is never released, because the process ends
 	select {
 	case err := <-done:
 		return err

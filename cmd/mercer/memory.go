@@ -141,7 +141,7 @@ func (b *budget) planEncoding(t *dataset.Table, e *dataset.Encoder, instead stri
 	return b.planDense(t, e, instead)
 }
 
-// planDense plans the memory of dense features; the argument instead is that of planEncoding.
+// planDense plans the memory of dense features; the argument instead is as in planEncoding.
 func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	held, n := b.held(), int64(t.Rows())
 	width := int64(len(e.Outputs))

@@ -16,8 +16,8 @@ type panel struct {
 	*plot.Plot
 	Legend legend
 
-	// ratio is the length of one unit of the y axis divided by that of the x axis; 0 means that
-	// the axes fill the panel.
+	// ratio is the length of one unit of the y axis divided by the length of one unit of the x
+	// axis; 0 means that the axes fill the panel.
 	ratio float64
 	class string // the class of the following series, by which a page can select series; "" means that each series is selected by its own name
 	err   error  // the error of the first series that cannot be drawn
@@ -183,7 +183,7 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 		for j, p := range row {
 			if p != nil {
 				plots[i][j] = p.Plot
-				titles[p], p.Title.Text = p.Title.Text, "" // gonum/plot would align it with the ticks
+				titles[p], p.Title.Text = p.Title.Text, "" // drawPanels draws the title itself, because gonum/plot would align the title with the ticks
 				tile := tiles.At(page, j, i)
 				p.X.Label.Text = fitted(p.X.Label.TextStyle, p.X.Label.Text, tile.Max.X-tile.Min.X-labelRoom)
 				p.Y.Label.Text = fitted(p.Y.Label.TextStyle, p.Y.Label.Text, tile.Max.Y-tile.Min.Y-labelRoom)

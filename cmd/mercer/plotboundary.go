@@ -207,8 +207,9 @@ func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle
 	return o, x, err
 }
 
-// unitRatio returns the drawn length of one unit of column y divided by that of one unit of column x
-// if both columns are drawn to the scale of the models, or 0 if the models differ in their scales.
+// unitRatio returns the drawn length of one unit of column y divided by the drawn length of one
+// unit of column x if both columns are drawn to the scale of the models, or 0 if the models differ
+// in their scales.
 func unitRatio(list []drawn, xName, yName string) (ratio float64) {
 	for i, m := range list {
 		var x, y float64

@@ -26,7 +26,7 @@ type refusal struct {
 	holds bool
 	flags string // names of the flags, separated by spaces
 	why   string
-	by    string // the flag that the reason depends on, or "" if there is none; help hides the refused flags only if the flag by is given
+	by    string // the flag that the reason depends on, or "" if there is none; help hides the refused flags only if this flag is given
 }
 
 // refusing makes a command return an error for flags that have no effect, and hides them from its

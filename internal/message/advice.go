@@ -50,8 +50,8 @@ var parameters = map[string]string{
 	"thousands=comma":     "the thousands mark ','",
 	"thousands=space":     "the thousands mark ' '",
 	"delimiter=space":     "the delimiter ' '",
-	"drop":                "drop the column",                   // the name of the column follows =
-	"tfidf":               "make tf-idf features of its texts", // the name of the column follows =
+	"drop":                "drop the column",                   // advice names the column after =, as in $drop=age
+	"tfidf":               "make tf-idf features of its texts", // advice names the column after =, as in $drop=age
 }
 
 // Plain returns the text of a parameter for Go programs.

@@ -21,7 +21,7 @@ type Epoch struct {
 	Loss     float64 `json:"loss"`               // the objective at the end of the epoch
 }
 
-// Traced passes e to Trace if its number exceeds that of the last traced epoch.
+// Traced passes e to Trace if e.Number exceeds the number of the last traced epoch.
 func (t *Task) Traced(e Epoch) {
 	if t.Trace != nil && e.Number > t.traced {
 		t.traced = e.Number

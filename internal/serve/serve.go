@@ -170,7 +170,8 @@ func (s *Server) read(ctx context.Context) error {
 	return nil
 }
 
-// swap makes the argument next the model of later requests. The previous model is closed after its last request.
+// swap makes the argument next the model of later requests. The previous model is closed after its
+// last request.
 func (s *Server) swap(next *served) {
 	s.mu.Lock()
 	old := s.current

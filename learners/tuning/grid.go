@@ -30,7 +30,7 @@ const gridSteps = 7
 // GridParams are the parameters of SearchGrid.
 type GridParams struct {
 	Learner string        // the name of the learner
-	Task    learners.Task // "" means the first of its tasks
+	Task    learners.Task // "" means the first task of the learner
 	// Axes are parameters of the learner with the values to try; the last one varies fastest.
 	// SearchGrid adds the default axis of the learner, Description.Grid, unless Axes has the
 	// parameter of that axis or a parameter that excludes it.
@@ -404,7 +404,7 @@ func (s *Setting) finish(par GridParams) {
 }
 
 // BestSetting returns the index of the first setting with the best score. If no setting has a
-// score, the error is that of the last setting.
+// score, BestSetting returns the error of the last setting.
 func BestSetting(settings []Setting) (best int, err error) {
 	for i, s := range settings {
 		if s.Score < settings[best].Score {

@@ -18,8 +18,8 @@ const precision = 256
 // epsilon is the distance from 1 to the next float64.
 const epsilon = 0x1p-52
 
-// oracle is the exact solution of the dual system of a Problem whose kernel values are the float64
-// numbers of package kernels, and the norms from which the bounds are computed.
+// An oracle holds the exact solution of the dual system of a Problem, and the norms from which the
+// bounds are computed. The kernel values of the system are the float64 numbers of package kernels.
 type oracle struct {
 	p         solvers.Problem
 	alpha     [][]*big.Float // n×t
@@ -112,7 +112,7 @@ func (o *oracle) values(z backend.Host[float64]) backend.Host[float64] {
 
 // unit is the relative perturbation of A allowed to a method in float64. Each of n+d steps of a sum
 // or an elimination rounds once (γ_{n+d}), and an element of K and a solve add a few. The factor 8
-// covers both constants, and the use of a norm other than that of the theory (Higham 2002, theorem
+// covers both constants, and the use of another norm than in the theory (Higham 2002, theorem
 // 10.4).
 func (o *oracle) unit() float64 { return 8 * epsilon * float64(o.p.X.Rows+o.p.X.Cols) }
 
