@@ -87,8 +87,8 @@ type StreamParams struct {
 // includes their rounding errors and is below Tol.
 type StreamResult struct {
 	Result
-	Centers     backend.Host[float64] // of SolveNystrom, M×d; for sparse samples M×1, the numbers of their rows
-	Frequencies backend.Host[float64] // ω of SolveFourier, M/2×d
+	Centers     backend.Host[float64] // centers of SolveNystrom, M×d; for sparse samples M×1, the numbers of their rows
+	Frequencies backend.Host[float64] // frequencies ω of SolveFourier, M/2×d
 	// Beta, M×t, holds the coefficients: of the centers, or of the cosines in its first half and of the
 	// sines in its second half.
 	Beta backend.Host[float64]

@@ -111,7 +111,7 @@ func (o *oracle) values(z backend.Host[float64]) backend.Host[float64] {
 }
 
 // unit is the relative perturbation of A allowed to a method in float64. Each of n+d steps of a sum
-// or an elimination rounds once (γ_{n+d}), and an element of K and a solve add a few. The factor 8
+// or an elimination rounds once (γ_{n+d}), and an element of K and a solve add a few roundings. The factor 8
 // covers both constants, and the use of another norm than in the theory (Higham 2002, theorem
 // 10.4).
 func (o *oracle) unit() float64 { return 8 * epsilon * float64(o.p.X.Rows+o.p.X.Cols) }
