@@ -75,7 +75,7 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 			name = value
 		}
 		if name == "lambda" && !has(name) {
-			name = "lambdas" // the name of this flag in tune
+			name = "lambdas" // mercer tune has --lambdas in place of --lambda
 		}
 		switch {
 		case !has(name):
