@@ -106,8 +106,8 @@ func (m *Model[M]) begin(call string) error {
 }
 
 // Fit fits a learner to n×d samples, one per row, and n×t targets. A *mat.Dense or *mat.VecDense is
-// not copied, and x and y are not changed. Learners whose learners.Description is Sparse take a
-// backend.CSR as x without a dense copy.
+// not copied, and x and y are not changed. Learners whose learners.Description has Sparse set take
+// a backend.CSR as x without a dense copy.
 //
 // If the learner's kernel is kernels.Precomputed, x may be the symmetric n×n Gram matrix of the
 // samples. The methods of the model then take the m×n kernel values of m new rows with the samples.

@@ -24,8 +24,8 @@ import (
 type Effects struct {
 	Rows []*mat.Dense // for each output o the n×d derivatives ∂f_o(x_i)/∂x_ip
 	Mean *mat.Dense   // t×d: the averages of the derivatives over the rows
-	// StdErr is t×d, the standard errors of Mean. It is nil if the model has none, see MarginalEffects, and
-	// with EffectParams.NoStdErr.
+	// StdErr is t×d, the standard errors of Mean. It is nil with EffectParams.NoStdErr, and if the
+	// model has no standard errors: see MarginalEffects.
 	StdErr *mat.Dense
 }
 
@@ -65,18 +65,20 @@ const maxCovariances = 2e10
 //	Ridge, FourierRidge       s√λ √(g_pᵀ(ΦᵀVΦ + λI)⁻¹g_p)
 //	BayesRidge, RVM           √(g_pᵀΣg_p), with the posterior covariance Σ of the coefficients
 //
-// with the weights v of the m samples and V = diag(v). For KernelRidge without an intercept P = (K + λV⁻¹)⁻¹.
-// This is the estimate of Hainmueller and Hazlett (2014), Kernel regularized least squares, section 4.2,
-// and of their R package KRLS, which has no weights and no intercept, but standardizes y. As in its
-// function fdskrls, the error of a difference is multiplied by √2. The other errors are posterior standard
-// deviations, with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)² (Rasmussen and Williams 2006,
-// section 9.4). Ridge, NystromRidge and FourierRidge need Std. The processes of GaussianProcess and
-// NystromRidge have derivatives only if the kernel has the second derivatives: see kernels.NewMixed.
-// Otherwise StdErr is nil unless all features are binary. It is also nil if n²(d + 10) > 2·10¹⁰, because q is a
-// sum over all pairs of rows, and its part of NystromRidge that the centers do not explain cannot be left out.
+// with the weights v of the m samples, V = diag(v), the scale s of the process, and Φ and S of the
+// model's method Variance. For KernelRidge without an intercept P = (K + λV⁻¹)⁻¹. This is the
+// estimate of Hainmueller and Hazlett (2014), Kernel regularized least squares, section 4.2, and of
+// their R package KRLS, which has no weights and no intercept, but standardizes y. As in its
+// function fdskrls, the error of a difference is multiplied by √2. The other errors are posterior
+// standard deviations, with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)² (Rasmussen and
+// Williams 2006, section 9.4). Ridge, NystromRidge and FourierRidge need Std. The processes of
+// GaussianProcess and NystromRidge have derivatives only if the kernel has the second derivatives:
+// see kernels.NewMixed. Otherwise StdErr is nil unless all features are binary. For GaussianProcess
+// and NystromRidge it is also nil if n²(d + 10) > 2·10¹⁰, because q_p is a sum over all pairs of
+// rows.
 //
-// The derivatives take O(nmd) operations for each output, q takes O(n²d), and the standard errors of
-// KernelRidge take as long as a fit with d targets.
+// The derivatives take O(nmd) operations for each output, q takes O(n²d), and the standard errors
+// of KernelRidge take as long as a fit with d targets.
 func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Matrix, p EffectParams) (e *Effects, err error) {
 	if numeric.IsNil(m) {
 		return nil, errors.New("learners: effects: no model was given")

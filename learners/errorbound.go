@@ -109,13 +109,14 @@ func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, poin
 	return values, bounds, nil
 }
 
-// denseRows returns the number of rows of a block of denseBlocks for samples of d features. No
-// memory plan counts the block, so it has 256 rows or at most 1 MiB. It has at least 8 rows,
+// denseRows returns the number of rows of a block of denseBlocks for samples of d features. The
+// block has at most 256 rows and 1 MiB, because no memory plan counts it. It has at least 8 rows,
 // because the other factor of the products is packed once for each block.
 func denseRows(d int) int { return max(8, min(256, 1<<17/max(d, 1))) }
 
 // For dense points, denseBlocks calls the argument use once, with all points and i = 0. For sparse
-// points it calls it for each block of rows, with a dense copy of the block that starts at point i.
+// points denseBlocks calls use for each block of rows, with a dense copy of the block that starts
+// at point i.
 func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64]) error) error {
 	if points.Sparse == nil {
 		return use(0, points.Dense)

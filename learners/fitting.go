@@ -95,7 +95,7 @@ func (f *fitting) fail(err error) {
 	}
 }
 
-// kept returns a copy of the rows of h, which belong to the samples, that have a weight > 0.
+// h has a row for each sample. kept returns a copy of the rows of samples with a weight > 0.
 func (f *fitting) kept(h backend.Host[float64]) backend.Host[float64] {
 	if f.err != nil {
 		return backend.Host[float64]{}

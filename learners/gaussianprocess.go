@@ -78,7 +78,7 @@ type GaussianProcess struct {
 }
 
 // GaussianProcessModel is a fitted GaussianProcess. It keeps a copy of the samples of weight > 0,
-// and after the first call of Variance the factor of their matrix.
+// and after the first call of Variance the factor of K + λW⁻¹.
 type GaussianProcessModel struct {
 	kernelExpansion // the posterior mean of f, plus m
 	solution

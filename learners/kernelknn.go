@@ -52,8 +52,8 @@ func (l *KernelKNN) parameters() []Parameter {
 // the result is that of scikit-learn's KNeighbors.
 //
 // Fit keeps a copy of the samples, and a prediction takes O(n) values of k for each row. The
-// formula of d² cancels: distances below √ε times the size of the kernel values are only rounding
-// errors. Center features that are far from 0.
+// formula of d² subtracts nearly equal numbers: distances below √ε times the size of the kernel
+// values are only rounding errors. Center features that are far from 0.
 type KernelKNN struct {
 	Kernel kernels.Kernel // nil is linear()
 	K      int            // number of neighbors; 0 means 5

@@ -8,9 +8,10 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// squaredNorm is the name of the Fact ‖w‖², or ‖f‖² for a function in the space of a kernel. With
-// this value as the bound θ, the constrained problem has the same solution. For regression the Fact
-// describes the first output; for K classes it is the sum over their functions.
+// squaredNorm is the name of the Fact ‖w‖², or ‖f‖² for a function in the space of a kernel. The
+// problem with the constraint that the squared norm is at most this value has the same solution.
+// For regression the Fact describes the first output; for K classes it is the sum over their
+// functions.
 const squaredNorm = "squared norm"
 
 // normFacts returns the fact ‖f‖² of a support vector machine and, if ‖f‖² is negative, a warning

@@ -73,7 +73,7 @@ func denseSamples(dev backend.Device, o Options, learner string, x mat.Matrix) (
 }
 
 // besideCopy returns ctx and o for work during which a dense copy of sparse samples exists: plans
-// include the copy, and a limit of the memory of the host excludes it.
+// include the copy, and a limit of the host's memory is lowered by its size.
 func besideCopy(ctx context.Context, dev backend.Device, o Options, points numeric.Points) (context.Context, Options) {
 	bytes := points.CopyBytes(points.Rows)
 	if o.Memory > 0 && numeric.Wrapper(dev) != nil {

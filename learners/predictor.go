@@ -48,8 +48,8 @@ func (p *Predictor) begin() error {
 }
 
 // NewPredictor prepares m on dev. For a sum of n kernel functions of d features it takes O(nd)
-// operations, and the same order of memory until Close. Models that are neither a sum of kernel
-// functions nor xW + b are not converted.
+// operations, and O(nd) memory until Close. Models that are neither a sum of kernel functions nor
+// xW + b are not converted.
 func NewPredictor(dev backend.Device, m Model) (*Predictor, error) {
 	if dev == nil {
 		return nil, errors.New("learners: predictor: no device was given")

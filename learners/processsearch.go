@@ -47,8 +47,8 @@ type processSearch struct {
 	evaluate func(part solvers.Rows) (func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error), error)
 }
 
-// beside returns ctx and o for evaluations of the search: plans include the copy of its samples, and a
-// limit of the memory of the host excludes it.
+// beside returns ctx and o for evaluations of the search: plans include the copy of its samples,
+// and a limit of the host's memory is lowered by the size of the copy.
 func (s processSearch) beside(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (context.Context, Options) {
 	n, d, _ := data.Dims()
 	return besideCopy(ctx, dev, o, numeric.DensePoints(backend.Host[float64]{Rows: min(n, s.rows), Cols: d}))

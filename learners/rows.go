@@ -98,7 +98,8 @@ func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, e
 }
 
 // RowsFitter is like Fitter, for samples that are read in passes; it returns an error for a learner
-// without FitRows. For Classification the target is an index into Options.Classes, as an Encoder with classes encodes it.
+// without FitRows. For Classification the target is an index into Options.Classes, as an Encoder
+// with classes encodes it.
 func (s *Settings) RowsFitter(task Task) (RowsFitter, error) {
 	if s == nil || s.d.fitter == nil {
 		_, err := s.Fitter(task)

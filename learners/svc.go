@@ -96,8 +96,8 @@ type SVC struct {
 // SVCModel is a fitted SVC. The numbers of steps and the objectives in its facts are sums over the
 // pairs. An objective is the minimum of the formula of SVC, computed from the dual; LIBSVM prints
 // its negative as obj. For two classes the facts also have ‖f‖² and the margin 1/‖f‖, the distance
-// from f = 0 to f = ±1 in the feature space of the kernel. If no sample is inside the margin, it is
-// half of the distance between the classes.
+// from f = 0 to f = ±1 in the feature space of the kernel. If no sample is inside the margin, the
+// margin is half of the distance between the classes.
 //
 // A model with Probabilities predicts the class with the largest probability, as svm-predict -b 1
 // of LIBSVM does; ties are decided by the decision values. The calibrated probability may be 1/2 at

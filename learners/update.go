@@ -31,9 +31,9 @@ func Remove[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matr
 }
 
 // Merge returns the model that a fit to the samples of m and of other together would return, up to
-// rounding. The models must have been fitted with Std to different samples, with the same kernel, λ,
-// intercept and centers or frequencies, and centers on the same kind of processor. It takes O(M³)
-// operations.
+// rounding. The models must have been fitted with Std to different samples, with the same kernel,
+// λ, intercept and centers or frequencies. Models with centers must have been fitted on the same
+// kind of processor. It takes O(M³) operations.
 func Merge[M Model](ctx context.Context, dev backend.Device, m M, other Model) (M, error) {
 	return updated(m, "merge", func(p *process, u updatable) (Model, error) {
 		if numeric.IsNil(other) {

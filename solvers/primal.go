@@ -290,7 +290,7 @@ func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) 
 	return size
 }
 
-// normalResidual sets r to XᵀW(y − X coef) − λ coef, and the squares of the result to the sums of
+// normalResidual sets r to XᵀW(y − X coef) − λ coef, and the Squares of the Result to the sums of
 // W(y − X coef)².
 func (p *primalSystem) normalResidual() error {
 	if s := p.s; p.blocks.given { // (x − x̄)ᵀw = xᵀw − x̄ᵀw, and the residuals sum to 0
