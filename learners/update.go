@@ -53,7 +53,7 @@ func updated[M Model](m M, what string, change func(p *process, u updatable) (Mo
 	}
 	u, ok := any(m).(updatable)
 	if !ok {
-		return out, fmt.Errorf("learners: %s: a model of %s is not updated; models of ridge, nystrom-ridge and fourier-ridge that were fitted with std = true are", what, m.Learner())
+		return out, fmt.Errorf("learners: %s: a model of %s cannot be updated; models of ridge, nystrom-ridge and fourier-ridge that were fitted with std = true can", what, m.Learner())
 	}
 	defer named(m.Learner()+": "+what, nil, &out, &err)
 	p := u.sums()

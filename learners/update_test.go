@@ -196,7 +196,7 @@ func TestUpdate(t *testing.T) {
 				_, err := learners.Merge(t.Context(), dev, &learners.FourierRidgeModel{}, &learners.FourierRidgeModel{})
 				return err
 			},
-			"a model of least-squares is not updated": func() error {
+			"a model of least-squares cannot be updated": func() error {
 				m, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, y, learners.Options{})
 				if err != nil {
 					t.Fatal(err)

@@ -130,7 +130,7 @@ func TestCentersDoNotDependOnOrder(t *testing.T) {
 		}
 	}
 	_, err := SolveNystrom(t.Context(), dev, NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, y, nil, keys[1:]), Lambda: 1}, StreamParams{})
-	if want := "solvers: 299 keys for 300 rows"; fmt.Sprint(err) != want {
+	if want := "solvers: there are 299 keys for 300 rows: give one key for each row"; fmt.Sprint(err) != want {
 		t.Errorf("got the error %v, want %q", err, want)
 	}
 }

@@ -343,7 +343,7 @@ func checkRows(data Rows) error {
 	}
 	if m, ok := data.(inMemory); ok {
 		if m.keys != nil && len(m.keys) != m.x.Rows {
-			return fmt.Errorf("solvers: %s for %s", count.Of(len(m.keys), "key"), count.Of(m.x.Rows, "row"))
+			return fmt.Errorf("solvers: there are %s for %s: give one key for each row", count.Of(len(m.keys), "key"), count.Of(m.x.Rows, "row"))
 		}
 		return Problem{Kernel: anyKernel, X: m.x, Y: m.y, Weights: m.weights}.checkShapes()
 	}

@@ -71,7 +71,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 	defer close()
 	b, t := list[0].b, list[0].t
 	if xName != "" && xName == yName {
-		return pic, usagef("--y: is the column of --x; give another")
+		return pic, usagef("--y: names the same column as --x; give another")
 	}
 	for _, m := range list {
 		if err := drawable(m.b); err != nil {

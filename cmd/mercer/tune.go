@@ -121,7 +121,7 @@ Other learners are tuned by a grid and scored on held-out folds, rvm and rvc als
 	intFlag(flags, &f.rows, "rows", tuneRows, 0, "number of rows to search with, chosen at random; 0 means all")
 	flags.BoolVar(&f.noIntercept, "no-intercept", false, "do not fit an intercept")
 	flags.StringVar(&f.learner, "learner", "", "`NAME` of the learner: "+strings.Join(append(slices.Clone(tunedLearners), gridLearners()...), ", ")+" (default: kernel-ridge; ridge for the kernel linear(), gaussian-process of numbers for evidence)")
-	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors); without it nothing is fitted")
+	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors); without it no model is fitted")
 	flags.StringVar(&f.plot, "plot", "", "`FILE` to draw the scores into: .png, .svg or .html")
 	flags.Float64Var(&f.testFraction, "test-fraction", 0, "fraction of the rows to hold out and to score the model on, 0 to 1")
 	f.objects.add(c)
@@ -225,7 +225,7 @@ func (f *tuneFlags) check() error {
 	case f.learner == "ridge" && slices.ContainsFunc(list, func(c candidate) bool { return !c.linear() }):
 		return usagef("--learner: ridge is for --kernel 'linear()'")
 	case f.learner != "" && f.model == "" && f.testFraction == 0:
-		return usagef("--learner: without --model or --test-fraction nothing is fitted")
+		return usagef("--learner: without --model or --test-fraction no model is fitted")
 	}
 	if err := f.tableFlags.check(); err != nil {
 		return err
