@@ -21,7 +21,7 @@ import (
 type Task string
 
 const (
-	Regression     Task = "regression"     // y are numbers
+	Regression     Task = "regression"     // y holds numbers
 	Classification Task = "classification" // y has a class for each sample: see Classes
 	Novelty        Task = "novelty"        // there is no y; the model finds samples that are unlike the training samples
 )

@@ -55,7 +55,7 @@ func (l *KernelKNN) parameters() []Parameter {
 // formula of d² subtracts nearly equal numbers: distances below √ε times the size of the kernel
 // values are only rounding errors. Center features that are far from 0.
 type KernelKNN struct {
-	Kernel kernels.Kernel // nil is linear()
+	Kernel kernels.Kernel // nil means linear()
 	K      int            // number of neighbors; 0 means 5
 }
 

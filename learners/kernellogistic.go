@@ -55,7 +55,7 @@ type KernelLogistic struct {
 	NoIntercept bool           // set b = 0; by default b is fitted without a penalty
 	Tol         float64        // upper limit of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 means 1e-6
 	MaxIter     int            // maximum number of Newton steps; 0 means 100, or 500 if the fit uses a factor of K
-	Seed        uint64         // for the choice of rows if Kernel is nil
+	Seed        uint64         // seed of the choice of rows if Kernel is nil
 }
 
 // Fit fits the n×d samples x to the n×1 labels y.

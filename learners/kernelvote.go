@@ -56,7 +56,7 @@ type KernelVote struct {
 	// rows times 8, 8/√2, 4, …, 1/16, in O(n²) for at most 1000 rows chosen by Seed. With a factor
 	// of 8 the predictions are nearly the mean of all targets.
 	Kernel kernels.Kernel
-	Seed   uint64 // for the choice of rows if Kernel is nil
+	Seed   uint64 // seed of the choice of rows if Kernel is nil
 }
 
 // KernelVoteModel is a fitted KernelVote for regression.

@@ -74,7 +74,7 @@ const (
 type Lasso struct {
 	Lambda      float64     // ≥ 0
 	Theta       float64     // if > 0, the bound on ‖w‖₁ (Lambda must be 0); 0 means no bound
-	Method      LassoMethod // "" is CoordinateDescent
+	Method      LassoMethod // "" means CoordinateDescent
 	Rate        float64     // step size η of ISTA; 0 means 1/‖2XᵀX‖
 	Tol         float64     // bound on the duality gap relative to ‖y − ȳ‖²; 0 means 1e-7
 	MaxIter     int         // maximum number of steps; 0 means 10000

@@ -79,7 +79,7 @@ type Logistic struct {
 	MaxIter     int     // maximum number of iterations; 0 means 100 for newton, 1000 for auto and lbfgs, 20000 for gradient-descent, 20 epochs for sgd
 	Rate        float64 // step size of gradient-descent and sgd on the mean loss; 0 means automatic
 	Batch       int     // batch size of sgd; 0 means 32
-	Seed        uint64  // for the order of the samples in sgd
+	Seed        uint64  // seed of the order of the samples in sgd
 }
 
 // Fit fits the n×d samples x to the n×1 labels y.

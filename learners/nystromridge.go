@@ -55,7 +55,7 @@ type NystromRidge struct {
 	Lambda      float64            // ≥ 0
 	NoIntercept bool               // set b = 0; by default b is fitted without a penalty
 	Centers     int                // M; 0 means about 10√n
-	Choice      solvers.CenterRule // "" is solvers.UniformCenters
+	Choice      solvers.CenterRule // rule that chooses the centers; "" means solvers.UniformCenters
 	Solver      solvers.Method     // solvers.Auto, solvers.Normal or solvers.Falkon
 	Tol         float64            // relative residual of the normal equations; 0 means 1e-6
 	Seed        uint64             // seed of all random choices

@@ -51,7 +51,7 @@ type RVC struct {
 	Kernel  kernels.Kernel // nil means the Gaussian whose sigma is half the median distance between rows
 	Tol     float64        // the fit ends when no step is expected to raise the log evidence by more than Tol; 0 means 0.1
 	MaxIter int            // maximum number of steps per machine; 0 means max(1000, 10n)
-	Seed    uint64         // for drawing the rows whose distances give sigma if Kernel is nil
+	Seed    uint64         // seed of the choice of the rows whose distances give sigma if Kernel is nil
 }
 
 // RVCModel is a fitted RVC. Its decision values are the log odds of the second of two classes, or

@@ -79,10 +79,10 @@ type RVM struct {
 	// φ(x) of any functions, one per column. The relevance vectors of the model are unit vectors,
 	// and its kernel is linear.
 	Features bool
-	Method   RVMMethod // "" is Sequential
+	Method   RVMMethod // "" means Sequential
 	Tol      float64   // smallest gain of the log evidence for which the fit continues; 0 means 0.003
 	MaxIter  int       // maximum number of steps; 0 means max(1000, 10n)
-	Seed     uint64    // for drawing the rows whose distances give sigma if Kernel is nil
+	Seed     uint64    // seed of the choice of the rows whose distances give sigma if Kernel is nil
 }
 
 // RVMModel is a fitted RVM.

@@ -81,7 +81,7 @@ type SVC struct {
 	Tol     float64        // largest violation of the optimality conditions, below 2; 0 means 1e-3
 	MaxIter int            // maximum number of steps per pair; 0 means max(10 million, 100n)
 	Cache   int64          // bytes for the rows of K of one machine; 0 means 512 MiB
-	Seed    uint64         // for the order of coordinate descent, and for the folds of Probabilities
+	Seed    uint64         // seed of the order of coordinate descent, and of the folds of Probabilities
 
 	// Probabilities fits a sigmoid to the decision values of each pair of classes by five-fold
 	// cross-validation: five more machines per pair compute the decision values of the samples that

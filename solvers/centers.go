@@ -36,7 +36,7 @@ func CenterRules() []CenterRule {
 // priority. Equal seeds therefore give equal centers in the same order, for any order of the
 // samples.
 type CenterChoice struct {
-	Rule  CenterRule // "" is UniformCenters
+	Rule  CenterRule // "" means UniformCenters
 	Count int        // number of centers, M; 0 means about 10√n. If there are fewer than M different samples, each of them is a center
 	// pool is the number of samples from which a rule other than UniformCenters chooses; they are
 	// drawn uniformly in one pass. 0 means 2M, but at least 500.

@@ -195,7 +195,7 @@ func (z *sizes) squareCost(of [2]float64, c int) float64 {
 
 // storedCost is the cost of computing and storing K.
 func (z *sizes) storedCost(o Operator) float64 {
-	size := map[Operator]float64{Stored64: 4, Stored32: 2, Fixed16: 1}[o] // bytes per element of the full n×n matrix, in packed storage
+	size := map[Operator]float64{Stored64: 4, Stored32: 2, Fixed16: 1}[o] // bytes for each of the n² elements, half of which packed storage holds
 	return z.gramCost(o.single()) + z.costs().freshByte*size*float64(z.n)*float64(z.n)
 }
 

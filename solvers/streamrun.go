@@ -398,7 +398,7 @@ func (z streamSizes) pass() (flops, cost float64) {
 func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate {
 	flops, cost := z.pass()
 	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), flop.Syrk(z.m, z.n), flop.Potrf(z.m)
-	passes, solve := 0.0, 2*flop.Symm(z.m, z.t) // of Normal, whose equations usually need no iterations
+	passes, solve := 0.0, 2*flop.Symm(z.m, z.t) // for Normal, whose equations usually need no iterations
 	if m == Falkon {
 		matrix, passes = stream.FalkonBytes(z.m), falkonPasses(float64(sample)/float64(z.m))
 		gram, solve = 0, passes*flops

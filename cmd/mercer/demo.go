@@ -161,7 +161,7 @@ func friedman(train, test int) task {
 		}
 		return x, y
 	}
-	t := task{name: "friedman", ridgeLambda: 0.1, lambda: 0.001, sigma: 2} // chosen as for diabetes
+	t := task{name: "friedman", ridgeLambda: 0.1, lambda: 0.001, sigma: 2} // λ and σ are chosen as for diabetes
 	t.x, t.y = draw(train)
 	t.xTest, t.yTest = draw(test)
 	return t

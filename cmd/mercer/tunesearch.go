@@ -437,7 +437,7 @@ func (f *tuneFlags) taskFor(t *dataset.Table) learners.Task {
 	return learners.Regression
 }
 
-// checkLearner refuses a learner that does not support the task.
+// checkLearner returns an error for a learner that does not support the task.
 func (f *tuneFlags) checkLearner(task learners.Task) error {
 	switch {
 	case f.learner == "gaussian-process" && task == learners.Classification:

@@ -84,7 +84,7 @@ func example(fields []field) []byte {
 			row[f.Name] = json.RawMessage(f.Example)
 		}
 	}
-	text, _ := json.Marshal(row) // text and numbers cannot fail
+	text, _ := json.Marshal(row) // encoding texts and numbers cannot fail
 	return text
 }
 

@@ -63,7 +63,7 @@ func newQuick(ctx context.Context, m *served) *quick {
 		var name bytes.Buffer
 		e := json.NewEncoder(&name)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(targets[i]) // a text cannot fail
+		_ = e.Encode(targets[i]) // encoding a text cannot fail
 		q.names = append(q.names, strings.TrimSuffix(name.String(), "\n")+":")
 	}
 	return q

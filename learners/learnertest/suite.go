@@ -46,7 +46,7 @@ type Suite struct {
 	// solutions of the same problem. For an iterative learner, Condition is the tolerance of the
 	// learner divided by 1e-13.
 	Condition float64
-	Seed      uint64 // for all random numbers; 0 means 1
+	Seed      uint64 // seed of all random numbers; 0 means 1
 }
 
 const epsilon = 0x1p-52

@@ -46,7 +46,7 @@ type GridParams struct {
 	// evidence.
 	Criterion Criterion
 	Folds     int    // number of folds for KFold; 0 means 5. The folds are stratified by class
-	Seed      uint64 // for the folds, and for learners that draw random numbers
+	Seed      uint64 // seed of the folds, and of learners that draw random numbers
 }
 
 // Axis is a parameter of a learner with the values to try, as texts for Description.Make. A value

@@ -60,7 +60,7 @@ type Params struct {
 	// be nil for Gradient.
 	Lambdas  []float64
 	Folds    int    // number of folds for KFold; 0 means 5. It must be 0 for other criteria
-	Seed     uint64 // for folds and random starts
+	Seed     uint64 // seed of the folds and of the random starts
 	Memory   int64  // maximum number of bytes on the device; 0 means all its free memory
 	Progress func(solvers.Progress)
 	// Devices compute scores concurrently with the device of Search: each fits some kernels of a

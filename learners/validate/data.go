@@ -84,7 +84,7 @@ func (s Samples) Split(train, test []int) (*Part, error) {
 // the training rows of a division, the model of this division does not use the column: see Empty.
 type Table struct {
 	*dataset.Table                  // the rows of weight > 0
-	Weights        []float64        // of the rows; nil means all 1
+	Weights        []float64        // weights of the rows; nil means all 1
 	Encoder        *dataset.Encoder // learned from the whole table
 
 	rules   dataset.Rules

@@ -101,7 +101,7 @@ func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, s
 // models (Welford 1962).
 type moments struct {
 	n                    float64
-	mean, squares, truth []float64 // of each target
+	mean, squares, truth []float64 // one element for each target
 }
 
 func (m *moments) add(predicted, truth []float64) {
