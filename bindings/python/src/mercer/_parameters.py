@@ -379,9 +379,9 @@ class SVRParameters:
         The constant term of poly and sigmoid.
     tol : float > 0, default=1e-3
         Largest violation of the optimality conditions at the end, in units of the decision value,
-        or relative to its range at the start if that is below 1.
+        or of its initial range if that range is below 1.
     C : float > 0, default=1.0
-        Penalty of a sample beyond its margin.
+        Penalty of a sample that violates the margin.
     epsilon : float ≥ 0, default=0.1
         Errors of at most epsilon have no loss; in the units of y.
     cache_size : float > 0, default=200
@@ -423,10 +423,10 @@ class NuSVRParameters:
     """Parameters
     ----------
     nu : float > 0 and ≤ 1, default=0.5
-        Find epsilon: at most this share of the samples has a larger error, and at least this share
-        are support vectors.
+        Find epsilon such that at most this share of the samples has a larger error, and at least
+        this share are support vectors.
     C : float > 0, default=1.0
-        Penalty of a sample beyond its margin.
+        Penalty of a sample that violates the margin.
     kernel : str, callable or None, default="rbf"
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in
         scikit-learn; a kernel in Mercer's notation, such as "matern52(sigma=2) + 0.1*linear()"; a
@@ -441,7 +441,7 @@ class NuSVRParameters:
         The constant term of poly and sigmoid.
     tol : float > 0, default=1e-3
         Largest violation of the optimality conditions at the end, in units of the decision value,
-        or relative to its range at the start if that is below 1.
+        or of its initial range if that range is below 1.
     cache_size : float > 0, default=200
         MiB of Go memory for the rows of K of one machine.
     max_iter : int, default=-1
@@ -481,8 +481,8 @@ class NuSVCParameters:
     """Parameters
     ----------
     nu : float > 0 and ≤ 1, default=0.5
-        Find C: at most this share of the samples of two classes is beyond its margin, and at least
-        this share are support vectors.
+        Find C such that at most this share of the samples of two classes violates the margin, and
+        at least this share are support vectors.
     kernel : str, callable or None, default="rbf"
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in
         scikit-learn; a kernel in Mercer's notation, such as "matern52(sigma=2) + 0.1*linear()"; a
@@ -502,7 +502,7 @@ class NuSVCParameters:
         then the most probable class.
     tol : float > 0 and < 2, default=1e-3
         Largest violation of the optimality conditions at the end, in units of the decision value,
-        or relative to its range at the start if that is below 1.
+        or of its initial range if that range is below 1.
     cache_size : float > 0, default=200
         MiB of Go memory for the rows of K of one machine.
     max_iter : int, default=-1
@@ -584,7 +584,7 @@ class OneClassSVMParameters:
         The constant term of poly and sigmoid.
     tol : float > 0, default=1e-3
         Largest violation of the optimality conditions at the end, in units of the decision value,
-        or relative to its range at the start if that is below 1.
+        or of its initial range if that range is below 1.
     nu : float > 0 and ≤ 1, default=0.5
         Maximum share of outliers, samples with f < 0; at least this share are support vectors.
     cache_size : float > 0, default=200
