@@ -244,7 +244,7 @@ func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		proba, err := m.Proba(t.Context(), x)
-		if _, was := fitted.Proba(t.Context(), x); (was == nil) != asked || (err == nil) != asked || err != nil && !strings.Contains(err.Error(), "svc with Probabilities") {
+		if _, was := fitted.Proba(t.Context(), x); (was == nil) != asked || (err == nil) != asked || err != nil && !strings.Contains(err.Error(), "svc fitted with Probabilities") {
 			t.Fatalf("Probabilities %v: Proba: %v, loaded: %v", asked, was, err)
 		}
 		if !asked {
