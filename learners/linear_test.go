@@ -913,7 +913,7 @@ func TestL0EndsEarly(t *testing.T) {
 			return total - mat.Dot(rest.ColView(0), rest.ColView(0)), warning
 		}
 		first, warning := fit(1)
-		if want := fmt.Sprintf("after 1 step the last one lowered the objective by %.2g of ‖y‖²", first/total); !strings.Contains(warning, want) {
+		if want := fmt.Sprintf("the last of 1 step decreased the objective by %.2g of ‖y‖²", first/total); !strings.Contains(warning, want) {
 			t.Errorf("warning %q has no %q", warning, want)
 		}
 		if last, warning := fit(0); warning != "" || !(last > first) {

@@ -11,21 +11,23 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// bestSubsets is the state of the search for the columns of A whose span is closest to z:
+// bestSubsets is the state of the search for the set S of columns of A that minimizes
 //
-//	min over S of ‖z − A_S w‖² + penalty·|S|,  |S| ≤ most
+//	min over w of ‖z − A_S w‖² + penalty·|S|,  |S| ≤ most
 //
-// by branch and bound over the tree of subsets of Gatu and Kontoghiorghes (2006), Branch-and-bound
-// algorithms for computing the best-subset regression models. A node has fixed columns and a
-// triangle of free columns, which may still be removed; the prefixes of its columns are subsets
-// whose residuals are sums of squares of the rotated z. A child removes one column, by Givens
-// rotations of O(q²) operations for a triangle of order q. Removing a column never decreases the
-// residual. A child is therefore pruned if its residual with all columns is not below that of the
-// best subset found so far. The columns are in the order of a forward selection, so that subtrees
-// without the first columns, which are large, are pruned early.
+// for a vector z. The search is the branch and bound over the tree of subsets of Gatu and
+// Kontoghiorghes (2006), Branch-and-bound algorithms for computing the best-subset regression
+// models. The columns of a node are its fixed columns and its free columns, which its children may
+// remove. The free columns are stored as the triangle R of their QR factorization, with the rotated
+// z. Each prefix of the columns is a subset whose squared residual is a sum of squares of elements
+// of the rotated z. A child removes one column, by Givens rotations of O(q²) operations for q free
+// columns. Removing a column never decreases the residual. A child is therefore pruned if its
+// residual with all columns, plus the least possible penalty, is not below the best objective so
+// far. The columns are in the order of a forward selection: the subtrees without the first columns
+// are the largest, and are pruned early.
 //
-// A prefix with linearly dependent columns spans the same space without its last column, so that
-// neither this prefix nor any subset that contains it is examined.
+// If the columns of a prefix are linearly dependent, the prefix without its last column spans the
+// same space. Neither this prefix nor any subset that contains it is examined.
 type bestSubsets struct {
 	ctx     context.Context
 	most    int     // largest number of columns
@@ -41,15 +43,15 @@ type bestSubsets struct {
 }
 
 // subsetColumns is the largest number of columns for the search. subsetWork is the maximum number
-// of operations of a search. They take one or two seconds, and suffice for all subsets of 24
+// of operations of a search: one or two seconds of work, which suffices for all subsets of 24
 // columns.
 const (
 	subsetColumns = 64
 	subsetWork    = 1 << 28
 )
 
-// search returns the indices of the best columns of a in ascending order, their objective, and
-// whether the search was complete. a is k×d, and its columns have the norm 1 or 0.
+// search returns the indices of the best columns of a for the target z in ascending order, their
+// objective, and whether the search was complete. a is k×d, and its columns have the norm 1 or 0.
 func search(t *run.Task, a backend.Host[float64], z []float64, most int, penalty float64, samples int) (chosen []int, best float64, complete bool, err error) {
 	k, d := a.Rows, a.Cols
 	s := &bestSubsets{
@@ -57,8 +59,8 @@ func search(t *run.Task, a backend.Host[float64], z []float64, most int, penalty
 		tiny: float64(max(samples, d)) * epsilon, spare: make([][]float64, d+1),
 	}
 	order := s.forward(a, z)
-	// ordered holds R and Qᵀz of the columns in the order of the forward selection, with rows of zeros
-	// if k < d.
+	// ordered holds the columns of a in the order of the forward selection, and z in the last
+	// column. If k < d, rows of zeros follow. triangular reduces it to R and Qᵀz.
 	ordered := backend.NewHost[float64](max(k, d), d+1)
 	for i := range k {
 		row := ordered.Row(i)
@@ -181,9 +183,9 @@ func (s *bestSubsets) forward(a backend.Host[float64], z []float64) []int {
 	return order
 }
 
-// node examines the subsets that contain the columns of fixed. r is the triangle of the columns of
-// free, q×(q+1) with z in its last column, and lost is the squared norm of the component of z that
-// is orthogonal to all columns of the node.
+// node examines the subsets that contain all columns of fixed and at least one column of free. r is
+// the q×(q+1) triangle R of the columns of free, with the rotated z in its last column. lost is the
+// squared norm of the component of z that is orthogonal to the columns of fixed and free.
 func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	s.nodes++
 	if s.nodes%1024 == 0 && s.ctx.Err() != nil {
@@ -202,9 +204,10 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 			s.chosen = append(append(s.chosen[:0], fixed...), free[:i]...)
 		}
 	}
-	// Remove the last columns first, because their subtrees are small and have low objectives.
+	// Remove the last columns first: the resulting subtrees are small, and their objectives are
+	// low.
 	for j := min(last, q-2); j >= 0; j-- {
-		kept := len(fixed) + j // a new subset has at least one more column, because the loop above has already examined these kept columns
+		kept := len(fixed) + j // a new subset has at least kept+1 columns, because the loop above has examined all prefixes
 		if kept >= s.most || lost+s.penalty*float64(kept+1) >= s.best-s.slack || s.work <= 0 {
 			continue
 		}
@@ -220,7 +223,8 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	return nil
 }
 
-// residualOf returns the residual of the first i columns of a node.
+// residualOf returns the squared residual of the fixed columns and the first i free columns of a
+// node.
 func residualOf(r []float64, q, i int, lost float64) float64 {
 	for ; i < q; i++ {
 		lost += r[i*(q+1)+q] * r[i*(q+1)+q]
@@ -228,8 +232,8 @@ func residualOf(r []float64, q, i int, lost float64) float64 {
 	return lost
 }
 
-// without returns the triangle of the columns after j if column j is removed and the earlier
-// columns are fixed, and the resulting increase of lost.
+// without removes column j of the triangle r and fixes the earlier columns. It returns the triangle
+// of the later columns, and the resulting increase of lost.
 func (s *bestSubsets) without(r []float64, q, j int) (child []float64, lost float64) {
 	n := q - j - 1
 	if s.spare[n] == nil {
@@ -237,7 +241,7 @@ func (s *bestSubsets) without(r []float64, q, j int) (child []float64, lost floa
 	}
 	child = s.spare[n]
 	stride := n + 1
-	for i := range n + 1 { // the matrix is upper Hessenberg
+	for i := range n + 1 { // without column j the triangle is an upper Hessenberg matrix
 		copy(child[i*stride:(i+1)*stride], r[(j+i)*(q+1)+j+1:(j+i+1)*(q+1)])
 	}
 	for i := range n {

@@ -25,10 +25,10 @@ const (
 type BoundedFit struct {
 	Coef      backend.Host[float64]
 	Intercept []float64
-	Lambda    []float64 // λ of the equivalent ridge regression of each output; 0 if the bound is not active
+	Lambda    []float64 // λ of the ridge regression with the same solution, for each output; 0 if the bound is not active
 	Steps     int       // number of Newton steps for Lambda
 	Norm      float64   // ‖w‖² of the first output
-	Free      float64   // ‖w‖² of the first output without the bound, for the solution of minimum norm
+	Free      float64   // ‖w‖² of the first output without the bound; of several such w, the smallest ‖w‖²
 }
 
 // BoundedBytes returns the memory of Bounded for n rows, in bytes. It includes QR, which solves for
@@ -36,7 +36,7 @@ type BoundedFit struct {
 func (c *Samples) BoundedBytes(n int) int64 {
 	qr := c.qrBytes(n)
 	if n < c.d {
-		// The last solve stores X, the factor, w, and three columns.
+		// solvers.Solve stores X, the n×n factor, w, and three vectors of length n.
 		return max(qr, 8*(int64(n)*int64(c.d+n)+max(2*int64(n)*int64(c.t), int64(c.d)+3*int64(n))))
 	}
 	return max(qr, c.momentBytes(n)+8*int64(c.d)*int64(c.d))
@@ -52,7 +52,7 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 		return nil, err
 	}
 	par := solvers.Params{Memory: memory}
-	if s.dual { // BoundedBytes counts this memory
+	if s.dual { // BoundedBytes counts the memory of this method
 		par.Method = solvers.Dual
 	}
 	m := &BoundedFit{Coef: backend.NewHost[float64](c.d, c.t)}
@@ -74,7 +74,8 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 				m.Steps += n
 			}
 		}
-		// The final solution is that of ridge regression itself, with its refinement.
+		// solvers.Solve computes the final solution, because it refines the solution of the linear
+		// system.
 		hy := c.y.View(0, j, c.y.Rows, 1)
 		res, err := (*solvers.Result)(nil), error(backend.ErrNotPosDef)
 		if !s.dual || lambda > 0 {
@@ -108,17 +109,17 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 	return m, nil
 }
 
-// secular computes the function ‖w(λ)‖ from the solution v of (M + λI)v = r. M = XᵀX, r = Xᵀy and w
-// = v, or with fewer rows than features M = XXᵀ, r = y and w = Xᵀv.
+// secular computes the function ‖w(λ)‖ from the solution v of (M + λI)v = r. If there are at least
+// as many rows as features, M = XᵀX, r = Xᵀy and w = v; otherwise M = XXᵀ, r = y and w = Xᵀv.
 type secular struct {
 	t    *run.Task
 	dual bool
 	m    backend.Host[float64] // M, the lower triangle
 	r    backend.Host[float64] // one row for each output
 	most float64               // upper bound on the row sums of |M|, and thus on ‖M‖
-	// pivot is the smallest pivot of the factorization at λ = 0, relative to its diagonal element. For
-	// XᵀX a pivot is the squared norm of the part of a column that is orthogonal to the earlier
-	// columns, and the diagonal element is the squared norm of the column.
+	// pivot is the smallest pivot of the factorization at λ = 0, relative to the diagonal element
+	// of M. For M = XᵀX a pivot is the squared norm of the part of a column that is orthogonal to
+	// the earlier columns, and the diagonal element is the squared norm of the column.
 	pivot float64
 }
 
@@ -160,8 +161,8 @@ func newSecular(t *run.Task, c *Samples) (s *secular, x backend.Host[float64], e
 		s.most += s.m.Row(i)[i] // the trace, which is ≥ ‖M‖ for positive semidefinite M
 	}
 	if s.dual && c.intercept {
-		// The range of M and y are orthogonal to u = √w/‖√w‖, so that M + cuuᵀ gives the same v and is
-		// invertible.
+		// Let u be the vector of the √w_i, divided by its norm. y and the range of M are orthogonal
+		// to u, so that M + cuuᵀ gives the same v and is invertible.
 		for i := range s.m.Rows {
 			for j := range i + 1 {
 				s.m.Row(i)[j] += s.most / float64(s.m.Rows) * c.root(i) * c.root(j) / c.weight
@@ -177,7 +178,7 @@ type unbounded struct {
 	singular    bool
 }
 
-// root returns the λ ≥ 0 of output j, and the number of steps.
+// root returns the λ ≥ 0 at which ‖w(λ)‖² = theta for output j, and the number of steps.
 func (s *secular) root(j int, theta float64, free unbounded) (lambda float64, steps int, err error) {
 	radius, size := math.Sqrt(theta), 0.0
 	for _, v := range s.r.Row(j) {
@@ -224,7 +225,7 @@ func (s *secular) root(j int, theta float64, free unbounded) (lambda float64, st
 		}
 		lambda = next
 	}
-	return 0, steps, fmt.Errorf("no λ with ‖w‖² = %v was found in %s: it lies between %v and %v", theta, count.Of(secularSteps, "step"), low, high)
+	return 0, steps, fmt.Errorf("no λ with ‖w‖² = %v was found in %s: λ lies between %v and %v", theta, count.Of(secularSteps, "step"), low, high)
 }
 
 // output returns the samples with only target j.

@@ -12,15 +12,16 @@ import (
 )
 
 // coordinate implements coordinate descent (Friedman, Hastie and Tibshirani 2010). It sweeps over
-// the weights that are not 0 or whose slope exceeds μ, until they no longer change or are exact.
-// Then it stops if the duality gap over all features is small enough. Let A be the set of nonzero
-// weights. Once the sweeps have taken as long as a factorization of X_AᵀX_A, it computes the exact
-// minimum over A, because with correlated columns sweeps may converge arbitrarily slowly.
+// the weights that are not 0 or whose slope |x_pᵀ(y − Xw)| exceeds μ, until a sweep hardly changes
+// the objective. Then it computes the duality gap over all features, and stops if the gap is small
+// enough. Let A be the set of nonzero weights. Once the sweeps have taken as long as a
+// factorization of X_AᵀX_A, the method exact computes the minimum over A, because sweeps may
+// converge arbitrarily slowly if columns are correlated.
 type coordinate struct {
 	a        *normal
 	diagonal []float64
-	// The next fields are set if XᵀX is not formed: the columns of X and Y, and y − Xw for the
-	// weights of state.
+	// The fields from x to output are set only if XᵀX is not formed. x and y hold the columns of X
+	// and Y. residual is y − Xw for the weights w of state.
 	x, y     backend.Host[float64]
 	residual []float64
 	shift    float64 // for sparse samples, y − Xw is residual + shift·√w
@@ -40,13 +41,13 @@ func newCoordinate(a *normal) *coordinate {
 		}
 		return c
 	}
-	a.fixed.Free() // the products of fixed are not used, and a factorization reuses its memory
+	a.fixed.Free() // coordinate descent needs no product with fixed, and a factorization reuses this memory
 	a.fixed = nil
 	return c
 }
 
-// factorRate is the ratio of the time of a multiplication in a sweep to its time in a
-// factorization, which is blocked and uses all processors.
+// factorRate is the ratio of the time of a multiplication in a sweep to the time of a
+// multiplication in a factorization, which is blocked and uses all processors.
 const factorRate = 16
 
 func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
@@ -59,7 +60,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 	var list, active []int
 	work := 0   // number of multiplications in sweeps since the last exact minimum
-	sweeps := 1 // largest number of sweeps between duality gaps; 1 at first, because the last gap belongs to another μ
+	sweeps := 1 // largest number of sweeps until the next duality gap; 1 at first, because the last gap belongs to another μ
 	s.least, s.steps = 0, 0
 	c.follow(s, mu)
 	for ; ; sweeps = 100 {
@@ -94,7 +95,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 			case c.a.formed():
 				work += changes * len(s.w)
 			case c.a.sparse != nil:
-				each := c.a.sparse.x.NNZ()/len(s.w) + 1 // multiplications of a product
+				each := c.a.sparse.x.NNZ()/len(s.w) + 1 // multiplications of a product with a column
 				work += (len(list) + changes) * each
 				cost += len(active) * len(active) / 2 * each * factorRate
 			default:
@@ -102,8 +103,9 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				cost *= 1 + 3*c.a.c.n/max(1, len(active))
 			}
 			still, err := gain <= s.gap/1000, error(nil)
-			// Without a penalty no dual point bounds the error due to correlated columns. Slow
-			// sweeps must not be mistaken for rounding errors.
+			// If μ = 0, factor at once, because the gap does not bound the error that correlated
+			// columns cause. Factor also if sweeps converge so slowly that the gap looks like a
+			// rounding error.
 			slow := s.stalls >= 5 && s.gap <= s.rounding
 			if len(active) > 0 && (work >= cost/factorRate || mu == 0 || slow) && s.steps < l.MaxIter {
 				work = 0
@@ -130,13 +132,13 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// exact minimizes over the weights of active, from which it removes weights that become 0, and
-// reports whether it has reached the minimum.
+// exact minimizes over the weights of active, and reports whether it has reached the minimum. It
+// removes from active the weights that become 0.
 //
-// With the signs s of w_A the minimum is at w_A + δ, X_AᵀX_A δ = X_Aᵀ(y − Xw) − μs = v.
-// Along tδ the objective has the derivative δᵀv(t − 1) + Σ 2μ|δ_p| over the weights that
-// have changed their sign. If the minimum on that line has a weight of 0, that weight is
-// removed from A.
+// Let A be the set active, and s the signs of w_A. If no weight changes its sign, the minimum is at
+// w_A + δ with X_AᵀX_A δ = v, where v = X_Aᵀ(y − Xw) − μs. At w_A + tδ the objective has the
+// derivative δᵀv(t − 1), plus 2μ|δ_p| for each weight p that has changed its sign. If a weight is 0
+// at the minimum on this line, exact removes it from A.
 func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bool, error) {
 	for {
 		if !slices.Equal(active, c.active) || c.factor == nil {
@@ -173,9 +175,9 @@ func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bo
 	}
 }
 
-// follow moves w from the minimum at the previous μ towards the minimum at this μ. Until a weight
-// becomes 0 or another weight becomes nonzero, the minimum is linear in μ, and the last factor
-// belongs to the nonzero weights: one step of Newton's method then gives the exact minimum.
+// follow moves w from the minimum at the previous μ towards the minimum at this μ. While the set of
+// nonzero weights stays the same, the minimum is linear in μ, and the last factor belongs to this
+// set. One step of Newton's method then gives the exact minimum.
 func (c *coordinate) follow(s *lassoState, mu float64) {
 	if len(c.active) > 0 && !slices.ContainsFunc(c.active, func(p int) bool { return s.w[p] == 0 }) {
 		s.steps++
@@ -232,10 +234,11 @@ func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, 
 }
 
 // alongNull minimizes ‖w‖₁ along each null direction that the factor has found: a change z of the
-// weights of active with Xz = 0. Each step makes a weight 0, and the later directions are changed
-// so that this weight remains 0. It reports whether a weight has become 0. Sweeps converge slowly
-// along such directions, in steps of the size of μ/‖x_p‖². The indicators of the categories of
-// several columns have such directions, because their sums are equal.
+// weights of active with Xz = 0. For each direction it makes a weight 0, and changes the later
+// directions so that this weight remains 0. It reports whether a weight has become 0. Sweeps
+// converge slowly along such directions, in steps of the size of μ/‖x_p‖². The one-hot columns of
+// several categorical features have such directions, because the columns of each feature add up to
+// 1.
 func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 	directions := c.factor.null()
 	for i := range directions.Rows {

@@ -93,8 +93,9 @@ func (p Posterior) CoefVariance() backend.Host[float64] {
 	return out
 }
 
-// EvidenceBytes returns the memory of Evidence for n rows, in bytes: XᵀX or XXᵀ on the device and on the
-// host, a copy whose eigenvectors are computed, and the eigenvectors; or X, which the eigenvectors of XᵀX overwrite.
+// EvidenceBytes returns the memory of Evidence for n rows, in bytes: XᵀX on the device and on the
+// host, a copy of XᵀX, and its eigenvectors. If there are fewer rows than features, XXᵀ replaces
+// XᵀX, and the memory of X is added, which the eigenvectors of XᵀX overwrite.
 func (c *Samples) EvidenceBytes(n int) int64 {
 	if n < c.d {
 		return 8 * (int64(n)*int64(c.d+c.t) + 4*int64(n)*int64(n))
@@ -131,7 +132,7 @@ func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit,
 		}
 		for i, s := range e.values {
 			m.Spread.Row(j)[i] = f.noise / (s + f.lambda)
-			// Σ_i v_i √s_i a_i/(s_i + λ)
+			// along is the coefficient of v_i in w = Σ_i v_i √s_i a_i/(s_i + λ), where a = Uᵀy.
 			along := math.Sqrt(s) * e.along.Row(j)[i] / (s + f.lambda)
 			for p, v := range e.vectors.Row(i) {
 				m.Coef.Row(p)[j] += v * along
@@ -143,7 +144,7 @@ func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit,
 	return m, t.Step("solve", 1)
 }
 
-// spectrum holds the decomposition X = U S^½ Vᵀ and the coordinates of y in U.
+// spectrum holds the decomposition X = U S^½ Vᵀ and the coordinates Uᵀy.
 type spectrum struct {
 	values   []float64             // S: the eigenvalues of XᵀX that exceed rounding errors
 	vectors  backend.Host[float64] // r×d: V, one vector in each row
@@ -158,7 +159,7 @@ type spectrum struct {
 type evidenceFit struct {
 	noise, lambda, evidence float64
 	steps                   int
-	warning                 string // the reason if the iteration ended before tol was reached; otherwise ""
+	warning                 string // why the iteration ended before tol was reached, or ""
 }
 
 // spectrum decomposes XᵀX, or XXᵀ if it is smaller, on the host.
@@ -278,7 +279,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 		noise := residual / max(n-gamma, epsilon*n)
 		lambda := noise * gamma / squares
 		if squares == 0 || lambda > 1e12*e.values[0] {
-			// All of y is noise, and w = 0.
+			// The evidence is largest if all of y is noise: w = 0.
 			noise, lambda = total/n, 1e12*e.values[0]
 		}
 		for i, s := range e.values {
@@ -291,7 +292,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 			break
 		}
 		if f.steps == maxIter {
-			f.warning = fmt.Sprintf("output %d has not settled after %s: the fitted values still move by %.2g of ‖y‖: {raise $tol|raise $iterations}", j+1, count.Of(f.steps, "step"), math.Sqrt(change/total))
+			f.warning = fmt.Sprintf("output %d has not converged in %s: the last step changed the fitted values by %.2g of ‖y‖: {raise $tol|raise $iterations}", j+1, count.Of(f.steps, "step"), math.Sqrt(change/total))
 			break
 		}
 		if f.steps%64 == 0 {

@@ -11,9 +11,9 @@ import (
 )
 
 // fista implements the accelerated proximal gradient method of Beck and Teboulle (2009) with
-// adaptive restart (O'Donoghue and Candès 2015). XᵀXz at the extrapolated point z follows from the
-// products of the last two iterates, so that a step takes one product on the device. ISTA is this
-// method without momentum.
+// adaptive restart (O'Donoghue and Candès 2015). A step computes XᵀXz at the extrapolated point z
+// from XᵀXw of the last two iterates w, and therefore needs only one product on the device. ISTA is
+// this method without momentum.
 type fista struct {
 	a         *normal
 	plain     bool    // whether the method is ISTA
@@ -44,7 +44,7 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 		if s.steps%8 == 0 {
 			done, err := f.settled(s, mu, l)
 			if errors.Is(err, errLassoOverflow) && f.fixed && s.steps > 0 {
-				return message.Errorf("the weights diverge at rate %v: {lower $rate, or leave it out for 1/‖2XᵀX‖}", l.Rate)
+				return message.Errorf("the weights diverge at rate %v: {lower $rate, or leave it out to use 1/‖2XᵀX‖}", l.Rate)
 			}
 			if err != nil || done {
 				return err
@@ -71,7 +71,8 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 				curvature += step * (q[p] - qz[p])
 				size += step * step
 			}
-			// The rounding errors of q are relative to ‖XᵀX‖‖w‖.
+			// q has rounding errors of the order ε‖XᵀX‖‖w‖, so that the curvature of a very short
+			// step is not accurate.
 			if f.fixed || !(curvature > f.lipschitz*size*(1+1e-8)) || size <= epsilon*s.norm() {
 				break
 			}
@@ -96,10 +97,10 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// settled is like lassoState.settled, but with a stricter gap if there is no penalty. The gap is
-// then at least the decrease of the objective in boundSteps steps of conjugate gradients,
-// preconditioned by the diagonal. The gap of lassoState.settled is the decrease by changing a
-// single weight, which is small for correlated columns.
+// settled updates the gap like lassoState.settled. If μ = 0, it raises the gap to the decrease of
+// the objective in boundSteps steps of conjugate gradients, preconditioned by the diagonal of XᵀX.
+// lassoState.settled measures only the decrease by changing a single weight, which is small if
+// columns are correlated.
 func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 	done, err := s.settled(f.a.t, mu, l)
 	if mu > 0 || !done || err != nil {

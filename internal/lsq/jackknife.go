@@ -13,7 +13,8 @@ import (
 
 // Jackknife holds the quantities from which the leave-one-out fits with penalty λ are computed. x̄
 // is the weighted mean, or 0 without an intercept, and XᵀX + λI = LLᵀ, where X has the rows √w_i
-// (x_i − x̄). With h_i = ‖z_i‖² + w_i/Σw (without an intercept only ‖z_i‖²),
+// (x_i − x̄). Let f₋ᵢ be the fit without sample i, e_i = y_i − f(x_i), and h_i = ‖z_i‖² + w_i/Σw
+// (without an intercept h_i = ‖z_i‖²). Then
 //
 //	y_i − f₋ᵢ(x_i) = c_i = e_i/(1 − h_i),    z_i = √w_i L⁻¹(x_i − x̄)
 //	f₋ᵢ(x) = f(x) − c_i (√w_i z_iᵀL⁻¹(x − x̄) + w_i/Σw)
@@ -68,7 +69,8 @@ func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
 	return a, nil
 }
 
-// Errors returns c_i of every output, n×t, for the fit with the given weights and b.
+// Errors returns the n×t leave-one-out errors c_i for the fit with the d×t weights coef and the
+// intercepts b.
 func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Host[float64], error) {
 	c := a.c
 	errs := backend.NewHost[float64](c.n, c.t)
@@ -94,8 +96,8 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 	return errs, nil
 }
 
-// Influence calls visit with √w_i z_iᵀL⁻¹(x − x̄) + w_i/Σw for up to 256 rows x of points
-// at a time.
+// Influence calls visit with blocks of up to 256 rows of points. Row i of b holds √w_i z_iᵀL⁻¹(x −
+// x̄) + w_i/Σw for the rows x of the block, and first is the index of its first row in points.
 func (a *Jackknife) Influence(f *run.Task, points backend.Host[float64], visit func(first int, b backend.Host[float64])) error {
 	c := a.c
 	rows := min(points.Rows, max(1, min(256, (64<<20)/(8*c.n))))

@@ -19,7 +19,7 @@ import (
 type L0 struct {
 	Lambda  float64 // used if Support is 0
 	Support int
-	MaxIter int // maximum number of steps of the local method
+	MaxIter int // maximum number of steps of iterative hard thresholding
 }
 
 // L0Fit is the best subset, or a local minimum.
@@ -27,12 +27,12 @@ type L0Fit struct {
 	Coef      backend.Host[float64]
 	Intercept []float64
 	Complete  bool // whether the search for the best subset was complete for each output
-	Steps     int  // number of steps of the local method
+	Steps     int  // number of steps of iterative hard thresholding
 	Warnings  []string
 }
 
-// L0Bytes returns the memory of L0 for n rows, in bytes: the products, the Gram matrix of the
-// columns with nonzero weights, and these columns.
+// L0Bytes returns the memory of L0 for n rows, in bytes: the matrices of the type normal, the Gram
+// matrix of the columns with nonzero weights, and these columns.
 func (c *Samples) L0Bytes(l L0, n int) int64 {
 	kept := int64(c.d)
 	if l.Support > 0 {
@@ -65,8 +65,9 @@ func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
 	return m, t.Step("solve", 1)
 }
 
-// descend runs the local method for the outputs without a complete search. best holds the objectives of
-// incomplete searches, whose results remain unless the local method finds a lower objective.
+// descend runs iterative hard thresholding for the outputs whose search is not complete. best holds
+// the best objectives of these searches. The result of a search remains unless iterative hard
+// thresholding finds a lower objective.
 func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete []bool) error {
 	a, err := c.normal(t)
 	if err != nil {
@@ -87,7 +88,7 @@ func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete 
 			return err
 		}
 		if fall > 0 {
-			m.Warnings = append(m.Warnings, fmt.Sprintf("output %d has not converged: after %s the last one lowered the objective by %.2g of ‖y‖², and another may lower it more: {raise $iterations|raise $lambda}",
+			m.Warnings = append(m.Warnings, fmt.Sprintf("output %d has not converged: the last of %s decreased the objective by %.2g of ‖y‖², and another step may decrease it further: {raise $iterations|raise $lambda}",
 				j+1, count.Of(more, "step"), fall/a.moments.s[j]))
 		}
 		if c.d > subsetColumns || h.objective()+a.moments.s[j] < best[j] {
@@ -102,11 +103,12 @@ func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete 
 	return nil
 }
 
-// threshold implements iterative hard thresholding for u = w/scale, over columns of norm 1.
+// threshold implements iterative hard thresholding for the weights u = w/scale of the columns
+// scaled to norm 1.
 type threshold struct {
 	a         *normal
 	l         L0
-	scale     []float64 // 1/‖column‖; 0 for a constant column
+	scale     []float64 // 1/‖x_p‖ of each column; 0 for a constant column
 	lipschitz float64   // ≥ the largest eigenvalue of the scaled XᵀX
 	u, q      []float64 // u, and q = XᵀXu for the scaled X
 	c         []float64 // the scaled Xᵀy
@@ -172,7 +174,7 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 				u[p] = from[p] + length*(h.c[p]-fromQ[p])
 			}
 			kept := h.keep(u, length)
-			if slices.Equal(kept, last) { // the point from is already the minimum over these columns
+			if slices.Equal(kept, last) { // from is already the minimum over these columns
 				continue
 			}
 			clear(h.u)

@@ -43,7 +43,7 @@ type Lasso struct {
 	MaxIter int     // maximum number of sweeps over the features, or of steps
 }
 
-// LassoFit is the solution for one λ. The counts and the gap are those of the first output.
+// LassoFit is the solution for one λ. Iters, Support, Norm and Gap are those of the first output.
 type LassoFit struct {
 	Coef      backend.Host[float64]
 	Intercept []float64
@@ -64,9 +64,9 @@ func (c *Samples) LassoBytes(n int) int64 {
 	return c.normalBytes(n) + c.factorBytes(n, int64(c.factoredOf(n)))
 }
 
-// factored returns the largest number of columns that coordinate descent factors. If there are more
-// than twice as many columns as rows, at least half of the columns depend linearly on the other
-// columns.
+// factored returns the largest number of columns whose Gram matrix coordinate descent factors. It
+// is at most twice the number of rows: if there are more columns, at least half of them depend
+// linearly on the other columns.
 func (c *Samples) factored() int {
 	if c.byGram() {
 		return c.d
@@ -162,8 +162,8 @@ type lassoState struct {
 	norms       []float64 // ‖x_p‖²
 	total       float64   // ‖y‖²
 	gap         float64   // the last duality gap
-	least       float64   // the gap relative to which stalls are counted; 0 before the first gap for this μ
-	stalls      int       // number of gaps since a gap was last at most half of least
+	least       float64   // the gap with which later gaps are compared; 0 before the first gap for this μ
+	stalls      int       // number of gaps that were not below least/2
 	rounding    float64   // rounding error of the last gap
 	steps       int
 	base, share float64 // progress before this λ, and its increase by this λ
@@ -223,12 +223,12 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 		s.least, s.stalls = s.gap, 0
 	}
 	// The gap is a difference of numbers near ‖y‖²/2, or of larger numbers if large weights cancel
-	// each other. The slopes in s have the rounding error of sums of d terms below ‖w‖₁·‖x_p‖². A gap
-	// that no longer decreases and does not exceed this rounding error is accepted.
+	// each other. The scale s has the rounding error of Xᵀr, whose elements are sums of d terms of
+	// at most ‖w‖₁·max ‖x_p‖². A gap that no longer decreases and does not exceed this rounding
+	// error is accepted.
 	s.rounding = float64(len(s.w)) * epsilon * (s.total + size + mu*ones + ones*norm/mu*math.Abs(s.total-cw))
-	// Without a penalty the gap is squares/2, which is not a useful bound, and the gradient must
-	// vanish at the minimum. The gap is replaced by the largest decrease of the objective by changing
-	// a single weight.
+	// If μ = 0, the gap is squares/2, which is not a useful bound. The gap is replaced by a bound
+	// on the decrease of the objective by changing a single weight.
 	if mu == 0 {
 		s.gap = 0
 		for p := range s.w {

@@ -15,18 +15,18 @@ const (
 	boundSteps = 200
 )
 
-// bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ and returns w and the μ of the penalized
-// problem with the same solution, or 0 if the bound is not active.
+// bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ and returns w and the μ of the penalized problem
+// with the same solution, or 0 if the bound is not active.
 //
 // ‖w(μ)‖₁ is continuous, not increasing and piecewise linear in μ (Osborne, Presnell and Turlach
 // 2000). The method decreases μ from ‖Xᵀy‖_∞, where w = 0, until the bound is exceeded. Then the
 // secant method, or its variant "Illinois" if the secant method is slow, converges to the bound.
-// Each solve starts from the previous solution. Finally w is scaled onto the bound.
+// Each solve starts from the previous solution. At the end w is multiplied by a factor so that ‖w‖₁
+// = θ.
 //
-// It stops when a bound on the distance of f = ½‖y − Xw‖² from its minimum f* is small
-// enough. The penalized problem's dual value at μ, P(w) − gap with P = f + μ‖w‖₁, is at
-// most f(v) + μ‖v‖₁ ≤ f(v) + μθ for every v with ‖v‖₁ ≤ θ, so that for a multiple w' of
-// w with ‖w'‖₁ ≤ θ
+// It stops when a bound on the distance of f = ½‖y − Xw‖² from its minimum f* is small enough. The
+// penalized problem's dual value at μ, P(w) − gap with P = f + μ‖w‖₁, is at most f(v) + μ‖v‖₁ ≤
+// f(v) + μθ for every v with ‖v‖₁ ≤ θ, so that for a multiple w' of w with ‖w'‖₁ ≤ θ
 //
 //	f(w') − f* ≤ gap + f(w') − f(w) + μ(θ − ‖w‖₁)
 func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err error) {
@@ -80,7 +80,8 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 			}
 			return w, mu, nil
 		}
-		// The Illinois method halves the value at an end of the bracket that does not move for the second time.
+		// The Illinois method halves the value of h at an end of the bracket that does not move for
+		// the second time.
 		if h := norm - theta; h > 0 {
 			if last > 0 {
 				atHigh /= 2

@@ -10,8 +10,8 @@ import (
 )
 
 // choleskyCondition is the largest condition number κ of the triangular factor for which Cholesky
-// of the normal equations with one step of refinement is accepted. The error of Cholesky is εκ²·εκ,
-// which is below the error εκ of QR if εκ² ≪ 1.
+// of the normal equations with one step of refinement is accepted. With this step the error of
+// Cholesky is εκ²·εκ, which is below the error εκ of QR if εκ² ≪ 1.
 const choleskyCondition = 1e4
 
 // Solution is the solution of a least-squares problem.
@@ -41,9 +41,9 @@ func (c *Samples) LeastSquaresBytes(n int) int64 {
 }
 
 // LeastSquares minimizes Σ w_i (y_i − wᵀx_i − b)². It solves the normal equations by Cholesky with
-// a step of refinement, or uses QR if they are too ill-conditioned. If the minimum is not unique,
-// it returns the solution of minimum norm. For sparse samples it uses LSQR, and Condition, Rank,
-// Squares and ForwardError are not set.
+// a step of refinement, or uses QR if the normal equations are too ill-conditioned. If the minimum
+// is not unique, it returns the solution of minimum norm. For sparse samples it uses LSQR, and
+// Condition, Rank, Squares and ForwardError are not set.
 func (c *Samples) LeastSquares(t *run.Task) (*Solution, error) {
 	if c.sparse != nil {
 		return c.lsqr(t)
@@ -178,8 +178,8 @@ func (c *Samples) residual(t *run.Task, coef backend.Host[float64]) (squares []f
 	return squares, gradient, err
 }
 
-// forwardError returns the largest bound over the outputs. ‖Xw‖² = ‖y‖² − ‖y − Xw‖², since the
-// residual is orthogonal to Xw.
+// forwardError returns the largest bound over the outputs on the relative rounding error of w. It
+// computes ‖Xw‖² as ‖y‖² − ‖y − Xw‖², since the residual is orthogonal to Xw.
 func (c *Samples) forwardError(ctx context.Context, s *Solution, squares []float64) (float64, error) {
 	norms, err := c.norms(ctx, c.t, c.fillY)
 	if err != nil {

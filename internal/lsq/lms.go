@@ -14,9 +14,10 @@ import (
 //
 //	w ← w + η w_i (y_i − wᵀx_i − b) x_i,  b ← b + η w_i (y_i − wᵀx_i − b)
 //
-// It converges to the solution for small η; with a constant η it ends at a distance of order η from
-// the solution unless the residual is 0. For η ≤ 1/max w_i(‖x_i‖² + 1), which is the default, no
-// step increases the distance from the solutions of the equation of its sample.
+// For a small constant η it converges to a distance of order η from the least-squares solution, or
+// to the solution itself if the residual is 0. The default is η = 1/max w_i(‖x_i‖² + 1). For such
+// an η the step for sample i does not increase the distance of (w, b) from the solutions of wᵀx_i +
+// b = y_i.
 type LMS struct {
 	Rate      float64 // η; 0 selects the default
 	Epochs    int
@@ -90,7 +91,7 @@ func (l LMS) Fit(t *run.Task, x numeric.Points, y backend.Host[float64], weights
 			total += weight * y.Row(i)[j] * y.Row(i)[j]
 		}
 		if left-left != 0 || rate*longest >= 2 && left > total {
-			return nil, message.Errorf("the weights diverge at rate %.3g: it must be below 2/(‖x‖² + 1) = %.3g: {lower $rate, or leave it out}", rate, 2/longest)
+			return nil, message.Errorf("the weights diverge at rate %.3g: the rate must be below 2/(‖x‖² + 1) = %.3g: {lower $rate, or leave it out}", rate, 2/longest)
 		}
 	}
 	return m, t.Step("learn", 1)

@@ -70,7 +70,7 @@ func (c *Samples) normal(t *run.Task) (*normal, error) {
 	return a, nil
 }
 
-// whole copies X itself to the device.
+// whole copies X to the device, and computes Xᵀy and yᵀy.
 func (a *normal) whole() error {
 	c, b := a.c, a.t.B
 	a.x = backend.NewHost[float64](c.n, c.d)
@@ -209,11 +209,11 @@ func (c *Samples) factorBytes(n int, columns int64) int64 {
 	return 8 * need
 }
 
-// cholesky is a factor of X_AᵀX_A, scaled to the diagonal 1, for the columns A. If columns are
-// linearly dependent, the weights of redundant columns are 0.
+// cholesky is the Cholesky factor of X_AᵀX_A for the columns A, scaled so that X_AᵀX_A has the
+// diagonal 1. If columns are linearly dependent, the weights of redundant columns are 0.
 type cholesky struct {
 	l     backend.Host[float64]
-	order []int // order of the columns; nil means unchanged
+	order []int // order of the columns with pivoting; nil without pivoting
 	rank  int
 	scale []float64
 }
@@ -278,7 +278,8 @@ func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
 	if !errors.Is(err, backend.ErrNotPosDef) {
 		return f, err
 	}
-	// Pivoting stops when the remaining squared norms are rounding errors.
+	// The matrix is singular to working precision. Factor it with pivoting, which stops when the
+	// remaining squared norms are rounding errors.
 	if g, err = a.scaled(list, scale); err != nil {
 		return nil, err
 	}
@@ -353,8 +354,8 @@ func (f *cholesky) null() backend.Host[float64] {
 }
 
 // largest estimates the largest eigenvalue of DXᵀXD by the power method, which gives a lower bound.
-// scale is the diagonal of D; nil means D = I. It stops when a step changes the estimate by less
-// than a percent.
+// scale is the diagonal of D; nil means D = I. The method stops when a step changes the estimate by
+// less than a percent.
 func (a *normal) largest(scale []float64) (float64, error) {
 	d := a.c.d
 	v, w := make([]float64, d), make([]float64, d)

@@ -74,8 +74,8 @@ func (c *Samples) qr(t *run.Task, s *Solution) error {
 // qrRows returns the number of rows that triangle processes at a time.
 func (c *Samples) qrRows(n int) int { return min(n, max(2*(c.d+c.t), 1<<17/(c.d+c.t))) }
 
-// qrBytes returns the memory of qr for n rows, in bytes. With fewer rows than features these are X, its
-// transpose, and the transpose that becomes a triangle.
+// qrBytes returns the memory of qr for n rows, in bytes. If there are fewer rows than features,
+// these are X, Xᵀ, and a copy of Xᵀ that is reduced to a triangle.
 func (c *Samples) qrBytes(n int) int64 {
 	width := c.d + c.t
 	if n < c.d {
@@ -85,10 +85,11 @@ func (c *Samples) qrBytes(n int) int64 {
 	return 8*int64(width)*int64(rows+3*c.d) + reflectorBytes(rows, width)
 }
 
-// triangle returns A, and Z with a row for each output, for which ‖Aw − z_j‖² and ‖Xw − y_j‖² differ by
-// a constant, where the columns of X and Y are divided by their norms. If n < d, A and Z are X and Yᵀ,
-// and otherwise R of X and the first d columns of YᵀQ. QR processes some rows at a time, each time with
-// the triangle of the previous rows above the next rows (Golub and Van Loan 2013, 5.3 and 6.5).
+// triangle returns a matrix A, and a matrix Z whose row z_j belongs to output j. ‖Aw − z_j‖² and
+// ‖Xw − y_j‖² differ by a constant, where the columns of X and Y are divided by their norms. If n <
+// d, A and Z are X and Yᵀ. Otherwise A is R of X = QR, and Z consists of the first d columns of
+// YᵀQ. QR processes blocks of rows: each block is stacked below the triangle of the previous blocks
+// (Golub and Van Loan 2013, 5.3 and 6.5).
 func (c *Samples) triangle(t *run.Task, norms, ynorms []float64) (a, z backend.Host[float64], err error) {
 	width := c.d + c.t
 	block := backend.NewHost[float64](c.qrRows(c.n), width)
@@ -271,7 +272,7 @@ func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, ra
 				numeric.Axpy(-v, b.Row(p), left)
 			}
 		}
-		if rank < min(k, d) { // the errors are relative to ‖x‖: those of R₁₁ are relative to each element
+		if rank < min(k, d) { // B has errors relative to ‖x‖, but the errors of R₁₁ are relative to each element of x
 			solveUpper(a.View(0, 0, rank, rank), left)
 			for p, v := range left {
 				x[order[p]] += v / (norms[order[p]] / most)

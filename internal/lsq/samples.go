@@ -80,7 +80,7 @@ func (c *Samples) findConstant() {
 	}
 }
 
-// root returns √w of the i-th row.
+// root returns √w_i of the i-th row of weight > 0.
 func (c *Samples) root(i int) float64 { return math.Sqrt(c.part.WeightOf(i)) }
 
 // center sets dst to x, a row of X, minus the mean.
@@ -137,7 +137,8 @@ func (c *Samples) columns() (x, y backend.Host[float64]) {
 	return transposed(c.d, c.fillX), transposed(c.t, c.fillY)
 }
 
-// blockRows returns the number of rows that the method each passes at a time. They take about 2 MiB.
+// blockRows returns the number of rows that the method each passes at a time. These rows take about
+// 2 MiB.
 func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<18/(c.d+c.t))) }
 
 // each calls f with successive blocks of rows of X and Y on the device, which f may overwrite if
@@ -189,7 +190,7 @@ func (c *Samples) momentBytes(n int) int64 {
 
 func (c *Samples) moments(t *run.Task) (*moments, error) { return c.sums(t, true) }
 
-// sums returns the moments, whose yᵀy is 0 unless squares is true.
+// sums returns the moments. It computes yᵀy only if squares is true.
 func (c *Samples) sums(t *run.Task, squares bool) (*moments, error) {
 	g, err := t.B.New(c.d, c.d)
 	if err != nil {

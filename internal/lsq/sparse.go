@@ -13,12 +13,12 @@ import (
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
-// sparseColumns holds the columns √w(x_p − x̄_p) of sparse samples. It stores the sparse vectors
-// √w·x_p and the means x̄_p. With an intercept every column and y are orthogonal to √w, so that a
-// vector u + t√w in the span of the columns and y has the product x_pᵀu + t Σw x̄_p with column p,
-// where x_p is the stored vector.
+// sparseColumns holds the columns √w(x_p − x̄_p) of sparse samples, where √w is the vector of the
+// √w_i. It stores the sparse vectors s_p = √w·x_p and the means x̄_p. With an intercept every
+// column and y are orthogonal to √w. If a vector u + t√w is in the span of the columns and y, its
+// product with column p is therefore s_pᵀu + t Σw x̄_p.
 type sparseColumns struct {
-	x        backend.CSR[float64] // the stored vectors, one row for each feature
+	x        backend.CSR[float64] // s_p, one row for each feature
 	y        backend.Host[float64]
 	mean     []float64 // x̄; zeros without intercept
 	weight   float64   // Σ w
@@ -142,8 +142,8 @@ func (s *sparseColumns) gramOf(list []int) backend.Host[float64] {
 	return g
 }
 
-// lsqrTol is the relative tolerance of LSQR: a few hundred roundings, which the products with long
-// columns and the loss of orthogonality cause.
+// lsqrTol is the relative tolerance of LSQR. It is a few hundred times the rounding unit, because
+// products with long columns and the loss of orthogonality accumulate rounding errors.
 const lsqrTol = 1e-13
 
 // lsqrIters is the maximum number of iterations of LSQR.
