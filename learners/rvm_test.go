@@ -135,7 +135,7 @@ func TestRVMSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := fact(t, m, "warning").(string); !strings.Contains(w, "after 2 steps the log evidence still grows by ") {
+		if w := fact(t, m, "warning").(string); !strings.Contains(w, "after 2 steps a step still increases the log evidence by ") {
 			t.Errorf("%s: got %q", method, w)
 		}
 		if f, err := m.Predict(t.Context(), dev, x); err != nil || f.At(0, 0) != f.At(0, 0) {

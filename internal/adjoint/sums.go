@@ -317,8 +317,8 @@ func (s *gramSums) finish() (gx, gz host, err error) {
 	return gx, gz, nil
 }
 
-// shift computes the sums Shift of Gradients. With S as in statSums.finish, the sum of row z of each
-// kind of statistic is
+// shift computes the sums Shift of Gradients. With S and s as in statSums.finish, the sum of row z
+// of each kind of statistic is
 //
 //	xᵀz      s² z Σ_i S_i
 //	‖x−z‖²   2s² (SᵀX − z Σ_i S_i)
@@ -360,7 +360,7 @@ func (s *gramSums) shift() (host, error) {
 }
 
 // finish adds the gradient of one statistic with respect to the points of one argument of k. With S
-// the weighted derivatives, the gradient of each kind of statistic is
+// the weighted derivatives and s the scale of a feature, the gradient of each kind of statistic is
 //
 //	xᵀz      s² (S Z)
 //	‖x−z‖²   2s² (x Σ_j S_ij − (S Z))

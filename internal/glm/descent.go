@@ -12,7 +12,8 @@ import (
 
 // descend minimizes F by gradient descent, θ ← θ − η∇F/Σw with the given rate η, where θ = (W, b).
 // If the rate is 0, descend works in the centered coordinates with a step size from a bound on the
-// curvature of F. descend stops when gᵀM⁻¹g/2 in the metric M is below tol·F.
+// curvature of F. descend stops when gᵀM⁻¹g/2, with the gradient g and the metric M, is below
+// tol·F.
 func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	defer metric.free()
 	step := 1.0 // the step is −step times the gradient

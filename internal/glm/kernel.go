@@ -17,14 +17,14 @@ import (
 // with one f for two classes, and the softmax of C functions for C > 2 classes. The minimum is
 // unique, and at the minimum λα_ic = w_i([y_i = c] − p_ic).
 //
-// Newton's method finds it for all classes together. With g = w([y = c] − p) and the weights W_ab
-// = w p_a([a = b] − p_b) of the Hessian at the current f, a step (δ, ε) of (α, b) solves
+// Newton's method finds it for all classes together. With g = w([y = c] − p) and the weights W_ab =
+// w p_a([a = b] − p_b) of the Hessian at the current f, a step (δ, ε) of (α, b) solves
 //
 //	(λ + WK)δ + W1ε = g − λα,  1ᵀWKδ + 1ᵀW1ε = 1ᵀg
 //
-// by conjugate gradients in the metric of K, δᵀKδ + sε², in which the operator is symmetric
-// (Shewchuk 1994, section B3). The accuracy of a step depends on the outer residual (Dembo,
-// Eisenstat and Steihaug 1982), and the step is shortened until the objective decreases.
+// by conjugate gradients in the metric δᵀKδ + sε² with a weight s > 0, in which the operator is
+// symmetric (Shewchuk 1994, section B3). The accuracy of a step depends on the outer residual
+// (Dembo, Eisenstat and Steihaug 1982), and the step is shortened until the objective decreases.
 type KernelProblem struct {
 	Kernel    kernels.Kernel
 	X         backend.Host[float64] // n×d

@@ -22,9 +22,9 @@ import (
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖β‖²
 //
 // is logistic regression on the rows of F, whose Hessian is FᵀWF + λI. FᵀWF is invertible unless
-// the classes are separable. If they are, W decreases with λ, and the Hessian is λ times a matrix
-// with eigenvalues ≥ 1. The model's α is L⁻ᵀβ at the pivots of F, F_S = L, and 0 elsewhere; if K is
-// singular, other α give the same f.
+// the classes are separable. If the classes are separable, W decreases with λ, and the Hessian is λ
+// times a matrix with eigenvalues ≥ 1. Let S be the pivots of F and L = F_S. The model's α is L⁻ᵀβ
+// at the rows S and 0 at all other rows; if K is singular, other α give the same f.
 
 // jointUnknowns is the maximum number of unknowns, which is the order of the Hessian, for which
 // Newton's method on the columns of F treats all classes together.
@@ -52,8 +52,8 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 		return nil, nil
 	}
 	n, r, columns := m.f.Rows, len(k.pivots), m.f.Cols
-	// The decrease predicted by the second-order model is proportional to the square of the
-	// gradient.
+	// Tol bounds the decrease of the loss that the second-order model predicts. This decrease is
+	// proportional to the square of the gradient, which tol bounds.
 	l := Params{Solver: Newton, MaxIter: most, Tol: max(tol*tol, 64*epsilon)}
 	if err := solvers.Reserve(t.Ctx, t.Dev, m.memory, "kernel-logistic", n, func(n int) int64 { return l.bytes(t.Dev, numeric.Points{Rows: n, Cols: min(r, n)}, n, columns) }); err != nil {
 		return nil, err
@@ -82,7 +82,8 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	if fit.Residual, err = m.checkBasis(fit, k.f, beta); err != nil {
 		return nil, err
 	}
-	// The relative error of the loss is about the square of the residual.
+	// The relative error of the loss is about the square of the residual, so that a residual of
+	// √tol suffices.
 	if !(fit.Residual <= math.Sqrt(tol)) {
 		return nil, message.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: {raise $lambda|scale the features so that none is much larger than others}", fit.Residual, m.lambda)
 	}

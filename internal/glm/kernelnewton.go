@@ -217,8 +217,8 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		if err != nil {
 			return false, false, err
 		}
-		// Adding r/λ to the step changes the residual to −WKr/λ, without the component of r in the null
-		// space of K. The metric does not control this component.
+		// Adding r/λ to the step changes the residual to −WKr/λ. This removes the component of r in
+		// the null space of K, which the metric does not control.
 		bent := m.curved(h, kr, make([]float64, c))
 		left := numeric.Norm2(h.Data) / m.lambda
 		if m.intercept {

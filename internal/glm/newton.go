@@ -14,8 +14,8 @@ import (
 //
 //	H_ab = X̃ᵀ diag(w_i p_ia ([a = b] − p_ib)) X̃ + [a = b] λI′
 //
-// where X̃ = (x − x̄, 1). The step is halved until F decreases by the required fraction. It stops
-// when the decrease predicted by the second-order model is below tol·F.
+// where X̃ = (x − x̄, 1). The step is halved until F decreases by the required fraction. The
+// iteration stops when the decrease predicted by the second-order model is below tol·F.
 func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	for iter := 0; ; iter++ {
 		if done, err := l.separated(); done {

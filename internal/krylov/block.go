@@ -300,7 +300,7 @@ func (k *block[T]) orthogonalize(active int) error {
 	}
 	basis := s.Basis(independence[T]())
 	if basis.Cols == 0 {
-		k.Stopped = fmt.Sprintf("no direction is left in %s", numeric.PrecisionOf[T]())
+		k.Stopped = fmt.Sprintf("no independent search direction remains in %s", numeric.PrecisionOf[T]())
 		return nil
 	}
 	k.width = basis.Cols

@@ -11,10 +11,10 @@ import (
 
 // rpCholesky is randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2024), accelerated by
 // rejection (Epperly, Tropp, Webber 2024, "Embrace rejection", algorithm 2.2). Candidates are drawn
-// together with probabilities proportional to the residual diagonal, and each candidate is accepted
-// with the probability that it would have after the candidates accepted before it. The pivots have
-// the same distribution as if they were drawn one at a time, but F is updated for all accepted
-// candidates at once.
+// together with probabilities proportional to the residual diagonal. Then the function reject
+// accepts each candidate with the ratio of its current residual, given the accepted candidates, to
+// its residual at the draw. The pivots have the same distribution as if they were drawn one at a
+// time, but F is updated for all accepted candidates at once.
 //
 // rpCholesky has the type maker.
 func rpCholesky[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
@@ -105,9 +105,10 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 }
 
 // reject processes the candidates s in order, with h = (K − FFᵀ)_SS. It accepts candidate j with
-// probability r/p, where r is its diagonal element after the pivots accepted so far and p its
-// element of diag, and then eliminates it. It returns the indices in s of the accepted candidates,
-// at most `largest`, and the Cholesky factor of h at these candidates.
+// probability r/p and then eliminates j. Here r is the diagonal element of j in the Schur
+// complement after the pivots accepted so far, and p is the element of diag for row s[j]. reject
+// returns the indices in s of the accepted candidates, at most `largest`, and the Cholesky factor
+// of h at these candidates.
 func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s []int, largest int, floor float64) (accepted []int, l backend.Host[T]) {
 	e := newElimination(h)
 	for j := range s {

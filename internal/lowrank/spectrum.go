@@ -27,8 +27,8 @@ type Spectrum struct {
 }
 
 // sampleRows returns the number of rows to sample. The time to compute the eigenvalues grows with
-// the cube of this number. It is about 20 ms, or about 0.5 s for problems whose solution takes many
-// seconds. The sample must resolve some hundred eigenvalues.
+// the cube of this number. This time is about 20 ms, or about 0.5 s for problems whose solution
+// takes many seconds. The sample must resolve some hundred eigenvalues.
 func sampleRows(n int) int {
 	switch {
 	case n < 16000:
@@ -161,11 +161,11 @@ func (e *Spectrum) Mean() float64 { return e.tail[0] / float64(e.n) }
 func (e *Spectrum) Least() float64 { return e.least }
 
 // eigenvalue estimates eigenvalue number j, counted from 0 in descending order, as the sum of two
-// terms. The first term, which no sample resolves, decreases linearly to 0. The second term equals
-// the sample's eigenvalue for j up to the middle of the sample. Beyond the middle it decreases as a
-// power of 1/j. The exponent is that of the sample's second quarter minus 1, because the spectrum
-// of a sample decreases faster than that of K, but at least 1, because the eigenvalues have a
-// finite sum.
+// terms. The first term represents the eigenvalues that no sample resolves, and decreases linearly
+// to 0. For j up to the middle of the sample, the second term is the sample's eigenvalue j minus
+// the mean of its eigenvalues from j on. Beyond the middle the second term decreases as a power of
+// 1/j. The exponent is 1 less than in the sample's second quarter, because the spectrum of a sample
+// decreases faster than that of K, but at least 1, because the eigenvalues have a finite sum.
 func (e *Spectrum) eigenvalue(j int) float64 {
 	m, n := len(e.sigma), e.rank
 	switch {
@@ -186,11 +186,11 @@ func (e *Spectrum) eigenvalue(j int) float64 {
 }
 
 // Iterations estimates the number of iterations in which conjugate gradients with a preconditioner
-// of rank k reduce the residual by the factor tol. It simulates them on a diagonal matrix with the
-// estimated eigenvalues and a right-hand side with equal components. Rounding errors have the same
-// effect in the simulation as in the real system: a large isolated eigenvalue is found several
-// times (Greenbaum 1989). A preconditioner of rank k is assumed to be equivalent to the best
-// preconditioner of rank k/2.
+// of rank k reduce the residual by the factor tol. It simulates the iterations on a diagonal matrix
+// with the estimated eigenvalues and a right-hand side with equal components. Rounding errors have
+// the same effect in the simulation as in the real system: a large isolated eigenvalue is found
+// several times (Greenbaum 1989). A preconditioner of rank k is assumed to be equivalent to the
+// best preconditioner of rank k/2.
 //
 // On 3,000 rows of five public and two synthetic data sets, with Gaussian and Laplacian kernels, λ
 // of 0.01, 0.1 and 1 and ranks 100 and 400, 59 of 68 predictions of ten iterations or more were
@@ -204,7 +204,8 @@ func (e *Spectrum) Iterations(k int, tol float64) int {
 		next = min(j+1+j/128, e.n-k/2)
 		list = append(list, cluster{value: 1 + e.eigenvalue(k/2+j)/e.lambda, r: math.Sqrt(float64(next - j))})
 	}
-	// A result above `valid` is not valid: the simulation finds whole clusters one by one, unlike the real system.
+	// A result above `valid` is not valid: the simulation then eliminates a whole cluster in a
+	// step, unlike conjugate gradients for the real system.
 	valid, limit := len(list)/4, maxSteps
 	bound := e.iterationBound(k, tol)
 	if bound >= maxSteps {

@@ -308,7 +308,7 @@ type features struct {
 // count returns the number of independent features that have this trace and mean square.
 func (f features) count() float64 { return f.trace * f.trace / f.meanSquare }
 
-// plus returns the description of the sum of two independent matrices.
+// plus returns the features of the sum of two independent matrices.
 func (f features) plus(g features) features {
 	return features{f.trace + g.trace, f.meanSquare + g.meanSquare}
 }

@@ -62,7 +62,7 @@ func (l *Line) direction(i, parameters int) direction {
 //
 //	d(APAᵀ + Q) = A dP Aᵀ + ds (GP′ + P′Gᵀ + B),  P′ = APAᵀ + Q,
 //
-// and a change of the variance of a term changes Q and the first P by the same factor.
+// and a change of the variance of a term changes Q, and P at the first point, by the same factor.
 type tangent struct {
 	l *Line
 	direction

@@ -185,8 +185,9 @@ func (m Model) first(p *matrix) (v vector) {
 	return v
 }
 
-// observe updates p, the covariance P of the state, for one more observation, with noise variance r;
-// ph = Ph and f = hᵀPh + r. With one term it computes the first row as P₁r/f, without cancellation.
+// observe updates p, the covariance P of the state, for one more observation with noise variance r;
+// ph is Ph, and f is hᵀPh + r. If the kernel has one term, the first row of the result is
+// (r/f)(Ph)ᵀ, which does not cancel.
 func (m Model) observe(p *matrix, ph *vector, f, r float64) {
 	for i := range m.dim {
 		for j := range m.dim {
@@ -371,7 +372,7 @@ func (l *Line) inform(visit func(i int, inverse float64, n *matrix)) {
 	var n matrix
 	for i := len(l.x) - 1; i >= 0; i-- {
 		gain := l.gain[i*l.dim : (i+1)*l.dim]
-		// N ← hhᵀ/F + (I − hgᵀ)N(I − ghᵀ)
+		// N ← hhᵀ/F + (I − hgᵀ)N(I − ghᵀ), with the pivot F and the gain g
 		var ng vector
 		inverse := 1 / l.pivots[i]
 		for r := range l.dim {

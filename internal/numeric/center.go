@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Center is the mean of each column as an unevaluated sum of two numbers. The error of a single
-// number would be ε times the offset, which may be as large as the centered data.
+// Center is the mean of each column as an unevaluated sum of two numbers, c[0] + c[1]. A single
+// number would have an error of ε times the mean, which may be as large as the centered data.
 type Center [][]float64
 
 // Part holds the rows of a matrix that a fit uses, and their weights.

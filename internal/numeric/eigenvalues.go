@@ -24,7 +24,7 @@ func (s Small) Eigenvalues(ctx context.Context) []float64 {
 func (s Small) Eigen(ctx context.Context) (values []float64, vectors Small) {
 	n := s.Rows
 	d, e, sizes := s.tridiagonalize(ctx)
-	// T = QᵀsQ for the product Q of the reflections. q becomes Qᵀ.
+	// The tridiagonal matrix is QᵀsQ for the product Q of the reflections. q becomes Qᵀ.
 	q := NewSmall(n, n)
 	for k := n - 1; k >= 0 && ctx.Err() == nil; k-- {
 		q.Set(k, k, 1)
@@ -251,7 +251,7 @@ func tridiagonal(ctx context.Context, d, e []float64, q Small) {
 	}
 }
 
-// rotate applies the rotations m−1, m−2, …, l to the rows of s. Rotation i turns rows i and i+1.
+// rotate applies the rotations m−1, m−2, …, l to the rows of s. Rotation i changes rows i and i+1.
 func (s Small) rotate(l, m int, cos, sin []float64) {
 	const width = 64 // columns whose two rows remain in the L1 cache
 	run.Parallel((s.Cols+width-1)/width, func(first, last int) {

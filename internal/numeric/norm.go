@@ -61,8 +61,8 @@ func SumRounding(n int) float64 { return 10 * math.Sqrt(float64(n)) * 0x1p-53 }
 // the sums of the absolute values of their terms, so that ΦᵀWy and a residual have the rounding
 // error unit·terms. If y is orthogonal to every column of Φ, the terms cancel, and a residual of
 // tol‖ΦᵀWy‖ would be smaller than its own rounding error. Therefore, if ‖ΦᵀWy‖ is below a
-// thousandth of terms, a residual of unit·terms gives at most tol, or ε for a smaller tol. Numbers
-// below 2⁻¹⁰²² have no relative precision.
+// thousandth of terms, the result is so large that a residual of unit·terms, divided by it, is at
+// most tol, or ε if tol is smaller. Numbers below 2⁻¹⁰²² have no relative precision.
 func ScaleOf(norm, terms, unit, tol float64) float64 {
 	if norm < terms/1000 {
 		norm = max(norm, unit*terms/max(tol, Epsilon))

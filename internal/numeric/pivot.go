@@ -63,7 +63,7 @@ func IndefiniteAdvice(k kernels.Kernel) string {
 	case k == nil:
 		return "K has a negative eigenvalue: give a positive semidefinite matrix"
 	case k.IsPSD():
-		return fmt.Sprintf("the values of the kernel %v have lost their digits: scale the features down", k)
+		return fmt.Sprintf("the values of the kernel %v consist of rounding errors: scale the features down", k)
 	}
-	return fmt.Sprintf("the kernel %v is not positive definite on these samples: take one that is", k)
+	return fmt.Sprintf("the kernel %v is not positive definite on these samples: use a positive definite kernel", k)
 }

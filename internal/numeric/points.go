@@ -31,8 +31,9 @@ func SparsePoints(x backend.CSR[float64]) Points {
 	return Points{Rows: x.Rows, Cols: x.Cols, Sparse: &x}
 }
 
-// PointsOf returns the rows of m: those of a backend.Host, a backend.CSR or a *mat.Dense without a
-// copy, and those of any other mat.Matrix as a dense copy.
+// PointsOf returns the rows of m as points. It copies the elements unless m is a backend.Host, a
+// backend.CSR or a *mat.Dense. It returns an error for matrices of other types that are not a
+// mat.Matrix.
 func PointsOf(m backend.Points) (Points, error) {
 	switch m := m.(type) {
 	case backend.Host[float64]:

@@ -145,13 +145,14 @@ func refusal(err error) string {
 	case errors.Is(err, backend.ErrNotPosDef):
 		return "the basis functions of a further step are dependent to working precision; the model is the best one before it: a kernel with a smaller length scale may fit better"
 	case errors.Is(err, errNoMode), errors.Is(err, errOverflow), errors.Is(err, errKernelOverflow):
-		return fmt.Sprintf("the model is the best one before a step that was refused: %v", err)
+		return fmt.Sprintf("the result is the best model before a step that failed: %v", err)
 	}
 	return ""
 }
 
-// keepBest restores the posterior with the largest evidence, with a warning, if err means that the
-// posterior after a step cannot be computed. It returns other errors unchanged.
+// keepBest handles an error of a step. If err means that the posterior after the step cannot be
+// computed, keepBest restores the posterior with the largest evidence, and sets the warning. It
+// returns other errors unchanged.
 func (e *evidence) keepBest(err error) error {
 	warning := refusal(err)
 	if warning == "" || e.best.active == nil {
@@ -191,8 +192,8 @@ func (e *evidence) refresh() error {
 	return e.statistics()
 }
 
-// matrix returns a zero matrix in the memory of work[i]. Otherwise successive steps with all
-// functions would allocate memory faster than the collector frees it.
+// matrix returns a zero matrix in the memory of work[i]. If each step with all functions allocated
+// new memory, the collector would free it too slowly.
 func (e *evidence) matrix(i, rows, cols int) backend.Host[float64] {
 	if cap(e.work[i]) < rows*cols {
 		e.work[i] = nil // the collector may free the old memory before the allocation
@@ -362,8 +363,9 @@ func (e *evidence) gamma() float64 {
 // record appends the evidence after a step to the trace.
 func (e *evidence) record() { e.trace = append(e.trace, e.value) }
 
-// updateNoise changes β by the fixed-point iteration, or by EM if that does not increase the
-// evidence, and returns the gain. It does not change β if neither increases the evidence.
+// updateNoise changes β by the fixed-point iteration, or by EM if the fixed-point iteration does
+// not increase the evidence, and returns the gain. If neither increases the evidence, it does not
+// change β.
 func (e *evidence) updateNoise() (float64, error) {
 	before, beta, rest, gamma := e.value, e.beta, e.rest, e.gamma()
 	for _, noise := range []float64{rest / max(e.n-gamma, epsilon*e.n), (rest + gamma/beta) / e.n} {
@@ -511,7 +513,7 @@ func (e *evidence) solve(h, g backend.Host[float64]) ([]float64, error) {
 
 // warnLimit sets the warning that the maximum number of steps was reached.
 func (e *evidence) warnLimit(limit int, gain, tol float64) {
-	e.warning = fmt.Sprintf("after %s the log evidence still grows by %.2g a step, not %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
+	e.warning = fmt.Sprintf("after %s a step still increases the log evidence by %.2g, not at most %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 }
 
 // fixedPoint maximizes the evidence by Tipping's steps, starting from the model of all functions.

@@ -18,8 +18,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// laplace is the state of a relevance vector machine for two classes, with Laplace's approximation of its
-// log evidence and the methods that maximize it. A field that the type evidence also has means the same there.
+// laplace is the state of a relevance vector machine for two classes, with Laplace's approximation
+// of its log evidence and the methods that maximize it. Fields that the type evidence also has are
+// described there.
 type laplace struct {
 	t           *run.Task
 	phi         *basis
@@ -137,8 +138,8 @@ func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float
 	return sum, f
 }
 
-// newtonSteps is the maximum number of Newton steps. No known fit reaches it, because the function
-// is concave.
+// newtonSteps is the maximum number of Newton steps. No known fit reaches this number, because the
+// log posterior is concave.
 const newtonSteps = 100
 
 // errNoMode reports that Newton's method has not reached the mode.
@@ -399,7 +400,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 			continue
 		}
 		if p.steps >= limit {
-			p.warning = fmt.Sprintf("after %s the log evidence still promises to grow by %.2g, not %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
+			p.warning = fmt.Sprintf("after %s a further step would increase the log evidence by about %.2g, not at most %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 			return nil
 		}
 		if err := p.t.Step("solve", p.base+p.share*min(progressOf(gain, start, tol, p.steps), 0.999)); err != nil {
@@ -430,7 +431,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 		grown := p.value - before.value
 		switch {
 		case err == nil && grown > 0:
-			// The gain is divided by the number of functions.
+			// tol bounds the gain for each function of the model.
 			settled = !batch && !single && grown <= tol*float64(len(p.active))
 			if batch {
 				size = min(2*size, batchSteps)
@@ -451,9 +452,9 @@ func (p *laplace) maximize(tol float64, limit int) error {
 	}
 }
 
-// model returns the evidence of the functions in list, which begins with the functions of the
-// model, for the targets linearized at the mode, Φμ + B⁻¹W(t − y), with precision B. Its field second
-// gives the factors Q2, which the comment of the method statistics defines.
+// model returns the state of the type evidence for the functions in list, which begins with the
+// functions of the model. The targets are linearized at the mode: Φμ + B⁻¹W(t − y), with precision
+// B. The field second gives the factors Q2, which the comment of the method statistics defines.
 func (p *laplace) model(list []int) (*evidence, error) {
 	k, size, second := len(p.active), len(list), newMean(len(list))
 	e := &evidence{

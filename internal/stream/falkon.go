@@ -74,7 +74,7 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 		w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, f.t, phi)
 		alpha := 1.0
 		if roots := q.roots[i : i+h.Rows]; slices.Min(roots) == slices.Max(roots) {
-			alpha = roots[0] * roots[0] // Φ need not be transferred to the host
+			alpha = roots[0] * roots[0] // one factor for all samples, so that Φ is not transferred to the host
 		} else if err := numeric.ScaleRows(w.b, phi, phi, roots); err != nil {
 			return nil, 0, err
 		}

@@ -41,7 +41,7 @@ type TargetSums struct {
 	Left     float64 // ‖z − Hβ‖, computed from H and z
 	Square   float64 // an upper bound on Σ w_i (y_i − o)², where o is Offset
 	Along    float64 // Σ_a s_a|β_a|
-	Diagonal float64 // the norm of the vector with the elements (|l_a| + |H_aa − l_a|)|β_a|, where l_a is added to H_aa − l_a in the product Hβ
+	Diagonal float64 // ‖v‖ with v_a = (|l_a| + |H_aa − l_a|)|β_a| for the diagonal l of the factor of H
 	Offset   float64 // the number that is subtracted from all y_i before they are summed
 	Size     float64 // the standard deviation of the y_i about their mean, or about 0 without an intercept; without weights
 }
@@ -165,10 +165,10 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 			best.Reason = "no more iterations are allowed"
 			return best, nil
 		case !improved || best.Iters <= before+1:
-			best.Reason = "rounding keeps it there"
+			best.Reason = "rounding errors prevent a smaller residual"
 			return best, nil
 		}
-		exact = true // best was the final solution, whose residual must be computed first
+		exact = true // from here on best.Residual is a computed residual
 	}
 }
 
@@ -181,11 +181,12 @@ type keptSums struct {
 
 // bySums solves Hβ = z by the factor and two steps of refinement with H itself, without a pass. The
 // residual of the result is the residual for the sums H and z plus a bound on the effect of their
-// rounding errors. If it exceeds tol, bySums returns nil.
+// rounding errors. If this residual exceeds tol, bySums returns nil.
 //
 // With weights w an element of ΦᵀWΦ is Σ w_i φ_a φ_b, with a rounding error of at most c s_a s_b, c
-// = sumRounding(n), s_a² = Σ w_i φ_a². The same holds for z. With c = sumRounding(n+M), which
-// includes the M terms of the product with β,
+// = sumRounding(n), s_a² = Σ w_i φ_a². The same holds for z. Let r = z − Hβ for the exact sums, and
+// r̂ the computed residual. With c = sumRounding(n+M), which includes the M terms of the product
+// with β,
 //
 //	|r̂ − r|_a ≤ c s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
 func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*Solution, error) {
@@ -342,8 +343,8 @@ func (g *gradients) descend() error {
 		if err := w.b.ColDot(rho, g.r, g.z); err != nil {
 			return g.interrupted(err)
 		}
-		// z ← z + (ρ/ρ′)p is the next p. For a checkpoint, the present p remains valid until the product
-		// with the next p is complete.
+		// z ← z + (ρ/ρ′)p is the next p, where ρ′ is the ρ of the preceding step. For a checkpoint,
+		// the present p remains valid until the product with the next p is complete.
 		if g.Step > 0 {
 			factor := make([]float64, w.t)
 			for j := range factor {

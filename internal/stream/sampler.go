@@ -49,7 +49,8 @@ func (s *Sampler) Push(r any) { s.drawn = append(s.drawn, r.(drawnRow)) }
 
 func (s *Sampler) Pop() any { panic("solvers: no row leaves a sampler") }
 
-// Offer adds a sample if its priority is among the smallest and no stored sample has it.
+// Offer adds a sample if its priority is among the smallest priorities, and if no stored sample has
+// the same priority.
 func (s *Sampler) Offer(priority uint64, row []float64, weight float64) {
 	full := len(s.drawn) == s.x.Rows
 	if s.x.Rows == 0 || full && priority >= s.drawn[0].priority || s.known[priority] {

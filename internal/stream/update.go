@@ -46,8 +46,7 @@ const updateRows = 512
 //	AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ ← AAᵀ − λI + Δ − ddᵀ/Σw,  d = ΔΣ w (v − v̄)
 //
 // and likewise AAᵀTβ = Σ w (v − v̄)(y − ȳ), and Σ w (y − ȳ)², which follows from Quadratic. Without
-// an intercept v̄, ȳ and d are 0. No sum is larger than the sum of its terms, except for removed
-// samples.
+// an intercept v̄, ȳ and d are 0. Unless samples are removed, the terms of each sum do not cancel.
 func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x numeric.Points, y backend.Host[float64], weights []float64, sign float64, beta backend.Host[float64], bias []float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()

@@ -13,18 +13,18 @@ import (
 // descent solves a Problem of the linear kernel on sparse samples by dual coordinate descent with
 // shrinking (Hsieh, Chang, Lin, Keerthi and Sundararajan 2008). It stores w = Σ_i s_i α_i x_i. A
 // step of variable i reads and writes the elements of w in the columns that x_i stores, and needs
-// no row of K. The problem in that paper lacks the constraint Σ_i s_i α_i = κ, whose multiplier is
-// the intercept b. The method of multipliers (Hestenes 1969; Powell 1969) adds the constraint: the
-// steps minimize
+// no row of K. The problem in that paper lacks the constraint Σ_i s_i α_i = κ, where κ is the sum
+// for the initial α. The multiplier of this constraint is the intercept b. The method of
+// multipliers (Hestenes 1969; Powell 1969) adds the constraint: the steps minimize
 //
 //	½‖w‖² + Σ_i p_i α_i + b₀(Σ_i s_i α_i − κ) + (ρ/2)(Σ_i s_i α_i − κ)²
 //
 // in one variable at a time, which is the problem of the paper with √ρ as an additional feature.
 // After each pass over the variables b₀ increases by ρ(Σ_i s_i α_i − κ). ρ is a sixteenth of the
-// mean of ‖x‖²: on tf-idf and counts of words and of character n-grams, values of ρ from 1/100 to
-// 1/10 of the mean need a third to two thirds as many passes as the mean itself. At the end α is
-// projected onto the constraint. Then the optimality conditions are those of SMO, and the duality
-// gap bounds the distance from the minimum of the same problem.
+// mean of ‖x‖²: on tf-idf and counts of words and of character n-grams, if ρ is 1/100 to 1/10 of
+// the mean, a fit needs a third to two thirds as many passes as with ρ equal to the mean. At the
+// end α is projected onto the constraint. Then the optimality conditions are those of SMO, and the
+// duality gap bounds the distance from the minimum of the same problem.
 type descent struct {
 	*smo
 	rows   backend.CSR[float64]
@@ -44,7 +44,7 @@ type descent struct {
 }
 
 // expectedPasses is the expected number of passes of coordinate descent over all variables. Fits of
-// texts take 10 to 500 passes, most of which are over a quarter of the variables.
+// texts take 10 to 500 passes. Most of these passes are over a quarter of the variables.
 const expectedPasses = 100
 
 // descentWork returns the number of elements of w that coordinate descent may read and write before
@@ -133,7 +133,7 @@ func newDescent(s *smo) *descent {
 		d.square[r] = numeric.Dot(values, values)
 		d.rho += d.square[r] / (16 * float64(s.n))
 	}
-	// Σ s_i α_i changes by at most Σ c_i. If Σ c_i is small, b is the largest part of f.
+	//Σ s_i α_i − κ| is at most about Σ c_i, so that b can change by 1 in a pass only if ρ ≥ 1/Σ c_i. This matters if Σ c_i is small, because b is then the largest part of f.
 	total := 0.0
 	for _, c := range d.c {
 		total += c

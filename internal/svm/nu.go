@@ -6,7 +6,7 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// initial sets α, in order, to c until the sum is reached.
+// initial sets alpha[i] to c[i] for i = 0, 1, … until the elements of alpha add up to sum.
 func initial(alpha, c []float64, sum float64) {
 	for i := range alpha {
 		alpha[i] = min(c[i], sum)
@@ -105,8 +105,9 @@ func (s *smo) limits(sign float64) (most, least float64) {
 	return most, least
 }
 
-// level returns the v of the free variables of a sign. They have the same v up to the tolerance;
-// level returns their mean or, if there is no free variable, the middle of the optimal values.
+// level computes v, and returns the mean of v_i over the free variables with s_i = sign, whose v_i
+// are equal up to the tolerance. If there is no free variable, it returns the middle of the range
+// of optimal values.
 func (s *smo) level(sign float64) float64 {
 	sum, free := 0.0, 0
 	for i := range s.v {
@@ -129,10 +130,10 @@ func (s *smo) level(sign float64) float64 {
 }
 
 // settle turns the solved problem into the equivalent problem with C or ε, and returns its b, and
-// the C or ε. With the levels V₊ and V₋ of v, the margin of the classes is ρ = (V₋ − V₊)/2 and b is
-// (V₋ + V₊)/2. Divided by ρ, α and b solve the problem with c_i/ρ in place of c_i. For the tube, ε
-// is (V₊ − V₋)/2 (Chang and Lin 2001, Training ν-support vector classifiers and Training ν-support
-// vector regression).
+// the C or ε. With the results V₊ and V₋ of level for the signs 1 and −1, the margin of the classes
+// is ρ = (V₋ − V₊)/2 and b is (V₋ + V₊)/2. Divided by ρ, α and b solve the problem with c_i/ρ in
+// place of c_i. For the tube, ε is (V₊ − V₋)/2 (Chang and Lin 2001, Training ν-support vector
+// classifiers and Training ν-support vector regression).
 func (s *smo) settle() (intercept, found float64, err error) {
 	rise, fall := s.level(1), s.level(-1)
 	form := s.full.nu

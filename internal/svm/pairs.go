@@ -24,7 +24,7 @@ type Pairs struct {
 	Rows    [][]int   // the rows of each class
 	Names   []string  // names of the classes, for errors
 	C       float64
-	Nu      float64 // CheckNu has accepted it
+	Nu      float64 // ν, which CheckNu has accepted; 0 for the formulation with C
 	Params  Params  // complete parameters; Cache is the size of the cache of each machine
 
 	share bool  // whether the machines copy their rows of K from k(X, X): see Allot
@@ -99,7 +99,7 @@ func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
 	return bytes
 }
 
-// penalty returns the factor of the weights in the bounds of α.
+// penalty returns the number by which the weights are multiplied to give the bounds of α.
 func (f *Pairs) penalty() float64 {
 	if f.Nu > 0 {
 		return 1
@@ -107,8 +107,8 @@ func (f *Pairs) penalty() float64 {
 	return f.C
 }
 
-// problem returns the program of the machine of two classes, given their rows. It is in mem until
-// mem is used for the next program.
+// problem returns the program of the machine of two classes, given their rows. Its vectors are
+// stored in mem until mem is used for the next program.
 func (f *Pairs) problem(mem *memory, first, second []int) *Problem {
 	n, rows := len(first)+len(second), slices.Concat(first, second)
 	var x numeric.Points

@@ -226,13 +226,13 @@ func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 // Only one goroutine may use a memory.
 type memory struct {
 	rows     []float64 // the slots of a RowCache
-	least    int       // the smallest length of rows, for the largest of several programs
+	least    int       // minimum length of a new allocation of rows, so that it suffices for the largest of several programs
 	lists    []int     // the lists of a RowCache
 	gathered []float64 // a batch of samples of a RowCache
 	points   []float64 // the samples of a program
 	program  []float64 // the vectors of a program
 	state    []float64 // the vectors of SMO
-	inactive []int     // the counts of SMO
+	inactive []int     // the field inactive of SMO
 	block    []float64 // the block of K of a working set
 	vectors  []float64 // the vectors of a working set
 	up, down []int     // the candidates of a working set

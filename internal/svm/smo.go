@@ -534,8 +534,8 @@ const (
 	shrinkAfter = 3
 )
 
-// shrink removes rows if there are many whose variables are all at bounds and belong to no
-// violating pair.
+// shrink removes the rows whose variables are all at bounds and belong to no violating pair, if
+// there are many such rows.
 func (s *smo) shrink(most, least float64) (bool, error) {
 	if s.n < shrinkRows {
 		return false, nil
@@ -657,7 +657,8 @@ func (s *smo) result() (*Result, error) {
 		res.Intercept = intercept
 	}
 	if s.full.Inside && !math.IsInf(most, 0) {
-		// v is −F. The rounding error of a sum with the number of terms of F is added.
+		// In this problem every s_i is 1 and p is 0, so that v = −F. If b = most, f = F + b is ≥ 0
+		// at every row whose α may increase. A bound on the rounding error of F is added.
 		terms, size := 0, 0.0
 		for r, beta := range res.Beta {
 			if beta != 0 {

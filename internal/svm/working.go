@@ -74,8 +74,8 @@ func (w *working) minimize(tol float64, limit int) int {
 	return limit
 }
 
-// partner returns the variable with which the objective decreases most, and the smallest v of
-// the variables that may decrease.
+// partner returns the variable j for which a step of the pair (i, j) decreases the objective most,
+// and the smallest v of the variables that may decrease.
 func (w *working) partner(i int) (int, float64) {
 	ki, vi, kii := w.k[i*w.q:][:w.q], w.v[i], w.diag[i]
 	j, best, least := -1, 0.0, math.Inf(1)
@@ -151,8 +151,8 @@ func (w *working) shift(i int, t float64, bound bool) {
 		positive && w.alpha[i] > 0 || !positive && w.alpha[i] < w.c[i])
 }
 
-// permit sets whether s_i α_i may increase and decrease. Sums of v_i and these elements need no
-// branches, which processors predict badly.
+// permit sets whether s_i α_i may increase and decrease. The loops add v_i and the elements of rise
+// or fall instead of using branches, which processors predict badly.
 func (w *working) permit(i int, rise, fall bool) {
 	w.rise[i], w.fall[i] = math.Inf(-1), math.Inf(1)
 	if rise {

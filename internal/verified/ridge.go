@@ -86,12 +86,12 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 //
 // or of (K + D)α = y without an intercept. The error of α and b solves the same equations with the
 // residuals r and ρ on the right. A float64 solution z, ζ of these equations is a correction, whose
-// effect on f is evaluated. The bounds below hold for the effect of the residuals that remain
-// after the correction, which are again called r and ρ. The correction is 0 if System.Solve is nil.
+// effect on f is evaluated. The bounds below hold for the effect of the residuals that remain after
+// the correction, which are again called r and ρ. The correction is 0 if System.Solve is nil.
 //
-// Let N = ‖D^−½r‖ and A = K + D. The kernel is positive semidefinite: with feature vectors φ,
-// k(x, z) = φ(x)ᵀφ(z) and K = ΦᵀΦ. Without an intercept the error of α is A⁻¹r. With
-// K̃ = D^−½KD^−½ and r̃ = D^−½r
+// Let N = ‖D^−½r‖ and A = K + D. The kernel is positive semidefinite: with feature vectors φ, k(x,
+// z) = φ(x)ᵀφ(z) and K = ΦᵀΦ. Without an intercept the error of α is A⁻¹r. With K̃ = D^−½KD^−½ and
+// r̃ = D^−½r
 //
 //	‖D^½A⁻¹r‖ = ‖(K̃+I)⁻¹r̃‖ ≤ N
 //	|k_xᵀA⁻¹r|² ≤ k(x,x)·r̃ᵀ(K̃+I)⁻¹K̃(K̃+I)⁻¹r̃ ≤ k(x,x)·N²/4,
@@ -106,12 +106,13 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 //	|vᵀr| ≤ |wᵀr| + ‖φ(x) − φ̄‖·N/2.
 //
 // The errors that ρ causes are A⁻¹1·ρ/q of α and −ρ/q of b, q = 1ᵀA⁻¹1. By the inequality of Cauchy
-// and Schwarz 1/q ≤ κ² = 1ᵀA1/n², and k_xᵀA⁻¹k_x ≤ k(x, x): they add at most κ|ρ|(√k(x,x) + κ) to
-// the error of f(x) and κ|ρ| to the error of D^½α.
+// and Schwarz 1/q ≤ κ² = 1ᵀA1/n², and k_xᵀA⁻¹k_x ≤ k(x, x): these errors add at most κ|ρ|(√k(x,x) +
+// κ) to the error of f(x) and κ|ρ| to the error of D^½α.
 //
-// For a kernel of which only the values are known, not that it is positive semidefinite, let μ = Floor > 0 be a
-// lower bound on the eigenvalues of A. Without an intercept ‖A⁻¹r‖ ≤ ‖r‖/μ, and with an intercept the error of
-// α is e = e' + (ρ/n)1 with 1ᵀe' = 0 and e'ᵀAe' = e'ᵀ(r − (ρ/n)A1), and the error of b is 1ᵀ(r − Ae)/n, so that
+// For a kernel that is not known to be positive semidefinite, let μ = Floor > 0 be a lower bound on
+// the eigenvalues of A. Without an intercept ‖A⁻¹r‖ ≤ ‖r‖/μ, and with an intercept the error of α
+// is e = e' + (ρ/n)1 with 1ᵀe' = 0 and e'ᵀAe' = e'ᵀ(r − (ρ/n)A1), and the error of b is 1ᵀ(r −
+// Ae)/n, so that
 //
 //	‖e‖ ≤ (‖r‖ + |ρ|‖A1‖/n)/μ + |ρ|/√n,  |error of b| ≤ (√n‖r‖ + ‖A1‖‖e‖)/n.
 //
@@ -432,7 +433,7 @@ func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 // Round returns predictions of f for the rows of x as approximations of the exact solution, and
 // bounds on their errors. Each row of sums holds the predictions, computed by a device, and, if
 // b.Correction is set, the values Σ_j k(x, x_j)z_j + ζ of the correction, computed by the device.
-// Without it, Round returns the predictions in the memory of sums. roundings is the
+// If b.Correction is not set, Round returns the predictions in the memory of sums. roundings is the
 // largest number of roundings that a term of one of the sums undergoes; 0 means the number of terms
 // of f. Round takes O(d + t) operations for each row.
 func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums backend.Host[float64], roundings int) (values, bounds backend.Host[float64]) {

@@ -47,8 +47,8 @@ const (
 // gamma returns a bound on γ_n = nu/(1 − nu).
 func gamma(n int) float64 { return up(float64(n) * unit * (1 + float64(n)*0x1p-50)) }
 
-// NewRoundoff measures the points. If direct, the device sums (x_p−z_p)² for at most 16 features
-// without scales, as the devices of package cpu do.
+// NewRoundoff measures the points. direct reports whether the device sums (x_p−z_p)² for at most 16
+// features without scales, as the devices of package cpu do.
 func NewRoundoff(k kernels.Kernel, points numeric.Points, direct bool) *Roundoff {
 	varies := func(s kernels.Stat) bool { return !s.Kind.TranslationInvariant() }
 	r := &Roundoff{kernel: k, points: points, direct: direct, functions: []kernels.Kernel{k}, known: map[int]float64{}, constant: !slices.ContainsFunc(kernels.Compile(k).Stats, varies)}
