@@ -402,7 +402,7 @@ func (a *arrowFile) bytes(n, limit int64) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// end checks the bytes after the last message, and returns io.EOF if they are right.
+// end checks the bytes after the last message, and returns io.EOF if they are valid.
 func (a *arrowFile) end() error {
 	if !a.file {
 		if _, err := a.in.r.Peek(1); err != io.EOF {

@@ -394,7 +394,7 @@ type index []slot
 // A slot of an index is free if its field next is 0.
 type slot struct {
 	hash uint32 // of the entry's text: a text with another hash is not read
-	next int32  // the position after the entry in the column's entries
+	next int32  // 1 plus the index of the entry in the column's entries
 }
 
 var indexSeed = maphash.MakeSeed()

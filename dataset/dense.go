@@ -46,49 +46,44 @@ type packed struct {
 	byRow, byIndex int  // distance in bytes between rows, and between columns
 }
 
-func (m *packed) number(row, column int) float64 {
+// raw returns the bytes of a number as an unsigned integer.
+func (m *packed) raw(row, column int) (v uint64) {
 	p := m.data[row*m.byRow+column*m.byIndex:]
 	switch m.kind {
-	case u8:
-		return float64(p[0])
-	case i8:
-		return float64(int8(p[0]))
+	case u8, i8:
+		return uint64(p[0])
 	case u16, i16, f16:
-		v := binary.LittleEndian.Uint16(p)
-		if m.big {
-			v = bits.ReverseBytes16(v)
-		}
-		switch m.kind {
-		case u16:
-			return float64(v)
-		case i16:
-			return float64(int16(v))
-		}
-		return half(v)
+		v = uint64(binary.LittleEndian.Uint16(p))
 	case u32, i32, f32:
-		v := binary.LittleEndian.Uint32(p)
-		if m.big {
-			v = bits.ReverseBytes32(v)
-		}
-		switch m.kind {
-		case u32:
-			return float64(v)
-		case i32:
-			return float64(int32(v))
-		}
-		return float64(math.Float32frombits(v))
+		v = uint64(binary.LittleEndian.Uint32(p))
+	default:
+		v = binary.LittleEndian.Uint64(p)
 	}
-	v := binary.LittleEndian.Uint64(p)
 	if m.big {
-		v = bits.ReverseBytes64(v)
+		v = bits.ReverseBytes64(v) >> (64 - 8*m.kind.size())
 	}
+	return v
+}
+
+func (m *packed) number(row, column int) float64 {
+	v := m.raw(row, column)
 	switch m.kind {
-	case u64:
-		return float64(v)
+	case i8:
+		return float64(int8(v))
+	case i16:
+		return float64(int16(v))
+	case i32:
+		return float64(int32(v))
 	case i64:
 		return float64(int64(v))
+	case f16:
+		return half(uint16(v))
+	case f32:
+		return float64(math.Float32frombits(uint32(v)))
+	case f64:
+		return math.Float64frombits(v)
 	}
-	return math.Float64frombits(v)
+	return float64(v)
 }
 
 // read copies the numbers of a column, in len(to) rows from the given row on, into the slice to.
@@ -116,18 +111,13 @@ func (m *packed) read(to []float64, row, column int) {
 
 // text returns the number as text, without rounding integers.
 func (m *packed) text(row, column int) string {
-	p := m.data[row*m.byRow+column*m.byIndex:]
-	if m.kind != u64 && m.kind != i64 {
-		return numberText(m.number(row, column))
+	switch m.kind {
+	case u64:
+		return strconv.FormatUint(m.raw(row, column), 10)
+	case i64:
+		return strconv.FormatInt(int64(m.raw(row, column)), 10)
 	}
-	v := binary.LittleEndian.Uint64(p)
-	if m.big {
-		v = bits.ReverseBytes64(v)
-	}
-	if m.kind == u64 {
-		return strconv.FormatUint(v, 10)
-	}
-	return strconv.FormatInt(int64(v), 10)
+	return numberText(m.number(row, column))
 }
 
 // half returns the value of a float16 (IEEE 754 binary16).

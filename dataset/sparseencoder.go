@@ -284,8 +284,8 @@ func (e *Encoder) Encode(t *Table) (mat.Matrix, error) {
 }
 
 // SparseFeatures returns the result of Features as a sparse matrix, for an encoder whose Sparse is
-// true. It contains the features of a sparse table or of texts, and those of the other columns. The
-// matrix may share memory with t.
+// true. It contains the features of a sparse table or of texts, and the features of the other
+// columns. The matrix may share memory with t.
 func (e *Encoder) SparseFeatures(t *Table) (host.CSR[float64], error) {
 	var x host.CSR[float64]
 	if err := e.Check(); err != nil {

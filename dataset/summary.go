@@ -722,7 +722,7 @@ func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name st
 }
 
 // encoder implements Encoder for a sample of weighted rows. If whole is set, the sample consists of
-// all rows in order, and the result is bitwise equal to Learn's.
+// all rows in order, and the result is bitwise equal to the result of Learn.
 func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string) (values, weights []float64)) (*Encoder, error) {
 	names := s.AllNames()
 	if err := t.checkRoles(r, names); err != nil {

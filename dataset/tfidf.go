@@ -114,7 +114,7 @@ func (w *gramWriter) row(i int, indices []int32, data []float64) ([]int32, []flo
 	indices, data = row.Append(text, w.at, indices, data)
 	w.rows.Put(row)
 	if w.strict && text != "" && len(data) == before {
-		return nil, nil, w.table.cellFault(w.column, i, text, "has no n-gram that training had")
+		return nil, nil, w.table.cellFault(w.column, i, text, "has no n-gram of the training texts")
 	}
 	return indices, data, nil
 }

@@ -131,7 +131,7 @@ func TestUnknownTexts(t *testing.T) {
 		t.Errorf("the notes are %+v", notes)
 	}
 	e.RefuseUnknown = true
-	if _, err := e.SparseFeatures(later); err == nil || !strings.Contains(err.Error(), `:2: column "title": "no" has no n-gram that training had`) {
+	if _, err := e.SparseFeatures(later); err == nil || !strings.Contains(err.Error(), `:2: column "title": "no" has no n-gram of the training texts`) {
 		t.Error(err)
 	}
 }

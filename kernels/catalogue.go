@@ -16,7 +16,8 @@ type Description struct {
 	Source     string      `json:"source"`
 
 	build func(a arguments) Kernel // makes the kernel; the arguments must be complete and of the right types
-	// wrap makes the kernel instead of build if the argument is a kernel. Only columns has columns.
+	// wrap makes the kernel instead of build if the argument is a kernel. Only the kernel columns
+	// uses the argument columns.
 	wrap func(columns []int, k Kernel) Kernel
 }
 

@@ -98,7 +98,8 @@ func psdOnLine(k Kernel) bool {
 	return false
 }
 
-// given reports whether a statistic is an entry of a precomputed matrix, or a function of one.
+// given reports whether a statistic is an entry of a precomputed matrix, or a function of such an
+// entry.
 func (s Stat) given() bool {
 	return s.Kind == Entry || s.Of != nil && slices.ContainsFunc(Compile(s.Of).Stats, Stat.given)
 }
@@ -126,7 +127,8 @@ func (k Columns) derive(c *compiler, i int) {
 	k.within(c, func(c *compiler) { k.Kernel.derive(c, i) })
 }
 
-// deriveStat appends the sum of the derivatives by the statistics of Kernel whose restriction is s.
+// deriveStat appends the sum of the derivatives with respect to the statistics of Kernel whose
+// restriction to the columns is s.
 func (k Columns) deriveStat(c *compiler, s Stat) {
 	terms := 0
 	for _, own := range Compile(k.Kernel).Stats {

@@ -160,8 +160,8 @@ func (s Stat) termGradients(byX, byZ, mixed, x, z []float64) {
 	}
 }
 
-// termMixed returns the derivative, with respect to x and z, of the term of feature p in another sum over the
-// features than Dot and SqDist; at a corner it returns 0.
+// termMixed returns the derivative, with respect to x and z, of the term of feature p in a sum over
+// the features other than Dot and SqDist. At a corner it returns 0.
 func (s Stat) termMixed(p int, x, z float64) float64 {
 	scale := s.ScaleAt(p)
 	if scale == 0 {

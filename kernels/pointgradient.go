@@ -140,8 +140,8 @@ func CheckGrad(k Kernel, d int) error {
 }
 
 // PointGradient returns the derivative, with respect to x, of a statistic of one point: k(x, x), or
-// 1/√k(x, x), whose derivative is −½ k(x, x)^−3/2 times that of k(x, x). If k(x, x) is 0, the
-// inverse root and its derivative are defined as 0.
+// 1/√k(x, x), whose derivative is −½ k(x, x)^−3/2 times the derivative of k(x, x). If k(x, x) is 0,
+// the inverse root and its derivative are defined as 0.
 func (s Stat) PointGradient(x []float64) ([]float64, error) {
 	if !s.Kind.OnePoint() {
 		panic(fmt.Sprintf("kernels: Stat.PointGradient: statistic %v is not of one point", s.Kind))

@@ -16,9 +16,9 @@ const mode = 0o666
 
 // Write replaces the file at path by the output of write; an existing file keeps its mode. If path
 // is a symbolic link, Write replaces or creates the file that the link names. After an error, the
-// old file is unchanged, or there is still no file, unless the error says that the file was
-// written. The error is an *fs.PathError with the given path. Write also removes temporary files
-// for this path that belong to killed processes.
+// old file is unchanged or, if there was none, there is no file. The exception is an error that
+// says that the file was written. The error is an *fs.PathError with the given path. Write also
+// removes temporary files for this path that belong to killed processes.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := create(path)
 	if err != nil {

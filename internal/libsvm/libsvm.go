@@ -33,10 +33,10 @@ type file struct {
 
 // Read returns the model in r, a model of the learner svc, svr or one-class-svm. The columns of its
 // tables are x1, x2, … up to the largest index of a support vector, and a missing cell is 0. The
-// decision values are those of LIBSVM up to rounding. For a pair of classes they are positive for the
-// class with the larger label; LIBSVM's are positive for the class that occurs first in the training
-// file. If several classes have the largest number of votes, svc decides by the decision values, and
-// LIBSVM predicts the class that occurs first.
+// decision values are those of LIBSVM up to rounding. For a pair of classes they are positive for
+// the class with the larger label; LIBSVM's decision values are positive for the class that occurs
+// first in the training file. If several classes have the largest number of votes, svc decides by
+// the decision values, and LIBSVM predicts the class that occurs first.
 func Read(r io.Reader) (b modelfile.Bundle, err error) {
 	f, err := parse(r)
 	if err == nil {

@@ -58,7 +58,7 @@ func Bandwidth(ctx context.Context, median float64, points numeric.Points, y bac
 			square[b] = d * d
 		}
 		for g := range loss {
-			// (8·2^(−g/2))² = 64·2^−g
+			// The candidate is median·8·2^(−g/2), and (8·2^(−g/2))² = 64·2^−g.
 			scale, total := -0.5/math.Ldexp(64, -g), 0.0
 			clear(sum)
 			for b := range rows {

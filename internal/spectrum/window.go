@@ -10,19 +10,19 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A Torus is a box of differences |r_a| ≤ Side[a] of points, on which a kernel is approximated, inside the
-// periods of a Fourier series. Problems of fewer than three features use the last axes; the first have
-// Side 0 and Period 0.
+// A Torus is a box of differences |r_a| ≤ Side[a] of points, on which a kernel is approximated,
+// inside the periods of a Fourier series. Problems of fewer than three features use the last axes;
+// the first axes have Side 0 and Period 0.
 //
-// The periodic sum Σ_m k(r + mT) differs from k by its terms m ≠ 0, which are below a tolerance only if T
-// exceeds the sides by the reach of the kernel. If Windowed is set, Matérn kernels are first multiplied by
-// a smooth window, a product over the axes of
+// The periodic sum Σ_m k(r + mT) differs from k by its terms m ≠ 0, which are below a tolerance
+// only if T exceeds the sides by the reach of the kernel. If Windowed is set, Matérn kernels are
+// first multiplied by a smooth window, a product over the axes of
 //
 //	η(t) = erfc((|t| − T/2)/s)/2,   s = (T/2 − L)/windowEdge,
 //
-// which is 1 for |t| ≤ L and 0 for |t| ≥ T − L, to 4e-15. The Fourier coefficients of the product, which
-// stand in for S(ω)/∏T, are positive for the periods of Windows. (Smooth truncation of covariances:
-// Bachmayr, Graham, Nguyen and Scheichl 2020.)
+// which is 1 for |t| ≤ L and 0 for |t| ≥ T − L, to 4e-15. The Fourier coefficients of the product,
+// which stand in for S(ω)/∏T, are positive for the periods of Windows. (Smooth truncation of
+// covariances: Bachmayr, Graham, Nguyen and Scheichl 2020.)
 type Torus struct {
 	Side, Period [3]float64
 	Windowed     bool
@@ -32,9 +32,9 @@ const (
 	windowEdge = 5.5
 	// windowError bounds 1 − η for |t| ≤ L, and η for |t| ≥ T − L: erfc(windowEdge)/2 is 3.7e-15.
 	windowError = 4e-15
-	// With T ≥ L + windowReach·σ and T ≥ (1 + windowSide)L the Fourier coefficients of the windowed kernels
-	// were positive for every ratio of the sides tried, with one to three features. With 7.5σ some of
-	// matern52 are negative in three dimensions.
+	// With T ≥ L + windowReach·σ and T ≥ (1 + windowSide)L the Fourier coefficients of the windowed
+	// kernels were positive for every ratio of the sides tried, with one to three features. With
+	// 7.5σ some coefficients of matern52 are negative in three dimensions.
 	windowReach = 8
 	windowSide  = 1.5
 )

@@ -130,7 +130,8 @@ func reach(s kernels.Stat, x, z []float64, p int) float64 {
 	return bound
 }
 
-// smooth reports whether the statistics are differentiable at x: 1/√k(x, x) is not at k(x, x) = 0.
+// smooth reports whether the statistics are differentiable at x: 1/√k(x, x) is not differentiable
+// where k(x, x) = 0.
 func smooth(k kernels.Kernel, x []float64) bool {
 	return !slices.ContainsFunc(kernels.Compile(k).Stats, func(s kernels.Stat) bool {
 		return s.Of != nil && (!smooth(s.Of, x) || kernels.Diag(s.Of, x) < 0x1p-10)
