@@ -31,7 +31,8 @@ func (p Params) rules() dataset.Rules {
 	return dataset.Rules{Targets: p.Targets, Drop: p.Drop, Labels: p.Classify, AnyLabels: true, Standardize: !p.NoStandardize, RefuseMissing: p.RefuseMissing}
 }
 
-// add adds the rows of a table whose lines are counted from a byte of its file.
+// add adds the rows of a table. from is the byte of the file from which the line numbers of the
+// table are counted.
 func (c *census) add(from int64, t *dataset.Table, p Params) error {
 	if err := c.align(t.Source, t.Names(), t.Sparse()); err != nil {
 		return err

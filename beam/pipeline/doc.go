@@ -20,7 +20,7 @@
 //	measure.go  pieces → the residual of β, in additional passes; corrections
 //	write.go    the model and the report
 //	workers.go  the division of the pieces among workers of Prism
-//	usererror.go the error of a DoFn, extracted from what runners wrap around it
+//	usererror.go the error of a DoFn, extracted from the text that runners wrap around it
 //
 // # Pieces
 //

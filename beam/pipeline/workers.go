@@ -54,7 +54,7 @@ func separate(p *pipepb.Pipeline, workers int) error {
 	env := parts.GetEnvironments()[own]
 	for k := range workers {
 		name := fmt.Sprintf("%s-%d", own, k+1)
-		parts.Environments[name] = &pipepb.Environment{ // Dependencies are shared: Beam sets the one of own later
+		parts.Environments[name] = &pipepb.Environment{ // the Dependencies are shared, because Beam later changes those of the environment own
 			Urn: env.GetUrn(), Payload: env.GetPayload(), DisplayData: env.GetDisplayData(), Capabilities: env.GetCapabilities(),
 			Dependencies: env.GetDependencies(), ResourceHints: env.GetResourceHints(),
 		}

@@ -36,8 +36,8 @@ type Benchmark struct {
 	Places     []string // folders or files that are searched first for shared libraries: see peer.Open
 	Pythons    []string // interpreters in which libraries are searched; nil selects pypeer.Interpreters()
 	Memory     int64    // bytes for matrices; 0 selects 80 % of the memory that the process may use
-	// Limit is the maximum expected time of a run; longer runs are skipped. The expected time is that
-	// of the last run of the implementation, scaled by the number of operations.
+	// Limit is the maximum expected time of a run; longer runs are skipped. The expected time is
+	// the time of the last run of the implementation, scaled by the number of operations.
 	Limit  time.Duration
 	Quick  bool // use the smaller defaults of the Kind
 	Runner Runner

@@ -218,8 +218,8 @@ func (c *fitBench) linearRidge(n int) (contest, judge, error) {
 }
 
 // lasso returns the contest of a path of 100 penalties without intercept. The first penalty is the
-// smallest one at which all weights are 0, and the last is a thousandth of it, or a hundredth if
-// there are fewer samples than features (as in glmnet).
+// smallest penalty at which all weights are 0, and the last is a thousandth of it, or a hundredth
+// if there are fewer samples than features (as in glmnet).
 func (c *fitBench) lasso(n int) (contest, judge, error) {
 	p := &linearProblem{judge: c.judge(newLinear(n, c.Features, false))}
 	ratio := 1e-3

@@ -21,7 +21,7 @@ type Task struct {
 type Entry struct {
 	Implementation string
 	Reason         string                    // why the implementation is not measured; if it is set, the other fields are not used
-	Limiter        string                    // the entry of the same case that limits the rate of this one
+	Limiter        string                    // the entry of the same case that limits the rate of this entry
 	Work           float64                   // floating-point operations of one run; 0 means that only the time is reported
 	Enter          func() func()             // called before a series of runs, not timed; returns a function that is called after the series; may be nil
 	Before         func() error              // called before every run, not timed; may be nil

@@ -68,7 +68,8 @@ func (r *relay) Control(worker fnpb.BeamFnControl_ControlServer) error {
 	return nil
 }
 
-// pass sends each received message after the change, until receiving or sending fails.
+// pass receives messages, applies change to each message and sends it, until receiving or sending
+// fails.
 func pass[T any](receive func() (T, error), send func(T) error, change func(T)) error {
 	for {
 		m, err := receive()

@@ -53,8 +53,8 @@ func (b Basis) Whitened(ctx context.Context, dev backend.Device) (Basis, error) 
 	return b, err
 }
 
-// Coef returns the coefficients of the functions k(c, ·) for coefficients gamma of the functions of b,
-// which are the ψ if b has a Root: T⁻¹γ.
+// Coef returns the coefficients of the functions k(c, ·), given the coefficients gamma of the
+// functions of b. If b has a Root, the functions of b are the ψ, and the result is T⁻¹γ.
 func (b Basis) Coef(gamma backend.Host[float64]) backend.Host[float64] {
 	beta := numeric.Clone(gamma)
 	for i := b.Root.Rows - 1; i >= 0; i-- {
