@@ -97,7 +97,7 @@ type column struct {
 	broken  string         // why the column cannot be read, or "". If it is set, the column has no cells
 	exact   bool           // whether the column stays coded, and its cells keep their exact text: see File.Keep
 
-	cells cells   // for a plain column without numbers: the cells of the whole table
+	cells cells   // if the column is plain but stores no numbers: the cells of the whole table
 	at    int     // index of the column in cells
 	rows  []int32 // for each row, its row in cells; nil if every row has the same number in cells
 }

@@ -376,7 +376,8 @@ type csvPart struct {
 	plain    []atomic.Bool // whether column j is known to hold only numbers
 }
 
-// table returns the rows of the part. Columns that are known to hold only numbers begin plain.
+// table returns the rows of the part. Columns that are known to hold only numbers are plain from
+// the start.
 func (p *csvPart) table() (*Table, error) {
 	return p.read(func(j int) column { return column{plain: p.plain[j].Load()} })
 }

@@ -222,8 +222,8 @@ func (in *input) take(n int64, what string) ([]byte, error) {
 	return data, nil
 }
 
-// storedBytes is the minimum number of bytes for which takeStored is faster than the buffered reader,
-// and the number of bytes that it reads at a time.
+// storedBytes is the minimum number of bytes for which takeStored is faster than the buffered
+// reader, and the number of bytes that takeStored reads at a time.
 const storedBytes = 1 << 20
 
 // takeStored implements take for bytes of in.stored, which it reads on all processors. The caller

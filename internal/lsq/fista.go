@@ -58,7 +58,7 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 			return err
 		}
 		s.steps++
-		for { // until the step is so short that the quadratic bound holds
+		for { // until lipschitz is at least the curvature along the step
 			for p := range w {
 				w[p] = soft(z[p]+(s.c[p]-qz[p])/f.lipschitz, mu/f.lipschitz)
 			}

@@ -162,9 +162,9 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 		}
 		copy(from, h.u)
 		copy(fromQ, h.q)
-		// A step of 1 is optimal for a single column, and a step of 1/L always decreases the
-		// objective. Choose the best of several step sizes between 1/L and 1, because a long step
-		// may select too many weights.
+		// A step of 1 is optimal for a single column, and a step of 1/lipschitz always decreases
+		// the objective. Choose the best of several step sizes between 1/lipschitz and 1, because a
+		// long step may select too many weights.
 		before, moved := least, false
 		for length, end := 1.0, false; !end; length /= 2 {
 			if length <= 1/h.lipschitz {

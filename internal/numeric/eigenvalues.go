@@ -253,7 +253,7 @@ func tridiagonal(ctx context.Context, d, e []float64, q Small) {
 
 // rotate applies the rotations m−1, m−2, …, l to the rows of s. Rotation i changes rows i and i+1.
 func (s Small) rotate(l, m int, cos, sin []float64) {
-	const width = 64 // columns whose two rows remain in the L1 cache
+	const width = 64 // number of columns for which two rows fit in the L1 cache
 	run.Parallel((s.Cols+width-1)/width, func(first, last int) {
 		for low := first * width; low < min(last*width, s.Cols); low += width {
 			high := min(low+width, s.Cols)

@@ -19,7 +19,7 @@ func Mix(h uint64) uint64 {
 	return h ^ h>>31
 }
 
-// Join returns the hash of a sequence to which v is appended, where h is the hash of the sequence before.
+// Join returns the hash of a sequence followed by v, where h is the hash of the sequence.
 func Join(h, v uint64) uint64 { return Mix((h + golden) ^ v) }
 
 // Priority returns the priority of a row for a seed. Priorities are pseudo-random, and different

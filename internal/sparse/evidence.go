@@ -17,7 +17,9 @@ import (
 )
 
 // evidence is the state of a relevance vector machine for regression, with its log evidence and the
-// methods that maximize it. Function j is in the model if α_j is finite.
+// methods that maximize it. Function j is in the model if α_j is finite. Σ and μ are the covariance
+// and the mean of the posterior of the weights of the model. S and Q are the quantities of Tipping
+// and Faul (2003) from which the best α_j of a function follows.
 type evidence struct {
 	t      *run.Task
 	g      backend.Host[float64] // ΦᵀWΦ
@@ -262,7 +264,7 @@ func (e *evidence) posterior() error {
 			}
 		}
 	}
-	// R is the transpose of L⁻¹, whose upper triangle is zero.
+	// The upper triangle of L⁻¹ is zero. R is the transpose of L⁻¹.
 	e.root = inverse
 	const block = 32 // the rows of a block remain in the cache while its columns are written
 	for from := 0; from < k; from += block {

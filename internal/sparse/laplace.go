@@ -41,7 +41,7 @@ type laplaceState struct {
 	active []int
 	place  []int
 	mu     []float64
-	curve  []float64 // diagonal of B at the mode; never modified in place
+	curve  []float64 // the elements w_i y_i(1 − y_i) of the diagonal matrix B, where y_i is the probability at the mode; never modified in place
 	slope  []float64 // W(t − y) at the mode; never modified in place
 	s, q   []float64
 	q2     []float64 // Q2 of all functions: see statistics

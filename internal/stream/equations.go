@@ -43,7 +43,7 @@ type Equations struct {
 	squares      []float64                      // upper bound on Σ w y² for each output, where y is reduced by feed.offset
 	functions    float64                        // Σ w ‖φ‖², not centered
 	self         float64                        // Σ w k(x, x), if the method Whole needs the sum
-	explained    float64                        // Σ w ‖T⁻ᵀφ‖², not centered, if the method named first received a root
+	explained    float64                        // Σ w ‖T⁻ᵀφ‖², not centered, for the triangle T of the root given to first
 	selves       []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel, if the method Whole needs the sums
 	passes       int
 }

@@ -38,7 +38,7 @@ func constant(sign, weight []float64) float64 {
 	return elementary.Log((positive + negative - high - low) / (high + low))
 }
 
-// weightOfSigns returns the sums of the weights of both signs.
+// weightOfSigns returns the total weights of the samples of sign 1 and of sign −1.
 func weightOfSigns(sign, weight []float64) (positive, negative float64) {
 	for i, s := range sign {
 		if s > 0 {

@@ -57,7 +57,8 @@ func (f *Pairs) CheckNu() error {
 	return nil
 }
 
-// separately computes v, shifted for each sign, and the violation: see the method violation.
+// separately implements the method violation for the ν formulations. It computes v and shifts it
+// for each sign.
 func (s *smo) separately() (most, least float64) {
 	most, least = math.Inf(-1), math.Inf(1)
 	for i := range s.v {

@@ -101,8 +101,8 @@ func (w *working) partner(i int) (int, float64) {
 	return j, least
 }
 
-// move takes the optimal step of the pair within the bounds. It returns the variable that may
-// increase with the largest v, or −1.
+// move takes the optimal step of the pair within the bounds. Of the variables that may increase, it
+// returns the variable with the largest v, or −1 if there is none.
 func (w *working) move(i, j int) int {
 	ki, kj := w.k[i*w.q:][:w.q], w.k[j*w.q:][:w.q]
 	a := w.diag[i] + w.diag[j] - 2*ki[j]
