@@ -2,7 +2,7 @@
 //
 //	preconditioner.go  the inverse of FFᵀ + D, applied by the Woodbury identity
 //	pivoting.go        F by partial Cholesky factorization of K, which is never stored
-//	pivots.go          the choice of its pivots: at random, or the largest diagonal element first
+//	pivots.go          the choice of the pivots: at random, or the largest diagonal element first
 //	taylor.go          F from the first powers of the power series of the kernel
 //
 // It also computes estimates from a sample of the rows, before an approximation is made:

@@ -12,9 +12,9 @@ import (
 // rpCholesky is randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2024), accelerated by
 // rejection (Epperly, Tropp, Webber 2024, "Embrace rejection", algorithm 2.2). Candidates are drawn
 // together with probabilities proportional to the residual diagonal. Then the function reject
-// accepts each candidate with the ratio of its current residual, given the accepted candidates, to
-// its residual at the draw. The pivots have the same distribution as if they were drawn one at a
-// time, but F is updated for all accepted candidates at once.
+// accepts each candidate with a probability: the ratio of the candidate's residual after the
+// candidates accepted so far to its residual at the draw. The pivots have the same distribution as
+// if they were drawn one at a time, but F is updated for all accepted candidates at once.
 //
 // rpCholesky has the type maker.
 func rpCholesky[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {

@@ -84,7 +84,7 @@ type Preconditioner[T backend.Float] struct {
 // given number of rows of X.
 func Bytes[T backend.Float](name string, n, rank, columns int, points func(rows int) int64) (make, keep int64) {
 	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
-	squares := numeric.Bytes(2 * square) // S and L⁻¹
+	squares := numeric.Bytes(2 * square) // GᵀG and L⁻¹
 	if numeric.UnitOf[T]() == numeric.EpsilonSingle {
 		squares = numeric.Total(squares, numeric.ElementBytes[T](square))
 	}

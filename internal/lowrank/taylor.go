@@ -152,8 +152,9 @@ func (s series) tail(norm2 float64, q int) float64 {
 		if head < 0.5 {
 			return s.weight * (1 - head)
 		}
-		// The difference 1 − head would cancel. The terms are summed instead. They decrease from about
-		// q+1 on, because head ≥ ½ implies that ‖u‖² is at most about q+1.
+		// The difference 1 − head, where head is the sum of the terms up to q, would cancel. The
+		// terms above q are summed instead. They decrease from about q+1 on, because head ≥ ½
+		// implies that ‖u‖² is at most about q+1.
 		sum := 0.0
 		for p := q + 1; term > numeric.Epsilon/8*sum; p++ {
 			term *= norm2 / float64(p)

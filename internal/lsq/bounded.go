@@ -162,7 +162,7 @@ func newSecular(t *run.Task, c *Samples) (s *secular, x backend.Host[float64], e
 	}
 	if s.dual && c.intercept {
 		// Let u be the vector of the √w_i, divided by its norm. y and the range of M are orthogonal
-		// to u, so that M + cuuᵀ gives the same v and is invertible.
+		// to u, so that M + cuuᵀ with a number c > 0 gives the same v and is invertible.
 		for i := range s.m.Rows {
 			for j := range i + 1 {
 				s.m.Row(i)[j] += s.most / float64(s.m.Rows) * c.root(i) * c.root(j) / c.weight

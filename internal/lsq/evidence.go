@@ -46,9 +46,10 @@ func (p Posterior) Projection() (w backend.Host[float64], b []float64) {
 	return w, b
 }
 
-// Variance returns the n×t variances σ² + (x − x̄)ᵀΣ(x − x̄) of new targets at the rows of x. The
-// argument along holds the n×r projections V(x − x̄). Variance also adds the component of x − x̄
-// that is orthogonal to the rows of V.
+// Variance returns the n×t variances σ² + (x − x̄)ᵀΣ(x − x̄) of new targets at the rows of x, where
+// Σ is the posterior covariance of w. The argument along holds the n×r projections V(x − x̄).
+// Variance also adds the variance due to the component of x − x̄ that is orthogonal to the rows of
+// V.
 func (p Posterior) Variance(x, along backend.Host[float64]) backend.Host[float64] {
 	out := backend.NewHost[float64](x.Rows, len(p.Noise))
 	for i := range x.Rows {

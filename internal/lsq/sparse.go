@@ -190,7 +190,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 		addTransposed(v, u)
 		alpha := normalize(v)
 		w, rho, total := slices.Clone(v), alpha, phi
-		// phi is ‖y − Xx‖, and slope is ‖Xᵀ(y − Xx)‖.
+		// phi is ‖y − Xx‖ for the iterate x, and slope is ‖Xᵀ(y − Xx)‖.
 		iters, norm := 0, 0.0
 		for slope := phi * alpha; slope > lsqrTol*size*phi && phi > lsqrTol*(total+size*norm); iters++ {
 			if iters == lsqrIters {

@@ -19,7 +19,7 @@ import (
 type Samples struct {
 	Kernel kernels.Kernel
 	Points numeric.Points // n×d
-	Weight []float64      // > 0
+	Weight []float64      // weights > 0
 	Own    []float64      // k(z, z)
 }
 

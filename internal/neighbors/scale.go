@@ -39,7 +39,7 @@ func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 		rows = rows[:MedianRows]
 	}
 	x, rows = withoutZeros(x, rows)
-	// The distances between row i and the rows before it start at i(i − 1)/2.
+	// The distances between row i and the rows before it start at the index i(i − 1)/2.
 	distances := make([]float64, len(rows)*max(0, len(rows)-1)/2)
 	var next atomic.Int64
 	run.Parallel(len(rows), func(first, last int) {

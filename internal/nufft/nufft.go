@@ -83,8 +83,8 @@ func New(x host.Matrix[float64], m Axes, tol float64) *Plan {
 	return p
 }
 
-// factors returns the reciprocals of ∫ φ(2t/w) exp(−2πi kt/size) dt for k = 0, …, m. The integrand is
-// smooth between ±w/2 except at the ends, where it is exp(−β).
+// factors returns the reciprocals of ∫ φ(2t/w) exp(−2πi kt/size) dt for k = 0, …, m and the kernel
+// φ. The integrand is smooth between ±w/2 except at the ends, where it is exp(−β).
 func factors(m, size, w int) []float64 {
 	z, weight := make([]float64, 8*w+32), make([]float64, 8*w+32)
 	quad.Legendre{}.FixedLocations(z, weight, -1, 1)
@@ -222,7 +222,7 @@ func (p *Plan) place(s *stencil, j int) {
 	}
 }
 
-// Modes computes dst_k = Σ_j c_j exp(−2πi k·x_j), in the shape Half of the modes.
+// Modes computes dst_k = Σ_j c_j exp(−2πi k·x_j), in the shape of Axes.Half for the modes.
 func (p *Plan) Modes(dst []complex128, c []float64) {
 	clear(p.cells)
 	a, n := p.strip, len(p.order)

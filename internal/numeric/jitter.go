@@ -43,7 +43,7 @@ func FactorJittered[T backend.Float](j *Jitter, b backend.Backend[T], a backend.
 			j.Failed(pivot)
 		}
 		next := max(j.Times*j.Added, j.Least)
-		if !(next > j.Added) { // both are 0 if the rounding error of the trace underflows
+		if !(next > j.Added) { // next and Added are 0 if the rounding error of the trace underflows
 			return err
 		}
 		j.Added = next

@@ -265,10 +265,12 @@ func (l *Loop) Margin(f backend.Host[float64]) (least, criterion float64) {
 	return least, criterion
 }
 
-// Slack returns the factor by which batches and weights increase the bound of Novikoff (1962). Let a_j be
-// the sum of the weights c of the mistakes of batch j divided by its size: the batch increases wᵀu by at
-// least γ a_j, and ‖w‖² by at most R² a_j². Thus γ Σ a_j ≤ ‖w‖ ≤ R √Σ a_j², and a_j ≤ max c implies Σ a_j ≤
-// max c (R/γ)². Each mistake adds at least min c / m to Σ a_j, where m is the size of a batch.
+// Slack returns the factor by which batches and weights increase the bound of Novikoff (1962). Let
+// u be a unit vector that separates the samples with the margin γ, R = max ‖x‖, and a_j the sum of
+// the weights c of the mistakes of batch j divided by the size of the batch. Batch j increases wᵀu
+// by at least γ a_j, and ‖w‖² by at most R² a_j². Thus γ Σ a_j ≤ ‖w‖ ≤ R √Σ a_j², and a_j ≤ max c
+// implies Σ a_j ≤ max c (R/γ)². Each mistake adds at least min c / m to Σ a_j, where m is the size
+// of a batch.
 func (l *Loop) Slack() float64 {
 	slack := float64(max(l.Batch, 1))
 	if l.Weights != nil {

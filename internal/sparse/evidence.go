@@ -245,7 +245,7 @@ func (e *evidence) posterior() error {
 		return err
 	}
 	defer ms.Free()
-	b.Syrk(backend.Lower, backend.Transpose, 1, mi, 0, ms) // Σ = L⁻ᵀL⁻¹
+	b.Syrk(backend.Lower, backend.Transpose, 1, mi, 0, ms) // Σ = L⁻ᵀL⁻¹ for H = LLᵀ
 	for _, d := range []struct {
 		to   backend.Host[float64]
 		from backend.Matrix[float64]
@@ -540,13 +540,13 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 		}
 		before, beta := e.value, e.beta
 		alpha := make([]float64, len(e.active))
-		mean := make([]float64, len(e.active)) // means of μ_j², for EM
+		mean := make([]float64, len(e.active)) // posterior means of the squared weights, for EM
 		for p, j := range e.active {
 			alpha[p] = e.alpha[j]
 			mean[p] = e.mu[p]*e.mu[p] + e.sigma[p][p]
 			gamma := max(1-e.alpha[j]*e.sigma[p][p], 0)
 			e.alpha[j] = min(gamma/(e.mu[p]*e.mu[p]), 1e12*e.beta*e.g.Row(j)[j])
-			if e.alpha[j] == 0 || math.IsNaN(e.alpha[j]) { // γ and μ are 0
+			if e.alpha[j] == 0 || math.IsNaN(e.alpha[j]) { // γ_j and μ_j are 0
 				e.alpha[j] = 1e12 * e.beta * e.g.Row(j)[j]
 			}
 		}

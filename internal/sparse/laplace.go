@@ -42,7 +42,7 @@ type laplaceState struct {
 	place  []int
 	mu     []float64
 	curve  []float64 // the elements w_i y_i(1 − y_i) of the diagonal matrix B, where y_i is the probability at the mode; never modified in place
-	slope  []float64 // W(t − y) at the mode; never modified in place
+	slope  []float64 // the elements w_i(t_i − y_i) of W(t − y) at the mode, for the targets t_i of 0 or 1; never modified in place
 	s, q   []float64
 	q2     []float64 // Q2 of all functions: see statistics
 	tilt   []float64 // Φᵀg, where g is defined in statistics

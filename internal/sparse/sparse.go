@@ -88,8 +88,8 @@ func Regression(t *run.Task, p Problem, y backend.Host[float64], method Method, 
 }
 
 // constant returns the model of a y that is constant up to rounding, and nil for any other y. The
-// model consists of φ_0 alone. The variance of its weight is that of the mean of numbers whose
-// noise is the rounding error of y.
+// model consists of φ_0 alone. The variance of its weight is the variance of the mean of numbers
+// whose noise is the rounding error of y.
 func (b *basis) constant(y backend.Host[float64]) *Result {
 	var s spread.Spread
 	for i := range y.Rows {

@@ -20,9 +20,10 @@ import (
 //
 //	η(t) = erfc((|t| − T/2)/s)/2,   s = (T/2 − L)/windowEdge,
 //
-// which is 1 for |t| ≤ L and 0 for |t| ≥ T − L, to 4e-15. The Fourier coefficients of the product,
-// which stand in for S(ω)/∏T, are positive for the periods of Windows. (Smooth truncation of
-// covariances: Bachmayr, Graham, Nguyen and Scheichl 2020.)
+// where L is the side and T the period of an axis. η is 1 for |t| ≤ L and 0 for |t| ≥ T − L, to
+// 4e-15. The Fourier coefficients of the product, which stand in for S(ω)/∏T, are positive for the
+// periods of Windows. (Smooth truncation of covariances: Bachmayr, Graham, Nguyen and Scheichl
+// 2020.)
 type Torus struct {
 	Side, Period [3]float64
 	Windowed     bool
@@ -52,8 +53,8 @@ func (s Density) split() (matern, gauss Density) {
 	return matern, gauss
 }
 
-// Wrap returns the torus of the smallest periods for differences up to side such that the error of the
-// kernel from its periodic images is at most about 2D·tol.
+// Wrap returns the torus of the smallest periods for differences up to side such that the error of
+// the kernel from its periodic images is at most about 2D·tol for D features.
 func (s Density) Wrap(side [3]float64, tol float64) Torus {
 	plain, windowed := Torus{Side: side}, Torus{Side: side, Windowed: true}
 	matern, gauss := s.split()
@@ -112,9 +113,9 @@ func (c Torus) Frequency(k [3]int) (omega float64) {
 	return omega
 }
 
-// Coefficients returns the Fourier coefficients of the kernel for the modes |k_a| ≤ m_a, in the shape Half
-// of the modes: S(‖ω‖)/∏T, less the coefficients of the remainder if c is windowed, plus the constant for
-// mode 0.
+// Coefficients returns the Fourier coefficients of the kernel for the modes |k_a| ≤ m_a, in the
+// shape m.Half(): S(‖ω‖)/∏T, less the coefficients of the remainder if c is windowed, plus the
+// constant for mode 0.
 func (s Density) Coefficients(c Torus, m nufft.Axes) []float64 {
 	h := m.Half()
 	f := make([]float64, h.Len())
@@ -183,7 +184,8 @@ func (s Density) remainder(c Torus, m nufft.Axes) []complex128 {
 	reach := k.reach(1e-17 * k.Kernel(0))
 	grid := nufft.NewGrid(m, gridOf(m))
 	size, upper := grid.Size, upperTail()
-	// For each point of an axis, the squared coordinate of the point and its images, and η there.
+	// image holds the squared coordinate of a point of an axis or of one of its images, and η
+	// there.
 	type image struct{ square, window float64 }
 	var images [3][][]image
 	var count nufft.Axes

@@ -19,20 +19,20 @@ func GradientBytes(n, m, d, t int, whole bool) int64 {
 }
 
 // Gradient returns the derivatives of p.Bound with respect to the parameters of the kernel, as in
-// kernels.Gradient, and last with respect to ln λ, for the preconditioner of Whole or Normal, its solution
-// and its posterior. The centers are constant, and so are the random numbers from which the frequencies are
-// computed. It takes one pass, and 3nM² + 4M³ operations.
+// kernels.Gradient, and last with respect to ln λ, for the preconditioner of Whole or Normal, its
+// solution and its posterior. The centers are constant, and so are the random numbers from which
+// the frequencies are computed. It takes one pass, and 3nM² + 4M³ operations.
 //
 // The derivatives follow from the derivatives with respect to Φ = k(X, c), S = k(c, c) = TᵀT and
-// k(x_i, x_i). The solution β and s² count as constant there, because they are optimal. With V =
-// ΦT⁻¹, its weighted mean v̄, H = AAᵀ, γ = Tβ, and the residuals r of the t outputs,
+// k(x_i, x_i). There the solution β and s² are treated as constants, because they are optimal. With
+// V = ΦT⁻¹, its weighted mean v̄, H = AAᵀ, γ = Tβ, and the residuals r of the t outputs,
 //
 //	∂/∂Φ = W(V(tI/λ − tH⁻¹) + t1v̄ᵀH⁻¹ + r diag(1/λs²)γᵀ)T⁻ᵀ,  ∂/∂k(x_i, x_i) = −tw_i/2λ
 //	∂/∂S = T⁻¹(tI − tλH⁻¹/2 − tH/2λ − tΣw v̄v̄ᵀ/2λ − γ diag(1/2s²)γᵀ)T⁻ᵀ
 //	∂/∂ln λ = (Σ_j Q_j − ‖γ_j‖²/s_j² − t(λ tr H⁻¹ + N − M) + tRest/λ)/2
 //
-// where Q_j is the quotient of Quadratic and s_j², and N is Σw, or Σw − 1 with an intercept. For Fourier
-// features T is I, and k(x_i, x_i) is ‖φ_i‖²: the term VtI/λ of ∂/∂Φ and Rest are absent.
+// where Q_j is the quotient of Quadratic and s_j², and N is Σw, or Σw − 1 with an intercept. For
+// Fourier features T is I, and k(x_i, x_i) is ‖φ_i‖²: the term VtI/λ of ∂/∂Φ and Rest are absent.
 func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]float64, error) {
 	g := &gradient{Equations: w, p: p, outputs: float64(w.t)}
 	switch phi := w.basis.(type) {

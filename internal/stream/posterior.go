@@ -395,14 +395,15 @@ func (p *Posterior) SampleBytes(n, count int) int64 {
 	return numeric.Bytes(numeric.Total(numeric.Elements(p.Factors.Rows+n, m), numeric.Elements(2*n+m+1, count), numeric.Elements(n, n), int64(2*m+n)))
 }
 
-// Sample returns n×count draws of f + b at the n points, minus the mean and divided by s. Each draw is
+// Sample returns n×count draws of f + b at the n points, minus the mean and divided by s. Each draw
+// is
 //
 //	√λ ((ΦT⁻¹A⁻ᵀ − 1ūᵀ)z + z₀/√Σw) + Cr,  CCᵀ = k(X, X) − ΦS⁻¹Φᵀ
 //
-// with standard normal z, z₀ and r; without an intercept ū and the term z₀/√Σw are 0, and for
-// Fourier the term Cr is 0. If C does not exist, because points are equal or rounding makes the
-// matrix indefinite, its diagonal is increased, first by the rounding error of its trace. It takes
-// nM² + n²M + n³/3 operations.
+// with standard normal z, z₀ and r, and the mean ū of the rows of ΦT⁻¹A⁻ᵀ over the samples; without
+// an intercept ū and the term z₀/√Σw are 0, and for Fourier the term Cr is 0. If C does not exist,
+// because points are equal or rounding makes the matrix indefinite, its diagonal is increased,
+// first by the rounding error of its trace. It takes nM² + n²M + n³/3 operations.
 func (p *Posterior) Sample(ctx context.Context, dev backend.Device, phi Basis, k kernels.Kernel, points numeric.Points, count int, rng *rand.Rand) (backend.Host[float64], error) {
 	n, m := points.Rows, p.Factors.Cols
 	out := backend.NewHost[float64](n, count)

@@ -20,7 +20,7 @@ import (
 // Problem is the quadratic program of all support vector machines:
 //
 //	min ½ Σ_ij α_i α_j s_i s_j k(x_i, x_j) + Σ_i p_i α_i
-//	subject to Σ_i s_i α_i as it is at the start, 0 ≤ α_i ≤ c_i
+//	subject to Σ_i s_i α_i = its value for the initial α, 0 ≤ α_i ≤ c_i
 //
 // where s_i = ±1. Variable i belongs to row i mod n of X, so that regression has two variables for
 // each row.
@@ -39,8 +39,8 @@ type Problem struct {
 
 // A form is a formulation in which a parameter ν replaces C or ε (Schölkopf, Smola, Williamson and
 // Bartlett 2000). The sum of α over the variables with s_i = 1 is fixed, and so is the sum over the
-// variables with s_i = −1. A step therefore changes two variables with equal s_i. The result turns
-// the problem into the equivalent problem with C or with ε: see settle.
+// variables with s_i = −1. A step therefore changes two variables with equal s_i. At the end the
+// method settle turns the problem into the equivalent problem with C or with ε.
 type form uint8
 
 const (
@@ -175,7 +175,7 @@ type smo struct {
 	mem      *memory
 	marked   []bool    // memory for a mark of each variable
 	moved    []float64 // memory for a change of each row
-	inactive []int     // for each row, the number of consecutive sets in which it could have been removed
+	inactive []int     // for each row, the number of consecutive working sets in which the row could have been removed
 	steps    int
 	rows     int
 	passes   int     // number of passes of coordinate descent
@@ -204,7 +204,7 @@ func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) 
 }
 
 // solve implements Solve. work limits the work of coordinate descent; 0 means that it is not used.
-// It calls continues before SMO takes over from coordinate descent.
+// It calls the function continues before SMO takes over from coordinate descent.
 func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int, continues func()) (*Result, error) {
 	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p, mem: cmp.Or(p.mem, &memory{})}
 	defer s.close()
@@ -677,9 +677,9 @@ func (s *smo) result() (*Result, error) {
 }
 
 // duality returns the duality gap: the objective of the primal minus that of the dual. The primal
-// is evaluated at f and b, or at tf and tb if its value is smaller there. t is the smallest number
-// ≥ 1 for which a machine of two classes has no loss. For a large c_i even a small loss greatly
-// increases the primal. With the slopes g_i = t s_i(F_i + b) + p_i the gap is
+// is evaluated at f and b, or at t·f and t·b if its value is smaller there. t is the smallest
+// number ≥ 1 for which a machine of two classes has no loss. For a large c_i even a small loss
+// greatly increases the primal. With the slopes g_i = t s_i(F_i + b) + p_i the gap is
 //
 //	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)
 func (s *smo) duality(res *Result) float64 {

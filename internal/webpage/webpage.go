@@ -23,7 +23,7 @@ var pageTemplate = template.Must(template.New("page").Parse(pageText))
 // Page is a title with cards.
 type Page struct {
 	Title  string
-	Lead   string   // the answer, in one sentence
+	Lead   string   // the main result, in one sentence
 	Facts  []string // lines about the data and the machine
 	Cards  []Card
 	Footer string
