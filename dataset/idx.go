@@ -123,8 +123,8 @@ func (f File) idxLabels(t *Table) (*packed, error) {
 	return m, in.end()
 }
 
-// findLabels derives the name of the labels' file from that of the images' file, and returns it if
-// the file exists. For train-images-idx3-ubyte.gz it is train-labels-idx1-ubyte.gz or
+// findLabels derives the name of the labels' file from the name of the images' file, and returns it
+// if the file exists. For train-images-idx3-ubyte.gz the name is train-labels-idx1-ubyte.gz or
 // train-labels-idx1-ubyte.
 func (f File) findLabels() string {
 	dir, name := filepath.Split(f.Path)

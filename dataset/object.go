@@ -32,7 +32,7 @@ func (e *Encoder) ObjectReader() *ObjectReader {
 		r.width += in.width()
 	}
 	if slices.ContainsFunc(e.NAValues, func(s string) bool { _, ok := decimal([]byte(s)); return ok }) {
-		return nil // some numbers are missing values
+		return nil // some numbers represent missing values
 	}
 	return r
 }

@@ -180,8 +180,8 @@ var spellings = []marks{newMarks('.', ','), newMarks(',', 0), newMarks(',', '.')
 // markNames maps a mark to its name as the value of a parameter, for advice.
 var markNames = map[byte]string{'.': "point", ',': "comma", ' ': "space"}
 
-// advice returns a rule for a body that is not a number with the marks m. The rule names marks with
-// which the body would be a number.
+// advice returns a rule for body, the digits and marks of a cell that is not a number with the
+// marks m. The rule names marks with which the cell would be a number.
 func (m marks) advice(sign, body, exponent string) string {
 	var best, numbers []string
 	fewest := 3

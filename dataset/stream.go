@@ -235,8 +235,8 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 }
 
 // partLines returns the maximum number of lines of text that are encoded together, so that even
-// short lines with many features, such as sparse or one-hot features, take at most 2 MiB. Each worker
-// encodes one part while others wait to be used.
+// short lines with many features, such as sparse or one-hot features, take at most 2 MiB. Each
+// worker encodes one part, while other encoded parts wait for the caller.
 func partLines(width int) int { return max(1, 1<<18/width) }
 
 // encoded holds the features and targets of a part of a file, by rows.

@@ -14,8 +14,8 @@ import (
 const sampleNumbers = 1 << 22
 
 // Learn is like the function Learn, for a file that is read once, in bounded memory. If the sample
-// contains all rows, the result is bitwise equal to that of the function Learn. The sample has 2²²
-// / features rows, but at least 256 and at most 65,536. For larger files:
+// contains all rows, the result is bitwise equal to the result of the function Learn. The sample
+// has 2²² / features rows, but at least 256 and at most 65,536. For larger files:
 //
 //   - means and standard deviations are combined from the means and standard deviations of parts of the file, and differ from the results of the function Learn by rounding errors;
 //   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R, with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of n.

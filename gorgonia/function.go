@@ -162,8 +162,8 @@ func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error
 }
 
 // gradient returns a function of the inputs, the output and the gradient with respect to the
-// output. The function computes the gradient with respect to input i, or, concatenated, those with
-// respect to all inputs.
+// output. The function computes the gradient with respect to input i, or the concatenated gradients
+// with respect to all inputs.
 func (f *function) gradient(i int, shape tensor.Shape, gradDims int) *function {
 	shape = shape.Clone()
 	name := fmt.Sprintf("gradient of %s by input %d", f.name, i+1)

@@ -148,7 +148,7 @@ func (s Stat) termGradients(byX, byZ, mixed, x, z []float64) {
 	byX, byZ, mixed, z = byX[:len(x)], byZ[:len(x)], mixed[:len(x)], z[:len(x)]
 	for p, v := range x {
 		switch c := s.ScaleAt(p); s.Kind {
-		case SqDist: // this case and the next save calls
+		case SqDist: // this case and the next avoid calls for frequent statistics
 			d := 2 * (v - z[p]) * c * c
 			byX[p], byZ[p], mixed[p] = d, -d, -2*c*c
 		case Dot:

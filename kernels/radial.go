@@ -83,7 +83,7 @@ func (k Gaussian) with(values []float64) Kernel {
 }
 
 // derive appends the code of k ‖x−z‖²/σ², or of k (x_p−z_p)²/σ_p² for the length scale of feature
-// p. That second code uses a statistic whose Scale is 0 for all other features.
+// p. The code for feature p uses a statistic whose Scale is 0 for all other features.
 func (k Gaussian) derive(c *compiler, i int) {
 	k.compile(c)
 	if k.Sigmas == nil {

@@ -1,5 +1,5 @@
-// Package pipeline fits kernel ridge regression over Apache Beam: Nyström, random
-// Fourier features, and linear ridge, with cross-validation over kernels and λ.
+// Package pipeline fits kernel ridge regression over Apache Beam: Nyström, random Fourier features,
+// and linear ridge, with cross-validation over kernels and λ.
 //
 //	p, s := beam.NewPipelineWithRoot()
 //	pipeline.Fit(s, pipeline.Params{
@@ -9,7 +9,7 @@
 //	})
 //	_, err := beam.Run(ctx, "prism", p)
 //
-// writes what `mercer predict --model price.safetensors` reads. The stages:
+// writes the model file that `mercer predict --model price.safetensors` reads. The stages:
 //
 //	piece.go    globs → pieces of files of about 32 MiB, distributed to workers
 //	census.go   pieces → the statistics for an encoder, and a sample of the rows

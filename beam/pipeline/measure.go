@@ -10,7 +10,8 @@ import (
 	"github.com/mercer-go/mercer/beam/internal/sums"
 )
 
-// measureFn sums the residuals of a solution over a piece. Its key is the group.
+// measureFn sums the residuals of a solution over a piece. The key of the sum is the group of the
+// piece.
 type measureFn struct {
 	Params Params
 	group  bundleGroup

@@ -17,6 +17,6 @@
 //
 //	H = I − V T Vᵀ,  Y = A V T,  W = Y − ½ V Tᵀ VᵀY,  HᵀAH = A − V Wᵀ − W Vᵀ
 //
-// (T is that of Schreiber and Van Loan 1989, computed from VᵀV and the scales of the reflectors as
-// in Puglisi 1992).
+// (T is the triangle of Schreiber and Van Loan 1989, computed from VᵀV and the scales of the
+// reflectors as in Puglisi 1992).
 package band

@@ -93,7 +93,7 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 	n, d := x.Rows, x.Cols
 	flops := operationFlops(operation, n, d)
 	j := w.judge(s)
-	expected := max(flops, flop.Potrf(n)) // the time of solve grows no faster than that of potrf
+	expected := max(flops, flop.Potrf(n)) // the time of solve grows no faster than the time of potrf
 	key := func(implementation string) string { return implementation + " " + operation + " " + precision }
 	late := func(implementation string) string {
 		return w.timeEstimates.skipReason(key(implementation), expected, w.Limit)

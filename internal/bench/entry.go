@@ -113,8 +113,8 @@ func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 // exceeds the size of all caches. Tests set a smaller number.
 var copied = 128 << 20
 
-// memoryEntry times a copy by the given number of goroutines. Its rate is that of a routine that
-// executes flops operations and moves the given number of bytes at the bandwidth of the copy.
+// memoryEntry times a copy by the given number of goroutines. Its rate is the rate of a routine
+// that executes flops operations and moves the given number of bytes at the bandwidth of the copy.
 func (c *blasBench) memoryEntry(flops, bytes float64, threads int) Entry {
 	if c.memory[0] == nil {
 		c.memory = [2][]byte{make([]byte, copied), make([]byte, copied)}

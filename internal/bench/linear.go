@@ -22,7 +22,7 @@ const linearLimit = 1e-6
 
 // atEqualObjective returns w with a first run that tries tolerances in decreasing order until the
 // residual is at most linearLimit. set passes a tolerance to the implementation. The time of this
-// run is that of the last attempt, from w.Took if it is set.
+// run is the time of the last attempt, from w.Took if it is set.
 func (w competitor) atEqualObjective(set func(tol float64), residual func(function) (float64, error)) competitor {
 	fit, took, result := w.Run, w.Took, w.result
 	var last time.Duration

@@ -71,7 +71,7 @@ type Run struct {
 	Time    Summary   `json:"seconds,omitzero"`  // summary of Timings
 	Rate    Summary   `json:"gflops,omitzero"`   // summary of Work/Timings, in GFLOP/s
 
-	Limiter string  `json:"limiter,omitempty"` // the implementation that limits the rate of this one
+	Limiter string  `json:"limiter,omitempty"` // the implementation that limits the rate of this implementation
 	Ceiling float64 `json:"ceiling,omitempty"` // the highest rate of the limiter in this cell, in GFLOP/s
 	Share   float64 `json:"share,omitempty"`   // Rate.Median / Ceiling
 

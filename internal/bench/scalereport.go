@@ -60,8 +60,8 @@ func scaleReport(r *Result, p *Report) {
 	}
 }
 
-// growthAnswer compares the growth of the time with that of the operations, and the memory used
-// with the plans.
+// growthAnswer compares the growth of the time with the growth of the operations, and the memory
+// used with the plans.
 func (r *Result) growthAnswer() string {
 	var parts []string
 	used := 0.0

@@ -42,8 +42,8 @@ func (p KernelProblem) columns() int {
 	return p.Classes
 }
 
-// Bytes returns the device memory of SolveKernel for n samples, in bytes: K, x, the vectors on the
-// device and the vectors of the loop.
+// Bytes returns the device memory of SolveKernel for n samples, in bytes: K, x, and at most 20
+// matrices of the size of α.
 func (p KernelProblem) Bytes(n int) int64 {
 	return 8 * int64(n) * (int64(n) + int64(p.X.Cols) + 20*int64(p.columns()))
 }

@@ -25,7 +25,7 @@ func up(r float64) float64 {
 	switch {
 	case r == 0:
 		return 0
-	case math.IsNaN(r): // 0·∞, ∞ − ∞
+	case math.IsNaN(r): // the result of 0·∞ or ∞ − ∞
 		return math.Inf(1)
 	}
 	return r*(1+0x1p-48) + underflow

@@ -49,10 +49,10 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 		t := stack[last]
 		v, e := t.Value, t.Error
 		switch in.Op {
-		case kernels.Affine: // the roundings are those of A, A·t, B and the sum
+		case kernels.Affine: // A, A·t, B and the sum are each rounded once
 			at := Approx{in.A * v, math.Abs(in.A) * e}.Rounded(2, u)
 			t = Approx{at.Value + in.B, at.Error + u*math.Abs(in.B)}.Rounded(1, u)
-		case kernels.PowInt: // the bound is that of the mean value theorem, plus one rounding per factor
+		case kernels.PowInt: // the bound follows from the mean value theorem, plus one rounding per factor
 			n := float64(in.Arg)
 			t = Approx{math.Pow(v, n), n * e * math.Pow(math.Abs(v)+e, n-1)}.Rounded(in.Arg, u)
 		case kernels.Sqrt:
@@ -87,7 +87,7 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 		case kernels.Tanh: // the largest slope is 1 − tanh² at the argument nearest to 0
 			tanh, low := math.Tanh(v), math.Tanh(max(math.Abs(v)-e, 0))
 			t = Approx{tanh, (1 - low*low) * e}.Rounded(2*FunctionUlps, u)
-		case kernels.Cos: // the bound is that of Taylor's theorem
+		case kernels.Cos: // the bound follows from Taylor's theorem
 			t = Approx{math.Cos(v), min(e, math.Abs(math.Sin(v))*e+e*e/2)}.Rounded(2*FunctionUlps, u)
 		case kernels.Sin:
 			t = Approx{math.Sin(v), min(e, math.Abs(math.Cos(v))*e+e*e/2)}.Rounded(2*FunctionUlps, u)

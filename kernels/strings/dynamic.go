@@ -15,9 +15,9 @@ import (
 //
 //	Q_l(i, j) = Σ_{i'<i, j'<j} M_l(i', j') λ^(i−i' + j−j')
 //
-// M_l+1(i, j) = Q_l(i, j) where s_i = t_j, and k is the sum of all M_p. Lodhi et al. compute every
-// Q_l(i, j) from its neighbors. Here row i of s updates only the values that change: with Q_l(i, j)
-// = λ^(i−base) R_l(j),
+// M_l+1(i, j) = Q_l(i, j) where s_i = t_j, and k is the sum of M_p(i, j) over all i and j for
+// subsequences of length p. Lodhi et al. compute every Q_l(i, j) from its neighbors. Here row i of
+// s updates only the values that change: with Q_l(i, j) = λ^(i−base) R_l(j),
 //
 //	R_l(j) ← R_l(j) + Σ_{j'<j, t_j'=s_i} R_l−1(j') λ^(j−j')
 //

@@ -43,7 +43,7 @@ func Names() []string {
 var ErrMissing = errors.New("not found")
 
 // Interpreters lists the default Python interpreters: the interpreter of the system, and the first
-// interpreter in PATH, which is that of an active virtual environment.
+// interpreter in PATH, which is the interpreter of an active virtual environment.
 func Interpreters() []string {
 	list := []string{"/usr/bin/python3"}
 	if path, err := exec.LookPath("python3"); err == nil && path != list[0] {
