@@ -182,7 +182,7 @@ func (t *Table) readNames(r *csv.Reader, before int, rowNames bool) error {
 		return err
 	}
 	if !slices.ContainsFunc(header, func(name string) bool { _, k := parseCell(strings.TrimSpace(name)); return k != number }) {
-		t.note = "; the first line is taken for the names of the columns: put one above these numbers"
+		t.note = "; the first line is taken for the names of the columns: put a line of names above these numbers"
 	}
 	return nil
 }
@@ -267,7 +267,7 @@ func (t *Table) checkCells(line, n int, last string) error {
 	}
 	rule := fmt.Sprintf("has %s where the header has %d", count.Of(n, "cell"), want+t.nameless)
 	if n == want+t.nameless+1 && strings.TrimSpace(last) == "" {
-		rule += ": it ends with a delimiter and the header does not; take it away, or name the column"
+		rule += ": the line ends with a delimiter and the header does not; remove this delimiter, or name the column"
 	}
 	e := t.fault("", rule)
 	e.Line = line
@@ -276,7 +276,7 @@ func (t *Table) checkCells(line, n int, last string) error {
 
 // namelessFault returns the error for a cell that is not empty in a column without a name.
 func (t *Table) namelessFault(line int, cell string) *Error {
-	e := t.fault("", "is in a column without a name; give it one in the header")
+	e := t.fault("", "is in a column without a name; name the column in the header")
 	e.Line, e.Value = line, strings.TrimSpace(cell)
 	return e
 }

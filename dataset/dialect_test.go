@@ -159,11 +159,11 @@ func TestDialects(t *testing.T) {
 // TestDialectFaults checks that a file in an unsupported dialect is refused, with the reason.
 func TestDialectFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"delimiters under a header without", "x,y\n1,2,\n3,4,\n", ":2: has 3 cells where the header has 2: it ends with a delimiter and the header does not; take it away, or name the column"},
-		{"quoted", "\"x\",\"y\"\n\"1\",2,\n3,4,\n", ":2: has 3 cells where the header has 2: it ends with a delimiter and the header does not; take it away, or name the column"},
-		{"value without a name", "x,y,\n1,2,\n3,4,5\n", `:3: "5" is in a column without a name; give it one in the header`},
-		{"value without a name, quoted", "x,y,,\n1,2,,\n3,4,,\"5\"\n", `:3: "5" is in a column without a name; give it one in the header`},
-		{"too many delimiters", "x,y,\n1,2,,\n", ":2: has 4 cells where the header has 3: it ends with a delimiter and the header does not; take it away, or name the column"},
+		{"delimiters under a header without", "x,y\n1,2,\n3,4,\n", ":2: has 3 cells where the header has 2: the line ends with a delimiter and the header does not; remove this delimiter, or name the column"},
+		{"quoted", "\"x\",\"y\"\n\"1\",2,\n3,4,\n", ":2: has 3 cells where the header has 2: the line ends with a delimiter and the header does not; remove this delimiter, or name the column"},
+		{"value without a name", "x,y,\n1,2,\n3,4,5\n", `:3: "5" is in a column without a name; name the column in the header`},
+		{"value without a name, quoted", "x,y,,\n1,2,,\n3,4,,\"5\"\n", `:3: "5" is in a column without a name; name the column in the header`},
+		{"too many delimiters", "x,y,\n1,2,,\n", ":2: has 4 cells where the header has 3: the line ends with a delimiter and the header does not; remove this delimiter, or name the column"},
 		{"measurements", "x,y\n4,1,2\n7,3,4\n", ":2: has 3 cells where the header has 2"},
 		{"row names that repeat", "x,y\na,1,2\na,3,4\n", ":2: has 3 cells where the header has 2"},
 		{"row names that end", "x,y\na,1,2\nb,3,4\n3,4\n", ":2: has 3 cells where the header has 2"},

@@ -258,7 +258,7 @@ func TestLearnFaults(t *testing.T) {
 		{"text target", "a,y\n1,setosa\n", y, `:2: column "y": "setosa" is not a number, as a target must be`},
 		{"nan target", "a,y\n1,2\n1,nan\n", y, `:3: column "y": "nan" stands for a missing cell; a target needs a value: give it one or drop the row`},
 		{"no features", "y\n1\n", y, ": has no column except the target; at least one feature is needed"},
-		{"no header", "1,2\n3,4\n", y, `: has no target column "y"; it has "1", "2"; the first line is taken for the names of the columns: put one above these numbers`},
+		{"no header", "1,2\n3,4\n", y, `: has no target column "y"; it has "1", "2"; the first line is taken for the names of the columns: put a line of names above these numbers`},
 		{"thousands", "a,y\n\"1,000\",1\n\"12,345.6\",2\n7,3\n", y, `:2: column "a": "1,000" is a number in another spelling: give the thousands mark ',' to read 1000 or the decimal mark ',' to read 1.000, or name the column as categorical`},
 		{"decimal commas", "a,y\n" + manyCommas(30), y, `:2: column "a": "0,5" is a number in another spelling: give the decimal mark ',' to read 0.5, or name the column as categorical`},
 		{"no values", "a,y\n,1\nNA,2\n", y, `:0: column "a": has no values; drop the column`},

@@ -388,9 +388,9 @@ func TestFormatFaults(t *testing.T) {
 		{"rows.idx", idx(8, []byte{1}, 1<<31, 1), ": has 2147483648 rows; at most 2147483647 can be read"},
 
 		{"empty.libsvm", []byte("# nothing\n"), ": is empty; a line label index:value … is needed"},
-		{"zero.libsvm", []byte("1 0:1\n\n1 0:1 0:2\n"), `:3: "0:2" has the same index as the value before it; each may occur once in a line`},
+		{"zero.libsvm", []byte("1 0:1\n\n1 0:1 0:2\n"), `:3: "0:2" has the same index as the value before it; an index may occur only once in a line`},
 		{"fall.libsvm", []byte("1 1:1\n1 3:1 2:1\n"), `:2: "2:1" comes after index 3; indices must increase, as LIBSVM requires`},
-		{"twice.libsvm", []byte("1 3:1 3:1\n"), `:1: "3:1" has the same index as the value before it; each may occur once in a line`},
+		{"twice.libsvm", []byte("1 3:1 3:1\n"), `:1: "3:1" has the same index as the value before it; an index may occur only once in a line`},
 		{"far.libsvm", []byte("1 1:1 99999999999:1\n"), `:1: "99999999999:1" has too large an index; at most 16777216 features can be read`},
 		{"colon.libsvm", []byte("1 1:1 2\n"), `:1: "2" has no colon; index:value is needed`},
 		{"index.libsvm", []byte("1 a:1\n"), `:1: "a:1" has no index before its colon: an integer ≥ 0`},

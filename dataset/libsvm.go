@@ -235,7 +235,7 @@ func (s *libsvm) record(b []byte) *Error {
 		case index > s.limit:
 			return s.fault(cell, fmt.Sprintf("has too large an index; at most %d features can be read", s.limit))
 		case index == last:
-			return s.fault(cell, "has the same index as the value before it; each may occur once in a line")
+			return s.fault(cell, "has the same index as the value before it; an index may occur only once in a line")
 		case index < last:
 			return s.fault(cell, fmt.Sprintf("comes after index %d; indices must increase, as LIBSVM requires", last))
 		}

@@ -226,7 +226,7 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	if err == nil {
 		if done, _ := f.separated(); done {
 			r.Gain, err = f.gain(p, &diagonalMetric{l: f})
-			r.Warning = fmt.Sprintf("%s ended after %s, where the loss may still fall by about %.2g of itself: "+unbounded, r.Solver, count.Of(r.Iters, "iteration"), r.Gain)
+			r.Warning = fmt.Sprintf("%s ended after %s, where the loss may still fall by about %.2g times its value: "+unbounded, r.Solver, count.Of(r.Iters, "iteration"), r.Gain)
 		}
 		f.t.Traced(run.Epoch{Number: r.Iters, Loss: p.value})
 	}
@@ -248,7 +248,7 @@ func (r *Result) warn(how ending, tol float64) {
 	case how == stalled:
 		what = "found no step that makes the loss smaller after " + count.Of(r.Iters, "iteration")
 	}
-	r.Warning = fmt.Sprintf("%s %s: the loss may still fall by about %.2g of itself, more than the tolerance of %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, what, r.Gain, tol)
+	r.Warning = fmt.Sprintf("%s %s: the loss may still fall by about %.2g times its value, more than the tolerance of %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, what, r.Gain, tol)
 }
 
 // stage is a solver and the number of evaluations of the loss after which the next stage continues

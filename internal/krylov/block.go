@@ -90,7 +90,7 @@ func (k *block[T]) run(resumed *State) error {
 			}
 			now := k.left()
 			if now > 2*claimed && now > 0.9*k.truth {
-				k.Stopped = "rounding keeps the residual from falling"
+				k.Stopped = "rounding errors prevent a smaller residual"
 				break
 			}
 			k.truth = now

@@ -145,7 +145,7 @@ var (
 func refusal(err error) string {
 	switch {
 	case errors.Is(err, backend.ErrNotPosDef):
-		return "the basis functions of a further step are dependent to working precision; the model is the best one before it: a kernel with a smaller length scale may fit better"
+		return "the basis functions of a further step are dependent to working precision; the result is the best model before this step: a kernel with a smaller length scale may fit better"
 	case errors.Is(err, errNoMode), errors.Is(err, errOverflow), errors.Is(err, errKernelOverflow):
 		return fmt.Sprintf("the result is the best model before a step that failed: %v", err)
 	}

@@ -158,7 +158,7 @@ func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[fl
 		return badSample("%d rows were read, %d were announced", seen, n)
 	}
 	if f.passed && (kept != f.N || total != f.total) {
-		return badSample("the samples have changed since the pass before: %d of weight > 0, now %d", f.N, kept)
+		return badSample("the samples have changed since the last pass: %d had a weight > 0, now %d have", f.N, kept)
 	}
 	f.passed, f.N, f.total = true, kept, total
 	switch {

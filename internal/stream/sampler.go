@@ -47,7 +47,7 @@ func (s *Sampler) Swap(i, j int) { s.drawn[i], s.drawn[j] = s.drawn[j], s.drawn[
 
 func (s *Sampler) Push(r any) { s.drawn = append(s.drawn, r.(drawnRow)) }
 
-func (s *Sampler) Pop() any { panic("solvers: no row leaves a sampler") }
+func (s *Sampler) Pop() any { panic("solvers: a sampler cannot remove rows") }
 
 // Offer adds a sample if its priority is among the smallest priorities, and if no stored sample has
 // the same priority.

@@ -117,7 +117,7 @@ func (o *options) add(flags *flag.FlagSet) {
 	flags.BoolVar(&o.defaultNA, "keep-default-na", true, "treat the defaults of pandas as missing; =false: only the empty cell and --na-values")
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed of every random choice")
 	flags.Float64Var(&o.Tol, "tol", 1e-6, "relative residual to reach")
-	flags.IntVar(&o.Passes, "passes", 1, "passes over the rows after the sums: each measures the residual, and all but the last correct the solution")
+	flags.IntVar(&o.Passes, "passes", 1, "passes over the rows after the first solution: each measures the residual, and all but the last correct the solution")
 	flags.StringVar(&o.Device, "device", "", "device of the workers, such as cpu or cuda/0 (default: the best)")
 	flags.Int64Var(&o.PieceBytes, "piece-bytes", 0, "`BYTES` of a CSV file that are processed as one piece (default 32 MiB)")
 	flags.BoolVar(&o.WholeFiles, "whole-files", false, "do not split files into pieces: for CSV with line breaks inside quotation marks")
