@@ -122,7 +122,7 @@ func (l *Line) retreat(i int, v *vector) {
 	}
 }
 
-// value returns hᵀv.
+// value returns hᵀv for the state v, where h is 1 at the first entry of each term and 0 elsewhere.
 func (m Model) value(v *vector) (sum float64) {
 	for k := range m.terms {
 		sum += v[m.terms[k].at]
@@ -175,7 +175,7 @@ func (l *Line) predict(i int, p *matrix) {
 	}
 }
 
-// first returns Ph.
+// first returns Ph for the covariance P of the state, with the h of value.
 func (m Model) first(p *matrix) (v vector) {
 	for k := range m.terms {
 		for i := range m.dim {

@@ -29,9 +29,9 @@ type Posterior struct {
 	Factors backend.Host[float64]
 	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw with Φ not centered, M numbers; nil without an intercept
 	Weight  float64   // Σw
-	// Scale holds s² of each output: 1 if Unit is set, and otherwise Quadratic/(N + (1 −
-	// M/N)Rest/λ), where N is Σw, or Σw − 1 with an intercept. The term with Rest is absent if N ≤
-	// M, and s² is 1 if N ≤ 0. If r is not zero at the samples, but has independent values there
+	// Scale holds s² of each output: 1 if Unit is set, and otherwise
+	// Quadratic/(N + (1 − M/N)Rest/λ), where N is Σw, or Σw − 1 with an intercept. The term with
+	// Rest is absent if N ≤ M, and s² is 1 if N ≤ 0. If r is not zero at the samples, but has independent values there
 	// (Snelson and Ghahramani 2006), the expectation of Quadratic is s²(N + Σ w_i (1 − h_i) r_i/λ)
 	// for variances s²r_i and leverages h_i, whose sum is at most M. The s² that maximizes the
 	// likelihood, Quadratic/N, counts the variation by r as noise, and Variance would add this

@@ -133,7 +133,8 @@ func newDescent(s *smo) *descent {
 		d.square[r] = numeric.Dot(values, values)
 		d.rho += d.square[r] / (16 * float64(s.n))
 	}
-	//Σ s_i α_i − κ| is at most about Σ c_i, so that b can change by 1 in a pass only if ρ ≥ 1/Σ c_i. This matters if Σ c_i is small, because b is then the largest part of f.
+	// |Σ s_i α_i − κ| is at most about Σ c_i, so that b can change by 1 in a pass only if ρ ≥
+	// 1/Σ c_i. This matters if Σ c_i is small, because b is then the largest part of f.
 	total := 0.0
 	for _, c := range d.c {
 		total += c
