@@ -43,8 +43,9 @@ type Posterior struct {
 	// quotient by s². Rest, for Centers, is Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
 	Quadratic []float64
 	Rest      float64
-	// Log is the log marginal likelihood log p(Y) for s² = Quadratic/N, or 1 if Unit is set, summed over the outputs. With an intercept b is
-	// integrated out, so that it is the restricted likelihood. A weight counts repetitions of a sample.
+	// Log is the log marginal likelihood log p(Y), summed over the outputs, for s² = Quadratic/N, or
+	// 1 if Unit is set. With an intercept b is integrated out, so that Log is the restricted
+	// likelihood. A weight counts repetitions of a sample.
 	Log float64
 	// Bound, for Centers, is the lower bound of Titsias (2009), equation 9, on the log marginal
 	// likelihood of the process with the kernel k: Log − t Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i)/2λ for
