@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// BLAS implements gonum's blas.Float64 and blas.Float32 on the best tier of
-// this machine:
+// BLAS implements gonum's blas.Float64 and blas.Float32 on the best tier of this machine:
 //
 //	blas64.Use(cpu.BLAS{})
 //	blas32.Use(cpu.BLAS{})
@@ -23,8 +22,8 @@ import (
 // zero. There are two exceptions: with alpha = 0, A and B are not read, and with beta = 0, C is not
 // read. The results do not depend on the number of workers.
 //
-// The zero value is ready to use, and several goroutines may use it at the same time. It never
-// reads the environment. To choose a device, use package backend.
+// The zero value is ready to use, and several goroutines may use it at the same time. BLAS reads no
+// environment variables. To choose a device, use package backend.
 type BLAS struct {
 	gonum.Implementation
 	bound *device // nil means the best device

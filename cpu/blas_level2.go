@@ -14,7 +14,7 @@ import (
 // arguments, go to gonum. Small problems call their micro-kernel directly, because for them the
 // function calls take as long as the arithmetic.
 
-// From the number of elements in a constant shared… on, several workers are faster than one worker.
+// Each constant shared… is the number of elements from which several workers are faster than one.
 // vectorPiece is the number of elements of a vector in one task.
 const (
 	sharedGemv = 512 * 512
@@ -250,8 +250,8 @@ func blasSymv[T backend.Float](e *engine[T], ul blas.Uplo, n int, alpha T, a []T
 	q.symv(triangle(ul), alpha, rowMajor(a, n, n, lda), rowMajor(x, n, 1, 1), beta, rowMajor(y, n, 1, 1))
 }
 
-// blasDot and blasAxpy compute with several workers. The division of the vectors into tasks does
-// not depend on the number of workers.
+// blasDot and blasAxpy use several workers. The division of the vectors into tasks does not depend
+// on the number of workers.
 
 func blasDot[T backend.Float](e *engine[T], x, y []T) T {
 	q := &queue[T]{engine: e}

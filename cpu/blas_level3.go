@@ -122,22 +122,33 @@ func blasSymm[T backend.Float](e *engine[T], s blas.Side, ul blas.Uplo, m, n int
 	q.symm(sideOf(s), triangle(ul), alpha, rowMajor(a, k, k, lda), rowMajor(b, m, n, ldb), beta, rowMajor(c, m, n, ldc))
 }
 
-func blasSyrk[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, k int, alpha T, a []T, lda int, beta T, c []T, ldc int) {
+// hasRankUpdate checks the arguments of Syrk and Syr2k and reports whether they add a product to C. If
+// they do not, it computes C ← β C. Syrk passes A as B.
+func hasRankUpdate[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) bool {
 	mustUplo(ul)
 	mustTranspose(t)
 	must(n >= 0, nLT0)
 	must(k >= 0, kLT0)
 	rows, cols := swapIf(t, n, k)
 	must(lda >= max(1, cols), badLdA)
+	must(ldb >= max(1, cols), badLdB)
 	must(ldc >= max(1, n), badLdC)
 	if n == 0 {
-		return
+		return false
 	}
 	must(reaches(len(a), rows, cols, lda), shortA)
+	must(reaches(len(b), rows, cols, ldb), shortB)
 	must(reaches(len(c), n, n, ldc), shortC)
 
 	if alpha == 0 || k == 0 {
 		rescale(e, beta, rowMajor(c, n, n, ldc), uploOf(ul))
+		return false
+	}
+	return true
+}
+
+func blasSyrk[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, k int, alpha T, a []T, lda int, beta T, c []T, ldc int) {
+	if !hasRankUpdate(e, ul, t, n, k, alpha, a, lda, a, lda, beta, c, ldc) {
 		return
 	}
 	if isSmall(n, n, k) {
@@ -151,23 +162,7 @@ func blasSyrk[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, 
 }
 
 func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
-	mustUplo(ul)
-	mustTranspose(t)
-	must(n >= 0, nLT0)
-	must(k >= 0, kLT0)
-	rows, cols := swapIf(t, n, k)
-	must(lda >= max(1, cols), badLdA)
-	must(ldb >= max(1, cols), badLdB)
-	must(ldc >= max(1, n), badLdC)
-	if n == 0 {
-		return
-	}
-	must(reaches(len(a), rows, cols, lda), shortA)
-	must(reaches(len(b), rows, cols, ldb), shortB)
-	must(reaches(len(c), n, n, ldc), shortC)
-
-	if alpha == 0 || k == 0 {
-		rescale(e, beta, rowMajor(c, n, n, ldc), uploOf(ul))
+	if !hasRankUpdate(e, ul, t, n, k, alpha, a, lda, b, ldb, beta, c, ldc) {
 		return
 	}
 	if isSmall(n, n, k) {
@@ -187,7 +182,7 @@ func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n,
 	q.gemm(alpha, right, left.t(), 1, to, part)
 }
 
-// blasTriangular implements Trsm, if solve is set, and Trmm.
+// blasTriangular implements Trsm if solve is true, and Trmm otherwise.
 func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul blas.Uplo, t blas.Transpose, d blas.Diag, m, n int, alpha T, a []T, lda int, b []T, ldb int) {
 	mustSide(s)
 	mustUplo(ul)
@@ -216,7 +211,8 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 		if solve {
 			kernel = e.ukr.TrsmDirect
 		}
-		// If A is either on the right or transposed, but not both, its opposite triangle is used.
+		// The kernel multiplies by op(A), or by op(A)ᵀ if A is on the right. other tells whether
+		// this is Aᵀ.
 		other := (t != blas.NoTrans) != (s == blas.Right)
 		e.directTriangle(kernel, s == blas.Right, other, (ul == blas.Lower) != other, d == blas.Unit, m, n, k, alpha, a, lda, b, ldb)
 		return
@@ -231,7 +227,8 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 	}
 }
 
-// storedAs sets the strides of v for a matrix stored transposed with row stride ld.
+// storedAs sets the strides of v if its matrix is stored transposed; ld is the row stride of the
+// stored matrix.
 func (v *view[T]) storedAs(transposed bool, ld int) {
 	if transposed {
 		v.rs, v.cs = 1, ld
@@ -252,7 +249,7 @@ func solve[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, unit b
 	q.trsm(backend.Left, triangle(ul), transposed(t), unit, 1, rowMajor(a, n, n, lda), rowMajor(b, n, cols, ldb))
 }
 
-// rescale computes C ← β C on a region; it does nothing if β = 1.
+// rescale computes C ← β C on the given part of C.
 func rescale[T backend.Float](e *engine[T], beta T, c view[T], part uplo) {
 	if beta != 1 {
 		q := &queue[T]{engine: e}

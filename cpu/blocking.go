@@ -54,16 +54,16 @@ type blocking struct {
 	nr int // number of columns of a register tile
 }
 
-// depth is KC. It is the same on every machine, because sums are split after each KC terms and the
-// split affects the last bits of a result. It is the largest depth for which a task has eight
-// panels. A smaller depth is slower, not because of the first-level cache, but because C is read
-// and written once for each KC (512 against 192: 88 against 78 % of the ceiling; float64, AVX-512,
-// n = 1536, AMD EPYC of family 25, November 2026).
+// depth is KC: after each KC terms, the sums in registers are added to C. It is the same on every
+// machine, because it affects the last bits of a result. With a smaller depth, C is read and
+// written more often: 192 reaches 78 % of the peak rate, 512 reaches 88 % (float64, AVX-512, n =
+// 1536, AMD EPYC of family 25, November 2026). With a larger depth, fewer panels of A fit in half
+// of the second-level cache; at 512 there are nine (float64, AVX-512, 1 MiB).
 const depth = 512
 
-// blockingFor derives the sizes from a tile of mr × nr elements of size bytes: the packed rows of A
-// of a task take half of the second-level cache, and packed B takes a quarter of the third-level
-// cache, so that C and the workers' parts of A also fit.
+// blockingFor derives the sizes of the loops from the register tile of mr × nr elements, of size
+// bytes each. The packed rows of A of a task take half of the second-level cache. Packed B takes a
+// quarter of the third-level cache, so that C and the packed rows of all workers also fit.
 func blockingFor(mr, nr, size int, caches cacheSizes) blocking {
 	return blocking{
 		kc: depth,

@@ -53,20 +53,20 @@ type onePointValues[T backend.Float] struct {
 }
 
 const (
-	// leastWindow is the minimum number of rows of a window. The values of a row of a tile still
-	// fit in the first-level cache. leastWindow is a multiple of every NR and of the chunks of
+	// leastWindow is the minimum number of rows of a window. The values of a row of a tile fit in
+	// the first-level cache. leastWindow is a multiple of every NR and of the length of a chunk of
 	// 16-bit storage.
 	leastWindow = 512
 	mostWindow  = 1 << 15
 	// mostlyShare is the fraction of stored elements above which a column is multiplied in dense
-	// form: for a column with c of n elements stored, n²/2 multiply-adds of the micro-kernel then
-	// take less time than c²/2 multiply-adds by the lists, each of which takes about 20 times as
+	// form. Suppose that c of the n elements of a column are stored. The dense form takes n²/2
+	// multiply-adds, the lists take c²/2, and a multiply-add by the lists takes about 20 times as
 	// long.
 	mostlyShare = 0.2
 )
 
-// windowFor returns the number of rows of a window. It is large enough that the bounds of the lists
-// take no more memory than the elements.
+// windowFor returns the number of rows of a window. A window is large enough that the bounds of the
+// lists take no more memory than the elements.
 func windowFor(rows, cols, nnz int) int {
 	each := math.MaxInt
 	if nnz > 0 {
@@ -231,8 +231,8 @@ func (q *queue[T]) sparsePair(op string, x, z backend.Matrix[T]) (sx, sz *sparse
 	return sx, sz
 }
 
-// onePoint evaluates a statistic of one point for all rows of x. The most recent values are cached,
-// because computing them again would take longer than evaluating one row of the Gram matrix.
+// onePoint evaluates a statistic of one point for all rows of x. The values of the latest call are
+// cached, because computing them takes longer than evaluating one row of the Gram matrix.
 func (q *queue[T]) onePoint(stat kernels.Stat, x *sparseMatrix[T]) []T {
 	const kept = 4
 	l := x.all

@@ -163,16 +163,18 @@ func rounded[D, S backend.Float](to []D, from []S) {
 
 func (d *device) InUse() (now, peak int64) { return d.memory.inUse() }
 
-// Workspace returns the maximum size of the packed operands in bytes, in addition to the matrices.
-// It depends on the caches, not on the matrices (see blockingFor). InUse counts neither this
-// workspace nor the rounded rows of a factor of reduced precision, 576 bytes per row.
+// Workspace returns the largest size in bytes of the packed operands, which exist beside the
+// matrices. The size depends on the caches, not on the matrices (see blockingFor). InUse does not
+// count this workspace. Nor does InUse count the rounded rows of a factor of reduced precision (see
+// reduced.go), 576 bytes per row.
 func (d *device) Workspace() int64 {
 	b := d.f64.block
 	return 8 * int64(b.kc) * (int64(b.nc) + int64(d.workers()*b.mc))
 }
 
-// Rates implements flop.Rated. Some parts of a factorization of reduced precision are not faster
-// than in float32. Products is the speed of two cores. It is 0 if the default of package solvers applies.
+// Rates implements flop.Rated. In a factorization of reduced precision, 0.8 of the operations run
+// Pairs times as fast as in float32, and 0.2 run at the rate of float32. Products is 0 if the tier
+// has the rate that package solvers assumes.
 func (d *device) Rates() flop.Rates {
 	r := flop.Rates{Single: 2, Values: 1.5, Products: d.tier.Products}
 	if d.tier.Pairs > 0 {
@@ -181,9 +183,9 @@ func (d *device) Rates() flop.Rates {
 	return r
 }
 
-// PackedBytes returns the size in bytes of the packed operands of Gram and GramMul for n points with
-// d features, in addition to Workspace: a block of points is packed once as rows and once as
-// columns.
+// PackedBytes returns the size in bytes of the packed operands of Gram and GramMul for n points
+// with d features, beyond the size that Workspace returns. Each block of points is packed twice: in
+// panels of MR points and in panels of NR points.
 func (d *device) PackedBytes(n, features int) int64 {
 	u, bytes := d.f64.ukr, int64(0)
 	for _, width := range []int{u.MR, u.NR} {

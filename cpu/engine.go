@@ -38,7 +38,7 @@ type scratch[T backend.Float] struct {
 	direct ukr.Direct[T]
 	turned ukr.Direct[T]
 	sparse ukr.Sparse[T]
-	block  []T // a register tile that is stored only in part, or the rows that gemv processes together
+	block  []T // a register tile that is stored only in part, or operands padded to whole vectors
 	work   []T // a first buffer, which grows on demand
 	more   []T // a second buffer, for routines that need two
 	third  []T

@@ -14,9 +14,9 @@ import (
 // expansion is the function x ↦ k(x, Z) V with Z and V packed for products.
 type expansion[T backend.Float] struct {
 	engine *engine[T]
-	gram   *gram[T] // of Z with itself; its field kept holds the packed points
+	gram   *gram[T] // the Gram matrix of Z and Z; its field kept holds the packed points
 	kernel kernels.Kernel
-	filled bool // whether some statistic is computed for all points at once, so that concurrent calls cannot share the expansion
+	filled bool // whether a statistic has a filler, which is made for given points X, so that Apply makes a new gram
 	multipliers[T]
 	d, t  int
 	bytes int64

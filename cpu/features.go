@@ -66,7 +66,7 @@ func (g *gram[T]) onePoint(stat kernels.Stat) filler[T] {
 	}
 }
 
-// entries returns a filler that looks up precomputed values, by the index of z if z has an index.
+// entries returns a filler for kernels.Precomputed, whose points contain the values of the kernel.
 func (g *gram[T]) entries() filler[T] {
 	d := g.x.cols
 	number := func(v T) int { return kernels.PrecomputedIndex(float64(v), d) }

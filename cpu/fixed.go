@@ -174,16 +174,17 @@ func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T
 	}
 }
 
-// fixedColumns is the number of columns of B that one pass over a matrix of 16 bits multiplies.
-// With more than two columns, fixedSpan columns of the matrix are processed at a time, so that the
-// codes come from the first-level cache for all but the first two columns.
+// fixedColumns is the number of columns of B that are multiplied while the codes of the matrix are
+// read once from memory. The kernels multiply two columns of B at a time. If B has more than two
+// columns, they process only fixedSpan columns of the matrix at a time, so that the codes stay in
+// the first-level cache for the next two columns of B.
 const (
 	fixedColumns = 16
 	fixedSpan    = 512
 )
 
-// symmFixed computes C ← α A B + β C. With codes c, the product is low·Σ_j b_j + step·Σ_j c_ij b_j
-// plus the diagonal.
+// symmFixed computes C ← α A B + β C. An off-diagonal element of A is low + step·c_ij with the code
+// c_ij, so row i of A B is low·Σ_j b_j + step·Σ_j c_ij b_j plus the term of the diagonal.
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c view[T]) {
 	for j := 0; j < c.cols && !q.stopped(); j += fixedColumns {
 		cols := min(fixedColumns, c.cols-j)
@@ -239,8 +240,8 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 			low := h.coding.Low
 			for i, s := range sum {
 				i += lo
-				// The diagonal has no codes, but total includes the term of low for the diagonal
-				// element; this term is subtracted here.
+				// The code on the diagonal is 0, and low·total contains low·b_i in place of the
+				// diagonal element times b_i. The difference is added here.
 				w := low*total[j] + h.coding.Step*float64(s) + (float64(h.diag[i])-low)*float64(v[j*ld+i])
 				store(c.at(i, j), T(float64(alpha)*w), beta)
 			}
@@ -251,8 +252,9 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 	}
 }
 
-// addPanel adds the contribution of the panel that begins at row i to the product with v's columns,
-// which are ld apart: to x for the panel's columns, and to sums for the panel's rows.
+// addPanel adds the products of one panel of codes, whose first row is i, with the columns of v.
+// The rows of the panel contribute to sums, and its columns contribute to x, because A is
+// symmetric. The columns of v and of x are ld elements apart.
 func (q *queue[T]) addPanel(s *scratch[T], h *fixedMatrix[T], i int, v []T, ld int, x, sums []T, cols int) {
 	u := q.engine.ukr
 	chunks, span := i/ukr.CodeSpan+1, fixedSpan/ukr.CodeSpan

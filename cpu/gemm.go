@@ -80,8 +80,8 @@ func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], 
 	q.gemmLookahead(nil, alpha, a, bt, k, beta, c, part)
 }
 
-// gemmLookahead is like product, except that one of the workers first runs lookahead. It contains
-// loops 5 to 3.
+// gemmLookahead is like product, except that one of the workers first runs lookahead. Loops 5 to 3
+// are here.
 func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k int, beta T, c view[T], part uplo) {
 	if c.cs != 1 && c.rs == 1 {
 		// The micro-kernels store rows, and C has contiguous columns, so compute Cᵀ.
@@ -170,8 +170,9 @@ func (q *queue[T]) scale(beta T, c view[T], part uplo) {
 	})
 }
 
-// packed holds the panels of A and of B that a task multiplies, k deep. If the panels hold
-// integers, it also holds the steps of their rows.
+// packed holds the panels of A and of B that a task multiplies. The panels have k columns each. If
+// the panels hold integers, rows and cols are the factors of their rows (see reduced.go), otherwise
+// nil.
 type packed[T backend.Float] struct {
 	a, b       []T
 	k          int
@@ -222,8 +223,8 @@ func (e *engine[T]) tile(s *scratch[T], p packed[T], i, j int) {
 	e.ukr.Gemm16(&s.scaled)
 }
 
-// partial computes one register tile that the diagonal crosses in scratch memory, and then
-// stores the elements of the region to C.
+// partial computes in scratch memory a register tile that the diagonal crosses, and then stores the
+// elements of the given part to C.
 func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T], i, j, n int, part uplo, off int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	rows := min(mr, c.rows-i)

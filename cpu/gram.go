@@ -92,14 +92,16 @@ type gram[T backend.Float] struct {
 	matern *[3]T
 }
 
-// flops returns the number of operations for rows × cols values of the kernel: those of the
-// statistics, and about twenty for the program. The number of workers depends on this number.
+// flops returns the number of operations for rows × cols values of the kernel: the operations of
+// the statistics, and about twenty operations of the program for each value. The number of workers
+// depends on this number.
 func (g *gram[T]) flops(rows, cols int) float64 {
 	return flop.Gemm(rows, cols, g.d*len(g.stats)+10)
 }
 
-// gramBlock returns the number of points of X and of Z that are packed at a time. They take about 8
-// MiB of each matrix, or more if packing would otherwise take long compared with the products.
+// gramBlock returns the number of points of X and of Z that are packed at a time. The points of a
+// block take about 8 MiB; a block has at least 256 points, so that packing takes little time
+// compared with the products.
 func gramBlock(d, size int) int {
 	const most, least, bytes = 4096, 256, 8 << 20
 	return max(least, min(most, bytes/(max(d, 1)*size)/least*least))
@@ -115,9 +117,9 @@ func (g *gram[T]) tileSize() (rows, cols int) {
 	return max(112/u.MR, 1) * u.MR, max(256/u.NR, 1) * u.NR
 }
 
-// blocks packs X and Z block by block and calls f with each pair, whose first points are i0 and j0.
-// For the lower triangle of a symmetric Gram matrix the blocks above the diagonal are packed but
-// not used; they are a small part of all blocks.
+// blocks packs X and Z block by block and calls f with each pair of blocks, whose first points are
+// i0 in X and j0 in Z. For the lower triangle of a symmetric Gram matrix the blocks above the
+// diagonal are packed but not used; they are a small part of all blocks.
 func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []packedPoints[T])) {
 	e := g.q.engine
 	for j0 := 0; j0 < g.z.rows && !g.q.stopped(); j0 += g.size {
@@ -167,9 +169,9 @@ func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, 
 }
 
 // tileInPlace evaluates the kernel for the whole tile in the memory of the result A: the
-// micro-kernel writes the statistic there, and the program transforms it while it is in the cache.
-// That saves one pass over uncached memory. The columns of the tile are padded to whole vectors;
-// the first cols of them belong to points.
+// micro-kernel writes the statistic there, and the program transforms the statistic while it is in
+// the cache, which saves one pass over uncached memory. The columns of the tile are padded to whole
+// vectors; the first cols of them belong to points.
 func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, a view[T]) {
 	st := g.stats[0]
 	g.fill(s, st, bx[0], bz[0], i, j, a.rows, a.cols, a.data[a.off:], a.rs)
@@ -190,8 +192,8 @@ func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i
 	}
 }
 
-// tile evaluates the kernel for rows × cols pairs, which begin at point i of the packed block bx
-// and point j of bz, and calls use with each row.
+// tile evaluates the kernel for the rows × cols pairs that begin at point i of the packed block bx
+// and at point j of bz. It passes each row of values to the function use.
 func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, rows, cols int, part uplo, use func(r, from int, values []T)) {
 	u := g.q.engine.ukr
 	// Rows are padded to whole vectors; the padding is not used.
@@ -246,7 +248,7 @@ func (g *gram[T]) fill(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j
 	}
 }
 
-// sum implements fill for the packed features by the micro-kernel, KC features at a time.
+// sum implements fill for the packed features. It runs the micro-kernel on KC features at a time.
 func (g *gram[T]) sum(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	if st.fill != nil {
 		for r := 0; r < rows && !g.q.stopped(); r++ {
@@ -310,9 +312,9 @@ type pairwise[T backend.Float] struct {
 	factor   T         // the multiplier of the micro-kernel's sums
 }
 
-// For at most directDistance features, ‖x−z‖² is summed from the differences. This takes two
-// operations per feature instead of one, but has no cancellation, and with so few features other
-// work takes most of the time.
+// For at most directDistance features, ‖x−z‖² is summed from the differences of the features. This
+// takes two operations per feature instead of one, but has no cancellation. With so few features,
+// the other work of a pair takes most of the time.
 const directDistance = 16
 
 // canceled is the fraction of ‖x‖²+‖z‖² below which ‖x‖²+‖z‖²−2xᵀz has lost more than ten bits to
@@ -482,9 +484,9 @@ func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 	}
 }
 
-// gaussiansTo is like gaussians, but stores the results at `to` with non-temporal stores and does
-// not change row. If a distance lost too much precision, it returns false, and the results are
-// undefined.
+// gaussiansTo is like gaussians, but stores the results at the address `to` with non-temporal
+// stores and does not change row. If a distance lost too much precision, gaussiansTo returns false,
+// and the results are undefined.
 func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz packedPoints[T], i, j int) bool {
 	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: canceled, C: inRange[T](g.prog.Code[1].A)}
 	g.q.engine.ukr.DistanceExpTo(&s.span)

@@ -12,7 +12,7 @@ import (
 )
 
 // GramMul evaluates tiles of k(X, Z) in scratch memory and multiplies each tile immediately. If Z
-// is X, the transpose of each tile below the diagonal is used for the tile above the diagonal, so
+// is X, each tile below the diagonal also serves, transposed, as the tile above the diagonal, so
 // that only half of the kernel values are evaluated.
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
 	n, m, _, t := check.GramMul(dst, k, x, z, v)
@@ -33,26 +33,28 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.same(mz))
 }
 
-// GramMulRoundings implements backend.Summer. Strips add each product to a sum of at most PanelTerms products, and
-// this sum to the sum of the block. Columns add it to a sum of the tile, and this sum to the sum of the block. The sum
-// of a block is added to the result.
+// GramMulRoundings implements backend.Summer. A product k(x, z_j)v_j is added to three sums in
+// turn, and each addition rounds. If V is in strips, these sums are over at most PanelTerms
+// products, over a block of packed points, and over all blocks. If V is in columns, the first sum
+// is over a tile.
 func (q *queue[T]) GramMulRoundings(m, t int) int {
 	const smallest = 256 // points of a block: see gramBlock
 	blocks := panels(m, smallest)
 	_, wide := (&gram[T]{q: q}).tileSize()
-	if t >= stripsPay { // additions to 0 are exact, and PanelTerms divides all blocks and tiles but the last
+	if t >= stripsPay { // additions to 0 are exact, and every block and tile except the last has a multiple of PanelTerms points
 		return min(m, ukr.PanelTerms) + panels(m, ukr.PanelTerms) + blocks - 2
 	}
 	lanes := 1
 	if q.engine.device.tier.Name != "generic" {
-		lanes = q.engine.ukr.NR / 2 // NR is two vectors, and each lane of a vector sums a part of the tile
+		lanes = q.engine.ukr.NR / 2 // NR elements are two vectors, and each lane of a vector sums a part of the tile
 	}
-	// A tail may be summed by shorter vectors, and in the end the lanes are added: two roundings for each halving of a
-	// vector. The last tile of each block may be narrower than the others.
+	// Shorter vectors may add the tail of a tile, and at the end the lanes of a vector are added.
+	// This takes at most two roundings for each halving of a vector. The last tile of each block
+	// may be narrower than the other tiles.
 	return 1 + panels(min(m, wide), lanes) + 2*bits.Len(uint(lanes)) + panels(m, wide) + 2*blocks
 }
 
-// times computes out ← k(X, Z) V. None of the matrices may be empty.
+// times computes out ← k(X, Z) V; same tells whether Z is X. None of the matrices may be empty.
 func (g *gram[T]) times(v, out *matrix[T], same bool) {
 	given, free := g.q.engine.multipliersOf(v.view(), g.q.engine.shared)
 	defer free()
@@ -64,7 +66,8 @@ func (g *gram[T]) times(v, out *matrix[T], same bool) {
 	}
 }
 
-// stripsPay is the number of columns of V from which packed strips are faster than separate columns.
+// stripsPay is the smallest number of columns of V for which packed strips are faster than separate
+// columns.
 const stripsPay = 3
 
 // symmetricColumns is the largest number of columns of V for which the symmetry of k(X, X) is used:
@@ -140,8 +143,8 @@ func (p partial[T]) at(i, j int) T {
 	return p.strips.at(i, j)
 }
 
-// general computes out ← k(X, Z) V. Each task owns some rows of out and visits the columns of
-// k(X, Z) in order.
+// general computes out ← k(X, Z) V. Each task computes some rows of out and goes through the
+// columns of k(X, Z) in order.
 func (g *gramMul[T]) general(out view[T]) {
 	n, m := out.rows, g.z.rows
 	tm, tn := g.tileSize()
@@ -165,9 +168,9 @@ func (g *gramMul[T]) general(out view[T]) {
 	})
 }
 
-// symmetric computes out ← k(X, X) V from the lower triangle of k(X, X). Blocks of rows are assigned
-// to groups round-robin. Each group has its own sums and is one task, so that the order of additions
-// does not depend on the number of workers.
+// symmetric computes out ← k(X, X) V from the lower triangle of k(X, X). Blocks of rows are
+// assigned to groups round-robin. Each group is one task with its own sums, so that the order of
+// additions does not depend on the number of workers.
 func (g *gramMul[T]) symmetric(out view[T]) {
 	n := out.rows
 	_, tn := g.tileSize()
@@ -223,8 +226,8 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 	})
 }
 
-// squareSize returns the approximate number of rows of a tile, a multiple of both MR and
-// NR, so that the tile on the diagonal begins at a panel of X and at a panel of Z.
+// squareSize returns the number of rows and columns of a tile on the diagonal: about 96, and a
+// multiple of both MR and NR, so that the tile begins at a panel of X and at a panel of Z.
 func (g *gramMul[T]) squareSize() int {
 	mr, nr := g.q.engine.ukr.MR, g.q.engine.ukr.NR
 	both := mr
@@ -251,8 +254,8 @@ func (g *gramMul[T]) values(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, 
 	return tile.part(0, 0, rows, cols)
 }
 
-// multiply adds tile · V_j to the rows of sum that begin with row i, where V_j holds the rows of V
-// that begin with row j.
+// multiply adds tile · V_j to the rows of sum from row i on, where V_j holds the rows of V from row
+// j on.
 func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], i, j int, sum partial[T]) {
 	e := g.q.engine
 	if g.columns == nil {

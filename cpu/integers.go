@@ -17,8 +17,7 @@ import (
 const manyPoints = 64
 
 // useIntegers makes g use integer products if the points allow it: for xᵀz, and for ‖x−z‖² computed
-// from the norms. It does not search for a step if the points are packed once and used by later
-// calls.
+// from the norms.
 func (g *gram[T]) useIntegers() *gram[T] {
 	if g.q.engine.device.tier.Pairs == 0 || g.x.cols <= directDistance || min(g.x.rows, g.z.rows) < manyPoints {
 		return g
@@ -72,10 +71,10 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 	return step
 }
 
-// stepOf returns the greatest common divisor of some features of m, or 0 if rounding errors do not
-// allow determining it. For multiples up to r, Euclid's algorithm amplifies the features' rounding
-// errors u to about 2ru times the largest feature. This must be less than half of the step, which
-// is 1/r of that feature.
+// stepOf returns the greatest common divisor of some features of m, or 0 if rounding errors hide
+// it. Suppose that the largest feature is r times the divisor, and that features are rounded with
+// the relative error u. Euclid's algorithm then returns the divisor with an error of about 2ru
+// times the largest feature. This error must be less than half of the divisor.
 func stepOf[T backend.Float](m *matrix[T]) T {
 	const samples = 16
 	multiple := float64(math.MaxInt16)
@@ -149,9 +148,9 @@ const toInteger = 0x1.8p52
 // nearest returns the integer nearest to t; |t| must be less than 2³¹.
 func nearest(t float64) int32 { return int32(math.Float64bits(t + toInteger)) }
 
-// packIntegers is the method pack for points that are integers times p.step. It packs panels of w
-// points, each with pairs of 16-bit integers; if the number of features is odd, the last feature is
-// paired with zero.
+// packIntegers is the method pack for points whose features are integers times p.step. It packs
+// panels of w points. Two integers of 16 bits form a pair; if the number of features is odd, the
+// last feature is paired with zero.
 func (g *gram[T]) packIntegers(p packing[T], m *matrix[T], first, rows, w int, lend allocator[T]) (packedPoints[T], func()) {
 	depth, padded := panels(m.cols, 2), panels(rows, w)*w
 	size := panels(padded*depth*4, int(unsafe.Sizeof(T(0))))

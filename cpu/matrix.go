@@ -57,8 +57,8 @@ func (m *matrix[T]) same(b *matrix[T]) bool {
 
 const cacheLine = 64 // bytes
 
-// view is a matrix with any strides: element (i, j) is data[off + i·rs + j·cs]. Operands
-// are passed as views, so that transposing or reversing an operand only changes strides.
+// view is a matrix with any strides: element (i, j) is data[off + i·rs + j·cs]. Operands are passed
+// as views, so that transposing or reversing an operand changes only its offset and strides.
 type view[T backend.Float] struct {
 	data       []T
 	off        int

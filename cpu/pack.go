@@ -103,7 +103,7 @@ func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 	}
 }
 
-// each packs elements one by one. It obtains element (r, c) from a function.
+// each packs the elements that the function element returns, one by one.
 func (p packer[T]) each(dst []T, rows, cols int, element func(r, c int) T) {
 	w := p.Width
 	for r := 0; r < rows; r += w {
@@ -180,9 +180,9 @@ func center[T backend.Float](m *matrix[T]) []T {
 	return c
 }
 
-// pack packs the block of points that begins at first, in every way that the statistics need, into
-// memory from lend: points of X in panels of MR points, points of Z in panels of NR. The second
-// result frees the memory.
+// pack packs the block of points that begins at point first: once for each packing that the
+// statistics need, in memory that lend returns. Points of X form panels of MR points, points of Z
+// panels of NR. The second result frees the memory.
 func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]packedPoints[T], func()) {
 	rows := min(g.size, m.rows-first)
 	packerFor := g.q.engine.packerB

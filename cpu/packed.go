@@ -53,8 +53,8 @@ func (p *packedMatrix[T]) cut(v view[T]) (v1, v2 view[T]) {
 	return v.part(0, 0, p.n1, v.cols), v.part(p.n1, 0, p.n2, v.cols)
 }
 
-// row returns row i of the lower triangle in two parts: the result `left` holds elements 0 … n₁−1,
-// and `right` the remaining elements, a column of A₂₂ᵀ.
+// row returns row i of the lower triangle in two parts: the result left holds the elements in
+// columns 0 … n₁−1, and right holds the other elements, which are a column of A₂₂ᵀ.
 func (p *packedMatrix[T]) row(i int) (left []T, right view[T]) {
 	if i < p.n1 {
 		return p.rect.row(1 + i)[:i+1], view[T]{}

@@ -20,14 +20,14 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	return err
 }
 
-// potrf factors a triangle in place, one block column after the other (right-looking):
+// potrf factors a triangle in place, one block column after another (right-looking):
 //
-//	A = ┌ A₁₁     ┐   A₁₁ is factored already; A₂₁ ← A₂₁ L₁₁⁻ᵀ;
-//	    └ A₂₁ A₂₂ ┘   A₂₂ ← A₂₂ − A₂₁A₂₁ᵀ, its first block column first;
-//	                  then, beside the rest of A₂₂, its first block is factored
+//  A = ┌ A₁₁     ┐   A₁₁ is factored already; A₂₁ ← A₂₁ L₁₁⁻ᵀ;
+//      └ A₂₁ A₂₂ ┘   first block column of A₂₂ ← its part of A₂₂ − A₂₁A₂₁ᵀ;
+//                    the same for the other block columns, while one worker factors
+//                    the first block on the diagonal of A₂₂
 //
-// so that the factorization of the blocks on the diagonal, which one worker
-// does alone, is hidden behind products (look-ahead).
+// so that the other workers multiply while one worker factors a block on the diagonal (look-ahead).
 func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
 	if ul == backend.Upper {
 		a = a.t() // UᵀU = LLᵀ with L = Uᵀ
@@ -69,7 +69,7 @@ func potrfBlock(n, kc int) int {
 const potrfBase = 256
 
 // factorBlock factors a lower triangle in place; first is the index of its first row. It halves the
-// matrix recursively until blocks are small, so that most of the work is in matrix products
+// matrix recursively until the blocks are small, so that matrix products do most of the work
 // (recursive Cholesky, Andersen, Gustavson and others, 2000).
 func (q *queue[T]) factorBlock(a view[T], first int) error {
 	n := a.rows

@@ -115,8 +115,8 @@ func (g *gram[T]) after(pc int) kernels.Instr {
 	return kernels.Instr{Op: kernels.Load}
 }
 
-// onlyLoad reports whether no later instruction loads the statistic that the instruction at pc
-// loads. If so, the statistic may be overwritten.
+// onlyLoad reports whether the instruction at pc is the last instruction that loads its statistic.
+// The statistic may then be overwritten.
 func (g *gram[T]) onlyLoad(pc int) bool {
 	for _, in := range g.prog.Code[pc+1:] {
 		if in.Op == kernels.Load && in.Arg == g.prog.Code[pc].Arg {

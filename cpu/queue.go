@@ -99,7 +99,7 @@ func (q *queue[T]) wait() error {
 	return err
 }
 
-// threads returns the number of workers that share work of the given number of operations.
+// threads returns the number of workers for work of the given number of operations.
 func (q *queue[T]) threads(flops float64) int {
 	if q.alone || flops < worthSharing {
 		return 1
@@ -110,11 +110,11 @@ func (q *queue[T]) threads(flops float64) int {
 // worthSharing is the number of operations that take as long as waking a worker, about 20 µs.
 const worthSharing = 1 << 20
 
-// moved returns the number of operations that take as long as moving n elements.
+// moved returns the number of operations that take as long as copying n elements.
 func moved(n int) float64 { return 32 * float64(n) }
 
-// parallel runs tasks 0 … n−1, which take flops operations in total, on the workers. It stops when
-// the caller's context is done. Each worker has scratch memory of its own.
+// parallel runs tasks 0 … n−1 on the workers and stops when the caller's context is done. All tasks
+// together take flops operations. Each worker has scratch memory of its own.
 func (q *queue[T]) parallel(n int, flops float64, run func(s *scratch[T], task int)) {
 	parallel(q.threads(flops), n, func(mine iter.Seq[int]) {
 		s := q.engine.take()
@@ -133,7 +133,7 @@ func (q *queue[T]) chunks(n, grain int, flops float64, f func(s *scratch[T], fir
 	q.parallel(panels(n, grain), flops, func(s *scratch[T], i int) { f(s, i*grain, min(grain, n-i*grain)) })
 }
 
-// rows runs f on ranges of rows 0 … n−1 of cols elements each.
+// rows divides the rows 0 … n−1, of cols elements each, into ranges and runs f on each range.
 func (q *queue[T]) rows(n, cols int, f func(lo, hi int)) {
 	each(q.threads(moved(n*cols)), n, rowGrain(cols), func(lo, hi int) {
 		if !q.stopped() {
@@ -142,7 +142,8 @@ func (q *queue[T]) rows(n, cols int, f func(lo, hi int)) {
 	})
 }
 
-// single returns a queue that uses only one worker, for work beside that of other workers.
+// single returns a queue that uses only one worker, for work that runs beside the work of other
+// workers.
 func (q *queue[T]) single() *queue[T] {
 	return &queue[T]{engine: q.engine, ctx: q.ctx, done: q.count, alone: true}
 }

@@ -9,19 +9,18 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// The factorization of reduced precision multiplies 16-bit integers, which processors do at
-// up to twice the rate of float32. Row i of a block column of L is rounded to integers
-// times its own step, ‖l_i‖/roundedNorm. A sum of products of two such rows is at most
-// (roundedNorm + √nb/2)² = 1.07·10⁹ by the Cauchy–Schwarz inequality, which fits in int32.
-// This holds for diagonal elements of at least reducedDiagonal; other matrices are factored
-// in float32.
+// The factorization of reduced precision multiplies 16-bit integers, which processors do at up to
+// twice the rate of float32. Row l_i of a block column of L, of nb columns, is rounded to integers
+// times a step of its own, ‖l_i‖/roundedNorm. The integer product of two such rows is at most
+// (roundedNorm + √nb/2)² = 1.07·10⁹ by the Cauchy–Schwarz inequality, which fits in int32. This
+// holds for diagonal elements of at least reducedDiagonal; other matrices are factored in float32.
 //
-// The rounded rows replace the rows of L: their rounding error D then changes A by D L₁₁ᵀ,
-// and not by D L₂₁ᵀ, which may be larger by √(n/nb). A block column for which even this
-// error is too large, for example one that contains the largest eigenvectors of A, is
-// multiplied in float32.
+// The rounded rows replace the rows of L. Their rounding errors D then change A by D L₁₁ᵀ. If the
+// rows of L stayed unrounded, the change would be D L₂₁ᵀ, which may be larger by √(n/nb). A block
+// column for which even D L₁₁ᵀ is too large is multiplied in float32. An example is a block column
+// that contains the largest eigenvectors of A.
 
-// reducedBlock is the width of a block column, a variable so that tests can reduce it.
+// reducedBlock is the width nb of a block column. It is a variable so that tests can reduce it.
 var reducedBlock = 256
 
 // roundedNorm is the norm of a rounded row: no integer is larger, and after rounding all
@@ -30,11 +29,11 @@ const roundedNorm = 1<<15 - 64
 
 // reducedDiagonal is the lower limit for the elements of A's diagonal, which are the squared norms
 // of rows of L. Squares below 2⁻¹⁵⁰ are 0 in float32, and nb such squares sum to less than 2⁻¹⁴²,
-// which is 2⁻⁴⁶ of the limit. Products of two steps are normal numbers.
+// which is 2⁻⁴⁶ of the limit. With this limit, the product of two steps is a normal number.
 const reducedDiagonal = 0x1p-96
 
-// ReducedUnit returns the measured relative error of elements of LLᵀ: their root mean
-// square is 2⁻¹⁹ to 2⁻²¹ of A's diagonal (Gaussian, Laplacian and cubic kernels, 3 to 50
+// ReducedUnit returns the measured relative error of the elements of LLᵀ: relative to A's diagonal,
+// their root mean square error is 2⁻²¹ to 2⁻¹⁹ (Gaussian, Laplacian and cubic kernels, 3 to 50
 // features, n = 4000). The bound is √nb/2 steps of 2⁻¹⁵.
 func (q *queue[T]) ReducedUnit() float64 {
 	if unsafe.Sizeof(T(0)) == 8 || q.engine.device.tier.Pairs == 0 {
@@ -58,7 +57,7 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 	return err
 }
 
-// potrfReduced factors A₁₁ and A₂₁ as one trapezoid, updating A₂₂, and then factors A₂₂.
+// potrfReduced factors A₁₁ and A₂₁ as one trapezoid, which also updates A₂₂, and then factors A₂₂.
 func (q *queue[T]) potrfReduced(p *packedMatrix[T]) error {
 	r := reducedFactor[T]{queue: q}
 	smallest := math.Inf(1)
@@ -110,8 +109,9 @@ func (r *reducedFactor[T]) factor(a, corner view[T]) error {
 	return err
 }
 
-// multiply subtracts L_i L_jᵀ from the lower part of C, where L_i holds the rows of L₂₁ from row i
-// on, and L_j the rows from row j on.
+// multiply subtracts L_i L_jᵀ from the lower part of C, where L_i holds the rows of l21 from row i
+// on, and L_j the rows of l21 from row j on. One worker first runs lookahead, unless lookahead is
+// nil.
 func (r *reducedFactor[T]) multiply(lookahead func(), l21 roundedRows[T], i, j int, c view[T]) {
 	a, b := l21.from(i, c.rows), l21.from(j, c.cols)
 	if l21.steps == nil {
@@ -121,8 +121,8 @@ func (r *reducedFactor[T]) multiply(lookahead func(), l21 roundedRows[T], i, j i
 	r.gemmLookahead(lookahead, -1, a, b, l21.cols, 1, c, lower)
 }
 
-// factorNext is factorBlock that also returns the largest sum of the absolute values of a row of
-// the symmetric matrix before the factorization, an upper bound of the norm of that matrix.
+// factorNext factors a by factorBlock. It also returns an upper bound of the norm of the symmetric
+// matrix a before the factorization: its largest row sum of absolute values.
 func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockNorm float64, err error) {
 	sums := make([]float64, a.rows)
 	for i := range a.rows {
@@ -141,11 +141,13 @@ func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockN
 }
 
 // round rounds the rows of a block column of L in place, and also returns them as integers with
-// steps. If rounding would change A by too much, it does not round, and returns the rows as floats
-// without steps. If the rounding errors D are independent, D L₁₁ᵀ has the norm √(n/12)·step·‖L₁₁‖,
-// where ‖L₁₁‖² is at most blockNorm. The largest norm that is allowed is the value of this
-// expression for ‖L₁₁‖² and squared row norms equal to the mean of A's diagonal. free frees the
-// memory of the integers.
+// steps. If rounding would change A by too much, round returns the unrounded rows as floats without
+// steps.
+//
+// Independent rounding errors D change A by D L₁₁ᵀ, whose norm is √(n/12)·step·‖L₁₁‖, where ‖L₁₁‖²
+// is at most blockNorm and step is proportional to the norm of a row. The largest allowed norm is
+// the value of this expression if ‖L₁₁‖² and the squared norms of the rows equal the mean of A's
+// diagonal. The function free releases the memory of the integers.
 func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedRows[T], free func()) {
 	steps := make([]T, a.rows+2*r.engine.ukr.NR) // padded to whole panels
 	r.strips(a, false, func(s *scratch[T], i int, row []T) {
@@ -167,8 +169,8 @@ func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedR
 	return roundedRows[T]{view[T]{data: pairs, rows: a.rows, cols: width, rs: ld, cs: 1}, steps, a.cols}, free
 }
 
-// strips runs f on the rows of a as contiguous slices: in place if they are contiguous in
-// a, and otherwise on copies, which are stored back if write is set.
+// strips runs f on the rows of a as contiguous slices: in place if the rows of a are contiguous,
+// and otherwise on copies, which are copied back if write is true.
 func (q *queue[T]) strips(a view[T], write bool, f func(s *scratch[T], i int, row []T)) {
 	q.chunks(a.rows, transposeStrip, moved(a.rows*a.cols), func(s *scratch[T], i, rows int) {
 		part := a.part(i, 0, rows, a.cols)
@@ -202,7 +204,7 @@ func (e *engine[T]) transpose(s *scratch[T], a, c view[T]) {
 func (e *engine[T]) round16(s *scratch[T], x []T, step T, z []T) {
 	inverse := 1 / step
 	if math.IsInf(float64(inverse), 0) {
-		inverse = 0 // the row is 0 or negligibly small
+		inverse = 0 // the row is 0, or so small that it is rounded to 0
 	}
 	run := func(x, z []T) {
 		s.span = ukr.Span[T]{X: &x[0], Z: &z[0], N: len(x), A: inverse, B: step}
@@ -220,8 +222,8 @@ func (e *engine[T]) round16(s *scratch[T], x []T, step T, z []T) {
 	}
 }
 
-// roundedRows holds rows of pairs of integers, one pair per element of the view, and a step per row
-// that scales them. Without steps, it holds rows of floats.
+// roundedRows holds the rows of a block column as integers: each element of the view is a pair of
+// 16-bit integers, and steps has a factor for each row. If steps is nil, the elements are floats.
 type roundedRows[T backend.Float] struct {
 	view[T]
 	steps []T

@@ -8,18 +8,19 @@ import (
 )
 
 // Small problems run on the caller's goroutine, because distributing tasks costs about a
-// microsecond, in which a core does 50,000 operations. Their matrices are not packed. The direct
-// micro-kernels work on them in place; matrices without contiguous rows are transposed first.
+// microsecond, in which a core does 50,000 operations. Matrices of small problems are not packed.
+// The direct micro-kernels work on the matrices in place; a matrix whose rows are not contiguous is
+// transposed first.
 
 // The limits were measured on an AMD EPYC of family 25 (Zen 4), November 2026.
 const (
-	// From aloneOps multiplications on, the number of a product of order 64, several workers are
-	// faster than one worker.
+	// aloneOps is the number of multiplications from which several workers are faster than one:
+	// that of a product of order 64.
 	aloneOps = 1 << 18
 	// directOrder is the order of the largest triangle that is not packed.
 	directOrder = 128
-	// rank2Order is the largest number of rows for which sums of products are computed as dot
-	// products, because transposing takes longer.
+	// rank2Order is the largest n for which Syr2k computes dot products of rows of A and B, because
+	// transposing B would take longer.
 	rank2Order = 32
 )
 
@@ -82,10 +83,10 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 	e.give(s)
 }
 
-// directTriangle calls a kernel for a triangle on an m × n matrix B with row stride ldb, or, if
-// right is set, on a copy of Bᵀ. The k × k triangle A, with row stride lda, is transposed first if
-// transposed is set; isLower is true if the result is a lower triangle. An upper triangle is
-// handled as a lower triangle in reverse order.
+// directTriangle calls a kernel with a triangle A of order k on an m × n matrix B. If right is
+// true, the kernel works on a copy of Bᵀ. If transposed is true, the kernel uses Aᵀ instead of A.
+// isLower tells whether the triangle that the kernel uses is lower. An upper triangle is passed in
+// reverse order as a lower triangle. lda and ldb are the row strides.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
 	s := e.take()
 	d := &s.direct
@@ -154,7 +155,8 @@ func (e *engine[T]) turn(s *scratch[T], a *T, m, n, lda int, c *T, ldc int) {
 	e.ukr.TransposeDirect(t)
 }
 
-// small computes C ← α A B + β C if the product is small enough, and reports whether it did.
+// small computes C ← α A B + β C if the product is small enough for the direct kernels, and reports
+// whether it did.
 func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part uplo) bool {
 	bt := b.t()
 	if !q.engine.small(alpha, &a, &bt, beta, &c, part) {
@@ -166,7 +168,7 @@ func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part uplo) bo
 	return true
 }
 
-// small is queue.small with B given as its transpose.
+// small implements queue.small; bt is the transpose of B.
 func (e *engine[T]) small(alpha T, a, bt *view[T], beta T, c *view[T], part uplo) bool {
 	ops := float64(c.rows) * float64(c.cols) * float64(a.cols)
 	if ops > aloneOps || ops == 0 {
@@ -178,8 +180,8 @@ func (e *engine[T]) small(alpha T, a, bt *view[T], beta T, c *view[T], part uplo
 	return true
 }
 
-// unpacked computes C ← α A B + β C on a region of C, B given as its transpose. B and C have
-// contiguous rows or columns.
+// unpacked computes C ← α A B + β C on the given part of C, where bt is the transpose of B. The
+// rows or the columns of B and of C are contiguous.
 func (e *engine[T]) unpacked(s *scratch[T], alpha T, a, bt *view[T], beta T, c *view[T], part uplo) {
 	if c.cs != 1 && c.cols > 1 {
 		ct := c.t()
@@ -207,8 +209,8 @@ func (e *engine[T]) transposed(s *scratch[T], v *view[T], dst []T) *T {
 	return &dst[0]
 }
 
-// directSymm computes C ← α A B + β C, or α B A + β C, for a small product; it reads one triangle
-// of the k × k matrix A.
+// directSymm computes C ← α A B + β C, or α B A + β C, for a small product; directSymm reads one
+// triangle of the k × k matrix A.
 func (e *engine[T]) directSymm(right bool, part ukr.Part, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	s := e.take()
 	full := s.grow(k * k)
@@ -224,8 +226,8 @@ func (e *engine[T]) directSymm(right bool, part ukr.Part, m, n, k int, alpha T, 
 	e.give(s)
 }
 
-// completed writes to the slice full the symmetric matrix of which a stores a triangle, with rows
-// lda apart.
+// completed copies the symmetric matrix, of which a stores a triangle with row stride lda, to full
+// and adds the other triangle.
 func completed[T backend.Float](full []T, part ukr.Part, a []T, n, lda int) {
 	for i := range n {
 		from, to := 0, i+1
@@ -254,17 +256,8 @@ func store[T backend.Float](c *T, v, beta T) {
 // of columns is small enough for the direct kernels.
 func direct(n, cols int) bool { return n <= directOrder && n*n*cols <= 2*aloneOps }
 
-// solveDirect computes X ← α A⁻¹ X for a small lower triangle.
-func (e *engine[T]) solveDirect(s *scratch[T], unit bool, alpha T, a, x *view[T]) {
-	e.triangular(e.ukr.TrsmDirect, s, unit, alpha, a, x)
-}
-
-// multiplyDirect computes X ← α A X for a small lower triangle.
-func (e *engine[T]) multiplyDirect(s *scratch[T], unit bool, alpha T, a, x *view[T]) {
-	e.triangular(e.ukr.TrmmDirect, s, unit, alpha, a, x)
-}
-
-// triangular calls a kernel on X, or on a copy of Xᵀ if the rows of X are not contiguous.
+// triangular computes X ← α A⁻¹ X or α A X for a small lower triangle A by the given kernel, on X or
+// on a copy of Xᵀ if the rows of X are not contiguous.
 func (e *engine[T]) triangular(kernel func(*ukr.Direct[T]), s *scratch[T], unit bool, alpha T, a, x *view[T]) {
 	n, cols := x.rows, x.cols
 	d := &s.direct

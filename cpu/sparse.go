@@ -10,16 +10,17 @@ import (
 
 // Points of images, counts and indicators have many features that are 0. In each group of
 // ukr.SparseRows points of X, the features that are 0 in all points of the group are omitted. The
-// sums equal the sums over all features, in the same order. This is done only for ‖x−z‖² computed
-// from the norms, because there a NaN or an infinite feature is also visible in the norm.
+// other features are summed in the same order, so that the sums have the same bits. Features are
+// omitted only for ‖x−z‖² computed from the norms, because a NaN or an infinite feature of z then
+// also appears in the norm of z.
 
-// sparseShare is the largest fraction of remaining features for which omitting the zeros saves
-// time.
+// sparseShare is the largest fraction of features that are not omitted for which omitting the
+// others saves time.
 const sparseShare = 0.6
 
-// keptShare estimates, from an evenly spaced sample of groups, the fraction of features that remain
-// for the rows of m. If omitting features saves time, it sets center to 0 for the features that are
-// 0 in half of the sample; otherwise it returns 1.
+// keptShare estimates the fraction of the features of m that are not omitted, from an evenly spaced
+// sample of groups. If omitting features saves time, keptShare sets center to 0 for the features
+// that are 0 in half of the sample; otherwise it returns 1.
 func keptShare[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	const samples, few = 16, ukr.SparseRows
 	groups := m.rows / few
@@ -55,9 +56,9 @@ func keptShare[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	return share
 }
 
-// packSparse packs X without zeros. For each group it stores the remaining features, SparseRows
-// elements each, then the positions of their rows in a panel of Z, and, after room for d features,
-// their number.
+// packSparse packs X without the omitted features. For each group it stores the other features,
+// with SparseRows elements each, and the positions of the rows of a panel of Z to which they
+// belong. The number of these positions is stored after d elements for positions.
 func (g *gram[T]) packSparse(p packing[T], m *matrix[T], first, rows int, lend allocator[T]) (packedPoints[T], func()) {
 	const w = ukr.SparseRows
 	d, groups := m.cols, panels(rows, w)
@@ -108,8 +109,8 @@ func (p packing[T]) finishSparse(group [ukr.SparseRows][]T, n int, dst, norms []
 	}
 }
 
-// fillSparse is the method fill for xᵀz. The first row i, and that of every worker's rows, is a
-// multiple of the group size.
+// fillSparse is the method fill for xᵀz. The first row i of every call is a multiple of the group
+// size.
 func (g *gram[T]) fillSparse(s *scratch[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	const w, together = ukr.SparseRows, 2 // together is the number of panels of Z that stay in the second-level cache
 	u, d := g.q.engine.ukr, g.x.cols

@@ -8,13 +8,14 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// leastAxpy is the minimum number of columns of B for which a micro-kernel adds the rows of B.
+// leastAxpy is the minimum number of columns of B for which the micro-kernel axpy adds the rows of
+// B.
 const leastAxpy = 8
 
-// gemmSparse computes C ← α op(A) B + β C. Row i of C is a linear combination of rows of B, with
-// the nonzeros of row i of op(A) as coefficients: each nonzero takes n multiply-adds and reads a
-// row of B. The rows of Aᵀ are read from the lists of nonzeros that A keeps for each
-// column.
+// gemmSparse computes C ← α op(A) B + β C with the sparse matrix A given as x. Row i of C is a
+// linear combination of rows of B, whose coefficients are the nonzeros of row i of op(A). Each
+// nonzero takes n multiply-adds and reads a row of B. The rows of Aᵀ are the lists of nonzeros that
+// A keeps for each column.
 func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	m, n, k := mc.rows, mc.cols, mb.rows
 	if m == 0 || n == 0 {
@@ -25,7 +26,7 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 		q.transposedVector(alpha, x.csr, mb, beta, mc)
 		return
 	}
-	// grain is the minimum number of rows for which passing the work to another worker saves time.
+	// grain is the minimum number of rows for which another worker saves time.
 	grain := max(1, 1<<16/(1+x.csr.NNZ()/m*n))
 	q.chunks(m, grain, 16*float64(x.csr.NNZ())*float64(n), func(s *scratch[T], first, count int) {
 		sum, met := s.grow(n), make([]int, len(bad.total))
@@ -57,9 +58,10 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 	})
 }
 
-// transposedVector is gemmSparse for Aᵀ and a B of one column of finite elements. It adds the rows
-// of A to the sums of a part of the columns at a time, because looking up the lists of columns with
-// few elements takes longer than the products. The sums are those of gemmSparse, in the same order.
+// transposedVector is gemmSparse for Aᵀ and a B of one column of finite elements. Each task goes
+// through the rows of A and adds them to the sums of a range of columns, because looking up the
+// lists of columns with a small number of elements takes longer than the products. The terms of
+// each sum are added in the same order as in gemmSparse.
 func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	grain := max(4096, panels(x.Cols, 4))
 	q.chunks(x.Cols, grain, 16*float64(x.NNZ()), func(s *scratch[T], first, count int) {
@@ -84,7 +86,7 @@ func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], be
 	})
 }
 
-// addRows adds the rows from + numbers[i] of b, times values[i], to sum.
+// addRows adds to sum the rows from + numbers[i] of b, each times values[i].
 func addRows[T backend.Float, N int32 | uint16](e *engine[T], sum []T, numbers []N, values []T, from int, b *matrix[T]) {
 	values = values[:len(numbers)]
 	switch {
@@ -119,7 +121,8 @@ func (x *sparseMatrix[T]) windows() func(yield func(w int) bool) {
 	}
 }
 
-// list returns the rows of x in a window that store a column. Their indices in x are from + rows.
+// list returns the rows of x in window w that store a column, and their values. The indices of
+// these rows in x are from + rows.
 func (x *sparseMatrix[T]) list(w, column int) (rows []uint16, values []T, from int) {
 	l := x.all
 	ends, start, first := l.ends[w*(l.cols+1)+column:][:2], l.starts[w], w*l.window
@@ -131,7 +134,7 @@ func (x *sparseMatrix[T]) list(w, column int) (rows []uint16, values []T, from i
 	return rows, values, first - x.first
 }
 
-// bounds returns the range of an ascending list whose elements lie in lo … hi−1.
+// bounds returns the range of an ascending list in which the elements lie in lo … hi−1.
 func bounds(list []uint16, lo, hi int) (from, to int) {
 	find := func(v int) int {
 		at, _ := slices.BinarySearchFunc(list, v, func(a uint16, b int) int { return int(a) - b })
@@ -164,8 +167,8 @@ func findNotFinite[T backend.Float](b *matrix[T]) notFinite {
 	return o
 }
 
-// meet adds to met, for each column of B, the number of its elements that are not finite in the
-// rows from + number, for the numbers of the list.
+// meet counts, for each column of B, the elements that are not finite in the rows from + number of
+// B, for each number of the list. It adds the counts to met.
 func meet[N int32 | uint16](o notFinite, met []int, numbers []N, from int) {
 	if o.total == nil {
 		return

@@ -110,7 +110,8 @@ func (q *queue[T]) denseColumns(x backend.CSR[T], columns, position []int32) *ma
 	return m
 }
 
-// otherColumns returns x without the columns whose position is ≥ 0, with scaled values.
+// otherColumns returns x, with scaled values, without the columns that are in dense form, whose
+// position is ≥ 0.
 func otherColumns[T backend.Float](x backend.CSR[T], position []int32, scale []float64) backend.CSR[T] {
 	if position == nil && scale == nil {
 		return x
@@ -163,8 +164,8 @@ func (q *queue[T]) sparseFiller(stat kernels.Stat, x, z *sparseMatrix[T]) filler
 	}
 }
 
-// common adds to a statistic the terms of the columns that both points of a pair store and that
-// are not in dense form.
+// common adds to a statistic the terms of the columns that both points of a pair store. It omits
+// the columns in dense form.
 type common[T backend.Float] struct {
 	stat               kernels.Stat
 	x, z               *sparseMatrix[T]
@@ -216,7 +217,7 @@ func (l *lists[T]) scaled(scale []float64) []T {
 	return values
 }
 
-// sizes returns Σ_p f(x_p, 0) for each row, over the columns whose position is < 0.
+// sizes returns Σ_p f(x_p, 0) for each row, over the columns that are not in dense form.
 func (o *common[T]) sizes(x *sparseMatrix[T], position []int32) []T {
 	sizes := make([]T, x.csr.Rows)
 	square, known := o.stat.Kind == kernels.SqDist, x.all.sums
@@ -283,7 +284,8 @@ func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
 	}
 }
 
-// gather adds to out the terms that row i of X has in common with the rows of Z from lo on.
+// gather adds to out the terms of the columns that row i of X has in common with the rows of Z from
+// row lo on.
 func (o *common[T]) gather(i, lo int, out []T) {
 	columns, values := o.points.Row(i)
 	l, hi := o.z.all, lo+len(out)

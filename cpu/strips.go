@@ -8,16 +8,16 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// strips is a matrix divided into strips of columns. A strip has as many columns as a vector
-// register, or half of one, has elements, and its rows are contiguous, so that one row is one
-// vector. The last strip is padded with zeros.
+// strips is a matrix divided into strips of columns. The rows of a strip are contiguous. Each row
+// is one vector register, or half of one if the matrix has a small number of columns. The last
+// strip is padded with zeros.
 type strips[T backend.Float] struct {
 	data              []T
 	rows, cols, width int
 	kernels           *ukr.GemvPanels[T]
 }
 
-// stripKernels returns the functions on strips. If the columns fit in one half-width strip it
+// stripKernels returns the functions on strips. If one half-width strip holds all columns, it
 // returns the functions for half-width strips, which need half the multiplications.
 func (e *engine[T]) stripKernels(cols int) *ukr.GemvPanels[T] {
 	all := e.ukr.GemvPanels
@@ -28,7 +28,7 @@ func (e *engine[T]) stripKernels(cols int) *ukr.GemvPanels[T] {
 	return &all[i]
 }
 
-// stripElements returns the number of elements of strips.
+// stripElements returns the number of elements of the strips of a rows × cols matrix.
 func (e *engine[T]) stripElements(rows, cols int) int {
 	w := e.stripKernels(cols).Width
 	return rows * panels(cols, w) * w
@@ -61,13 +61,13 @@ func (p strips[T]) strip(c int) []T { return p.data[c*p.rows*p.width:][:p.rows*p
 
 func (p strips[T]) at(i, j int) T { return p.strip(j / p.width)[i*p.width+j%p.width] }
 
-// stripBytes is the size of the part of a strip that is processed at a time: with its sums,
-// and the current rows of the tile, it fits in the first-level cache (8 columns, n =
-// 10,000: 183 ms against 190 with twice as much; AMD EPYC of family 25, November 2026).
+// stripBytes is the size in bytes of the part of a strip that is processed at a time. This part,
+// its sums and the current rows of the tile fit in the first-level cache (8 columns, n = 10,000:
+// 183 ms, and 190 with 16 KiB; AMD EPYC of family 25, November 2026).
 const stripBytes = 8 << 10
 
-// addStrips computes Y ← Y + tile · V for rows i … of Y and rows j … of V, and, if both is set,
-// also Y ← Y + tileᵀ · V for rows j … of Y and rows i … of V.
+// addStrips computes Y ← Y + tile · V for rows i … of Y and rows j … of V. If both is true, it also
+// computes Y ← Y + tileᵀ · V for rows j … of Y and rows i … of V.
 func (e *engine[T]) addStrips(s *scratch[T], tile view[T], i, j int, v, y strips[T], both bool) {
 	rows, w := v.kernels.Rows, v.width
 	span := stripBytes / (w * int(unsafe.Sizeof(*new(T))))
@@ -75,7 +75,8 @@ func (e *engine[T]) addStrips(s *scratch[T], tile view[T], i, j int, v, y strips
 	if both {
 		f = v.kernels.ApplyPair
 	}
-	// The rows that remain are processed in scratch memory, padded with zeros.
+	// The last rows of the tile, fewer than the kernel needs, are processed in scratch memory,
+	// padded with zeros.
 	whole := tile.rows / rows * rows
 	left := tile.rows - whole
 	corner := s.block[:2*rows*w]

@@ -8,22 +8,22 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// Products of a matrix and a small number of vectors are bound by memory bandwidth: each element is
-// read once, and half of a symmetric matrix not at all. At least four rows are processed together,
-// so that the vectors, which may be too long for the first-level cache, are read once for all these
-// rows, and more memory requests are in flight at the same time.
+// Memory bandwidth limits the product of a matrix and a small number of vectors. So each element is
+// read once, and of a symmetric matrix only one triangle is read. At least four rows are processed
+// together, so that the vectors, which may be too long for the first-level cache, are read once for
+// all these rows, and more memory requests are in flight at the same time.
 //
 // The order of the additions depends only on the shape and the row stride: rows are assigned to a
 // fixed number of groups, and each group has its own sums.
 
-// thinColumns is the largest number of columns for this algorithm. With more columns,
-// packing the matrix costs less than reading it again.
+// thinColumns is the largest number of columns of B for this algorithm. With more columns, packing
+// A takes less time than reading A once for each column.
 const thinColumns = 4
 
-// symvColumns is the same limit for a symmetric matrix of order n. The alternative, a
-// product in packed blocks, reads both halves (float32, n = 4096: 10 columns 1.8 Gpairs/s
-// against 0.6, 16 1.2 against 0.3–1.0, 32 0.5 against 0.8; AMD EPYC of family 25, November
-// 2026).
+// symvColumns is the largest number of columns of B for a symmetric A of order n. The alternative,
+// a product in packed blocks, reads both triangles. In float32 with n = 4096, this algorithm and
+// the alternative compute 1.8 and 0.6 Gpairs/s for 10 columns, 1.2 and 0.3–1.0 for 16, 0.5 and 0.8
+// for 32 (AMD EPYC of family 25, November 2026).
 func symvColumns(n int) int {
 	if n < 512 {
 		return thinColumns
@@ -35,12 +35,13 @@ func symvColumns(n int) int {
 // copying the vectors takes longer than the algorithm saves (AMD EPYC of family 25, November 2026).
 const thinElements = 32 * 32
 
-// thinRows is the number of rows that a worker takes at a time: a multiple of both numbers
-// of rowsAtOnce.
+// thinRows is the number of rows that a worker takes at a time: a multiple of both results of
+// rowsAtOnce.
 const thinRows = 48
 
-// groups is the number of groups of rows for a matrix of n rows. It limits the number of workers,
-// and is small enough that the sums take little memory compared with the matrix.
+// groups returns the number of groups of rows for a matrix of n rows. At most this number of
+// workers can share the work. With more groups, the sums would take much memory compared with the
+// matrix.
 func groups(n int) int { return max(1, min(n/256, 16)) }
 
 // dot returns Σ x_i y_i.
@@ -75,16 +76,17 @@ func columnsOf[T backend.Float](v view[T], lend allocator[T]) ([][]T, func()) {
 	return cols, free
 }
 
-// sums holds the sums of the groups, column by column.
+// sums holds the sums of the groups: for each group, one column of sums for each column of the
+// result.
 type sums[T backend.Float] struct {
 	data             []T
 	rows, cols, size int // size is the number of groups
 	stride           int // distance of columns in elements; each column is aligned to a cache line
 }
 
-// newSums returns sums with arbitrary contents; each group begins with the method clear. The memory
-// comes from a pool, because memory that the system has just provided, page by page, would cost
-// more than a product that reuses memory.
+// newSums returns sums with arbitrary contents; each group first calls clear. The memory comes from
+// a pool, because new memory, which the system provides page by page, would take longer than the
+// product.
 func (e *engine[T]) newSums(rows, cols, size int) (sums[T], func()) {
 	line := cacheLine / int(unsafe.Sizeof(T(0)))
 	stride := panels(rows, line) * line
@@ -98,7 +100,7 @@ func (p sums[T]) column(g, j int) []T { return p.data[(g*p.cols+j)*p.stride:][:p
 // clear sets group g's part to zero.
 func (p sums[T]) clear(g int) { clear(p.data[g*p.cols*p.stride:][:p.cols*p.stride]) }
 
-// addTo computes C ← α·sums + β·C, group after group.
+// addTo adds the groups in order and computes C ← α·sums + β·C.
 func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 	q.rows(p.rows, p.cols*p.size, func(lo, hi int) {
 		for j := range p.cols {
@@ -114,7 +116,7 @@ func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 }
 
 // symv computes C ← α A B + β C for a symmetric A, given by a triangle with contiguous rows, and a
-// small number of columns. A lower triangle may omit columns on the right, where A is zero.
+// small number of columns. A lower triangle may omit its last columns; A is then zero there.
 func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) {
 	n, size, count := a.rows, groups(a.rows), rowsAtOnce[T](a.rs)
 	x, freeX := columnsOf(b, q.engine.shared)
@@ -160,20 +162,21 @@ func rowsAtOnce[T backend.Float](ld int) int {
 	return ukr.MaxRows
 }
 
-// symvSpan is the number of elements of a row that are processed at a time if there are
-// several columns: they stay in the second-level cache for all columns.
+// symvSpan is the number of elements of a row that are processed at a time if B has several
+// columns. The elements then stay in the second-level cache for all columns of B.
 const symvSpan = 1024
 
-// symvRows adds to sum the contribution of rows i … i+count−1 of a triangle to A x:
-// off-diagonal elements contribute to their row and to their column.
+// symvRows adds to sum the products of rows i … i+count−1 of a triangle of A with x. An
+// off-diagonal element contributes to the sum of its row and, as A is symmetric, to that of its
+// column.
 func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count int, x, sum []T) {
 	end, from, to := besideDiagonal(ul, a, i, count)
 	e.symvBeside(s, a, i, end, from, to, x, sum)
 	e.symvCorner(ul, a, i, end, x, sum)
 }
 
-// besideDiagonal returns the end of the rows that begin at i, at most count, and the range
-// of columns outside the square corner on the diagonal.
+// besideDiagonal returns the end of a group of at most count rows that begins at row i, and the
+// range of columns outside the square on the diagonal of this group.
 func besideDiagonal[T backend.Float](ul backend.Uplo, a view[T], i, count int) (end, from, to int) {
 	end = min(i+count, a.rows)
 	if ul == backend.Upper {
@@ -182,7 +185,7 @@ func besideDiagonal[T backend.Float](ul backend.Uplo, a view[T], i, count int) (
 	return end, 0, min(i, a.cols)
 }
 
-// symvBeside is the part of symvRows for the columns from … to−1, which lie outside the corner.
+// symvBeside is symvRows for the columns from … to−1, which lie outside the square on the diagonal.
 func (e *engine[T]) symvBeside(s *scratch[T], a view[T], i, end, from, to int, x, sum []T) {
 	beside := func(from, to int) {
 		if from < to {
@@ -197,7 +200,7 @@ func (e *engine[T]) symvBeside(s *scratch[T], a view[T], i, end, from, to int, x
 	beside(from, to)
 }
 
-// symvCorner is the part of symvRows for the square corner on the diagonal.
+// symvCorner is symvRows for the square on the diagonal.
 func (e *engine[T]) symvCorner(ul backend.Uplo, a view[T], i, end int, x, sum []T) {
 	if end <= a.cols {
 		plainSymv(ul == backend.Lower, 1, a.data[a.off+i*a.rs+i:], a.rs, x[i:end], 1, sum[i:end])
@@ -258,7 +261,8 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	e := q.engine
 	x, freeX := columnsOf(b, e.shared)
 	defer freeX()
-	// From 1 MiB on, reading A takes longer than waking a worker, however few operations it takes.
+	// From 1 MiB on, reading A takes longer than waking a worker, even if A takes only a small
+	// number of operations. So flops is at least the number of bytes of A.
 	flops := max(flop.Gemm(a.rows, len(x), a.cols), float64(a.rows)*float64(a.cols)*float64(unsafe.Sizeof(alpha)))
 	if a.cs == 1 {
 		q.chunks(a.rows, thinRows, flops, func(s *scratch[T], first, count int) {
@@ -289,7 +293,7 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	part.addTo(q, alpha, beta, c)
 }
 
-// dots returns the products of rows i … i+count−1 of a, count ≤ 4, with x.
+// dots returns the dot products of x with rows i … i+count−1 of a, where count ≤ 4.
 func (e *engine[T]) dots(s *scratch[T], a view[T], i, count int, x []T) []T {
 	if count == 4 {
 		s.rows = ukr.Rows[T]{Z: a.at(i, 0), Y: &x[0], N: a.cols, Ldz: a.rs}
@@ -302,7 +306,7 @@ func (e *engine[T]) dots(s *scratch[T], a view[T], i, count int, x []T) []T {
 	return s.rows.B[:count]
 }
 
-// axpys adds rows i … i+count−1 of a, count ≤ 4, each times its element of x.
+// axpys adds x_r times row r of a to sum for r = i … i+count−1, where count ≤ 4.
 func (e *engine[T]) axpys(s *scratch[T], a view[T], i, count int, x, sum []T) {
 	if count == 4 {
 		s.rows = ukr.Rows[T]{Z: a.at(i, 0), X: &sum[0], N: a.cols, Ldz: a.rs, A: [ukr.MaxRows]T{x[i], x[i+1], x[i+2], x[i+3]}}

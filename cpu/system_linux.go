@@ -14,9 +14,9 @@ import (
 	"unsafe"
 )
 
-// discard immediately returns the pages that lie within memory to the system; they then read as
-// zeros. The garbage collector, which frees the addresses later, lets the heap grow to twice the
-// live memory: without discard the matrices that a solver has freed would count as resident until
+// discard immediately returns the pages that lie within memory to the system; the pages then read
+// as zeros. The garbage collector frees the addresses later. It lets the heap grow to twice the
+// live memory, so that without discard the freed matrices of a solver would count as resident until
 // the next collection.
 func discard(memory []byte) {
 	page := uintptr(os.Getpagesize())

@@ -9,10 +9,11 @@ import (
 // trmm computes B ← α op(A) B or α B op(A) with A triangular, in place. A unit diagonal is taken as
 // ones and is not read.
 //
-// A row of the result depends on the same row of B and on the rows on one side of that row. So
-// blocks of rows are computed from the opposite end. For each block, the product with the block on
-// the diagonal comes first, and then the product with the rows that are not overwritten yet. B
-// op(A) is computed as op(A)ᵀ Bᵀ, as in trsm.
+// Row i of op(A) B depends on row i of B and, if op(A) is lower triangular, on the rows above it.
+// So the blocks of rows are computed from the last to the first, and from the first to the last if
+// op(A) is upper triangular. For each block, the product with the block on the diagonal of A is
+// computed first. The product with the rows of B that are not overwritten yet is added to it. B
+// op(A) is computed as op(A)ᵀ Bᵀ.
 func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
 	isLower := (ul == backend.Lower) == (t == backend.NoTrans)
@@ -23,7 +24,7 @@ func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	for left := n; left > 0; {
 		nb := min(kc, left)
 		left -= nb
-		first, rest := left, 0 // first rows of the block on the diagonal and of the remaining rows
+		first, rest := left, 0 // first rows of the block on the diagonal and of the rows that are not overwritten
 		if !isLower {
 			first = n - left - nb
 			rest = n - left
@@ -42,22 +43,11 @@ func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 // multiplyBlock computes X ← α A X for a triangle of order at most KC. An upper triangle is handled
 // as a lower one in reverse order.
 func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
-	n := a.rows
-	if n == 0 || x.cols == 0 {
-		return
-	}
-	if !isLower {
-		a, x = a.reversed(true), x.reversed(false)
-	}
 	e := q.engine
-	if direct(n, x.cols) {
-		s := e.take()
-		e.multiplyDirect(s, unit, alpha, &a, &x)
-		e.give(s)
-		q.count(flop.Trsm(n, x.cols))
+	if q.directBlock(e.ukr.TrmmDirect, isLower, unit, alpha, &a, &x) {
 		return
 	}
-	mr, nr := e.ukr.MR, e.ukr.NR
+	n, mr, nr := a.rows, e.ukr.MR, e.ukr.NR
 	steps := panels(n, mr)
 	triangle, free := e.shared(mr * mr * steps * (steps + 1) / 2)
 	defer free()
@@ -77,7 +67,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 			e.unpack(s, part, out)
 		} else {
 			// The zeros above the diagonal must not be multiplied with NaN or Inf.
-			e.multiplyDirect(s, unit, alpha, &a, &part)
+			e.triangular(e.ukr.TrmmDirect, s, unit, alpha, &a, &part)
 		}
 		q.count(flop.Trsm(n, part.cols))
 	})

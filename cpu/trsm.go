@@ -15,12 +15,12 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.trsm(s, ul, t, false, alpha, q.own("Trsm", a).view(), q.own("Trsm", b).view())
 }
 
-// trsm computes B ← α op(A)⁻¹ B or α B op(A)⁻¹, block by block of the triangle: it solves with a
-// block on the diagonal, then subtracts the product of the other blocks in its columns with the
-// solution from the remaining rows of B.
+// trsm computes B ← α op(A)⁻¹ B or α B op(A)⁻¹ by blocks. For each block on the diagonal of A, it
+// solves for the unknowns of this block. It then multiplies these unknowns by the other blocks in
+// the same columns of A and subtracts the product from the remaining rows of B.
 //
-// X op(A) = B is solved as op(A)ᵀ Xᵀ = Bᵀ, so that both sides share code that works on a triangle
-// and a view of B. A unit diagonal is taken as ones and is not read.
+// X op(A) = B is solved as op(A)ᵀ Xᵀ = Bᵀ, so that both sides use the same code. A unit diagonal is
+// taken as ones and is not read.
 func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
 	isLower := (ul == backend.Lower) == (t == backend.NoTrans)
@@ -42,8 +42,8 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		q.trsv(isLower, unit, alpha, a, b)
 		return
 	}
-	// One call of solveBlock solves with a triangle of order up to KC: that avoids packing B for a
-	// product and waiting for the product (n = 384, two workers: 83 GFLOP/s against 70; float64,
+	// One call of solveBlock solves with a triangle of order up to KC. This avoids packing B for a
+	// product and waiting for the product (n = 384, two workers: 83 GFLOP/s, and 70 in blocks; float64,
 	// AMD EPYC of family 25, November 2026).
 	n, kc := b.rows, q.engine.block.kc
 	if n > kc {
@@ -51,7 +51,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 	for done := 0; done < n; {
 		nb := min(kc, n-done)
-		first := done // first row of the block on the diagonal; the blocks of an upper triangle are solved from the end
+		first := done // first row of the block on the diagonal; for an upper triangle, the last block is solved first
 		rest := done + nb
 		if !isLower {
 			first, rest = n-done-nb, 0
@@ -73,22 +73,11 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 // solveBlock computes X ← α A⁻¹ X for a triangle of order at most KC. An upper triangle is handled
 // as a lower one in reverse order.
 func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
-	n := a.rows
-	if n == 0 || x.cols == 0 {
-		return
-	}
-	if !isLower {
-		a, x = a.reversed(true), x.reversed(false)
-	}
 	e := q.engine
-	if direct(n, x.cols) {
-		s := e.take()
-		e.solveDirect(s, unit, alpha, &a, &x)
-		e.give(s)
-		q.count(flop.Trsm(n, x.cols))
+	if q.directBlock(e.ukr.TrsmDirect, isLower, unit, alpha, &a, &x) {
 		return
 	}
-	mr, nr := e.ukr.MR, e.ukr.NR
+	n, mr, nr := a.rows, e.ukr.MR, e.ukr.NR
 	steps := panels(n, mr)
 	triangle, free := e.shared(mr * mr * steps * (steps + 1) / 2)
 	defer free()
@@ -98,18 +87,39 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 		if invertible {
 			e.substitute(s, triangle, alpha, part)
 		} else {
-			e.solveDirect(s, unit, alpha, &a, &part)
+			e.triangular(e.ukr.TrsmDirect, s, unit, alpha, &a, &part)
 		}
 		q.count(flop.Trsm(n, cols))
 	})
+}
+
+// directBlock computes X ← α A⁻¹ X or α A X by the given direct kernel and returns true, or returns
+// false if the block is too large for it. First it replaces an upper triangle A and X by views in
+// reverse order, in which the triangle is lower.
+func (q *queue[T]) directBlock(kernel func(*ukr.Direct[T]), isLower, unit bool, alpha T, a, x *view[T]) bool {
+	n, e := a.rows, q.engine
+	if n == 0 || x.cols == 0 {
+		return true
+	}
+	if !isLower {
+		*a, *x = a.reversed(true), x.reversed(false)
+	}
+	if !direct(n, x.cols) {
+		return false
+	}
+	s := e.take()
+	e.triangular(kernel, s, unit, alpha, a, x)
+	e.give(s)
+	q.count(flop.Trsm(n, x.cols))
+	return true
 }
 
 // trsmStrips is the number of panels of right-hand sides that a worker solves together, so
 // that each panel of the triangle is read once for all of them.
 const trsmStrips = 4
 
-// substitute solves with a packed triangle for at most trsmStrips panels of right-hand
-// sides.
+// substitute solves for the right-hand sides x with a packed triangle. x has at most trsmStrips
+// panels of columns.
 func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	n, steps := x.rows, panels(x.rows, mr)
@@ -135,10 +145,10 @@ func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) 
 	}
 }
 
-// packTriangle writes a lower triangle as panels of MR rows for Kernels.Trsm: panel r has
-// (r+1)·MR columns; the diagonal is stored inverted, and padded with ones to whole panels.
-// It returns false if the inverse of a nonzero element is out of range, so that the caller
-// must divide.
+// packTriangle writes a lower triangle as panels of MR rows for Kernels.Trsm: panel r has (r+1)·MR
+// columns. The diagonal is stored inverted, and padded with ones to whole panels. packTriangle
+// returns false if the inverse of a nonzero element overflows. The caller must then divide by the
+// diagonal.
 func (q *queue[T]) packTriangle(dst []T, a view[T], unit bool) bool {
 	w := q.engine.ukr.MR
 	var failed atomic.Bool
@@ -156,7 +166,7 @@ func (q *queue[T]) packTriangle(dst []T, a view[T], unit bool) bool {
 	return !failed.Load()
 }
 
-// packCorner writes the w columns on the diagonal of a panel.
+// packCorner writes the w × w block on the diagonal of a panel. It returns false like packTriangle.
 func packCorner[T backend.Float](dst []T, a view[T], w int, unit bool) bool {
 	clear(dst)
 	for p := range w {

@@ -2,7 +2,7 @@ package cpu
 
 import "github.com/mercer-go/mercer/internal/flop"
 
-// trsvBlock is the number of unknowns that are solved for before the remaining right-hand side is
+// trsvBlock is the number of unknowns that are computed before the remaining right-hand side is
 // updated.
 const trsvBlock = 256
 
@@ -44,8 +44,9 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 const trsvOrder = 32
 
 // solveVector computes x ← A⁻¹ x for a triangle whose rows or columns are contiguous. With
-// contiguous rows, it subtracts the known terms before it solves for an unknown; with contiguous
-// columns, each solved unknown is subtracted from the later equations.
+// contiguous rows, it subtracts the terms of the unknowns already computed before it solves a
+// diagonal block; with contiguous columns, it subtracts the terms of each solved block from all
+// later equations.
 func (e *engine[T]) solveVector(isLower, unit bool, a view[T], x []T) {
 	n := len(x)
 	for done := 0; done < n; done += trsvOrder {
@@ -65,8 +66,8 @@ func (e *engine[T]) solveVector(isLower, unit bool, a view[T], x []T) {
 	}
 }
 
-// solveTriangle is solveVector, one unknown at a time. An upper triangle is handled as a
-// lower one in reverse order.
+// solveTriangle computes x ← A⁻¹ x for a small triangle. An upper triangle is passed in reverse
+// order as a lower triangle.
 func (e *engine[T]) solveTriangle(isLower, unit bool, a *view[T], x []T) {
 	if isLower {
 		e.ukr.Trsv(len(x), unit, a.at(0, 0), a.rs, a.cs, &x[0], 1)

@@ -57,8 +57,9 @@ func (q *queue[T]) invertLower(unit bool, a view[T]) {
 	q.invertLower(unit, a22)
 }
 
-// invertBlock inverts a small lower triangle: by the definition, or as the solution of L X
-// = I. The zeros of I must not be multiplied with NaN or Inf.
+// invertBlock inverts a small lower triangle L: by invertPlain, or as the solution of L X = I. L X
+// = I is not solved if L has NaN or Inf, because the zeros of I must not be multiplied with NaN or
+// Inf.
 func (q *queue[T]) invertBlock(unit bool, a view[T]) {
 	n := a.rows
 	if n <= plainInverse || !a.finiteLower() {
@@ -99,8 +100,9 @@ func (v *view[T]) finiteLower() bool {
 	return sum == 0
 }
 
-// invertPlain inverts a small lower triangle, from the last column on: column j of the result below
-// the diagonal is the inverse of the trailing triangle times that column of L, divided by −L_jj.
+// invertPlain inverts a small lower triangle, from the last column to the first. Below the
+// diagonal, column j of the inverse is −M l/L_jj, where l is column j of L below the diagonal, and
+// M is the inverse of the triangle of the rows and columns after j.
 func invertPlain[T backend.Float](unit bool, a *view[T]) {
 	for j := a.rows - 1; j >= 0; j-- {
 		pivot := T(1)

@@ -1,7 +1,8 @@
 package cpu
 
-// uplo is the part of C that a product writes: its lower or upper triangle, or all of it. For a block
-// of C, off is the offset of the diagonal: element (i, j) of the block is on it if i = j + off.
+// uplo is the part of C that a product writes: its lower or upper triangle, or all of it. For a
+// block of C, off is the offset of the diagonal: element (i, j) of the block is on the diagonal if
+// i = j + off.
 type uplo uint8
 
 const (
@@ -21,8 +22,8 @@ func (r uplo) transposed() uplo {
 	return whole
 }
 
-// columns returns the range of columns, within 0 … n−1, in which the elements of row i lie in r if
-// off is 0. For another off, pass i − off.
+// columns returns the range of columns, within 0 … n−1, in which the elements of row i lie in r. It
+// assumes off = 0; for another off, pass i − off instead of i.
 func (r uplo) columns(i, n int) (from, to int) {
 	switch r {
 	case lower:
@@ -33,8 +34,8 @@ func (r uplo) columns(i, n int) (from, to int) {
 	return 0, n
 }
 
-// rows returns the range of rows, within 0 … m−1, of which at least one element in the columns
-// j … j+n−1 lies in r.
+// rows returns the range of rows, within 0 … m−1, that have at least one element of r in the
+// columns j … j+n−1.
 func (r uplo) rows(m, j, n, off int) (first, last int) {
 	switch r {
 	case lower:
@@ -45,7 +46,8 @@ func (r uplo) rows(m, j, n, off int) (first, last int) {
 	return 0, m
 }
 
-// full returns the range of rows of which all elements in the columns j … j+n−1 lie in r.
+// full returns the range of rows, within 0 … m−1, whose elements in the columns j … j+n−1 all lie
+// in r.
 func (r uplo) full(m, j, n, off int) (first, last int) {
 	switch r {
 	case lower:
@@ -86,10 +88,10 @@ func evenGrid(m, n, mc, tn int) grid {
 	return cutRows(m, n, tn, func(int) int { return mc })
 }
 
-// newGrid divides a part of C for a product. While the workers would have fewer than four
-// tasks each, it halves the rows of a task, at the cost of reading packed B more often;
-// then the columns, down to KC, at the cost of packing A more often. The last tasks become
-// smaller and smaller, so that the workers finish together.
+// newGrid divides a part of C into tasks of a product. If there are fewer than four tasks for each
+// worker, it repeatedly halves the rows of a task, although packed B is then read more often. If
+// this does not suffice, it halves the columns, down to KC, although A is then packed more often.
+// The last tasks have fewer and fewer rows, so that the workers finish at about the same time.
 //
 // Every block begins at the edge of a register tile, because the elements of a tile that is stored
 // only in part are rounded once more.
@@ -111,8 +113,8 @@ func newGrid(m, n int, size blocking, threads int) grid {
 	})
 }
 
-// leastRows is the approximate number of rows of the smallest task of a large product, so large
-// that reading the task's part of packed B is worthwhile.
+// leastRows is the approximate number of rows of the smallest task of a large product. With fewer
+// rows, reading the task's part of packed B would take too long compared with the product.
 const leastRows = 48
 
 // cutRows returns a grid in which each block has as many rows as the function rows returns for the

@@ -11,8 +11,8 @@ const (
 )
 
 // Codes is the argument of the functions on a panel of 16-bit numbers. The panel has N consecutive
-// chunks of CodeSpan columns, each with CodeRows consecutive rows. z_ri is row r and column i of
-// the panel; columns c of X, Y and A are Ld elements apart.
+// chunks of CodeSpan columns, each with CodeRows consecutive rows. z_ri is the number in row r and
+// column i of the panel. The columns of X, of Y and of A are Ld elements apart.
 //
 // tools/asmgen relies on the field order.
 type Codes[T Float] struct {
@@ -21,8 +21,9 @@ type Codes[T Float] struct {
 	N, Ld      int
 }
 
-// The functions below are the portable functions on codes. Their sums have no lanes. The
-// conversions of products to T force rounding, so that compilers do not fuse them with additions.
+// The functions below are the portable functions on codes. They have one sum for each row
+// (CodeLanes is 1). The conversions of products to T force rounding, so that compilers do not fuse
+// them with additions.
 
 func codes1Generic[T Float](s *Codes[T]) { s.multiply(1) }
 func codes2Generic[T Float](s *Codes[T]) { s.multiply(2) }
@@ -62,9 +63,9 @@ func encodeGeneric[T Float](s *Span[T]) {
 	}
 }
 
-// Scaled is a Tile whose elements of A and B are pairs of int16 (32 bits, the unit of Lda):
-// s(a, b) is a₁b₁ + a₂b₂ in int32, and element (i, j) is multiplied by α·r_i·s_j. R and S
-// have as many elements as the panels have rows.
+// Scaled is a Tile whose elements of A and B are pairs of int16, of 32 bits together; Lda counts
+// pairs. s(a, b) is a₁b₁ + a₂b₂ in int32, and the sum of element (i, j) is multiplied by α·R_i·S_j.
+// R and S have as many elements as the panels have rows.
 //
 // tools/asmgen relies on the field order.
 type Scaled[T Float] struct {

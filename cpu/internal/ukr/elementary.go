@@ -10,9 +10,9 @@ import (
 // the assembly, explained in tools/asmgen/log.go, operation by operation, so that results in
 // float64 have the same bits on every tier. Results in float32 are computed in float64.
 //
-// The explicit conversion of a product to float64 forces rounding: without it a compiler
-// may fuse the product with the addition that follows, and the low parts of the pairs would
-// be wrong.
+// The explicit conversion of a product to float64 forces rounding: otherwise a compiler may fuse
+// the product with the following addition. The rounding errors that these algorithms compute would
+// then be wrong.
 
 func logGeneric[T Float](s *Span[T]) {
 	x := s.x()

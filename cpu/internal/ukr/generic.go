@@ -4,7 +4,7 @@ package ukr
 // registers if the sums are named variables, but not if they are an array.
 const genericMR, genericNR = 4, 4
 
-// A statistic is s(a, b) of Tile.
+// A statistic is the function s(a, b) of Tile.
 type statistic[T Float] interface{ of(a, b T) T }
 
 type product[T Float] struct{}

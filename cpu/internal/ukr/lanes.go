@@ -18,7 +18,8 @@ import (
 // laneBytes is the length of a vector of the virtual machine.
 const laneBytes = 32
 
-// laneRows is MR of the virtual machine, and panelRows is the number of rows of its strips.
+// laneRows is MR of the virtual machine. panelRows is the number of rows that its functions on
+// strips process together.
 const (
 	laneRows  = 6
 	panelRows = 4
@@ -97,7 +98,7 @@ func fma32(a, b, c float64) float32 {
 	return float32(s)
 }
 
-// least and most return the smaller and the larger of x and limit, or x if x is NaN.
+// least returns the smaller of x and limit, and most the larger. Both return x if x is NaN.
 func least[T Float](x, limit T) T {
 	if limit < x {
 		return limit
@@ -141,7 +142,8 @@ func chi2Step[T Float](a, b, acc T) T {
 	return fma(diff/sum, diff, acc)
 }
 
-// tileLanes returns the function on a Tile for step, which computes acc + s(a, b).
+// tileLanes returns the function on a Tile whose sums are computed by step: step returns acc + s(a,
+// b).
 func tileLanes[T Float](step func(a, b, acc T) T) func(*Tile[T]) {
 	return func(t *Tile[T]) {
 		nr := 2 * lanesOf[T]()
@@ -278,8 +280,8 @@ func invertible[T Float](x T) bool {
 }
 
 // potrfDirectLanes factors four rows at a time. In the first NR columns from the diagonal on, it
-// subtracts multiples of a row from the rows below before it divides the row by the root of its
-// pivot. In the other columns it first divides the row.
+// first subtracts multiples of a row from the rows below and then divides the row by the root of
+// its pivot. In the other columns it divides first.
 func potrfDirectLanes[T Float](d *Direct[T]) {
 	d.Flag = 0
 	for top := 0; top < d.M; top += 4 {
@@ -447,8 +449,8 @@ var (
 	cosCoefficientsShort = [...]float64{0x1.55555555024dap-5, -0x1.6c16bf52716b0p-10, 0x1.a015c12bb84c8p-16, -0x1.25233ada55c80p-22}
 )
 
-// logarithmShort returns ln(x + rest), or ±end for x = Inf and x = 0. The argument rest matters
-// only near x = 1.
+// logarithmShort returns ln(x + rest), or ±end for x = Inf and x = 0. The number rest affects the
+// result only near x = 1.
 func logarithmShort(x, rest, end float64) float64 {
 	switch {
 	case x == 0:
@@ -565,7 +567,8 @@ func byQuadrantShort(y float64, turn int) float64 {
 
 // The following functions are those of levels 1 and 2.
 
-// add adds x∘y to as many lanes of v as x has elements, and 0 to the other lanes before width.
+// add adds x_l·y_l to lane l of v for each element of x, and adds 0 to the other of the first width
+// lanes.
 func (v *vector[T]) add(width int, x, y []T) {
 	for l := range width {
 		if l < len(x) {
@@ -576,7 +579,7 @@ func (v *vector[T]) add(width int, x, y []T) {
 	}
 }
 
-// fold adds the upper half of width lanes to the lower half.
+// fold adds the upper half of the first width lanes to their lower half.
 func (v *vector[T]) fold(width int) {
 	for l := range width / 2 {
 		v[l] += v[width/2+l]
@@ -599,8 +602,9 @@ func (v vector[T]) plus(w vector[T]) vector[T] {
 	return v
 }
 
-// dotLanes first adds the tail, backwards from single elements to half a vector, then from the
-// front four vectors at a time, then backwards single vectors.
+// dotLanes computes xᵀy in three steps. First it adds the tail from the end of the vectors
+// backwards, in parts of 1, 2, … elements up to half a vector. Then it adds four vectors at a time
+// from the beginning. Then it adds the remaining single vectors backwards.
 func dotLanes[T Float](n int, first, second *T) T {
 	lanes := lanesOf[T]()
 	x, y := at(first, 0, n), at(second, 0, n)
@@ -646,8 +650,8 @@ func dotAxpyLanes[T Float](s *Span[T]) {
 	s.B = sums[0].plus(sums[1]).plus(sums[2].plus(sums[3])).total()
 }
 
-// lanes implements the functions on count rows. If dot is set, it computes the dot products, and if
-// axpy is set, x ← x + Σ_r A_r z_r.
+// lanes implements the functions on count rows. If dot is true, it computes the dot products. If
+// axpy is true, it computes x ← x + Σ_r A_r z_r.
 func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 	lanes := lanesOf[T]()
 	if dot {
@@ -667,11 +671,13 @@ func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 	}
 }
 
-// A pair is two vectors whose product is taken.
+// A pair is two vectors of which products computes the dot product.
 type pair[T Float] struct{ x, y []T }
 
-// products returns the sum of the dot products of pairs of n elements, vector by vector. The lanes
-// are folded to 16 bytes before the tail, and adjacent lanes are added last if many is set.
+// products returns the sum of the dot products of the first n elements of each pair, vector by
+// vector. It adds the upper half of the lanes to the lower half until 16 bytes remain, and then
+// adds the tail. Of the last four lanes, it adds adjacent lanes first if many is true, and
+// otherwise halves.
 func products[T Float](n int, many bool, pairs ...pair[T]) T {
 	var sum vector[T]
 	lanes := lanesOf[T]()
@@ -703,8 +709,8 @@ func products[T Float](n int, many bool, pairs ...pair[T]) T {
 	return sum[0]
 }
 
-// lanesOfPart returns the number of lanes that a product of part elements uses, which is 1 for a
-// single element.
+// lanesOfPart returns the number of lanes to which a product of part elements is added: 1 for a
+// single element, otherwise width.
 func lanesOfPart(part, width int) int {
 	if part == 1 {
 		return 1
@@ -739,7 +745,8 @@ func gerLanes[T Float](m, n int, alpha T, x, y, a *T, lda int) {
 	}
 }
 
-// trsvLanes alternates between two sums for the unknowns of the preceding groups of four.
+// trsvLanes solves for four unknowns at a time. For each it forms two sums of the terms of the
+// earlier unknowns, one of even and one of odd index.
 func trsvLanes[T Float](n int, unit bool, a *T, ars, acs int, x *T, incX int) {
 	element := func(i, p int) T { return at(a, i*ars+p*acs, 1)[0] }
 	unknown := func(i int) *T { return &at(x, i*incX, 1)[0] }
@@ -820,8 +827,8 @@ func gemvPanelPairLanes[T Float](s *GemvPanel[T]) {
 
 // The following functions work on codes.
 
-// lanes implements Codes1 and Codes2 for cols = 1 and 2 in float32. For one column, the terms that
-// are added to x form two sums, of even and of odd rows.
+// lanes implements Codes1 (cols = 1) and Codes2 (cols = 2) in float32. For one column, it adds to x
+// the terms of even rows and the terms of odd rows in two separate sums.
 func (s *Codes[T]) lanes(cols int) {
 	lanes := lanesOf[T]()
 	z := unsafe.Slice(s.Z, s.N*CodeRows*CodeSpan)

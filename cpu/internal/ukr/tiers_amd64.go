@@ -18,8 +18,9 @@ func avx512() *Tier {
 		{"AVX512F", cpu.X86.HasAVX512F},
 	}
 	t.F64, t.F32 = kernelsF64AVX512(), kernelsF32AVX512()
-	// Of the processors with AVX-512, Zen 4 multiplies vectors of 512 bits in halves and has no AVX-VNNI;
-	// Zen 5 in servers and Intel's since Sapphire Rapids multiply whole vectors and have it.
+	// Zen 4 has AVX-512 without AVX-VNNI, and multiplies vectors of 512 bits in halves. Zen 5 in
+	// servers and Intel's processors since Sapphire Rapids have AVX-VNNI and multiply whole
+	// vectors.
 	if cpu.X86.HasAVXVNNI {
 		t.Products = 2e11
 	}

@@ -31,7 +31,7 @@ const reduceLimit = 0x1p30
 func sinGeneric[T Float](s *Span[T]) { trigonometric(s, 0) }
 func cosGeneric[T Float](s *Span[T]) { trigonometric(s, 1) }
 
-// trigonometric computes x ← sin(A·x + turn·½π).
+// trigonometric computes x ← sin(A·x + turn·½π), the sine for turn = 0 and the cosine for turn = 1.
 func trigonometric[T Float](s *Span[T], turn int) {
 	s.Flag = 0
 	x := s.x()
@@ -67,7 +67,8 @@ func byQuadrant(y float64, turn int) float64 {
 	return result
 }
 
-// reduce returns y − n·½π as r + low for 0 ≤ y ≤ reduceLimit, and the quadrant n modulo 4.
+// reduce returns y − n·½π as the sum r + low, and n modulo 4, for the integer n nearest to y/(½π)
+// and 0 ≤ y ≤ reduceLimit.
 func reduce(y float64) (quadrant int, r, low float64) {
 	// Adding magic rounds to an integer, as in the assembly.
 	const magic = 0x1.8p52
@@ -107,12 +108,12 @@ var twoOverPi = [...]uint64{
 	0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d,
 }
 
-// reduceLarge does the same as reduce for y > 2²⁹, by the algorithm of Payne and Hanek (1983).
+// reduceLarge is reduce for y > 2²⁹, by the algorithm of Payne and Hanek (1983).
 //
-// Write y = M·2ᵉ with an integer M. Digits of 2/π whose weight in the product M·2ᵉ·2/π is 4 or
-// more contribute multiples of 2π and are skipped. The 256 digits after them give the product
-// modulo 4 with an error below 2^−201. For every float64, the distance of the product from the
-// nearest integer is at least 2^−61.
+// Write y = M·2ᵉ with an integer M. Digits of 2/π whose weight in the product M·2ᵉ·2/π is 4 or more
+// contribute multiples of 2π and are skipped. The 256 digits after them give the product modulo 4
+// with an error below 2^−201. For every float64, the distance of the product from the nearest
+// integer is at least 2^−61.
 func reduceLarge(y float64) (quadrant int, r, low float64) {
 	b := math.Float64bits(y)
 	m := b&(1<<52-1) | 1<<52
@@ -133,7 +134,7 @@ func reduceLarge(y float64) (quadrant int, r, low float64) {
 	quadrant = int(p[0] >> 62)
 	p[0] <<= 2
 	p[0], p[1], p[2], p[3] = p[0]|p[1]>>62, p[1]<<2|p[2]>>62, p[2]<<2|p[3]>>62, p[3]<<2
-	negative := p[0]>>63 != 0 // the fraction is at least ½, so measure from the next integer
+	negative := p[0]>>63 != 0 // the fraction is at least ½, so the next integer is nearer
 	if negative {
 		quadrant++
 		c := uint64(1)
@@ -141,7 +142,7 @@ func reduceLarge(y float64) (quadrant int, r, low float64) {
 			p[i], c = bits.Add64(^p[i], 0, c)
 		}
 	}
-	// After the leading zeros, three words hold a number of at least 107 digits.
+	// The leading zeros are shifted out: three words then hold at least 107 digits of the number.
 	scale := -64
 	if p[0] == 0 {
 		p[0], p[1], p[2], p[3] = p[1], p[2], p[3], 0

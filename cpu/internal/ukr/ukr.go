@@ -12,14 +12,13 @@ import "unsafe"
 // Float is the constraint of element types.
 type Float interface{ float32 | float64 }
 
-// A Tile is the argument of a micro-kernel: C ← α·S + β·C on an M × N tile, where S_ij =
-// Σ_{p<K} s(A_ip, B_pj) and s is the function after which the kernel is named. With β = 0, C is
-// not read.
+// A Tile is the argument of a micro-kernel: C ← α·S + β·C on an M × N tile, where S_ij = Σ_{p<K}
+// s(A_ip, B_pj) and s is the function after which the kernel is named. With β = 0, C is not read.
 //
-// A points to ⌈M/MR⌉ packed panels, Lda elements apart, each with K columns of MR rows; B
-// points to one packed panel with K rows of NR columns. Both are padded: every element of a
-// panel may be read. Exactly M rows and N ≤ NR columns of C are read and written; Ldc may
-// be negative.
+// A points to ⌈M/MR⌉ packed panels, Lda elements apart, each with K columns of MR rows; B points to
+// one packed panel with K rows of NR columns. Panels are padded: a micro-kernel may read every
+// element of a panel. Exactly M rows and N ≤ NR columns of C are read and written; Ldc may be
+// negative.
 //
 // tools/asmgen relies on the field order.
 type Tile[T Float] struct {
@@ -55,9 +54,9 @@ type Rows[T Float] struct {
 	A, B    [MaxRows]T
 }
 
-// GemvPanel is the argument of the functions of GemvPanels, on R = Rows rows of a tile:
-// z_ri is Z[r·Ldz+i] for i < N. V and Sum are N vectors v_i and s_i of Width elements each,
-// and X and Y are R such vectors. Y and Sum do not overlap.
+// GemvPanel is the argument of the functions of GemvPanels, which process R = GemvPanels.Rows rows
+// of a tile: z_ri is Z[r·Ldz+i] for i < N. V and Sum are N vectors v_i and s_i of GemvPanels.Width
+// elements each. X and Y are R vectors x_r and y_r of the same length. Y and Sum do not overlap.
 //
 // tools/asmgen relies on the field order.
 type GemvPanel[T Float] struct {
@@ -83,14 +82,13 @@ type Kernels[T Float] struct {
 	// columns.
 	Sparse func(*Sparse[T])
 
-	// Trsm solves L₁₁X₁ = B₁ − L₁₀X₀ on packed panels: A holds one panel with the K columns
-	// of L₁₀ and then the MR columns of the lower triangle L₁₁, whose diagonal is stored
-	// inverted; B holds K rows X₀ and then MR rows B₁, which become X₁. Trsm uses no other
-	// fields.
+	// Trsm solves L₁₁X₁ = B₁ − L₁₀X₀ on packed panels: A holds one panel with the K columns of L₁₀
+	// and then the MR columns of the lower triangle L₁₁, whose diagonal is stored inverted; B holds
+	// the K rows of X₀ and then the MR rows of B₁, which X₁ overwrites. Trsm uses no other fields.
 	Trsm func(*Tile[T])
 
-	// The kernels on unpacked matrices; see Direct. Fields that are not named are not used,
-	// except C, M and Ldc.
+	// The following kernels work on unpacked matrices; see Direct. They use the fields C, M and Ldc
+	// and the fields that their comments name.
 	//
 	// GemmDirect computes C ← α A B + β C, with A M × K and C M × N. SyrkDirect does the same on
 	// the triangle of C that Part names. With β = 0, C is not read.
@@ -112,13 +110,13 @@ type Kernels[T Float] struct {
 	// √max(x, 0). NaN gives NaN.
 	Affine, Add, Mul, Sqrt func(*Span[T])
 	// Exp computes x ← exp(A·x + B), within 1 ulp of the exponential of the rounded argument;
-	// overflow gives Inf, and results below the normal range lose digits gradually.
+	// overflow gives Inf, and results below the normal range have fewer correct digits.
 	Exp func(*Span[T])
 
 	// The errors of the following functions are bounded by the stated number of units in the last
 	// place (ulp) for every argument, including arguments near zeros of the function. The largest
-	// error found in tests is in brackets. In float32, which is computed in float64 and rounded,
-	// the bound is 0.51 ulp for all of them [0.503]. NaN gives NaN.
+	// error found in tests is in brackets. In float32, these functions are computed in float64 and
+	// rounded; their bound is 0.51 ulp [0.503]. NaN gives NaN.
 
 	// Log computes x ← ln x within 0.51 ulp [0.500]. The result is −Inf for 0 and NaN for x < 0.
 	Log func(*Span[T])
@@ -140,8 +138,8 @@ type Kernels[T Float] struct {
 	// then more accurate.
 	Distance func(*Span[T])
 
-	// DistanceExp performs Distance and then x ← exp(C·x) for C ≤ 0. Elements for which Distance
-	// sets Flag become −1, a value that no exponential has.
+	// DistanceExp performs Distance and then x ← exp(C·x) for C ≤ 0. An element for which Distance
+	// sets Flag becomes −1, which no exponential equals.
 	DistanceExp func(*Span[T])
 	// DistanceExpTo performs DistanceExp but stores the results in Z, by non-temporal stores if the
 	// tier has them; X does not change. Z must be aligned to 64 bytes and must not overlap X.
@@ -163,23 +161,23 @@ type Kernels[T Float] struct {
 	// of NR.
 	DotAxpy func(*Span[T])
 
-	// Dot4 computes B_r ← Σ_i z_ri y_i and Axpy4 x ← x + Σ_r A_r z_r for four rows z_r; DotAxpy8
-	// and DotAxpy12 do both, for eight and for twelve rows.
+	// Dot4 computes B_r ← Σ_i z_ri y_i, and Axpy4 computes x ← x + Σ_r A_r z_r, for four rows z_r.
+	// DotAxpy8 and DotAxpy12 compute both, for eight and for twelve rows.
 	Dot4, Axpy4, DotAxpy8, DotAxpy12 func(*Rows[T])
 
 	// Codes1 computes x_i ← x_i + Σ_r a_r z_ri and b_r ← b_r + Σ_i z_ri y_i for a panel of codes;
-	// Codes2 does the same for two columns of X, Y and A. B has CodeLanes partial sums for each row
-	// of a column, which the caller adds.
+	// Codes2 does the same for two columns of X, Y and A. For each row and each column of Y, B has
+	// CodeLanes partial sums of b_r, which the caller adds.
 	Codes1, Codes2 func(*Codes[T])
 	CodeLanes      int
-	// Encode stores X as a row of such a panel, beginning at Z: A·x + B rounded to the nearest of 0
-	// … 65535. N is a multiple of CodeSpan; Z is the address of a uint16. Flag is not 0 if any A·x
-	// + B is NaN or outside the range from −1/2 to 65535 + 1/2.
+	// Encode stores X as a row of a panel of codes that begins at Z: each code is A·x + B rounded
+	// to the nearest of 0 … 65535. N is a multiple of CodeSpan; Z is the address of a uint16. Flag
+	// is not 0 if any A·x + B is NaN or outside the range from −1/2 to 65535 + 1/2.
 	Encode func(*Span[T])
 
 	// Gemm16 is the product that Scaled describes. Round16 computes Z ← A·x, rounded to int16, and
-	// x ← B·z, with N a multiple of CodeSpan; float64 does not have Round16. Neither detects
-	// overflow. Both are nil if Gemm in float32 is as fast.
+	// x ← B·z, with N a multiple of CodeSpan; float64 does not have Round16. Neither function
+	// detects overflow. Both fields are nil if Gemm in float32 is as fast as Gemm16.
 	Gemm16  func(*Scaled[T])
 	Round16 func(*Span[T])
 
@@ -199,7 +197,7 @@ type Kernels[T Float] struct {
 	Syr2k func(lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int)
 
 	// GemvPanels holds functions on strips of columns for several widths, in ascending order. An
-	// entry is for matrices with more columns than the width of the preceding entry.
+	// entry is used for matrices with more columns than the width of the preceding entry.
 	GemvPanels []GemvPanels[T]
 
 	// Peak performs N times MR·NR multiply-adds in registers, which measures the peak rate
@@ -220,12 +218,14 @@ type Packer[T Float] struct {
 	Copy func(*Tile[T])
 }
 
-// GemvPanels holds the functions on strips of Width columns, with Rows rows of a tile.
+// GemvPanels holds the functions on strips of Width columns. They process Rows rows of a tile
+// together.
 type GemvPanels[T Float] struct {
 	Width, Rows int
-	// Apply computes y_r ← y_r + Σ_i z_ri v_i by sums of PanelTerms products, so that a product undergoes fewer
-	// roundings. ApplyPair, which may add each product to y_r, also computes s_i ← s_i + Σ_r z_ri x_r in the
-	// same pass, for an off-diagonal tile of a symmetric matrix.
+	// Apply computes y_r ← y_r + Σ_i z_ri v_i. It first sums PanelTerms products and adds this sum
+	// to y_r, so that a product is rounded less often. ApplyPair also computes s_i ← s_i + Σ_r z_ri
+	// x_r in the same pass, for an off-diagonal tile of a symmetric matrix. ApplyPair may add each
+	// product directly to y_r.
 	Apply, ApplyPair func(*GemvPanel[T])
 }
 
@@ -243,12 +243,12 @@ type Tier struct {
 	Name     string
 	Features []Feature
 	Optional []Feature // features of functions that are replaced by other functions if a feature is missing
-	Short    bool      // whether this tier has the features that ShortDotF64 and the functions after it need
+	Short    bool      // whether a machine with Features can run ShortDotF64 and the other functions called by name
 	// Pairs is the rate of Gemm16 divided by that of Gemm in float32, in multiplications per
 	// second, or 0 if Gemm16 is not faster.
 	Pairs float64
-	// Products is the rate of Gemm in float64 on two cores, in operations per second. It is 0 if it is near
-	// 1e11, the rate of the processor whose costs package solvers has.
+	// Products is the rate of Gemm in float64 on two cores, in operations per second. It is 0 if
+	// the rate is near 1e11, the rate that package solvers assumes.
 	Products float64
 	F32      Kernels[float32]
 	F64      Kernels[float64]
@@ -268,16 +268,15 @@ func (t *Tier) Missing() string {
 	return ""
 }
 
-// Tiers lists the tiers that were compiled in, fastest first, so that the generic tier is
-// last.
+// Tiers lists the tiers that were compiled in, fastest first. The generic tier is last.
 func Tiers() []*Tier {
 	tiers, portable := assembled(), generic()
 	portable.Short = len(tiers) == 0
 	return append(tiers, portable)
 }
 
-// ShortBytes is the length of a vector, in bytes, up to which ShortDotF64 and the functions after
-// it are faster than Kernels.Dot and Kernels.Axpy.
+// ShortBytes is the length of a vector, in bytes, up to which ShortDotF64 and the other functions
+// called by name are faster than Kernels.Dot and Kernels.Axpy.
 const ShortBytes = 1024
 
 // generic is the tier in portable Go.
