@@ -126,8 +126,8 @@ type Backend[T Float] interface {
 	// the diagonal gives Inf or NaN.
 	Trsm(s Side, ul Uplo, t Trans, alpha T, a, b Matrix[T])
 	// Potrf factors A = L Lᵀ (Lower) or UᵀU (Upper), stores the factor in the triangle ul of A and
-	// waits for it. If a pivot is not a positive finite number, it returns a *PivotError; the part
-	// of the factor before this pivot is then valid.
+	// waits for the factor. If a pivot is not a positive finite number, Potrf returns a
+	// *PivotError; the part of the factor before this pivot is then valid.
 	Potrf(ul Uplo, a Matrix[T]) error
 
 	// AddDiag queues A_ii ← A_ii + d_i for the square matrix A. If d has length 1, its element is
@@ -136,8 +136,8 @@ type Backend[T Float] interface {
 	// ColAxpy queues y_j ← y_j + α_j x_j for each column j. alpha may be
 	// changed once the call has returned.
 	ColAxpy(alpha []T, x, y Matrix[T])
-	// ColDot sets dst_j to x_jᵀ y_j for each column j and waits for it. x and y may be the same
-	// matrix.
+	// ColDot sets dst_j to x_jᵀ y_j for each column j and waits for the result. x and y may be the
+	// same matrix.
 	ColDot(dst []T, x, y Matrix[T]) error
 
 	// Gram queues dst_ij ← k(x_i, z_j) for the rows of X, n × d, and Z, m × d. If z and x have the
@@ -244,7 +244,8 @@ type PackedBackend[T Float] interface {
 	// SymmPacked queues C ← α A B + β C.
 	SymmPacked(alpha T, a Packed[T], b Matrix[T], beta T, c Matrix[T])
 	// PotrfPacked factors A = L Lᵀ, stores L in A and waits for L. If a pivot is not a positive
-	// finite number, it returns a *PivotError; the part of L before this pivot is then valid.
+	// finite number, PotrfPacked returns a *PivotError; the part of L before this pivot is then
+	// valid.
 	PotrfPacked(a Packed[T]) error
 	// TrsmPacked queues B ← op(L)⁻¹ B, where L is the lower triangle of A. After PotrfPacked,
 	// NoTrans and then Transpose solve A X = B. A zero on the diagonal gives Inf or NaN.

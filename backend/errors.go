@@ -38,7 +38,7 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("backend: out of memory: %s: a matrix of %d bytes was requested, %d bytes are free: room for a square float64 matrix of order %d, or of order %d in packed storage",
+	return fmt.Sprintf("backend: out of memory: %s: a matrix of %d bytes was requested, %d bytes are free, enough for a square float64 matrix of order %d, or of order %d in packed storage",
 		e.Device, e.Asked, e.Free, e.Order(), e.PackedOrder())
 }
 

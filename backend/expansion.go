@@ -17,8 +17,9 @@ type Expander[T Float] interface {
 	NewExpansion(k kernels.Kernel, z, v Host[T]) (Expansion[T], error)
 }
 
-// Summer is a Backend that reports how often it rounds while it adds products. With this number the bounds on
-// the rounding errors of the sums are smaller. A type assertion finds this optional ability.
+// Summer is a Backend that reports how often it rounds a product while it adds products. This
+// number gives smaller bounds on the rounding errors of sums. A type assertion finds this optional
+// ability.
 type Summer[T Float] interface {
 	Backend[T]
 	// GramMulRoundings returns the largest number r of roundings that a term k(x, z_j)v_j undergoes
@@ -34,8 +35,9 @@ type Expansion[T Float] interface {
 	// Dims returns d, the number of features of a point, and t, the number of elements of f(x).
 	Dims() (features, outputs int)
 	// Apply sets dst, n × t, to k(X, Z) V for the rows of X, n × d, and waits for it. dst equals
-	// the result of GramMul up to rounding. Goroutines may call it concurrently. Within about 0.1 s
-	// after ctx is done, it returns an error wrapping context.Cause(ctx); dst is undefined.
+	// the result of GramMul up to rounding. Several goroutines may call Apply at the same time.
+	// Within about 0.1 s after ctx is done, Apply returns an error that wraps context.Cause(ctx);
+	// dst is then undefined.
 	Apply(ctx context.Context, dst, x Host[T]) error
 	// Free releases the memory. All calls of Apply must have ended, and none may follow.
 	Free()

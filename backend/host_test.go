@@ -55,7 +55,7 @@ func TestErrors(t *testing.T) {
 	if want := "backend: matrix is not positive definite: the pivot of index 3 is -0.5"; pivot.Error() != want {
 		t.Errorf("got %q, want %q", pivot, want)
 	}
-	if want := "backend: out of memory: cpu/avx2: a matrix of 800 bytes was requested, 100 bytes are free: room for a square float64 matrix of order 3, or of order 0 in packed storage"; memory.Error() != want {
+	if want := "backend: out of memory: cpu/avx2: a matrix of 800 bytes was requested, 100 bytes are free, enough for a square float64 matrix of order 3, or of order 0 in packed storage"; memory.Error() != want {
 		t.Errorf("got %q, want %q", memory, want)
 	}
 	for _, c := range []struct {

@@ -5,15 +5,15 @@ package backend
 //
 //	low + c_ij (high − low)/65535,  c_ij the nearest integer,
 //
-// where low and high are the Bounds of the kernel. Therefore the error of an element is at most
-// half a step, in addition to the error of k(x_i, x_j) in T. (A step is at least 2⁻²⁰ of the larger
-// bound, which T can resolve.) The diagonal is stored in T.
+// where low and high are the Bounds of the kernel. A step is (high − low)/65535. The error of an
+// element is at most half a step plus the error of k(x_i, x_j) in T. (A step is at least 2⁻²⁰ of
+// the larger bound, which T can resolve.) The diagonal is stored in T.
 //
 // GramPacked, AddDiagPacked, DiagPacked, SymmPacked and DownloadPacked accept such a matrix; the
-// other methods panic. A kernel without Bounds is misuse. If a value is NaN or outside the Bounds,
-// for example because a feature is infinite, the next method that waits returns a *RangeError, and
-// the elements of the matrix are undefined. If a column of B in SymmPacked is not finite, the same
-// column of C is not finite.
+// other methods panic. GramPacked panics if the kernel has no Bounds. If a value is NaN or outside
+// the Bounds, for example because a feature is infinite, the next method that waits returns a
+// *RangeError, and the elements of the matrix are undefined. If a column of B in SymmPacked is not
+// finite, the same column of C is not finite.
 type FixedBackend[T Float] interface {
 	PackedBackend[T]
 	// NewFixed returns a matrix of zeros of order n, or a *MemoryError.
@@ -35,10 +35,9 @@ type PackedNarrower interface {
 // preconditioner. A type assertion finds this optional ability.
 type ReducedBackend[T Float] interface {
 	PackedBackend[T]
-	// ReducedUnit returns the relative precision of the products in PotrfPackedReduced: 2⁻¹¹ if
-	// factors are rounded to FP16 or NVIDIA's TF32 and products are summed in float32; 2⁻¹⁹, as
-	// measured, for the integers of the CPU; 0 if PotrfPackedReduced is not faster than
-	// PotrfPacked.
+	// ReducedUnit returns the relative precision of the products in PotrfPackedReduced: 2⁻¹¹ on a
+	// GPU that rounds factors to FP16 or TF32 and sums products in float32; 2⁻¹⁹, as measured, on a
+	// CPU that multiplies 16-bit integers; 0 if PotrfPackedReduced is not faster than PotrfPacked.
 	ReducedUnit() float64
 	// PotrfPackedReduced is like PotrfPacked, but computes the elements outside the diagonal blocks
 	// by products of reduced precision. The factors of the diagonal blocks and the solves with them
@@ -51,12 +50,13 @@ type ReducedBackend[T Float] interface {
 // waiting for all earlier work, so that a device works while the next samples are copied to it.
 type UploadBackend[T Float] interface {
 	Backend[T]
-	// Mark queues a mark with the number slot, 0 or 1; it replaces the earlier mark of that number.
+	// Mark queues a mark with the number slot, 0 or 1. The new mark replaces the earlier mark of
+	// that number.
 	Mark(slot int)
 	// UploadAfter is like Upload, but the copy waits only for the work queued before the last
-	// Mark(slot). Work that is queued after UploadAfter waits for the copy. Between Mark and
-	// UploadAfter, no queued work may use dst, and dst must not be created, because New clears its
-	// memory. Without a mark the copy waits for no work.
+	// Mark(slot). Work that is queued after UploadAfter waits for the copy. dst must exist before
+	// Mark, because New clears the memory of a matrix, and no work queued between Mark and
+	// UploadAfter may use dst. Without a mark the copy waits for no work.
 	UploadAfter(slot int, dst Matrix[T], src Host[T]) error
 }
 

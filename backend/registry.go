@@ -20,9 +20,9 @@ type Config struct {
 	// guarantee this; docs/trust.md lists them and further conditions. If MERCER_REPRODUCIBLE is
 	// true, Open acts as if Reproducible were set.
 	Reproducible bool
-	// Fallback, if not nil, is called with the reason if an automatically chosen device has passed
-	// its probe but cannot be opened; Open then tries the next device. If Fallback is nil, or the
-	// name of the device was given, Open returns the failure.
+	// If Open chooses a device that has passed its probe but cannot be opened, Open calls Fallback
+	// with the reason and tries the next device. If Fallback is nil, or the caller named the
+	// device, Open returns the failure.
 	Fallback func(device string, err error)
 }
 

@@ -15,15 +15,16 @@ type CSR[T Float] = host.CSR[T]
 // memory and work. A type assertion finds this optional ability; if a Backend has it, the result of
 // its method With has it too. PlaceSparse copies a CSR to any Backend.
 //
-// Three operations accept sparse matrices: Gram and GramMul, if X and Z are both sparse; GramPacked,
-// as X; and Gemm, as A, if B and C are dense and op(B) is B. A View must have all columns. Any other
-// use is misuse.
+// Three operations accept sparse matrices: Gram and GramMul, if X and Z are both sparse;
+// GramPacked, as X; and Gemm, as A, if B and C are dense and op(B) is B. A View must have all
+// columns. Any other use is misuse.
 //
 // The results equal those of the dense matrix up to rounding: an element that is not stored acts as
-// 0, and 0·NaN is NaN. The work of a product xᵀz is the number of columns that both rows store.
+// 0, and 0·NaN is NaN. A product xᵀz takes one multiplication for each column that both rows store.
 // Distances are computed from norms and the columns that both rows store, or from the differences
-// if more than ten bits cancel. Their error is at most 2¹²γ‖x−z‖², with γ for a sum over the
-// elements of both rows, and equal rows have distance 0.
+// if more than ten bits cancel. The error of ‖x−z‖² is at most 2¹²γ_r‖x−z‖² with γ_r = ru/(1−ru),
+// where r is the number of elements that the two rows store, and u is the unit roundoff of T. Equal
+// rows have distance 0.
 type SparseBackend[T Float] interface {
 	Backend[T]
 	// SparseBytes returns the bytes that NewSparse takes, in addition to the CSR itself, for a

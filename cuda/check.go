@@ -72,7 +72,7 @@ func (q *queue[T]) checkHalf() error {
 }
 
 func checkPrecision[T backend.Float](q *queue[T]) error {
-	// No specialized function accepts so many features. All features except two are 0.
+	// No specialized function accepts 17 features. Only two features are not 0.
 	const n, features = 40, 17
 	x, v := backend.NewHost[T](n, features), backend.NewHost[T](n, 1)
 	for i := range n {
@@ -81,7 +81,8 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	}
 	k := kernels.Gaussian{Sigma: 1}
 	// K is also computed on the processor. A = K + n·I has a condition number of at most 2. The
-	// vector other is the product of v with a sum of two kernels, which the interpreter evaluates.
+	// vector other is the product of v with a sum of two kernels. No specialized function evaluates
+	// this sum.
 	wide := kernels.Gaussian{Sigma: 2}
 	a, product, other := backend.NewHost[T](n, n), make([]float64, n), make([]float64, n)
 	for i := range n {
@@ -191,8 +192,8 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	return compare("a solution", func(i int) float64 { return float64(v.Data[i]) })
 }
 
-// smallPotrf factors a triangle, even of an order for which potrf would use the device function,
-// with cuSOLVER if that library is available.
+// smallPotrf factors a triangle with cuSOLVER if cuSOLVER is available, even if the order is so
+// small that potrf would use the device function.
 func (q *queue[T]) smallPotrf(a *matrix[T]) error {
 	d := q.engine.device
 	if d.libraries.Solver == nil {

@@ -126,8 +126,8 @@ func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym r
 	return nil
 }
 
-// partRows computes rows i … i+count−1 of the result of the method product for the triangle `part`
-// of a square C: the square on the diagonal and the rectangle beside that square.
+// partRows computes rows i … i+count−1 of the result of the method product for the given triangle
+// of a square C. It computes the square on the diagonal and the rectangle beside it separately.
 func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part region, i, count int) error {
 	n, k := c.cols, b.rows
 	first, cols := 0, i
@@ -145,8 +145,8 @@ func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part regio
 }
 
 // symmetricRows implements product for a symmetric A that is too large for one step. It computes
-// each range of rows of C as a sum of products with the parts of A to the left of, on and to the
-// right of A's diagonal.
+// each range of rows of C as the sum of three products, with the parts of A to the left of its
+// diagonal, on the diagonal and to the right of the diagonal.
 func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym region, rows int) error {
 	n := a.rows
 	for i := 0; i < n; i += rows {
@@ -195,7 +195,8 @@ func (e *engine[T]) gemm(alpha T, a, b view[T], beta T, c view[T], k int, part, 
 	return e.launch("gemm", driver.Grid{Blocks: [3]int{ceil(c.cols, tile), ceil(c.rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
 }
 
-// scale computes C ← β C on a part of C. With β = 0, C is read only if the argument read is set.
+// scale computes C ← β C on the given part of C. If β = 0, it reads C only if read is true, so that
+// 0·NaN is NaN.
 func (q *queue[T]) scale(beta T, c view[T], part region, read bool) error {
 	if c.rows == 0 || c.cols == 0 || beta == 1 {
 		return nil
@@ -253,8 +254,8 @@ func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) fu
 }
 
 // scratch calls f with device memory for the work that f queues. The same memory is reused without
-// waiting, because the work of one stream runs in order. Large requests, and requests within f,
-// allocate separate memory.
+// waiting, because the work of one stream runs in order. A large request, or a request that f
+// itself makes, allocates separate memory.
 func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error {
 	d := q.engine.device
 	if !d.spare.busy && bytes <= mostSpare {

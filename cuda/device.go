@@ -22,8 +22,8 @@ type device struct {
 	memory memory
 	closed atomic.Bool
 
-	// If owner is set, the device does not release the context, and the garbage collector does not
-	// free the owner of the context.
+	// borrowed devices do not own their context: Close does not release it. The field owner keeps
+	// the owner of the context reachable.
 	borrowed bool
 	owner    any
 
@@ -97,9 +97,9 @@ func openIn(api *driver.API, p properties, ordinal int, context driver.Context, 
 	return d, nil
 }
 
-// ready checks that a new device computes correctly, and then sets its budget, because in the check
-// the libraries and the driver allocate the memory that they need, such as the threads' local
-// memory for the largest function.
+// ready checks that a new device computes correctly, and then sets its budget. The check comes
+// first, because in it the libraries and the driver allocate the memory that they need, such as the
+// local memory of the threads of the largest function.
 func (d *device) ready(ordinal int, c backend.Config) error {
 	err := d.check()
 	if err == nil {
@@ -169,7 +169,7 @@ func (d *device) start(c backend.Config) (err error) {
 const envCode = "MERCER_CUDA_CODE"
 
 // load loads the code compiled for the GPU, or PTX if there is no such code or the driver rejects
-// it. After an error that would also occur with PTX, load returns the error.
+// it. If an error would also occur with PTX, load returns the error.
 func (d *device) load() (driver.Module, error) {
 	if path := os.Getenv(envCode); path != "" {
 		image, err := os.ReadFile(path)
@@ -200,8 +200,8 @@ func (d *device) load() (driver.Module, error) {
 	return d.api.Load(text)
 }
 
-// budget sets the memory available to matrices: the free memory minus leftFree or 1/16 of the free
-// memory, whichever is less; but at most c.Memory, if c.Memory is positive.
+// budget sets the memory available to matrices. It is the free memory minus leftFree, or 15/16 of
+// the free memory if that is more; but at most c.Memory, if c.Memory is positive.
 func (d *device) budget(c backend.Config) error {
 	free, _, err := d.api.MemInfo()
 	if err != nil {
@@ -216,9 +216,9 @@ func (d *device) budget(c backend.Config) error {
 }
 
 // failed handles a failed call of cuBLAS or cuSOLVER. If the driver reports an error, failed
-// returns that error as the cause, because a library that accesses an illegal address reports only
-// that it did not succeed. If there is pooled memory and the library may have lacked memory, failed
-// returns the pooled memory to the driver and returns again = true, so that the call is repeated.
+// returns that error as the cause, because after an illegal access a library reports only that it
+// did not succeed. If the library may have lacked memory and the pool holds memory, failed returns
+// the pooled memory to the driver and returns again = true, so that the call is repeated.
 func (d *device) failed(e *driver.Error) (again bool, err error) {
 	if err := d.api.Wait(d.stream); err != nil {
 		return false, fmt.Errorf("%w, after %w", err, e)
@@ -235,11 +235,11 @@ func (d *device) failed(e *driver.Error) (again bool, err error) {
 	return false, e
 }
 
-// leftFree is the memory, in bytes, that the budget of a large card leaves free: the workspace of
-// cuSOLVER for a triangle of order 4096 (which gets smaller triangles if there is less memory), the
-// copies of factors in FP16 or, after the factorization, the inverses of blocks of one factor, the
-// partial sums of products, and 256 MiB for the workspace of cuBLAS and the code that the libraries
-// load on first use.
+// leftFree is the memory, in bytes, that the budget of a large card does not use. It is for the
+// workspace of cuSOLVER for a triangle of order 4096 (with less memory, cuSOLVER gets smaller
+// triangles), for the copies of factors in FP16 or, after the factorization, the inverses of the
+// blocks of one factor, for the partial sums of products, and for 256 MiB of workspace of cuBLAS
+// and of code that the libraries load on first use.
 const leftFree = 1 << 30
 
 // stop releases everything that start has allocated, even if start failed partway.
@@ -370,7 +370,7 @@ func (d *device) freed(err error) {
 type Error = driver.Error
 
 // ErrLost is the error that errors.Is finds in errors after which the process can no longer use the
-// GPU: the driver has lost its context, which all devices and libraries of the process share.
+// GPU: the context, which all devices and libraries of the process share, is no longer valid.
 // Restart the program.
 var ErrLost = errors.New("cuda: the device is lost")
 

@@ -1,6 +1,6 @@
-// Package cuda runs Mercer on NVIDIA GPUs. It registers the devices cuda/0, cuda/1, …,
-// builds without CUDA and without cgo, and finds the driver and, if installed, cuBLAS and
-// cuSOLVER at run time.
+// Package cuda runs Mercer on NVIDIA GPUs. It registers the devices cuda/0, cuda/1, …, builds
+// without CUDA and without cgo, and finds the driver and, if installed, cuBLAS and cuSOLVER at run
+// time.
 //
 // Levels:
 //
@@ -22,14 +22,14 @@
 //	             the memory of the host
 //	gram.go      Gram matrices and K·V; program.go: the kernel as the device functions read it
 //
-// The package does not implement backend.SparseBackend; backend.PlaceSparse copies a sparse matrix
-// to a dense one.
+// The package does not implement backend.SparseBackend, so that backend.PlaceSparse makes a dense
+// copy of a sparse matrix.
 //
 // Matrices are row-major. cuBLAS and cuSOLVER, whose matrices are column-major, get the transposed
 // problem.
 //
-// Work is divided into steps of at most about 50 ms, with at most two steps in flight, so
-// that work stops soon after its context is done.
+// Work is divided into steps of at most about 50 ms, with at most two steps in flight, so that work
+// stops soon after its context is done.
 //
 // MERCER_CUDA_LIBDIR names a folder that is searched first for libraries.
 package cuda

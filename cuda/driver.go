@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// Devices of this package are preferred to those of package cpu. Open first checks that a device
-// computes correctly (check.go).
+// Package backend prefers devices of this package to those of package cpu. Open first checks that a
+// device computes correctly (check.go).
 func init() { backend.Register(cudaDriver{}, preference) }
 
 const preference = 10
@@ -40,7 +40,7 @@ func initialize(api *driver.API) error {
 		return err
 	}
 	if version < oldest {
-		return fmt.Errorf("the NVIDIA driver is too old: it supports CUDA %d.%d, and 11.8 is needed: install driver 520 or newer", version/1000, version%1000/10)
+		return fmt.Errorf("the NVIDIA driver is too old: it supports CUDA %d.%d, but Mercer needs 11.8: install driver 520 or newer", version/1000, version%1000/10)
 	}
 	return nil
 }
@@ -104,10 +104,10 @@ var kept = struct {
 	of map[int]bool
 }{of: map[int]bool{}}
 
-// keepContext retains a device's primary context once and never releases it. cuBLAS and cuSOLVER
-// load code into that context. Destroying the context when the last device is closed and creating
-// it again for the next device would take some tenths of a second each time, and the libraries
-// would keep handles to a destroyed context.
+// keepContext retains a device's primary context once and never releases it, because cuBLAS and
+// cuSOLVER load code into that context. If the context were destroyed with the last device and
+// created again for the next device, this would take some tenths of a second each time, and the
+// libraries would keep handles to a destroyed context.
 func keepContext(api *driver.API, ordinal int) error {
 	kept.Lock()
 	defer kept.Unlock()
@@ -174,15 +174,15 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	p.rate = p.clock * float64(p.processors) * 64
 	p.bandwidth = 2 * float64(memoryClock) * 1e3 * float64(memoryWidth) / 8 // two transfers per cycle
 	if p.major < 7 {
-		return p, fmt.Errorf("%s has compute capability %d.%d, and 7.0 is needed", p.name, p.major, p.minor)
+		return p, fmt.Errorf("%s has compute capability %d.%d, but Mercer needs 7.0", p.name, p.major, p.minor)
 	}
 	return p, nil
 }
 
 // single, double and reduced return peak rates in operations per second: single in float32, double
 // in float64, including tensor cores, and reduced for products with factors in FP16 and sums in
-// float32. For the listed compute capabilities, the results are the rates that NVIDIA's tables give
-// for the slowest card.
+// float32. For the listed compute capabilities, they return the rates of the slowest card in
+// NVIDIA's tables.
 func (p properties) single() float64 {
 	cores := 128.0
 	if p.major == 7 || p.major == 8 && p.minor == 0 {

@@ -36,7 +36,7 @@ func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 	return e, nil
 }
 
-// queue schedules f. The method do also waits until f has run, and returns false if f will not run
+// queue schedules f. The method do also waits until f has run. It returns false if f will not run
 // because the thread has ended, for example if Free is called while the device is being closed.
 func (e *executor) queue(f func()) {
 	select {

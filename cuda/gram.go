@@ -25,14 +25,14 @@ func (p *program[T]) cost(d int) float64 {
 }
 
 // blockInstructions is the largest number of float64 instructions of a block of threads. That many
-// instructions take 34 ms on the slowest multiprocessors, which have two float64 units for two
-// blocks. The limit determines the division of the sums of a kernel product, so it must not depend
-// on the device.
+// instructions take 34 ms on the slowest multiprocessors, which have two float64 units, shared by
+// two blocks. This limit determines how the sums of a kernel product are divided, so it must not
+// depend on the device.
 const blockInstructions = 3.5e7
 
 // tilesOfBlock returns the number of tiles of a block of threads, given the number of instructions
-// per pair of points. In float32 every multiprocessor is fast, and only a large constant limits the
-// number.
+// per pair of points. In float32, where every multiprocessor is fast, the limit is a large
+// constant.
 func tilesOfBlock[T backend.Float](instructions float64) int {
 	if sizeOf[T]() == 4 {
 		return 1 << 16
@@ -44,9 +44,9 @@ func tilesOfBlock[T backend.Float](instructions float64) int {
 // of Gram matrices use so many registers that a multiprocessor runs two blocks.
 func (p properties) places() int { return 2 * max(p.processors, 1) }
 
-// blocksOfStep returns the number of blocks of threads, each with the given number of instructions,
-// in a step of about 30 ms at half the peak instruction rate of the device: a multiple of
-// p.places().
+// blocksOfStep returns the number of blocks of threads of a step, each with the given number of
+// instructions. It is a multiple of p.places(), such that the step takes about 30 ms at half the
+// peak instruction rate of the device.
 func (q *queue[T]) blocksOfStep(instructions float64) int {
 	p := q.engine.device.props
 	rate := p.single() / 2
@@ -57,10 +57,10 @@ func (q *queue[T]) blocksOfStep(instructions float64) int {
 	return int(min(max(waves, 1), 1<<20)) * p.places()
 }
 
-// cut returns the numbers of rows and of columns of a step among rows × cols blocks: at most `high`
-// rows, and at most `most` blocks, but at least one row. It tries every number of rows from half of
-// the largest possible number to that number (every number if the largest is at most 16), and
-// chooses the number for which the device runs all blocks in the fewest rounds.
+// cut returns the numbers of rows r and of columns c of a step of blocks of threads, out of rows ×
+// cols blocks: r ≤ high, and r·c ≤ most, but r ≥ 1. The device runs p.places() blocks at a time.
+// cut chooses the r for which all blocks take the smallest number of such rounds. It tries every r
+// from half of the largest possible r to that r, or every r if the largest is at most 16.
 func (p properties) cut(rows, cols, high, most int) (r, c int) {
 	columns := func(r int) int { return min(cols, max(most/r, 1)) }
 	rounds := func(h, c int) int {
@@ -89,7 +89,7 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 	})
 }
 
-// gram computes out ← k(X, Z) on a part of out, one range of rows per step.
+// gram computes out ← k(X, Z) on the given part of out, one range of rows per step.
 func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part region) error {
 	n, m, d := x.rows, z.rows, x.cols
 	if n == 0 || m == 0 {
@@ -104,7 +104,7 @@ func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part reg
 	for i := 0; i < n; i += rows {
 		count := min(rows, n-i)
 		from, to := 0, m
-		switch part { // the rectangle beside the square on the diagonal is computed first
+		switch part { // first compute the rectangle beside the square on the diagonal
 		case lower:
 			to = i
 		case upper:
@@ -234,19 +234,19 @@ func (q *queue[T]) gramProduct(out *matrix[T], k kernels.Kernel, x, z, v *matrix
 }
 
 // The columns of K are divided into shares, one per block of threads. The number of shares is such
-// that there are mostBlocks blocks, unless a share would then have more than shareColumns columns.
-// A step then has enough blocks to occupy a device. Shares depend only on the shapes, so that the
-// sums do not depend on the device.
+// that a product has mostBlocks blocks of threads, which are enough to occupy a device. If a share
+// then had more than shareColumns columns, there are more shares. Shares depend only on the shapes,
+// so that the sums do not depend on the device.
 const (
 	shareColumns = 4096
 	mostBlocks   = 4096
 )
 
-// partialBytes is the approximate limit, in bytes, of the sums of the shares of a step.
+// partialBytes is the approximate limit, in bytes, of the sums that the shares of a step write.
 const partialBytes = 64 << 20
 
-// gramMul computes out ← k(X, Z) V for a small number of columns, in steps that each compute a
-// range of rows or, if a row of blocks takes longer than a step, a range of shares.
+// gramMul computes out ← k(X, Z) V for a small number of columns. Each step computes a range of
+// rows. If one row of blocks takes longer than a step, each step computes a range of shares.
 func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	n, m, d, t := x.rows, z.rows, x.cols, v.cols
 	props, size := q.engine.device.props, sizeOf[T]()
@@ -284,8 +284,9 @@ func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 }
 
 // gramSymv computes out ← k(X, X) v for one column, evaluating each pair of points once. It is not
-// used if there is a specialized function in float32 for the number of features: in that function,
-// evaluating a pair twice takes fewer instructions than summing over the threads of a block.
+// used if a specialized function in float32 exists for the number of features. That function
+// evaluates each pair twice, which takes fewer instructions than summing over the threads of a
+// block.
 //
 // A block of threads processes a square of tiles. For a large X, K is divided into parts of at most
 // `most` squares a side, whose sums take at most partialBytes. The order of the parts and of the
@@ -310,9 +311,9 @@ func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 	})
 }
 
-// gramSymvPart adds the product with rows i … i+n−1 and columns j … j+m−1 of K and, if that part is
-// not on the diagonal, the product with its transpose. The first part of each row of K overwrites
-// out; the other parts add to it.
+// gramSymvPart adds to out the product of v with one part of K, rows i … i+n−1 and columns j …
+// j+m−1. If the part is not on the diagonal, it also adds the product with the transpose of the
+// part. The first part of each row of K overwrites out; the other parts add to out.
 func (q *queue[T]) gramSymvPart(p *program[T], out, x, v *matrix[T], partial driver.DevicePtr, side, i, j, n, m int) error {
 	height, width := ceil(n, tile*side), ceil(m, tile*side) // numbers of squares
 	blocks, across, triangle := height*width, width, 0
@@ -321,7 +322,7 @@ func (q *queue[T]) gramSymvPart(p *program[T], out, x, v *matrix[T], partial dri
 	if i == j {
 		blocks, across, triangle = height*(height+1)/2, height+1, 1
 		shares, weight = height+1, float64(n)*float64(n)
-		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // the sums of columns follow after those of rows, as share I + 1
+		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // the sums of columns of square row I follow the sums of rows, as share I + 1
 	}
 	work := flop.GramMul(x.rows, x.rows, x.cols, 1) * weight / (float64(x.rows) * float64(x.rows))
 	step := q.blocksOfStep(float64(side*side*tile*tile) * (p.cost(x.cols) + 2))

@@ -21,9 +21,9 @@ import (
 //	│ p₀ p₁    │   one is used, the next panel is copied to the other, in the stream of
 //	└ p₀ p₁ p₂ ┘   copies. A third buffer holds the panel that is computed.
 //
-// The factorization is left-looking: panel j is updated with the earlier panels, which are
-// only read, and is written once. It moves about n³/(3·width) elements, each used for
-// 2·width operations.
+// The factorization is left-looking: it reads the panels before panel j, updates panel j with them,
+// and writes panel j once. It transfers about n³/(3·width) elements, and each is used for 2·width
+// operations.
 type hostPacked[T backend.Float] struct {
 	store *hostStore[T]
 	n     int // order of the whole matrix or of a leading block
@@ -43,7 +43,7 @@ type hostStore[T backend.Float] struct {
 // slot is a device buffer for panels.
 type slot struct {
 	memory      driver.DevicePtr
-	ready, free driver.Event // ready occurs when a panel has been copied to the buffer, free when the panel has been used
+	ready, free driver.Event // ready occurs when a panel has been copied to the buffer, and free when the work that reads the panel is done
 }
 
 // panelBytes is the length of a row of a panel in bytes: 2048 columns in float64. With that width
@@ -228,8 +228,8 @@ func (h *hostPacked[T]) move(p panel[T], from int, at driver.DevicePtr, toHost b
 }
 
 // each copies panels to the device one after the other and calls the function use for each panel,
-// with the rows from row `first` on, or from the panel's first row if that is later. While use runs
-// for one panel, the next panel is copied.
+// with the rows from row `first` on, or with all rows if the panel begins after row `first`. While
+// use runs for one panel, the next panel is copied.
 func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
 	s, api, stream, copies := h.store, h.store.device.api, h.store.device.stream, h.store.device.copies
 	from := func(p panel[T]) int { return max(first-p.first, 0) }
@@ -298,8 +298,8 @@ func down(n int) []int {
 	return list
 }
 
-// hostRows waits for the device and calls f for each part of the rows first … first+rows−1 in host
-// memory. The slice v holds the elements of row i from column j on.
+// hostRows waits for the device and calls f for each stored part of the rows first … first+rows−1.
+// The slice v, in host memory, holds elements of row i from column j on.
 func (h *hostPacked[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, v []T)) error {
 	d := h.store.device
 	if err := d.api.Wait(d.stream); err != nil {
@@ -447,7 +447,8 @@ func (q *queue[T]) onHost(op string, a backend.Packed[T]) *hostPacked[T] {
 	return h
 }
 
-// closer is a store that is closed with the device unless its owner has closed it before.
+// closer is a store that the device closes when it is closed, unless the store's owner closes it
+// earlier.
 type closer interface{ close() error }
 
 // forget removes a store from the list of stores that are closed with the device.

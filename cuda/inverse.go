@@ -9,19 +9,19 @@ import (
 )
 
 // inverses holds the inverses of the diagonal blocks, of order cuts.thin, of a packed factor in
-// reduced precision. The factor is a preconditioner: every iteration solves with the factor for a
-// small number of columns. A solve by cuBLAS is a chain of short steps; a product with an inverse
-// is one launch that takes only the time to read the inverse. Rounding errors of the inverses
-// change only the preconditioner.
+// reduced precision. The factor is a preconditioner, and every iteration solves with the factor for
+// a small number of columns. A solve by cuBLAS takes many short steps, each of which waits for the
+// previous step. A product with an inverse is one launch, which takes only the time to read the
+// inverse. Rounding errors of the inverses change only the preconditioner.
 type inverses[T backend.Float] struct {
 	device *device
 	memory driver.DevicePtr // the inverses of blocks of A₁₁, then of A₂₂ᵀ, row-major
 	order  int
 }
 
-// inverseMost is the largest number of bytes of the inverses of one factor; a row takes
-// 4·cuts.thin. Inverses use the memory that the budget leaves free; the copies in FP16, which use
-// the same memory, are freed before. Tests change inverseMost.
+// inverseMost is the largest number of bytes of the inverses of one factor; a row takes 4·cuts.thin
+// bytes. The inverses use the memory leftFree, which the budget does not use. The copies of factors
+// in FP16 use the same memory, and are freed before. Tests change inverseMost.
 var inverseMost int64 = 512 << 20
 
 // invertedColumns is the largest number of columns of a solve by inverses. It is the number of
@@ -31,9 +31,9 @@ const invertedColumns = 64
 
 func (v *inverses[T]) close() error { return v.device.release(v.memory) }
 
-// invert computes the inverses of a factor. It returns nil without computing them for a leading
-// part of a matrix, if there is too little memory, or if they exceed inverseMost or 1/32 of the
-// budget.
+// invert computes the inverses of a factor. It computes none for a leading part of a matrix, if
+// there is too little memory, or if the inverses would exceed inverseMost or 1/32 of the budget; it
+// then returns nil too.
 func (q *queue[T]) invert(h *packedMatrix[T]) error {
 	a11, _, a22t := h.parts()
 	size, d := cuts.thin, q.engine.device
@@ -120,7 +120,8 @@ func (h *packedMatrix[T]) solvePart(q *queue[T], ul backend.Uplo, t backend.Tran
 	})
 }
 
-// solveInverted computes X = op(A)⁻¹ B by halving A; it changes B. A begins at block number first.
+// solveInverted computes X = op(A)⁻¹ B by halving A, and overwrites B. first is the number of A's
+// first block.
 func (q *queue[T]) solveInverted(v *inverses[T], first int, ul backend.Uplo, t backend.Trans, a, b, x *matrix[T]) error {
 	bl, n := q.engine.device.libraries.Blas, a.rows
 	if n <= v.order {

@@ -52,7 +52,7 @@ func (m *memory) most() int64 {
 	return m.limit
 }
 
-// forget sets the peak to the number of bytes now in use.
+// forget sets the peak to the number of bytes that are in use now.
 func (m *memory) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,9 +140,9 @@ func (m *matrix[T]) Free() {
 	d.exec.queue(func() { d.freed(d.release(p)) })
 }
 
-// deallocate returns the memory at p, which comes from allocate, to the driver. Unlike release, it
-// does not put the memory into the pool: the driver waits for copies in other streams that may
-// still use the memory.
+// deallocate returns the memory at p, which comes from allocate, to the driver. It does not use the
+// pool, because copies in other streams may still use the memory, and only the driver waits for
+// these copies.
 func (d *device) deallocate(p driver.DevicePtr) {
 	if d.memory.remove(p) {
 		d.exec.queue(func() {

@@ -95,16 +95,16 @@ func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 	panic("unreachable")
 }
 
-// patch is a block of the lower triangle as it is stored, and the position of the block's first
-// element relative to the requested rows of A.
+// patch is a stored block of the lower triangle. Its first element is in row i, counted from the
+// first requested row, and in column j.
 type patch[T backend.Float] struct {
 	to   view[T]
 	i, j int
 	part region
 }
 
-// patches returns rows first … first+rows−1 of the lower triangle; the rows must all be rows of A₁₁
-// or all be rows of A₂₁.
+// patches returns the stored blocks of rows first … first+rows−1 of the lower triangle. Either all
+// are rows of A₁₁, or all are rows of A₂₁ and A₂₂.
 func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 	a11, a21, a22t := h.parts()
 	if first < h.n1 {
@@ -125,9 +125,9 @@ func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 // through an intermediate matrix to or from the host.
 const stretchBytes = 32 << 20
 
-// stretches divides rows first … first+rows−1 of a triangle into ranges, none of which contains
-// both row `cut` − 1 and row `cut`, and calls f for each range with a device matrix for its rows up
-// to the diagonal.
+// stretches divides rows first … first+rows−1 of a triangle into ranges and calls f for each range
+// with a device matrix for the elements up to the diagonal. No range contains both row `cut` − 1
+// and row `cut`.
 func (q *queue[T]) stretches(cut, first, rows int, f func(at int, m *matrix[T]) error) error {
 	if rows == 0 {
 		return nil

@@ -8,11 +8,11 @@ import (
 )
 
 // pool keeps freed memory for the next request of the same size, because the driver takes several
-// tenths of a millisecond to allocate or free memory, and first waits for all work. Without the
-// pool, this would be a large part of the time of a small fit. Pooled memory does not count in the
-// budget. It is returned to the driver when the driver has no more memory. The pool is used only on
-// the executor's thread. Memory is reused without waiting, because the work of one stream runs in
-// order, and the stream waits for every copy of UploadAfter.
+// tenths of a millisecond to allocate or free memory, and first waits for all work. In a small fit,
+// these times would be a large part of the total. Pooled memory does not count in the budget. When
+// the driver has no more memory, the pool returns its memory to the driver. The pool is used only
+// on the executor's thread. Memory is reused without waiting, because the work of one stream runs
+// in order, and the stream waits for every copy of UploadAfter.
 type pool struct {
 	free  map[int64][]driver.DevicePtr
 	taken map[driver.DevicePtr]int64

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// infoBytes is the size, in bytes, of the status of factorizations: an int that the device
-// functions set, an int that cuSOLVER sets, and the pivot.
+// The status of a factorization is infoBytes long: an int that the device functions set, at
+// solverInfo an int that cuSOLVER sets, and at pivotValue the invalid pivot.
 const (
 	infoBytes  = 16
 	solverInfo = 4
@@ -27,10 +27,11 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 }
 
 // potrf factors by halving the triangle until cuSOLVER can factor it or, without cuSOLVER, until a
-// single block of threads can. No step is then long, and most operations are in products.
+// single block of threads can factor it. So no step is long, and products do most of the
+// operations.
 //
-// It waits for the factorization, whose precision is r, and returns a *backend.PivotError at an
-// invalid pivot.
+// potrf waits for the factorization, whose precision is r. At an invalid pivot it returns a
+// *backend.PivotError.
 func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], r rounding) error {
 	if a.rows == 0 {
 		return nil
@@ -68,7 +69,7 @@ func (f *factoring[T]) order() int {
 	most := cuts.copied
 	switch {
 	case f.r.reduced:
-		most = 2 * cuts.reduced // halving a triangle of at least this order gives triangles larger than cuts.reduced, which are large enough for cuSOLVER
+		most = 2 * cuts.reduced // halving a larger triangle gives triangles of an order above cuts.reduced, which are large enough for cuSOLVER
 	case f.ul == backend.Upper:
 		most = cuts.lower
 	}
@@ -76,13 +77,13 @@ func (f *factoring[T]) order() int {
 	return min(most, max(step, cuts.solver))
 }
 
-// close frees the memory of cuSOLVER. No work uses it any more, because the method pivot has
+// close frees the memory of cuSOLVER. No queued work uses the memory, because the method pivot has
 // waited.
 func (f *factoring[T]) close() error {
 	d := f.q.engine.device
 	var errs []error
 	if f.diagonal != 0 {
-		errs = append(errs, d.api.Wait(d.stream)) // there is work to wait for only if a step has failed
+		errs = append(errs, d.api.Wait(d.stream)) // if a step has failed, queued work may still use the memory
 	}
 	for _, p := range []driver.DevicePtr{f.copied, f.diagonal, f.work} {
 		if p != 0 {
@@ -126,8 +127,8 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 		if !errors.Is(err, backend.ErrMemory) || n < 2*cuts.solver {
 			return err
 		}
-		// cuSOLVER needs a smaller workspace for a smaller triangle. The triangle has not been
-		// changed yet, and so can still be factored by halves.
+		// cuSOLVER had too little memory for its workspace. The triangle is unchanged, so it is
+		// factored by halves, which need less workspace.
 		f.most = n / 2
 	}
 	n1 := half(n)
@@ -155,8 +156,8 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	return f.factor(a22, first+n1)
 }
 
-// block factors with the device function, which records an invalid pivot; after an invalid pivot it
-// does nothing.
+// block factors a with the device function, which records an invalid pivot. If an earlier block had
+// an invalid pivot, the device function does nothing.
 func (f *factoring[T]) block(a *matrix[T], first int) error {
 	q, n, v := f.q, a.rows, a.view()
 	if f.ul == backend.Upper {
@@ -171,14 +172,15 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 	})
 }
 
-// solve factors a triangle with cuSOLVER, and waits for it. After a pivot that is not positive,
-// cuSOLVER continues with NaN, and it does not report NaN or Inf in the matrix. So solve checks the
-// diagonal of the factor, and computes the pivot from a copy of the matrix's diagonal and the
-// factor's row. cuSOLVER's documentation does not define the contents of a failed factor. For a
-// lower triangle, cuSOLVER therefore works on a copy, and after a failure the device functions
-// factor the triangle again, so that the pivot and the leading factor are exact. An upper triangle
-// is factored in place, and after a failure solve returns the pivot and the leading factor that
-// cuSOLVER has written.
+// solve factors a triangle with cuSOLVER, and waits for the factor. After a pivot that is not
+// positive, cuSOLVER continues with NaN, and cuSOLVER does not report NaN or Inf in the matrix. So
+// solve checks the diagonal of the factor, and computes an invalid pivot from a copy of the
+// matrix's diagonal and from the factor's row.
+//
+// cuSOLVER's documentation does not define the contents of a failed factor. A lower triangle is
+// therefore factored in a copy. After a failure the device functions factor the triangle again, so
+// that the pivot and the leading factor are exact. An upper triangle is factored in place. After a
+// failure solve returns the pivot and the leading factor that cuSOLVER has written.
 func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	q, n, on := f.q, a.rows, a
 	d := q.engine.device
@@ -252,7 +254,7 @@ func (f *factoring[T]) room(fill driver.Fill, a *matrix[T]) error {
 			return err
 		}
 		f.workBytes = device
-		if old != 0 { // no work uses the old memory any more
+		if old != 0 { // no queued work uses the old memory
 			if err := d.release(old); err != nil {
 				return err
 			}
@@ -283,7 +285,8 @@ func (q *queue[T]) copy(a, b view[T], part region) error {
 	return q.engine.launch("copy", spread(b.rows, b.cols))
 }
 
-// PotrfPreserve factors the triangle for which cuSOLVER is faster.
+// PotrfPreserve copies the lower triangle of A to its upper triangle, and factors the upper
+// triangle, for which cuSOLVER is faster.
 func (q *queue[T]) PotrfPreserve(a backend.Matrix[T]) error {
 	check.Potrf(backend.Lower, a)
 	A := q.own("PotrfPreserve", a)

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// Products are computed by cuBLAS if it is available, and otherwise by the device functions, in
-// full precision unless a factorization for a preconditioner requests lower precision (reduced.go).
+// Products are computed by cuBLAS if it is available, and otherwise by the device functions. They
+// are in full precision, except in the factorizations for preconditioners (reduced.go).
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Gemm(tA, tB, a, b, c)
@@ -32,35 +32,37 @@ var cuts = struct {
 	tile    int // products are divided at multiples of tile
 	solve   int // order of the largest triangle of a solve, and of the largest block on the diagonal of a syrk
 	columns int // right-hand sides of a solve are divided at multiples of columns
-	// few is the largest number of right-hand sides for which reading memory determines the time of
-	// a solve. thin is the order of the largest triangle of such a solve; products read the parts
-	// beside the triangles faster.
+	// few is the largest number of right-hand sides for which a solve takes the time of reading the
+	// triangle. thin is the order of the largest triangle that cuBLAS solves for at most few
+	// right-hand sides; the rest of the triangle is multiplied in products, which read memory
+	// faster.
 	few, thin int
 	// vectors is the largest number of right-hand sides that are solved one at a time with the
-	// whole triangle, even if it is larger than thin. Each solve is then one call instead of a
-	// chain of calls that take at least the time of a launch each.
+	// whole triangle, even if its order exceeds thin. Each solve is then one call. With triangles
+	// of order thin it would be a series of calls, each of which takes at least the time of a
+	// launch.
 	vectors int
-	symm    int // order of the largest symmetric factor
+	symm    int // order of the largest symmetric matrix in one product
 	// read is the least number of elements of a matrix for which a product with a small number of
 	// columns takes two launches instead of a single launch.
 	read int
 	// squares is the number of squares along a side into which a symmetric matrix is divided for a
-	// small number of columns: this gives some thousand blocks of threads, whose sums take a
-	// hundredth of the matrix's bytes.
+	// product with a small number of columns. This gives some thousand blocks of threads, whose
+	// sums take a hundredth of the matrix's bytes.
 	squares int
-	// side is the largest number of tiles along a side of a square of k(X, X) v.
+	// side is the largest number of tiles along a side of a square of the method gramSymv.
 	side int
-	// reduced is the order of the blocks that a reduced-precision factorization computes in full
-	// float32, which are 3·reduced/n of its operations. It is small, because these operations are
-	// slow, but large enough for efficient products between the blocks. A product whose numbers of
-	// rows, columns and terms are all at least halves uses a copy of its factors in FP16, which
-	// takes at most halfBytes.
+	// reduced is the order of the diagonal blocks that a factorization of reduced precision
+	// computes in full float32. They take 3·reduced/n of its operations. The order is small,
+	// because these operations are slow, but large enough for efficient products between the
+	// blocks. A product whose numbers of rows, columns and terms are all at least halves uses
+	// copies of its factors in FP16, which take at most halfBytes.
 	reduced, halves int
 	halfBytes       int64
 	// solver is the least order of a triangle that cuSOLVER factors. cuSOLVER is 1.4 to 2.2 times
-	// as fast for the lower triangle in column-major order (ml-explore/mlx#4208); it factors that
-	// triangle in place up to the order lower, and a transposed copy of the other triangle up to
-	// the order copied.
+	// as fast for the lower triangle in column-major order (ml-explore/mlx#4208). It factors that
+	// triangle in place up to the order lower. It factors the other triangle as a transposed copy,
+	// up to the order copied.
 	solver, lower, copied int
 }{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, vectors: 4, symm: 8192, read: 64 * 64, squares: 128, side: 8, reduced: 512, halves: 256, halfBytes: 512 << 20, solver: 512, lower: 16384, copied: 4096}
 
@@ -82,7 +84,7 @@ func fillOf(ul backend.Uplo) driver.Fill {
 }
 
 // chunk returns the numbers of rows and columns of one step of a product of m × n sums of k terms.
-// A step is as close to a square as possible, because a square step reads the least memory.
+// Their shape is as close to a square as possible, because a square reads the least memory.
 func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 	results := q.libraryStep() / (2 * float64(max(k, 1)))
 	if float64(m)*float64(n) <= results {
@@ -134,8 +136,8 @@ func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b
 	return nil
 }
 
-// blasGemv computes y ← α op(A) x + β y by cuBLAS. It uses full precision, because reading A takes
-// all of the time.
+// blasGemv computes y ← α op(A) x + β y by cuBLAS. It uses full precision, because the time is that
+// of reading A.
 func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix[T], x view[T], beta T, y *matrix[T]) error {
 	op := driver.T // the columns of a matrix of cuBLAS are the rows of A
 	if t == backend.Transpose {
@@ -180,8 +182,8 @@ func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Mat
 	q.run("syrk", func() error { return q.syrk(ul, t, alpha, A, beta, C, rounding{}) })
 }
 
-// syrk computes C ← α op(A) op(A)ᵀ + β C on a triangle, block by block along the diagonal. The part
-// beside a block is computed as a product, which is faster than one large syrk and may be in
+// syrk computes C ← α op(A) op(A)ᵀ + β C on a triangle, block by block along the diagonal. A
+// product computes the part beside each block; this is faster than one large syrk, and may be in
 // reduced precision. The blocks on the diagonal are always in full precision.
 func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], r rounding) error {
 	op := a.view().op(t)
@@ -208,7 +210,7 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 			if err := q.engine.device.math(false); err != nil {
 				return err
 			}
-			// In column-major order the stored A is op(A)ᵀ.
+			// cuBLAS reads the stored rows as the transpose of op(A).
 			return driver.Syrk(bl, fillOf(ul), opOf(1-t), count, k, alpha, rows.ptr, a.stride, beta, c.at(i, i), c.stride)
 		})
 		if err == nil && i > 0 && r.scale == 0 {
@@ -234,9 +236,9 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 	q.run("symm", func() error { return q.symm(ul, alpha, A, B, beta, C) })
 }
 
-// symm computes C ← α A B + β C. It halves a large A and computes the product with the off-diagonal
-// square by two ordinary products. For a small number of columns it uses the device function, which
-// reads all of A at the memory bandwidth, in two launches.
+// symm computes C ← α A B + β C. It halves a large A, and computes the product with the
+// off-diagonal square and with its transpose by two ordinary products. For a small number of
+// columns it uses a device function, which reads A once at the memory bandwidth.
 func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *matrix[T]) error {
 	bl := q.engine.device.libraries.Blas
 	n := a.rows

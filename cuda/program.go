@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// These are the limits of struct Program in internal/ptx/common.cuh.
+// These constants equal the limits of struct Program in internal/ptx/common.cuh.
 const (
 	maxStats = 16
 	maxCode  = 96
@@ -22,7 +22,7 @@ const (
 	programBytes = headerBytes + maxStats*statBytes + maxCode*instrBytes
 )
 
-// These are the forms of struct Program.
+// These constants equal the forms of struct Program.
 const (
 	general = iota
 	identity
@@ -38,12 +38,12 @@ type program[T backend.Float] struct {
 	of     *kernels.Program
 	bytes  []byte
 	form   int
-	one    string // prefix of the name of the function for one column and a small number of features
+	one    string // prefix of the names of the functions for one column and a small number of features
 	memory []driver.DevicePtr
 }
 
 // program returns the program of a kernel for the points of X and Z. It evaluates the statistics of
-// single points for all points.
+// single points for all points in advance.
 func (q *queue[T]) program(k kernels.Kernel, x, z *matrix[T]) (p *program[T], err error) {
 	p = &program[T]{q: q, of: kernels.Compile(k), bytes: make([]byte, programBytes)}
 	defer func() {
@@ -129,7 +129,7 @@ func (p *program[T]) stat(at []byte, s kernels.Stat, x, z *matrix[T]) error {
 	put := func(offset int, ptr driver.DevicePtr) { b.PutUint64(at[offset:], uint64(ptr)) }
 	if s.Scale != nil {
 		if s.Kind > kernels.L1 {
-			return fmt.Errorf("a kernel of the kind of chi2, cosine or sinc on a part of the columns needs the device cpu")
+			return fmt.Errorf("a GPU cannot evaluate chi2, cosine, sinc and similar kernels on only some of the columns: use the device cpu")
 		}
 		scale := make([]T, x.cols)
 		for i := range scale {

@@ -19,7 +19,7 @@ type queue[T backend.Float] struct {
 
 	// The following fields are used on the executor's thread only.
 	err    error // the failure that the next waiting method returns
-	nested bool  // true while a step runs: new steps then become parts of this step
+	nested bool  // whether a step is running, so that a new step becomes part of that step
 }
 
 func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.Backend[T] {
@@ -101,7 +101,7 @@ func (q *queue[T]) Sync() error {
 		if err := d.window.drain(d.api); err != nil {
 			return err
 		}
-		if q.canceled() { // the context is done, as far as observed
+		if q.canceled() {
 			return errStopped
 		}
 		return d.api.Wait(d.stream)
@@ -139,7 +139,7 @@ func (w *window) close(api *driver.API) error {
 	return errors.Join(errs...)
 }
 
-// land waits for the step in slot i and reports its operations to the caller.
+// land waits for the step in slot i and reports its number of operations to the caller.
 func (w *window) land(api *driver.API, i int) error {
 	s := &w.slots[i]
 	if !s.used {
@@ -191,8 +191,9 @@ func (q *queue[T]) step(flops float64, f func() error) error {
 	return nil
 }
 
-// rowsOfStep returns how many of n rows, each with the given number of operations, form a step of
-// about 20 ms at a third of the device's peak rate, as a multiple of tile.
+// rowsOfStep returns the number of rows of a step, out of n rows with the given number of
+// operations each. It is a multiple of tile, such that the step takes about 20 ms at a third of the
+// device's peak rate.
 func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 	rate := q.engine.device.props.rate * 2 / 3
 	if sizeOf[T]() == 8 {
@@ -206,7 +207,8 @@ func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 }
 
 // libraryStep returns the number of operations of a library in a step of at most about 30 ms;
-// libraries reach at least half of the device's peak rate. With TF32 the step is shorter.
+// libraries reach at least half of the device's peak rate in float32 or float64. With TF32 the same
+// number of operations takes less time.
 func (q *queue[T]) libraryStep() float64 {
 	p := q.engine.device.props
 	if sizeOf[T]() == 8 {

@@ -14,9 +14,9 @@ import (
 // float32. The zero value is full precision.
 //
 // FP16 has the 11 significant bits of TF32, twice the rate of TF32 and half the bytes, but only the
-// exponents −24 to 15. The scale s, a power of two, brings the largest elements of sL just below
-// 2¹⁴; products of scaled elements are divided by s². If the range of FP16 is too small, the
-// factors are rounded to TF32, which has the range of float32.
+// exponents −24 to 15. The factor L is therefore scaled by a power of two s, for which the largest
+// elements of sL are just below 2¹⁴, and products are divided by s². If the range of FP16 is too
+// small, the factors are rounded to TF32, which has the range of float32.
 type rounding struct {
 	reduced bool
 	scale   float64 // s; 0 if the factors are not in FP16
@@ -28,9 +28,9 @@ type rounding struct {
 // reducedUnit is the unit roundoff of FP16 and of TF32.
 const reducedUnit = 0x1p-11
 
-// ReducedUnit returns the unit roundoff of reduced-precision factorizations. It is 0, which means
-// that there are no such factorizations, in float64, without cuBLAS, if tensor cores are not faster
-// in FP16 than in float32, and if cuBLAS does not support products in FP16.
+// ReducedUnit returns the unit roundoff of reduced-precision factorizations, or 0 if there are
+// none. There are none in float64, without cuBLAS, if tensor cores are not faster in FP16 than in
+// float32, and if cuBLAS does not support products in FP16.
 func (q *queue[T]) ReducedUnit() float64 {
 	if sizeOf[T]() == 8 || q.engine.device.Rates().Reduced == 0 {
 		return 0
@@ -42,12 +42,11 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 	return q.waitPotrfPacked("PotrfPackedReduced", a, q.ReducedUnit() > 0)
 }
 
-// halfScale returns s for the factor of a matrix with the diagonal a, or 0 if no scale is
-// suitable.
+// halfScale returns s for the factor of a matrix with the diagonal a, or 0 if no scale is suitable.
 //
-// The rows of L have the norms √a_i. Gradual underflow in FP16 changes elements of sL by at
-// most 2⁻²⁵. In a sum of n terms with a row of norm √a_j the error is s√(n a_j) 2⁻²⁵, which
-// is less than the rounding error 2⁻¹¹ s²√(a_i a_j) for all i and j if s²·min a ≥ n·2⁻²⁸.
+// The rows of L have the norms √a_i. Gradual underflow in FP16 changes elements of sL by at most
+// 2⁻²⁵. In the product of row i with row j, a sum of n terms, the error is s√(n a_j) 2⁻²⁵. For all
+// i and j it is less than the rounding error 2⁻¹¹ s²√(a_i a_j) if s²·min a ≥ n·2⁻²⁸.
 func halfScale[T backend.Float](a []T) float64 {
 	least, most := math.Inf(1), 0.0
 	for _, v := range a {
@@ -79,8 +78,9 @@ func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding
 	if r.scale == 0 || n < cuts.halves {
 		return factor(rounding{reduced: true})
 	}
-	// In a product AB, A's rows and B's columns are at most n in total. If A and B do not fit in
-	// the memory, the method terms divides the product into sums over fewer columns of A.
+	// In a product AB, A has at most n rows and B at most n columns, together at most n. If A and B
+	// in FP16 do not fit in the memory, the method terms divides the product into sums over fewer
+	// columns of A.
 	rows := int64(n + 2*halfPad(1))
 	least := 2 * rows * int64(halfPad(1))
 	r.bytes = max(least, min(2*rows*int64(halfPad(n)), cuts.halfBytes, d.memory.most()/32))
@@ -123,7 +123,8 @@ func (q *queue[T]) toHalf(t backend.Trans, a *matrix[T], p driver.DevicePtr, r r
 }
 
 // terms divides a product AB of sums of k terms into ranges of terms for which the parts of A and B
-// in FP16 fit in memory, and calls f for each range. A's rows and B's columns sum to rows.
+// in FP16 fit in memory, and calls f for each range. rows is the number of rows of A plus the
+// number of columns of B.
 func (r rounding) terms(k, rows int, f func(from, count int) error) error {
 	most := int(r.bytes/int64(2*rows)) / halfPad(1) * halfPad(1)
 	for from := 0; from < k; from += most {
@@ -160,7 +161,7 @@ func (q *queue[T]) halfGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b
 	})
 }
 
-// halfProduct computes C ← α/s² A B + β C for A and B scaled by s, with k terms.
+// halfProduct computes C ← α/s² A B + β C with k terms, where A and B are already scaled by s.
 func (q *queue[T]) halfProduct(bl *driver.Blas, k int, alpha T, a, b halfMatrix, beta T, c *matrix[T], r rounding) error {
 	factor := float32(float64(alpha) / (r.scale * r.scale))
 	rows, cols := q.chunk(c.rows, c.cols, k)
@@ -214,9 +215,9 @@ func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, a
 	})
 }
 
-// These ratios of achieved to peak rates are assumptions; they have not been measured on cards.
-// They are for products in float64, for the memory, and for instructions in a product with a K that
-// is not stored.
+// These ratios of achieved to peak rates are assumptions; nobody has measured them on cards. They
+// are the ratios for products in float64, for reading memory, and for the instructions of a product
+// with a K that is not stored.
 const (
 	productShare = 0.82
 	memoryShare  = 0.87
@@ -231,8 +232,8 @@ const (
 // NVIDIA's tables. On an H200, whose tensor cores compute float64 at the rate of float32, products
 // in float32, products in reduced precision and kernel values are 1, 6.4 and 2 times as fast as in
 // float64; on a consumer card, 64, 116 and 64 times as fast. The rate of a reduced-precision
-// factorization assumes that a tenth of it is in full precision: at n = 50,000, 3·cuts.reduced/n of
-// its operations are, at a third of the rate.
+// factorization assumes that a tenth of its operations run at the full-precision rate. At n =
+// 50,000, 3·cuts.reduced/n of the operations are in full precision, at a third of that rate.
 func (d *device) Rates() flop.Rates {
 	p := d.props
 	r := flop.Rates{

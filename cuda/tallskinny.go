@@ -17,7 +17,7 @@ const (
 // sums do not depend on the device.
 const thinBlocks = 4096
 
-// tallSkinny describes how a product with an m × k matrix is divided.
+// tallSkinny describes how a product with an m × k matrix is divided among blocks of threads.
 type tallSkinny struct {
 	name          string
 	lanes         int // number of threads that read neighboring elements
@@ -35,7 +35,8 @@ func tallSkinnyOf(m, k int, columns bool) tallSkinny {
 		s.name, s.lanes = "thin_cols", powerOfTwo(ceil(m, thinEach), 1, 32)
 		s.rows, step = s.lanes*thinEach, threads/s.lanes
 	}
-	// A share has so many columns that summing over the block's threads costs little.
+	// A share has about 16·step columns or more, so that summing over the block's threads takes a
+	// small part of the time.
 	shares := min(ceil(thinBlocks, ceil(m, s.rows)), ceil(k, 16*step))
 	s.share = min(ceil(ceil(k, shares), step)*step, k)
 	s.shares = ceil(k, s.share)
@@ -50,8 +51,8 @@ func powerOfTwo(n, least, most int) int {
 	return least
 }
 
-// isThin reports whether the method thin computes C ← α A B + β C for an m × n matrix C. It does so
-// if C has a small number of columns or, unless A is symmetric, of rows.
+// isThin reports whether the method thin computes C ← α A B + β C for an m × n matrix C: C has a
+// small number of columns or, unless A is symmetric, a small number of rows.
 func isThin(m, n, k int, sym region) bool {
 	return m > 0 && n > 0 && k > 0 && max(m, n)*k >= cuts.read && (n <= thinMost || m <= thinMost && sym == whole)
 }
@@ -81,7 +82,7 @@ func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) er
 }
 
 // symmTriangle computes C ← α A B + β C by a device function that reads the lower triangle of A
-// once. The function a adds the arguments that describe A.
+// once. The function a appends the arguments that describe A.
 func (q *queue[T]) symmTriangle(name string, a func(*driver.Args), alpha T, b view[T], beta T, c view[T]) error {
 	m := c.rows
 	side := ceil(m, tile*cuts.squares)
@@ -95,8 +96,8 @@ func (q *queue[T]) symmTriangle(name string, a func(*driver.Args), alpha T, b vi
 	})
 }
 
-// shared computes C ← α Σ_s P_s + β C, where the function launch computes the shares P_s of a
-// product with k terms.
+// shared computes C ← α Σ_s P_s + β C for a product with k terms, divided into shares. The function
+// launch computes the products P_s of the shares.
 func (q *queue[T]) shared(shares, k int, alpha, beta T, c view[T], launch func(partial driver.DevicePtr) error) error {
 	m, n := c.rows, c.cols
 	return q.scratch(int64(shares)*int64(m)*int64(n)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {

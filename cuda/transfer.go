@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-// pieces divides rows × cols elements into pieces that fit in a stage, each consisting of whole
-// rows or of a part of one row, and calls f for each piece.
+// pieces divides rows × cols elements into pieces that fit in a stage, and calls f for each piece.
+// A piece is some whole rows or a part of one row.
 func pieces(rows, cols, size int, f func(i, j, rows, cols int) error) error {
 	width := min(cols, stageBytes/size)
 	height := max(1, stageBytes/size/max(width, 1))
@@ -53,9 +53,9 @@ func (q *queue[T]) UploadAfter(slot int, dst backend.Matrix[T], src backend.Host
 // second on an AMD Zen 4 (64 MiB, 2026-11), and 16 lanes of PCIe 5 transfer up to 63 GB per second.
 const fillers = 4
 
-// upload queues copies of src in a stream. After it returns, src may change; data that are still in
-// the staging buffers reach the device while the caller continues, for example with the next rows
-// of a file.
+// upload queues copies of src in a stream. After it returns, src may change. The last data are then
+// still in the staging buffers, and reach the device while the caller continues, for example with
+// the next rows of a file.
 func (q *queue[T]) upload(to *matrix[T], src backend.Host[T], stream driver.Stream) error {
 	d, size := q.engine.device, sizeOf[T]()
 	if bytes := to.rows * to.cols * size; bytes <= ringMost && to.cols == to.stride && src.Cols == src.Stride && !q.canceled() {

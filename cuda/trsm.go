@@ -13,9 +13,9 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, rounding{}) })
 }
 
-// trsm solves with a triangle. In reduced precision, solves with blocks of order
-// cuts.reduced are in full precision, and the factors of the products between them are
-// rounded.
+// trsm solves with a triangle. If r is reduced precision, the solves with the blocks of order
+// cuts.reduced on the diagonal are still in full precision. The products between these blocks round
+// their factors.
 func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], r rounding) error {
 	if b.rows == 0 || b.cols == 0 {
 		return nil
@@ -40,7 +40,7 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 			return err
 		}
 	}
-	// Systems are transposed or reversed to the form op(A) X = B with a lower triangle op(A).
+	// The system is transposed or reversed to the form op(A) X = B with a lower triangle op(A).
 	l, x := a.view().op(t), b.view()
 	lowerTriangle := (ul == backend.Lower) == (t == backend.NoTrans)
 	if s == backend.Right {
@@ -52,7 +52,7 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	return q.solveLower(l, x)
 }
 
-// blasTrsv solves for one right-hand side at a time. In column-major order A is transposed.
+// blasTrsv solves for one right-hand side at a time. cuBLAS reads the row-major A as Aᵀ.
 func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t backend.Trans, a, b *matrix[T]) error {
 	systems, op := b.view().t(), opOf(1-t) // each row is the right-hand side of one system
 	if s == backend.Right {
@@ -137,8 +137,8 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	} else {
 		b1, b2 = b.window(0, 0, n1, b.cols), b.window(n1, 0, b.rows-n1, b.cols)
 	}
-	// For op(A) X = B with a lower op(A), the first rows are solved first; for X op(A) = B,
-	// the last columns.
+	// For op(A) X = B with a lower op(A), the first rows of X are computed first; for X op(A) = B,
+	// the last columns of X.
 	lowerTriangle := (ul == backend.Lower) == (t == backend.NoTrans)
 	if lowerTriangle == (s == backend.Right) {
 		a1, a2, b1, b2 = a2, a1, b2, b1

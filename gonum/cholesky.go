@@ -35,7 +35,7 @@ type Cholesky struct {
 	// Context cancels the work; nil means no cancellation.
 	Context context.Context
 
-	cond float64 // condition number; if 0, that of the embedded factor holds
+	cond float64 // condition number; 0 means that the embedded factor has the condition number
 	far  *copied // the copy of the factor on a device whose memory is not Go memory
 	err  error
 }
@@ -51,9 +51,9 @@ func (c *Cholesky) queue() backend.Backend[float64] {
 	return c.Device.F64().With(ctx, nil)
 }
 
-// Factorize sets c to the factor of a, in n³/3 operations on the device, and reports
-// whether it succeeded. If not, Err returns the reason, for example that a is not positive
-// definite, and c is empty.
+// Factorize sets c to the factor of a, in n³/3 operations on the device, and reports whether it
+// succeeded. After a failure c is empty, and Err returns the reason, for example that a is not
+// positive definite.
 func (c *Cholesky) Factorize(a mat.Symmetric) (ok bool) {
 	c.Reset()
 	if c.Device == nil {
@@ -291,8 +291,8 @@ func (c *Cholesky) solve(q backend.Backend[float64], h backend.Host[float64]) er
 	})
 }
 
-// inPlace runs work on h, or on a copy of h in the device's memory that it then downloads to h, and
-// waits.
+// inPlace runs work on h and waits for it. If the device's memory is not Go memory, work runs on a
+// copy of h, which inPlace then downloads to h.
 func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m backend.Matrix[float64])) error {
 	m, err := backend.Place(q, h)
 	if err != nil {

@@ -83,7 +83,7 @@ func shared(m mat.Matrix) (backend.Host[float64], bool) {
 	return backend.Host[float64]{}, false
 }
 
-// untransposed returns the matrix whose transpose is m, if m is a transpose.
+// If m is a transpose, untransposed returns the matrix whose transpose is m.
 func untransposed(m mat.Matrix) (mat.Matrix, bool) {
 	u, ok := m.(mat.Untransposer)
 	if !ok {

@@ -2,9 +2,9 @@ package gonum
 
 import "gonum.org/v1/gonum/mat"
 
-// The methods below change the factor in O(n²) operations of gonum. They take a Cholesky of this
-// package where the methods of mat.Cholesky take a mat.Cholesky. They do not change the device of
-// the receiver.
+// The methods below change the factor in O(n²) operations of gonum. Where a method of mat.Cholesky
+// takes a mat.Cholesky, these methods take a Cholesky of this package. They do not change the
+// device of the receiver.
 
 // Reset makes c empty.
 func (c *Cholesky) Reset() {

@@ -10,8 +10,8 @@ import (
 
 // CSR is a sparse matrix in compressed sparse rows: row i has the elements Data[p] in the columns
 // Indices[p] for Indptr[i] ≤ p < Indptr[i+1], and zeros elsewhere. In every row the columns
-// increase. A stored element may be 0, NaN or infinite. Indptr has Rows+1 numbers. The first need
-// not be 0, so that SliceRows needs no copy. Rows and Cols are at most 2³¹−1.
+// increase. A stored element may be 0, NaN or infinite. Indptr has Rows+1 numbers, of which the
+// first may be positive, so that SliceRows needs no copy. Rows and Cols are at most 2³¹−1.
 //
 // Check verifies these rules; the other methods assume that they hold. A CSR is a mat.Matrix, but
 // each call of At searches for the element.
@@ -92,7 +92,7 @@ func (m CSR[T]) Check() error {
 			case c < 0 || int(c) >= m.Cols:
 				return fmt.Errorf("host: csr: row %d: the column index of element %d is not from 1 to %d", i+1, p+1, m.Cols)
 			case c == last:
-				return fmt.Errorf("host: csr: row %d: column %d comes twice", i+1, c+1)
+				return fmt.Errorf("host: csr: row %d: column %d appears twice", i+1, c+1)
 			case c < last:
 				return fmt.Errorf("host: csr: row %d: column %d comes after column %d; columns must increase", i+1, c+1, last+1)
 			}

@@ -123,7 +123,7 @@ func TestForgedCSRIsAnError(t *testing.T) {
 		text            string
 	}{
 		{2, 3, []int64{0, 2, 4}, []int64{0, 2, 0, 2}, ""},
-		{2, 3, []int64{0, 0, 4}, []int64{0, 1, 2, 2}, "row 2: column 3 comes twice"},
+		{2, 3, []int64{0, 0, 4}, []int64{0, 1, 2, 2}, "row 2: column 3 appears twice"},
 		{2, 3, []int64{0, 2, 4}, []int64{0, 2, 2, 1}, "row 2: column 2 comes after column 3"},
 		{2, 3, []int64{0, 2, 4}, []int64{0, 3, 0, 1}, "row 1: the column index of element 2 is not from 1 to 3"},
 		{2, 3, []int64{0, 2, 4}, []int64{-1, 1, 0, 1}, "row 1: the column index of element 1 is not"},

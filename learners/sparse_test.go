@@ -229,7 +229,7 @@ func TestSparseFaults(t *testing.T) {
 	}{
 		{changed(func(x *backend.CSR[float64]) { x.Data[at] = math.NaN() }), fmt.Sprintf("x: row %d, column %d is NaN", row+1, x.Indices[at]+1)},
 		{changed(func(x *backend.CSR[float64]) { x.Data[at+1] = math.Inf(-1) }), fmt.Sprintf("x: row %d, column %d is -Inf", row+1, x.Indices[at+1]+1)},
-		{changed(func(x *backend.CSR[float64]) { x.Indices[at+1] = x.Indices[at] }), fmt.Sprintf("row %d: column %d comes twice", row+1, x.Indices[at]+1)},
+		{changed(func(x *backend.CSR[float64]) { x.Indices[at+1] = x.Indices[at] }), fmt.Sprintf("row %d: column %d appears twice", row+1, x.Indices[at]+1)},
 		{changed(func(x *backend.CSR[float64]) { x.Indices[at] = 90 }), fmt.Sprintf("row %d: the column index of element 1 is not from 1 to 90", row+1)},
 		{changed(func(x *backend.CSR[float64]) { x.Indices[at] = -1 }), fmt.Sprintf("row %d: the column index of element 1 is not from 1 to 90", row+1)},
 		{changed(func(x *backend.CSR[float64]) { x.Data = x.Data[:len(x.Data)-1] }), "column indices for"},

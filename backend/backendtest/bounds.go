@@ -56,14 +56,14 @@ func product[T backend.Float](k int) float64 {
 // roundings of difference, scale, square or absolute value, and sum. The L1 distance must meet this
 // bound, because it has no other formula.
 //
-// ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from points x′ that were shifted by a
-// center in their midst, and scaled. The error is then at most γ_{d+6}(‖x′‖+‖z′‖)², which is ≤
-// 16γ_{d+6}r²: neither norm exceeds the diameter of the set of points, at most 2r if r is the
-// largest distance from one of the points. If the terms cancel, this bound is too weak for the
-// square root in Matérn kernels. So the error must also be small relative to the distance itself: a
-// backend may use the formula if the result is ≥ 2⁻¹⁰(‖x′‖² + ‖z′‖²), where the error is ≤
-// 2·2¹⁰γ_{d+6}‖x−z‖²; one more factor of 2 allows for the rounding of both sides of this
-// comparison. Duplicate rows have distance 0, exactly.
+// ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from shifted and scaled points x′. The
+// shift is a point among the data, such as their mean. The error is then at most
+// γ_{d+6}(‖x′‖+‖z′‖)², which is ≤ 16γ_{d+6}r²: neither norm exceeds the diameter of the set of
+// points, at most 2r if r is the largest distance from one of the points. If the terms cancel, this
+// bound is too weak for the square root in Matérn kernels. So the error must also be small relative
+// to the distance itself: a backend may use the formula if the result is ≥ 2⁻¹⁰(‖x′‖² + ‖z′‖²),
+// where the error is ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; one more factor of 2 allows for the rounding of both
+// sides of this comparison. Duplicate rows have distance 0, exactly.
 //
 // A NaN stands for no bound: every comparison with NaN is false.
 //

@@ -373,9 +373,10 @@ func (r *rig[T]) productBound(what string, k kernels.Kernel, x, z, v, bound host
 	return mul(size, abs(v))
 }
 
-// testGramMulRoundings checks that the error of a sum of GramMul is at most γ_r times the sum, where r is the
-// number of roundings that the device reports. One term is 1. The others are so small that each of them is lost
-// when it is added to a sum that includes the 1, so that the error is near u times the number of these additions.
+// testGramMulRoundings checks that the error of a sum of GramMul is at most γ_r times the sum,
+// where r is the number of roundings that the device reports. One term of the sum is 1. Each other
+// term is so small that adding it to a sum that contains the 1 does not change that sum. The error
+// is then near u times the number of such additions.
 func testGramMulRoundings[T backend.Float](r *rig[T]) {
 	device, ok := r.b.(backend.Summer[T])
 	if !ok {

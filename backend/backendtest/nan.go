@@ -96,9 +96,10 @@ func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testNaNTrsm checks that a NaN in B makes NaN all elements of its right-hand side that the
-// substitution computes later, and affects no other right-hand side. If a backend inverts blocks,
-// earlier elements may become NaN. A zero pivot makes its row of the solution infinite or NaN.
+// testNaNTrsm checks two properties of a NaN in B: the elements of the same right-hand side that
+// the substitution computes later become NaN, and no other right-hand side changes. If a backend
+// inverts blocks, earlier elements may become NaN too. A zero pivot makes its row of the solution
+// infinite or NaN.
 func testNaNTrsm[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for range r.fewer(12) {
@@ -155,9 +156,9 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testNaNGram checks that a NaN feature makes the row or column of its point NaN, and neither a NaN
-// nor an infinite feature affects other points: a center or a scale computed from the data must not
-// carry it to other points. For a point x with a NaN, k(x, x) is unspecified: the distance of x to
+// testNaNGram checks that a NaN feature makes the row or column of its point NaN, and that neither
+// a NaN nor an infinite feature affects other points, for example through a center that the backend
+// computes from the data. For a point x with a NaN, k(x, x) is unspecified: the distance of x to
 // itself is both 0 and NaN.
 func testNaNGram[T backend.Float](r *rig[T]) {
 	for _, d := range []int{1, 3, 17} {
@@ -196,8 +197,8 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 	}
 }
 
-// ignores reports whether k is a constant or has terms of only some of the features: its values may
-// be NaN or not if another feature is NaN.
+// ignores reports whether k is a constant or has terms of only some of the features. If another
+// feature is NaN, the values of k may or may not be NaN.
 func ignores(k kernels.Kernel) bool {
 	stats := kernels.Compile(k).Stats
 	return len(stats) == 0 || strings.Contains(k.String(), "columns(")

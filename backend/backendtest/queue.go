@@ -169,7 +169,7 @@ func testProgress[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testCancel cancels each operation before it starts, and at its first report of progress. It
+// testCancel cancels each operation before it starts, and at its first report of progress. The test
 // checks that the next waiting method of the queue returns the cause, regardless of how much work
 // was done, and that the device and other queues remain usable.
 func testCancel[T backend.Float](r *rig[T]) {

@@ -56,8 +56,8 @@ type Suite struct {
 	// another Open covers it. If nil, no test is omitted.
 	Leave func(test string) bool
 	// Fewer runs only a quarter of the combinations and random cases, as -short does, but still all
-	// edges of tiles and the large sizes. With -short it runs only float64. It suits a backend that
-	// shares most of its code with another backend, or that consists of plain loops.
+	// edges of tiles and the large sizes. With -short it runs only float64. Fewer suits a backend
+	// that shares most of its code with another backend, or that consists of plain loops.
 	Fewer bool
 	// RequirePacked makes the suite fail if the backend has no packed storage.
 	RequirePacked bool

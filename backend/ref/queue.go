@@ -32,7 +32,7 @@ type work struct {
 	err  error // the first failure, until wait returns it
 }
 
-// stopped reports whether work must stop because ctx is done or was done during earlier work.
+// stopped reports whether work must stop, because ctx is done or was done during earlier work.
 func (w *work) stopped() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

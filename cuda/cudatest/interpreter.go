@@ -29,15 +29,15 @@ type Interpreter struct {
 	allocations []allocation // ordered by address
 	last        allocation   // the allocation that was accessed last
 	shadows     map[uint64]*[shadowPage]shadow
-	page        uint64 // number of the page that was accessed last, and its shadow
+	page        uint64 // number of the page that was accessed last; shadow has its records
 	shadow      *[shadowPage]shadow
 	launches    uint32
 }
 
 type allocation struct{ from, to uint64 }
 
-// shadow records the last write to two bytes, and the last read. If several threads have read the
-// bytes, the reader is the constant `several`.
+// shadow records the last write to two bytes and the last read. If several threads have read the
+// two bytes, the field for the reader is the constant `several`.
 type shadow struct {
 	launch                 uint32
 	wBlock, wThread, wTime int32

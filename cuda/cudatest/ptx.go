@@ -21,7 +21,7 @@ const (
 
 func (s space) String() string { return [...]string{"global", "shared", "local", "parameter"}[s] }
 
-// A function is a device function, or a function that device functions call.
+// A function is a device function that can be launched, or a function that device functions call.
 type function struct {
 	entry     bool
 	registers []uint64 // initial values of the registers; constants are also held in registers
@@ -91,7 +91,7 @@ func (m *Interpreter) parse(text string) (err error) {
 			for j, v := range strings.Split(strings.TrimRight(values, "}; "), ",") {
 				memory[j] = byte(number(strings.TrimSpace(v)))
 			}
-			m.tables = append(m.tables, table) // the table must not move: its address has been taken
+			m.tables = append(m.tables, table) // keeps the table alive, because its address is in use
 			m.globals[name] = uint64(uintptr(unsafe.Pointer(&table[0])))
 			m.Allocate(m.globals[name], uint64(bytes))
 		case strings.HasPrefix(s, ".visible .entry"), strings.HasPrefix(s, ".func"):
@@ -390,7 +390,7 @@ func (f *function) operation(parts, x []string) func(t *thread) {
 	case "mov":
 		return f.move(x)
 	case "cvta":
-		return f.move(x) // every state space has its own addresses, so the address remains the same
+		return f.move(x) // an address is converted between state spaces without a change
 	case "cvt":
 		return f.convert(parts, x)
 	case "atom":
@@ -760,7 +760,7 @@ func (f *function) transfer(parts, x []string) func(t *thread) {
 }
 
 // atomicMax returns the function that executes atom.global.max.u64, the only atomic instruction in
-// the shipped PTX. Atomic accesses do not race with each other, so the race detector ignores them.
+// the shipped PTX. Two atomic accesses are no race, so the race detector ignores them.
 func (f *function) atomicMax(parts, x []string) func(t *thread) {
 	if strings.Join(parts, ".") != "atom.global.max.u64" {
 		panic("unknown instruction " + strings.Join(parts, "."))

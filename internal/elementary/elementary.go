@@ -4,8 +4,8 @@
 //
 // The functions execute the same operations as the micro-kernels: see tools/asmgen/exp.go and
 // log.go. The explicit conversion of a product to float64 forces rounding. Without the conversion a
-// compiler may fuse the product with the following addition, and the low parts of pairs of numbers
-// would be wrong.
+// compiler may fuse the product with the following addition, and the rounding errors that these
+// functions compute would be wrong.
 package elementary
 
 import "math"

@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Each calls f for 0, …, n−1. The devices work in parallel. Each device works on one call at a time
-// and then gets the next number. After an error no further call starts, and Each returns the error
-// of the lowest number. Without a device it returns an error.
+// Each calls f for 0, …, n−1. The devices work in parallel, and each device works on one call at a
+// time. After an error no further call starts, and Each returns the error of the lowest number. If
+// devices is empty, Each returns an error.
 func Each(devices []backend.Device, n int, f func(dev backend.Device, i int) error) error {
 	if len(devices) == 0 {
 		return errors.New("no device was given")
@@ -48,10 +48,10 @@ func Each(devices []backend.Device, n int, f func(dev backend.Device, i int) err
 	return failure
 }
 
-// Share divides the threads and the memory of dev, a processor, among new devices, for n calls each
-// of which has too little work for all threads. It opens one device for each thread, but at most n.
-// The caller must close them. Results do not depend on the number of threads. If dev cannot be
-// divided, Share returns no devices.
+// Share opens devices that divide the threads and the memory of dev, a processor. They are for n
+// calls that each have too little work for all threads: Share opens as many devices as dev has
+// threads, but at most n. The caller must close the devices. Results do not depend on the number of
+// threads. If dev has only one thread or n is 1, Share returns no devices.
 func Share(dev backend.Device, n int) (devices []backend.Device, err error) {
 	info := dev.Info()
 	count := min(info.Threads, n)

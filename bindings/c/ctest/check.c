@@ -137,7 +137,7 @@ static void sparse(void)
 
 	int32_t twice[] = {0, 1, 1, 99}, falling[] = {0, 1, 0, 99}, negative[] = {0, 0, -1, 99}, beyond[] = {0, 0, 1, 100};
 	const struct { int32_t *columns; const char *text; } wrong[] = {
-		{twice, "x: row 2: column 2 comes twice"}, {falling, "x: row 2: column 1 comes after column 2"},
+		{twice, "x: row 2: column 2 appears twice"}, {falling, "x: row 2: column 1 comes after column 2"},
 		{negative, "x: row 2: the column index of element 2 is not from 1 to 100"}, {beyond, "x: row 3: the column index of element 1 is not from 1 to 100"}};
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		rows.indices = wrong[i].columns;

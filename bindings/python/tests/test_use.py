@@ -300,7 +300,7 @@ class TestSparse(unittest.TestCase):
         y = above.astype(float)
         twice = X.copy()
         twice.indices[1] = twice.indices[0]
-        with self.assertRaisesRegex(ValueError, r"^X\[0\]: column 0 comes twice$"):
+        with self.assertRaisesRegex(ValueError, r"^X\[0\]: column 0 appears twice$"):
             mercer.Model.fit("kernel-ridge", twice, y[:, None])
         X.data[0] = np.nan
         with self.assertRaisesRegex(ValueError, "^X.*NaN$"):

@@ -28,14 +28,14 @@ type API struct {
 	symbols []Symbol
 }
 
-// cell returns memory for the output of a C function. It is on the heap, because a variable on the
-// stack may move while arguments are prepared.
+// cell returns memory for the output of a C function. The memory is on the heap, because a variable
+// on the stack may move while arguments are prepared.
 //
 //go:noinline
 func cell() *[2]uint64 { return new([2]uint64) }
 
-// buffer returns n bytes on the heap. It is not inlined: the compiler may place an array of known
-// length on the stack, even one made by append.
+// buffer returns n bytes on the heap. The function is not inlined, because the compiler may place
+// an array of known length on the stack, even if append makes the array.
 //
 //go:noinline
 func buffer(n int) []byte { return make([]byte, n) }
@@ -170,7 +170,7 @@ func (a *API) MemAlloc(bytes int64) (DevicePtr, error) {
 
 func (a *API) MemFree(p DevicePtr) error { return a.do(cuMemFree, uintptr(p)) }
 
-// AllocHost returns page-locked memory of the host, from and to which copies run
+// AllocHost returns page-locked memory of the host. Copies to and from such memory run
 // asynchronously.
 func (a *API) AllocHost(bytes int) ([]byte, error) {
 	out := cell()
@@ -185,8 +185,8 @@ func (a *API) FreeHost(memory []byte) error {
 	return a.do(cuMemFreeHost, address(unsafe.SliceData(memory)))
 }
 
-// A Copy2D moves Height rows of Width bytes. The source and the destination each set either Host or
-// Device; Host must be page-locked memory.
+// A Copy2D moves Height rows of Width bytes. In Src and in Dst, either Host or Device is set; Host
+// must be page-locked memory.
 type Copy2D struct {
 	Src, Dst      Place
 	Width, Height int
@@ -324,7 +324,8 @@ func (a *API) NewEvent(timed bool) (Event, error) {
 
 func (a *API) DestroyEvent(e Event) error { return a.do(cuEventDestroy, uintptr(e)) }
 
-// Record queues the event e in the stream s; e occurs when the work before it is done.
+// Record queues the event e in the stream s. The event occurs when all work queued before it is
+// done.
 func (a *API) Record(e Event, s Stream) error { return a.do(cuEventRecord, uintptr(e), uintptr(s)) }
 
 // WaitEvent waits until e has occurred; WaitInStream makes a stream wait for e.

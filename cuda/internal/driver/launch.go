@@ -7,8 +7,8 @@ import (
 )
 
 // Args holds the arguments of a device function, packed as C aligns them. One object can be reused
-// for many launches: the driver copies the arguments before Launch returns. Args must be made by
-// NewArgs, because the driver gets addresses inside of it.
+// for many launches: the driver copies the arguments before Launch returns. Only NewArgs makes
+// Args, because the driver gets addresses inside of Args, which must not move.
 type Args struct {
 	buf   [4096]byte
 	size  uintptr

@@ -21,7 +21,7 @@ func For(major, minor int) ([]byte, error) {
 			return read(File(target))
 		}
 	}
-	return nil, fmt.Errorf("compute capability %d.%d is too old: %d.%d is needed", major, minor, Targets[len(Targets)-1]/10, Targets[len(Targets)-1]%10)
+	return nil, fmt.Errorf("compute capability %d.%d is too old: Mercer needs %d.%d", major, minor, Targets[len(Targets)-1]/10, Targets[len(Targets)-1]%10)
 }
 
 // Code returns the code for a GPU of a compute capability, or nil if there is only PTX for
