@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What each thread has. Not _Thread_local: a library with Go in it has its thread-local
- * storage in the block that is reserved at the start of the process, of which a library
- * that is loaded later, such as by Python, gets next to nothing. */
+/* The data of one thread. It is not _Thread_local: a library with Go code needs thread-local
+ * storage in the block that the loader reserves at the start of the process, and almost nothing of
+ * that block is free when Python, for example, loads the library later. */
 struct state {
 	char error[MERCER_ERROR_SIZE];
-	char *names; /* each with a line end */
+	char *names; /* the list of mercer_set_names; each name ends with a newline */
 };
 
 static pthread_key_t key;
@@ -25,7 +25,8 @@ static void discard(void *state)
 
 static void make_key(void) { failed = pthread_key_create(&key, discard); }
 
-/* The state of this thread; NULL where it has none and none can be made. */
+/* Returns the data of this thread. If there are none, it makes them if make is 1. It returns NULL
+ * if there are none, or if there is too little memory for them. */
 static struct state *state(int make)
 {
 	pthread_once(&once, make_key);
@@ -56,7 +57,7 @@ void mercer_set_error(const char *utf8, size_t size)
 	if (size >= MERCER_ERROR_SIZE) {
 		size = MERCER_ERROR_SIZE - 1;
 		while (size > 0 && ((unsigned char)utf8[size] & 0xC0) == 0x80)
-			size--; /* not within a character */
+			size--; /* do not cut a UTF-8 character */
 	}
 	memcpy(s->error, utf8, size);
 	s->error[size] = 0;
@@ -64,7 +65,7 @@ void mercer_set_error(const char *utf8, size_t size)
 
 int mercer_set_names(const char *const *names)
 {
-	static const char full[] = "libmercer: names: there is no memory for them";
+	static const char full[] = "libmercer: names: there is too little memory for the list";
 	struct state *s = state(1);
 	char *joined = NULL;
 	if (names) {

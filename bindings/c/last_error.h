@@ -1,5 +1,5 @@
-/* The error text and the names of each thread. Go code that C calls runs on the caller's
- * thread, so that it finds the same text. */
+/* The error text and the parameter names of the calling thread. Go code that C calls runs on the
+ * thread of its caller, so that Go and C use the same data. */
 #include <stddef.h>
 
 #define MERCER_ERROR_SIZE 2048

@@ -20,8 +20,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// The functions of this file make Go values from the caller's memory. Matrices share that
-// memory. Go's garbage collector does not manage it, so matrices must not be used after the call.
+// The functions of this file make Go values from the caller's memory. Matrices share that memory.
+// Go's garbage collector does not manage it, so a matrix must not be used after the call has
+// returned.
 
 // textOf returns a copy of a text, or "" for NULL.
 func textOf(s *C.text) string { return C.GoString((*C.char)(unsafe.Pointer(s))) }

@@ -56,7 +56,7 @@ enum mercer_status {
 	MERCER_INVALID = 1,               /* an invalid argument or invalid data; the text names row and column */
 	MERCER_CANCELED = 2,             /* the caller set mercer_watch.cancel */
 	MERCER_MEMORY = 3,                /* the call needs more memory than available; the text states both; no work was started */
-	MERCER_NOT_POSITIVE_DEFINITE = 4, /* K + lambda I is not; the text states how large lambda must be, or advises another kernel */
+	MERCER_NOT_POSITIVE_DEFINITE = 4, /* K + lambda I is not positive definite; the text states how large lambda must be, or advises another kernel */
 	MERCER_NOT_CONVERGED = 5,         /* the requested residual was not reached; the text says what to change */
 	MERCER_UNAVAILABLE = 6,           /* this machine does not have the device; the text says what was probed */
 	MERCER_PANIC = 7                  /* a defect in the library */
@@ -111,12 +111,12 @@ typedef struct mercer_matrix {
 
 /* A sparse matrix in compressed sparse rows, like csr_matrix of SciPy: row i has the elements
  * data[p] in the columns indices[p], counted from 0, for indptr[i] ≤ p < indptr[i+1], and zeros
- * elsewhere. indptr has rows + 1 numbers, the first of which is 0. The columns of a row must
+ * elsewhere. indptr has rows + 1 numbers, and indptr[0] is 0. The columns of a row must
  * increase; otherwise the result is MERCER_INVALID, and the text names row and column.
  *
- * Every function accepts sparse samples x. mercer_path, mercer_solve and mercer_factor with a
- * kernel, and learners whose description has "sparse", and their models, make no dense copy. All
- * others make a dense copy if it fits in memory. */
+ * Every function accepts sparse samples x. These make no dense copy: mercer_path, mercer_solve and
+ * mercer_factor with a kernel, and the learners whose description has "sparse", with their models.
+ * All other functions and learners make a dense copy if it fits in memory. */
 typedef struct mercer_csr {
 	const int64_t *indptr;
 	const int32_t *indices;
@@ -203,33 +203,34 @@ int mercer_calibrate(mercer_handle device, mercer_handle model, const mercer_mat
 int mercer_sets(mercer_handle device, mercer_handle model, double level, const mercer_matrix *x,
                 double *out, size_t size, mercer_watch *watch);
 
-/* Append the n rows of x and y to the samples of a model, or with remove = 1 remove them,
- * without a refit, and store the handle of the new model; the given model is not changed.
- * The model must be one of ridge, nystrom-ridge or fourier-ridge with the parameter
- * std=true. weights are those of the rows, or NULL for all 1. The new model is that of a
- * fit with the same kernel, lambda and centers or frequencies, up to rounding.
+/* mercer_update appends the n rows of x and y to the samples of a model, or removes them if
+ * remove is 1, without a refit. It stores the handle of the new model; the given model is not
+ * changed. The model must be one of ridge, nystrom-ridge or fourier-ridge with the parameter
+ * std=true. weights are the weights of the rows, or NULL for all 1. Up to rounding, the new
+ * model is that of a fit with the same kernel, lambda and centers or frequencies.
  *
- * mercer_merge does so for the samples of another model that was fitted with the same
- * kernel, lambda and centers or frequencies. */
+ * mercer_merge appends the samples of another model that was fitted with the same kernel,
+ * lambda and centers or frequencies. */
 int mercer_update(mercer_handle device, mercer_handle model, const mercer_matrix *x, const mercer_matrix *y,
                   const double *weights, int remove, mercer_watch *watch, mercer_handle *updated);
 int mercer_merge(mercer_handle device, mercer_handle model, mercer_handle other, mercer_watch *watch,
                  mercer_handle *merged);
 
 /* Writes draws of the function from its posterior, without noise, at the n rows of x to
- * out, draws×n×t: size is draws·n·t. The model is as in mercer_update. The same seed gives
- * the same draws. */
+ * out, draws×n×t: size is draws·n·t. The model must be one that mercer_update accepts. The
+ * same seed gives the same draws. */
 int mercer_sample(mercer_handle device, mercer_handle model, const mercer_matrix *x, int64_t draws, uint64_t seed,
                   double *out, size_t size, mercer_watch *watch);
 
-/* Writes the marginal effects of the d columns of x on the t outputs, for classes the decision
- * values: the derivatives ∂f/∂x at the n rows to rows, t×n×d; their averages over the rows to
- * mean, t×d; and the standard errors of the averages to deviations, t×d, NaN if the model has
- * none. size is t·d; rows and deviations may be NULL, and the deviations, which may take long, are then
- * not computed. For the count columns in binary, counted from 0, which have two values in x, the
- * effects are differences: f at the larger value minus f at the smaller. Models of kernel-ridge have the standard errors of Hainmueller and Hazlett (2014);
- * gaussian-process, bayes-ridge, rvm, and ridge, nystrom-ridge and fourier-ridge with std=true have
- * posterior deviations. */
+/* Writes the marginal effects of the d columns of x on the t outputs; the outputs of a classifier
+ * are its decision values. The derivatives ∂f/∂x at the n rows go to rows, t×n×d; their averages
+ * over the rows to mean, t×d; and the standard errors of the averages to deviations, t×d, NaN if
+ * the model has none. size is t·d. rows and deviations may be NULL; standard errors, which may
+ * take long, are computed only if deviations is not NULL. binary lists count columns, from 0, that
+ * have two values in x. The effect of such a column is f at the larger value minus f at the smaller.
+ * Models of kernel-ridge have the standard errors of Hainmueller and Hazlett (2014). Models of
+ * gaussian-process, bayes-ridge and rvm have posterior deviations, and so do models of ridge,
+ * nystrom-ridge and fourier-ridge with std=true. */
 int mercer_effects(mercer_handle device, mercer_handle model, const mercer_matrix *x, const int64_t *binary, size_t count,
                    double *rows, double *mean, double *deviations, size_t size, mercer_watch *watch);
 
@@ -288,8 +289,8 @@ int mercer_solve(mercer_handle device, const char *kernel, double lambda, const 
 int mercer_gram(mercer_handle device, const char *kernel, const mercer_matrix *x, const mercer_matrix *z,
                 const mercer_matrix *v, double *out, size_t size, mercer_watch *watch);
 
-/* Is like mercer_gram for a kernel of texts or trees, such as "spectrum(length=3)"; a and b are lists of
- * texts that end with NULL. If b is NULL, it is a. */
+/* Is like mercer_gram for a kernel of texts or trees, such as "spectrum(length=3)". a and b are lists of
+ * texts that end with NULL. If b is NULL, the result is k(a, a). */
 int mercer_text_gram(const char *kernel, const char *const *a, const char *const *b, double *out, size_t size,
                      mercer_watch *watch);
 
@@ -302,7 +303,7 @@ int mercer_moments(mercer_handle device, const mercer_matrix *x, const mercer_ma
 
 /* Finds the k rows of z, m×d, that are nearest to each of the n rows of x, n×d, in the Euclidean
  * distance. Writes their indices to rows and the squares of their distances to squares, n×k each,
- * the nearest first; size is n·k. Of rows at equal distances, the first ones are nearer. A sparse x
+ * the nearest first; size is n·k. Rows at equal distances come in the order of z. A sparse x
  * or z is copied into a dense matrix. watch may be NULL. */
 int mercer_neighbors(mercer_handle device, const mercer_matrix *x, const mercer_matrix *z, int64_t k,
                      int64_t *rows, double *squares, size_t size, mercer_watch *watch);

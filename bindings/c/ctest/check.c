@@ -431,7 +431,7 @@ static void bounds(void)
 	OK(mercer_free(model));
 }
 
-/* intervals checks jackknife+ intervals with K = I: every f without a sample is 0. For the
+/* intervals checks jackknife+ intervals with K = I: a fit without sample i predicts 0 at x_i. For the
  * level 0.6 = 3.6/6, the interval is from the 2nd smallest of the 5 values −|y| to the 4th
  * smallest of the 5 values |y|. */
 static void intervals(void)

@@ -61,7 +61,7 @@ func novelty(m learners.Model) bool {
 	return err == nil && d.Does(learners.Novelty)
 }
 
-// plain reports whether e leaves all numbers unchanged, so that matrices need not be encoded.
+// plain reports whether e leaves all numbers unchanged, so that encoding a matrix has no effect.
 func plain(e *dataset.Encoder) bool {
 	if !e.RefuseMissing {
 		return false

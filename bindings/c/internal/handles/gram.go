@@ -77,8 +77,8 @@ func TextGram(ctx context.Context, kernel string, a, b []string, out []float64) 
 	return store("gram", out, denseOf(values))
 }
 
-// samePoints reports whether x and z are the same memory. A backend computes only the lower triangle of
-// their Gram matrix.
+// samePoints reports whether x and z have the same memory. In this case a backend computes only the
+// lower triangle of their Gram matrix.
 func samePoints(x, z numeric.Points) bool {
 	if x.Rows != z.Rows || x.Rows == 0 {
 		return false
@@ -148,9 +148,8 @@ func gramTo(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, v
 	return err
 }
 
-// gramMul computes dst ← k(X, Z)·V. If V has more than a small number of columns, it multiplies
-// blocks of rows of k(X, Z) that fit in a cache, because a product of matrices is then faster than
-// GramMul.
+// gramMul computes dst ← k(X, Z)·V. If V has many columns, it computes blocks of rows of k(X, Z)
+// that fit in a cache and multiplies them by V, which is then faster than GramMul.
 func gramMul(b backend.Backend[float64], dst backend.Matrix[float64], k kernels.Kernel, x, z, v backend.Matrix[float64]) error {
 	const columns, blockBytes = 16, 4 << 20
 	n, d := x.Dims()
@@ -160,7 +159,7 @@ func gramMul(b backend.Backend[float64], dst backend.Matrix[float64], k kernels.
 		return nil
 	}
 	rows := min(n, max(64, blockBytes/(8*m)))
-	if x == z && rows == n { // a block of all rows would be the lower triangle
+	if x == z && rows == n { // Gram of x with itself would compute only the lower triangle
 		rows = (n + 1) / 2
 	}
 	values, err := b.New(rows, m)

@@ -278,9 +278,9 @@ func (m *Model) Sample(ctx context.Context, d *Device, x Matrix, draws int, seed
 	})
 }
 
-// Effects writes the marginal effects of the d columns of x: see learners.MarginalEffects. rows
-// gets t×n×d numbers, mean and deviations t×d; rows and deviations may be nil; nil deviations are
-// not computed. If the model has no deviations, the elements are NaN.
+// Effects writes the marginal effects of the d columns of x: see learners.MarginalEffects. rows has
+// t×n×d numbers; mean and deviations have t×d. rows and deviations may be nil; standard errors are
+// computed only if deviations is not nil. If the model has no deviations, the elements are NaN.
 func (m *Model) Effects(ctx context.Context, d *Device, x Matrix, binary []int64, rows, mean, deviations []float64) error {
 	return m.onPoints(ctx, d, Values, x, func(dev backend.Device, points mat.Matrix) error {
 		p := learners.EffectParams{NoStdErr: deviations == nil}

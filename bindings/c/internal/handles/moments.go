@@ -77,7 +77,7 @@ func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []flo
 // centered returns the columns of h minus their means and a further column of ones, and the means.
 func centered(h backend.Host[float64]) (backend.Host[float64], []float64) {
 	wide, mean := backend.NewHost[float64](h.Rows, h.Cols+1), make([]float64, h.Cols)
-	for range 2 { // the second sum is that of the rounding errors of the first one
+	for range 2 { // the second pass corrects the rounding errors of the means
 		rest := make([]float64, h.Cols)
 		for i := range h.Rows {
 			row := h.Data[i*h.Stride:][:h.Cols]

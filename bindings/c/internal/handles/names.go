@@ -44,8 +44,8 @@ func (n Names) Text(err error) string {
 	return message.Text(err, n.of)
 }
 
-// of returns the caller's name for a parameter in the library's advice, or the caller's phrase for
-// it.
+// of returns the caller's name, or the caller's phrase, for a parameter that the library's advice
+// names.
 func (n Names) of(parameter string) string {
 	if n == nil {
 		return message.Plain(parameter)

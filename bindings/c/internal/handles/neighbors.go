@@ -13,8 +13,7 @@ import (
 
 // Neighbors finds the k rows of z with the smallest Euclidean distances from each of the n rows of
 // x. It writes their indices, from 0, and the squares of the distances to indices and squares, n×k
-// each, the nearest row first. Of rows at equal distances the first ones are nearer. x and z are
-// dense.
+// each, the nearest row first. Rows at equal distances come in the order of z. x and z are dense.
 func Neighbors(ctx context.Context, d *Device, x, z Matrix, k int, indices []int64, squares []float64) error {
 	return d.use(ctx, func(dev backend.Device) error {
 		hx, err := densePoints("x", x)
@@ -41,7 +40,7 @@ func Neighbors(ctx context.Context, d *Device, x, z Matrix, k int, indices []int
 		return s.Nearest(ctx, dev, numeric.DensePoints(hx), k, func(i int, list []int, _ []float64) {
 			for j, at := range list {
 				indices[i*k+j] = int64(at)
-				squares[i*k+j] = squaredDistance(hx.Row(i), hz.Row(at)) // the keys of the search cancel
+				squares[i*k+j] = squaredDistance(hx.Row(i), hz.Row(at)) // the distances of the search suffer from cancellation
 			}
 		})
 	})
@@ -73,7 +72,7 @@ func Cosines(ctx context.Context, d *Device, factor float64, x, w Matrix, b, out
 	})
 }
 
-// widened returns the rows of h with another last column.
+// widened returns a copy of h with a further last column, whose element in row i is last(i).
 func widened(h backend.Host[float64], last func(i int) float64) numeric.Points {
 	wide := backend.NewHost[float64](h.Rows, h.Cols+1)
 	for i := range h.Rows {

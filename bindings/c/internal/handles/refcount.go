@@ -8,12 +8,12 @@ import (
 // ErrFreed is the error for the use of a freed handle.
 var ErrFreed = errors.New("libmercer: the handle has been freed")
 
-// refCount keeps an object alive while it is in use: final runs after the owner has freed
-// it and the last use has ended. Its methods may be called by several goroutines at once.
+// refCount keeps an object alive while calls use it. When the owner has freed the object and the
+// last use has ended, refCount calls final. Several goroutines may call its methods at once.
 type refCount struct {
 	mu    sync.Mutex
 	uses  int  // number of uses, including the use of the owner
-	over  bool // whether the owner has freed it
+	over  bool // whether the owner has freed the object
 	final func()
 }
 

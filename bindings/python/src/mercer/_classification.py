@@ -10,7 +10,7 @@ from ._estimator import ORDER, Estimator, KernelParameters, SupportVectors, docu
 from ._parameters import ClassifierParameters, NuSVCParameters
 from ._regression import target_names
 
-# The methods whose models always have probabilities. Used if there is no fitted model yet.
+# The methods whose models always have probabilities. The list is used before a fit.
 _PROBABILITIES = ("logistic", "kernel-logistic", "rvc")
 
 
@@ -195,7 +195,7 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
         labels = np.asarray(self.model_.info["labels"]) if hasattr(self, "model_") else None
 
         def targets(y):
-            places = np.full((len(y), 1), labels.max() + 1)  # of no class
+            places = np.full((len(y), 1), labels.max() + 1)  # this index belongs to no class
             for label, name in zip(labels, self.classes_):
                 places[y == name] = label
             return places
@@ -234,8 +234,9 @@ class MercerClassifier(ClassifierParameters, ClassifierMixin, KernelParameters, 
 class MercerNuSVC(NuSVCParameters, SupportVectors, MercerClassifier):
     """ν-support vector classification, with the interface of scikit-learn's NuSVC.
 
-    For each pair of classes the fit finds the C with which at most a share nu of the
-    samples is beyond its margin. nu must be at most twice the share of the smaller class.
+    For each pair of classes the fit finds the C for which at most a fraction nu of the
+    samples of the pair lies beyond the margin of its class. nu must be at most twice the
+    fraction of the smaller class.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ def penalties(alpha, targets):
 _STEPS = ("iterations", "steps", "newton_steps", "passes", "epochs", "evaluations")
 
 
-# The check of scikit-learn that support vector machines fail, including those of scikit-learn.
+# The check of scikit-learn that support vector machines fail, including scikit-learn's own machines.
 ORDER = {"check_sample_weights_invariance": "the steps, and so the last digits within tol, depend on the order of the rows"}
 
 
@@ -97,7 +97,7 @@ class Estimator(BaseEstimator):
     # Tags of scikit-learn, for versions before and since 1.6.
     _multioutput = False
     _function = None  # the kernel and the rows of the fit if the kernel is a Python function
-    _unsupported = {}  # checks that do not hold, with the reason
+    _unsupported = {}  # the checks of scikit-learn that the estimator fails, with the reasons
     _targets = 1
 
     def _pairwise(self):
@@ -159,7 +159,7 @@ class Estimator(BaseEstimator):
 
     def _given(self, learner, X):
         """The entries of _parameters that are not None. Raises ValueError if an argument is None
-        and its default is not."""
+        although its default is not None."""
         given = self._parameters(X)
         signature = inspect.signature(type(self).__init__).parameters
         arguments = self._arguments()
@@ -215,9 +215,9 @@ class Estimator(BaseEstimator):
         if self._pairwise() and X.shape[0] != X.shape[1]:
             raise ValueError(f"a precomputed kernel needs the square matrix of its values, got {X.shape[0]}×{X.shape[1]}")
         if not self._pairwise() and sample_weight is not None and sample_weight.any() and not sample_weight.all():
-            # Rows of weight 0 are removed here, because some defaults depend on the
-            # number of rows. A precomputed matrix keeps them, because a row without its
-            # column cannot be removed.
+            # Rows of weight 0 are removed here, because some defaults depend on the number of
+            # rows. A precomputed matrix keeps these rows, because the columns would have to be
+            # removed too.
             kept = sample_weight != 0
             X, y, sample_weight = X[kept], None if y is None else y[kept], sample_weight[kept]
         self._function = None
@@ -234,7 +234,7 @@ class Estimator(BaseEstimator):
                     features=None if names is None else list(names), targets=targets,
                     device=self.device, threads=self.threads, say=self._say("fit"))
         except ValueError as err:
-            if X.shape[0] == 1:  # the reason of most errors for one sample, although the library names another
+            if X.shape[0] == 1:  # the library's message rarely says that one sample is the cause
                 raise ValueError(f"{err} (there is 1 sample only)") from err
             raise
         info = self.model_.info
@@ -297,10 +297,10 @@ class Estimator(BaseEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
         return_std : bool, default=False
-            Return the standard errors of the averages, too, whose computation may take long for
-            many rows. Models of kernel ridge regression
-            have the errors of R's package KRLS (Hainmueller and Hazlett 2014), and Gaussian
-            processes, and models that were fitted with std=True, posterior deviations.
+            Also return the standard errors of the averages. Computing them may take long for
+            many rows. For kernel ridge regression they are the errors of R's package KRLS
+            (Hainmueller and Hazlett 2014). For Gaussian processes and for models that were fitted
+            with std=True, they are posterior deviations.
         binary : sequence of int, default=()
             The columns that have two values in X. Their effects are the differences between
             the prediction with the larger value and the prediction with the smaller.

@@ -199,7 +199,7 @@ class MercerKernelRidgeCV(KernelRidgeCVParameters, MercerKernelRidge):
         super()._fit_model(X, y, sample_weight, classes, targets)
         if self.store_cv_results and sample_weight is not None:
             values = self.cv_results_
-            if len(values) < len(y):  # samples of weight 0 were left out
+            if len(values) < len(y):  # samples of weight 0 were removed
                 self.cv_results_ = np.full((len(y), *values.shape[1:]), np.nan)
                 self.cv_results_[sample_weight != 0] = values
         return self

@@ -55,8 +55,8 @@ def takes_sparse(learner):
 
 
 def with_effect(learner, given, keep=()):
-    """The given parameters without the ones that have no effect in combination with the
-    others, because the library refuses such parameters. The parameters in keep stay."""
+    """The given parameters, except those that have no effect in combination with the other
+    parameters: the library would raise an error for them. Parameters in keep are never removed."""
     described = {p["name"]: p for p in descriptions(learner)}
 
     def met(name):
@@ -318,8 +318,8 @@ class Model:
         return Model(handle.value)
 
     def update(self, X, y, sample_weight=None, remove=False, *, device=None, threads=None, say=None):
-        """The model of more samples, or of fewer, without a refit. It must be one of
-        ridge, nystrom-ridge or fourier-ridge that was fitted with std.
+        """Returns the model after samples are appended or removed, without a refit. The model
+        must be one of ridge, nystrom-ridge or fourier-ridge that was fitted with std.
 
         Parameters
         ----------
@@ -357,8 +357,8 @@ class Model:
         Parameters
         ----------
         other : Model
-            A model as in ``update``, of other samples, with the same kernel, lambda and
-            centers or frequencies.
+            A model that ``update`` accepts, fitted to other samples with the same kernel, lambda
+            and centers or frequencies.
         device : str, default=None
             The device, such as "cpu/avx2"; None means the best available device.
         threads : int, default=None
@@ -377,7 +377,7 @@ class Model:
         return Model(handle.value)
 
     def sample(self, X, draws=1, seed=0, *, device=None, threads=None, say=None):
-        """Draws of the function from the posterior of a model as in ``update``.
+        """Draws of the function from the posterior of a model that ``update`` accepts.
 
         Parameters
         ----------

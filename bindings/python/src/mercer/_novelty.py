@@ -39,7 +39,7 @@ class MercerOneClassSVM(OneClassSVMParameters, OutlierMixin, SupportVectors, Est
         y : object, default=None
             Not used.
         sample_weight : array-like of shape (n_samples,), default=None
-            Numbers ≥ 0; None means all 1. A sample of weight 0 is left out.
+            Numbers ≥ 0; None means all 1. The fit ignores samples of weight 0.
 
         Returns
         -------

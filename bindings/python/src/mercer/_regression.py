@@ -54,7 +54,7 @@ class Regressor(RegressorMixin, Estimator):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The targets. Not all estimators accept several targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Numbers ≥ 0; None means all 1. A sample of weight 0 is left out.
+            Numbers ≥ 0; None means all 1. The fit ignores samples of weight 0.
 
         Returns
         -------
@@ -293,7 +293,7 @@ class UpdatableRegressor(UncertainRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Numbers ≥ 0, None being all 1.
+            Numbers ≥ 0; None means all 1.
 
         Returns
         -------
@@ -324,7 +324,7 @@ class UpdatableRegressor(UncertainRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Their targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Their weights in the fit, None being all 1.
+            Their weights in the fit; None means all 1.
 
         Returns
         -------
@@ -333,7 +333,7 @@ class UpdatableRegressor(UncertainRegressor):
         Raises
         ------
         ValueError
-            If the samples were not in the fit, as far as the equations show it, or none would remain.
+            If the equations show that the samples were not in the fit, or if no sample would remain.
         """
         check_is_fitted(self, "model_")
         return self._update(X, y, sample_weight, True)
@@ -472,8 +472,8 @@ class MercerKernelRidge(KernelRidgeParameters, KernelParameters, BoundedRegresso
 
 @documented
 class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, UpdatableRegressor):
-    """Kernel ridge regression for many samples, with kernel functions at only some of
-    them: the minimum of ‖y − f(X)‖² + alpha βᵀk(C, C)β, f(x) = Σ β_j k(c_j, x).
+    """Kernel ridge regression for many samples, with a small number of centers c_j: the
+    minimum of ‖y − f(X)‖² + alpha βᵀk(C, C)β for f(x) = Σ β_j k(c_j, x).
 
     The memory of the fit grows with n_components², not with the number of samples. With
     std=True the model keeps the posterior of the Gaussian process with this mean, for
@@ -540,7 +540,7 @@ class MercerNystroemRidge(NystroemRidgeParameters, KernelParameters, UpdatableRe
 
 @documented
 class MercerFourierRidge(FourierRidgeParameters, KernelParameters, UpdatableRegressor):
-    """Ridge regression for many samples, on random Fourier features of a
+    """Ridge regression for many samples with random Fourier features of a
     translation-invariant kernel: f(x) = Σ β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b.
 
     With std=True the model keeps the posterior of Bayesian linear regression on the
@@ -565,7 +565,7 @@ class MercerFourierRidge(FourierRidgeParameters, KernelParameters, UpdatableRegr
     1.00
     """
 
-    degree, coef0 = 3, 1  # not used: parameters of kernels that have no random features
+    degree, coef0 = 3, 1  # KernelParameters reads them; no kernel with random features uses them
 
 
 @documented
@@ -594,8 +594,8 @@ class MercerSVR(SVRParameters, SupportVectors, Regressor):
 class MercerNuSVR(NuSVRParameters, MercerSVR):
     """ν-support vector regression, with the interface of scikit-learn's NuSVR.
 
-    At most a share nu of the samples has an error above the ε that the fit finds, which
-    is ``model_.info["facts"]["epsilon"]``.
+    The fit finds the ε for which at most a fraction nu of the samples has a larger error:
+    ``model_.info["facts"]["epsilon"]``.
 
     See Also
     --------

@@ -32,8 +32,8 @@ def from_sklearn(estimator):
     ----------
     estimator : object
         A fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor,
-        Ridge or LogisticRegression, or a Pipeline of a StandardScaler and one of them, whose
-        model takes the columns before they are scaled.
+        Ridge or LogisticRegression, or a Pipeline of a StandardScaler and one of them. The
+        result for a Pipeline takes the columns before scaling.
 
     Returns
     -------
@@ -153,14 +153,14 @@ def _machine(learner):
 
 def _svc(s):
     _, params, arrays, _ = _machine("svc")(s)
-    # Mercer's decision values of a pair are positive for its second class, as scikit-learn's of two
-    # classes; for more classes scikit-learn has LIBSVM's, which are positive for the first class.
+    # Mercer's decision values of a pair are positive for the second class. scikit-learn's are, too, for
+    # two classes; for more classes it uses LIBSVM's values, which are positive for the first class.
     sign = 1 if len(s.classes_) == 2 else -1
     arrays["coef"], arrays["intercept"] = sign * arrays.pop("beta"), sign * s.intercept_
     arrays["counts"] = s.n_support_
     params["probability"] = bool(s.probability)
     if s.probability:
-        arrays["sigmoid"] = [s.probA_, -s.probB_]  # LIBSVM's are of the probability of the first class
+        arrays["sigmoid"] = [s.probA_, -s.probB_]  # LIBSVM's values give the probability of the first class
     return "svc", params, arrays, 1
 
 

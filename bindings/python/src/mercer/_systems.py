@@ -71,8 +71,8 @@ def evidence(kernel, height, noise, X, y, parameters=None):
 
 
 def moments(X, y, weights, intercept):
-    """XᵀWX and yᵀWX of the columns of X and y minus their weighted means, and these means; without an
-    intercept nothing is subtracted, and the means are 0."""
+    """XᵀWX, yᵀWX, and the weighted means of the columns of X and of y. With an intercept, the means are
+    subtracted from X and y before the products; without an intercept, the means are 0."""
     mx, my = _library.matrix(X, False), _library.matrix(y)
     G, products, means = np.empty((mx.cols, mx.cols)), np.empty((my.cols, mx.cols)), np.empty(mx.cols + my.cols)
     if weights is not None:
@@ -94,8 +94,8 @@ def nearest(X, Z, k):
 
 
 def cosines(factor, X, omega, offset):
-    """factor·cos(X·omega + offset), for omega with a column and offset with an element for each
-    column of the result."""
+    """factor·cos(X·omega + offset). Column j of the result belongs to column j of omega and to element j
+    of offset."""
     mx, mw = _library.matrix(X, False), _library.matrix(omega.T, False)
     offset = np.ascontiguousarray(offset, dtype=np.float64)
     if offset.shape != (mw.rows,):

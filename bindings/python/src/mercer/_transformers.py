@@ -111,7 +111,7 @@ class MercerNystroem(_KernelTransformer):
     components_ : ndarray or sparse matrix of shape (n_components, n_features)
         The centers.
     component_indices_ : ndarray of int
-        The indices of the centers among the samples; with given components the fit has none.
+        The indices of the centers among the samples; not set if components were given.
     normalization_ : ndarray of shape (n_components, n_components)
         The inverse root of the kernel matrix of the centers.
     kernel_ : str or None
@@ -209,8 +209,8 @@ class MercerNystroem(_KernelTransformer):
 class MercerTextNystroem(MercerNystroem):
     """Nyström features of texts or trees, whose inner products approximate a kernel of texts.
 
-    The features make every estimator of vectors one of texts. With a component for each different
-    text the inner products of the features of these texts are the values of the kernel.
+    With these features, every estimator for vectors works on texts. If each different text is a
+    center, the inner products of the features are the values of the kernel.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class MercerTextNystroem(MercerNystroem):
     components_ : ndarray of shape (n_components,)
         The centers.
     component_indices_ : ndarray of int
-        The indices of the centers among the samples; with given components the fit has none.
+        The indices of the centers among the samples; not set if components were given.
     normalization_ : ndarray of shape (n_components, n_components)
         The inverse root of the kernel matrix of the centers.
     kernel_ : str
@@ -376,7 +376,7 @@ class MercerRBFSampler(_KernelTransformer):
         if self.kernel == "rbf":
             gamma = float(self.kernel_[len("gaussian(gamma="):-1])
             self.random_weights_ = (2.0 * gamma) ** 0.5 * state.normal(size=(d, m))
-        else:  # a model of two samples has the frequencies; its memory grows with their square
+        else:  # a fit to two samples draws the frequencies; its memory grows with the square of their number
             parts = [Model.fit("fourier-ridge", np.vstack([np.zeros(d), np.ones(d)]), np.array([[0.0], [1.0]]), parameters={
                 "kernel": self.kernel_, "features": 2 * min(_PART, m - first), "seed": int(state.randint(1 << 31)), "intercept": False}).array("frequencies")
                 for first in range(0, m, _PART)]
@@ -638,14 +638,14 @@ class MercerKernelPCA(_KernelTransformer):
         scaled = np.zeros_like(self.eigenvectors_)
         used = self.eigenvalues_ > 0
         scaled[:, used] = self.eigenvectors_[:, used] / np.sqrt(self.eigenvalues_[used])
-        # The product of K with one more column gives the means of its rows, by which it is centered.
+        # The product of K with a further column, 1/n, gives the means of the rows of K for the centering.
         n, t = scaled.shape
         products = self._values(self.kernel_, X, self.X_fit_, np.column_stack([scaled, np.full(n, 1 / n)]))
         sums, means = scaled.sum(axis=0), self._centerer
         return products[:, :t] - np.outer(products[:, t], sums) - means.K_fit_rows_ @ scaled + means.K_fit_all_ * sums
 
     def inverse_transform(self, X):
-        """Returns samples whose components are about those given, by kernel ridge regression.
+        """Returns samples whose components are approximately X, by kernel ridge regression.
 
         Parameters
         ----------

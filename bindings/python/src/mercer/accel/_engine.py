@@ -17,8 +17,8 @@ from .._kernels import kernel_text
 
 
 class Declined(Exception):
-    """Mercer does not compute a call. The text is the reason, which the record contains. result is that
-    of scikit-learn if the attempt has computed it."""
+    """Mercer does not compute a call; the text is the reason. If the attempt has already computed
+    scikit-learn's result, result holds it."""
 
     result = None
 
@@ -67,19 +67,19 @@ def record(method, ran_in, reason="", detail=""):
 class Accelerated:
     """The base of the patched classes, whose second base is scikit-learn's class.
 
-    For each method of scikit-learn in _hooks, a method _mercer_NAME computes the same result in
-    Mercer or raises an exception, where NAME is the value in _hooks and the name in the record. If
-    the exception is Declined, a ValueError, a TypeError or an error of the library, scikit-learn's
-    method runs instead; it raises scikit-learn's own error if the arguments are wrong.
+    _hooks maps methods of scikit-learn to names. For each name, a method _mercer_NAME computes the same
+    result in Mercer or raises an exception; report() uses the same name. If the exception is Declined, a
+    ValueError, a TypeError or an error of the library, scikit-learn's method runs instead, and raises
+    scikit-learn's own error if the arguments are wrong.
     """
 
     _hooks = {"fit": "fit", "predict": "predict"}
-    _smallest = {}  # by method: the size, as the method computes it, from which Mercer is faster
+    _smallest = {}  # for each method, the size from which Mercer is faster; the method defines the size
 
     def __init_subclass__(cls, **kwargs):
         if replaces(cls):
             cls._replace_methods()
-        super().__init_subclass__(**kwargs)  # which wraps transform for set_output
+        super().__init_subclass__(**kwargs)  # scikit-learn wraps transform here for set_output
 
     @classmethod
     def _replace_methods(cls):
@@ -126,7 +126,7 @@ def restored(name):
 
 
 def replaces(cls):
-    """Whether a class replaces a class of scikit-learn, and is not a program's subclass of it."""
+    """Whether cls itself replaces a class of scikit-learn, and is not a subclass that a program made."""
     return len(cls.__bases__) == 2 and issubclass(cls.__bases__[0], Accelerated) and not issubclass(cls.__bases__[1], Accelerated)
 
 

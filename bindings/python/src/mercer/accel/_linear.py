@@ -24,7 +24,7 @@ class Linear(Accelerated):
     _hooks = {"fit": "fit"}
 
     def _samples(self, X, y, sample_weight, **checks):
-        """The checked arguments of fit, whose weights are an array or None."""
+        """The checked arguments of fit. sample_weight becomes an array, or stays None."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], **checks)
         numbers(X)
         if sample_weight is not None:
@@ -48,8 +48,8 @@ class Ridge(Linear, sklearn.linear_model.Ridge):
         needs(not issparse(X), "X is sparse")
         rows, columns = np.shape(X)
         needs(columns <= rows or self.solver == "svd", "more features than samples")
-        # XᵀX limits the time from 128 features on; with fewer features reading X does, which takes scikit-learn
-        # no longer. Its singular value decomposition takes many times longer than XᵀX.
+        # With 128 features or more, XᵀX takes most of the time. With fewer features, reading X does, and
+        # scikit-learn is as fast. scikit-learn's singular value decomposition takes many times longer than XᵀX.
         self._decline_small("fit", rows * columns**2 * (100 if self.solver == "svd" else columns >= 128))
         X, y, sample_weight = self._samples(X, y, sample_weight, multi_output=True, y_numeric=True)
         numbers(y, "y")
@@ -63,8 +63,8 @@ class Ridge(Linear, sklearn.linear_model.Ridge):
 
 
 class Lasso(Linear, sklearn.linear_model.Lasso):
-    """The coordinate descent is scikit-learn's. If it takes many iterations, it uses the matrix of the
-    products of the features, which Mercer computes; the iterations are those without this matrix."""
+    """scikit-learn runs the coordinate descent. If that takes many iterations, Mercer computes the matrix
+    XᵀX for it; the iterations are the same as without this matrix."""
 
     _smallest = {"fit": 1_000_000}
 
@@ -103,7 +103,7 @@ class Lasso(Linear, sklearn.linear_model.Lasso):
         return self
 
     def _decline_quick(self, X, y, sample_weight):
-        """Raises Declined with scikit-learn's fit if that ends after a few iterations."""
+        """Runs FEW iterations of scikit-learn's fit. If that fit converges, raises Declined with it."""
         limit, self.max_iter = self.max_iter, FEW
         try:
             with warnings.catch_warnings():
@@ -117,8 +117,7 @@ class Lasso(Linear, sklearn.linear_model.Lasso):
             raise declined
 
 
-# The number of iterations that take less time than the matrix of the products of the features, and the
-# number of features up to which this matrix saves time.
+# FEW iterations take less time than computing XᵀX. For more than MOST features, XᵀX saves no time.
 FEW, MOST = 20, 1000
 
 
@@ -157,6 +156,6 @@ class LogisticRegression(Linear, sklearn.linear_model.LogisticRegression):
         return self
 
 
-# The relative decrease of the loss at which logistic regression ends. Its gradient is then as small
-# as scikit-learn's default of tol requires.
+# The relative decrease of the loss at which logistic regression ends. The gradient of the loss is then
+# as small as scikit-learn's default of tol requires.
 ACCURATE = 1e-14

@@ -31,8 +31,8 @@ class Neighbors(Accelerated):
         self._decline_small("kneighbors", len(X) * len(Z))
         needs(self._fit_method == "brute" or X.shape[1] > TREE, "few features")
         rows, squares = nearest(X, Z, min(k + 1, len(Z)))
-        # Rounding and the order of the search decide among equal distances: scikit-learn then finds
-        # the neighbors. (d + 4)u(|x| + |z|)² bounds the error of a square.
+        # Among equal distances, rounding and the order of the search decide. scikit-learn therefore finds
+        # the neighbors of such rows. (d + 4)u(|x| + |z|)² bounds the error of a squared distance.
         size = np.sqrt(np.einsum("ij,ij->i", X, X)) + np.sqrt(np.einsum("ij,ij->i", Z, Z).max())
         error = (X.shape[1] + 4) * np.finfo(np.float64).eps * size**2
         equal = np.flatnonzero((np.diff(squares, axis=1) <= 4 * error[:, np.newaxis]).any(axis=1))
@@ -57,7 +57,7 @@ class KNeighborsClassifier(Neighbors, sklearn.neighbors.KNeighborsClassifier):
     _smallest = {"kneighbors": 4_000_000, "predict": 0}
 
     def _mercer_predict(self, X):
-        """The classes with the most votes, of which scikit-learn counts those of one sample at a time."""
+        """The classes with the most votes, for all samples at once; scikit-learn counts sample by sample."""
         check_is_fitted(self)
         needs(not self.outputs_2d_, "y has several columns")
         if self.weights == "uniform":

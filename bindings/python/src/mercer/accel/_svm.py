@@ -59,7 +59,7 @@ class Machine(Accelerated):
         self.dual_coef_ = sp.csr_matrix((dual_coef.ravel(), np.tile(np.arange(columns), rows), np.arange(0, rows * columns + 1, columns)), (rows, columns)) if columns else sp.csr_matrix([])
 
     def _products(self, X, dual=None):
-        """k(X, support vectors) times dual, or the dual coefficients if it is None."""
+        """k(X, support vectors) times dual; dual=None means the dual coefficients."""
         text, vectors = self._text(X), self.support_vectors_
         if dual is None:
             dual = (self._dual_coef_.toarray() if self._sparse else self._dual_coef_).T
@@ -101,7 +101,7 @@ class SVC(Machine, sklearn.svm.SVC):
             sample_weight = weights * sample_weight if len(sample_weight) else weights
         model, support = self._train(X, y.reshape(-1, 1), sample_weight, "svc", C=self.C)
         needs(len(model.info["classes"]) == k, "a class without samples")
-        # Mercer's machine of a pair is positive for the second class, LIBSVM's for the first.
+        # Mercer's decision values of a pair are positive for the second class, LIBSVM's for the first.
         self._keep(X, support, model.array("counts")[0], 0.0 - model.array("coef").T, 0.0 - model.array("intercept")[0], model.array("steps")[0])
 
     def _mercer_predict(self, X):
@@ -131,7 +131,7 @@ class OneClassSVM(Machine, sklearn.svm.OneClassSVM):
         needs(self.kernel != "precomputed", "kernel='precomputed'")
         model, support = self._train(X, None, sample_weight, "one-class-svm", nu=self.nu)
         beta = model.array("beta")
-        # LIBSVM's offset is the mean of f over the samples whose coefficient is inside its bounds.
+        # LIBSVM's offset is the mean of f over the support vectors whose coefficient is below its bound.
         bound = sample_weight[support] if len(sample_weight) else 1.0
         free = beta[:, 0] < bound
         needs(free.any(), "no free support vectors")
