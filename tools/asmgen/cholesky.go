@@ -7,9 +7,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// potrfDirect emits A = UᵀU on the upper triangle, four rows at a time: it subtracts the
-// contribution of the rows above, factors the square on the diagonal, and solves with the factor
-// for the remaining columns.
+// potrfDirect emits the factorization A = UᵀU on the upper triangle, four rows at a time. It
+// subtracts the contribution of the rows above, factors the square on the diagonal, and solves with
+// this factor for the remaining columns.
 func (e *emitter) potrfDirect() {
 	args := e.args()
 	ld := e.field(args, offDirectLdc)
@@ -82,8 +82,8 @@ func (e *emitter) atMost(n reg.GPVirtual, limit int) reg.GPVirtual {
 	return least
 }
 
-// reduced emits the rows of A from c on, minus the contribution of the rows above them. Those rows
-// end at b.
+// reduced returns the rows of A from c on, minus the contribution of the rows above them, which end
+// at b.
 func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c, m reg.GPVirtual, mask columnMask) [][]reg.VecVirtual {
 	acc := e.tileOf(rows, nv)
 	row := e.GP64()

@@ -32,8 +32,8 @@ const narrowCodes = "VNARROWCODES"
 // does not cross a page of 4 KiB.
 const codeAhead = 4 << 10
 
-// codes emits x_ic ← x_ic + Σ_r a_rc z_ri and the sums of the lanes of b_rc ← b_rc + Σ_i z_ri y_ic,
-// for cols columns c, and processes as many rows at a time as there are registers for the sums.
+// codes emits x_ic ← x_ic + Σ_r a_rc z_ri and the lane sums of b_rc ← b_rc + Σ_i z_ri y_ic, for
+// cols columns c. It processes as many rows at a time as there are registers for the sums.
 func (e *emitter) codes(cols int) {
 	rows := codeRows
 	if cols > 1 && !e.masks {
@@ -81,8 +81,8 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 	for v := 0; v < codeSpan; v += e.lanes() {
 		codes := make([]reg.VecVirtual, rows)
 		for c := range cols {
-			// For one column, two chains of additions are used, because a single chain would be
-			// bound by latency.
+			// One column uses two chains of additions, because the latency of the additions would
+			// limit a single chain.
 			to, odd, other := e.vec(), e.vec(), e.vec()
 			e.load(e.at(x[c], v), to)
 			e.load(e.at(y[c], v), other)

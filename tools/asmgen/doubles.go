@@ -141,7 +141,7 @@ func (d doubles) div(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VDIVPD, d.VDIVPD_BCST, a, b)
 }
 
-// min and max return b if a or b is NaN.
+// min and max return b if a is NaN or b is NaN.
 func (d doubles) min(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VMINPD, d.VMINPD_BCST, a, b)
 }

@@ -182,8 +182,8 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	case e.neon:
 		e.loadMasked(columnMask{b: &columnBits{bits: operand.U32(1<<count - 1)}}, 0, to, old)
 	default:
-		// The constant has four times −1 and four times 0; the mask is loaded from the offset after
-		// which exactly count times −1 follow.
+		// The constant has four elements −1 and then four elements 0. The mask is loaded from the
+		// offset at which the last count of the −1 begin.
 		table := e.constant("four", 2*directRows, func(i int) uint64 {
 			if i < directRows {
 				return 1<<64 - 1
@@ -301,9 +301,9 @@ func (e *emitter) gemvT() {
 	})
 }
 
-// ger emits A ← A + α x yᵀ, four rows at a time. The tails of rows are stored as vectors of
-// half the length, a quarter and so on: memory after a masked store cannot be loaded before
-// the store completes, and the next row may begin there.
+// ger emits A ← A + α x yᵀ, four rows at a time. The tail of a row is stored in parts of half the
+// length of a vector, a quarter and so on. A masked store would delay loads of the memory after the
+// tail, where the next row may begin.
 func (e *emitter) ger() {
 	m, a, x, rows := e.param("m"), e.param("a"), e.param("x"), e.rowStrides("lda")
 	alpha := e.vec()

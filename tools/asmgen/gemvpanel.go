@@ -17,8 +17,8 @@ const (
 )
 
 // gemvPanelRows returns R, the number of rows of the tile that are processed together: the
-// registers hold R accumulators and R vectors of X. For NEON they hold only the
-// accumulators; fewer accumulators would be bound by latency.
+// registers hold R accumulators and R vectors of X. For NEON the registers hold only the
+// accumulators, because with fewer accumulators the latency of the additions would limit the speed.
 func (t tier) gemvPanelRows() int {
 	if t.masks || t.neon {
 		return 8

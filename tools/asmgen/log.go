@@ -42,14 +42,14 @@ func (d doubles) significand(x reg.VecVirtual) (k, m reg.VecVirtual) {
 }
 
 // logarithm returns ln(x + rest) as the sum of two numbers, with a relative error of about 2^−65.
-// In float64 rest, if not nil, is at most an ulp of x. For 0, Inf, NaN and x < 0 the result is
-// finite but meaningless.
+// If rest is not nil, |rest| is at most one ulp of x in float64. For 0, Inf, NaN and x < 0 the
+// result is finite but meaningless.
 //
-// With f = m − 1 and s = f/(2+f) the logarithm of m is 2 artanh s = 2s + ⅔s³ + s⁵P(s²), as
-// in Ng's log of fdlibm. The first two terms and k ln 2 are summed in pairs of float64,
-// whose low parts are computed by fused multiply-adds (Dekker 1971; Muller et al., Handbook
-// of Floating-Point Arithmetic, 2nd edition 2018, sections 4.3 and 11.4). The quotient's
-// low part is (f − s(2+f))/(2+f), and it is multiplied by the slope of artanh, 1/(1−s²).
+// With f = m − 1 and s = f/(2+f) the logarithm of m is 2 artanh s = 2s + ⅔s³ + s⁵P(s²), as in Ng's
+// log of fdlibm. The first two terms and k ln 2 are summed in pairs of float64, whose low parts are
+// computed by fused multiply-adds (Dekker 1971; Muller et al., Handbook of Floating-Point
+// Arithmetic, 2nd edition 2018, sections 4.3 and 11.4). The quotient's low part is (f −
+// s(2+f))/(2+f), and it is multiplied by the slope of artanh, 1/(1−s²).
 func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
 	tiny := d.compare(x, less, d.num(0x1p-1022))
 	k, m := d.significand(d.choice(tiny, d.mul(x, d.num(0x1p54)), x))
@@ -88,7 +88,7 @@ func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
 }
 
 // logarithmShort returns ln(x + rest) for float32, x a normal number of float64, with a relative
-// error of about 2^−42. rest, if not nil, matters only near 1.
+// error of about 2^−42. rest may be nil, and affects the result only if x is near 1.
 func (d doubles) logarithmShort(x, rest reg.VecVirtual) reg.VecVirtual {
 	k, m := d.significand(x)
 	f := d.sub(m, d.num(1))
@@ -102,8 +102,7 @@ func (d doubles) logarithmShort(x, rest reg.VecVirtual) reg.VecVirtual {
 	return d.fma(k, d.num(math.Ln2), p)
 }
 
-// ends inserts the logarithms of 0 and Inf, −end and end, and NaN for numbers without a
-// logarithm.
+// ends replaces the results for some x: −end for 0, end for Inf, and NaN for a negative x or NaN.
 func (d doubles) ends(x, log reg.VecVirtual, end float64) reg.VecVirtual {
 	log = d.choice(d.compare(x, equal, d.num(0)), d.num(-end), log)
 	log = d.choice(d.compare(x, equal, d.num(math.Inf(1))), d.num(end), log)
@@ -126,11 +125,11 @@ func (e *emitter) log() {
 	e.RET()
 }
 
-// power emits x ← (B·x + C)^A as exp(A ln(B·x + C)). In float64 the base, its logarithm,
-// and A times the logarithm are pairs of numbers, so that neither the "1 +" of a base near
-// 1 nor a large A loses digits.
+// power emits x ← (B·x + C)^A as exp(A ln(B·x + C)). In float64 the base, its logarithm, and A
+// times the logarithm are pairs of numbers, so that neither the "1 +" of a base near 1 nor a large
+// A loses digits.
 //
-// Unless it is 0, |A| is first limited to the range from 2^−1000 to 2⁷⁰. Outside this range, every
+// First, |A| is limited to the range from 2^−1000 to 2⁷⁰ if A is not 0. Outside this range, every
 // power of a base other than 1, 0 and Inf is 1, 0 or Inf. The logarithms of Inf and 0 are taken as
 // ±2¹⁰²³, so that the powers of Inf and 0 are correct too: A times the logarithm is 0 or outside
 // the range of exp.
@@ -197,7 +196,7 @@ func (d doubles) expm1(y, low, n reg.VecVirtual) (r, c reg.VecVirtual) {
 	}
 	sum := d.add(r, tail)
 	tail = d.sub(tail, d.sub(sum, r))
-	tail = d.fma(tail, sum, tail) // multiply by the slope
+	tail = d.fma(tail, sum, tail) // multiply by the derivative of exp(r) − 1
 	return sum, d.fma(d.mul(sum, sum), d.polynomial(sum, expCoefficients[8]), tail)
 }
 

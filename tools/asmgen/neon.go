@@ -31,9 +31,10 @@ import (
 // poolRegister holds the address of the constants.
 const poolRegister = "R26"
 
-// Opcodes used only for NEON; see columnMask. Operands: the bits of the columns, the column
-// of the vector's first element, the size of an element, 1 if the range of columns may
-// begin after the first column, and the vector and the memory in the order from, to.
+// Opcodes used only for NEON; see columnMask. Their operands are: the bits of the columns, the
+// column of the vector's first element, the size of an element, 1 if the range of columns may begin
+// after the first column, the source, and the destination. One of the last two is the vector, and
+// the other is memory.
 const (
 	columnsLoad  = "COLUMNSLOAD"
 	columnsStore = "COLUMNSSTORE"
@@ -152,8 +153,8 @@ func lower(fn *ir.Function, p *pool) (*lowering, error) {
 	return l, nil
 }
 
-// endBlock moves vectors that were assigned other registers within the block back to their
-// assigned registers, if other blocks use them.
+// endBlock moves vectors back to their assigned registers: the vectors that other blocks use and
+// that this block has moved to other registers.
 func (l *lowering) endBlock(last *ir.Instruction) {
 	ids := make([]reg.ID, 0, len(l.now))
 	for id := range l.now {
@@ -174,7 +175,7 @@ func (l *lowering) endBlock(last *ir.Instruction) {
 	clear(l.loaded)
 }
 
-// halves returns the number of registers of the first n halves.
+// halves returns the number of registers that hold the first n halves of v.
 func (v vector) halves(n int) int {
 	if v.same {
 		return 1
@@ -398,7 +399,8 @@ func (l *lowering) value(op operand.Op, bytes, n int) (string, []vreg) {
 	return fmt.Sprintf("{%d}", n), []vreg{r}
 }
 
-// integer lowers an integer instruction to ← to op from. The operand to may be memory.
+// integer lowers an integer instruction that computes to ← to op from. The operand to may be
+// memory.
 func (l *lowering) integer(i *ir.Instruction, op string, bytes int, from, to operand.Op) {
 	setsFlags := l.flags[i]
 	if setsFlags {
@@ -422,8 +424,8 @@ func (l *lowering) integer(i *ir.Instruction, op string, bytes int, from, to ope
 	}
 }
 
-// tested sets the flags from a register that was written by an instruction without effect on the
-// flags.
+// tested emits the instruction that sets the flags from a register, because the instruction that
+// wrote the register has not set them.
 func (l *lowering) tested(i *ir.Instruction, op operand.Op, bytes int) {
 	if l.flags[i] {
 		l.effect(map[int]string{8: "CMP", 4: "CMPW"}[bytes]+" $0, {0}", nil, l.reg(op))

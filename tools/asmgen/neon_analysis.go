@@ -9,8 +9,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// analyze collects the facts about other instructions that the translation of an
-// instruction depends on.
+// analyze collects facts about the whole function that the translation of a single instruction
+// needs.
 func (l *lowering) analyze() {
 	l.findFlags()
 	l.findConstants()

@@ -37,8 +37,8 @@ func (l *lowering) source(op operand.Op, n int) [2]vreg {
 	return v
 }
 
-// halvesAt returns the function that gives the address of half h of a vector in memory. The halves
-// of a constant with equal halves have the same address.
+// halvesAt returns the function that gives the address of half h of a vector in memory. If a
+// constant has equal halves, both halves have the same address.
 func (l *lowering) halvesAt(m operand.Mem) func(h int) address {
 	a, step := l.at(m), 16
 	if l.pool.repeats(m) {
@@ -104,7 +104,7 @@ var plain = map[string]string{
 	"VAND": "and", "VPAN": "and", "VPO": "orr", "VORP": "orr", "VANDP": "and", "VPXO": "eor", "VXORP": "eor",
 }
 
-// vectorInstruction lowers an instruction on vectors.
+// vectorInstruction lowers an instruction that works on vectors.
 func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 	ops := i.Operands
 	last := ops[len(ops)-1]
@@ -461,8 +461,8 @@ func (l *lowering) elsewhere(name string, i *ir.Instruction) {
 	l.replace(ops[2], sums[:n]...)
 }
 
-// extreme returns the smaller or larger of two operands, and ops[0] if one of them is NaN.
-// Therefore ops[0] must be either a constant or the operand whose NaN is to be preserved.
+// extreme emits the minimum or maximum of ops[0] and ops[1]. If one of them is NaN, the result is
+// ops[0], so that only a NaN in ops[0] is preserved.
 func (l *lowering) extreme(i *ir.Instruction) error {
 	ops := i.Operands
 	name := "fmax"
@@ -610,8 +610,8 @@ func (c columns) unless(lane int, label string) bool {
 	return false
 }
 
-// move emits the loads or stores of the columns in the range. The case of a whole register comes
-// first; the other cases, lane by lane, follow a branch.
+// move emits the loads or stores of the columns in the range. It first emits the case of a whole
+// register, and after a branch the other cases, lane by lane.
 func (c columns) move(loads bool) {
 	l := c.l
 	lanes := 16 / l.size()
@@ -641,7 +641,7 @@ func (c columns) move(loads bool) {
 			next = l.newLabel()
 		}
 		switch {
-		case !c.later && lane == lanes-1: // loading or storing the whole register, above, covers this case
+		case !c.later && lane == lanes-1: // this is the case of a whole register, which is emitted above
 		case c.unless(lane, next):
 			if !c.later {
 				l.branch("B", done)

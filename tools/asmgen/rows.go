@@ -44,8 +44,8 @@ func (e *emitter) rowsOf(first, ld reg.GPVirtual, count int) (pointers []reg.GPV
 func (e *emitter) rows(count int, dot, axpy bool) {
 	args := e.args()
 	factors, sums := make([]operand.Op, count), make([]reg.VecVirtual, count)
-	// Factors that do not fit in the registers in addition to the sums and three more vectors
-	// remain in memory.
+	// If the factors do not fit in the registers together with the sums and three more vectors,
+	// they remain in memory.
 	inMemory := dot && axpy && 2*count+3 > 16 && !e.masks
 	var kept operand.Mem
 	if inMemory {

@@ -16,8 +16,8 @@ const (
 	offSA   = 32 // T, and B follows
 )
 
-// forVectors emits a loop over the elements of X, NR at a time. body is given
-// the addresses of X and Y and the number of the vector in the step.
+// forVectors emits a loop over the elements of X, NR at a time. body gets the addresses of the
+// current NR elements of X and Y, and the number v of a vector among them.
 func (e *emitter) forVectors(args reg.Register, withY bool, body func(x, y reg.Register, v int)) {
 	x, n := e.field(args, offX), e.field(args, offNum)
 	var y reg.GPVirtual
@@ -318,9 +318,9 @@ func (e *emitter) scalef(n, x reg.VecVirtual) {
 	pick(e, e.VSCALEFPS, e.VSCALEFPD)(n, x, x)
 }
 
-// forElements is like forVectors for any number of elements: whole steps of unroll vectors, then
-// single vectors, then one partial vector under a mask of lanes. body gets functions that load and
-// store vector v relative to the pointers.
+// forElements is like forVectors for any number of elements. It emits loops for unroll vectors at a
+// time and for single vectors, and code for one partial vector under a mask of lanes. body gets
+// functions that load and store vector v relative to the pointers.
 func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, unroll int, body func(v int, load func(operand.Mem, reg.VecVirtual), store func(reg.VecVirtual, operand.Mem))) {
 	step := func(count int) {
 		for v := range count {

@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Up to here the fields of ukr.Sparse are the fields of ukr.Tile, and N counts panels of B.
+// The fields of ukr.Sparse before Ldb are those of ukr.Tile, except that N counts panels of B.
 const (
 	offSparseLdb = 56 // int: elements from one panel of B to the next
 	offSparseAt  = 64 // *int32
@@ -14,7 +14,7 @@ const (
 // sparseRows is ukr.SparseRows.
 const sparseRows = 4
 
-// sparse emits C ← Σ_p A_p B[at_p], with as many panels of B at a time as fit in the
+// sparse emits C ← Σ_p A_p B[at_p]. It processes as many panels of B at a time as fit in the
 // registers.
 func (e *emitter) sparse() {
 	args := e.args()

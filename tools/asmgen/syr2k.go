@@ -4,8 +4,8 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// syr2k emits C ← α (A Bᵀ + B Aᵀ) + β C row by row of C, four dot products at a time, each
-// over two pairs of rows.
+// syr2k emits C ← α (A Bᵀ + B Aᵀ) + β C row by row of C, four elements at a time. An element is the
+// sum of the dot products of two pairs of rows.
 func (e *emitter) syr2k() {
 	operands := [2]rank2Operand{e.rank2Operand("a"), e.rank2Operand("b")}
 	m, c, step := e.AllocLocal(8), e.AllocLocal(8), e.AllocLocal(8)

@@ -50,7 +50,7 @@ var precisions = []precision{
 	{name: "F32", typ: "float32", bytes: 4},
 }
 
-// A routine is one exported assembly function of a tier and precision.
+// A routine is an assembly function, emitted once for each tier and precision that has it.
 type routine struct {
 	name string // the full name ends in the precision and the tier, as in F64AVX2
 	args string // the Go type that the only parameter points to, or the Go type of the function
@@ -174,7 +174,8 @@ func (t tier) table(p precision) string {
 			fmt.Fprintf(&b, "\t%s: %s%s,\n", field, r.name, suffix)
 		}
 	}
-	// A panel is one vector wide. The routines of the smaller tiers apply narrower panels.
+	// A panel is one vector wide. For narrower panels, the tier uses the routines of tiers with
+	// shorter vectors.
 	b.WriteString("\tGemvPanels: []GemvPanels[" + p.typ + "]{\n")
 	for _, s := range slices.Backward(tiers) {
 		if s.bytes <= t.bytes && s.neon == t.neon {

@@ -168,8 +168,8 @@ func (e *emitter) tile(s step, scaled bool) {
 	}
 	integers.scale(lda)
 
-	// The next panel of B comes from the third-level cache. Each panel of A prefetches a part of
-	// it, so that the next pass does not wait for the whole panel of B.
+	// The next panel of B comes from the third-level cache. While each panel of A is processed, a
+	// part of the next panel of B is prefetched, so that the next pass does not wait for all of it.
 	ahead := e.field(args, offK)
 	integers.scale(ahead)
 	e.IMUL3Q(operand.U32(e.nr()), ahead, ahead)

@@ -39,13 +39,13 @@ const reduceLimit = 0x1p30
 // reduced returns y − n·½π for |y| ≤ reduceLimit as the sum of two numbers, and n, the nearest
 // integer (or one of two almost equally near integers), in the low bits of a word.
 //
-// Cody and Waite's reduction in three parts of ½π. With fused multiply-adds the parts may have full
-// precision: y − n·halfPi1 is exact, because the two terms are multiples of 2^−53, or of the last
-// bit of y if that is less, and the result is below 1. The product of n with the second part is
-// computed as a sum of two numbers, and so is the difference, because near a multiple of ½π the
-// product is larger than the difference. The truncation error, n times 2^−163, is at most 2^−132,
-// and no float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al. 2018,
-// section 10.2).
+// This is Cody and Waite's reduction with ½π in three parts. With fused multiply-adds the parts may
+// have full precision: y − n·halfPi1 is exact, because the two terms are multiples of 2^−53, or of
+// the last bit of y if that is less, and the result is below 1. The product of n with the second
+// part is computed as a sum of two numbers, and so is the difference, because near a multiple of ½π
+// the product is larger than the difference. The truncation error, n times 2^−163, is at most
+// 2^−132, and no float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al.
+// 2018, section 10.2).
 func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.VecVirtual) {
 	const magic = 0x1.8p52
 	quadrant = d.fma(y, d.num(2/math.Pi), d.value(magic))
@@ -62,8 +62,8 @@ func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.Ve
 	return quadrant, r, d.fnma(n, d.num(halfPi3), d.sub(low, pLow))
 }
 
-// sine and cosine return sin and cos of r + low for |r| ≤ 0.786, as Ng's k_sin and k_cos of fdlibm
-// do; the cosine compensates the rounding of r².
+// sine and cosine return sin and cos of r + low for |r| ≤ 0.786, by the algorithms of k_sin and
+// k_cos in Ng's fdlibm. The cosine compensates the rounding of r².
 func (d doubles) sine(r, low, z reg.VecVirtual) reg.VecVirtual {
 	half := d.mul(z, d.num(0.5))
 	tail := d.fnma(half, low, low)

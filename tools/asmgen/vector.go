@@ -40,9 +40,9 @@ func (e *emitter) paramAt(name string) operand.Mem {
 	return p.Addr
 }
 
-// dot emits Σ x_i y_i. The tail, which does not fill a vector, is summed first, backwards
-// from single elements to half a vector, in the lower lanes of the vector sum, so that the
-// lanes are reduced only once.
+// dot emits Σ x_i y_i. It first sums the tail, which does not fill a vector, from the end
+// backwards: in parts of 1, 2, … elements up to half a vector. The tail is added to the lower lanes
+// of the vector sum, so that the lanes are added only once.
 func (e *emitter) dot() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	before := func(p reg.Register, count int) operand.Mem {
@@ -85,7 +85,7 @@ func (e *emitter) dot() {
 	e.Store(e.sideBySide([]reg.VecVirtual{sum}), e.ReturnIndex(0))
 	e.RET()
 
-	e.Label(many) // after the return, so that short vectors take no jumps
+	e.Label(many) // this code follows the return, so that short vectors need no jump
 	for _, s := range sums[1:] {
 		e.zero(s)
 	}
@@ -119,9 +119,9 @@ func ofSize(v reg.VecVirtual, bytes uint) reg.VecVirtual {
 	return v
 }
 
-// axpy emits y ← y + a x. The tail is stored in halves as in ger, but of at most 16 bytes, because
-// heap memory is aligned to 16 bytes, and a store that crosses cache lines delays the next load of
-// the same elements.
+// axpy emits y ← y + a x. The tail is stored in parts as in ger, but in parts of at most 16 bytes.
+// Heap memory is aligned to 16 bytes, so that such a part does not cross cache lines, which would
+// delay the next load of the same elements.
 func (e *emitter) axpy() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	a := e.vec()
@@ -157,7 +157,7 @@ func (e *emitter) axpy() {
 	e.VZEROUPPER()
 	e.RET()
 
-	e.Label(many) // after the return, so that short vectors take no jumps
+	e.Label(many) // this code follows the return, so that short vectors need no jump
 	e.SUBQ(operand.I32(4*e.lanes()), n)
 	loop(4)
 	e.ADDQ(operand.I32(4*e.lanes()), n)
@@ -214,8 +214,9 @@ func (e *emitter) below() {
 	e.RET()
 }
 
-// addRest emits p_r ← p_r + a_r y for the tail, which is shorter than a vector and counted by the
-// lower bits of n, in stores of at most the given number of bytes. It advances y and p.
+// addRest emits p_r ← p_r + a_r y for the tail, whose length is in the lower bits of n. The tail is
+// shorter than a vector. Each store has at most the given number of bytes. addRest advances y and
+// p.
 func (e *emitter) addRest(most int, n, y reg.GPVirtual, a []reg.VecVirtual, rows strides, p reg.GPVirtual) {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		skip := e.label("skip")

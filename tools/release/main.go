@@ -1,8 +1,8 @@
 // Command release makes the archives of a release: the command mercer for each platform, with the
-// licenses of all linked code and a software bill of materials. The archives are reproducible:
-// the same commit and the same version of Go give the same bytes.
+// licenses of all linked code and a software bill of materials. The archives are reproducible: the
+// same commit and the same version of Go give the same bytes.
 //
-//	cd tools && go run ./release FOLDER [GOOS/GOARCH...]     the archives, of all platforms or of these
+//	cd tools && go run ./release FOLDER [GOOS/GOARCH...]     archives for all platforms, or for the given ones
 //	cd tools && go run ./release -licenses FILE PACKAGE      the licenses of what a package links, with cgo
 package main
 
