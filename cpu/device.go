@@ -20,7 +20,7 @@ func (driver) Name() string { return "cpu" }
 
 func (driver) Candidates() []backend.Candidate {
 	var list []backend.Candidate
-	memory := budget() // reading the limits of the system takes 0.3 ms
+	memory := budget() // read only once, because reading the limits of the system takes 0.3 ms
 	for _, t := range ukr.Tiers() {
 		c := backend.Candidate{
 			Info: backend.Info{

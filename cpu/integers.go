@@ -105,7 +105,7 @@ func stepOf[T backend.Float](m *matrix[T]) T {
 				return 0
 			}
 			if divisor > 0 {
-				divisor = largest / math.Round(largest/divisor) // recompute it with a single rounding
+				divisor = largest / math.Round(largest/divisor) // recompute the step with a single rounding
 			}
 		}
 	}

@@ -15,7 +15,8 @@ type memory struct {
 	now, peak int64
 }
 
-// take adds bytes to the memory in use, or fails if they exceed the budget.
+// take adds bytes to the memory in use, or returns a *backend.MemoryError if the sum exceeds the
+// budget.
 func (m *memory) take(bytes int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

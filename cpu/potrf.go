@@ -55,17 +55,17 @@ func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
 	return err
 }
 
-// potrfBlock returns the width of a block column: an eighth of a large matrix, so that the
-// look-ahead has enough other work to overlap with, and a quarter of a small matrix, so that
-// products are deep enough (measured best, float64, two workers, AMD EPYC of family 25, November
-// 2026: 192 at n = 512, 256 at 1024 and 2048, 512 at 4096).
+// potrfBlock returns the width of a block column. For a large matrix it is an eighth of the order,
+// so that there is other work beside the look-ahead. For a small matrix it is a quarter, so that
+// the products have enough terms. The fastest widths were 192 for n = 512, 256 for 1024 and 2048,
+// and 512 for 4096 (float64, two workers, AMD EPYC of family 25, November 2026).
 func potrfBlock(n, kc int) int {
 	return max(12*potrfUnit, min(n/4, kc/2), min(n/8, kc)) / potrfUnit * potrfUnit
 }
 
-// potrfBase is the order up to which a matrix is factored without blocks: at 256 one worker
-// without blocks reaches 46 GFLOP/s, and two with blocks 41 (float64, rows of the upper
-// triangle, AMD EPYC of family 25, November 2026).
+// potrfBase is the order up to which a matrix is factored without blocks. At the order 256, one
+// worker without blocks reaches 46 GFLOP/s, and two workers with blocks reach 41 (float64, rows of
+// the upper triangle, AMD EPYC of family 25, November 2026).
 const potrfBase = 256
 
 // factorBlock factors a lower triangle in place; first is the index of its first row. It halves the
@@ -96,8 +96,8 @@ const potrfUnit = 16
 // split returns about half of n, rounded to a multiple of base.
 func split(n, base int) int { return (n/2 + base - 1) / base * base }
 
-// transposeStrip is the number of rows of a factor that are copied back together (n = 256,
-// rows of 2 KB: 42 GFLOP/s against 38 without strips).
+// transposeStrip is the number of rows of a factor that are copied back together (n = 256, rows of
+// 2 KB: 42 GFLOP/s, and 38 without strips).
 const transposeStrip = 32
 
 // factorDirect factors a small lower triangle without packing. The micro-kernel works on

@@ -23,13 +23,14 @@ import (
 // reducedBlock is the width nb of a block column. It is a variable so that tests can reduce it.
 var reducedBlock = 256
 
-// roundedNorm is the norm of a rounded row: no integer is larger, and after rounding all
-// integers are below 2¹⁵.
+// roundedNorm is the norm of a row divided by its step, before rounding. No element is larger, so
+// that all integers are below 2¹⁵.
 const roundedNorm = 1<<15 - 64
 
 // reducedDiagonal is the lower limit for the elements of A's diagonal, which are the squared norms
-// of rows of L. Squares below 2⁻¹⁵⁰ are 0 in float32, and nb such squares sum to less than 2⁻¹⁴²,
-// which is 2⁻⁴⁶ of the limit. With this limit, the product of two steps is a normal number.
+// of the rows of L. In float32, squares below 2⁻¹⁵⁰ become 0. In a row of a block column such
+// squares sum to less than 2⁻¹⁴², which is negligible: 2⁻⁴⁶ of the limit. The limit also ensures
+// that the product of two steps is a normal number.
 const reducedDiagonal = 0x1p-96
 
 // ReducedUnit returns the measured relative error of the elements of LLᵀ: relative to A's diagonal,

@@ -14,8 +14,7 @@ import (
 // omitted only for ‖x−z‖² computed from the norms, because a NaN or an infinite feature of z then
 // also appears in the norm of z.
 
-// sparseShare is the largest fraction of features that are not omitted for which omitting the
-// others saves time.
+// Omitting features saves time if at most the fraction sparseShare of the features remains.
 const sparseShare = 0.6
 
 // keptShare estimates the fraction of the features of m that are not omitted, from an evenly spaced
@@ -58,7 +57,7 @@ func keptShare[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 
 // packSparse packs X without the omitted features. For each group it stores the other features,
 // with SparseRows elements each, and the positions of the rows of a panel of Z to which they
-// belong. The number of these positions is stored after d elements for positions.
+// belong. The positions of a group take d elements, and the next element is their number.
 func (g *gram[T]) packSparse(p packing[T], m *matrix[T], first, rows int, lend allocator[T]) (packedPoints[T], func()) {
 	const w = ukr.SparseRows
 	d, groups := m.cols, panels(rows, w)

@@ -169,7 +169,7 @@ func (q *queue[T]) sparseFiller(stat kernels.Stat, x, z *sparseMatrix[T]) filler
 type common[T backend.Float] struct {
 	stat               kernels.Stat
 	x, z               *sparseMatrix[T]
-	points             backend.CSR[T] // X, scaled, in these columns
+	points             backend.CSR[T] // the scaled elements of X, without the columns in dense form
 	values             []T            // the scaled values of the lists of Z
 	product            bool           // the statistic is xᵀz
 	factor             T              // factor by which the tile's values are multiplied at the end

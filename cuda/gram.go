@@ -322,7 +322,7 @@ func (q *queue[T]) gramSymvPart(p *program[T], out, x, v *matrix[T], partial dri
 	if i == j {
 		blocks, across, triangle = height*(height+1)/2, height+1, 1
 		shares, weight = height+1, float64(n)*float64(n)
-		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // the sums of columns of square row I follow the sums of rows, as share I + 1
+		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // the sums of the columns of square (I, J) are share I + 1 of the rows of square row J
 	}
 	work := flop.GramMul(x.rows, x.rows, x.cols, 1) * weight / (float64(x.rows) * float64(x.rows))
 	step := q.blocksOfStep(float64(side*side*tile*tile) * (p.cost(x.cols) + 2))

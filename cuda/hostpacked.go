@@ -113,8 +113,8 @@ func (q *queue[T]) NewHostPacked(n int) (backend.Packed[T], error) {
 	return &hostPacked[T]{s, n}, nil
 }
 
-// open allocates the memory of the store, except its buffers. It calls stop between allocations,
-// because locking some gigabytes of pages takes about a second.
+// open allocates the memory of the store, except its buffers. Between allocations it calls stop and
+// ends if stop returns true, because locking some gigabytes of pages takes about a second.
 func (s *hostStore[T]) open(stop func() bool) (err error) {
 	api, row := s.device.api, s.width*sizeOf[T]()
 	if s.stored, err = api.NewEvent(false); err != nil {

@@ -21,7 +21,8 @@ type inverses[T backend.Float] struct {
 
 // inverseMost is the largest number of bytes of the inverses of one factor; a row takes 4·cuts.thin
 // bytes. The inverses use the memory leftFree, which the budget does not use. The copies of factors
-// in FP16 use the same memory, and are freed before. Tests change inverseMost.
+// in FP16 use the same memory, and are freed before the inverses are computed. Tests change
+// inverseMost.
 var inverseMost int64 = 512 << 20
 
 // invertedColumns is the largest number of columns of a solve by inverses. It is the number of

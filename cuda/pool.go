@@ -19,8 +19,9 @@ type pool struct {
 	kept  int64
 }
 
-// poolMost holds the largest numbers of pooled bytes, for one allocation and in total. The
-// workspace of a factorization of order 4096 is 134 MB. Tests set poolMost.all to 0.
+// poolMost holds the largest numbers of pooled bytes, for one allocation and in total. The limit
+// for one allocation includes the workspace of a factorization of order 4096, which takes 134 MB.
+// Tests set poolMost.all to 0.
 var poolMost = struct{ one, all int64 }{160 << 20, 512 << 20}
 
 // alloc returns memory of the given number of bytes. If there is not enough free memory, because

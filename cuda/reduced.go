@@ -233,7 +233,8 @@ const (
 // in float32, products in reduced precision and kernel values are 1, 6.4 and 2 times as fast as in
 // float64; on a consumer card, 64, 116 and 64 times as fast. The rate of a reduced-precision
 // factorization assumes that a tenth of its operations run at the full-precision rate. At n =
-// 50,000, 3·cuts.reduced/n of the operations are in full precision, at a third of that rate.
+// 50,000, 3·cuts.reduced/n of the operations, 3 %, are in full precision, at a third of that rate,
+// which takes about as long.
 func (d *device) Rates() flop.Rates {
 	p := d.props
 	r := flop.Rates{

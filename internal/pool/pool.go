@@ -48,9 +48,9 @@ func Each(devices []backend.Device, n int, f func(dev backend.Device, i int) err
 	return failure
 }
 
-// Share opens devices that divide the threads and the memory of dev, a processor. They are for n
-// calls that each have too little work for all threads: Share opens as many devices as dev has
-// threads, but at most n. The caller must close the devices. Results do not depend on the number of
+// Share opens devices for n calls, each of which has too little work for all threads of dev, a
+// processor. The devices divide the threads and the memory of dev. There are as many devices as
+// threads, but at most n. The caller must close them. Results do not depend on the number of
 // threads. If dev has only one thread or n is 1, Share returns no devices.
 func Share(dev backend.Device, n int) (devices []backend.Device, err error) {
 	info := dev.Info()

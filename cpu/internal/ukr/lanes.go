@@ -7,13 +7,13 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// The reproducible kernels: one virtual machine, with vectors of 32 bytes and fused
-// multiply-adds, whose results have the same bits on every processor. The tiers avx2 and
-// neon are this machine in assembly. The functions of this file are the same machine in
-// portable Go: they form every sum in the same order, with the same roundings.
+// This file has the reproducible kernels in portable Go. They are a virtual machine with vectors of
+// 32 bytes and fused multiply-adds, whose results have the same bits on every processor. The tiers
+// avx2 and neon are the same machine in assembly: they form every sum in the same order, with the
+// same roundings.
 //
-// The explicit conversions of products to T force rounding: without them a compiler may fuse
-// a product with the addition that follows.
+// The explicit conversions of products to T force rounding: without them a compiler may fuse a
+// product with the addition that follows.
 
 // laneBytes is the length of a vector of the virtual machine.
 const laneBytes = 32
@@ -142,8 +142,7 @@ func chi2Step[T Float](a, b, acc T) T {
 	return fma(diff/sum, diff, acc)
 }
 
-// tileLanes returns the function on a Tile whose sums are computed by step: step returns acc + s(a,
-// b).
+// tileLanes returns the function on a Tile for which step computes acc + s(a, b).
 func tileLanes[T Float](step func(a, b, acc T) T) func(*Tile[T]) {
 	return func(t *Tile[T]) {
 		nr := 2 * lanesOf[T]()
@@ -380,7 +379,7 @@ func exp32(x float32) float32 {
 	return y
 }
 
-// exp32Coefficients are expCoefficients for float32.
+// exp32Coefficients are the coefficients of q in exp(r) ≈ 1 + r + r²q(r) for float32.
 var exp32Coefficients = [...]float32{
 	0x1.0000000b920a3p-1, 0x1.5555557430bd8p-3, 0x1.5554e9028dc90p-5,
 	0x1.1110ab6cf7261p-7, 0x1.6d4328396f80fp-10, 0x1.a17e0b83cb3dep-13,

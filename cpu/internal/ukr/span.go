@@ -39,7 +39,7 @@ func sqrtGeneric[T Float](s *Span[T]) {
 	}
 }
 
-// expGeneric computes float32 in float64.
+// expGeneric computes the exponentials of float32 numbers in float64.
 func expGeneric[T Float](s *Span[T]) {
 	x := s.x()
 	for i, v := range x {
