@@ -458,7 +458,7 @@ func testGramMul[T backend.Float](r *rig[T]) {
 		d := pick(r, featureCounts)
 		multiply(d, pick(r, everyKernel(d)), r.block(), r.block(), pick(r, []int{1, 2, 3, 7, 16, 33}))
 	}
-	for _, t := range []int{2, 5, 16} { // t such that there are several groups of rows, and strips of several vectors
+	for _, t := range []int{2, 5, 16} { // numbers of columns for one strip and for several strips; 601 rows form several groups
 		compare(3, kernels.Gaussian{Sigma: 2}, min(r.LargeN, 601), 0, t, true)
 	}
 	for _, long := range []int{1025, 2049} {

@@ -167,9 +167,9 @@ func (d doubles) affine(x, a, b reg.VecVirtual) (sum, rest reg.VecVirtual) {
 	return sum, d.add(rest, pLow)
 }
 
-// exponential returns exp(y + low), where |low| ≤ 2^−40 if the result is neither 0 nor Inf. It is
-// the algorithm of exponential.of with one more step, so that the last rounding dominates the
-// error.
+// exponential returns exp(y + low), where |low| ≤ 2^−40 if the result is neither 0 nor Inf. The
+// algorithm is that of exponential.of, but it also adds the rounding errors of the reduced argument
+// and of 1 + r, so that the last rounding dominates the error.
 func (d doubles) exponential(y, low reg.VecVirtual) reg.VecVirtual {
 	y = d.clamp(y, -746, 710)
 	low = d.clamp(low, -0x1p-40, 0x1p-40)
