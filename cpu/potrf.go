@@ -22,10 +22,10 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 
 // potrf factors a triangle in place, one block column after another (right-looking):
 //
-//  A = ┌ A₁₁     ┐   A₁₁ is factored already; A₂₁ ← A₂₁ L₁₁⁻ᵀ;
-//      └ A₂₁ A₂₂ ┘   first block column of A₂₂ ← its part of A₂₂ − A₂₁A₂₁ᵀ;
-//                    the same for the other block columns, while one worker factors
-//                    the first block on the diagonal of A₂₂
+//	A = ┌ A₁₁     ┐   A₁₁ is factored already; A₂₁ ← A₂₁ L₁₁⁻ᵀ;
+//	    └ A₂₁ A₂₂ ┘   first block column of A₂₂ ← its part of A₂₂ − A₂₁A₂₁ᵀ;
+//	                  the same for the other block columns, while one worker factors
+//	                  the first block on the diagonal of A₂₂
 //
 // so that the other workers multiply while one worker factors a block on the diagonal (look-ahead).
 func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
