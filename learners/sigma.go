@@ -13,8 +13,8 @@ import (
 )
 
 // MedianDistance returns the median distance between distinct rows of x of weight > 0. If there are
-// more than 500 such rows, 500 of them are drawn with seed. A search of the Gaussian kernel starts
-// at this sigma.
+// more than 500 such rows, 500 of them are drawn with seed. A search for the sigma of a Gaussian
+// kernel starts at this distance.
 func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (sigma float64, err error) {
 	p, err := pointsOf("x", x)
 	if err == nil {

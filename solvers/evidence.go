@@ -85,7 +85,8 @@ type covariance struct {
 	x, l backend.Matrix[float64]
 }
 
-// checkCovariance checks the rules that do not depend on the values of the samples.
+// checkCovariance checks the device, the limit, and the shapes, weights and λ of p, but not the
+// values of the samples.
 func (p Problem) checkCovariance(dev backend.Device, what string, limit int64) error {
 	if dev == nil {
 		return errors.New("solvers: no device was given")

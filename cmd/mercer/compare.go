@@ -128,8 +128,8 @@ func (r *resampling) compared(ctx context.Context, f *resampleFlags, folds int) 
 	return c, err
 }
 
-// spread returns the mean and the standard deviation of a measure. If some folds lack the measure,
-// it appends the number of the other folds.
+// spread returns the mean and the standard deviation of a measure. If only some of the folds have
+// the measure, spread appends their number to the mean.
 func spread(m validate.Measure) []string {
 	s, some := m.Summary(), ""
 	if s.N < len(m.Scores) {

@@ -247,7 +247,7 @@ func GramFixed(k kernels.Kernel, d int) (c Coding) {
 }
 
 // NoFixed panics. A method calls it for a matrix with 16-bit elements, which it does not support.
-func NoFixed(op string) { misuse(op, "the matrix has 16 bits for an element") }
+func NoFixed(op string) { misuse(op, "not supported for a matrix with 16 bits for each element") }
 
 // NarrowPacked panics unless dst and src have the same order.
 func NarrowPacked(dst backend.Packed[float32], src backend.Packed[float64]) {
