@@ -110,7 +110,7 @@ func (p Params) check(candidates int) error {
 	case p.Classify && p.Std:
 		return bad("std needs numeric targets: a classifier has no posterior")
 	case p.UnitScale && !p.Std:
-		return bad("the scale belongs to the posterior: set Std, too")
+		return bad("UnitScale concerns only the posterior: set Std, too")
 	case p.Model == "":
 		return errors.New("pipeline: no path for the model is given")
 	case !slices.Contains(Learners(), p.Learner):

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// advanceBy sets v to Av, where A belongs to the given step.
+// advanceBy sets v to Av, where A is the transition matrix of the given step.
 func (m Model) advanceBy(step float64, v *vector) {
 	for k := range m.terms {
 		t := &m.terms[k]
@@ -19,7 +19,7 @@ func (m Model) advanceBy(step float64, v *vector) {
 	}
 }
 
-// retreatBy sets v to Aᵀv, where A belongs to the given step.
+// retreatBy sets v to Aᵀv, where A is the transition matrix of the given step.
 func (m Model) retreatBy(step float64, v *vector) {
 	for k := range m.terms {
 		t := &m.terms[k]

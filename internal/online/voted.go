@@ -103,7 +103,7 @@ func (v *Votes) Check(centers int) error {
 	for _, at := range v.Order.Row(0) {
 		last = max(last, at)
 		if at != math.Trunc(at) || at < 0 || at >= float64(centers) {
-			return fmt.Errorf("array \"order\" holds %v, which is not a center", at)
+			return fmt.Errorf("array \"order\" holds %v, which is not the number of a center", at)
 		}
 	}
 	if int(last) != centers-1 {

@@ -94,7 +94,7 @@ func (e Evaluator) finite(diag []float64) error {
 
 // Normalized is the parameter that selects the division of a kernel by √(k(a,a) k(b,b)). Its
 // default is 1.
-var Normalized = kernels.Parameter{Name: "normalized", Type: kernels.Integer, Default: "1", Rule: "1 or 0 for the plain sum"}
+var Normalized = kernels.Parameter{Name: "normalized", Type: kernels.Integer, Default: "1", Rule: "1, or 0 for the plain sum"}
 
 // Raw reports whether the parameter Normalized is 0.
 func Raw(values map[string]float64) (bool, error) {
