@@ -210,7 +210,7 @@ func TestAdviceOfIndefiniteMatrix(t *testing.T) {
 	// tanh(xᵀx − 2) is negative for the first sample.
 	p := solvers.Problem{Kernel: kernels.Sigmoid{A: 1, C: -2}, X: x, Y: y, Lambda: 1e-3}
 	for _, m := range []solvers.Method{solvers.Dual, solvers.CG} {
-		if _, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: m}); err == nil || !strings.Contains(err.Error(), "take ") {
+		if _, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: m}); err == nil || !strings.Contains(err.Error(), "use a positive definite kernel") {
 			t.Errorf("%s with an indefinite kernel: %v", m, err)
 		}
 	}
