@@ -399,7 +399,7 @@ class TestLinear(Patched):
         X, Y, _, weights = self.data()
         runs = 0
         for solver in ("auto", "svd"):
-            for x in (X, X - X.mean(axis=0)):
+            for x in (X, X - X.mean(axis=0), X + 100):
                 for y in (Y, Y[:, :1], Y[:, 0]):
                     for alpha in (0.5, np.array([0.3, 2])):
                         for intercept in (True, False):
@@ -441,8 +441,9 @@ class TestLinear(Patched):
         """A fit that ends after a few iterations is scikit-learn's; correlated features take many."""
         rng = support.rng(self)
         Z = rng.normal(size=(6000, 200))
-        for x, where in ((Z, ("scikit-learn", "few iterations")), (0.2 * Z + rng.normal(size=(6000, 1)), ("Mercer", ""))):
+        for x, where in ((Z + 100, ("scikit-learn", "few iterations")), (0.2 * Z + rng.normal(size=(6000, 1)) + 100, ("Mercer", "")), (Z, ("Mercer", ""))):
             y = x[:, 0] + rng.normal(size=6000)
+            changed.before = {(c.method, c.ran_in, c.reason): c.count for c in accel.report()}
             with mock.patch.dict(os.environ):
                 del os.environ["MERCER_ACCEL_MIN"]
                 own, new = self.both("Lasso", alpha=0.005)

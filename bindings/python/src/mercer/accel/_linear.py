@@ -6,6 +6,7 @@ from numbers import Number
 
 import numpy as np
 import sklearn.linear_model
+from scipy import linalg
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
@@ -16,6 +17,31 @@ from .._estimator import penalties, validate_data
 from .._model import Model
 from .._systems import moments
 from ._engine import Accelerated, Declined, needs, numbers
+
+
+def nearly_centered(X):
+    """Whether the squared means of about 200 rows of X are at most three times the variances."""
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiub" or len(X) == 0:
+        return False
+    part = X[:: -(-len(X) // 200)]
+    return bool((part.mean(axis=0) ** 2 <= 3 * part.var(axis=0)).all())
+
+
+def products(X, Y, intercept):
+    """XᵀX and YᵀX of the columns minus their means, and these means, without a copy of X; without an
+    intercept nothing is subtracted, and the means are 0. Returns None if the means are so large that
+    Σx² − n·mean² would lose more than three bits of Σ(x − mean)²."""
+    if intercept and not nearly_centered(X):
+        return None
+    level = Y.mean(axis=0) if intercept else np.zeros(Y.shape[1])
+    G, P = X.T @ X, (Y - level).T @ X
+    mean = np.zeros(len(G))
+    if intercept:
+        mean, squares = np.ones(len(X)) @ X / len(X), np.diag(G).copy()
+        G -= len(X) * np.outer(mean, mean)
+        if (np.diag(G) < squares / 8).any():
+            return None
+    return (G, P, mean, level) if np.isfinite(G).all() and np.isfinite(P).all() else None
 
 
 class Linear(Accelerated):
@@ -39,7 +65,7 @@ class Linear(Accelerated):
 
 
 class Ridge(Linear, sklearn.linear_model.Ridge):
-    _smallest = {"fit": 2_000_000_000}
+    _smallest = {"fit": 100_000, "learner": 2_000_000_000}
 
     def _mercer_fit(self, X, y, sample_weight=None):
         self._validate_params()
@@ -48,15 +74,26 @@ class Ridge(Linear, sklearn.linear_model.Ridge):
         needs(not issparse(X), "X is sparse")
         rows, columns = np.shape(X)
         needs(columns <= rows or self.solver == "svd", "more features than samples")
-        # With 128 features or more, XᵀX takes most of the time. With fewer features, reading X does, and
-        # scikit-learn is as fast. scikit-learn's singular value decomposition takes many times longer than XᵀX.
-        self._decline_small("fit", rows * columns**2 * (100 if self.solver == "svd" else columns >= 128))
+        self._decline_small("fit", rows * columns)
         X, y, sample_weight = self._samples(X, y, sample_weight, multi_output=True, y_numeric=True)
         numbers(y, "y")
         targets, alpha = y.reshape(len(y), -1), np.asarray(self.alpha, dtype=np.float64)
         needs((alpha > 0).all(), "alpha=0")
         needs(alpha.size in (1, targets.shape[1]), "the number of penalties")
-        _, coef, intercept = self._train("ridge", X, targets, sample_weight, **penalties(self.alpha, targets.shape[1]))
+        found = products(X, targets, self.fit_intercept) if sample_weight is None and alpha.size == 1 and self.solver != "svd" else None
+        if found:
+            G, P, mean, level = found
+            G.flat[:: columns + 1] += alpha.ravel()[0]
+            try:
+                coef = np.ascontiguousarray(linalg.solve(G, P.T, assume_a="pos", overwrite_a=True, check_finite=False).T)
+            except linalg.LinAlgError as err:
+                raise Declined("a singular matrix") from err
+            intercept = level - coef @ mean
+        else:
+            # With 128 features or more, XᵀX takes most of the time. With fewer features, reading X does, and
+            # scikit-learn is as fast. scikit-learn's singular value decomposition takes many times longer than XᵀX.
+            self._decline_small("learner", rows * columns**2 * (100 if self.solver == "svd" else columns >= 128))
+            _, coef, intercept = self._train("ridge", X, targets, sample_weight, **penalties(self.alpha, targets.shape[1]))
         self.coef_, self.n_iter_ = coef.ravel() if y.ndim == 1 else coef, None
         self.intercept_ = 0.0 if not self.fit_intercept else intercept[0] if y.ndim == 1 else intercept
         return self
@@ -83,7 +120,7 @@ class Lasso(Linear, sklearn.linear_model.Lasso):
         rows, columns = np.shape(X)
         needs(columns <= min(rows, MOST), "many features")
         self._decline_small("fit", rows * columns)
-        if "MERCER_ACCEL_MIN" not in os.environ:
+        if "MERCER_ACCEL_MIN" not in os.environ and not (columns <= QUICK and sample_weight is None and nearly_centered(X)):
             self._decline_quick(X, y, sample_weight)
         if isinstance(sample_weight, Number):
             sample_weight = None
@@ -91,12 +128,13 @@ class Lasso(Linear, sklearn.linear_model.Lasso):
         numbers(y, "y")
         if sample_weight is not None:
             sample_weight = sample_weight * (rows / sample_weight.sum())
-        G, products, mean, (level,) = moments(X, y.reshape(-1, 1), sample_weight, self.fit_intercept)
+        found = products(X, y.reshape(-1, 1), self.fit_intercept) if sample_weight is None else None
+        G, sums, mean, (level,) = found or moments(X, y.reshape(-1, 1), sample_weight, self.fit_intercept)
         centered = y - level
         if sample_weight is not None:
             centered *= np.sqrt(sample_weight)
         _, coef, gaps, steps = self.path(
-            X, centered, l1_ratio=1.0, alphas=[self.alpha], precompute=G, Xy=products[0], return_n_iter=True, positive=self.positive, check_input=False, tol=self.tol,
+            X, centered, l1_ratio=1.0, alphas=[self.alpha], precompute=G, Xy=sums[0], return_n_iter=True, positive=self.positive, check_input=False, tol=self.tol,
             max_iter=self.max_iter)
         self.n_iter_, self.dual_gap_, self.coef_ = steps[0], gaps[0], coef[:, 0]
         self.intercept_ = level - mean @ self.coef_ if self.fit_intercept else 0.0
@@ -119,6 +157,9 @@ class Lasso(Linear, sklearn.linear_model.Lasso):
 
 # FEW iterations take less time than computing XᵀX. For more than MOST features, XᵀX saves no time.
 FEW, MOST = 20, 1000
+
+# For at most QUICK features, XᵀX takes less time than scikit-learn's copy of X.
+QUICK = 256
 
 
 class LogisticRegression(Linear, sklearn.linear_model.LogisticRegression):
