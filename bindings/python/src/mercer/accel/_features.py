@@ -98,8 +98,9 @@ class Nystroem(Accelerated, sklearn.kernel_approximation.Nystroem):
         check_is_fitted(self)
         text = self._text(X)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        # scikit-learn takes no longer for two products of matrices.
-        self._decline_small("transform", (self.kernel != "linear") * X.shape[0] * self.components_.shape[0])
+        # scikit-learn takes no longer for kernels without exponentials.
+        slow = self.kernel not in ("linear", "poly", "polynomial")
+        self._decline_small("transform", slow * X.shape[0] * self.components_.shape[0])
         numbers(X)
         numbers(self.components_, "components_")
         return gram(text, X, self.components_, np.ascontiguousarray(self.normalization_.T))
