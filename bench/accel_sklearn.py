@@ -193,8 +193,8 @@ the spread is the middle half of the ratios of single turns. The difference is t
 results, relative to the largest value, or, for classes, the share of the rows with different classes.
 Support vector machines are solved to a tolerance of 1e-3 by both programs.
 
-{len(own)} of the cases run in scikit-learn with mercer.accel too, because Mercer is not faster there or does
-not compute the same. Both runs then execute the same code after Mercer's checks. The spread contains 1 for
+A case runs in Mercer if at least one of its calls does. {len(own)} of the cases run in scikit-learn with mercer.accel too, because Mercer is
+not faster there or does not compute the same. Both runs then execute the same code after Mercer's checks. The spread contains 1 for
 {equal} of these {len(own)} cases.
 
 The median ratio is {statistics.median(ratios):.1f}, the smallest {min(ratios):.2f}, the largest {max(ratios):.0f}.
