@@ -621,7 +621,7 @@ func (e *ConvergenceError) Message(name func(parameter string) string) string {
 		why, advice = ": the kernel values are so large that rounding errors leave no correct digit", "raise $lambda|scale the features down|take another $kernel"
 	}
 	if e.mayBeIndefinite {
-		advice = "take a positive definite $kernel|" + advice
+		advice = "use a positive definite $kernel|" + advice
 	}
 	method := string(res.Method)
 	if e.before != "" {

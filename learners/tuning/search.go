@@ -297,7 +297,7 @@ func defaultLambdas(p solvers.Problem) ([]float64, error) {
 	}
 	mean /= n
 	if !(mean > 0) || math.IsInf(mean, 1) {
-		return nil, message.Errorf("tuning: the default values of lambda are multiples of the mean of k(x, x), which is %v for the kernel %v: {take a positive definite $kernel}", mean, p.Kernel)
+		return nil, message.Errorf("tuning: the default values of lambda are multiples of the mean of k(x, x), which is %v for the kernel %v: {use a positive definite $kernel}", mean, p.Kernel)
 	}
 	return solvers.Lambdas(1e-8*mean, 1e3*mean, 23), nil
 }

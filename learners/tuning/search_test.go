@@ -313,7 +313,7 @@ func TestSearchRefuses(t *testing.T) {
 		{p, tuning.Params{Vary: []string{"gamma"}}, `"gamma" is not a parameter of gaussian(sigma=3) that can vary; the parameters are: sigma`},
 		{p, tuning.Params{Criterion: tuning.KFold, Folds: 31}, "30 samples cannot be divided into 31 folds"},
 		{p, tuning.Params{Memory: 100}, "100 B may be used"},
-		{zero, tuning.Params{}, "the default values of lambda are multiples of the mean of k(x, x), which is 0 for the kernel 0: take a positive definite kernel"},
+		{zero, tuning.Params{}, "the default values of lambda are multiples of the mean of k(x, x), which is 0 for the kernel 0: use a positive definite kernel"},
 		{hopeless, tuning.Params{Lambdas: []float64{1e-30}, Steps: 2}, "raise lambda"},
 	} {
 		if _, err := tuning.Search(context.Background(), dev, c.p, c.par); err == nil || !strings.Contains(err.Error(), c.want) {
