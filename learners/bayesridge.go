@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/lsq"
+	"github.com/mercer-go/mercer/internal/numeric"
 )
 
 const bayesRidgeName = "bayes-ridge"
@@ -92,17 +92,28 @@ func (m *BayesRidgeModel) LogEvidence() []float64 { return slices.Clone(m.eviden
 // Variance returns the n×t variances of new targets at the rows of x: σ² for the noise plus (x −
 // x̄)ᵀΣ(x − x̄) for the uncertainty of w, where Σ is the posterior covariance of w.
 func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	w, b := m.posterior.Projection()
-	along, err := affine(bayesRidgeName, w, b).predict(ctx, dev, x)
-	if err != nil {
-		return nil, err
+	v := m.posterior.Vectors
+	p := predictor{
+		learner: bayesRidgeName, features: v.Cols, intercept: m.posterior.Offsets(), fixed: []numeric.Points{numeric.DensePoints(v)},
+		apply: func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+			b.Gemm(backend.NoTrans, backend.Transpose, 1, x, fixed[0], 0, out)
+		},
 	}
-	h, err := gonum.Host("x", x)
+	points, err := p.checkRows(dev, x)
 	if err != nil {
-		return nil, err
+		return nil, predictError(m.learner, err)
 	}
-	v, err := gonum.Dense(m.posterior.Variance(h, dense(along)))
-	return checked(m.learner, "variance", v, err)
+	var out *mat.Dense
+	sums := p
+	sums.linear = true // the plan of a product needs no packed points
+	err = p.inBlocks(ctx, points, func(ctx context.Context, _ int, x numeric.Points) error {
+		along, err := sums.at(ctx, dev, x)
+		if err == nil {
+			out = stacked(out, m.posterior.Variance(x.Dense, dense(along)))
+		}
+		return err
+	})
+	return checked(m.learner, "variance", out, err)
 }
 
 // State implements Model. Its arrays are "coef", d×t, "intercept", "noise", "prior" and "evidence",

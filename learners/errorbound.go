@@ -72,24 +72,36 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 	if m.coef.Rows > 0 && b.bound == nil {
 		return nil, nil, errors.New("the model has no bound: its kernel is not known to be positive semidefinite, its rounding errors are not known, or lambda is 0")
 	}
-	points, err := m.predictor().check(dev, x)
+	f, sums := m.verified(), m.predictor()
+	points, err := sums.checkRows(dev, x)
 	if err != nil {
 		return nil, nil, err
 	}
 	if b.bound == nil || !b.bound.Rounded {
-		return b.evaluateAt(ctx, m.verified(), points)
+		return b.evaluateAt(ctx, f, points)
 	}
-	f, sums := m.verified(), m.predictor()
-	if b.bound.Correction.Data != nil { // v has the columns of f, then the columns of the correction
+	if b.bound.Correction.Data != nil { // the sums have the columns of f, then the columns of the correction
 		both := f.Corrected(b.bound)
 		sums = expansion(m.learner, m.kernel, m.points, both.Alpha, both.Intercept)
 	}
-	v, err := sums.at(ctx, dev, points)
+	return b.roundAt(ctx, dev, sums, sums.at, f, b.roundoffOn(dev, m), points)
+}
+
+// roundAt returns predictions of f for points that checkRows of p has returned, and bounds on their errors. at
+// computes the sums of p, and r bounds the errors of the functions of f.
+func (b *errorBound) roundAt(ctx context.Context, dev backend.Device, p predictor, at func(context.Context, backend.Device, numeric.Points) (*mat.Dense, error), f *verified.Expansion, r *verified.Roundoff, points numeric.Points) (values, bounds *mat.Dense, err error) {
+	err = p.inBlocks(ctx, points, func(ctx context.Context, _ int, x numeric.Points) error {
+		sums, err := at(ctx, dev, x)
+		if err == nil {
+			v, e := b.bound.Round(f, r, x, dense(sums), p.roundings(dev))
+			values, bounds = stacked(values, v), stacked(bounds, e)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	hv, e := b.bound.Round(f, b.roundoffOn(dev, m), points, dense(v), sums.roundings(dev))
-	return mat.NewDense(hv.Rows, hv.Cols, hv.Data), mat.NewDense(e.Rows, e.Cols, e.Data), nil
+	return values, bounds, checkPredicted("prediction", dense(values), 0)
 }
 
 // evaluateAt returns the values of f at the points, evaluated in more than 80 bits, and bounds on their errors.

@@ -215,24 +215,31 @@ func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x m
 		return nil, predictError(m.learner, err)
 	}
 	f, err := m.at(ctx, dev, points)
+	if err == nil {
+		err = checkPredicted("prediction", dense(f), 0)
+	}
 	if err != nil {
 		return nil, predictError(m.learner, err)
 	}
 	return f, nil
 }
 
-// at returns the predictions for points that check or checkRows of a predictor of m has returned.
-func (m *FourierRidgeModel) at(ctx context.Context, dev backend.Device, points numeric.Points) (*mat.Dense, error) {
-	f, err := m.waves(stream.Cosines, m.cosines, m.intercept).at(ctx, dev, points)
-	if err != nil {
-		return nil, err
-	}
-	sines, err := m.waves(stream.Sines, m.sines, make([]float64, len(m.intercept))).at(ctx, dev, points)
-	if err != nil {
-		return nil, err
-	}
-	f.Add(f, sines)
-	return f, checkPredicted("prediction", dense(f), 0)
+// at is predictor.at for m.
+func (m *FourierRidgeModel) at(ctx context.Context, dev backend.Device, points numeric.Points) (f *mat.Dense, err error) {
+	cosines, sines := m.waves(stream.Cosines, m.cosines, m.intercept), m.waves(stream.Sines, m.sines, make([]float64, len(m.intercept)))
+	err = cosines.inBlocks(ctx, points, func(ctx context.Context, _ int, x numeric.Points) error {
+		sum, err := cosines.at(ctx, dev, x)
+		if err != nil {
+			return err
+		}
+		more, err := sines.at(ctx, dev, x)
+		if err == nil {
+			sum.Add(sum, more)
+			f = stacked(f, dense(sum))
+		}
+		return err
+	})
+	return f, err
 }
 
 // waves returns the predictor of the sum of the cosines or of the sines.

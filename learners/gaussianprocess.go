@@ -205,25 +205,18 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 	defer named(gaussianProcessName+": variance", nil, &out, &err)
 	p := m.predictor()
 	p.self = true
-	h, err := p.check(dev, x)
+	points, err := p.checkRows(dev, x)
 	if err != nil {
 		return nil, err
 	}
-	u, err := m.factors(dev).of(ctx, dev, m.lambda)
+	f := m.factors(dev)
+	u, err := f.of(ctx, dev, m.lambda)
 	if err != nil {
 		return nil, err
 	}
-	v, err := u.Variance(ctx, dev, h.Matrix(), 0)
-	if err != nil {
-		return nil, err
-	}
-	out = mat.NewDense(h.Rows, len(m.scale), nil)
-	for i, q := range v {
-		for j, s := range m.scale {
-			out.Set(i, j, s*(q+m.lambda))
-		}
-	}
-	return out, checkPredicted("variance", dense(out), 0)
+	return p.variances(run.Beside(ctx, f.bytes), points, m.scale, m.lambda, func(ctx context.Context, x numeric.Points) ([]float64, error) {
+		return u.Variance(ctx, dev, x.Matrix(), 0)
+	})
 }
 
 // factors returns the factors that Variance needs.

@@ -60,13 +60,15 @@ func coverageRank(level float64, n int) (int, error) {
 	return int(rank), nil
 }
 
-// jackknifeOf returns the intervals of a model with predictor p and n samples. It calls the
-// argument `without` for each λ. That function returns the argument c of jackknifePlus and a
-// function influence, which calls its argument visit for each block of points. visit gets the index
-// of the first point of the block and the argument b of jackknifePlus.
+// influence calls visit for each block of the points x, with the index of the first point of the block and the
+// argument b of jackknifePlus.
+type influence func(ctx context.Context, x numeric.Points, visit func(first int, b backend.Host[float64])) error
+
+// jackknifeOf returns the intervals of a model with predictor p and n samples. It calls without for each λ, which
+// returns the argument c of jackknifePlus and the influence of the samples on predictions.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
-	without func(lambda float64, x numeric.Points) (c backend.Host[float64], influence func(visit func(first int, b backend.Host[float64])) error, err error)) (lower, upper *mat.Dense, err error) {
-	h, err := p.check(dev, x)
+	without func(lambda float64) (c backend.Host[float64], of influence, err error)) (lower, upper *mat.Dense, err error) {
+	points, err := p.checkRows(dev, x)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,13 +85,16 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 	}
 	rows, outputs := f.Dims()
 	lower, upper = mat.NewDense(rows, outputs, nil), mat.NewDense(rows, outputs, nil)
+	p.linear = false // so that the points of a linear model become dense
 	for _, lambda := range slices.Sorted(maps.Keys(byLambda)) {
-		c, influence, err := without(lambda, h)
+		c, of, err := without(lambda)
 		if err == nil {
-			err = influence(func(first int, b backend.Host[float64]) {
-				for _, j := range byLambda[lambda] {
-					jackknifePlus(dev.Info().Threads, rank, j, first, dense(lower), dense(upper), dense(f), c, b)
-				}
+			err = p.inBlocks(ctx, points, func(ctx context.Context, start int, x numeric.Points) error {
+				return of(ctx, x, func(first int, b backend.Host[float64]) {
+					for _, j := range byLambda[lambda] {
+						jackknifePlus(dev.Info().Threads, rank, j, start+first, dense(lower), dense(upper), dense(f), c, b)
+					}
+				})
 			})
 		}
 		if err != nil {
@@ -112,14 +117,15 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer named(kernelRidgeName+": intervals", nil, &lower, &err)
 	type host = backend.Host[float64]
-	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.points.Rows, m.byLambda(m.coef.Cols), func(lambda float64, x numeric.Points) (c host, influence func(func(int, host)) error, err error) {
-		loo, err := m.factors(dev).of(ctx, dev, lambda)
+	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.points.Rows, m.byLambda(m.coef.Cols), func(lambda float64) (c host, of influence, err error) {
+		f := m.factors(dev)
+		loo, err := f.of(ctx, dev, lambda)
 		if err != nil {
 			return c, nil, err
 		}
 		c, err = loo.Errors(m.coef)
-		return c, func(visit func(first int, b host)) error {
-			return loo.Influence(ctx, dev, x.Matrix(), 0, func(first int, b host) error { visit(first, b); return nil })
+		return c, func(ctx context.Context, x numeric.Points, visit func(first int, b host)) error {
+			return loo.Influence(run.Beside(ctx, f.total()), dev, x.Matrix(), 0, func(first int, b host) error { visit(first, b); return nil })
 		}, err
 	})
 }
@@ -165,16 +171,17 @@ func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Ma
 		return nil, nil, errNoSamples
 	}
 	type host = backend.Host[float64]
-	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.samples.x.Rows, m.byLambda(m.coef.Cols), func(lambda float64, x numeric.Points) (errs host, influence func(func(int, host)) error, err error) {
-		a, err := m.factors(dev).of(ctx, dev, lambda)
+	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.samples.x.Rows, m.byLambda(m.coef.Cols), func(lambda float64) (errs host, of influence, err error) {
+		f := m.factors(dev)
+		a, err := f.of(ctx, dev, lambda)
 		if err != nil {
 			return errs, nil, err
 		}
 		errs, err = a.Errors(m.coef, m.intercept)
-		return errs, func(visit func(first int, b host)) error {
-			frame := run.NewTask(ctx, dev, nil)
+		return errs, func(ctx context.Context, x numeric.Points, visit func(first int, b host)) error {
+			frame := run.NewTask(run.Beside(ctx, f.total()), dev, nil)
 			defer frame.Mem.FreeAll()
-			return a.Influence(frame, dense(densePoints(x)), visit)
+			return a.Influence(frame, x.Dense, visit)
 		}, err
 	})
 }

@@ -131,14 +131,19 @@ func (m *KernelKNNModel) samples() neighbors.Samples {
 // with d² − k(x, x) for each of these samples. If self is true, the points passed to f include the
 // values k(x, x).
 func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, self bool, f func(i int, x numeric.Points, list []int, keys []float64)) (int, error) {
-	h, err := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, self: self, fixed: []numeric.Points{m.points}}.check(dev, x)
+	p := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, self: self, fixed: []numeric.Points{m.points}}
+	points, err := p.checkRows(dev, x)
 	if err == nil {
-		err = m.samples().Nearest(ctx, dev, h, m.k, func(i int, list []int, keys []float64) { f(i, h, list, keys) })
+		err = p.inBlocks(ctx, points, func(ctx context.Context, first int, x numeric.Points) error {
+			s := m.samples()
+			s.First = first
+			return s.Nearest(ctx, dev, x, m.k, func(i int, list []int, keys []float64) { f(i, x, list, keys) })
+		})
 	}
 	if err != nil {
 		return 0, predictError(m.learner, err)
 	}
-	return h.Rows, nil
+	return points.Rows, nil
 }
 
 // Neighbors returns, for each row of x, the samples that determine its prediction and their d², the

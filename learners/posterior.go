@@ -12,6 +12,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -71,22 +72,35 @@ func (p *process) keep(q *solvers.Posterior, bounded bool) (facts []Fact) {
 func (p *process) variance(ctx context.Context, dev backend.Device, m predictor, phi stream.Basis, x mat.Matrix) (out *mat.Dense, err error) {
 	defer named(m.learner+": variance", nil, &out, &err)
 	m.self = true
-	points, err := m.check(dev, x)
+	points, err := m.checkRows(dev, x)
 	if err != nil {
 		return nil, err
 	}
 	if !p.hasPosterior() {
 		return nil, errNoPosterior
 	}
-	v, err := p.posterior.Variance(ctx, dev, phi, points)
+	q, basis := &p.posterior, m.fixed[0]
+	return m.variances(m.packing(ctx, dev, points), points, q.Scale, q.Lambda, func(ctx context.Context, x numeric.Points) ([]float64, error) {
+		run.ReportPlan(ctx, dev, numeric.Total(q.VarianceBytes(dev, x), basis.CopyBytes(basis.Rows)))
+		return q.Variance(ctx, dev, phi, x)
+	})
+}
+
+// variances returns s²(v + λ), in a column for each s² of scale, where v are the results of latent for blocks of the
+// points.
+func (p predictor) variances(ctx context.Context, points numeric.Points, scale []float64, lambda float64, latent func(ctx context.Context, x numeric.Points) ([]float64, error)) (*mat.Dense, error) {
+	out := mat.NewDense(points.Rows, len(scale), nil)
+	err := p.inBlocks(ctx, points, func(ctx context.Context, first int, x numeric.Points) error {
+		v, err := latent(ctx, x)
+		for i, q := range v {
+			for j, s := range scale {
+				out.Set(first+i, j, s*(q+lambda))
+			}
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	out = mat.NewDense(len(v), len(p.posterior.Scale), nil)
-	for i, q := range v {
-		for j, s := range p.posterior.Scale {
-			out.Set(i, j, s*(q+p.posterior.Lambda))
-		}
 	}
 	return out, checkPredicted("variance", dense(out), 0)
 }
@@ -95,7 +109,7 @@ func (p *process) variance(ctx context.Context, dev backend.Device, m predictor,
 func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, mean Model, phi stream.Basis, x mat.Matrix, count int, seed uint64) (draws []*mat.Dense, err error) {
 	defer named(m.learner+": sample", nil, &draws, &err)
 	m.self = true
-	points, err := m.check(dev, x)
+	points, err := m.checkRows(dev, x)
 	switch {
 	case err != nil:
 		return nil, err
@@ -104,10 +118,14 @@ func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, m
 	case count < 1:
 		return nil, fmt.Errorf("the number of draws must be ≥ 1, got %d", count)
 	}
+	ctx, copied := m.packing(ctx, dev, points), m.copies(points)
+	if points = m.inForm(points); copied { // a draw needs all points at the same time
+		ctx = run.Beside(ctx, points.CopyBytes(points.Rows))
+	}
 	outputs := len(p.posterior.Scale)
 	bytes := func(n int) int64 {
 		basis := m.fixed[0]
-		return numeric.Total(p.posterior.SampleBytes(n, count*outputs), points.PlacedBytes(dev.F64(), n), basis.PlacedBytes(dev.F64(), basis.Rows))
+		return numeric.Total(p.posterior.SampleBytes(n, count*outputs), points.PlacedBytes(dev.F64(), n), basis.CopyBytes(basis.Rows))
 	}
 	if err := solvers.Reserve(ctx, dev, 0, "sample", points.Rows, bytes); err != nil {
 		return nil, err

@@ -80,7 +80,11 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 	if err != nil {
 		return nil, err
 	}
-	return p.at(ctx, dev, points)
+	f, err := p.at(ctx, dev, points)
+	if err != nil {
+		return nil, err
+	}
+	return f, checkPredicted("prediction", dense(f), 0)
 }
 
 // roundings returns the largest number of roundings that a term of a sum of kernel functions
@@ -104,11 +108,16 @@ func (p predictor) plan(ctx context.Context, dev backend.Device, points numeric.
 		copied := numeric.DensePoints(backend.Host[float64]{Rows: rows, Cols: points.Cols})
 		ctx = run.Beside(ctx, numeric.Total(copied.CopyBytes(rows), copied.PlacedBytes(dev.F64(), rows)))
 	}
-	if !p.linear && (points.Sparse == nil || p.copies(points)) {
-		// one factor of a product is packed as rows, the other as columns
-		ctx = run.Packing(ctx, dev, (rows+p.fixed[0].Rows+1)/2, points.Cols)
+	run.ReportPlan(p.packing(ctx, dev, points), dev, bytes)
+}
+
+// packing returns ctx for work that evaluates the functions of p at blocks of the points.
+func (p predictor) packing(ctx context.Context, dev backend.Device, points numeric.Points) context.Context {
+	if p.linear || points.Sparse != nil && !p.copies(points) {
+		return ctx
 	}
-	run.ReportPlan(ctx, dev, bytes)
+	// One factor of a product is packed as rows, the other as columns.
+	return run.Packing(ctx, dev, (p.blockRows(points)+p.fixed[0].Rows+1)/2, points.Cols)
 }
 
 // blockRows returns the number of points that are evaluated together.
@@ -120,7 +129,8 @@ func (p predictor) blockRows(x numeric.Points) int {
 	return min(x.Rows, max(256, 1<<22/(width+len(p.intercept)))) // large blocks, because the fixed points are packed anew for each block
 }
 
-// at returns the predictions for points that check or checkRows has returned.
+// at returns the predictions for points that check or checkRows has returned. Some may not be finite: the caller
+// calls checkPredicted.
 func (p predictor) at(ctx context.Context, dev backend.Device, points numeric.Points) (*mat.Dense, error) {
 	if points.Sparse == nil || points.Cols == 1 {
 		points = p.inForm(points)
@@ -135,10 +145,43 @@ func (p predictor) at(ctx context.Context, dev backend.Device, points numeric.Po
 	}
 	defer numeric.FreeAll(fixed)
 	f := backend.NewHost[float64](points.Rows, len(p.intercept))
-	if err := p.blocks(ctx, dev, f, points, fixed); err != nil {
+	err = p.inBlocks(ctx, points, func(ctx context.Context, first int, x numeric.Points) error {
+		return p.blocks(ctx, dev, f.View(first, 0, x.Rows, f.Cols), x, fixed)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
+}
+
+// inBlocks calls use with all points in the form of inForm and first = 0. If this form is a dense copy, inBlocks
+// instead calls use for each block of blockRows points, with a copy of the points first, first+1, …. Plans that are
+// reported through the ctx of use include the copy.
+func (p predictor) inBlocks(ctx context.Context, points numeric.Points, use func(ctx context.Context, first int, x numeric.Points) error) error {
+	if !p.copies(points) {
+		return use(ctx, 0, p.inForm(points))
+	}
+	rows := p.blockRows(points)
+	copied := backend.NewHost[float64](rows, points.Cols)
+	ctx = run.Beside(ctx, numeric.DensePoints(copied).CopyBytes(rows))
+	for first := 0; first < points.Rows; first += rows {
+		part := points.Slice(first, min(rows, points.Rows-first))
+		h := copied.View(0, 0, part.Rows, points.Cols)
+		part.Sparse.DenseTo(h)
+		if err := use(ctx, first, numeric.DensePoints(h)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stacked returns the rows of m followed by those of h, or only the rows of h in their memory if m is nil.
+func stacked(m *mat.Dense, h backend.Host[float64]) *mat.Dense {
+	if m == nil {
+		return mat.NewDense(h.Rows, h.Cols, h.Data)
+	}
+	all := m.RawMatrix()
+	return mat.NewDense(all.Rows+h.Rows, h.Cols, append(all.Data, h.Data...))
 }
 
 // onLine returns the predictions of a kernel expansion with the Markov kernel m of one feature, in
@@ -153,10 +196,11 @@ func (p predictor) onLine(ctx context.Context, m markov.Model, points numeric.Po
 		return nil, err
 	}
 	p.addIntercept(f)
-	return mat.NewDense(f.Rows, f.Cols, f.Data), checkPredicted("prediction", f, 0)
+	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
 }
 
-// blocks sets f to the predictions for the rows of x. fixed are the matrices p.fixed on the device.
+// blocks sets f to the predictions for the rows of x, which have the form of inForm. fixed are the matrices p.fixed
+// on the device.
 func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Host[float64], x numeric.Points, fixed []backend.Matrix[float64]) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -168,22 +212,9 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Hos
 		return err
 	}
 	defer out.Free()
-	var copied backend.Host[float64]
-	if p.copies(x) {
-		copied = backend.NewHost[float64](rows, x.Cols)
-	}
 	for i := 0; i < x.Rows; i += rows {
 		r := min(rows, x.Rows-i)
-		part := x.Slice(i, r)
-		if p.copies(x) {
-			h := copied.View(0, 0, r, x.Cols)
-			part.Sparse.DenseTo(h)
-			part = numeric.DensePoints(h)
-		}
-		if err := p.block(base, b, f.View(i, 0, r, f.Cols), out.View(0, 0, r, f.Cols), part, fixed); err != nil {
-			return err
-		}
-		if err := checkPredicted("prediction", f.View(i, 0, r, f.Cols), i); err != nil {
+		if err := p.block(base, b, f.View(i, 0, r, f.Cols), out.View(0, 0, r, f.Cols), x.Slice(i, r), fixed); err != nil {
 			return err
 		}
 	}
@@ -221,7 +252,7 @@ func (p predictor) checkRows(dev backend.Device, x mat.Matrix) (points numeric.P
 	return points, p.checkValues(points)
 }
 
-// copies reports whether blocks makes dense copies of sparse points, one block at a time.
+// copies reports whether inForm makes a dense copy of the points.
 func (p predictor) copies(points numeric.Points) bool {
 	return !p.linear && points.Sparse != nil && (len(p.fixed) == 0 || p.fixed[0].Sparse == nil)
 }

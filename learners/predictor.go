@@ -179,11 +179,14 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 // apply sets f to the values of the model at the rows of x.
 func (p *Predictor) apply(ctx context.Context, f backend.Host[float64], x numeric.Points) error {
 	if p.sum == nil {
-		return p.plain.blocks(ctx, p.dev, f, x, p.fixed)
+		if err := p.plain.blocks(ctx, p.dev, f, x, p.fixed); err != nil {
+			return err
+		}
+	} else {
+		if err := p.sum.Apply(ctx, f, x.Dense); err != nil {
+			return err
+		}
+		p.plain.addIntercept(f)
 	}
-	if err := p.sum.Apply(ctx, f, x.Dense); err != nil {
-		return err
-	}
-	p.plain.addIntercept(f)
 	return checkPredicted("prediction", f, 0)
 }

@@ -100,10 +100,10 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 }
 
 // predictPrimal is PredictBound for a model with the function f and the predictor p; r returns bounds on the rounding
-// errors of f. at returns the predictions for points that p.check has returned.
+// errors of f. at is the method at of the model.
 func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p predictor, at func(context.Context, backend.Device, numeric.Points) (*mat.Dense, error), f *verified.Expansion, r func() *verified.Roundoff, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	defer named(p.learner+": bound", nil, &values, &err)
-	points, err := p.check(dev, x)
+	points, err := p.checkRows(dev, x)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,11 +113,7 @@ func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p pr
 	if !b.bound.Rounded {
 		return b.evaluateAt(ctx, f, points)
 	}
-	if values, err = at(ctx, dev, points); err != nil {
-		return nil, nil, err
-	}
-	_, e := b.bound.Round(f, r(), points, dense(values), p.roundings(dev))
-	return values, mat.NewDense(e.Rows, e.Cols, e.Data), nil
+	return b.roundAt(ctx, dev, p, at, f, r(), points)
 }
 
 // PredictBound implements Bounded.

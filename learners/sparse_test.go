@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -414,6 +415,81 @@ func TestDenseCopyOfSparseSamples(t *testing.T) {
 		_, err = fit(t.Context(), dev, huge, y, learners.Options{}) // a dense copy takes 1 TB
 		if budget := new(solvers.BudgetError); !errors.As(err, &budget) {
 			t.Errorf("%s: %v, not a BudgetError", d.Name, err)
+		}
+	}
+}
+
+// TestUncertaintyOfSparseRows checks that predictions, their standard deviations, intervals and bounds at sparse rows
+// equal those at the same rows in a dense matrix. The model needs dense rows, which it copies in two blocks.
+func TestUncertaintyOfSparseRows(t *testing.T) {
+	dev := backendtest.Device(t, "")
+	rng := rand.New(rand.NewPCG(5, 0))
+	const rows, d = 4300, 1000 // a block has 2²²/(d + 1) rows
+	_, x, y := scattered(rng, 40, d, 0.05)
+	sparse, dense, _ := scattered(rng, rows, d, 0.01)
+	k := kernels.Gaussian{Sigma: 3}
+	for name, fit := range map[string]learners.Fitter{
+		"bayes-ridge":      fitter(learners.BayesRidge{}.Fit),
+		"fourier-ridge":    fitter(learners.FourierRidge{Kernel: k, Lambda: 1, Features: 50, Std: true}.Fit),
+		"gaussian-process": fitter(learners.GaussianProcess{Kernel: k, Lambda: 1, Fixed: true}.Fit),
+		"kernel-knn":       fitter(learners.KernelKNN{Kernel: kernels.Polynomial{Degree: 2, C: 1}, K: 3}.Fit),
+		"kernel-ridge":     fitter(learners.KernelRidge{Kernel: k, Lambda: 1}.Fit),
+		"nystrom-ridge":    fitter(learners.NystromRidge{Kernel: k, Lambda: 1, Centers: 20, Std: true}.Fit),
+		"ridge std":        fitter(learners.Ridge{Lambda: 1, Std: true}.Fit),
+		"ridge intervals":  fitter(learners.Ridge{Lambda: 1, Intervals: true}.Fit),
+	} {
+		m, err := fit(t.Context(), dev, x, y, learners.Options{Prove: true})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		outputs := func(x mat.Matrix) map[string]*mat.Dense {
+			all := map[string]*mat.Dense{}
+			keep := func(what string, m *mat.Dense, err error) {
+				if all[what] = m; err != nil {
+					t.Fatalf("%s: %s: %v", name, what, err)
+				}
+			}
+			f, err := m.Predict(t.Context(), dev, x)
+			keep("prediction", f, err)
+			if m, ok := learners.As[learners.Uncertain](m); ok {
+				f, err := m.Variance(t.Context(), dev, x)
+				keep("variance", f, err)
+			}
+			if m, ok := learners.As[learners.Jackknife](m); ok {
+				lower, upper, err := m.Intervals(t.Context(), dev, x, 0.9)
+				keep("lower", lower, err)
+				keep("upper", upper, err)
+			}
+			if m, ok := m.(learners.Bounded); ok && m.HasBound() {
+				f, bounds, err := m.PredictBound(t.Context(), dev, x)
+				keep("bounded prediction", f, err)
+				keep("bound", bounds, err)
+			}
+			return all
+		}
+		want := outputs(dense)
+		t.Logf("%s: %v", name, slices.Sorted(maps.Keys(want)))
+		// A sparse product xᵀw sums the terms in another order. Both sums have errors of at most γ_d Σ_j |x_j w_j|, and
+		// intervals have some more rounding errors.
+		tol := 0.0
+		if m, ok := m.(interface{ Coef() *mat.Dense }); ok {
+			tol = 4 * d * 0x1p-53 * mat.Norm(m.Coef(), 1)
+		}
+		for what, got := range outputs(sparse) {
+			if !mat.EqualApprox(got, want[what], tol) {
+				t.Errorf("%s: the %s at sparse rows differs from that at dense rows", name, what)
+			}
+		}
+		if name != "kernel-knn" {
+			continue
+		}
+		wrong := sparse
+		wrong.Data = slices.Clone(sparse.Data)
+		for i := wrong.Indptr[rows-1]; i < wrong.Indptr[rows]; i++ {
+			wrong.Data[i] = 1e200
+		}
+		if _, err := m.Predict(t.Context(), dev, wrong); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("x: row %d: the kernel", rows)) {
+			t.Errorf("%s: infinite kernel values in row %d: %v", name, rows, err)
 		}
 	}
 }

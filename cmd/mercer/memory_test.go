@@ -17,9 +17,11 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/modelfile"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/tuning"
+	"github.com/mercer-go/mercer/learners/validate"
 )
 
 // planSlack is the deviation of a plan from the peak that is allowed in addition to 10 % of the plan. It
@@ -264,7 +266,8 @@ func TestPlanOfWideMatrix(t *testing.T) {
 	}
 }
 
-// checkPlansOfModel checks the plans of predict and evaluate for a model of the learner.
+// checkPlansOfModel checks the plans of evaluate and of predict, with each of the flags --std, --samples, --bound and
+// --interval that the model supports.
 func checkPlansOfModel(t *testing.T, learner, model, table string) {
 	t.Helper()
 	commands := [][]string{{"predict"}}
@@ -273,6 +276,18 @@ func checkPlansOfModel(t *testing.T, learner, model, table string) {
 	}
 	if learner == "ridge" { // all learners read the blocks in the same way
 		commands = append(commands, []string{"predict", "--stream"})
+	}
+	b, err := modelfile.Load(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Model = validate.Judged(b.Model)
+	for flag, refused := range map[string]error{
+		"--std": predictFlags{std: true}.defined(b), "--bound": predictFlags{bound: true}.defined(b), "--interval=0.9": checkInterval(0.9, b), "--samples=1": predictFlags{samples: 1}.defined(b),
+	} {
+		if refused == nil {
+			commands = append(commands, []string{"predict", flag})
+		}
 	}
 	for _, command := range commands {
 		t.Log(command)
@@ -600,10 +615,12 @@ func TestPlanOfSparseTable(t *testing.T) {
 			}
 		}
 		switch d.Name {
-		case "ridge": // this fit makes a dense copy
-			cases = append(cases, planCase{[2]int{1500, 3000}, []string{"--std"}})
+		case "ridge": // these fits make a dense copy
+			cases = append(cases, planCase{[2]int{1500, 3000}, []string{"--std"}}, planCase{[2]int{1500, 3000}, []string{"--intervals"}})
 		case "fourier-ridge": // so does a search
-			cases = append(cases, planCase{[2]int{1500, 3000}, []string{"--optimize"}})
+			cases = append(cases, planCase{size[false], []string{"--std"}}, planCase{[2]int{1500, 3000}, []string{"--optimize"}})
+		case "nystrom-ridge":
+			cases = append(cases, planCase{size[true], []string{"--std"}})
 		}
 		withRows := int64(0) // plan of a fit with a cache of rows of K, in bytes
 		for _, c := range cases {

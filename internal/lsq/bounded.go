@@ -31,8 +31,9 @@ type BoundedFit struct {
 	Free      float64   // ‖w‖² of the first output without the bound; of several such w, the smallest ‖w‖²
 }
 
-// BoundedBytes returns the memory of Bounded for n rows, in bytes. It includes QR, which solves for
-// outputs whose bound is not active.
+// BoundedBytes returns the memory of Bounded for n rows, in bytes. It includes QR, although QR is needed only if the
+// bound of an output is not active or XᵀX or XXᵀ is nearly singular, because both are known only after a
+// factorization. With fewer rows than features the plan is then about three times the memory of a fit without QR.
 func (c *Samples) BoundedBytes(n int) int64 {
 	qr := c.qrBytes(n)
 	if n < c.d {

@@ -33,17 +33,15 @@ type Posterior struct {
 	Noise   []float64             // σ² of each output
 }
 
-// Projection returns the d×r W and the b for which Wᵀx + b = V(x − x̄), where V holds the
-// eigenvectors.
-func (p Posterior) Projection() (w backend.Host[float64], b []float64) {
-	w, b = backend.NewHost[float64](p.Vectors.Cols, p.Vectors.Rows), make([]float64, p.Vectors.Rows)
+// Offsets returns −Vx̄, where V holds the eigenvectors.
+func (p Posterior) Offsets() []float64 {
+	b := make([]float64, p.Vectors.Rows)
 	for i := range b {
 		for q, v := range p.Vectors.Row(i) {
-			w.Row(q)[i] = v
 			b[i] -= v * p.Center[q]
 		}
 	}
-	return w, b
+	return b
 }
 
 // Variance returns the n×t variances σ² + (x − x̄)ᵀΣ(x − x̄) of new targets at the rows of x, where

@@ -26,6 +26,8 @@ type Jackknife struct {
 
 // Jackknife returns the Jackknife of the fit with the penalty lambda.
 func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
+	d, block := int64(c.d), int64(c.blockRows())
+	run.ReportPlan(f.Ctx, f.Dev, 8*(d*(2*d+int64(c.n))+2*block*int64(c.d+c.t))) // XᵀX and its factor, z, and blocks of rows
 	moments, err := c.moments(f)
 	if err != nil {
 		return nil, err
@@ -101,6 +103,7 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 func (a *Jackknife) Influence(f *run.Task, points backend.Host[float64], visit func(first int, b backend.Host[float64])) error {
 	c := a.c
 	rows := min(points.Rows, max(1, min(256, (64<<20)/(8*c.n))))
+	run.ReportPlan(f.Ctx, f.Dev, 16*int64(rows)*int64(c.n+c.d)) // the arguments and results of the products, on the host and on the device
 	l, err := f.Mem.Place(a.l)
 	if err != nil {
 		return err

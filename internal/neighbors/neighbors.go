@@ -21,6 +21,7 @@ type Samples struct {
 	Points numeric.Points // n×d
 	Weight []float64      // weights > 0
 	Own    []float64      // k(z, z)
+	First  int            // number of rows before those of x, which errors count
 }
 
 // bytes returns the memory of a search among n samples for tileRows rows of x, in bytes: the
@@ -82,7 +83,7 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Poin
 		for i := range part.Rows {
 			r := &rows[i]
 			if r.wrong {
-				return numeric.PointError(s.Kernel, first+i, part.Point(i), r.value)
+				return numeric.PointError(s.Kernel, s.First+first+i, part.Point(i), r.value)
 			}
 			f(first+i, r.list, r.keys)
 		}

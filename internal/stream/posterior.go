@@ -261,7 +261,7 @@ func (p *Posterior) Variance(ctx context.Context, dev backend.Device, phi Basis,
 	list := make([]float64, points.Rows)
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
-	on, err := p.place(&f, phi, min(points.Rows, 512))
+	on, err := p.place(&f, phi, min(points.Rows, varianceRows))
 	if err != nil {
 		return nil, err
 	}
@@ -282,6 +282,15 @@ func (p *Posterior) Variance(ctx context.Context, dev backend.Device, phi Basis,
 		}
 	}
 	return list, nil
+}
+
+// varianceRows is the maximum number of points that Variance processes together.
+const varianceRows = 512
+
+// VarianceBytes returns the memory of Variance on dev without that of the basis, in bytes.
+func (p *Posterior) VarianceBytes(dev backend.Device, points numeric.Points) int64 {
+	rows, b := min(points.Rows, varianceRows), dev.F64()
+	return numeric.Total(numeric.DensePoints(p.Factors).PlacedBytes(b, p.Factors.Rows), points.PlacedBytes(b, rows), numeric.Bytes(numeric.Elements(rows+1, p.Factors.Cols+1)))
 }
 
 // Functionals returns the variances of linear functionals of f, divided by s². The functionals are
