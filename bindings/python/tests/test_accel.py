@@ -108,6 +108,11 @@ class TestPatch(Patched):
     def test_imported_before(self):
         """patch names a class that a module has imported before, and is silent otherwise."""
         accel.unpatch()
+        without = mock.patch.dict(sys.modules)  # the modules of other tests have imported the classes
+        without.start()
+        self.addCleanup(without.stop)
+        for name in [name for name in sys.modules if ".test_" in "." + name]:
+            del sys.modules[name]
         module = types.ModuleType("early")
         module.Machine, module.other = self.original["sklearn.svm._classes.SVC"], [1]
         with mock.patch.dict(sys.modules, {"early": module}):
