@@ -249,6 +249,11 @@ accel-tests: libmercer ## run scikit-learn's own tests with mercer.accel into be
 accel-bench: libmercer ## time 24 programs for scikit-learn with mercer.accel into bench/results/accel.md (minutes without other work)
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(PYTHON) bench/accel_sklearn.py
 
+.PHONY: serve-bench
+serve-bench: build ## time requests of one row to mercer serve and to FastAPI into bench/results/serve.md (two minutes without other work, needs wrk and python3-fastapi)
+	cd tools && $(GO) build -o ../build/httpceiling ./httpceiling
+	/usr/bin/python3 bench/serve_wrk.py
+
 .PHONY: agree
 agree: build ## compare kernel ridge with scikit-learn's (skips where that is absent)
 	/usr/bin/python3 bench/agree_sklearn.py

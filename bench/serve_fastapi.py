@@ -1,5 +1,7 @@
 """Scikit-learn behind FastAPI and uvicorn, to compare with mercer serve.
 
+bench/serve_wrk.py starts it with a port. For a benchmark of Go it listens at port 8090:
+
     /usr/bin/python3 bench/serve_fastapi.py &
     MERCER_SERVE_URL=http://127.0.0.1:8090/predict go test ./internal/serve -run none -bench OneRow -benchtime 5000x
 
@@ -8,6 +10,7 @@ lambda = 1, on standardized columns. One process answers, as mercer serve is one
 are Debian's python3-sklearn, python3-fastapi and python3-uvicorn.
 """
 import csv
+import sys
 
 import numpy as np
 import uvicorn
@@ -49,4 +52,4 @@ async def predict(row: Row):
 
 
 if __name__ == "__main__":
-    uvicorn.run(app, host="127.0.0.1", port=8090, log_level="warning", access_log=False)
+    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]) if len(sys.argv) > 1 else 8090, log_level="warning", access_log=False)

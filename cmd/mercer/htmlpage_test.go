@@ -45,6 +45,7 @@ func TestHTMLPages(t *testing.T) {
 		"fit":                     {[]string{"fit", "--kernel", "gaussian(sigma=1)", "--target", "number", "--test-fraction", "0.7", "--model", in("again.st"), "--plot"}, 2, []string{"Fit of kernel-ridge", "Scores on the held-out rows", "true − predicted: "}},
 		"fit without other rows":  {[]string{"fit", "--kernel", "gaussian(sigma=1)", "--target", "number", "--model", in("alone.st"), "--plot"}, 0, []string{"Fit of kernel-ridge", "residual"}},
 		"fit of class.st, traced": {[]string{"fit", "--learner", "perceptron", "--trace", "--target", "class", "--test-fraction", "0.3", "--model", in("again-class.st"), "--plot"}, 4, []string{"Confusion matrix", "mistakes in the epoch: "}},
+		"tune":                    {[]string{"tune", "--search", "grid", "--lambdas", "0.01,0.1,1", "--kernel", "gaussian(sigma=1)", "--target", "number", "--plot"}, 1, []string{"<title>"}},
 		"plot curve":              {[]string{"plot", "curve", "--model", in("number.st"), "--out"}, 1, []string{"number: "}},
 		"plot boundary":           {[]string{"plot", "boundary", "--model", in("class.st"), "--out"}, 1, []string{`<g data-series="high">`}},
 	} {

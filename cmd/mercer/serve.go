@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -46,11 +47,13 @@ lines of JSON or as CSV, according to the Content-Type: application/json,
 application/x-ndjson or text/csv. The answer has the same format. The query parameters
 interval=0.9, std, bound and proba add results, as the flags of mercer predict do.
 GET / is a page with a form for one row; /model is what mercer show --json prints, with
-at most 20 points; /health, /metrics (of Prometheus) and /openapi.json are for programs.
+at most 20 points; /health, /metrics (of Prometheus) and /openapi.json are for programs;
+/docs describes all paths.
 
 If the file of the model is replaced by renaming another file, or on SIGHUP, the
 new model answers all later requests. If the new file cannot be read, the old model
-stays, and one line on standard error says why.
+stays, and one line on standard error says why. The files of --tls-cert and --tls-key
+are read again with the model.
 
 The server can be reached from this machine only, unless --listen names another
 address. It has no user accounts: put it behind a proxy that has them.`,
@@ -94,17 +97,36 @@ type served struct {
 	Model   string `json:"model"`
 }
 
+// certificate is the TLS certificate of a server, which is read again with the model.
+type certificate struct {
+	cert, key string // paths of the files
+	current   atomic.Pointer[tls.Certificate]
+}
+
+func (c *certificate) read() error {
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		return fmt.Errorf("--tls-cert: %w", err)
+	}
+	c.current.Store(&pair)
+	return nil
+}
+
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return c.current.Load(), nil
+}
+
 func (a *app) serve(ctx context.Context, f serveFlags, path string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
 	var t *tls.Config
+	pair := certificate{cert: f.cert, key: f.key}
 	if f.cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-		if err != nil {
-			return fmt.Errorf("--tls-cert: %w", err)
+		if err := pair.read(); err != nil {
+			return err
 		}
-		t = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+		t = &tls.Config{GetCertificate: pair.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	}
 	dev, err := a.open()
 	if err != nil {
@@ -112,15 +134,21 @@ func (a *app) serve(ctx context.Context, f serveFlags, path string) error {
 	}
 	defer dev.Close()
 	var mu sync.Mutex
+	log := func(text string) {
+		if mu.Lock(); !a.quiet {
+			fmt.Fprintln(a.stderr, strings.ReplaceAll(text, "\n", " "))
+		}
+		mu.Unlock()
+	}
 	s, err := serve.New(ctx, serve.Config{
-		Path: path, MaxBody: int64(f.body), MaxRows: f.rows, MaxRequests: f.requests, Timeout: f.timeout,
-		Load: func(ctx context.Context) (*serve.Loaded, error) { return loadServed(ctx, dev, path, f.prepare) },
-		Text: a.oneLine,
-		Log: func(text string) {
-			if mu.Lock(); !a.quiet {
-				fmt.Fprintln(a.stderr, strings.ReplaceAll(text, "\n", " "))
+		Path: path, MaxBody: int64(f.body), MaxRows: f.rows, MaxRequests: f.requests, Timeout: f.timeout, Text: a.oneLine, Log: log,
+		Load: func(ctx context.Context) (*serve.Loaded, error) {
+			if t != nil {
+				if err := pair.read(); err != nil {
+					log("the certificate was not read again, the previous one is used: " + a.oneLine(err))
+				}
 			}
-			mu.Unlock()
+			return loadServed(ctx, dev, path, f.prepare)
 		},
 	})
 	if err != nil {

@@ -2,15 +2,29 @@ package main
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
 	"io"
+	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // serving is a running mercer serve.
@@ -23,11 +37,22 @@ type serving struct {
 // startServing starts mercer serve in the current folder, on a free port.
 func startServing(t *testing.T, args ...string) *serving {
 	t.Helper()
+	c := newServing(t, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
+	if c.url == "" {
+		t.Fatalf("%v: %s", c.ProcessState, c.stderr.String())
+	}
+	return c
+}
+
+// newServing starts mercer serve with the given flags. The URL of the result is "" if the process ended
+// before it listened.
+func newServing(t *testing.T, args ...string) *serving {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &serving{Cmd: exec.Command(self, append([]string{"serve", "--json", "--listen", "127.0.0.1:0"}, args...)...)}
+	c := &serving{Cmd: exec.Command(self, append([]string{"serve", "--json"}, args...)...)}
 	c.Env, c.Stderr = append(os.Environ(), asCommand+"=1"), &c.stderr
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -44,8 +69,8 @@ func startServing(t *testing.T, args ...string) *serving {
 	})
 	var v served
 	if err := json.NewDecoder(out).Decode(&v); err != nil || v.Program != "serve" {
+		_ = c.Process.Kill()
 		_ = c.Wait()
-		t.Fatalf("%+v, %v: %s", v, err, c.stderr.String())
 	}
 	c.url = v.URL
 	return c
@@ -54,7 +79,12 @@ func startServing(t *testing.T, args ...string) *serving {
 // post returns the answer to rows of a CSV table.
 func (c *serving) post(t *testing.T, query, table string) string {
 	t.Helper()
-	r, err := http.Post(c.url+"predict"+query, "text/csv", strings.NewReader(table))
+	return c.postBy(t, http.DefaultClient, query, table)
+}
+
+func (c *serving) postBy(t *testing.T, client *http.Client, query, table string) string {
+	t.Helper()
+	r, err := client.Post(c.url+"predict"+query, "text/csv", strings.NewReader(table))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,8 +163,9 @@ func TestServePredictsAsPredict(t *testing.T) {
 	}
 }
 
-// TestServeRefusesWrongUse checks calls that must not begin to serve.
-func TestServeRefusesWrongUse(t *testing.T) {
+// fitServed changes to a new folder and fits the model m.st to t.csv there.
+func fitServed(t *testing.T) {
+	t.Helper()
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("t.csv", []byte(everyData()), 0o666); err != nil {
 		t.Fatal(err)
@@ -143,6 +174,165 @@ func TestServeRefusesWrongUse(t *testing.T) {
 	if code := run(strings.Fields("fit --quiet --learner ridge --target number --model m.st t.csv"), nil, &errs, &errs); code != 0 {
 		t.Fatal(errs.String())
 	}
+}
+
+// TestServeListensAtLoopbackOnly reads the sockets of a process without the flag --listen from /proc.
+func TestServeListensAtLoopbackOnly(t *testing.T) {
+	fitServed(t)
+	c := newServing(t, "m.st")
+	if c.url == "" { // another program uses the port
+		if want := "--listen: listen tcp 127.0.0.1:8080: bind: address already in use"; !strings.Contains(c.stderr.String(), want) {
+			t.Errorf("the server says %q, want %s", c.stderr.String(), want)
+		}
+		return
+	}
+	if want := "http://127.0.0.1:8080/"; c.url != want {
+		t.Errorf("the server listens at %s, want %s", c.url, want)
+	}
+	c.post(t, "", everyData())
+	process := fmt.Sprintf("/proc/%d/", c.Process.Pid)
+	files, err := os.ReadDir(process + "fd")
+	if err != nil {
+		required.Lacking(t, "proc", err)
+	}
+	own := map[string]bool{}
+	for _, f := range files {
+		if at, err := os.Readlink(process + "fd/" + f.Name()); err == nil {
+			own[at] = true
+		}
+	}
+	var listening []string
+	for _, name := range []string{"net/tcp", "net/tcp6"} {
+		table, _ := os.ReadFile(process + name) // a kernel without IPv6 has no tcp6
+		for line := range strings.Lines(string(table)) {
+			const address, state, inode, listen = 1, 3, 9, "0A"
+			if f := strings.Fields(line); len(f) > inode && f[state] == listen && own["socket:["+f[inode]+"]"] {
+				listening = append(listening, f[address])
+			}
+		}
+	}
+	var port [2]byte
+	binary.BigEndian.PutUint16(port[:], 8080)
+	host := binary.NativeEndian.Uint32([]byte{127, 0, 0, 1})
+	if want := []string{fmt.Sprintf("%08X:%X", host, port)}; !slices.Equal(listening, want) {
+		t.Errorf("the process listens at %q, want %q", listening, want)
+	}
+}
+
+// newCertificate writes a certificate of 127.0.0.1 that signs itself, and its key, to c.pem and k.pem. It
+// returns a client that trusts this certificate only and opens a connection for each request.
+func newCertificate(t *testing.T) *http.Client {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	template := x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true}
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	for name, data := range map[string][]byte{"c.pem": public, "k.pem": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(public)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
+}
+
+// TestServeTLS sends requests to a server with a certificate, renews the certificate by SIGHUP, and then
+// replaces the file by one that cannot be read.
+func TestServeTLS(t *testing.T) {
+	fitServed(t)
+	client, renewed := newCertificate(t), (*http.Client)(nil)
+	c := startServing(t, "--reload", "0", "--tls-cert", "c.pem", "--tls-key", "k.pem", "m.st")
+	if !strings.HasPrefix(c.url, "https://127.0.0.1:") {
+		t.Errorf("the URL is %s", c.url)
+	}
+	var want, errs bytes.Buffer
+	if code := run(strings.Fields("predict --quiet --model m.st t.csv"), nil, &want, &errs); code != 0 {
+		t.Fatal(errs.String())
+	}
+	refused := func(by *http.Client, what string) {
+		t.Helper()
+		if r, err := by.Get(c.url + "health"); err == nil {
+			r.Body.Close()
+			t.Errorf("a client that does not trust the %s got %s", what, r.Status)
+		} else if !errors.As(err, new(*tls.CertificateVerificationError)) {
+			t.Error(err)
+		}
+	}
+	predicts := func(by *http.Client) {
+		t.Helper()
+		if got := c.postBy(t, by, "", everyData()); got != want.String() {
+			t.Errorf("got %.200s\nwant %.200s", got, want.String())
+		}
+	}
+	// reload sends SIGHUP and waits until the model was read for the given time.
+	reload := func(times int) {
+		t.Helper()
+		if err := c.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		line := fmt.Sprintf("mercer_model_loads_total{result=\"ok\"} %d\n", times)
+		for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+			if r, err := renewed.Get(c.url + "metrics"); err == nil {
+				text, err := io.ReadAll(r.Body)
+				r.Body.Close()
+				if err == nil && strings.Contains(string(text), line) {
+					return
+				}
+			}
+			if time.Since(begin) > time.Minute {
+				t.Fatalf("the metrics do not have %s", line)
+			}
+		}
+	}
+	predicts(client)
+	refused(http.DefaultClient, "first certificate")
+	plain, err := http.Get(strings.Replace(c.url, "https:", "http:", 1) + "health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain.Body.Close()
+	if plain.StatusCode != http.StatusBadRequest {
+		t.Errorf("a request without TLS gets %s", plain.Status)
+	}
+
+	renewed = newCertificate(t)
+	refused(renewed, "first certificate")
+	reload(2)
+	predicts(renewed)
+	refused(client, "second certificate")
+
+	if err := os.WriteFile("c.pem", []byte("not a certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reload(3)
+	predicts(renewed)
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+	if text := c.stderr.String(); strings.Count(text, "the certificate was not read again, the previous one is used: --tls-cert: ") != 1 {
+		t.Errorf("standard error has\n%s", text)
+	}
+}
+
+// TestServeRefusesWrongUse checks calls that must not begin to serve.
+func TestServeRefusesWrongUse(t *testing.T) {
+	fitServed(t)
 	for _, c := range []struct {
 		args string
 		code int

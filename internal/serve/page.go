@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"path/filepath"
+	"strings"
 
 	"github.com/mercer-go/mercer"
 	"github.com/mercer-go/mercer/dataset"
@@ -14,7 +15,19 @@ import (
 //go:embed page.html
 var pageText string
 
+//go:embed docs.html
+var docsText string
+
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+var docsTemplate = template.Must(template.New("docs").Funcs(template.FuncMap{
+	"paths": func() []string { return paths },
+	"upper": strings.ToUpper,
+	"word": func(v any) (string, error) { // returns v in JSON as a word for a shell
+		text, err := json.Marshal(v)
+		return "'" + strings.ReplaceAll(string(text), "'", `'\''`) + "'", err
+	},
+}).Parse(docsText))
 
 // maxFields is the largest number of columns for which the page has one input field per column.
 const maxFields = 200
@@ -146,7 +159,7 @@ func (s *Server) describe(m *served) ([]byte, error) {
 		}
 		name, schema := w.Query, object{"type": "boolean"}
 		if w.want.Level > 0 {
-			name, schema = "interval", object{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+			name, schema = "interval", object{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "examples": []float64{w.want.Level}}
 		}
 		parameters = append(parameters, object{"name": name, "in": "query", "description": w.Label, "schema": schema})
 	}
@@ -180,4 +193,15 @@ func (s *Server) describe(m *served) ([]byte, error) {
 			"error":      object{"type": "object", "required": []string{"error"}, "properties": object{"error": object{"type": "string"}}},
 		}},
 	})
+}
+
+// makeDocs returns a page of the description by OpenAPI for people.
+func makeDocs(openAPI []byte) ([]byte, error) {
+	var api map[string]any
+	if err := json.Unmarshal(openAPI, &api); err != nil {
+		return nil, err
+	}
+	var buf bytes.Buffer
+	err := docsTemplate.Execute(&buf, api)
+	return buf.Bytes(), err
 }

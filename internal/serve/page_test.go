@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,6 +16,69 @@ import (
 	"github.com/mercer-go/mercer/internal/browser"
 	"github.com/mercer-go/mercer/learners"
 )
+
+// TestDocs renders the page of the paths in a browser and compares it with the description for programs. It
+// reads the command of curl for a row and sends its body.
+func TestDocs(t *testing.T) {
+	s := server(t, fit(t, ridge, price), nil)
+	page := call(s, "GET", "/docs", "", "").Body.String()
+	type described struct{ Name, Description string }
+	var api struct {
+		Paths map[string]map[string]struct {
+			Summary     string
+			Parameters  []described
+			RequestBody struct{ Content map[string]described }
+			Responses   map[string]described
+		}
+	}
+	if err := json.Unmarshal(call(s, "GET", "/openapi.json", "", "").Body.Bytes(), &api); err != nil || len(api.Paths) == 0 {
+		t.Fatal(err)
+	}
+	for path, methods := range api.Paths {
+		for method, o := range methods {
+			want := []string{">" + strings.ToUpper(method) + " " + path + "<", o.Summary, `</span>` + path + "</pre>"}
+			for _, p := range o.Parameters {
+				want = append(want, "<code>"+p.Name, p.Description)
+			}
+			for code, answer := range o.Responses {
+				want = append(want, "<td>"+code+"</td><td>"+answer.Description+"</td>")
+			}
+			for kind := range o.RequestBody.Content {
+				want = append(want, "<code>"+kind+"</code>")
+			}
+			for _, w := range want {
+				if !strings.Contains(page, w) {
+					t.Errorf("%s: the page lacks %q", path, w)
+				}
+			}
+		}
+	}
+	if outside := regexp.MustCompile(`(src|href)="[a-z]+:[^,]`).FindString(page); outside != "" {
+		t.Errorf("the page has %s", outside)
+	}
+	if testing.Short() {
+		return // without a browser
+	}
+	browser.Check(t, page, 0)
+	web := httptest.NewServer(s)
+	defer web.Close()
+	p := browser.Open(t, web.URL+"/docs", 900, 1800)
+	if path := os.Getenv("MERCER_PICTURE"); path != "" {
+		if err := os.WriteFile(path, p.Picture(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := regexp.MustCompile(`^curl -H 'Content-Type: (.*?)' -d '(.*)' (http:.*)$`).FindStringSubmatch(p.Text("document.querySelector('pre').textContent"))
+	if command == nil || command[3] != web.URL+"/predict" {
+		t.Fatalf("the command is %q", command)
+	}
+	if w := call(s, "POST", "/predict", command[1], command[2]); w.Code != 200 {
+		t.Errorf("%s gets %d %s", command[0], w.Code, w.Body)
+	}
+	if len(p.Console) > 0 {
+		t.Errorf("the console has %q", p.Console)
+	}
+}
 
 // TestForm fills in and submits the form of the page in a browser, and compares what the page then
 // shows with the answer of the server to the same row.

@@ -5,6 +5,7 @@
 //	GET  /health        whether requests are accepted
 //	GET  /metrics       counters in the text format of Prometheus
 //	GET  /openapi.json  the description of these paths for programs
+//	GET  /docs          the same description for people
 //	GET  /              a page with a form for one row
 //
 // Rows of requests that arrive while another row is being predicted are predicted together. A
@@ -79,6 +80,7 @@ type served struct {
 	quick   *quick
 	columns []string
 	page    []byte
+	docs    []byte
 	openAPI []byte
 	since   time.Time
 	users   sync.WaitGroup // counts the running requests
@@ -159,6 +161,9 @@ func (s *Server) read(ctx context.Context) error {
 	next.quick = newQuick(ctx, next)
 	next.batch = batcher{model: l.Model, timeout: s.Timeout, metrics: &s.metrics}
 	if next.openAPI, err = s.describe(next); err == nil {
+		next.docs, err = makeDocs(next.openAPI)
+	}
+	if err == nil {
 		next.page, err = makePage(s.Path, next)
 	}
 	if err != nil {
@@ -320,7 +325,7 @@ type route struct {
 	answer func(s *Server, w http.ResponseWriter, r *http.Request) error
 }
 
-var paths = []string{"/predict", "/model", "/health", "/metrics", "/openapi.json", "/"}
+var paths = []string{"/predict", "/model", "/health", "/metrics", "/openapi.json", "/docs", "/"}
 
 var routes = map[string]route{
 	"/predict": {http.MethodPost, (*Server).predict},
@@ -331,6 +336,7 @@ var routes = map[string]route{
 	}},
 	"/model":        stored("application/json", func(m *served) []byte { return m.Shown }),
 	"/openapi.json": stored("application/json", func(m *served) []byte { return m.openAPI }),
+	"/docs":         stored("text/html; charset=utf-8", func(m *served) []byte { return m.docs }),
 	"/":             stored("text/html; charset=utf-8", func(m *served) []byte { return m.page }),
 }
 

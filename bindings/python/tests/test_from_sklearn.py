@@ -1,8 +1,12 @@
 """Checks that estimators of scikit-learn that from_sklearn has converted predict the same numbers."""
 
+import csv
+import json
 import os
+import subprocess
 import tempfile
 import unittest
+import urllib.request
 
 from . import support
 import numpy as np
@@ -110,6 +114,54 @@ class TestFromSklearn(unittest.TestCase):
             loaded = mercer.load(path)
         self.assertEqual(list(loaded.feature_names_in_), ["a", "b", "y", "d"])
         self.near(loaded.decision_function(X), fit.decision_function(X))
+
+    def test_command(self):
+        """Checks that mercer predict and mercer serve compute the predictions of scikit-learn from a saved model."""
+        if not os.path.exists(support.COMMAND):
+            support.absent("command", "bin/mercer is not built: make build")
+        fits = [SVR(gamma=0.3).fit(self.X, self.y), KernelRidge(kernel="rbf", gamma=0.4, alpha=0.5).fit(self.X, self.y), Ridge().fit(self.X, self.y),
+                GaussianProcessRegressor(kernels.RBF(2) + kernels.WhiteKernel(0.1), optimizer=None).fit(self.X, self.y), make_pipeline(StandardScaler(), SVR()).fit(self.X, self.y),
+                SVC(break_ties=True).fit(self.X, self.three), LogisticRegression(C=2).fit(self.X, self.three)]
+        with tempfile.TemporaryDirectory() as folder:
+            table, path = os.path.join(folder, "new.csv"), os.path.join(folder, "m.safetensors")
+            for fit in fits:
+                with self.subTest(fit=fit):
+                    model = mercer.from_sklearn(fit)
+                    model.save(path)
+                    names = [c["name"] for c in json.loads(self.run_command("show", "--json", path))["columns"]]
+                    with open(table, "w", encoding="utf-8") as f:
+                        f.writelines(",".join(map(str, row)) + "\n" for row in [names, *self.new.tolist()])
+                    proba = ["--proba"] if isinstance(fit, LogisticRegression) else []
+                    rows = list(csv.DictReader(self.run_command("predict", "--quiet", "--model", path, *proba, table).splitlines()))
+                    answers = self.served(path, "?proba" if proba else "")
+                    want = fit.predict(self.new)
+                    if want.dtype.kind == "f":
+                        self.near(np.array([float(row["prediction"]) for row in rows]), want)
+                        self.near(np.array([next(iter(a["values"].values())) for a in answers]), want)
+                        continue
+                    self.assertEqual([row["prediction"] for row in rows], [str(c) for c in want])
+                    self.assertEqual([a["class"] for a in answers], [str(c) for c in want])
+                    if proba:
+                        classes = [str(c) for c in fit.classes_]
+                        self.near(np.array([[float(row[f"probability_{c}"]) for c in classes] for row in rows]), fit.predict_proba(self.new))
+                        self.near(np.array([[a["probabilities"][c] for c in classes] for a in answers]), fit.predict_proba(self.new))
+
+    def run_command(self, *args):
+        done = subprocess.run([support.COMMAND, *args], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def served(self, path, query):
+        """The predictions of mercer serve for the new rows."""
+        server = subprocess.Popen([support.COMMAND, "serve", "--listen", "127.0.0.1:0", path], stdout=subprocess.PIPE, text=True)
+        try:
+            url = server.stdout.readline().split()[0]
+            request = urllib.request.Request(f"{url}predict{query}", json.dumps(self.new.tolist()).encode(), {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request) as answer:
+                return json.load(answer)
+        finally:
+            server.terminate()
+            server.communicate()
 
     def test_pipelines(self):
         """Checks that a model takes the columns before a StandardScaler, dense and sparse."""
