@@ -666,7 +666,7 @@ func (s *Summary) column(name string) *columnSummary {
 	return c
 }
 
-// fault returns an error in a target or a feature that no further rows can remove, or nil. In
+// fault returns an error in a target or a feature, if further rows cannot remove the error, or nil. In
 // sparse tables a missing target may occur in further rows, unless ended is set.
 func (s *Summary) fault(t *Table, r Rules, ended bool) error {
 	for _, name := range r.Targets {

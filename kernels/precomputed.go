@@ -60,7 +60,7 @@ func IsPrecomputed(k Kernel) (bool, error) {
 		values, others = values || s.Kind == Entry, others || s.Kind != Entry
 	}
 	if values && others {
-		return false, fmt.Errorf("kernels: precomputed: %v also needs features of the objects or their kernel values with themselves, which are not given: compute the values of the whole kernel yourself, and give precomputed()", k)
+		return false, fmt.Errorf("kernels: precomputed: %v also needs the features of the objects or k(x, x), which a precomputed matrix does not have: compute the values of the whole kernel yourself, and use the kernel precomputed()", k)
 	}
 	return values, nil
 }

@@ -136,7 +136,7 @@ type solution struct {
 	solved *solvers.Result
 }
 
-// Solved implements Solved.
+// Solved implements the interface Solved.
 func (s *solution) Solved() *solvers.Result { return s.solved }
 
 // Lambda returns the λ of the fit, or the λ of the first target if each target has its own.

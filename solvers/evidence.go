@@ -271,8 +271,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 		rest := s.n - first
 		cols := min(width, rest)
 		m, dk := scratch[0].View(0, 0, rest, cols), scratch[1].View(0, 0, rest, cols)
-		// Rows `first` to n−1 of these columns of L⁻¹ and of C⁻¹ depend only on rows and columns
-		// `first` to n−1 of L.
+		// Rows and columns `first` to n−1 of L⁻¹ and of C⁻¹ depend only on the same rows and
+		// columns of L.
 		l := f.l.View(first, first, rest, rest)
 		numeric.Zero(b, m)
 		b.AddDiag([]float64{1}, m.View(0, 0, cols, cols))

@@ -70,7 +70,8 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// mixedEstimate returns the estimate for one operator and factor.
+// mixedEstimate returns the estimate for the operator o, and for a Cholesky factor of reduced
+// precision if `reduced` is set, or of float32.
 func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	// LLᵀ differs from K + λW⁻¹ by a matrix E of rounding errors: 2⁻²³ of its elements, or the
 	// error of products of reduced precision. The errors have different signs, so that ‖E‖ is about

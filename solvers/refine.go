@@ -311,7 +311,7 @@ func (f *refinement) tryNext(g fallback) error {
 				if ended := in.stopReason(); ended != "" {
 					reason = ended
 				} else if g.gain > 0 {
-					reason = fmt.Sprintf("refinement divides it by less than %g in a step", g.gain)
+					reason = fmt.Sprintf("a step of refinement reduces the residual by a factor of less than %g", g.gain)
 				}
 				return f.inaccurate(reason)
 			}
@@ -327,9 +327,9 @@ func (f *refinement) inaccurate(reason string) error {
 	}}
 }
 
-// correct adds the inner solver's solution for the residual to α. Each column is scaled by a
-// power of two, so that squares neither overflow nor underflow and float32 can represent the
-// column.
+// correct adds to α the inner solver's solution for the residual. It scales each column of the
+// residual by a power of two, so that squares neither overflow nor underflow and float32 can
+// represent the column.
 func (f *refinement) correct(in inner) error {
 	w, s := f.w, f.w.s
 	_, columns := f.rhs.Dims()

@@ -116,7 +116,7 @@ func (p *Page) Point(selector string) {
 // center scrolls to the first element of a CSS selector, and returns its center.
 func (p *Page) center(selector string) (x, y float64) {
 	p.t.Helper()
-	text, _ := json.Marshal(selector) // text cannot fail
+	text, _ := json.Marshal(selector) // a string cannot fail to be marshaled
 	p.Text("document.querySelector(" + string(text) + ").scrollIntoView({block: 'center'})")
 	at := p.Text("(b => (b.left + b.right)/2 + ' ' + (b.top + b.bottom)/2)(document.querySelector(" + string(text) + ").getBoundingClientRect())")
 	if _, err := fmt.Sscan(at, &x, &y); err != nil {

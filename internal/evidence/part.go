@@ -230,9 +230,9 @@ func definite(b numeric.Small) numeric.Small {
 	return out
 }
 
-// newtonStep returns −B⁻¹g for a positive definite matrix B, with eigenvalues of at least
-// minCurvature, and with a length of at most 1 along each eigenvector. A length of 1 changes a
-// positive parameter by the factor e.
+// newtonStep returns −B⁻¹g for a symmetric matrix B, whose eigenvalues below minCurvature count as
+// minCurvature. The step is cut to a length of at most 1 along each eigenvector. A length of 1
+// changes a positive parameter by the factor e.
 func newtonStep(b numeric.Small, g []float64) []float64 {
 	n := len(g)
 	step := make([]float64, n)

@@ -86,8 +86,8 @@ func (m *kernelLogit) minimize(tol float64, most int) (*shortfall, error) {
 	return &shortfall{m.steps, false, r, tol}, nil
 }
 
-// residual returns ‖λα − g‖ / ‖g‖ for g = w([y = c] − p). With an intercept it returns the sums of
-// g divided by n if these are larger.
+// residual returns ‖λα − g‖ / ‖g‖ for g = w([y = c] − p). With an intercept it returns
+// ‖Σ_i g_i‖/(√n ‖g‖) if that is larger.
 func (m *kernelLogit) residual() float64 {
 	rest, whole := 0.0, 0.0
 	sums := make([]float64, m.f.Cols)

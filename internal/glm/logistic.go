@@ -167,7 +167,7 @@ const (
 // end of the iteration.
 func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	first, reported := math.NaN(), 0.0
-	at := func(tol, gain float64) error { // reports the progress, from the first gain to a gain of tol
+	at := func(tol, gain float64) error { // reports the progress: 0 at the first gain, 1 at a gain of tol
 		if math.IsNaN(first) {
 			first = max(gain, 10*tol)
 		}

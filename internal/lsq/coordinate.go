@@ -95,7 +95,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 			case c.a.formed():
 				work += changes * len(s.w)
 			case c.a.sparse != nil:
-				each := c.a.sparse.x.NNZ()/len(s.w) + 1 // multiplications of a product with a column
+				each := c.a.sparse.x.NNZ()/len(s.w) + 1 // number of multiplications in the product of a column and a vector
 				work += (len(list) + changes) * each
 				cost += len(active) * len(active) / 2 * each * factorRate
 			default:

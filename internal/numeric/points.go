@@ -70,8 +70,8 @@ func (p Points) Place(b backend.Backend[float64]) (backend.Matrix[float64], erro
 	return backend.Place(b, p.Dense)
 }
 
-// PlacedBytes returns the memory that Place takes on the device of b for n points that store as
-// many elements as the points of p on average.
+// PlacedBytes returns the memory that Place takes on the device of b for n points that store, on
+// average, as many elements as the points of p.
 func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 	if p.Sparse != nil {
 		return backend.SparseBytes(b, n, p.Cols, p.Elements(n))

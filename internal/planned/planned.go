@@ -29,8 +29,8 @@ func Workspace(ctx context.Context, bytes int64) context.Context {
 	return context.WithValue(ctx, workspaceKey{}, bytes)
 }
 
-// Beside returns a context with which Report adds the given number of bytes of arrays that exist
-// during the following work.
+// Beside returns a context in which Report adds `bytes` to the memory that it reports. They are
+// the bytes of further arrays, which exist during the work.
 func Beside(ctx context.Context, bytes int64) context.Context {
 	before, _ := ctx.Value(besideKey{}).(int64)
 	return context.WithValue(ctx, besideKey{}, before+bytes)

@@ -25,7 +25,7 @@ type spectral struct {
 	draw func(r *rand.Rand, omega, normal, by, sums []float64)
 }
 
-// scaled adds to sums the derivative of byᵀω for frequencies ω with a single length scale.
+// scaled adds ∂(byᵀω)/∂ln σ to sums[0] for frequencies ω with a single length scale σ.
 func scaled(omega, by, sums []float64) {
 	for p, v := range by {
 		sums[0] -= float64(omega[p] * v)

@@ -53,7 +53,7 @@ func (f *Pairs) Allot(dev backend.Device, memory int64) {
 	n, all := int64(f.X.Rows), CacheWithin(dev, memory, math.MaxInt64)
 	share := len(f.Rows) > 2 && f.X.Sparse == nil && f.X.Cols >= sharedFeatures && 8*n*n <= min(f.Params.Cache, all)/2
 	f.Params.Cache = max(min(f.Params.Cache, all/int64(f.workers(dev))), 1) // 0 would mean the default
-	f.share = share                                                         // Bytes counts the shared matrix
+	f.share = share                                                         // f.Bytes, called next, reads it
 	f.share = share && f.Bytes(dev, f.X.Rows) <= run.Available(dev, memory)
 }
 

@@ -182,8 +182,8 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	case e.neon:
 		e.loadMasked(columnMask{b: &columnBits{bits: operand.U32(1<<count - 1)}}, 0, to, old)
 	default:
-		// The constant has four elements −1 and then four elements 0. The mask is loaded from the
-		// offset at which the last count of the −1 begin.
+		// The constant has four elements −1 and then four elements 0. The mask is loaded from
+		// element 4 − count, so that its first `count` elements are −1.
 		table := e.constant("four", 2*directRows, func(i int) uint64 {
 			if i < directRows {
 				return 1<<64 - 1

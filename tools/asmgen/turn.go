@@ -170,7 +170,7 @@ func (e *emitter) firstOf4(n reg.GPVirtual) columnMask {
 	return columnMask{v: []reg.VecVirtual{x}}
 }
 
-// wide returns the register x with the width to which the tier's masks apply.
+// wide returns x as a ZMM register if the tier has mask registers, and otherwise x.
 func (e *emitter) wide(x reg.VecVirtual) reg.VecVirtual {
 	if e.masks {
 		return x.AsZ().(reg.VecVirtual)

@@ -181,8 +181,8 @@ func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 }
 
 // Posterior returns the Gaussian process whose mean is sol, a solution of p for the sums s. squares holds
-// Σ_i (y_i − f(x_i))² of each target. The basis must not be Centers without a Root. The scale s² is 1 if
-// unit is set, and otherwise maximizes the likelihood.
+// Σ_i (y_i − f(x_i))² of each target. A basis of the kind Centers needs a Root. The scale s² is 1 if
+// unit is set; otherwise see stream.Posterior.
 func (p Problem) Posterior(ctx context.Context, dev backend.Device, s *Sums, sol *Solution, squares []float64, unit bool) (*stream.Posterior, error) {
 	if p.Basis.Kind == Centers && p.Basis.Root.Rows == 0 || !(p.Lambda > 0) {
 		return nil, errors.New("sums: a posterior needs a basis whose penalty is the identity, and lambda > 0")

@@ -59,7 +59,7 @@ func Gram(ctx context.Context, d *Device, kernel string, x, z, v Matrix, out []f
 	})
 }
 
-// TextGram writes the values of a kernel of texts or trees, k(a_i, b_j), to out. A nil b means a.
+// TextGram writes the values of a kernel of texts or trees, k(a_i, b_j), to out. If b is nil, it is a.
 func TextGram(ctx context.Context, kernel string, a, b []string, out []float64) error {
 	k, err := objects.Parse(kernel)
 	if err != nil {
