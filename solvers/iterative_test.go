@@ -130,7 +130,7 @@ func TestFixedGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(res.Fallback, "less than 4 in a step") || !strings.Contains(res.Fallback, "went on with cg, K evaluated in float32") || !(res.Residual <= 1e-8) || res.Bytes > plan.Bytes {
+	if !strings.Contains(res.Fallback, "reduces the residual by a factor of less than 4") || !strings.Contains(res.Fallback, "went on with cg, K evaluated in float32") || !(res.Residual <= 1e-8) || res.Bytes > plan.Bytes {
 		t.Errorf("fallback %q, residual %g, %d bytes of %d", res.Fallback, res.Residual, res.Bytes, plan.Bytes)
 	}
 }
