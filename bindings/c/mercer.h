@@ -294,6 +294,15 @@ int mercer_gram(mercer_handle device, const char *kernel, const mercer_matrix *x
 int mercer_text_gram(const char *kernel, const char *const *a, const char *const *b, double *out, size_t size,
                      mercer_watch *watch);
 
+/* Computes the features of texts, a list that ends with NULL, that the flag --tfidf of mercer fit makes. If
+ * vocabulary is not NULL, settings is a JSON object with any of analyzer ("word", "char" or "char_wb"),
+ * min_n, max_n, min_df, max_features, sublinear and keep_case, and *vocabulary is set to the n-grams of
+ * the texts with their counts, as JSON. If vocabulary is NULL, settings is such a vocabulary. *features
+ * is set to *size bytes, the CSR matrix of the features with one row for each of the n texts: n + 1
+ * starts of rows (int64_t), all values (double), and their columns (int32_t). Both results are freed by
+ * mercer_release. */
+int mercer_tfidf(const char *settings, const char *const *texts, char **vocabulary, void **features, size_t *size);
+
 /* Writes the sums of the least squares of y, n×t, on x, n×d: XᵀWX to gram, d×d, YᵀWX to products,
  * t×d, and the means of the columns of x and then of y to means, d + t. If intercept is 1, X and Y are x
  * and y minus their weighted means; if it is 0, they are x and y, and the means are 0. weights are ≥ 0,

@@ -251,6 +251,26 @@ func mercer_text_gram(kernel *C.text, a, b *C.list, out *C.double, size C.size_t
 	})
 }
 
+//export mercer_tfidf
+func mercer_tfidf(settings *C.text, texts *C.list, vocabulary **C.char, features *unsafe.Pointer, size *C.size_t) C.int {
+	return guard(func() error {
+		var a arguments
+		a.place("features or size", features != nil && size != nil)
+		if a.err != nil {
+			return a.err
+		}
+		learned, data, err := handles.TFIDF(textOf(settings), textsOf((**C.char)(unsafe.Pointer(texts))), vocabulary != nil)
+		if err != nil {
+			return err
+		}
+		if vocabulary != nil {
+			*vocabulary = C.CString(string(learned))
+		}
+		*features, *size = C.CBytes(data), C.size_t(len(data))
+		return nil
+	})
+}
+
 //export mercer_moments
 func mercer_moments(dev C.mercer_handle, x, y *C.matrix, weights *C.numbers, intercept C.int, gram, products, means *C.double, w *C.mercer_watch) C.int {
 	return guard(func() error {

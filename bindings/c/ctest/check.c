@@ -502,6 +502,31 @@ static void texts(void)
 	FAILS(MERCER_INVALID, "gaussian", mercer_text_gram("gaussian(sigma=1)", a, b, k, 2, NULL));
 }
 
+/* Each of the texts "ab ab" and "cd" has one word, whose feature has the norm 1. */
+static void features_of_texts(void)
+{
+	const char *const a[] = {"ab ab", "cd", NULL}, *const b[] = {"cd ef", NULL}, *const none[] = {NULL};
+	char *vocabulary;
+	void *features;
+	size_t size;
+	OK(mercer_tfidf("{\"analyzer\": \"word\"}", a, &vocabulary, &features, &size));
+	CHECK(strstr(vocabulary, "[\"ab\",\"cd\"]"), "%s", vocabulary);
+	const int64_t *starts = features;
+	const double *values = (const double *)(starts + 3);
+	const int32_t *columns = (const int32_t *)(values + 2);
+	CHECK(size == 48 && starts[1] == 1 && starts[2] == 2 && values[0] == 1 && values[1] == 1 && columns[0] == 0 && columns[1] == 1, "%zu", size);
+	mercer_release(features);
+	OK(mercer_tfidf(vocabulary, b, NULL, &features, &size));
+	starts = features, columns = (const int32_t *)(starts + 3);
+	CHECK(size == 28 && starts[1] == 1 && *(const double *)(starts + 2) == 1 && columns[0] == 1, "%zu", size);
+	mercer_release(features);
+	mercer_release(vocabulary);
+	FAILS(MERCER_INVALID, "there are no texts", mercer_tfidf("{}", none, &vocabulary, &features, &size));
+	FAILS(MERCER_INVALID, "analyzer", mercer_tfidf("{\"analyzer\": \"line\"}", a, &vocabulary, &features, &size));
+	FAILS(MERCER_INVALID, "0 n-grams", mercer_tfidf("{\"texts\": 1}", a, NULL, &features, &size));
+	FAILS(MERCER_INVALID, "features or size is NULL", mercer_tfidf("{}", a, &vocabulary, NULL, &size));
+}
+
 /* With y = x, f(x) = wx with w = Σ w_i x_i² / (Σ w_i x_i² + lambda) over the samples of each model. */
 static void updates(void)
 {
@@ -819,6 +844,7 @@ int main(void)
 	intervals();
 	updates();
 	texts();
+	features_of_texts();
 	misuse();
 	too_large();
 	canceled();

@@ -23,7 +23,7 @@ from ._regression import (
 )
 from ._sklearn import from_sklearn
 from ._systems import Factor, solve
-from ._transformers import MercerKernelCenterer, MercerKernelPCA, MercerNystroem, MercerRBFSampler, MercerTextNystroem
+from ._transformers import MercerKernelCenterer, MercerKernelPCA, MercerNystroem, MercerRBFSampler, MercerTextNystroem, MercerTextTfidf
 
 __version__ = "0.1.0"
 
@@ -48,6 +48,7 @@ __all__ = [
     "MercerRidge",
     "MercerSVR",
     "MercerTextNystroem",
+    "MercerTextTfidf",
     "Model",
     "NotConverged",
     "NotPositiveDefinite",

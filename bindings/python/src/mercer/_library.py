@@ -71,6 +71,7 @@ _PROTOTYPES = {
     "mercer_solve": [Handle, c_char_p, c_double, _P(Matrix), _P(Matrix), c_void_p, c_size_t, _P(c_double), _P(Watch)],
     "mercer_gram": [Handle, c_char_p, _P(Matrix), _P(Matrix), _P(Matrix), c_void_p, c_size_t, _P(Watch)],
     "mercer_text_gram": [c_char_p, _P(c_char_p), _P(c_char_p), c_void_p, c_size_t, _P(Watch)],
+    "mercer_tfidf": [c_char_p, _P(c_char_p), _P(c_void_p), _P(c_void_p), _P(c_size_t)],
     "mercer_evidence": [Handle, c_char_p, c_double, c_double, _P(Matrix), _P(Matrix), _P(c_double), c_void_p, c_size_t, _P(Watch)],
     "mercer_moments": [Handle, _P(Matrix), _P(Matrix), c_void_p, c_int, c_void_p, c_void_p, c_void_p, _P(Watch)],
     "mercer_neighbors": [Handle, _P(Matrix), _P(Matrix), c_int64, c_void_p, c_void_p, c_size_t, _P(Watch)],

@@ -2,9 +2,10 @@
 
 import json
 import weakref
-from ctypes import byref, c_double
+from ctypes import byref, c_double, c_size_t, c_void_p
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from . import _library
 from ._errors import python_names
@@ -48,14 +49,34 @@ def gram(kernel, X, Z=None, V=None):
     return out
 
 
+def _texts(values):
+    """A C array of texts; NULL if values is None."""
+    if any("\0" in text for text in values or ()):
+        raise ValueError("a text contains the character U+0000: remove it")
+    return _library.texts(values)
+
+
 def text_gram(kernel, a, b=None):
     """k(a, b) for lists of texts and the text of a kernel of texts or trees; k(a, a) if b is None."""
-    if any("\0" in text for text in (*a, *(() if b is None else b))):
-        raise ValueError("a text contains the character U+0000: remove it")
-    first, second = _library.texts(a), _library.texts(b)
+    first, second = _texts(a), _texts(b)
     out = np.empty((len(a), len(a if b is None else b)))
     watched("mercer_text_gram", lambda watch: (kernel.encode(), first, second, out.ctypes.data, out.size, watch))
     return out
+
+
+def tfidf(settings, texts, learn):
+    """The tf-idf features of texts as a CSR matrix, and the vocabulary as JSON. If learn is True, settings
+    is the JSON object of mercer_tfidf, and the vocabulary is that of the texts; otherwise settings is a
+    vocabulary."""
+    vocabulary, features, size = c_void_p(), c_void_p(), c_size_t()
+    _library.call("mercer_tfidf", settings.encode(), _texts(texts), byref(vocabulary) if learn else None, byref(features), byref(size))
+    data = _library.taken(features, size.value)
+    known = _library.taken(vocabulary).decode() if learn else settings
+    n = len(texts)
+    starts = np.frombuffer(data, np.int64, n + 1)
+    values = np.frombuffer(data, np.float64, starts[n], 8 * (n + 1))
+    columns = np.frombuffer(data, np.int32, starts[n], 8 * (n + 1 + int(starts[n])))
+    return csr_matrix((values.copy(), columns.copy(), starts.copy()), shape=(n, len(json.loads(known)["grams"]))), known
 
 
 def evidence(kernel, height, noise, X, y, parameters=None):

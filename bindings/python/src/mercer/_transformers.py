@@ -1,6 +1,8 @@
-"""Transformers: features of kernels, and centered kernels."""
+"""Transformers: features of kernels and of texts, and centered kernels."""
 
 import inspect
+import json
+import numbers
 import warnings
 
 import numpy as np
@@ -15,7 +17,7 @@ from ._estimator import validate_data
 from ._kernels import kernel_text, number
 from ._library import dense
 from ._model import Model
-from ._systems import cosines, gram, solve, text_gram
+from ._systems import cosines, gram, solve, text_gram, tfidf
 
 _KERNEL = """kernel : str or callable, default={kernel}
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine" or "chi2", as in scikit-learn; a
@@ -206,7 +208,37 @@ class MercerNystroem(_KernelTransformer):
         return self._values(self.kernel_, X, self.components_, np.ascontiguousarray(self.normalization_.T))
 
 
-class MercerTextNystroem(MercerNystroem):
+class _Texts:
+    """What the transformers of texts share."""
+
+    if hasattr(BaseEstimator, "__sklearn_tags__"):
+
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.sparse = True, False, False
+            return tags
+
+    else:
+
+        def _more_tags(self):
+            return {"X_types": ["string"]}
+
+    def _samples(self, X, fit):
+        """The texts as an array of objects."""
+        if isinstance(X, str):
+            raise ValueError("X is one text: give a list of texts")
+        texts = list(X)
+        wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
+        if wrong is not None:
+            raise ValueError(f"X must be a list of texts: element {wrong} is a {type(texts[wrong]).__name__}")
+        if fit and not texts:
+            raise ValueError("X has no texts")
+        out = np.empty(len(texts), dtype=object)
+        out[:] = texts
+        return out
+
+
+class MercerTextNystroem(_Texts, MercerNystroem):
     """Nyström features of texts or trees, whose inner products approximate a kernel of texts.
 
     With these features, every estimator for vectors works on texts. If each different text is a
@@ -251,32 +283,6 @@ class MercerTextNystroem(MercerNystroem):
         self.components = components
         self.random_state = random_state
 
-    if hasattr(BaseEstimator, "__sklearn_tags__"):
-
-        def __sklearn_tags__(self):
-            tags = super().__sklearn_tags__()
-            tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.sparse = True, False, False
-            return tags
-
-    else:
-
-        def _more_tags(self):
-            return {"X_types": ["string"]}
-
-    def _samples(self, X, fit):
-        """The texts as an array of objects."""
-        if isinstance(X, str):
-            raise ValueError("X is one text: give a list of texts")
-        texts = list(X)
-        wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
-        if wrong is not None:
-            raise ValueError(f"X must be a list of texts: element {wrong} is a {type(texts[wrong]).__name__}")
-        if fit and not texts:
-            raise ValueError("X has no texts")
-        out = np.empty(len(texts), dtype=object)
-        out[:] = texts
-        return out
-
     def _given(self, X):
         return self._samples(self.components, True)
 
@@ -288,6 +294,142 @@ class MercerTextNystroem(MercerNystroem):
     def _values(self, text, X, Z=None, V=None):
         K = text_gram(text, list(X), None if Z is None else list(Z))
         return K if V is None else K @ V
+
+
+class MercerTextTfidf(_Texts, TransformerMixin, BaseEstimator):
+    """The n-grams of texts as features, weighted by tf-idf, as the flag ``--tfidf`` of ``mercer fit`` makes them.
+
+    The feature of an n-gram is tf·(log((1 + n)/(1 + df)) + 1), where tf is the number of times that
+    the n-gram occurs in the text, n is the number of texts of the fit, and df is the number of them with
+    the n-gram. Each text is divided by its norm. The features equal those of scikit-learn's
+    TfidfVectorizer with the same parameters up to rounding.
+
+    Parameters
+    ----------
+    analyzer : {"word", "char", "char_wb"}, default="word"
+        The n-grams are of words, of characters, or of characters inside words.
+    ngram_range : tuple of int, default=(1, 1)
+        The smallest and the largest n, from 1 to 20.
+    min_df : int ≥ 1 or float from 0 to 1, default=1
+        The number or the share of the texts in which an n-gram must occur.
+    max_features : int ≥ 1, default=None
+        The number of n-grams: the most frequent in all texts are selected. None means all n-grams.
+    sublinear_tf : bool, default=False
+        Whether 1 + log(tf) replaces tf.
+    lowercase : bool, default=True
+        Whether texts are converted to lower case.
+    sparse_output : bool, default=True
+        Whether transform returns a sparse matrix. ``set_output(transform="pandas")`` needs False.
+
+    Attributes
+    ----------
+    vocabulary_ : dict
+        The column of each n-gram. The columns are in the order of the code points of the n-grams.
+
+    See Also
+    --------
+    sklearn.feature_extraction.text.TfidfVectorizer : The same features.
+
+    Examples
+    --------
+    >>> from mercer import MercerTextTfidf
+    >>> t = MercerTextTfidf("char_wb", ngram_range=(3, 3)).fit(["ridge", "bridge"])
+    >>> t.get_feature_names_out().tolist()
+    [' br', ' ri', 'bri', 'dge', 'ge ', 'idg', 'rid']
+    >>> t.transform(["rid"]).toarray().round(2).tolist()
+    [[0.0, 0.81, 0.0, 0.0, 0.0, 0.0, 0.58]]
+    """
+
+    def __init__(self, analyzer="word", *, ngram_range=(1, 1), min_df=1, max_features=None, sublinear_tf=False, lowercase=True, sparse_output=True):
+        self.analyzer = analyzer
+        self.ngram_range = ngram_range
+        self.min_df = min_df
+        self.max_features = max_features
+        self.sublinear_tf = sublinear_tf
+        self.lowercase = lowercase
+        self.sparse_output = sparse_output
+
+    def fit(self, X, y=None):
+        """Learns the n-grams of texts.
+
+        Parameters
+        ----------
+        X : list of str
+            The texts.
+        y : object, default=None
+            Not used.
+
+        Returns
+        -------
+        self : object
+        """
+        self._learn(X)
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Learns the n-grams of texts and returns the features.
+
+        Parameters
+        ----------
+        X : list of str
+            The texts.
+        y : object, default=None
+            Not used.
+
+        Returns
+        -------
+        Z : sparse matrix or ndarray of shape (n_samples, n_features)
+            The features.
+        """
+        return self._output(self._learn(X))
+
+    def _learn(self, X):
+        texts = self._samples(X, True)
+        first, last = (_count("ngram_range", n) for n in self.ngram_range)
+        shared = isinstance(self.min_df, numbers.Real) and not isinstance(self.min_df, numbers.Integral)
+        if not isinstance(self.min_df, numbers.Real) or shared and not 0 <= self.min_df <= 1:
+            raise ValueError(f"min_df must be an integer ≥ 1 or a share from 0 to 1, got {self.min_df!r}")
+        settings = {"analyzer": self.analyzer, "min_n": first, "max_n": last, "min_df": len(texts) if shared and self.min_df == 1 else self.min_df,
+                    "max_features": 0 if self.max_features is None else _count("max_features", self.max_features),
+                    "sublinear": bool(self.sublinear_tf), "keep_case": not self.lowercase}
+        Z, self._learned = tfidf(json.dumps(settings), list(texts), True)
+        self.vocabulary_ = {gram: i for i, gram in enumerate(json.loads(self._learned)["grams"])}
+        return Z
+
+    def _output(self, Z):
+        return Z if self.sparse_output else dense(Z)
+
+    def transform(self, X):
+        """Returns the features of texts.
+
+        Parameters
+        ----------
+        X : list of str
+            The texts. A text without an n-gram of the fit has features of 0.
+
+        Returns
+        -------
+        Z : sparse matrix or ndarray of shape (n_samples, n_features)
+            The features.
+        """
+        check_is_fitted(self)
+        return self._output(tfidf(self._learned, list(self._samples(X, True)), False)[0])
+
+    def get_feature_names_out(self, input_features=None):
+        """Returns the n-grams in the order of the columns.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Not used.
+
+        Returns
+        -------
+        names : ndarray of str
+            The n-grams.
+        """
+        check_is_fitted(self)
+        return np.array(list(self.vocabulary_), dtype=object)
 
 
 # The number of frequencies that the library draws at a time.
