@@ -81,7 +81,7 @@ func (p *process) variance(ctx context.Context, dev backend.Device, m predictor,
 	}
 	q, basis := &p.posterior, m.fixed[0]
 	return m.variances(m.packing(ctx, dev, points), points, q.Scale, q.Lambda, func(ctx context.Context, x numeric.Points) ([]float64, error) {
-		run.ReportPlan(ctx, dev, numeric.Total(q.VarianceBytes(dev, x), basis.CopyBytes(basis.Rows)))
+		run.ReportPlan(ctx, dev, numeric.Total(q.VarianceBytes(dev, x), copiesOf(basis, 2)))
 		return q.Variance(ctx, dev, phi, x)
 	})
 }
@@ -125,7 +125,7 @@ func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, m
 	outputs := len(p.posterior.Scale)
 	bytes := func(n int) int64 {
 		basis := m.fixed[0]
-		return numeric.Total(p.posterior.SampleBytes(n, count*outputs), points.PlacedBytes(dev.F64(), n), basis.CopyBytes(basis.Rows))
+		return numeric.Total(p.posterior.SampleBytes(dev, n, count*outputs), points.PlacedBytes(dev.F64(), n), copiesOf(basis, 3))
 	}
 	if err := solvers.Reserve(ctx, dev, 0, "sample", points.Rows, bytes); err != nil {
 		return nil, err
@@ -213,3 +213,8 @@ func (m *NystromRidgeModel) Sample(ctx context.Context, dev backend.Device, x ma
 // LikelihoodBound returns the lower bound of Titsias (2009) on the log marginal likelihood of the
 // exact process with the kernel and λ of the model, or 0 if it was fitted without Std.
 func (m *NystromRidgeModel) LikelihoodBound() float64 { return m.posterior.Bound }
+
+// copiesOf returns the bytes of copies of a basis: the functions of a basis copy the points of the basis, and
+// products with blocks of other points pack them. The means and the variances do so one after the other, and the
+// garbage collector may not have freed the copies of the means yet.
+func copiesOf(basis numeric.Points, count int) int64 { return basis.CopyBytes(count * basis.Rows) }

@@ -126,7 +126,11 @@ func (p predictor) blockRows(x numeric.Points) int {
 	if x.Sparse != nil && !p.copies(x) {
 		width = x.Sparse.NNZ()/x.Rows + 1
 	}
-	return min(x.Rows, max(256, 1<<22/(width+len(p.intercept)))) // large blocks, because the fixed points are packed anew for each block
+	least := 256 // large blocks, because the fixed points are packed anew for each block
+	if x.Sparse != nil && p.copies(x) {
+		least = 64 // smaller dense copies, because the copy of an earlier pass may not have been freed yet
+	}
+	return min(x.Rows, max(least, 1<<22/(width+len(p.intercept))))
 }
 
 // at returns the predictions for points that check or checkRows has returned. Some may not be finite: the caller

@@ -398,11 +398,15 @@ func (on *placed) variances(values backend.Matrix[float64], list []float64, lamb
 	return square(func(i int, sum float64) { list[i] += lambda * (sum + on.level) })
 }
 
-// SampleBytes returns the device memory of Sample for n points, in bytes, without the memory of the
+// SampleBytes returns the memory of Sample on dev for n points, in bytes, without the memory of the
 // points and of the basis.
-func (p *Posterior) SampleBytes(n, count int) int64 {
+func (p *Posterior) SampleBytes(dev backend.Device, n, count int) int64 {
 	m := p.Factors.Cols
-	return numeric.Bytes(numeric.Total(numeric.Elements(p.Factors.Rows+n, m), numeric.Elements(2*n+m+1, count), numeric.Elements(n, n), int64(2*m+n)))
+	elements := numeric.Total(numeric.Elements(n, m), numeric.Elements(2*n+m+1, count), int64(2*m+n))
+	if p.Factors.Rows > m { // the factor C
+		elements = numeric.Total(elements, numeric.Elements(n, n))
+	}
+	return numeric.Total(numeric.DensePoints(p.Factors).PlacedBytes(dev.F64(), p.Factors.Rows), numeric.Bytes(elements))
 }
 
 // Sample returns n×count draws of f + b at the n points, minus the mean and divided by s. Each draw
