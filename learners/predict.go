@@ -127,8 +127,8 @@ func (p predictor) blockRows(x numeric.Points) int {
 		width = x.Sparse.NNZ()/x.Rows + 1
 	}
 	least := 256 // large blocks, because the fixed points are packed anew for each block
-	if x.Sparse != nil && p.copies(x) {
-		least = 64 // smaller dense copies, because the copy of an earlier pass may not have been freed yet
+	if x.Sparse != nil && p.copies(x) && p.kernel == nil {
+		least = 64 // for cosines: the copy of the pass for the means may not be freed before that for variances
 	}
 	return min(x.Rows, max(least, 1<<22/(width+len(p.intercept))))
 }
