@@ -211,10 +211,10 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 		if solve {
 			kernel = e.ukr.TrsmDirect
 		}
-		// The kernel multiplies by op(A), or by op(A)ᵀ if A is on the right. other tells whether
-		// this is Aᵀ.
-		other := (t != blas.NoTrans) != (s == blas.Right)
-		e.directTriangle(kernel, s == blas.Right, other, (ul == blas.Lower) != other, d == blas.Unit, m, n, k, alpha, a, lda, b, ldb)
+		// The kernel multiplies by op(A), or by op(A)ᵀ if A is on the right.
+		// flipped reports whether the matrix that the kernel multiplies by is Aᵀ.
+		flipped := (t != blas.NoTrans) != (s == blas.Right)
+		e.directTriangle(kernel, s == blas.Right, flipped, (ul == blas.Lower) != flipped, d == blas.Unit, m, n, k, alpha, a, lda, b, ldb)
 		return
 	}
 	from, to := rowMajor(a, k, k, lda), rowMajor(b, m, n, ldb)

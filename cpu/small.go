@@ -85,8 +85,8 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 
 // directTriangle calls a kernel with a triangle A of order k on an m × n matrix B. If right is
 // true, the kernel works on a copy of Bᵀ. If transposed is true, the kernel uses Aᵀ instead of A.
-// isLower tells whether the triangle that the kernel uses is lower. An upper triangle is passed in
-// reverse order as a lower triangle. lda and ldb are the row strides.
+// The kernel uses a lower triangle. If isLower is false, the matrix is upper, and the kernel gets it
+// in reverse order, which makes it lower. lda and ldb are the row strides.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
 	s := e.take()
 	d := &s.direct

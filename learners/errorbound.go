@@ -288,9 +288,9 @@ func finiteBound(bound *verified.ErrorBound) int {
 	return slices.IndexFunc(bound.Targets, func(t verified.TargetBound) bool { return !finite(t.Alpha) || !finite(t.Norm*bound.Root) })
 }
 
-// tell adds two facts to m: "proven error", the bound of predictions, and "proven error of"
-// followed by the argument coefficients, the bound of these coefficients.
-func (b *errorBound) tell(m *model, coefficients string) {
+// addFacts adds two facts to m: "proven error" is the bound of predictions, and "proven error of
+// NAME" is the bound of the coefficients, where NAME is the argument coefficients.
+func (b *errorBound) addFacts(m *model, coefficients string) {
 	root := b.bound.Root
 	m.facts = append(m.facts, Fact{"proven error", twoDigits(b.bound.Uniform(0, root*root))}, Fact{"proven error of " + coefficients, twoDigits(b.bound.Targets[0].Alpha)})
 }
@@ -334,7 +334,7 @@ func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpa
 			b.bound = bound
 		}
 	}
-	b.tell(&m.model, "alpha")
+	b.addFacts(&m.model, "alpha")
 	return nil
 }
 
@@ -365,7 +365,7 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 		return fmt.Errorf("bound: no bound can be proven for target %d, because numbers overflow: scale the features and targets down", c+1)
 	}
 	b.bound = bound
-	b.tell(&m.model, "alpha")
+	b.addFacts(&m.model, "alpha")
 	return nil
 }
 

@@ -60,7 +60,7 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 		bound, err := p.Rounded(ctx, dev.F64(), f, r())
 		if err == nil && finiteBound(bound) < 0 && (p.Pass != nil || p.Enough(bound)) {
 			b.bound = bound
-			b.tell(m, name)
+			b.addFacts(m, name)
 		} else if err != nil && !errors.Is(err, verified.ErrDependent) && !errors.Is(err, verified.ErrSamples) && !errors.Is(err, backend.ErrMemory) {
 			return fmt.Errorf("bound: %w", err)
 		}
@@ -82,7 +82,7 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 	switch {
 	case err == nil && finiteBound(bound) < 0:
 		b.bound = bound
-		b.tell(m, name)
+		b.addFacts(m, name)
 		return nil
 	case errors.Is(err, verified.ErrDependent):
 		err = message.Errorf("bound: no bound can be proven: %w: {use fewer $centers}", err)

@@ -55,7 +55,7 @@ func TestTrustCost(t *testing.T) {
 			bound := func() error { // the same operations as in Fit; they do not depend on the values of the residuals
 				b := &errorBound{}
 				b.round(dev, &m.kernelExpansion, problem, &solvers.Result{Residuals: dense(y)}, nil, nil)
-				b.tell(&model{}, "alpha")
+				b.addFacts(&model{}, "alpha")
 				return nil
 			}
 			of, cost, _ := inTurns(t, 7, fit, bound)

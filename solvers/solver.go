@@ -292,7 +292,7 @@ type work struct {
 	res          *Result
 	checkpointer *checkpointer // nil without checkpoints
 	onHost       bool          // whether factors are in the memory of the host
-	takeover     float64       // cost of the method that replaces an automatically chosen method whose estimate proves wrong; 0 if there is none
+	takeover     float64       // cost of the method that takes over if auto has underestimated the method that it chose; 0 if there is no such method
 }
 
 func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, plan Plan) *work {

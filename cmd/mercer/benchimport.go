@@ -25,7 +25,7 @@ one of
   the output of mercer fit, tune and evaluate, and of mercer-beam, with --json:
   each object is a timing, and equal objects are repeats. Any other program can
   print such objects, {"program": "NAME", "n": 1000, "seconds": 1.5}, with
-  "entrant", "residual", "rmse", "peak_bytes" and others if it knows them.
+  "entrant", "residual", "rmse", "peak_bytes" and other members as well.
   Import them on the machine on which the program ran;
 
   the output of go test -bench for benchmarks whose names consist of key=value,

@@ -55,8 +55,8 @@ def takes_sparse(learner):
 
 
 def with_effect(learner, given, keep=()):
-    """The given parameters, except those that have no effect in combination with the other
-    parameters: the library would raise an error for them. Parameters in keep are never removed."""
+    """Returns the given parameters without the ineffective ones: the library raises an error for a
+    parameter that another parameter makes ineffective. Parameters in keep are never removed."""
     described = {p["name"]: p for p in descriptions(learner)}
 
     def met(name):
