@@ -33,8 +33,8 @@ func TestSmallBuffers(t *testing.T) {
 	}.Run(t)
 }
 
-// TestSmallUploadsBeyondTheRing checks that more small vectors can be queued than fit in the ring.
-// It queues y ← y + (i, 2i, …) x for i = 1 … 40, in integers.
+// TestSmallUploadsBeyondTheRing checks that the vectors of queued calls may be larger in total than
+// the ring. It queues y ← y + (i, 2i, …) x for i = 1 … 40. All values are integers.
 func TestSmallUploadsBeyondTheRing(t *testing.T) {
 	Need(t)
 	bytes, most := ringBytes, ringMost
@@ -89,8 +89,8 @@ func TestSmallUploadsBeyondTheRing(t *testing.T) {
 }
 
 // TestUploadsOverlapWork checks that an upload into page-locked memory does not wait for queued
-// work, so that the caller can read the next rows meanwhile, and that rows which the caller changes
-// after the upload are copied as they were before.
+// work. The caller can then read the next rows meanwhile. If the caller changes the rows after the
+// upload, the device must still get the values before the change.
 func TestUploadsOverlapWork(t *testing.T) {
 	Need(t)
 	real, err := library()
@@ -153,9 +153,10 @@ func TestUploadsOverlapWork(t *testing.T) {
 	}
 }
 
-// TestUploadAfter checks that an upload after a mark is queued in the stream of copies, waits there
-// only for the mark, and finishes before later work starts. Work before the mark must read the old
-// elements and work after the upload the new elements, whichever stream is delayed.
+// TestUploadAfter checks that UploadAfter queues its copies in the stream of copies, that the
+// copies wait only for the work before the last Mark, and that later work waits for the copies.
+// Work before the mark must read the old elements, and work after the upload must read the new
+// elements, whichever stream is delayed.
 func TestUploadAfter(t *testing.T) {
 	Need(t)
 	real, err := library()

@@ -72,7 +72,7 @@ func (q *queue[T]) checkHalf() error {
 }
 
 func checkPrecision[T backend.Float](q *queue[T]) error {
-	// No specialized function accepts 17 features. Only two features are not 0.
+	// With 17 features, GramMul uses the general device function. All features except two are 0.
 	const n, features = 40, 17
 	x, v := backend.NewHost[T](n, features), backend.NewHost[T](n, 1)
 	for i := range n {
@@ -80,9 +80,9 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		v.Data[i] = T(i%5) - 2
 	}
 	k := kernels.Gaussian{Sigma: 1}
-	// K is also computed on the processor. A = K + n·I has a condition number of at most 2. The
-	// vector other is the product of v with a sum of two kernels. No specialized function evaluates
-	// this sum.
+	// The processor computes the expected results: K, product = K v, and other = (K + L) v, where L
+	// is the Gram matrix of the kernel `wide`. No specialized device function evaluates a sum of
+	// two kernels. A = K + n·I has a condition number of at most 2.
 	wide := kernels.Gaussian{Sigma: 2}
 	a, product, other := backend.NewHost[T](n, n), make([]float64, n), make([]float64, n)
 	for i := range n {
@@ -129,7 +129,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		return err
 	}
 	got := backend.NewHost[T](n, 1)
-	// The bound covers the rounding of exp and of sums of n products of numbers in −2 … 2.
+	// The bound covers the rounding errors of exp and of a sum of n products of numbers in −2 … 2.
 	within := 32 * n * math.Ldexp(1, -52)
 	if sizeOf[T]() == 4 {
 		within = 32 * n * math.Ldexp(1, -23)
@@ -181,7 +181,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		return err
 	}
 	q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, square, out)
-	if bl := q.engine.device.libraries.Blas; bl != nil { // potrf solves with cuBLAS for a large triangle
+	if bl := q.engine.device.libraries.Blas; bl != nil { // potrf calls cuBLAS if the triangle is large
 		err := q.wait("trsv", func() error { return q.blasTrsv(bl, backend.Left, backend.Lower, backend.Transpose, square, out) })
 		if err != nil {
 			return err

@@ -88,8 +88,8 @@ var (
 )
 
 // concerned lists, for each level, the conformance tests whose results depend on cuBLAS or
-// cuSOLVER; all other tests give the same results at every level. It omits GemmExact, which sweeps
-// the edges of tiles and so tests the device function, and the tests of threads, because a GPU has no workers.
+// cuSOLVER; all other tests give the same results at every level. GemmExact is missing for levels
+// with cuBLAS because it tests the edges of the tiles of our device function.
 var concerned = map[cudatest.Level]*regexp.Regexp{
 	cudatest.DriverOnly: regexp.MustCompile(""),
 	cudatest.WithBlas:   regexp.MustCompile("GemmRounding|NaNGemm|Syrk|Symm(Exact|Rounding)?$|Trsm|Potrf|Packed(Exact|Rounding|Failure|Leading|Large)|Products|Solves|Progress|Cancel|Concurrent"),
@@ -100,14 +100,14 @@ func TestConformance(t *testing.T) {
 	Need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
 		if testing.Short() && level == int(cudatest.WithBlas) {
-			continue // the tests at the other two levels cover everything that this level uses
+			continue // the other two levels call every function that this level calls
 		}
 		t.Run(name, func(t *testing.T) {
 			if level > int(cudatest.DriverOnly) {
 				SmallCuts(t)
 			} else {
 				before := cuts.read
-				cuts.read = 1 // every product with a small number of columns then takes two launches
+				cuts.read = 1 // then every product with a small number of columns is divided into two launches
 				defer func() { cuts.read = before }()
 			}
 			leave := func(test string) bool {

@@ -49,7 +49,7 @@ func (v view[T]) rowsReversed() view[T] {
 	return r
 }
 
-// region selects a part of a square matrix; the values are those of internal/ptx/common.cuh.
+// region selects a part of a square matrix. File internal/ptx/common.cuh defines the same values.
 type region int
 
 const (
@@ -80,8 +80,8 @@ func (e *engine[T]) launch(name string, g driver.Grid) error {
 	return e.device.launch(name+e.suffix, g)
 }
 
-// spread returns a grid with one thread per element, with columns along x, and rows along y up to
-// the limit of a grid.
+// spread returns a grid with one thread per element: columns along x, and rows along y. It has at
+// most 65535 rows, the limit of CUDA; then each thread computes several rows.
 func spread(rows, cols int) driver.Grid {
 	return driver.Grid{Blocks: [3]int{ceil(cols, threads), min(rows, 65535), 1}, Threads: [3]int{threads, 1, 1}}
 }
@@ -92,7 +92,7 @@ func line(n int) driver.Grid {
 }
 
 // product computes C ← α A B + β C on a part of C with the device functions; sym specifies whether
-// A is symmetric and which triangle is stored. The work is divided into steps along the rows of C.
+// A is symmetric and which triangle is stored. Each step of work computes a range of rows of C.
 func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym region) error {
 	m, n, k := c.rows, c.cols, b.rows
 	if m == 0 || n == 0 {
@@ -253,9 +253,9 @@ func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) fu
 	}
 }
 
-// scratch calls f with device memory for the work that f queues. The same memory is reused without
-// waiting, because the work of one stream runs in order. A large request, or a request that f
-// itself makes, allocates separate memory.
+// scratch calls f with device memory for the work that f queues. The next call reuses the same
+// memory without waiting, because the work of one stream runs in order. If f itself calls scratch,
+// or if the request exceeds mostSpare, scratch allocates separate memory.
 func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error {
 	d := q.engine.device
 	if !d.spare.busy && bytes <= mostSpare {
@@ -288,8 +288,7 @@ type spare struct {
 	busy   bool
 }
 
-// mostSpare is the largest number of bytes of a spare; scratch allocates larger requests
-// separately.
+// mostSpare is the largest size of the spare memory in bytes.
 const mostSpare = 64 << 20
 
 // room returns the spare memory. If the memory has fewer bytes than requested, room first replaces

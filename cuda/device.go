@@ -22,8 +22,8 @@ type device struct {
 	memory memory
 	closed atomic.Bool
 
-	// borrowed devices do not own their context: Close does not release it. The field owner keeps
-	// the owner of the context reachable.
+	// borrowed means that the device does not own its context, so that Close does not release the
+	// context. The reference `owner` prevents the garbage collection of the context's owner.
 	borrowed bool
 	owner    any
 
@@ -33,8 +33,8 @@ type device struct {
 	// The following fields are used on the executor's thread only.
 	stream    driver.Stream
 	copies    driver.Stream   // stream for copies that run beside the queued work
-	marks     [2]driver.Event // for each slot, an event after the work queued before the last Mark
-	copied    driver.Event    // event after the copies for which later work must wait
+	marks     [2]driver.Event // marks[i] occurs when the work before the last call of Mark(i) is done
+	copied    driver.Event    // occurs when the copies are done for which later work must wait
 	module    driver.Module
 	functions map[string]driver.Function
 	libraries driver.Libraries
@@ -200,8 +200,8 @@ func (d *device) load() (driver.Module, error) {
 	return d.api.Load(text)
 }
 
-// budget sets the memory available to matrices. It is the free memory minus leftFree, or 15/16 of
-// the free memory if that is more; but at most c.Memory, if c.Memory is positive.
+// budget sets the number of bytes available to matrices: the larger of (free memory − leftFree) and
+// 15/16 of the free memory. A positive c.Memory is an upper bound of this number.
 func (d *device) budget(c backend.Config) error {
 	free, _, err := d.api.MemInfo()
 	if err != nil {
@@ -235,11 +235,10 @@ func (d *device) failed(e *driver.Error) (again bool, err error) {
 	return false, e
 }
 
-// leftFree is the memory, in bytes, that the budget of a large card does not use. It is for the
-// workspace of cuSOLVER for a triangle of order 4096 (with less memory, cuSOLVER gets smaller
-// triangles), for the copies of factors in FP16 or, after the factorization, the inverses of the
-// blocks of one factor, for the partial sums of products, and for 256 MiB of workspace of cuBLAS
-// and of code that the libraries load on first use.
+// leftFree is the number of bytes of a large card that matrices may not use. The device needs this
+// memory for the workspace of cuSOLVER for a triangle of order 4096, for copies of factors in FP16,
+// for inverses of the blocks of one factor, for partial sums of products, and for 256 MiB of
+// workspace of cuBLAS and of code that the libraries load on first use.
 const leftFree = 1 << 30
 
 // stop releases everything that start has allocated, even if start failed partway.
@@ -369,9 +368,9 @@ func (d *device) freed(err error) {
 // Error is a failed call of the driver, cuBLAS or cuSOLVER.
 type Error = driver.Error
 
-// ErrLost is the error that errors.Is finds in errors after which the process can no longer use the
-// GPU: the context, which all devices and libraries of the process share, is no longer valid.
-// Restart the program.
+// ErrLost means that the process can no longer use the GPU and must be restarted, because the CUDA
+// context, which all devices and libraries of the process share, is no longer valid. Test for it by
+// errors.Is(err, ErrLost).
 var ErrLost = errors.New("cuda: the device is lost")
 
 // checked adds the name of the device to an error, and records an error that made the context

@@ -133,9 +133,9 @@ type properties struct {
 	processors int
 	major      int
 	minor      int
-	ratio      int     // ratio of the rates of float32 and float64
+	ratio      int     // rate of float32 operations divided by the rate of float64 operations
 	rate       float64 // float32 multiply-adds per second, estimated from the clock and the number of cores
-	clock      float64 // cycles per second
+	clock      float64 // clock rate of the cores in cycles per second
 	bandwidth  float64 // memory bandwidth in bytes per second
 }
 
@@ -179,10 +179,10 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	return p, nil
 }
 
-// single, double and reduced return peak rates in operations per second: single in float32, double
-// in float64, including tensor cores, and reduced for products with factors in FP16 and sums in
-// float32. For the listed compute capabilities, they return the rates of the slowest card in
-// NVIDIA's tables.
+// single, double and reduced return peak rates in operations per second. single is for float32,
+// double for float64 (with tensor cores), and reduced for products with factors in FP16 and sums in
+// float32. For the listed compute capabilities, double and reduced return the rates of the slowest
+// card in NVIDIA's tables.
 func (p properties) single() float64 {
 	cores := 128.0
 	if p.major == 7 || p.major == 8 && p.minor == 0 {

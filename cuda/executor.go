@@ -36,8 +36,8 @@ func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 	return e, nil
 }
 
-// queue schedules f. The method do also waits until f has run. It returns false if f will not run
-// because the thread has ended, for example if Free is called while the device is being closed.
+// queue schedules f. The method do schedules f and waits until f has run. do returns false if f
+// will not run because the thread has ended, for example if Free is called during Close.
 func (e *executor) queue(f func()) {
 	select {
 	case e.work <- f:

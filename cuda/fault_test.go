@@ -142,7 +142,7 @@ func TestFaults(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
 	before := poolMost
-	poolMost.all = 0 // with pooled memory, an allocation that is made to fail would not be called
+	poolMost.all = 0 // the pool could satisfy a request without a call of the driver that can fail
 	defer func() { poolMost = before }()
 	const lost = driver.IllegalAddress
 	works := []string{"Launch", "Memcpy", "Synchronize", "cublas", "cusolver"}
@@ -160,7 +160,7 @@ func TestFaults(t *testing.T) {
 		{"lost with packed matrices", packedWorkload, lost, works},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.code == driver.OutOfMemory { // if there is no memory for inverses, none are computed, which is not an error
+			if c.code == driver.OutOfMemory { // a lack of memory for inverses is not an error, so that this test must not compute inverses
 				defer func(most int64) { inverseMost = most }(inverseMost)
 				inverseMost = 0
 			}
@@ -192,8 +192,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// fail runs the work on a device whose n-th call of the functions in counts returns the code. It
-// returns the name of that call, the number of objects that were not released, and the error.
+// fail runs the work on a device. It counts the calls of functions whose names contain an element
+// of counts. The n-th of these calls fails with the given code. fail returns the name of the
+// function that failed, the number of objects that were not released, and the error of the work.
 func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n int, counts []string) (failed string, live int, err error) {
 	real, err := library()
 	if err != nil {
@@ -207,7 +208,7 @@ func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n i
 			defer mu.Unlock()
 			// Calls that release objects or describe errors must not fail.
 			gives := contains(s.Name, "MemFree", "Destroy", "Release", "Unload")
-			// A driver need not report the attributes in rates (see TestRefusedAttributes).
+			// A missing attribute in the list rates is not an error (see TestRefusedAttributes).
 			rate := s.Name == "cuDeviceGetAttribute" && slices.Contains(rates, driver.Attribute(args[1]))
 			if !gives && !rate && !contains(s.Name, "GetError") && contains(s.Name, counts...) {
 				if calls++; calls == n {
@@ -280,8 +281,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestNoCode checks that a driver that rejects the compiled code with any error is given PTX
-// instead, and that a lack of memory or of a context is returned as an error.
+// TestNoCode checks that PTX is loaded if the driver rejects the compiled code. If the cause is a
+// lack of memory or of a context, open must return an error.
 func TestNoCode(t *testing.T) {
 	Need(t)
 	if required.Names("cuda") {
@@ -465,7 +466,7 @@ func TestFreeWhileClosing(t *testing.T) {
 		if dev.exec.do(func() {}) {
 			t.Error("do ran after Close")
 		}
-		dev.closed.Store(false) // simulates a call that read this field before Close set it
+		dev.closed.Store(false) // simulates a call of New or Sync that read closed = false just before Close
 		if _, err := dev.F64().New(2, 2); err == nil || !strings.Contains(err.Error(), "closed") {
 			t.Errorf("New after Close: %v", err)
 		}
@@ -485,7 +486,7 @@ func TestCheckOfFunctions(t *testing.T) {
 	}
 	for _, c := range []struct {
 		function string
-		result   int32 // 0 means that the function succeeds without doing anything
+		result   int32 // code that the function returns without doing its work; 0 means success
 		opens    bool
 		unit     bool
 	}{

@@ -11,13 +11,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// fixedMatrix is a symmetric Gram matrix with 16 bits per element: consecutive panels of
-// `tile` rows of the lower triangle, each row-major up to the last column of its square on
-// the diagonal, followed by the diagonal in T; see internal/ptx/fixed.cuh.
+// fixedMatrix is a symmetric Gram matrix with 16 bits per element. The lower triangle is stored in
+// panels of `tile` rows. A panel is row-major and ends at the last column of its diagonal block.
+// The diagonal follows after the panels, in T. See internal/ptx/fixed.cuh.
 type fixedMatrix[T backend.Float] struct {
 	memory *matrix[T] // the memory of the whole matrix
 	diag   driver.DevicePtr
-	coding *check.Coding // coding of the elements; leading blocks of the matrix have the same pointer
+	coding *check.Coding // mapping of 16-bit codes to values, shared with all leading blocks of the matrix
 	n      int
 	part   bool // whether this is a leading block of another matrix
 }

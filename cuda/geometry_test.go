@@ -47,7 +47,7 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 		for _, features := range []int{3, 50, 784} {
 			x := matrixOf(n, features)
 			z := matrixOf(n, features)
-			z.ptr += 1 << 36 // z becomes a matrix of other points than X
+			z.ptr += 1 << 36 // a different address, so that Z and X are different matrices
 			k := kernels.Gaussian{Sigma: 7}
 			out := matrixOf(n, n)
 			pairs := float64(n) * float64(n)
@@ -117,9 +117,9 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 }
 
 // recordLaunches calls f, which queues work, without running any device function. It returns the
-// number of blocks of the function that does the work, without blocks that end at once; the name of
-// that function without its variant; the number of rounds in which the card runs the blocks; and
-// the largest number of blocks of a launch. Functions that add up partial sums are not counted.
+// number of blocks of threads that do work, the name of the device function without its variant,
+// the number of rounds in which the card runs the blocks, and the largest number of blocks of a
+// launch. It does not count functions that add up partial sums.
 func recordLaunches[T backend.Float](t *testing.T, q *queue[T], f func() error) (blocks int, launched string, rounds, most int) {
 	t.Helper()
 	d := q.engine.device
@@ -147,7 +147,7 @@ func recordLaunches[T backend.Float](t *testing.T, q *queue[T], f func() error) 
 		count := int(args[1] * args[2] * args[3])
 		triangular := strings.Contains(name, "_symm") || strings.HasPrefix(name, "gram") && !strings.Contains(name, "mul") && !strings.Contains(name, "symv")
 		if triangular && args[1] == args[2] {
-			count = int(args[1]*(args[1]+1)) / 2 // the blocks above the diagonal end at once
+			count = int(args[1]*(args[1]+1)) / 2 // the blocks above the diagonal do no work
 		}
 		launched = strings.Join(strings.Split(name, "_")[:2], "_")
 		blocks, rounds, most = blocks+count, rounds+ceil(count, d.props.places()), max(most, count)

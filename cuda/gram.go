@@ -24,15 +24,14 @@ func (p *program[T]) cost(d int) float64 {
 	return pair
 }
 
-// blockInstructions is the largest number of float64 instructions of a block of threads. That many
-// instructions take 34 ms on the slowest multiprocessors, which have two float64 units, shared by
-// two blocks. This limit determines how the sums of a kernel product are divided, so it must not
-// depend on the device.
+// blockInstructions is the largest number of float64 instructions of a block of threads. They take
+// 34 ms on the slowest multiprocessors, where two blocks share two float64 units. The results
+// depend on this limit, because it determines how the sums of K V are divided. It is therefore the
+// same for all devices.
 const blockInstructions = 3.5e7
 
-// tilesOfBlock returns the number of tiles of a block of threads, given the number of instructions
-// per pair of points. In float32, where every multiprocessor is fast, the limit is a large
-// constant.
+// tilesOfBlock returns how many tiles of K a block of threads may process, given the number of
+// instructions per element. In float32, which is fast on every card, this is a large constant.
 func tilesOfBlock[T backend.Float](instructions float64) int {
 	if sizeOf[T]() == 4 {
 		return 1 << 16
@@ -44,9 +43,9 @@ func tilesOfBlock[T backend.Float](instructions float64) int {
 // of Gram matrices use so many registers that a multiprocessor runs two blocks.
 func (p properties) places() int { return 2 * max(p.processors, 1) }
 
-// blocksOfStep returns the number of blocks of threads of a step, each with the given number of
-// instructions. It is a multiple of p.places(), such that the step takes about 30 ms at half the
-// peak instruction rate of the device.
+// blocksOfStep returns how many blocks of threads a step may launch if each block executes the
+// given number of instructions. The result is a multiple of p.places(). The step then takes about
+// 30 ms at half the peak instruction rate of the device.
 func (q *queue[T]) blocksOfStep(instructions float64) int {
 	p := q.engine.device.props
 	rate := p.single() / 2
@@ -57,10 +56,10 @@ func (q *queue[T]) blocksOfStep(instructions float64) int {
 	return int(min(max(waves, 1), 1<<20)) * p.places()
 }
 
-// cut returns the numbers of rows r and of columns c of a step of blocks of threads, out of rows ×
-// cols blocks: r ≤ high, and r·c ≤ most, but r ≥ 1. The device runs p.places() blocks at a time.
-// cut chooses the r for which all blocks take the smallest number of such rounds. It tries every r
-// from half of the largest possible r to that r, or every r if the largest is at most 16.
+// cut divides a grid of rows × cols blocks of threads into steps of r × c blocks, where 1 ≤ r ≤
+// high and r·c ≤ most. The device runs p.places() blocks at a time, in one round. cut minimizes the
+// number of rounds of all steps. It tries every r if the largest possible r is at most 16, and
+// otherwise the upper half of the possible values.
 func (p properties) cut(rows, cols, high, most int) (r, c int) {
 	columns := func(r int) int { return min(cols, max(most/r, 1)) }
 	rounds := func(h, c int) int {
@@ -164,8 +163,8 @@ func (p *program[T]) formed() string {
 	return ""
 }
 
-// fewFeatures returns the numbers of features for which a kernel has specialized functions for one
-// column.
+// fewFeatures returns the numbers of features for which a kernel has specialized functions of a
+// product K v.
 func fewFeatures(kernel string) []int {
 	if kernel == "gauss" {
 		return []int{3, 4, 8, 16}
@@ -233,16 +232,16 @@ func (q *queue[T]) gramProduct(out *matrix[T], k kernels.Kernel, x, z, v *matrix
 	return err
 }
 
-// The columns of K are divided into shares, one per block of threads. The number of shares is such
-// that a product has mostBlocks blocks of threads, which are enough to occupy a device. If a share
-// then had more than shareColumns columns, there are more shares. Shares depend only on the shapes,
-// so that the sums do not depend on the device.
+// The columns of K are divided into shares. One block of threads sums over one share. A product has
+// about mostBlocks blocks of threads, which are enough to occupy a device, or more if a share would
+// exceed shareColumns columns. Shares depend only on the shapes, so that the sums are equal on all
+// devices.
 const (
 	shareColumns = 4096
 	mostBlocks   = 4096
 )
 
-// partialBytes is the approximate limit, in bytes, of the sums that the shares of a step write.
+// partialBytes is the approximate limit, in bytes, of the partial sums that a step writes.
 const partialBytes = 64 << 20
 
 // gramMul computes out ← k(X, Z) V for a small number of columns. Each step computes a range of
@@ -283,14 +282,14 @@ func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	})
 }
 
-// gramSymv computes out ← k(X, X) v for one column, evaluating each pair of points once. It is not
-// used if a specialized function in float32 exists for the number of features. That function
-// evaluates each pair twice, which takes fewer instructions than summing over the threads of a
-// block.
+// gramSymv computes out ← k(X, X) v for a single column v and evaluates the kernel once for each
+// pair of points. For float32 and few features, gramMul is used instead: its specialized functions
+// evaluate each pair twice, but do not sum over the threads of a block and so take fewer
+// instructions.
 //
 // A block of threads processes a square of tiles. For a large X, K is divided into parts of at most
-// `most` squares a side, whose sums take at most partialBytes. The order of the parts and of the
-// sums depends only on the shape.
+// `most` × `most` squares, so that the partial sums of a part take at most partialBytes. The order
+// of parts and sums depends only on the shape.
 func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 	n, d, size := x.rows, x.cols, sizeOf[T]()
 	cost := p.cost(d) + 2
@@ -311,9 +310,9 @@ func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 	})
 }
 
-// gramSymvPart adds to out the product of v with one part of K, rows i … i+n−1 and columns j …
-// j+m−1. If the part is not on the diagonal, it also adds the product with the transpose of the
-// part. The first part of each row of K overwrites out; the other parts add to out.
+// gramSymvPart adds to out the product of one part of K with v: rows i … i+n−1 and columns j …
+// j+m−1. If i ≠ j, it also adds the product of the transposed part with v. The part with j = 0
+// overwrites out instead of adding to it.
 func (q *queue[T]) gramSymvPart(p *program[T], out, x, v *matrix[T], partial driver.DevicePtr, side, i, j, n, m int) error {
 	height, width := ceil(n, tile*side), ceil(m, tile*side) // numbers of squares
 	blocks, across, triangle := height*width, width, 0
@@ -322,7 +321,7 @@ func (q *queue[T]) gramSymvPart(p *program[T], out, x, v *matrix[T], partial dri
 	if i == j {
 		blocks, across, triangle = height*(height+1)/2, height+1, 1
 		shares, weight = height+1, float64(n)*float64(n)
-		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // the sums of the columns of square (I, J) are share I + 1 of the rows of square row J
+		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // square (I, J) writes its sums over columns as share I + 1 of the rows of square (J, J)
 	}
 	work := flop.GramMul(x.rows, x.rows, x.cols, 1) * weight / (float64(x.rows) * float64(x.rows))
 	step := q.blocksOfStep(float64(side*side*tile*tile) * (p.cost(x.cols) + 2))

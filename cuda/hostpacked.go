@@ -14,16 +14,16 @@ import (
 )
 
 // hostPacked stores a symmetric matrix in page-locked memory of the host, for cards with too little
-// memory. The lower triangle is divided into panels of `width` columns, each row-major from the row
-// of its first column on.
+// memory. The lower triangle is divided into panels of `width` columns. Each panel is row-major and
+// begins with the row of the diagonal element of its first column.
 //
 //	┌ p₀       ┐   Panels p₀, p₁, … are copied to two buffers on the device: while
 //	│ p₀ p₁    │   one is used, the next panel is copied to the other, in the stream of
 //	└ p₀ p₁ p₂ ┘   copies. A third buffer holds the panel that is computed.
 //
 // The factorization is left-looking: it reads the panels before panel j, updates panel j with them,
-// and writes panel j once. It transfers about n³/(3·width) elements, and each is used for 2·width
-// operations.
+// and writes panel j once. It transfers about n³/(3·width) elements and uses each element for
+// 2·width operations.
 type hostPacked[T backend.Float] struct {
 	store *hostStore[T]
 	n     int // order of the whole matrix or of a leading block
@@ -43,12 +43,12 @@ type hostStore[T backend.Float] struct {
 // slot is a device buffer for panels.
 type slot struct {
 	memory      driver.DevicePtr
-	ready, free driver.Event // ready occurs when a panel has been copied to the buffer, and free when the work that reads the panel is done
+	ready, free driver.Event // ready: a panel has been copied to the buffer; free: the work that reads the panel is done
 }
 
-// panelBytes is the length of a row of a panel in bytes: 2048 columns in float64. With that width
-// each byte is used for 512 operations, which take longer on a card than the transfer of the byte
-// through PCIe.
+// panelBytes is the size in bytes of a row of a panel, which has 2048 columns in float64. Each byte
+// that is transferred is then used for 512 operations, which take longer than the transfer through
+// PCIe.
 var panelBytes = 16 << 10
 
 func panelWidth[T backend.Float](n int) int {
@@ -113,8 +113,9 @@ func (q *queue[T]) NewHostPacked(n int) (backend.Packed[T], error) {
 	return &hostPacked[T]{s, n}, nil
 }
 
-// open allocates the memory of the store, except its buffers. Between allocations it calls stop and
-// ends if stop returns true, because locking some gigabytes of pages takes about a second.
+// open allocates the memory of the store, except its buffers. It returns errStopped as soon as stop
+// returns true. It calls stop before each allocation, because locking the pages of some gigabytes
+// takes about a second.
 func (s *hostStore[T]) open(stop func() bool) (err error) {
 	api, row := s.device.api, s.width*sizeOf[T]()
 	if s.stored, err = api.NewEvent(false); err != nil {
@@ -227,9 +228,9 @@ func (h *hostPacked[T]) move(p panel[T], from int, at driver.DevicePtr, toHost b
 	return h.store.device.api.Copy(c, stream)
 }
 
-// each copies panels to the device one after the other and calls the function use for each panel,
-// with the rows from row `first` on, or with all rows if the panel begins after row `first`. While
-// use runs for one panel, the next panel is copied.
+// each copies the panels of the list numbers to the device, in order, and calls use(p, m) for each
+// panel p. m contains the panel's rows with index ≥ first. While use works on one panel, the next
+// panel is copied.
 func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
 	s, api, stream, copies := h.store, h.store.device.api, h.store.device.stream, h.store.device.copies
 	from := func(p panel[T]) int { return max(first-p.first, 0) }
@@ -298,8 +299,8 @@ func down(n int) []int {
 	return list
 }
 
-// hostRows waits for the device and calls f for each stored part of the rows first … first+rows−1.
-// The slice v, in host memory, holds elements of row i from column j on.
+// hostRows waits for the device and calls f(i, j, v) for each stored part of the rows first …
+// first+rows−1. The slice v of host memory contains elements of row i, beginning with column j.
 func (h *hostPacked[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, v []T)) error {
 	d := h.store.device
 	if err := d.api.Wait(d.stream); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/ptx"
 )
 
-// interpret makes the devices that a test opens interpret the PTX for a compute capability to
-// execute their functions. A fault, such as a race, makes the test fail.
+// interpret replaces the launches of device functions in the test by interpretation of the PTX for
+// the given compute capability. A fault, such as a race, makes the test fail.
 func interpret(t *testing.T, target int) *cudatest.Interpreter {
 	Need(t)
 	real, err := library()
@@ -47,7 +47,7 @@ func interpret(t *testing.T, target int) *cudatest.Interpreter {
 		mu.Lock()
 		defer mu.Unlock()
 		if s.Name == "cuLaunchKernel" {
-			// Streams may be delayed: the work queued before the function may not have run yet.
+			// Earlier work of the stream may not have run yet, because the stream may be delayed.
 			if err := real.Wait(driver.Stream(args[8])); err != nil {
 				t.Error(err)
 			}
@@ -85,13 +85,13 @@ func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
 var interpretAll = flag.Bool("interpret-all", false, "TestInterpretedPTX runs the whole suite of the backend")
 
-// TestInterpretedPTX runs the PTX that is shipped, with the blocks of each launch and the threads of
-// each block in a random order. It checks that every device function gives the results of package
-// ref or of package kernels within the bounds of the suite, although the approximate instructions
-// err by as much as NVIDIA's manual allows; that it accesses only its own memory; and that it has no
-// race. The code for the oldest target, which differs, runs only one test.
+// TestInterpretedPTX runs the PTX of the package in an interpreter, with blocks and threads in
+// random order. Approximate instructions get the largest error that NVIDIA's manual allows. The
+// results must agree with packages ref and kernels within the bounds of the suite. No function may
+// have a race or access memory that is not its own. The PTX for the oldest GPUs, which differs,
+// runs only one test.
 //
-// Without -interpret-all it runs the tests of the suite that together run every function.
+// Without -interpret-all it runs a few tests, which together call every function.
 func TestInterpretedPTX(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: interpreting takes a minute; package cudatest tests the interpreter")
@@ -104,7 +104,7 @@ func TestInterpretedPTX(t *testing.T) {
 	t.Run("suite", func(t *testing.T) {
 		some := regexp.MustCompile("^(AddDiag|ColAxpy|ColDot|Convert|FixedGram|FixedSymm|GramKernels|GramMul|PotrfExact|TrsmExact)$")
 		leave := func(test string) bool { return !some.MatchString(test) }
-		if *interpretAll { // these tests change the number of workers, and a GPU has none
+		if *interpretAll { // these tests change the number of workers; a GPU has no workers
 			leave = func(test string) bool { return strings.HasSuffix(test, "Threads") }
 		}
 		backendtest.Suite{LargeN: 70, Fewer: true, RequirePacked: true, Leave: leave, Open: func(t testing.TB, c backend.Config) backend.Device {

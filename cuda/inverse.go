@@ -8,33 +8,32 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// inverses holds the inverses of the diagonal blocks, of order cuts.thin, of a packed factor in
-// reduced precision. The factor is a preconditioner, and every iteration solves with the factor for
-// a small number of columns. A solve by cuBLAS takes many short steps, each of which waits for the
-// previous step. A product with an inverse is one launch, which takes only the time to read the
-// inverse. Rounding errors of the inverses change only the preconditioner.
+// inverses contains the inverses of the diagonal blocks of a packed factor in reduced precision.
+// The order of the blocks is cuts.thin. The factor is a preconditioner. Every iteration solves with
+// the factor for a small number of columns. A solve by cuBLAS takes many short steps, each of which
+// waits for the previous step. A product with an inverse is one launch, which takes only the time
+// to read the inverse. Rounding errors of the inverses change only the preconditioner.
 type inverses[T backend.Float] struct {
 	device *device
 	memory driver.DevicePtr // the inverses of blocks of A₁₁, then of A₂₂ᵀ, row-major
 	order  int
 }
 
-// inverseMost is the largest number of bytes of the inverses of one factor; a row takes 4·cuts.thin
-// bytes. The inverses use the memory leftFree, which the budget does not use. The copies of factors
-// in FP16 use the same memory, and are freed before the inverses are computed. Tests change
-// inverseMost.
+// inverseMost limits the bytes of the inverses of one factor: 4·cuts.thin for each row of the
+// factor. The memory is part of leftFree, which is outside of the budget. Before the inverses, this
+// memory contains the copies of factors in FP16, which are freed first. Tests change inverseMost.
 var inverseMost int64 = 512 << 20
 
-// invertedColumns is the largest number of columns of a solve by inverses. It is the number of
-// columns of a block of iterations in package solvers, for which the planner assumes
-// Rates.ReducedSolve.
+// invertedColumns is the largest number of right-hand sides that are solved by inverses. Package
+// solvers iterates on this number of right-hand sides at a time, and its planner estimates the time
+// of their solves from Rates.ReducedSolve.
 const invertedColumns = 64
 
 func (v *inverses[T]) close() error { return v.device.release(v.memory) }
 
-// invert computes the inverses of a factor. It computes none for a leading part of a matrix, if
-// there is too little memory, or if the inverses would exceed inverseMost or 1/32 of the budget; it
-// then returns nil too.
+// invert computes the inverses of a factor. It does nothing and returns nil if h is a leading part
+// of a matrix, if the device has too little memory, or if the inverses would exceed inverseMost or
+// 1/32 of the budget.
 func (q *queue[T]) invert(h *packedMatrix[T]) error {
 	a11, _, a22t := h.parts()
 	size, d := cuts.thin, q.engine.device
@@ -98,7 +97,7 @@ func (h *packedMatrix[T]) changed() error {
 	return v.close()
 }
 
-// solvePart solves op(A) X = B in place, with A₁₁ or, for the upper triangle, A₂₂ᵀ.
+// solvePart solves op(A) X = B in place. A is A₁₁ if ul is Lower, and A₂₂ᵀ if ul is Upper.
 func (h *packedMatrix[T]) solvePart(q *queue[T], ul backend.Uplo, t backend.Trans, a, b *matrix[T]) error {
 	v := h.inverses
 	if v == nil || b.cols > invertedColumns || b.rows == 0 || b.cols == 0 {
@@ -111,7 +110,7 @@ func (h *packedMatrix[T]) solvePart(q *queue[T], ul backend.Uplo, t backend.Tran
 	return q.scratch(int64(b.rows)*int64(b.cols)*int64(sizeOf[T]()), func(p driver.DevicePtr) error {
 		x := &matrix[T]{device: b.device, ptr: p, rows: b.rows, cols: b.cols, stride: b.cols}
 		return q.step(flop.Trsm(b.rows, b.cols), func() error {
-			q.nested = true // several hundred short launches then count as one step
+			q.nested = true // several hundred short launches are then parts of one step
 			defer func() { q.nested = false }()
 			return firstOf(
 				func() error { return q.solveInverted(v, first, ul, t, a, b, x) },
@@ -121,8 +120,8 @@ func (h *packedMatrix[T]) solvePart(q *queue[T], ul backend.Uplo, t backend.Tran
 	})
 }
 
-// solveInverted computes X = op(A)⁻¹ B by halving A, and overwrites B. first is the number of A's
-// first block.
+// solveInverted computes X = op(A)⁻¹ B recursively on the halves of A, and overwrites B. The first
+// diagonal block of A is block number `first` of v.
 func (q *queue[T]) solveInverted(v *inverses[T], first int, ul backend.Uplo, t backend.Trans, a, b, x *matrix[T]) error {
 	bl, n := q.engine.device.libraries.Blas, a.rows
 	if n <= v.order {

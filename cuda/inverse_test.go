@@ -12,15 +12,15 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// TestSolvesByInverses checks that solves with a factor in reduced precision are products with the
-// inverses of its diagonal blocks and with the blocks between them, without a solve by cuBLAS; that
-// the solutions satisfy LX = B and LᵀX = B within the rounding of float32; and that no inverses are
-// used if the matrix has changed or there is no memory for its inverses.
+// TestSolvesByInverses checks solves with a factor in reduced precision. They must call products
+// only, with the inverses of the diagonal blocks and with the off-diagonal blocks. The solutions
+// must satisfy LX = B and LᵀX = B within the rounding of float32. If the matrix has changed, or if
+// there is no memory for inverses, the solves must not use inverses.
 func TestSolvesByInverses(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
 	before := poolMost
-	poolMost.all = 0 // with pooled memory, an allocation that is made to fail would not be called
+	poolMost.all = 0 // the pool could satisfy a request without a call of the driver that can fail
 	defer func() { poolMost = before }()
 	dev := backendtest.Device(t, "cuda/0")
 	d := dev.(*device)
@@ -37,7 +37,7 @@ func TestSolvesByInverses(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, n := range []int{1, 64, 129, 500} {
-		a := backend.NewHost[float32](n, n) // a diagonal matrix with elements ≥ 2, plus a matrix with a norm of about 1/4
+		a := backend.NewHost[float32](n, n) // D + E, where D is diagonal with elements ≥ 2, and ‖E‖ is about 1/4
 		for i := range n {
 			for j := range i {
 				a.Row(i)[j] = float32(rng.NormFloat64()) / float32(8*math.Sqrt(float64(n)))
@@ -74,12 +74,12 @@ func TestSolvesByInverses(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.Free()
-			// The inverse Z of a block L of order m, by substitution, has |LZ − I| ≤ γ_m|L||Z|, so
-			// that |ZL − I| ≤ γ_m|L⁻¹||L||Z||L|, and a product with Z adds γ_m|L||Z| (Higham 2002,
-			// § 8.1 and 3.5). With a bound s on the norms of |L||L⁻¹| and |L⁻¹||L|, the residual of
-			// a block is at most γ_m(s + s²) times its right-hand side, which is at most size. The
-			// products with the other blocks are sums of n terms. Twice the sum of these bounds
-			// covers the terms of second order.
+			// Let L be a block of order m, and Z its inverse as computed by substitution. Then |LZ
+			// − I| ≤ γ_m|L||Z|, so that |ZL − I| ≤ γ_m|L⁻¹||L||Z||L|. A product with Z adds an
+			// error of γ_m|L||Z| (Higham 2002, § 8.1 and 3.5). Let s bound the norms of |L||L⁻¹|
+			// and |L⁻¹||L|. Then the residual of the block is at most γ_m(s + s²)·size, where size
+			// bounds the block's right-hand side. The products with the other blocks are sums of n
+			// terms. The factor 2 covers the terms of second order.
 			s := skeel(l)
 			const u = 0x1p-24
 			for j := range columns {
@@ -108,7 +108,7 @@ func TestSolvesByInverses(t *testing.T) {
 					products += max(2*ceil(order, cuts.thin)-1, 0)
 				}
 				if p.n2 > 0 {
-					products++ // one more product, that with A₂₁
+					products++ // the product with A₂₁
 				}
 				made := calls["cublasSgemv_v2"] + calls["cublasSgemm_v2"]
 				if calls["cublasStrsv_v2"]+calls["cublasStrsm_v2"] > 0 || made != products {
@@ -116,7 +116,7 @@ func TestSolvesByInverses(t *testing.T) {
 				}
 			}
 		}
-		b.AddDiagPacked([]float32{1}, h.Leading((n+1)/2)) // this changes another triangle
+		b.AddDiagPacked([]float32{1}, h.Leading((n+1)/2)) // changes A₁₁, but not A₂₂
 		solved(1, backend.NoTrans)
 		if h.(*packedMatrix[float32]).inverses != nil {
 			t.Errorf("order %d: the inverses are those of another matrix", n)

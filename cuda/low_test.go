@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestFewFeatures checks kernel products that have a specialized function for a small number of
-// features, over several tiles of points, including coordinates whose squares overflow. It also
-// checks that the specialized function is used.
+// TestFewFeatures checks kernel products by the specialized functions for a small number of
+// features, and checks that these functions are used. There are several tiles of points, and the
+// square of one coordinate overflows.
 func TestFewFeatures(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -77,10 +77,9 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 					term := kernels.Eval(k, a, b) * float64(v.Row(j)[0])
 					want, size = want+term, size+math.Abs(term)
 				}
-				// The error of a kernel value comes from d + 3 roundings of the distance,
-				// multiplied by the absolute value of the exponent, which is at most 20 unless the
-				// kernel value is negligible, and from at most 5 roundings of the functions. The
-				// sum of m terms adds m roundings.
+				// The distance has d + 3 rounding errors. exp multiplies them by the absolute value
+				// of its argument, which is at most 20 unless the kernel value is negligible. The
+				// functions add at most 5 rounding errors, and the sum of m terms adds m.
 				bound := unit * (float64(m+2) + 20*float64(d+8)) * max(size, math.SmallestNonzeroFloat32*float64(m))
 				if diff := math.Abs(float64(got.Row(i)[0]) - want); !(diff <= bound) {
 					t.Fatalf("%T, %v, %s: element %d is %v, want %v: error %.3g, bound %.3g", unit, k, fmt.Sprint(d), i, got.Row(i)[0], want, diff, bound)
@@ -93,9 +92,9 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 	}
 }
 
-// TestSymmetricKernelProduct checks k(X, X) v, for which each value is evaluated once for both
-// triangles, against package kernels, in one step and in several steps, whose sums must be added.
-// Points with NaN and ∞ must give NaN in exactly those rows that depend on these points.
+// TestSymmetricKernelProduct checks k(X, X) v against package kernels, in one step and in several
+// steps. The device evaluates only one triangle of K. A coordinate that is ∞ must give NaN in
+// exactly the rows that depend on it.
 func TestSymmetricKernelProduct(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -217,7 +216,7 @@ func testForms[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 		x, z, v := backend.NewHost[T](n, d), backend.NewHost[T](m, d), backend.NewHost[T](m, columns)
 		for _, h := range []backend.Host[T]{x, z, v} {
 			for i := range h.Data {
-				h.Data[i] = T(rng.Float64()) // elements are positive, so that Σ|x·z| = x·z
+				h.Data[i] = T(rng.Float64()) // no element is negative, so that Σ|xᵢzᵢ| = x·z
 			}
 		}
 		X, Z, V, out := hostMatrix(t, q, x), hostMatrix(t, q, z), hostMatrix(t, q, v), hostMatrix(t, q, backend.NewHost[T](n, columns))

@@ -11,11 +11,12 @@ import (
 )
 
 // packedMatrix is a symmetric matrix in rectangular full packed storage (Gustavson, Waśniewski,
-// Dongarra and Langou, ACM TOMS 37, 2010), as in package cpu, whose documentation has a picture:
-// the rows of A₁₁ and A₂₁ are stored in a rectangle from its second row on, and A₂₂ᵀ in the upper
-// triangle that A₁₁ does not use. All three parts are views of full matrices, so every operation
-// consists of two or three operations on full matrices. For example, a factorization consists of
-// two factorizations of half the order, a solve and a product, and is as fast as in full storage.
+// Dongarra and Langou, ACM TOMS 37, 2010), as drawn in the documentation of package cpu. A
+// rectangle contains A₁₁ and below it A₂₁, from the second row of the rectangle on; its upper
+// triangle, which A₁₁ does not use, contains A₂₂ᵀ. All three parts are views of full matrices, so
+// that every operation consists of operations on full matrices. For example, a factorization
+// consists of two factorizations of half the order, a solve and a product, and is as fast as in
+// full storage.
 type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × stride
 	n1, n2 int        // orders of A₁₁ and A₂₂, where n1 is n2 or n2 + 1
@@ -36,7 +37,8 @@ func (h *packedMatrix[T]) Free() {
 	}
 }
 
-// Leading returns a packed matrix with fewer rows of A₂₂, or with a smaller A₁₁ and no A₂₂.
+// Leading returns the leading part of order n. It omits rows of A₂₂ or, if n < n1, also rows of
+// A₁₁.
 func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	check.Leading(n, h.Order())
 	n1 := min(n, h.n1)
@@ -103,8 +105,8 @@ type patch[T backend.Float] struct {
 	part region
 }
 
-// patches returns the stored blocks of rows first … first+rows−1 of the lower triangle. Either all
-// are rows of A₁₁, or all are rows of A₂₁ and A₂₂.
+// patches returns the stored blocks of rows first … first+rows−1 of the lower triangle. The range
+// must not contain both rows of A₁₁ and rows of A₂₂.
 func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 	a11, a21, a22t := h.parts()
 	if first < h.n1 {
@@ -121,13 +123,13 @@ func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 	}
 }
 
-// stretchBytes is the approximate number of bytes of a packed matrix that are copied at a time
-// through an intermediate matrix to or from the host.
+// stretchBytes is the approximate size of the intermediate device matrix through which a packed
+// matrix is copied to or from the host.
 const stretchBytes = 32 << 20
 
-// stretches divides rows first … first+rows−1 of a triangle into ranges and calls f for each range
-// with a device matrix for the elements up to the diagonal. No range contains both row `cut` − 1
-// and row `cut`.
+// stretches divides rows first … first+rows−1 of a triangle into ranges and calls f for each range,
+// with an intermediate device matrix for the elements up to the diagonal. A range never contains
+// both row cut−1 and row cut.
 func (q *queue[T]) stretches(cut, first, rows int, f func(at int, m *matrix[T]) error) error {
 	if rows == 0 {
 		return nil

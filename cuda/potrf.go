@@ -12,8 +12,9 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// The status of a factorization is infoBytes long: an int that the device functions set, at
-// solverInfo an int that cuSOLVER sets, and at pivotValue the invalid pivot.
+// The status of a factorization has infoBytes bytes. It begins with an int that the device
+// functions set. The int at offset solverInfo is set by cuSOLVER. The invalid pivot is at offset
+// pivotValue.
 const (
 	infoBytes  = 16
 	solverInfo = 4
@@ -69,7 +70,7 @@ func (f *factoring[T]) order() int {
 	most := cuts.copied
 	switch {
 	case f.r.reduced:
-		most = 2 * cuts.reduced // halving a larger triangle gives triangles of an order above cuts.reduced, which are large enough for cuSOLVER
+		most = 2 * cuts.reduced // larger triangles are halved; their halves, of order > cuts.reduced, are large enough for cuSOLVER
 	case f.ul == backend.Upper:
 		most = cuts.lower
 	}

@@ -15,10 +15,9 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// TestPotrfPreservesTriangle checks that no bit of the triangle that the factor does not occupy
-// changes, both if cuSOLVER factors the whole matrix, whose order determines its algorithm, and if
-// it factors several blocks. The orders are those of production on a real GPU, and small on the
-// simulated GPU.
+// TestPotrfPreservesTriangle checks that Potrf changes no bit of the other triangle of the matrix,
+// both if cuSOLVER factors the whole matrix and if it factors several blocks. cuSOLVER chooses its
+// algorithm by the order. The orders are large on a real GPU, and small on the simulated GPU.
 func TestPotrfPreservesTriangle(t *testing.T) {
 	Need(t)
 	const seed = 3

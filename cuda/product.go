@@ -32,37 +32,35 @@ var cuts = struct {
 	tile    int // products are divided at multiples of tile
 	solve   int // order of the largest triangle of a solve, and of the largest block on the diagonal of a syrk
 	columns int // right-hand sides of a solve are divided at multiples of columns
-	// few is the largest number of right-hand sides for which a solve takes the time of reading the
-	// triangle. thin is the order of the largest triangle that cuBLAS solves for at most few
-	// right-hand sides; the rest of the triangle is multiplied in products, which read memory
-	// faster.
+	// few is the largest number of right-hand sides for which the time of a solve is the time to
+	// read the triangle. For at most few right-hand sides, cuBLAS solves with triangles of order at
+	// most thin; the remaining work is products, which read memory faster.
 	few, thin int
-	// vectors is the largest number of right-hand sides that are solved one at a time with the
-	// whole triangle, even if its order exceeds thin. Each solve is then one call. With triangles
-	// of order thin it would be a series of calls, each of which takes at least the time of a
-	// launch.
+	// At most `vectors` right-hand sides are solved one at a time, each by one call with the whole
+	// triangle, even if its order exceeds thin. With triangles of order thin, a solve would be a
+	// series of calls, each of which takes at least the time of a launch.
 	vectors int
-	symm    int // order of the largest symmetric matrix in one product
-	// read is the least number of elements of a matrix for which a product with a small number of
-	// columns takes two launches instead of a single launch.
+	symm    int // largest order of a symmetric matrix that is multiplied without halving it
+	// A product with a small number of columns takes two launches instead of one if the matrix has
+	// at least `read` elements.
 	read int
-	// squares is the number of squares along a side into which a symmetric matrix is divided for a
-	// product with a small number of columns. This gives some thousand blocks of threads, whose
-	// sums take a hundredth of the matrix's bytes.
+	// For a product with a small number of columns, a symmetric matrix is divided into squares ×
+	// squares squares. This gives some thousand blocks of threads. Their partial sums take 1/100 of
+	// the bytes of the matrix.
 	squares int
-	// side is the largest number of tiles along a side of a square of the method gramSymv.
+	// In the method gramSymv, a square has at most side × side tiles.
 	side int
-	// reduced is the order of the diagonal blocks that a factorization of reduced precision
-	// computes in full float32. They take 3·reduced/n of its operations. The order is small,
-	// because these operations are slow, but large enough for efficient products between the
-	// blocks. A product whose numbers of rows, columns and terms are all at least halves uses
-	// copies of its factors in FP16, which take at most halfBytes.
+	// A factorization in reduced precision computes the diagonal blocks of order `reduced` in full
+	// float32. This takes a share 3·reduced/n of its operations. The order is small, because full
+	// float32 is slow, but large enough for efficient products between the blocks. A product whose
+	// numbers of rows, columns and terms are all at least `halves` uses copies of its factors in
+	// FP16, of at most halfBytes.
 	reduced, halves int
 	halfBytes       int64
-	// solver is the least order of a triangle that cuSOLVER factors. cuSOLVER is 1.4 to 2.2 times
-	// as fast for the lower triangle in column-major order (ml-explore/mlx#4208). It factors that
-	// triangle in place up to the order lower. It factors the other triangle as a transposed copy,
-	// up to the order copied.
+	// cuSOLVER factors triangles of order solver or more. It is 1.4 to 2.2 times as fast for the
+	// lower triangle in column-major order (ml-explore/mlx#4208). It factors such a triangle in
+	// place if its order is at most lower. It factors the other triangle in a transposed copy if
+	// the order is at most copied.
 	solver, lower, copied int
 }{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, vectors: 4, symm: 8192, read: 64 * 64, squares: 128, side: 8, reduced: 512, halves: 256, halfBytes: 512 << 20, solver: 512, lower: 16384, copied: 4096}
 
@@ -83,8 +81,9 @@ func fillOf(ul backend.Uplo) driver.Fill {
 	return driver.Lower
 }
 
-// chunk returns the numbers of rows and columns of one step of a product of m × n sums of k terms.
-// Their shape is as close to a square as possible, because a square reads the least memory.
+// chunk divides a product of m × n results, each a sum of k terms, into steps. It returns the
+// numbers of rows and columns of a step. They are as equal as possible, because a square reads the
+// least memory.
 func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 	results := q.libraryStep() / (2 * float64(max(k, 1)))
 	if float64(m)*float64(n) <= results {
@@ -136,10 +135,10 @@ func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b
 	return nil
 }
 
-// blasGemv computes y ← α op(A) x + β y by cuBLAS. It uses full precision, because the time is that
-// of reading A.
+// blasGemv computes y ← α op(A) x + β y by cuBLAS. It uses full precision, because reading A takes
+// most of the time.
 func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix[T], x view[T], beta T, y *matrix[T]) error {
-	op := driver.T // the columns of a matrix of cuBLAS are the rows of A
+	op := driver.T // cuBLAS is column-major: its columns are the rows of A
 	if t == backend.Transpose {
 		op = driver.N
 	}

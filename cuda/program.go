@@ -31,14 +31,14 @@ const (
 	rational
 )
 
-// program is a kernel in the form that the device functions read, with the device memory to which
-// it points.
+// program is a kernel encoded for the device functions. The field memory lists the device memory to
+// which the code points.
 type program[T backend.Float] struct {
 	q      *queue[T]
 	of     *kernels.Program
 	bytes  []byte
 	form   int
-	one    string // prefix of the names of the functions for one column and a small number of features
+	one    string // prefix of the names of the specialized functions for K v and a small number of features
 	memory []driver.DevicePtr
 }
 
@@ -202,8 +202,8 @@ func (p *program[T]) self(s kernels.Stat, x *matrix[T]) (driver.DevicePtr, error
 	return ptr, p.q.engine.launch("self", line(x.rows))
 }
 
-// shifted returns the program for the points from row i of X and row j of Z on, whose pointers to
-// statistics of single points begin at these rows.
+// shifted returns the program for the rows of X from row i on and the rows of Z from row j on. Its
+// pointers to statistics of single points begin at these rows.
 func (p *program[T]) shifted(i, j int) []byte {
 	if i == 0 && j == 0 {
 		return p.bytes

@@ -191,9 +191,9 @@ func (q *queue[T]) step(flops float64, f func() error) error {
 	return nil
 }
 
-// rowsOfStep returns the number of rows of a step, out of n rows with the given number of
-// operations each. It is a multiple of tile, such that the step takes about 20 ms at a third of the
-// device's peak rate.
+// rowsOfStep returns how many of n rows one step computes, given the number of operations of a row.
+// If the result is less than n, it is a multiple of tile. The step then takes about 20 ms at a
+// third of the device's peak rate.
 func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 	rate := q.engine.device.props.rate * 2 / 3
 	if sizeOf[T]() == 8 {
@@ -206,9 +206,9 @@ func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 	return max(1, int(rows)/tile) * tile
 }
 
-// libraryStep returns the number of operations of a library in a step of at most about 30 ms;
-// libraries reach at least half of the device's peak rate in float32 or float64. With TF32 the same
-// number of operations takes less time.
+// libraryStep returns the number of operations of a step that a library computes. The step takes 30
+// ms at the device's peak rate in float32 or float64, of which cuBLAS and cuSOLVER reach at least
+// half. With TF32 it takes less time.
 func (q *queue[T]) libraryStep() float64 {
 	p := q.engine.device.props
 	if sizeOf[T]() == 8 {
