@@ -36,8 +36,8 @@ func TestCGOfLinearKernel(t *testing.T) {
 			if testing.Short() && o != solvers.Unstored64 {
 				t.Skip("-short: the other precision has the same code")
 			}
-			// For a K of low rank, α is of the size of y/λ, and rounding α leaves a residual of up
-			// to about 1e-13.
+			// The elements of α are about y/λ if K has low rank. Rounding them leaves a relative
+			// residual of up to about 1e-13.
 			par := solvers.Params{Tol: 1e-12, Operator: o, Rank: 3}
 			list := []kernels.Kernel{affineKernels[2], affineKernels[0]}
 			if testing.Short() || o != solvers.Unstored64 {
@@ -76,9 +76,8 @@ func testAffineIsDual(t *testing.T, rng *rand.Rand) {
 						if err != nil {
 							t.Fatalf("%s %v %s: %v", name, k, o, err)
 						}
-						// ‖A⁻¹‖ ≤ 2.5/λ with weights up to 2.5, and ‖A⁻¹‖ multiplies the residuals
-						// of both solutions. The norm of y is at most √(3n), and the norm of y −
-						// b·1 at most twice as large.
+						// With weights up to 2.5, ‖A⁻¹‖ ≤ 2.5/λ. The error of each solution is at
+						// most ‖A⁻¹‖ times its residual. ‖y‖ ≤ √(3n), and ‖y − b·1‖ ≤ 2√(3n).
 						bound := 2.5 / p.Lambda * 4 * tol * 2 * math.Sqrt(3*n)
 						for i := range n {
 							for j := range 3 {
@@ -94,7 +93,7 @@ func testAffineIsDual(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// counted counts the operations of Gemm and of products with a K that is not stored.
+// counted is a device that counts the operations of Gemm and GramMul.
 type counted struct {
 	backend.Device
 	gramMul, gemm atomic.Int64
@@ -137,8 +136,8 @@ func TestAffineOperations(t *testing.T) {
 	p := solvers.Problem{X: normals(rng, n, d), Y: normals(rng, n, outputs), Lambda: 0.5}
 	for _, c := range []struct {
 		k     kernels.Kernel
-		extra float64 // operations for the constant term in each iteration
-		looks float64 // number of residuals that are computed from the data with an unstored K
+		extra float64 // additional operations of the constant term in each iteration
+		looks float64 // allowed number of products that evaluate K
 	}{{kernels.Linear{}, 0, 0}, {affineKernels[2], 4 * n * outputs, 3}} {
 		dev := &counted{Device: inner}
 		p.Kernel = c.k
@@ -146,8 +145,8 @@ func TestAffineOperations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// An iteration takes one product; computing the residual anew takes one or two more
-		// products, and the operations of conjugate gradients on n×1 blocks are below 20n each.
+		// An iteration takes one product with K. Computing the residual from the data takes one or
+		// two more. The vector operations of an iteration are at most 20n for each output.
 		each := 4*n*d*outputs + c.extra + 20*n*outputs
 		largest := float64(res.Iters+5) * each
 		gemm, gramMul := float64(dev.gemm.Load()), float64(dev.gramMul.Load())

@@ -38,8 +38,8 @@ func CenterRules() []CenterRule {
 type CenterChoice struct {
 	Rule  CenterRule // "" means UniformCenters
 	Count int        // number of centers, M; 0 means about 10√n. If there are fewer than M different samples, each of them is a center
-	// pool is the number of samples from which a rule other than UniformCenters chooses; they are
-	// drawn uniformly in one pass. 0 means 2M, but at least 500.
+	// pool is the number of samples from which a rule other than UniformCenters chooses. The pool
+	// is drawn uniformly in one pass. 0 means 2M, but at least 500.
 	pool int
 	Seed uint64
 }
@@ -71,8 +71,8 @@ func (c CenterChoice) check() error {
 	return nil
 }
 
-// bytes is the memory on the device that choosing the centers takes; held(rows) is the memory of
-// the given number of rows of X on the device.
+// bytes returns the device memory that choosing the centers takes. held(rows) is the device memory
+// of `rows` rows of X.
 func (c CenterChoice) bytes(n int, held func(rows int) int64) int64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
@@ -81,7 +81,7 @@ func (c CenterChoice) bytes(n int, held func(rows int) int64) int64 {
 	return 0
 }
 
-// flops is the approximate number of operations of choosing the centers.
+// flops estimates the number of operations for choosing the centers.
 func (c CenterChoice) flops(n, d int) float64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
@@ -90,8 +90,8 @@ func (c CenterChoice) flops(n, d int) float64 {
 	return 0
 }
 
-// choose returns the centers, which are p.Centers or chosen by the rule, and also returns count
-// samples for Falkon's preconditioner. It makes a pass over the samples only if necessary.
+// choose returns p.Centers if the caller set them, otherwise the centers that the rule chooses. It
+// also returns count samples for Falkon's preconditioner. It reads the samples only if necessary.
 func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[float64], q stream.Sampled, err error) {
 	n, d, _ := p.Data.Dims()
 	m, size := p.Choice.sizes(n)
@@ -129,11 +129,11 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if m = min(m, from.Rows); m == from.Rows {
 		return from, q, nil
 	}
-	rows, err := r.pivotCenters(p, from, m) // only for PivotCenters is the pool larger than M
+	rows, err := r.pivotCenters(p, from, m) // the rule is PivotCenters: other rules have a pool of M samples
 	if err != nil {
 		return centers, q, err
 	}
-	slices.Sort(rows) // the rows of the pool are in the order of their priorities, and the centers must have the same order
+	slices.Sort(rows) // order the centers by priority, like the rows of the pool
 	return stream.SelectRows(from, rows), q, nil
 }
 
@@ -161,8 +161,8 @@ func (r *streamRun) pivotCenters(p NystromProblem, pool backend.Host[float64], m
 	return lowrank.RandomPivots(lowrank.Task[float64]{Ctx: r.Ctx, B: r.B, Mem: r.Mem, Kernel: p.Kernel, X: x, Seed: p.Choice.Seed}, f)
 }
 
-// Sample returns up to Count different samples of weight > 0, drawn uniformly in one pass; these
-// are the centers of UniformCenters.
+// Sample draws up to Count different samples of weight > 0 uniformly in one pass. UniformCenters
+// takes the same samples as centers.
 func (c CenterChoice) Sample(ctx context.Context, data Rows) (backend.Host[float64], error) {
 	if err := checkRows(data); err != nil {
 		return backend.Host[float64]{}, err

@@ -14,10 +14,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestSampleIsUniform checks that the rows that a seed draws are a sample without replacement: over
-// many seeds each ordered choice of 3 of 8 different rows is equally likely, even if the data
-// contain some of the rows several times. The statistic is χ² with 8·7·6 − 1 degrees of freedom. A uniform sampler would fail
-// with probability 1e-6 for each list of rows; the seeds are fixed, so that the test is
+// TestSampleIsUniform checks that each seed draws rows uniformly without replacement. Over many
+// seeds, each ordered choice of 3 of 8 different rows must be equally likely, even if the data
+// repeat some of the rows. The statistic is χ² with 8·7·6 − 1 degrees of freedom. A uniform sampler
+// would fail with probability 1e-6 for each data set. The seeds are fixed, and the test is
 // deterministic.
 func TestSampleIsUniform(t *testing.T) {
 	const rows, count, choices, expected = 8, 3, 8 * 7 * 6, 60
@@ -54,8 +54,8 @@ func TestSampleIsUniform(t *testing.T) {
 }
 
 // TestEachSampleIsEquallyLikelyToBeCenter counts how often each of 60 samples is a center. The
-// statistic is χ² with 59 degrees of freedom, for keys computed from the features and for given
-// keys such as small integers.
+// statistic is χ² with 59 degrees of freedom. The test uses keys computed from the features, and
+// keys given by the caller (small integers).
 func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 	const n, m, seeds = 60, 12, 4000
 	x := backendtest.Normal(1, n, 2)
@@ -79,8 +79,8 @@ func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 				counts[place[some.Row(i)[0]]]++
 			}
 		}
-		// The inclusions of different samples have the covariance −seeds·p(1−p)/(n−1), so that
-		// the sum of squares divided by seeds·p(1−p)·n/(n−1) is χ².
+		// The counts of two different samples have the covariance −seeds·p(1−p)/(n−1). Therefore
+		// the sum of squares divided by seeds·p(1−p)·n/(n−1) has the distribution χ².
 		p, statistic := float64(m)/n, 0.0
 		for _, c := range counts {
 			statistic += (c - seeds*p) * (c - seeds*p) / (seeds * p * (1 - p)) * (n - 1) / n

@@ -18,8 +18,8 @@ import (
 )
 
 // CG is block conjugate gradients, preconditioned by a low-rank approximation of K. An iteration
-// takes O(n²) time if K is stored. Otherwise it takes O(n²d) time, and the memory grows no faster
-// than n. For a kernel a·xᵀz + c an iteration takes O(nd) time (affine.go).
+// takes O(n²) time if K is stored. Otherwise it takes O(n²d) time, and the memory is O(n). For a
+// kernel a·xᵀz + c an iteration takes O(nd) time (affine.go).
 const CG Method = "cg"
 
 // cgChoice is the plan of the method cg for a problem.
@@ -74,7 +74,7 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	}
 	auto := par.Preconditioner == "" && par.Rank == 0
 	if auto && best.bytesOf != nil && best.its <= fewIterations {
-		return best, nil // estimating the remainder of the power series would take longer than it could save
+		return best, nil // the time to estimate the remainder of the power series would exceed the time saved
 	}
 	if auto || par.Preconditioner == lowrank.Taylor {
 		ways, err := z.powerSeries(par)
@@ -91,26 +91,26 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// seriesMargin multiplies the estimated number of iterations with a power series before the
-// comparison with other preconditioners. The estimate comes from a sample of the rows, which
-// contains too few outliers and near-duplicates. Such rows add more iterations to a power series
-// than to a preconditioner from columns of K. In 17 fits with 8,000 to 20,000 rows of 20 or 50
-// normal features, the number of iterations was 0.4 to 1.7 times the estimate.
+// seriesMargin is a factor on the estimated number of iterations with a power series. It applies
+// when preconditioners are compared. The estimate comes from a sample of the rows, which contains
+// too few outliers and near-duplicates. These rows add more iterations to a power series than to a
+// preconditioner from columns of K. In 17 fits with 8,000 to 20,000 rows of 20 or 50 normal
+// features, the number of iterations was 0.4 to 1.7 times the estimate.
 const seriesMargin = 1.3
 
 // If a preconditioner needs at most fewIterations iterations, a better one saves little time.
 const fewIterations = 16
 
-// Auto chooses Fixed16 only if its contraction is below 1/fixedMargin. A step of refinement then
-// reduces the residual to at most 3/fixedMargin of its value: one part comes from the rounding of K
-// and another from innerLimit, the tolerance of the inner solver. If a step divides the residual by
-// less than fixedGain, the rounding errors are correlated and the plan's estimate is wrong.
+// Auto chooses Fixed16 only if rounding K lets a step of refinement multiply the residual by less
+// than 1/fixedMargin (sizes.contraction). With innerLimit, the tolerance of the inner solver, the
+// factor is at most 3/fixedMargin. If a step divides the residual by less than fixedGain, the
+// rounding errors are correlated and the plan's estimate is wrong.
 const fixedMargin, fixedGain = 20, 4
 
-// enough reports whether the precision of o suffices for a K + λW⁻¹ whose eigenvalues are at least
-// lambda. They have to exceed the rounding error of products in float32: 2⁻²³ of the norm of K,
-// divided by √n because the rounding errors of n rows have different signs. The factor 32 is a
-// margin that lets a refinement step gain a digit.
+// enough reports whether the precision of o suffices if the eigenvalues of K + λW⁻¹ are at least
+// lambda. lambda must exceed the rounding error of products in float32 by a factor of 32, so that a
+// refinement step gains a digit. The rounding error is 2⁻²³‖K‖/√n: the division by √n accounts for
+// errors of different signs.
 func (z *sizes) enough(o Operator, lambda float64) bool {
 	switch {
 	case o == Fixed16 && !(fixedMargin*z.contraction(o, lambda) < 1):
@@ -159,9 +159,8 @@ func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
 	return list, err
 }
 
-// onceForEach returns a function that returns the values of f, but calls f only once for each
-// tolerance: the estimates for all operators of one precision need the values at the same
-// tolerances.
+// onceForEach returns f with a cache: it calls f once for each tolerance. The estimates of all
+// operators of one precision use the same tolerances.
 func onceForEach(f func(tol float64) int) func(tol float64) int {
 	known := map[float64]int{}
 	return func(tol float64) int {
@@ -196,10 +195,10 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	if o.single() {
 		rate, values, size = z.rates().Single, z.rates().Values, 4
 	}
-	// Computing F of lowrank.Preconditioner, n×k, takes nk² operations, and computing FᵀF takes nk²
-	// more. Products of blocks of some hundred columns are slower by a factor of 1.4. The host
-	// finds the pivots in the columns of F and copies the rows of the pivots from the device one by
-	// one.
+	// The n×k matrix F of lowrank.Preconditioner takes nk² operations, and FᵀF takes nk² more.
+	// Products of blocks of some hundred columns are slower by a factor of 1.4. The host finds the
+	// pivots in the columns of F, and copies each pivot's row from the device in a separate
+	// transfer.
 	factor := 1.4*2*n*k*k/rate + 3*k*k*k + k*device.fetch +
 		n*k*((2*float64(z.width)*device.feature+2*device.value)/values+size*device.freshByte+device.host)
 	// An iteration reads F from memory twice.
@@ -207,7 +206,7 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	taken := float64(its)
 	if p.name == lowrank.Taylor {
 		taken *= seriesMargin
-		// The host computes F and multiplies it by D^-½, with D of lowrank.Preconditioner.
+		// The host computes F and D of lowrank.Preconditioner, and multiplies F by D^-½.
 		factor = 1.4*n*k*k/rate + 3*k*k*k + n*k*(size*device.freshByte+device.monomial)
 		step += 2 * (n*float64(c)*device.host + device.fetch)
 	}
@@ -237,7 +236,7 @@ func (p preconditioning) text() string {
 }
 
 // innerLimit is the relative residual that one inner solve with o can attain if the eigenvalues of
-// K + λW⁻¹ are at least lambda. It is 0 if the solve can attain any tolerance.
+// K + λW⁻¹ are at least lambda. 0 means that one inner solve can attain any tolerance.
 func (z *sizes) innerLimit(o Operator, lambda float64) float64 {
 	switch {
 	case o == Fixed16:
@@ -248,8 +247,8 @@ func (z *sizes) innerLimit(o Operator, lambda float64) float64 {
 	return 0
 }
 
-// rounds is the number of inner solves that reduce a residual to tol if each reduces it by the
-// factor limit.
+// rounds is the number of inner solves that reduce the residual to tol. Each inner solve multiplies
+// the residual by limit.
 func rounds(limit, tol float64) float64 {
 	if limit == 0 {
 		return 1
@@ -284,11 +283,10 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 }
 
 // run solves by conjugate gradients. If float32 fails, run continues in float64, unless the caller
-// chose the operator. The last fallback is the Cholesky factor in float64, unless the caller chose
-// the rank. It is needed if λ is near the rounding error of K and the eigenvalues fall to that
-// level without a gap, as the eigenvalues of a Gaussian kernel do: no rank below n then makes the
-// condition number small, and the residual of cg stagnates far above the residual of the rounded
-// exact solution.
+// chose the operator. If conjugate gradients in float64 fail, run uses the Cholesky factor in
+// float64, unless the caller chose the rank. They fail if λ is near the rounding error of K and the
+// eigenvalues fall to that level without a gap, for example for a Gaussian kernel. No
+// preconditioner of rank below n then makes the condition number small.
 func (choice cgChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, [3]any{choice.Operator, choice.Preconditioner, choice.Rank}); err != nil {
@@ -387,15 +385,15 @@ type conjugate[T backend.Float] struct {
 	*krylov.Solver[T]
 	w   *work
 	a   krylov.Operator[T]
-	own []run.Releaser // the parts of the preconditioner and of the operator that conjugate frees
+	own []run.Releaser // parts of the preconditioner and of the operator that release frees
 
 	points backend.Matrix[T] // X, if the operator evaluates the kernel in each product; otherwise nil
 }
 
 const (
-	// patience is the number of iterations without a smaller residual after which a solve ends.
-	// Long plateaus are common in ill-conditioned systems. Therefore the estimated number of
-	// iterations replaces patience if it is larger, up to maxPatience.
+	// A solve ends after `patience` iterations without a smaller residual. Long plateaus are common
+	// in ill-conditioned systems. If the estimated number of iterations is larger than patience, it
+	// replaces patience, up to maxPatience.
 	patience    = 500
 	maxPatience = 5000
 )
@@ -406,10 +404,11 @@ type preconditioner[T backend.Float] interface {
 	run.Releaser
 }
 
-// review returns a function that compares an inner solve with the plan; solves is the number of
-// inner solves that reduce the residual from 1 to the tolerance. The function ends the solve, with
-// a reason, if the solve takes more than twice the planned iterations and another method would take
-// less time than the remaining iterations. review returns nil if there is no other method.
+// review returns a function that compares an inner solve with the plan. `solves` is the number of
+// inner solves that reduce the residual from 1 to the tolerance. The returned function gives a
+// reason to end the solve if the solve takes more than twice the planned iterations and another
+// method would take less time than the remaining iterations. review returns nil if there is no
+// other method.
 func (w *work) review(solves float64) func(done int, remaining float64) string {
 	if w.takeover == 0 {
 		return nil

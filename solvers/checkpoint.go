@@ -55,8 +55,8 @@ func (c Checkpoint) every() time.Duration {
 type state struct {
 	Key string // the hash of the problem and the params
 
-	// state of the refinement; the residuals are not saved but computed again
-	Attempt        int // index of the fallback
+	// The state of the refinement. The residuals are computed again, not saved.
+	Attempt        int // index in the list of fallbacks
 	Round          int
 	B, BestB       []float64
 	Fallback       string
@@ -65,7 +65,7 @@ type state struct {
 
 	krylov.State // state of the conjugate gradients of an inner solve
 
-	Passes *stream.Pass `json:",omitempty"` // state of a method that reads the samples in passes: X is β, Best the best β so far
+	Passes *stream.Pass `json:",omitempty"` // state of a method that reads the samples in passes: X is the current β, Best is the best β
 }
 
 func (s *state) arrays() []*backend.Host[float64] {
@@ -88,8 +88,8 @@ type checkpointer struct {
 
 const checkpointMagic = "mercer checkpoint 1\n"
 
-// newCheckpointer reads an existing checkpoint, and returns nil if the params request no
-// checkpoints. choice holds the choices of the plan that the params leave open.
+// newCheckpointer reads an existing checkpoint. It returns nil if the params request no
+// checkpoints. choice holds the plan's choices of options that the params do not set.
 func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	if w.par.Checkpoint.Dir == "" {
 		return nil, nil
@@ -97,9 +97,8 @@ func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	return openCheckpointer(w.par.Checkpoint, w.key(choice), w.s.n, w.s.t+1, w.res, func(st *state) error { return st.check(w) })
 }
 
-// openCheckpointer reads an existing checkpoint and records in res that the solve was resumed.
-// Arrays of the state have at most rows × cols elements; check returns an error for an invalid
-// state.
+// openCheckpointer reads an existing checkpoint and records in res that the solve was resumed. Each
+// array of the state has at most rows × cols elements. check validates the state.
 func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, check func(st *state) error) (*checkpointer, error) {
 	s := &checkpointer{res: res, key: key, every: c.every(), last: time.Now()}
 	s.path = filepath.Join(c.Dir, s.key[:24]+".checkpoint")
@@ -137,9 +136,9 @@ func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, che
 	return s, nil
 }
 
-// stateBytes is an upper bound on the number of bytes that encode writes if the arrays have at most
-// rows × cols elements. It counts the arrays and, in the header, a permutation of the rows, a few
-// numbers for each column, and a constant.
+// stateBytes is an upper bound on the number of bytes that encode writes for arrays of at most rows
+// × cols elements. The header holds a permutation of the rows, a few numbers for each column, and a
+// constant number of bytes.
 func stateBytes(rows, cols int) int64 {
 	const digits, columns, header = 24, 8, 1 << 16
 	n, t := int64(rows), int64(cols)
@@ -323,7 +322,7 @@ func decodeState(data []byte) (*state, error) {
 			return nil, damaged
 		}
 		if rows == 0 || cols == 0 {
-			continue // the state had no such array
+			continue // empty arrays have no data
 		}
 		*arrays[i] = backend.NewHost[float64](rows, cols)
 		for j := range arrays[i].Data {
@@ -341,7 +340,8 @@ func decodeState(data []byte) (*state, error) {
 // contains, a Solve must end with an error or with a solution that has the reported residual.
 // Therefore check compares every field with its valid range, and the file holds no residuals.
 
-// maxIters is a number of iterations that no solve reaches; adding to it does not overflow.
+// maxIters is the largest number of iterations that a valid state can hold. Additions to it do not
+// overflow.
 const maxIters = math.MaxInt >> 10
 
 // stateField is a field of a state. It records whether the value is valid.
@@ -427,7 +427,8 @@ func (s *state) check(w *work) error {
 	return checkState(fields, arrays)
 }
 
-// checkPasses compares the state of passes over samples with m functions and t outputs.
+// checkPasses validates the state of a method that reads the samples in passes, with m basis
+// functions and t outputs.
 func (s *state) checkPasses(m, t int) error {
 	if s.Passes == nil {
 		return checkState([]stateField{{"Passes", false}}, nil)

@@ -68,8 +68,8 @@ func sameAnswer(t *testing.T, got, want *solvers.Result) {
 	}
 }
 
-// TestResume checks, in every precision, that a Solve that was canceled again and again gives the
-// same bits as an uninterrupted Solve, and leaves no file.
+// TestResume cancels a Solve again and again, in every precision, and resumes it. The solution must
+// have the same bits as without cancellation, and no file may remain.
 func TestResume(t *testing.T) {
 	for _, test := range []struct {
 		method     solvers.Method
@@ -87,7 +87,7 @@ func TestResume(t *testing.T) {
 			p, par := slow(test.n, test.columns)
 			par.Method, par.Operator = test.method, test.operator
 			if test.operator == solvers.Stored32 {
-				p.Lambda = 1 // float32 can solve this
+				p.Lambda = 1 // with λ = 1, float32 attains the tolerance
 			}
 			dev := backendtest.Device(t, "ref")
 			want, err := solvers.Solve(t.Context(), dev, p, par)
@@ -127,8 +127,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumePasses checks the same as TestResume for samples that are read in passes, with a
-// different block size in each run.
+// TestResumePasses is TestResume for a method that reads the samples in passes. The block size
+// differs from run to run.
 func TestResumePasses(t *testing.T) {
 	p, _ := slow(300, 2)
 	dev := backendtest.Device(t, "ref")
@@ -144,7 +144,7 @@ func TestResumePasses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// A preconditioner made from few samples is inaccurate, so that Falkon needs several
+			// A preconditioner made from few samples is inaccurate. With it, Falkon needs several
 			// steps.
 			par := solvers.StreamParams{Method: solvers.Falkon, Tol: 1e-9}.WithSamples(70)
 			want, beta, err := solve(t.Context(), par)
@@ -191,8 +191,9 @@ func TestResumePasses(t *testing.T) {
 	}
 }
 
-// TestCheckpointFaults checks that a damaged or truncated file, or a file of another problem, gives
-// an error that names it, and that different problems and params have different files.
+// TestCheckpointFaults checks that a damaged file, a truncated file, and a file of another problem
+// give an error that names the file. Different problems and different params must have different
+// files.
 func TestCheckpointFaults(t *testing.T) {
 	p, par := slow(100, 1)
 	dev := backendtest.Device(t, "ref")
@@ -200,7 +201,8 @@ func TestCheckpointFaults(t *testing.T) {
 	stopped := func(p solvers.Problem, par solvers.Params) {
 		t.Helper()
 		before := len(files(t, par.Checkpoint.Dir))
-		// A cancellation while the residual is computed anew leaves no file.
+		// A Solve that is canceled while it computes the residual from the data writes no
+		// checkpoint.
 		for fraction := 0.2; fraction < 0.9 && len(files(t, par.Checkpoint.Dir)) == before; fraction += 0.05 {
 			ctx, cancel := context.WithCancel(t.Context())
 			par.Progress = func(s solvers.Progress) {

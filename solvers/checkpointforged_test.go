@@ -79,7 +79,7 @@ func resumables(dev backend.Device) []resumable {
 	p.Kernel, p.Intercept = kernels.Linear{}, true
 	add("cg,linear", 2, p, solvers.Params{Method: solvers.CG, Preconditioner: "none", Operator: solvers.Stored64})
 
-	// A preconditioner made from few samples is inaccurate, so that Falkon needs several steps.
+	// A preconditioner made from few samples is inaccurate. With it, Falkon needs several steps.
 	par := solvers.StreamParams{Method: solvers.Falkon, Tol: forgedTol}.WithSamples(8)
 	list = append(list, resumable{"nystrom", 4, func(ctx context.Context, c solvers.Checkpoint, maxIter int) (float64, error) {
 		par := par
@@ -154,8 +154,8 @@ func (r resumable) errorOrSolution(t testing.TB, dir, what string) {
 // hostile lists bad values for a field of the header.
 var hostile = []any{nil, -1, 0, 1, 7, 1 << 62, -1 << 62, 1.5, 1e308, "", "NaN", "+Inf", "-Inf", "0x1p-1060", "a\nb", []any{}, []any{-1, -1}, []any{1e308}, map[string]any{}, true}
 
-// forgeries calls f with every field of the header replaced by every hostile
-// value, and every array by hostile numbers.
+// forgeries calls f for each forged checkpoint: one field of the header has a hostile value, or one
+// array has hostile numbers.
 func forgeries(t testing.TB, c checkpointParts, f func(what string, forged checkpointParts)) {
 	t.Helper()
 	var head map[string]any

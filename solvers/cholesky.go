@@ -29,17 +29,17 @@ type Cholesky struct {
 	kernel kernels.Kernel // nil if the matrix was given
 
 	mu     sync.RWMutex
-	l      numeric.Symmetric[float64] // capacity × capacity; the leading n rows are in use
+	l      numeric.Symmetric[float64] // capacity × capacity; the factor is the leading n×n part
 	n, cap int
-	points numeric.Points // X, n×d, empty if the factor is of a given matrix
+	points numeric.Points // X, n×d; empty for a factor of a given matrix
 }
 
 // ErrClosed is the error of the methods of a Cholesky, a Path or a learners.Predictor that is closed, nil or
 // zero.
 var ErrClosed = run.ErrClosed
 
-// lock locks the factor for the method named what, for reading or for writing. It returns the
-// function that unlocks it, or an error if the factor has no L.
+// lock locks the factor for reading or for writing. `what` is the method's name for errors. lock
+// returns the function that unlocks the factor, or an error if the factor has no L.
 func (f *Cholesky) lock(what string, write bool) (unlock func(), err error) {
 	closed := fmt.Errorf("solvers: %s: the factor %w", what, ErrClosed)
 	if f == nil {
@@ -86,9 +86,9 @@ func NewCholesky(ctx context.Context, dev backend.Device, n int, row func(i int,
 	})
 }
 
-// NewKernelCholesky factors k(X, X) + λI for the rows of X, n×d with n > 0: n²d + n³/3 operations
-// for a dense X. It keeps a copy of X, which stays sparse if X is a backend.CSR. Errors are those of
-// NewCholesky.
+// NewKernelCholesky factors k(X, X) + λI for the rows of X, n×d with n > 0. It takes n²d + n³/3
+// operations for a dense X. It keeps a copy of X, which is sparse if X is a backend.CSR. Its errors
+// are those of NewCholesky.
 func NewKernelCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, x backend.Points, lambda float64) (*Cholesky, error) {
 	points, err := numeric.PointsOf(x)
 	if err != nil {
@@ -144,8 +144,8 @@ func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lamb
 	return f, nil
 }
 
-// factorOf factors a and returns its largest diagonal element before the factorization. It returns
-// an error if a pivot is no larger than the rounding errors.
+// factorOf factors a and returns the largest diagonal element of the unfactored matrix. It returns
+// an error if a pivot is no larger than its rounding error.
 func factorOf(a numeric.Symmetric[float64]) (largest float64, err error) {
 	before, err := a.Diagonal()
 	if err != nil {
@@ -164,8 +164,8 @@ func factorOf(a numeric.Symmetric[float64]) (largest float64, err error) {
 	return largest, numeric.RoundedPivot(after, before)
 }
 
-// failed returns the error, with advice, for a matrix that is not positive definite and whose
-// diagonal elements are ≤ largest.
+// failed adds advice to the error of a matrix that is not positive definite. `largest` is the
+// largest diagonal element of the matrix.
 func (f *Cholesky) failed(what string, err error, largest float64) error {
 	var pivot *backend.PivotError
 	switch {
@@ -197,8 +197,8 @@ func (f *Cholesky) Lambda() float64 {
 	return f.lambda
 }
 
-// Points returns a copy of X, n×d: a backend.CSR if the samples are sparse, otherwise a
-// backend.Host, which has no rows if the matrix was given.
+// Points returns a copy of X, n×d: a backend.CSR for sparse samples, otherwise a backend.Host. For
+// a factor of a given matrix, the backend.Host has no rows.
 func (f *Cholesky) Points() backend.Points {
 	if f == nil {
 		return backend.Host[float64]{}
@@ -250,8 +250,8 @@ func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) erro
 	return nil
 }
 
-// solve copies b to the device, calls queue with the leading n×n part of the factor and this copy,
-// which queue overwrites, and downloads the copy to dst.
+// solve copies b to the device as m, calls queue with m and the leading n×n part of the factor, and
+// downloads m to dst. queue overwrites m with the solution.
 func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queue func(l numeric.Symmetric[float64], m backend.Matrix[float64])) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -269,10 +269,10 @@ func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queu
 	return q.Download(dst, m)
 }
 
-// Append adds a sample to a factor of a given matrix. row holds the n+1 elements of its row of K,
-// without λ; the last element is on the diagonal. Append takes n² operations. If the memory has to
-// grow, it grows by half, and n²/2 elements are moved. With a the first n elements of row and α the
-// last plus λ,
+// Append adds a sample to a factor of a given matrix. row is the new row of K, n+1 elements without
+// λ; its last element is on the diagonal. Append takes n² operations. If the storage is full,
+// Append enlarges it by half and moves n²/2 elements. Let a be the first n elements of row, and α =
+// row[n] + λ. Then
 //
 //	⎡ A  a ⎤   ⎡ L    ⎤ ⎡ Lᵀ l ⎤
 //	⎣ aᵀ α ⎦ = ⎣ lᵀ ρ ⎦ ⎣    ρ ⎦,  l = L⁻¹a,  ρ² = α − lᵀl
@@ -412,10 +412,10 @@ func (f *Cholesky) reserve(n int) error {
 	return nil
 }
 
-// Remove removes sample i, counted from 0; the samples after it move up. It takes 3(n−i)²
-// operations on the processor. With S the part of L below and to the right of row i, and v the part
-// of column i below row i, the new factor of SSᵀ + vvᵀ is computed by plane rotations (Gill, Golub,
-// Murray, Saunders 1974, method C1), which preserve the backward error of L.
+// Remove removes sample i, counted from 0, and the indices of later samples decrease by 1. It takes
+// 3(n−i)² operations on the processor. Let S be the part of L below and to the right of row i, and
+// v the part of column i below row i. Plane rotations compute the factor of SSᵀ + vvᵀ (Gill, Golub,
+// Murray, Saunders 1974, method C1). They preserve the backward error of L.
 func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	unlock, err := f.lock("remove", true)
 	if err != nil {
@@ -441,7 +441,7 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 			row := h.Row(r)[:first+r+1]
 			v := row[i]
 			copy(row[i:], row[i+1:])
-			part := row[i : len(row)-1] // the row of S, including its diagonal element
+			part := row[i : len(row)-1] // a row of S up to its diagonal element
 			for k, c := range cosines {
 				part[k], v = c*part[k]+sines[k]*v, c*v-sines[k]*part[k]
 			}

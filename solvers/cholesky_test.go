@@ -30,9 +30,9 @@ func kernelMatrix(k kernels.Kernel, x [][]float64, lambda float64) *mat.SymDense
 	return a
 }
 
-// residual requires that f solves A x = b with the backward error of a Cholesky solution. Each
-// Append and Remove adds a multiple of n·2⁻⁵³ relative to ‖A‖, and so do the rounding errors of the
-// kernel values.
+// residual checks the residual of a solution of A x = b against the backward error of a Cholesky
+// solution. Each Append and Remove adds a multiple of n·2⁻⁵³ relative to ‖A‖. The rounding errors
+// of the kernel values add another multiple.
 func residual(t *testing.T, f *solvers.Cholesky, a *mat.SymDense, changes int, rng *rand.Rand) {
 	t.Helper()
 	n := a.SymmetricDim()
@@ -61,7 +61,7 @@ func residual(t *testing.T, f *solvers.Cholesky, a *mat.SymDense, changes int, r
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The error of an eigenvalue is at most the backward error.
+	// The absolute error of an eigenvalue is at most the backward error.
 	if bound := 0x1p-53 * float64(16*n*(changes+2)+64) * float64(n) * c.Cond(); !(math.Abs(got-c.LogDet()) <= bound) {
 		t.Errorf("log det %v, want %v, bound %g", got, c.LogDet(), bound)
 	}
@@ -105,7 +105,7 @@ func testCholeskyUpdates(t *testing.T, sparse bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		clear(x.Data) // f has a copy
+		clear(x.Data) // f stores a copy of the samples
 		if s, ok := samples.(backend.CSR[float64]); ok {
 			clear(s.Data)
 		}

@@ -53,8 +53,8 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestChoicesAreUsed checks that a rank, a preconditioner and a precision are used by the method
-// that is chosen for them, and that a method without such a parameter returns an error.
+// TestChoicesAreUsed checks that Auto chooses a method that uses the requested rank or
+// preconditioner. A method without that parameter must return an error.
 func TestChoicesAreUsed(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	p := shape(kernels.Gaussian{Sigma: 1}, 30, 2)
@@ -84,9 +84,9 @@ func TestChoicesAreUsed(t *testing.T) {
 	}
 }
 
-// TestCrossover checks that the choice between Primal and Dual changes only once as features are
-// added, at about as many features as samples, and that the method with fewer operations is chosen
-// if the difference is large.
+// TestCrossover checks that Auto switches between Primal and Dual only once as features are added,
+// where the numbers of features and samples are similar. If the numbers of operations differ much,
+// Auto must choose the method with fewer operations.
 func TestCrossover(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 200
@@ -112,7 +112,7 @@ func TestCrossover(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The rates of the two methods differ by less than a factor of 7.
+		// The operations per second of the two methods differ by less than a factor of 7.
 		if primal.Flops > 7*dual.Flops && plan.Method != solvers.Dual || dual.Flops > 7*primal.Flops && plan.Method != solvers.Primal {
 			t.Errorf("%d features: primal %.3g, dual %.3g operations, chosen: %s", d, primal.Flops, dual.Flops, plan.Method)
 		}
@@ -122,8 +122,8 @@ func TestCrossover(t *testing.T) {
 	}
 }
 
-// TestReducedPrecisionIsNotReplaced checks that a device without products of reduced precision
-// returns an error if they are requested, and does not use float32 in their place.
+// TestReducedPrecisionIsNotReplaced requests products of reduced precision from a device without
+// them. The device must return an error rather than use float32.
 func TestReducedPrecisionIsNotReplaced(t *testing.T) {
 	defer precision.Force(precision.Reduced)()
 	x, y := backendtest.Normal(1, 50, 3), backendtest.Normal(2, 50, 1)

@@ -3,16 +3,15 @@ package solvers
 import "github.com/mercer-go/mercer/internal/flop"
 
 // The cost model estimates the time of a step, in units of the time of one operation of a large
-// matrix product in float64. A choice depends only on ratios of costs. The constants are those of
-// the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11, n = 10,000. If a device reports
-// its rates (flop.Rated), the cost model takes from them the rate of float32 and the rate of
-// memory, both relative to products in float64. If a device also reports the rates of its memory
-// and of its steps, as GPUs do, its rates replace all constants.
+// matrix product in float64. A choice depends only on ratios of costs. The constants were measured
+// for the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11, n = 10,000. A device can
+// report its rates (flop.Rated) of products in float64 and float32. If it also reports its memory
+// bandwidth, as GPUs do, its rates replace all constants.
 const (
-	rateProduct = 1.0  // Gemm and Syrk
-	ratePotrf   = 0.95 // the panels run at a lower rate than matrix products
+	rateProduct = 1.0  // rate of Gemm and Syrk
+	ratePotrf   = 0.95 // rate of potrf: factoring the panels is slower than matrix products
 	rateSingle  = 2.0  // float32 relative to float64
-	rateThin    = 0.15 // products and solves with few columns: limited by the bandwidth of the memory
+	rateThin    = 0.15 // rate of products and solves with few columns, limited by memory bandwidth
 
 	// kernelValue is the cost of computing an exponential or a power, including its loads and
 	// stores.
@@ -39,9 +38,8 @@ const (
 	hostSeconds = 2.5e-9
 	// processorRate is the number of operations of a large product per second.
 	processorRate = 1e11
-	// The spectrum of K is not estimated if a direct method costs less than smallCost. The
-	// estimate, which costs lookOverhead, would then take at least a quarter of the time of the
-	// direct method.
+	// The spectrum of K is not estimated if a direct method costs less than smallCost. The estimate
+	// costs lookOverhead, at least a quarter of smallCost.
 	smallCost = 6e9
 	// lookOverhead is the cost of computing the eigenvalues of a sample and of the other work
 	// before an iteration.
@@ -51,15 +49,15 @@ const (
 // costs are the constants of the cost model for a device.
 type costs struct {
 	listed         float64    // cost of an element of K per stored feature of a sparse sample
-	feature, value float64    // cost of an element of a symmetric K: per feature, and for applying the kernel's function to the statistic
-	again          float64    // for several columns, the cost of an unstored K is multiplied by this factor
+	feature, value float64    // cost of an element of a symmetric K: per feature, and for the kernel's function
+	again          float64    // factor on the cost of an unstored K if it is multiplied by several columns
 	thin           float64    // cost of an operation of a product with few columns, which memory limits
-	symm64, symm32 [2]float64 // cost per element of a stored K in a product: a fixed part, and a part per column
-	symm16         [2]float64 // the same as symm32 for a K with elements of 16 bits
-	solve64        [2]float64 // cost per element of a triangular factor in a solve with the factor and its transpose: a fixed part, and a part per column
+	symm64, symm32 [2]float64 // cost per element of a stored K in a product: fixed, and per column
+	symm16         [2]float64 // symm32 for a K with elements of 16 bits
+	solve64        [2]float64 // cost per element of L in a solve with L and Lᵀ: fixed, and per column
 	solve32        [2]float64
-	solveRow       float64 // cost of a solve per row of the factor, in addition to solve64 or solve32
-	reducedRow     float64 // the same as solveRow for a factor of reduced precision
+	solveRow       float64 // additional cost of a solve per row of the factor
+	reducedRow     float64 // solveRow for a factor of reduced precision
 	freshByte      float64
 	readByte       float64
 	monomial       float64 // cost of an element of F (lowrank.Preconditioner) that the host computes and copies to the device
@@ -77,10 +75,10 @@ var ofProcessor = costs{
 	freshByte: freshByte, readByte: readByte, monomial: hostMonomial, host: hostElement, step: stepOverhead, look: lookOverhead, rate: processorRate, small: smallCost,
 }
 
-// atRate returns the costs of a processor that does `products` operations of a large product per
-// second; 0 stands for processorRate. Work that is limited by memory or done by scalar instructions
-// takes the same time at each rate, so its cost in operations is proportional to the rate. A
-// kernel's function uses the vectors as a product does.
+// atRate returns the costs of a processor whose rate of large products is `products` operations per
+// second; 0 stands for processorRate. The time of work that memory bandwidth or scalar instructions
+// limit does not depend on this rate. Therefore its cost, in units of operations of a product, is
+// proportional to the rate.
 func (c costs) atRate(products float64) costs {
 	if products == 0 || products == c.rate {
 		return c
@@ -96,12 +94,11 @@ func (c costs) atRate(products float64) costs {
 	return c
 }
 
-// costsOf returns the costs of a device with the given rates. A device that reports the rates of
-// its memory and steps evaluates each element of an unstored symmetric K once for a product with
-// one column, and twice for several columns; an element takes 2 instructions per feature and about
-// 25 for an exponential. The device reads the elements of a triangle once in a product and once in
-// each of the two solves. An iteration has a dozen short operations, each of which waits for the
-// preceding one.
+// costsOf returns the costs of a device with the given rates. A device that reports its memory
+// bandwidth evaluates each element of an unstored symmetric K once for a product with one column,
+// and twice for several columns. An element takes 2 instructions per feature and about 25 for an
+// exponential. A product reads each element of a triangle once; each of the two triangular solves
+// also reads it once. An iteration has a dozen short operations in sequence.
 func costsOf(r flop.Rates) costs {
 	if r.Bytes == 0 {
 		return ofProcessor.atRate(r.Products)
@@ -119,7 +116,7 @@ func costsOf(r flop.Rates) costs {
 		readByte:  b,
 		monomial:  hostMonomial * r.Products / processorRate,
 		host:      hostSeconds * r.Products,
-		fetch:     4 * r.Step * r.Products, // X and F are each copied in one transfer, and the device waits for its end
+		fetch:     4 * r.Step * r.Products, // X and F are each copied in one transfer, and the device waits for it
 		step:      12 * r.Step * r.Products,
 		look:      r.Products * lookOverhead / processorRate, // the host computes the eigenvalues of a sample
 		rate:      r.Products,
@@ -158,7 +155,7 @@ func (z *sizes) gramCost(single bool) float64 {
 	return c
 }
 
-// gramMulCost is the cost of K·V without storing K; V is n×c.
+// gramMulCost is the cost of K·V for an unstored K and V of size n×c.
 func (z *sizes) gramMulCost(c int, single bool) float64 {
 	again := 1.0
 	if c > 1 {
@@ -168,7 +165,7 @@ func (z *sizes) gramMulCost(c int, single bool) float64 {
 }
 
 // symmCost is the cost of a product of a stored K and c columns. The device reads K from memory,
-// and the columns mostly from its caches.
+// and mostly finds the columns in its caches.
 func (z *sizes) symmCost(c int, o Operator) float64 {
 	k := z.costs()
 	switch o {
@@ -195,18 +192,18 @@ func (z *sizes) squareCost(of [2]float64, c int) float64 {
 
 // storedCost is the cost of computing and storing K.
 func (z *sizes) storedCost(o Operator) float64 {
-	size := map[Operator]float64{Stored64: 4, Stored32: 2, Fixed16: 1}[o] // bytes for each of the n² elements, half of which packed storage holds
+	size := map[Operator]float64{Stored64: 4, Stored32: 2, Fixed16: 1}[o] // bytes per element of a square matrix; packed storage holds half of the elements
 	return z.gramCost(o.single()) + z.costs().freshByte*size*float64(z.n)*float64(z.n)
 }
 
-// potrfCost is the cost of a Cholesky factorization; rate is the rate of the precision relative to
+// potrfCost is the cost of a Cholesky factorization in a precision with the given rate relative to
 // float64.
 func (z *sizes) potrfCost(rate float64) float64 {
 	return flop.Potrf(z.n) / ratePotrf / rate
 }
 
-// residualFlops is the number of operations of computing a residual from the data, by a product
-// with an unstored K or, for a linear kernel, by products with X and its transpose.
+// residualFlops is the number of operations for computing a residual from the data. For a linear
+// kernel, it counts products with X and its transpose; otherwise, a product with an unstored K.
 func (z *sizes) residualFlops() float64 {
 	if isLinear(z.kernel) {
 		return 2 * flop.Gemm(z.n, z.t, z.width)

@@ -1,10 +1,9 @@
-// Package solvers solves the regularized least-squares problems of kernel machines. The
-// equation is
+// Package solvers solves the regularized least-squares problems of kernel machines. The equation is
 //
 //	(K + λW⁻¹) α + b·1 = y,  K_ij = k(x_i, x_j),  f(x) = Σ_i α_i k(x_i, x) + b
 //
-// with λ unscaled, W = diag(weights), and b = 0 unless Problem.Intercept is set (then 1ᵀα = 0
-// belongs to the system). The solution minimizes
+// with λ unscaled, W = diag(weights), and b = 0 unless Problem.Intercept is set (then the system
+// includes 1ᵀα = 0). The solution minimizes
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ ‖f‖²
 //
@@ -24,8 +23,8 @@
 //	samples.go  the checks of the samples, and the rows of weight > 0
 //	checkpoint.go  the state of an iterative method in a file
 //
-// Methods with fewer functions than samples, which read the samples in passes, so that the data
-// need not fit into memory:
+// Methods with fewer functions than samples. They read the samples in passes, and the data need not
+// fit into memory:
 //
 //	nystrom.go  M kernel functions, by normal equations or Falkon;
 //	            centers.go chooses their centers
@@ -45,6 +44,6 @@
 // and stream (least squares in passes). This package has the code that all methods share: the
 // samples with their weights and centering, the plans and the checkpoints.
 //
-// The methods use a device only through backend.Device. Every result carries the relative residual
-// of the system it solved, computed in float64 from the original data and not from the factor.
+// The methods use a device only through backend.Device. Every result has the relative residual of
+// its system, computed in float64 from the original data rather than from the factor.
 package solvers

@@ -29,7 +29,7 @@ func dualEstimate(z *sizes, par Params) (estimate, error) {
 	return e, nil
 }
 
-// dualChoice holds the choice whether to store K beside the factor.
+// dualChoice says whether to store K beside the factor.
 type dualChoice struct{ Keep bool }
 
 func (z *sizes) dualEstimate(keep bool) estimate {
@@ -65,7 +65,7 @@ func (choice dualChoice) run(w *work) error {
 	return w.refine(x, w.direct(x, choice.Keep))
 }
 
-// direct returns the fallback that solves with the Cholesky factor in float64; keep says whether to
+// direct returns the fallback that solves with the Cholesky factor in float64. keep asks it to
 // store K beside the factor.
 func (w *work) direct(x backend.Matrix[float64], keep bool) fallback {
 	method := Dual
@@ -88,7 +88,7 @@ func (w *work) withDirect(x backend.Matrix[float64], fallbacks []fallback) []fal
 	}
 	g := w.direct(x, false)
 	make := g.make
-	g.make = func() (inner, error) { // a method that was not planned may need more memory
+	g.make = func() (inner, error) { // the plan did not count the memory of this fallback
 		run.ReportPlan(w.Ctx, w.Dev, e.bytesOf(n)-z.place(n)-z.refinedBytes(n))
 		return make()
 	}
@@ -156,8 +156,8 @@ func (d *direct64) endedForFaster() bool { return false }
 
 func (d *direct64) release() { d.w.Mem.Free(d.a) }
 
-// newFactored returns the storage of a matrix that is to be factored, in the memory of the host for
-// OutOfCore.
+// newFactored returns the storage for a matrix and its factor. OutOfCore stores them in host
+// memory.
 func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (numeric.Symmetric[T], error) {
 	if !w.onHost {
 		return numeric.NewSymmetric(w.Mem, b, n)
@@ -166,11 +166,11 @@ func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (numeric
 	return numeric.NewPacked(w.Mem, hb, n, hb.NewHostPacked)
 }
 
-// preserveOrder is the minimum order n at which dual keeps K: for a smaller n, evaluating K again
-// is so fast that twice the memory is not justified.
+// preserveOrder is the minimum order n at which dual keeps K beside the factor. For a smaller n,
+// evaluating K again is too fast to justify twice the memory.
 const preserveOrder = 4096
 
-// preserves reports whether dual keeps K if K and the factor fit the memory.
+// preserves reports whether dual keeps K beside the factor if memory suffices.
 func (z *sizes) preserves(par Params) bool {
 	if _, ok := z.dev.F64().(backend.PreserveBackend[float64]); !ok {
 		return false
@@ -178,10 +178,10 @@ func (z *sizes) preserves(par Params) bool {
 	return par.Operator == Stored64 || par.Operator == OperatorAuto && z.n >= preserveOrder
 }
 
-// pivotTol is the fraction of a diagonal element of A below which a pivot is only a rounding error.
-// A pivot is a diagonal element minus a sum of up to n terms (in primal the element is itself a sum
-// over the samples); the rounding error of such a sum grows with the square root of its length. The
-// factor 8 is a margin.
+// pivotTol bounds the rounding error of a pivot, as a fraction of the diagonal element of A. A
+// pivot is a diagonal element minus a sum of up to n terms. For primal, the diagonal element is
+// itself a sum over the samples. The rounding error of such sums grows with the square root of
+// their lengths. The factor 8 is a margin.
 func (w *work) pivotTol() float64 {
 	terms := float64(w.s.n)
 	if w.plan.Method == Primal {
@@ -191,8 +191,8 @@ func (w *work) pivotTol() float64 {
 }
 
 // checkPivots returns a *backend.PivotError for the first pivot that is only a rounding error.
-// after is the diagonal of the factor, before the diagonal of the matrix, and unit the unit
-// roundoff.
+// `after` is the diagonal of the factor, `before` is the diagonal of the matrix, and unit is the
+// unit roundoff.
 func (w *work) checkPivots(after, before []float64, unit float64) error {
 	tol, weight := w.pivotTol()*unit/numeric.Epsilon, w.s.totalWeight()
 	return numeric.CheckPivots(after, func(i int) float64 {
@@ -203,7 +203,7 @@ func (w *work) checkPivots(after, before []float64, unit float64) error {
 	})
 }
 
-// enough returns a λ with which every pivot exceeds its rounding error; before is the diagonal of
+// enough returns a λ that makes every pivot exceed its rounding error. `before` is the diagonal of
 // the matrix.
 func (w *work) enough(before []float64) float64 {
 	largest := 0.0

@@ -22,15 +22,16 @@ func three() solvers.Problem {
 	}
 }
 
-// linearWith returns a change to a linear kernel with an intercept, and of element i of X to v.
+// linearWith returns a change of a problem: it sets a linear kernel, an intercept, and element i of
+// X to v.
 func linearWith(i int, v float64) func(*solvers.Problem, *solvers.Params) {
 	return func(p *solvers.Problem, _ *solvers.Params) {
 		p.Kernel, p.Intercept, p.X.Data[i] = kernels.Linear{}, true, v
 	}
 }
 
-// TestRefusals checks that Solve returns a one-line error that names the place for each invalid
-// problem, before any work.
+// TestRefusals checks that Solve rejects each invalid problem before any work. The error must have
+// one line and name the invalid value.
 func TestRefusals(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, test := range []struct {
@@ -135,7 +136,7 @@ func TestPivotRow(t *testing.T) {
 	}
 }
 
-// TestZeroTargets checks that the solution is α = 0 with the residual 0, not NaN.
+// TestZeroTargets checks that zero targets give α = 0 and the residual 0, not NaN.
 func TestZeroTargets(t *testing.T) {
 	for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 1}} {
 		for _, intercept := range []bool{false, true} {
@@ -154,7 +155,7 @@ func TestZeroTargets(t *testing.T) {
 	}
 }
 
-// TestExtremeTargets checks that norms neither overflow nor underflow.
+// TestExtremeTargets checks that targets near 1e300 or 1e-300 cause no overflow or underflow.
 func TestExtremeTargets(t *testing.T) {
 	for _, scale := range []float64{1e300, 1e-300} {
 		p := three()
@@ -163,7 +164,8 @@ func TestExtremeTargets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// With 3 samples and a condition number below 4, only a few rounding errors add up.
+		// The problem has 3 samples and a condition number below 4: 16 rounding errors are a safe
+		// bound.
 		if !(res.Residual <= 16*0x1p-52) {
 			t.Errorf("targets near %g: residual %g", scale, res.Residual)
 		}
@@ -190,8 +192,8 @@ func TestBudgetMessage(t *testing.T) {
 	}
 }
 
-// TestAdviceOfIndefiniteMatrix checks that the error does not advise a larger lambda if K has a
-// negative eigenvalue (here −1) or if its values overflow.
+// TestAdviceOfIndefiniteMatrix checks that the error advises a larger lambda for a singular K, but
+// not for a K with a negative eigenvalue (here −1) or with values that overflow.
 func TestAdviceOfIndefiniteMatrix(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	k := [][]float64{{1, 2, 0}, {2, 1, 0}, {0, 0, 1}}
@@ -207,7 +209,8 @@ func TestAdviceOfIndefiniteMatrix(t *testing.T) {
 	x := backend.NewHost[float64](3, 1)
 	copy(x.Data, []float64{1, -2, 3})
 	y := backend.Host[float64]{Rows: 3, Cols: 1, Stride: 1, Data: []float64{1, 2, 4}}
-	// tanh(xᵀx − 2) is negative for the first sample.
+	// The sigmoid kernel is not positive definite: k(x, x) = tanh(xᵀx − 2) < 0 for the first
+	// sample.
 	p := solvers.Problem{Kernel: kernels.Sigmoid{A: 1, C: -2}, X: x, Y: y, Lambda: 1e-3}
 	for _, m := range []solvers.Method{solvers.Dual, solvers.CG} {
 		if _, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: m}); err == nil || !strings.Contains(err.Error(), "use a positive definite kernel") {

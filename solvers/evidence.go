@@ -20,32 +20,32 @@ import (
 //
 //	log p(Y) = Σ_j −½ y_jᵀC⁻¹y_j/s_j² − (N/2) log s_j² − ½ log det C − (N/2) log 2π
 //
-// with C = K + λW⁻¹ and N = n. A weight counts repetitions of a sample: N is then the sum of the
-// weights, and det C is replaced by the determinant of the matrix of the repeated samples, whose
-// logarithm is larger by Σ_i (w_i − 1) ln λ + ln w_i.
+// with C = K + λW⁻¹ and N = n. A weight counts repetitions of a sample: with weights, N is their
+// sum, and det C is the determinant for the repeated samples. It adds Σ_i (w_i − 1) ln λ + ln w_i
+// to log det C.
 type Evidence struct {
 	Log float64
-	// Scale is s² of each output: 1, or with EvidenceParams.FitScale the value y_jᵀC⁻¹y_j/N that
-	// maximizes Log. It is 1 if that value is 0.
+	// Scale is s² of each output. Without EvidenceParams.FitScale it is 1. With FitScale it is the
+	// value y_jᵀC⁻¹y_j/N that maximizes Log, or 1 if that value is 0.
 	Scale []float64
-	// Gradient holds ∂Log/∂θ for each parameter θ of kernels.Params, or ∂Log/∂ln θ for a parameter
-	// whose field Log is set, and last ∂Log/∂ln λ. With FitScale they are the derivatives of the
-	// maximum of Log over Scale.
+	// Gradient holds a derivative of Log for each parameter of kernels.Params, then ∂Log/∂ln λ. The
+	// derivative is ∂Log/∂ln θ for a parameter θ whose field Log is set, and ∂Log/∂θ otherwise.
+	// With FitScale, Gradient differentiates the maximum of Log over Scale.
 	Gradient []float64
 }
 
-// EvidenceParams are the choices of a caller; the zero value suits most problems.
+// EvidenceParams are options of LogEvidence; the zero value suits most problems.
 type EvidenceParams struct {
 	FitScale bool
 	Gradient bool  // also compute the derivatives, which triples the cost
-	Memory   int64 // bytes that may be taken on the device; 0 means all its free memory
+	Memory   int64 // largest number of bytes to use on the device; 0 means all its free memory
 }
 
 // evidenceBlock is the number of columns of C⁻¹ that are computed at a time.
 const evidenceBlock = 256
 
-// LogEvidence computes the Evidence of p, which must have no intercept and λ > 0. It takes n³/3
-// operations for the factor, and 2n³/3 for the derivatives. For t outputs they are
+// LogEvidence computes the Evidence of p, which must have no intercept and λ > 0. The factor takes
+// n³/3 operations, and the derivatives take 2n³/3. For t outputs the derivatives are
 //
 //	∂Log/∂θ = ½ Σ_ij M_ij (∂C/∂θ)_ij,  M = Σ_j α_jα_jᵀ/s_j² − t C⁻¹,  α = C⁻¹y
 //
@@ -103,9 +103,9 @@ func (p Problem) checkCovariance(dev backend.Device, what string, limit int64) e
 	return nil
 }
 
-// newCovariance factors C. more(n, d, t) returns the number of further elements that the caller
-// needs on the device. If keep, n×n, is not nil and the device works in Go memory, newCovariance
-// stores the factor in keep.
+// newCovariance factors C. more(n, d, t) is the number of elements that the caller needs on the
+// device besides C and X. If keep is not nil and the device works in Go memory, newCovariance
+// stores the n×n factor in keep.
 func newCovariance(ctx context.Context, dev backend.Device, what string, p Problem, limit int64, more func(n, d, t int) int64, keep *backend.Host[float64]) (*covariance, error) {
 	if err := p.checkCovariance(dev, what, limit); err != nil {
 		return nil, err
@@ -126,15 +126,15 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 	if err := f.factor(); err != nil {
 		f.Mem.FreeAll()
 		if errors.Is(err, backend.ErrNotPosDef) {
-			return nil, err // err already names the row
+			return nil, err // err already names the sample's row
 		}
 		return nil, fmt.Errorf("solvers: %s: %w", what, err)
 	}
 	return f, nil
 }
 
-// reserveCovariance calls Reserve for `squares` matrices of the order of C, a copy of X if the
-// device needs it, and the elements that the function more counts.
+// reserveCovariance calls Reserve for `squares` matrices of the order of C, more(n, d, t) elements
+// of the caller, and a copy of X if the device needs one.
 func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, what string, s *samples, squares int, more func(n, d, t int) int64) error {
 	wrapped := numeric.Wrapper(dev) != nil && s.plain(false)
 	return Reserve(s.x.Evaluating(ctx, dev), dev, limit, Method(what), s.n, func(n int) int64 {
@@ -199,7 +199,7 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 	return e, e.check()
 }
 
-// evidence returns the evidence without derivatives; squares holds y_jᵀC⁻¹y_j, and logs the
+// evidence returns the evidence without derivatives. squares holds y_jᵀC⁻¹y_j, and logs holds the
 // logarithms of the squared diagonal elements of the factor of C.
 func (s *samples) evidence(squares, logs []float64, par EvidenceParams) *Evidence {
 	e := &Evidence{Scale: make([]float64, s.t)}
@@ -227,9 +227,9 @@ func (e *Evidence) check() error {
 	return nil
 }
 
-// gradient computes the derivatives; alpha is C⁻¹y, and squares holds y_jᵀC⁻¹y_j. If the kernel is
-// a multiple h·k of a kernel k, then ∂Log/∂ln h is ½ Σ_ij M_ij (C − λW⁻¹)_ij, where Σ_ij M_ij C_ij
-// = Σ_j y_jᵀC⁻¹y_j/s_j² − t n.
+// gradient computes the derivatives. alpha is C⁻¹y, and squares holds y_jᵀC⁻¹y_j. For a kernel h·k
+// with the multiple h, ∂Log/∂ln h = ½ Σ_ij M_ij (C − λW⁻¹)_ij, where Σ_ij M_ij C_ij = Σ_j
+// y_jᵀC⁻¹y_j/s_j² − t n.
 func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], squares []float64) error {
 	s, b := f.s, f.B
 	scaled, err := f.Mem.New(s.n, s.t) // α_j/s_j²
@@ -246,7 +246,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 	if err != nil {
 		return err
 	}
-	var scratch [2]backend.Matrix[float64] // columns of M, and of ∂K/∂θ
+	var scratch [2]backend.Matrix[float64] // the first holds columns of M, the second the same columns of ∂K/∂θ
 	for i := range scratch {
 		if scales != nil {
 			scratch[i] = numeric.Wrapper(f.Dev).Wrap(scales.scratch[i])
@@ -271,8 +271,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 		rest := s.n - first
 		cols := min(width, rest)
 		m, dk := scratch[0].View(0, 0, rest, cols), scratch[1].View(0, 0, rest, cols)
-		// Rows and columns `first` to n−1 of L⁻¹ and of C⁻¹ depend only on the same rows and
-		// columns of L.
+		// In L⁻¹ and C⁻¹, rows and columns `first` to n−1 depend only on the same rows and columns
+		// of L.
 		l := f.l.View(first, first, rest, rest)
 		numeric.Zero(b, m)
 		b.AddDiag([]float64{1}, m.View(0, 0, cols, cols))
@@ -290,8 +290,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 				e.Gradient[0] -= v * s.Lambda / w / 2
 			}
 		}
-		// Elements below the diagonal count twice, because the matrices are symmetric. Gram
-		// computes only the lower triangle of the diagonal block.
+		// The matrices are symmetric: elements below the diagonal count twice. Gram computes only
+		// the lower triangle of the diagonal block.
 		block := f.x.View(first, 0, cols, s.d)
 		top, under := dk.View(0, 0, cols, cols), dk.View(cols, 0, rest-cols, cols)
 		numeric.Zero(b, top)
@@ -324,27 +324,27 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 	return nil
 }
 
-// scaleSums computes the derivatives with respect to the length scales σ_p of a Gaussian kernel, or
-// a multiple of one, of dense samples with one length scale for each feature. With the middle c_p
-// of the range of feature p and u_ip = (x_ip − c_p)/σ_p they are
+// scaleSums computes the derivatives with respect to the length scales σ_p, one for each feature,
+// of a Gaussian kernel or a multiple of it. The samples are dense. Let c_p be the middle of the
+// range of feature p, and u_ip = (x_ip − c_p)/σ_p. Then
 //
 //	∂Log/∂ln σ_p = Σ_{i>j} W_ij (u_ip − u_jp)²,  W = M∘K
 //
-// The squares are expanded, so that the sums over i are the matrix product of Wᵀ with u, u∘u and 1.
-// K is evaluated once, not once for each feature.
+// After expanding the squares, the product of Wᵀ with [u, u∘u, 1] gives the sums over i. K is
+// evaluated once rather than once for each feature.
 type scaleSums struct {
-	scratch  [2]backend.Host[float64]   // columns of M, and of K and W
-	u        backend.Host[float64]      // u, u∘u and 1 of each sample
-	products backend.Host[float64]      // the products with columns of W
-	on       [3]backend.Matrix[float64] // W, u and products on the device
+	scratch  [2]backend.Host[float64]   // the first holds columns of M, the second columns of K, then of W
+	u        backend.Host[float64]      // a row [u, u∘u, 1] for each sample
+	products backend.Host[float64]      // product of u with the transposed columns of W
+	on       [3]backend.Matrix[float64] // W, u and products as matrices of the device
 }
 
-// maxScaled is the largest |u| for which scaleSums is used. Where K is not small, (u_ip − u_jp)² is of
-// the order of 1, but the terms that cancel are of the order of u².
+// maxScaled is the largest |u| for which scaleSums is used. Where K is not tiny, (u_ip − u_jp)² is
+// about 1, but the expanded terms, which cancel, are about u².
 const maxScaled = 256
 
-// lengthScales returns the length scales of a Gaussian kernel or a multiple of it, if there is one for
-// each feature.
+// lengthScales returns the length scales of a Gaussian kernel or of a multiple of it, if the kernel
+// has one length scale for each feature.
 func lengthScales(k kernels.Kernel) []float64 {
 	if scaled, ok := k.(kernels.Scaled); ok {
 		k = scaled.Kernel
@@ -353,8 +353,8 @@ func lengthScales(k kernels.Kernel) []float64 {
 	return g.Sigmas
 }
 
-// newScaleSums returns nil for kernels and samples to which scaleSums does not apply, for devices
-// that do not work in Go memory, and if the samples are far apart in units of a length scale.
+// newScaleSums returns nil if scaleSums does not apply: for other kernels, sparse samples, devices
+// that do not work in Go memory, and features whose range exceeds 2·maxScaled length scales.
 func newScaleSums(f *covariance, width int) (*scaleSums, error) {
 	sigmas := lengthScales(f.s.Kernel)
 	wrap, n, d := numeric.Wrapper(f.Dev), f.s.n, f.s.d
@@ -389,8 +389,8 @@ func newScaleSums(f *covariance, width int) (*scaleSums, error) {
 	return g, nil
 }
 
-// add adds the terms of the columns first, …, first+cols−1 of W to sums. The scratch memory holds these
-// columns of M and of the lower triangle of K, from row `first` on.
+// add adds the terms of `cols` columns of W to sums, beginning with column `first`. scratch holds
+// the same columns of M and of the lower triangle of K, without the rows above row `first`.
 func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []float64) error {
 	if err := b.Sync(); err != nil {
 		return err
@@ -437,22 +437,22 @@ func (p Problem) otherPoints(points backend.Points) (numeric.Points, error) {
 	return z, nil
 }
 
-// Uncertainty stores the Cholesky factor of the covariance K + λW⁻¹ of a Gaussian process in the
-// memory of the host, n² numbers. Several goroutines may call its methods at the same time. It
+// Uncertainty stores the Cholesky factor of the covariance K + λW⁻¹ of a Gaussian process: n²
+// numbers in the memory of the host. Several goroutines may call its methods at the same time. It
 // shares the samples of its Problem, which must not be changed.
 //
-// For one feature and a kernel that Kalman accepts, it stores a state-space model instead if the
-// model is estimated to be faster: the model takes O(n) operations and memory, and O(log n)
+// For one feature and a kernel that Kalman accepts, Uncertainty stores a state-space model instead
+// if it is estimated to be faster. The model takes O(n) operations and memory, and O(log n)
 // operations for each point.
 type Uncertainty struct {
 	s         *samples
 	factor    backend.Host[float64]
-	posterior *markov.Posterior // the state-space model that replaces factor, or nil
+	posterior *markov.Posterior // a state-space model in place of factor, or nil
 }
 
-// NewUncertainty factors K + λW⁻¹ on dev in n³/3 operations; at its return no memory on dev is in
-// use. It does not read p.Y. limit bounds the memory on dev in bytes; 0 means all free memory of
-// dev. If the device works in Go memory, the factor is not copied.
+// NewUncertainty factors K + λW⁻¹ on dev in n³/3 operations, and frees all device memory before it
+// returns. It does not read p.Y. limit bounds the memory on dev in bytes; 0 means all free memory
+// of dev. If the device works in Go memory, the factor is not copied.
 func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit int64) (*Uncertainty, error) {
 	if m, ok := p.kalman(dev); ok {
 		return newPosterior(ctx, dev, m, p, limit)
@@ -506,8 +506,8 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points b
 	return variance, nil
 }
 
-// Solve overwrites r, which has one row for each sample of weight > 0, with (K + λW⁻¹)⁻¹r, without
-// refinement.
+// Solve overwrites r with (K + λW⁻¹)⁻¹r, without refinement. r has one row for each sample of
+// weight > 0.
 func (u *Uncertainty) Solve(ctx context.Context, dev backend.Device, r backend.Host[float64], limit int64) error {
 	if u == nil || u.s == nil {
 		return errors.New("solvers: solve: the Uncertainty was not made by NewUncertainty")
@@ -554,8 +554,8 @@ func (f *covariance) variance(points numeric.Points, rows int) ([]float64, error
 	return variance, err
 }
 
-// cross calls visit for each block of rows of points, with the index `first` of its first row and
-// with k = k(X, block).
+// cross divides points into blocks of rows. For each block it calls visit with k = k(X, block) and
+// the index `first` of the block's first row.
 func (f *covariance) cross(points numeric.Points, rows int, visit func(first int, k backend.Matrix[float64]) error) error {
 	s, b := f.s, f.B
 	cross, err := f.Mem.New(s.n, rows)

@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// plainEvidence evaluates the formula with gonum's Cholesky factor.
+// plainEvidence evaluates the formula of Evidence with gonum's Cholesky factor.
 func plainEvidence(p solvers.Problem, fit bool) (log float64, scale []float64) {
 	n := p.X.Rows
 	c := mat.NewSymDense(n, nil)
@@ -50,10 +50,9 @@ func plainEvidence(p solvers.Problem, fit bool) (log float64, scale []float64) {
 	return log, scale
 }
 
-// TestLogEvidence compares the value with a value computed by gonum, and the derivatives with
-// central differences. With a step h of ln θ, the error of a central difference is about h² times
-// the third derivative, which is at most a few times the value, plus the rounding error divided by
-// h.
+// TestLogEvidence compares the evidence with gonum's value, and its derivatives with central
+// differences. A step h of ln θ gives a central difference with two errors: h² times the third
+// derivative, which is at most a few times the value, and the rounding error divided by h.
 func TestLogEvidence(t *testing.T) {
 	rng := pathRandom(t)
 	for _, name := range pathDevices {
@@ -115,11 +114,11 @@ func TestLogEvidence(t *testing.T) {
 	}
 }
 
-// TestScaleDerivatives compares the derivatives with respect to the parameters of a Gaussian kernel, and of
-// a multiple of it, with those of a product, which are computed from one matrix ∂K/∂θ for each parameter. The
-// samples of the last problem are too far apart for the expanded squares. The expansion cancels numbers of
-// the order of u² ≤ 2¹⁶, where the squares are of the order of 1, so that their sums over n² pairs differ by
-// rounding errors of the order of 2⁻⁵²·2¹⁶·n = 2⁻³⁶·n.
+// TestScaleDerivatives compares two computations of the derivatives with respect to length scales:
+// the expanded squares of scaleSums, for a Gaussian kernel and a multiple of it, and one matrix
+// ∂K/∂θ for each parameter, for the same kernel as a product. The samples of the last problem are
+// too far apart for scaleSums. The expansion cancels numbers of up to u² ≤ 2¹⁶ to squares of about
+// 1. The rounding errors of the sums over n² pairs are about 2⁻⁵²·2¹⁶·n = 2⁻³⁶·n.
 func TestScaleDerivatives(t *testing.T) {
 	rng := pathRandom(t)
 	n := 300 // two blocks of columns
@@ -128,7 +127,7 @@ func TestScaleDerivatives(t *testing.T) {
 		for _, spread := range []float64{1, 60, 1e4} {
 			k := kernels.Gaussian{Sigmas: []float64{1, 2, 0.7}}
 			p := solvers.Problem{X: normals(rng, n, 3), Y: normals(rng, n, 2), Lambda: 0.3, Weights: constant(n, 2)}
-			for i := range n / 2 { // two groups of samples, a distance of spread apart
+			for i := range n / 2 { // two groups of samples at the distance `spread`
 				p.X.Row(i)[0] += spread
 			}
 			gradient := func(k kernels.Kernel) []float64 {
@@ -268,7 +267,7 @@ func TestEvidenceRefuses(t *testing.T) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
-	// No scale fits a column of zeros, so that its scale remains 1.
+	// Targets of zero determine no scale: Scale must be 1.
 	zero := p
 	zero.Y = backend.NewHost[float64](50, 1)
 	if e, err := solvers.LogEvidence(context.Background(), dev, zero, solvers.EvidenceParams{FitScale: true}); err != nil || e.Scale[0] != 1 {
@@ -292,8 +291,8 @@ func TestEvidenceRefuses(t *testing.T) {
 	}
 }
 
-// TestEvidenceMemory checks that the error for too little memory names the bytes needed, and that
-// exactly this memory suffices.
+// TestEvidenceMemory checks that the error for too little memory states the number of bytes needed,
+// and that a limit of that number suffices.
 func TestEvidenceMemory(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 300, 2), Y: normals(rng, 300, 2), Lambda: 1, Weights: constant(300, 1)}

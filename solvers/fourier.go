@@ -17,15 +17,16 @@ import (
 // β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b. As the number of frequencies grows, the solution approaches
 // that of Problem. λ is unscaled.
 type FourierProblem struct {
-	// Kernel is translation invariant: gaussian, also with a length scale for each feature,
-	// laplacian, the Matérn kernels, rationalquadratic, or their sums and products. It determines
-	// the distribution of the ω_j.
+	// Kernel must be translation invariant: a Gaussian kernel (also with a length scale for each
+	// feature), Laplacian, Matérn, rational quadratic, or sums and products of these kernels.
+	// Kernel determines the distribution of the ω_j.
 	Kernel kernels.Kernel
 	Data   Rows
-	// Sparse has the meaning of NystromProblem.Sparse. Sparse samples need StreamParams.Gradient to be false.
+	// Sparse has the meaning of NystromProblem.Sparse. It cannot be combined with
+	// StreamParams.Gradient.
 	Sparse *backend.CSR[float64]
-	// Count is the number of features, M. Each frequency gives two features, a cosine and a sine,
-	// so that an odd M is rounded up. 0 means about 10√n.
+	// Count is the number of features, M, rounded up to an even number: each frequency gives a
+	// cosine and a sine. 0 means about 10√n.
 	Count     int
 	Seed      uint64
 	Lambda    float64 // ≥ 0
@@ -36,7 +37,7 @@ type FourierProblem struct {
 // M features, and one pass for each step of refinement. It returns errors under the same conditions
 // as SolveNystrom.
 func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par StreamParams) (*StreamResult, error) {
-	if p.Data != nil { // report the memory of the piece that the host reads, of the frequencies on the host, and of packed samples
+	if p.Data != nil { // report the host memory of a piece of samples, of the frequencies, and of packed samples
 		n, d := p.dims()
 		m := max(p.size(n), 0)
 		rows := stream.PieceRows(n, m)
@@ -140,12 +141,12 @@ func (p FourierProblem) basis(ctx context.Context, n, d int) (*stream.Fourier, e
 	return stream.NewFourier(ctx, p.Kernel, p.Seed, p.size(n), d)
 }
 
-// Basis returns the random features of p for samples of d features: the frequencies ω, M/2×d, that
-// SolveFourier draws from Kernel and Seed, and the factor scale of the basis
+// Basis returns the random features of p for samples of d features. omega holds the frequencies,
+// M/2×d, that SolveFourier draws from Kernel and Seed. scale is the factor of the basis
 //
 //	scale · (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …, sin ω_Dᵀx),  D = M/2
 //
-// StreamResult.Beta already includes the scale. Count must be given.
+// StreamResult.Beta already includes the scale. Count must be > 0.
 func (p FourierProblem) Basis(ctx context.Context, d int) (omega backend.Host[float64], scale float64, err error) {
 	switch {
 	case p.Kernel == nil:

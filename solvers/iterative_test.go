@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// smooth is a problem whose targets are a smooth function, so that α stays small even if λ is
-// small and float64 can reach a residual of 1e-8.
+// smooth is a problem with targets from a smooth function. α is then small even for a small λ, and
+// float64 can reach a residual of 1e-8.
 func smooth(n, d, t int, lambda float64) solvers.Problem {
 	r := rand.New(rand.NewPCG(11, 0))
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, t), Lambda: lambda}
@@ -33,8 +33,8 @@ func smooth(n, d, t int, lambda float64) solvers.Problem {
 	return p
 }
 
-// TestFactorInSinglePrecisionNeedsShift checks that the solver adds a shift to the diagonal if the
-// factorization in float32 fails, and that the solution does not depend on the shift.
+// TestFactorInSinglePrecisionNeedsShift checks that the solver adds a shift to the diagonal after a
+// failed factorization in float32, and still reaches the tolerance for the original problem.
 func TestFactorInSinglePrecisionNeedsShift(t *testing.T) {
 	p := smooth(150, 2, 2, 1e-8)
 	res, err := solvers.Solve(t.Context(), backendtest.Device(t, "ref"), p, solvers.Params{Method: solvers.Mixed})
@@ -46,9 +46,9 @@ func TestFactorInSinglePrecisionNeedsShift(t *testing.T) {
 	}
 }
 
-// TestFallsBackToDouble checks that if float32 fails, the solution is computed in float64 and the
-// result says so, and that Solve returns an error if the params exclude float64 or it does not fit
-// the memory.
+// TestFallsBackToDouble checks that Solve continues in float64 if float32 fails, and that the
+// result says so. Solve must return an error if the params exclude float64 or if memory does not
+// suffice for float64.
 func TestFallsBackToDouble(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	p := smooth(150, 2, 1, 1e-10)
@@ -81,8 +81,8 @@ func TestFallsBackToDouble(t *testing.T) {
 	}
 }
 
-// TestCGFallsBackToDouble checks that float32 is chosen if K fits the memory only in float32, and
-// that float64 replaces it if values exceed the range of float32.
+// TestCGFallsBackToDouble checks that Auto chooses float32 if memory suffices for K only in
+// float32. If values exceed the range of float32, Solve must continue in float64.
 func TestCGFallsBackToDouble(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the choice differs only with some thousand rows")
@@ -107,10 +107,9 @@ func TestCGFallsBackToDouble(t *testing.T) {
 	}
 }
 
-// TestFixedGivenUp checks samples that repeat r times each. The rounding errors of their kernel
-// values repeat too, so that the norm of the errors is √r times the norm of independent errors.
-// This norm is too large relative to λ, although the plan's estimate allows it. The solve must end
-// in float32, and the result must say so.
+// TestFixedGivenUp repeats each sample r times. The rounding errors of the kernel values repeat
+// too. Their norm is √r times the norm of independent errors and too large relative to λ, although
+// the plan's estimate allows Fixed16. The solve must end in float32, and the result must say so.
 func TestFixedGivenUp(t *testing.T) {
 	const seed, clusters, copies = 3, 20, 100
 	t.Logf("seed %d", seed)
@@ -135,8 +134,8 @@ func TestFixedGivenUp(t *testing.T) {
 	}
 }
 
-// inFixed16 returns a plan, and par with a memory limit that K in 16 bits fits and K in float32
-// exceeds.
+// inFixed16 returns par with a memory limit that admits K in 16 bits but not in float32, and the
+// plan for this limit.
 func inFixed16(t *testing.T, dev backend.Device, p solvers.Problem, par solvers.Params) (solvers.Params, solvers.Plan) {
 	t.Helper()
 	single := par
@@ -153,9 +152,9 @@ func inFixed16(t *testing.T, dev backend.Device, p solvers.Problem, par solvers.
 	return par, plan
 }
 
-// TestFixedKept checks that the planned operator Fixed16 is not replaced if the rounding errors of
-// K are independent: neither for the smallest λ for which 16 bits suffice, nor with an intercept,
-// whose right-hand side 1 is solved only once, to a low accuracy.
+// TestFixedKept checks that Solve keeps the planned operator Fixed16 if the rounding errors of K
+// are independent. It tests the smallest λ for which 16 bits suffice, and an intercept: its
+// additional right-hand side 1 is solved once, to a low accuracy.
 func TestFixedKept(t *testing.T) {
 	p := smooth(2000, 20, 1, 5)
 	p.Kernel, p.Intercept = kernels.Gaussian{Sigma: 4.5}, true
@@ -191,8 +190,8 @@ func huge(n, d int) solvers.Problem {
 	return p
 }
 
-// TestBlocks checks that columns that are equal, zero, or multiples of each other, and more columns
-// than fit into one block, have the same solutions as columns that are solved one at a time.
+// TestBlocks solves columns that are equal, zero, or multiples of each other, and more columns than
+// a block holds. Each solution must agree with the solution of that column alone.
 func TestBlocks(t *testing.T) {
 	const n, columns = 60, 70
 	p := smooth(n, 3, columns, 1e-2)
@@ -214,7 +213,7 @@ func TestBlocks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The bound is ‖A⁻¹‖ ≤ 1/λ times the sum of the two residuals.
+			// The solutions differ by at most ‖A⁻¹‖ ≤ 1/λ times the sum of their residuals.
 			size := 0.0
 			for i := range n {
 				size = math.Hypot(size, q.Y.Row(i)[0])
@@ -228,8 +227,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestPreconditioners checks that each preconditioner saves iterations and has the requested
-// rank.
+// TestPreconditioners checks that each preconditioner saves iterations and has at most the
+// requested rank.
 func TestPreconditioners(t *testing.T) {
 	p := smooth(200, 2, 1, 1e-3)
 	dev := backendtest.Device(t, "ref")
@@ -251,9 +250,9 @@ func TestPreconditioners(t *testing.T) {
 		}
 		small, large := iters(name, 10), iters(name, 40)
 		t.Logf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
-		// Between its 10th and its 40th value the spectrum falls by orders of magnitude. With few
-		// monomials, the remainder of K has nearly equal rows, and scaling it by its diagonal makes
-		// the condition number larger.
+		// The spectrum falls by orders of magnitude from the 10th to the 40th eigenvalue. The
+		// taylor preconditioner of rank 10 may need more iterations than none: the remainder of K
+		// has nearly equal rows, and scaling it by its diagonal increases the condition number.
 		if !((small < none || name == "taylor") && large < small && large < none) {
 			t.Errorf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
 		}
@@ -301,8 +300,8 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestMixedOfNothing checks that if K and λ are 0 in float32, so that no jitter gives a factor, the
-// search for a jitter ends.
+// TestMixedOfNothing rounds K and λ to 0 in float32. No jitter then gives a factor, and the search
+// for a jitter must end.
 func TestMixedOfNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -321,10 +320,9 @@ func TestMixedOfNothing(t *testing.T) {
 	}
 }
 
-// TestPreconditionerOfTinyLambda uses a λ below about ε‖K‖, for which the preconditioner FFᵀ + λI
-// once had no correct digit in the directions in which F is small, so that cg took 50 times as many
-// iterations as without a preconditioner. With the preconditioner, cg may take at most twice as
-// many iterations as without.
+// TestPreconditionerOfTinyLambda uses a λ below about ε‖K‖. A preconditioner FFᵀ + λI without a
+// correct digit, in the directions in which F is small, would take 50 times the iterations of no
+// preconditioner. At most twice as many are allowed.
 func TestPreconditionerOfTinyLambda(t *testing.T) {
 	const n = 150
 	r := rand.New(rand.NewPCG(1, 0))
@@ -357,11 +355,11 @@ func TestPreconditionerOfTinyLambda(t *testing.T) {
 	}
 }
 
-// TestCGGoesOnWithFactor uses a λ below the rounding error of K. The residuals of cg then stagnate
-// near 1 for a Gaussian kernel, since no rank below n makes the condition number small. The solve
-// continues with the factor in float64, whose solution α has a residual of at most (3n + 1)u
-// tr(A)‖α‖ (Higham 2002, theorem 10.4, with ‖|L||Lᵀ|‖ ≤ tr(A)); computing the residual and the
-// kernel values adds (n + d + 4)u tr(A)‖α‖.
+// TestCGGoesOnWithFactor uses a Gaussian kernel and a λ below the rounding error of K. No
+// preconditioner of rank below n makes the condition number small, and the residuals of cg stagnate
+// near 1. Solve must continue with the factor in float64. The residual of its solution α is at most
+// (3n + 1)u tr(A)‖α‖ (Higham 2002, theorem 10.4, with ‖|L||Lᵀ|‖ ≤ tr(A)). Computing the residual
+// and the kernel values adds (n + d + 4)u tr(A)‖α‖.
 func TestCGGoesOnWithFactor(t *testing.T) {
 	const n, d, u = 300, 3, 0x1p-53
 	dev := backendtest.Device(t, "cpu")
@@ -383,7 +381,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 			p.Lambda = lambda
 			_, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
 			var short *solvers.ConvergenceError
-			if !errors.As(err, &short) { // the tolerance is 1e-8, but rounding α to float64 alone exceeds it
+			if !errors.As(err, &short) { // rounding α to float64 alone exceeds the default tolerance 1e-8
 				t.Fatalf("repeated %v, lambda %v: got the error %v", repeated, lambda, err)
 			}
 			res := short.Result
@@ -395,7 +393,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 				}
 				left, norm = math.Hypot(left, sum), math.Hypot(norm, res.Alpha.Data[i])
 			}
-			unit := u * n * (1 + lambda) * norm / size // n rounding errors; tr(A) = n(1 + λ)
+			unit := u * n * (1 + lambda) * norm / size // u·tr(A)·‖α‖ relative to ‖y‖, with tr(A) = n(1 + λ)
 			bound := (4*n + d + 5) * unit
 			t.Logf("repeated %v, lambda %v: residual %.2g, at most %.2g; Attainable %.2g", repeated, lambda, res.Residual, bound, short.Attainable)
 			if res.Residual > bound || short.Attainable < unit {
@@ -407,7 +405,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 			if res.Method != solvers.Dual || !strings.Contains(res.Fallback, "went on with the factor in float64") {
 				t.Errorf("repeated %v, lambda %v: method %s, fallback %q", repeated, lambda, res.Method, res.Fallback)
 			}
-			// Solve reaches a tolerance that is attainable.
+			// A tolerance above the attained residual must succeed.
 			if _, err = solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Tol: 2 * short.Result.Residual}); err != nil {
 				t.Errorf("repeated %v, lambda %v, tolerance %.3g: %v", repeated, lambda, 2*short.Result.Residual, err)
 			}
@@ -418,7 +416,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 				}
 			}
 		}
-		// If rows are repeated and λ is below the rounding errors, no factor exists.
+		// With repeated rows and λ = 0, no Cholesky factor exists.
 		p.Lambda = 0
 		_, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
 		var short *solvers.ConvergenceError

@@ -54,9 +54,9 @@ func kalmanEstimate(z *sizes, _ Params) (estimate, error) {
 	return e, nil
 }
 
-// kalmanBytes is the memory of Kalman: the matrices on the device, and in Go memory the filter, the
-// pairs that sort its points, two columns for each right-hand side, and the solution and the
-// residual of the last and the best iterate.
+// kalmanBytes is the memory of Kalman: the matrices of the refinement on the device, and several
+// arrays in Go memory. They are the filter, the pairs for sorting its points, two columns for each
+// right-hand side, and the solutions and residuals of the last and the best iterate.
 func (z *sizes) kalmanBytes(m markov.Model) func(n int) int64 {
 	return func(n int) int64 {
 		return numeric.Total(z.refinedBytes(n), numeric.Bytes(numeric.Total(m.Elements(n), numeric.Elements(n, 2+2*z.columns+4*z.t))))
@@ -68,8 +68,8 @@ func (z *sizes) kalmanCost(m markov.Model) float64 {
 	return float64(z.n) * (kalmanRow[0] + kalmanRow[1]*d*d) * float64(z.columns) * z.costs().rate
 }
 
-// kalman returns the state-space model of the kernel, and true if a Kalman filter is estimated to
-// take less time on dev than a stored factor.
+// kalman returns the state-space model of the kernel. It returns true if a Kalman filter is
+// estimated to take less time than a stored factor on dev.
 func (p Problem) kalman(dev backend.Device) (markov.Model, bool) {
 	if dev == nil || p.checkShapes() != nil {
 		return markov.Model{}, false
@@ -82,8 +82,8 @@ func (p Problem) kalman(dev backend.Device) (markov.Model, bool) {
 	return m, ok
 }
 
-// newLine returns the samples of p sorted by their feature, after the checks of newCovariance, and
-// reserves memory for elements(n) numbers.
+// newLine makes the checks of newCovariance, reserves memory for elements(n) numbers, and returns
+// the samples of p sorted by their feature.
 func newLine(ctx context.Context, dev backend.Device, m markov.Model, what string, p Problem, limit int64, elements func(n int) int64) (*samples, *markov.Line, error) {
 	if err := p.checkCovariance(dev, what, limit); err != nil {
 		return nil, nil, err
@@ -233,15 +233,15 @@ type pathKalman struct {
 	line  *markov.Line
 }
 
-// kalmanPathCost is the cost of a path by Kalman filters. For each λ, a filter, the diagonal of the
-// inverse and the residual take about as long as two solutions by Kalman.
+// kalmanPathCost is the cost of a path by Kalman filters. The work for each λ is a filter, the
+// diagonal of the inverse, and the residual. It takes about as long as two solutions by Kalman.
 func (z *sizes) kalmanPathCost(m markov.Model, lambdas int) float64 {
 	return 2 * float64(lambdas) * z.kalmanCost(m)
 }
 
-// kalmanPathElements is the number of float64 values in Go memory for n samples. It counts the
-// sorted samples. For each λ that is computed at the same time, it also counts the factor, the
-// diagonal of the inverse, two copies of the right-hand sides, and the fitted values.
+// kalmanPathElements is the number of float64 values in Go memory for n samples: the sorted samples
+// and, for each worker, the factor, the diagonal of the inverse, two copies of the right-hand
+// sides, and the fitted values.
 func (z *sizes) kalmanPathElements(m markov.Model, n, workers int) int64 {
 	return numeric.Total(m.Elements(n), numeric.Elements(n, workers*(2+m.Dim()+2*z.columns+z.t)))
 }

@@ -28,8 +28,8 @@ func TestKalman(t *testing.T) {
 	solvertest.Run(t, solvertest.Suite{Method: solvers.Kalman, Features: 1, Kernels: markovian})
 }
 
-// withZeros returns x with a second column of zeros: the distances are the same, but two features
-// make Solve store K.
+// withZeros returns x with a second feature that is always 0. The distances are the same, but
+// Kalman does not accept two features, and Solve stores K.
 func withZeros(x backend.Host[float64]) backend.Host[float64] {
 	wide := backend.NewHost[float64](x.Rows, 2)
 	for i := range x.Rows {
@@ -38,8 +38,8 @@ func withZeros(x backend.Host[float64]) backend.Host[float64] {
 	return wide
 }
 
-// series returns n samples of one feature, in random order, some of them equal, with weights, some
-// of which are 0.
+// series returns n samples of one feature in random order. Some samples are equal, and some weights
+// are 0.
 func series(k kernels.Kernel, n int) solvers.Problem {
 	r := rand.New(rand.NewPCG(7, 0))
 	p := solvers.Problem{Kernel: k, X: backend.NewHost[float64](n, 1), Y: backend.NewHost[float64](n, 2), Weights: make([]float64, n), Lambda: 0.01}
@@ -55,9 +55,9 @@ func series(k kernels.Kernel, n int) solvers.Problem {
 	return p
 }
 
-// TestKalmanMatchesStored compares the evidence, its derivatives, the variances, the solutions, the
-// leave-one-out errors and the paths by a Kalman filter with the results by a stored factor, for the
-// same samples and a second feature of zeros.
+// TestKalmanMatchesStored compares results of a Kalman filter with results of a stored factor. For
+// the stored factor, the samples have a second feature that is always 0. The results are the
+// evidence, its derivatives, the variances, the solutions, the leave-one-out errors and the paths.
 func TestKalmanMatchesStored(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 1500 // enough samples for Auto to choose a filter
@@ -145,11 +145,11 @@ func TestKalmanMatchesStored(t *testing.T) {
 	}
 }
 
-// compareFits compares the functions at the samples, by the solutions of p by a filter and of wide by a
-// stored factor. Both residuals are at most 3e-12 of ‖y‖. The functions at the samples of positive weight
-// are y − λW⁻¹α, and a residual r changes λW⁻¹α by at most √(max w/min w)‖r‖ ≤ 3‖r‖, because the norm of
-// (K + λW⁻¹)⁻¹λW⁻¹, made symmetric by √W, is at most 1. With an intercept the norm of the oblique
-// projection to 1ᵀα = 0 is at most another factor 3 for these weights.
+// compareFits compares the fitted values of p, by a filter, with those of wide, by a stored factor.
+// Both residuals are at most 3e-12‖y‖. A fitted value of a sample of positive weight is y − λW⁻¹α.
+// A residual r changes λW⁻¹α by at most √(max w/min w)‖r‖ ≤ 3‖r‖, because the norm of (K +
+// λW⁻¹)⁻¹λW⁻¹, made symmetric by √W, is at most 1. With an intercept, the oblique projection to 1ᵀα
+// = 0 contributes another factor of at most 3.
 func compareFits(t *testing.T, dev backend.Device, p, wide solvers.Problem) {
 	t.Helper()
 	const tol = 3e-12
@@ -258,7 +258,7 @@ func comparePaths(t *testing.T, dev backend.Device, p, wide solvers.Problem, nea
 			near("LOO", g.LOO[j], w.LOO[j], w.LOO[j])
 			near("intercept", g.Intercept[j], w.Intercept[j], 20)
 			for i := range p.X.Rows {
-				near("alpha", g.Alpha.Row(i)[j], w.Alpha.Row(i)[j], 60/w.Lambda) // |y| ≤ 20, and weights up to 3
+				near("alpha", g.Alpha.Row(i)[j], w.Alpha.Row(i)[j], 60/w.Lambda) // |y| ≤ 20 and weights ≤ 3 bound α by 60/λ
 				near("error", g.Errors.Row(i)[j], w.Errors.Row(i)[j], 20)
 			}
 		}
@@ -309,7 +309,8 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 		t.Run(fmt.Sprint(want.nu), func(t *testing.T) {
 			near := func(what string, got, want, scale float64) {
 				t.Helper()
-				// The condition number is at most n/λ, and both programs have rounding errors.
+				// The condition number is at most n/λ. The factor 2 accounts for the rounding
+				// errors of both programs.
 				if d := math.Abs(got - want); !(d <= 2*n/lambda*n*0x1p-52*scale) {
 					t.Errorf("%s: got %v, want %v: difference %.3g", what, got, want, d)
 				}
@@ -356,9 +357,9 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 	}
 }
 
-// TestKalmanExtremes compares Solve and a path with closed forms. For equal points K = 11ᵀ, so that
-// with S = Σ w_i the fit is Σ w_i y_i/(λ+S) and the leave-one-out error follows from the same
-// formula without sample i. For points so far apart that all other kernel values are 0, K = I.
+// TestKalmanExtremes compares Solve and a path with closed forms. Equal points have K = 11ᵀ: with S
+// = Σ w_i, the fit is Σ w_i y_i/(λ+S), and the leave-one-out error follows from the same formula
+// without sample i. Distant points have K = I.
 func TestKalmanExtremes(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const lambda = 0.5
@@ -397,7 +398,8 @@ func TestKalmanExtremes(t *testing.T) {
 				if err != nil || points[0].Err != nil {
 					t.Fatal(err, points[0].Err)
 				}
-				// The condition number is at most (4 + λ/0.5)/(λ/3) = 30, and a few dozen roundings have an effect.
+				// The condition number is at most (4 + λ/0.5)/(λ/3) = 30. The factor 64 bounds the
+				// number of rounding errors.
 				const tol = 30 * 64 * 0x1p-53 * 3
 				for i := range n {
 					alpha := (y[i] - fit[i]) * weights[i] / lambda
@@ -429,7 +431,7 @@ func TestKalmanPathRefuses(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	// Equal points have no solution for λ = 0, but one for λ = 1.
+	// Equal points make the system singular for λ = 0, but not for λ = 1.
 	points, err := solvers.SolvePath(t.Context(), dev, p, []float64{0, 1}, solvers.PathParams{Method: solvers.Kalman})
 	if err != nil {
 		t.Fatal(err)

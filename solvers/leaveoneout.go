@@ -11,15 +11,15 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// LeaveOneOut computes, from a solution of (K + λW⁻¹)α + b·1 = y, the solutions without each sample
-// in turn. With A = K + λW⁻¹, bordered by ones if there is an intercept, B its inverse and e_i the
-// unit vectors, the fit f₋ᵢ without sample i, and its error c_i at that sample, are
+// LeaveOneOut computes the fits without one of the samples from a solution of (K + λW⁻¹)α + b·1 =
+// y. Let A be K + λW⁻¹, bordered by ones if there is an intercept, B = A⁻¹, and e_i a unit vector.
+// The fit f₋ᵢ without sample i, and its error c_i at that sample, are
 //
 //	y_i − f₋ᵢ(x_i) = c_i = α_i/B_ii,    f₋ᵢ(x) = f(x) − c_i (B [k(X, x); 1])_i
 //
 // The formulas follow from A α₋ᵢ = y − c_i e_i; Barber, Candès, Ramdas and Tibshirani (2021, Annals
-// of Statistics 49, section 5) describe their use. LeaveOneOut stores the factor of A, n² numbers,
-// in the memory of the host, or the state-space model of an Uncertainty, O(n) numbers. Several
+// of Statistics 49, section 5) describe their use. LeaveOneOut stores the factor of an Uncertainty,
+// n² numbers in the memory of the host, or its state-space model of O(n) numbers. Several
 // goroutines may call its methods at the same time.
 type LeaveOneOut struct {
 	u        *Uncertainty
@@ -30,12 +30,13 @@ type LeaveOneOut struct {
 
 var errNotMade = errors.New("solvers: leave-one-out: the LeaveOneOut was not made by NewLeaveOneOut")
 
-// NewLeaveOneOut factors K + λW⁻¹ on dev in n³/3 operations, and computes the diagonal of the inverse
-// in n³/3 more. A state-space model takes O(n) operations. NewLeaveOneOut uses only the shape of p.Y.
-// λ must be > 0; limit bounds the memory in bytes on dev, and 0 means all its free memory.
+// NewLeaveOneOut factors K + λW⁻¹ on dev in n³/3 operations, and computes the diagonal of the
+// inverse in another n³/3. A state-space model takes O(n) operations. NewLeaveOneOut uses only the
+// shape of p.Y. λ must be > 0. limit bounds the memory on dev in bytes; 0 means all its free
+// memory.
 func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit int64) (*LeaveOneOut, error) {
 	intercept := p.Intercept
-	p.Intercept = false // the intercept is represented by the border of ones, not by centering
+	p.Intercept = false // addBorder accounts for the intercept: the samples are not centered
 	u, err := NewUncertainty(ctx, dev, p, limit)
 	if err != nil {
 		return nil, err
@@ -90,8 +91,8 @@ func unitColumn(n int) backend.Host[float64] {
 	return ones
 }
 
-// addBorder changes l.diagonal from the diagonal of A⁻¹ without the border to the diagonal of B.
-// solved is A⁻¹1.
+// addBorder computes the diagonal of B if there is an intercept. On entry l.diagonal is the
+// diagonal of A⁻¹ without the border, and solved is A⁻¹1.
 func (l *LeaveOneOut) addBorder(solved backend.Host[float64], intercept bool) error {
 	if !intercept {
 		return nil
@@ -121,7 +122,7 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 	c := backend.NewHost[float64](alpha.Rows, alpha.Cols)
 	for i, b := range l.diagonal {
 		for j, a := range alpha.Row(i) {
-			if a != 0 { // if B_ii is also 0, the error is 0: the fit without the sample is the same
+			if a != 0 { // α_i = 0 means that the fit without sample i is the same, even if B_ii = 0
 				a /= b
 			}
 			if a-a != 0 {
@@ -133,9 +134,10 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 	return c, nil
 }
 
-// Influence calls visit with (B [k(X, x); 1])_i for blocks of at most 256 rows x of points: b has n
-// rows and one column for each point, and visit may overwrite it. It takes 2n² operations for each
-// point, or O(n) with a state-space model. limit is as in NewLeaveOneOut.
+// Influence divides points into blocks of at most 256 rows x. For each block it calls visit with b,
+// whose columns are (B [k(X, x); 1])_i for i = 1, …, n. visit may overwrite b. Influence takes 2n²
+// operations for each point, or O(n) with a state-space model. limit has the meaning of
+// NewLeaveOneOut.
 func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points backend.Points, limit int64, visit func(first int, b backend.Host[float64]) error) error {
 	if l == nil || l.u == nil {
 		return errNotMade
@@ -196,12 +198,12 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 	}
 }
 
-// pointValues limits the number of kernel values that Influence stores at a time with a state-space
-// model; a single point may have more.
+// pointValues limits the kernel values that Influence stores at a time with a state-space model. A
+// block has at least one point, even if its kernel values exceed the limit.
 const pointValues = 1 << 22
 
-// on copies X and the factor, if any, to dev if necessary, and reserves memory for the further
-// elements that more counts.
+// on places X and the factor on dev and reserves memory for more(n, d, t) further elements. It
+// copies only if dev does not work in Go memory. A state-space model has no factor.
 func (u *Uncertainty) on(ctx context.Context, dev backend.Device, what string, more func(n, d, t int) int64, limit int64) (*covariance, error) {
 	squares := 0
 	if numeric.Wrapper(dev) == nil && u.posterior == nil {

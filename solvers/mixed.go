@@ -16,20 +16,20 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Mixed is Cholesky of K + λW⁻¹ in float32, with corrections in float64: most of the work runs at
+// Mixed is Cholesky of K + λW⁻¹ in float32, with corrections in float64. Most of the work runs at
 // the rate of float32, and the residual is as small as in float64. The corrections are steps of
-// iterative refinement while each step gains a digit, and then steps of conjugate gradients with
-// the factor as the preconditioner. Conjugate gradients also converge for condition numbers above
-// 10⁷, for which refinement diverges, but take longer. If rounding makes a pivot negative, the
-// factor is that of K + (λ+δ)W⁻¹ with a small δ.
+// iterative refinement while each step gains a digit. Later corrections use conjugate gradients
+// with the factor as the preconditioner: they take longer, but also converge for condition numbers
+// above 10⁷, for which refinement diverges. If rounding makes a pivot negative, Mixed factors K +
+// (λ+δ)W⁻¹ with a small δ.
 //
 // A device with products of reduced precision (backend.ReducedBackend: FP16 on a GPU, integers of
-// 16 bits on a processor) uses them for the factor when λ is well above their rounding error, and
-// float32 if they fail.
+// 16 bits on a processor) uses these products for the factor when λ is well above their rounding
+// error, and uses float32 if they fail.
 const Mixed Method = "mixed"
 
-// After mixedSteps iterations the factor counts as too inaccurate: more iterations would take
-// longer than a factor in float64.
+// mixedSteps limits the iterations with one factor. More iterations would take longer than a factor
+// in float64.
 const mixedSteps = 60
 
 type mixedChoice struct {
@@ -70,14 +70,14 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// mixedEstimate returns the estimate for the operator o, and for a Cholesky factor of reduced
-// precision if `reduced` is set, or of float32.
+// mixedEstimate returns the estimate for the operator o. The Cholesky factor has reduced precision
+// if `reduced` is set, otherwise float32.
 func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
-	// LLᵀ differs from K + λW⁻¹ by a matrix E of rounding errors: 2⁻²³ of its elements, or the
-	// error of products of reduced precision. The errors have different signs, so that ‖E‖ is about
-	// 2⁻²³‖K‖/√n. The factor 4 is a margin. If the errors exceed the eigenvalues, the factorization
-	// fails unless a shift larger than the errors is added to the diagonal. For reduced precision
-	// only the effect of the errors on the number of iterations is estimated.
+	// LLᵀ differs from K + λW⁻¹ by a matrix E of rounding errors: 2⁻²³ of each element, or the
+	// error of products of reduced precision. The errors have different signs, and ‖E‖ is about
+	// 2⁻²³‖K‖/√n. The factor 4 is a margin. If ‖E‖ exceeds the smallest eigenvalue, the
+	// factorization in float32 needs a shift of the diagonal larger than ‖E‖. For reduced
+	// precision, the shift is not estimated.
 	unit, rate := factorUnit(z.dev.F32(), reduced), z.rates().Single
 	if reduced {
 		rate = z.rates().Reduced
@@ -93,15 +93,16 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	its := factorIterations(condition, par.tol())
 	switch {
 	case reduced && its > mixedSteps/2:
-		its = 2e6 // the factorization would fail: this cost makes Mixed prefer float32
+		its = 2e6 // the factorization would fail: this cost makes Mixed choose float32
 	case reduced && z.rates().Bytes == 0:
-		// On a processor the estimate without the factor 4 differs from the measured number of
-		// iterations by at most two: n = 8,000, Gaussian kernel, 8, 20 and 50 features, λ = 0.001.
+		// On a processor the margin of 4 is not needed. Without it, the estimated and measured
+		// numbers of iterations differed by at most two: n = 8,000, Gaussian kernel, 8, 20 and 50
+		// features, λ = 0.001.
 		condition = 1 + rounding/4/least
 		its = factorIterations(condition, par.tol())
 	}
 	if !o.stored() && condition < 1.1 {
-		// The refinement loop around the inner solver computes the residuals.
+		// Refinement alone suffices: condition − 1 is the factor of the residual in each step.
 		its = max(1, math.Ceil(elementary.Log(1/par.tol())/elementary.Log(1/(condition-1))))
 	}
 	product, flops, gram := z.productCost(z.columns, false), z.productFlops(z.columns), 0.0
@@ -166,8 +167,8 @@ func factorIterations(condition, tol float64) float64 {
 	return its
 }
 
-// run falls back to the factor in float64, if there is enough memory, after the factor in float32
-// fails.
+// run uses the factor in float32. If it fails and memory suffices, run continues with the factor in
+// float64.
 func (choice mixedChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, choice); err != nil {
@@ -208,8 +209,8 @@ func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (in
 	return &corrector{conjugate: c, factor: p, strong: o.stored() || w.checkpointer.restored() != nil}, nil
 }
 
-// corrector is an inner solver that applies the factor alone while each step gains a digit, and
-// then conjugate gradients preconditioned by it.
+// corrector is an inner solver. It applies the factor alone while each step gains a digit;
+// afterwards it uses conjugate gradients preconditioned by the factor.
 type corrector struct {
 	*conjugate[float64]
 	factor *singleFactor
@@ -227,7 +228,7 @@ func (c *corrector) solve(r backend.Matrix[float64], goal []float64) error {
 			return c.w.fail(err)
 		}
 	}
-	c.w.res.Iters++ // count the product that computes the residual
+	c.w.res.Iters++ // the refinement computes the residual with one product
 	return nil
 }
 
@@ -237,10 +238,10 @@ func (c *corrector) switchToCG() bool {
 	return !was
 }
 
-// factor32 returns the Cholesky factor of K + (λ+δ)W⁻¹ in float32. δ is 0 at first; after a failed
-// pivot, δ is the rounding error of float32, or of the reduced products if reduced is set, and each
-// further failure multiplies δ by ten. The argument `of` is the operator, or nil. If it stores K in
-// float64 and the device can round K to float32, factor32 does not evaluate K again.
+// factor32 returns the Cholesky factor of K + (λ+δ)W⁻¹ in float32, with δ = 0 at first. After a
+// failed pivot, δ is the rounding error of float32, or of reduced products if reduced is set. Each
+// further failure multiplies δ by ten. `of` is the operator, or nil. If it stores K in float64 and
+// the device can round K to float32, factor32 does not evaluate K again.
 func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symmetric[float32], error) {
 	s := w.s
 	var narrow func(a numeric.Symmetric[float32]) error
