@@ -170,8 +170,7 @@ func (impl BLAS) Saxpy(n int, alpha float32, x []float32, incX int, y []float32,
 
 func (impl BLAS) Dnrm2(n int, x []float64, incX int) float64 {
 	if n > 1 && incX == 1 && n <= len(x) {
-		// If the sum of squares is far from the ends of the range, no overflow or underflow has
-		// affected it.
+		// A sum of squares in this range was not affected by overflow or underflow.
 		if sq := impl.Ddot(n, x, 1, x, 1); sq > 0x1p-900 && sq < 0x1p1000 {
 			return math.Sqrt(sq)
 		}

@@ -75,7 +75,7 @@ func TestLevel2(t *testing.T) {
 			a, x, y := integers(m*lda), integers(m), integers(m)
 			a32, x32, y32 := narrow(a), narrow(x), narrow(y)
 			for _, ul := range []blas.Uplo{blas.Lower, blas.Upper} {
-				// Reading the other triangle would give NaN.
+				// A routine that reads the other triangle computes NaN.
 				half, half32 := slices.Clone(a), slices.Clone(a32)
 				for i := range m {
 					for j := range m {
@@ -111,9 +111,9 @@ func TestLevel2(t *testing.T) {
 	})
 }
 
-// TestSymvRows compares Symv exactly with gonum's, for orders around the number of rows that are
-// processed together, for rows that all map to one set of the first-level cache, and for rows so
-// long that they are aligned to cache lines and divided among workers.
+// TestSymvRows compares Symv exactly with gonum's: for orders around the number of rows that are
+// processed together, for row strides at which all rows use the same set of the first-level cache,
+// and for matrices so large that their rows are divided among workers.
 func TestSymvRows(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 37

@@ -211,8 +211,8 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 		if solve {
 			kernel = e.ukr.TrsmDirect
 		}
-		// The kernel multiplies by op(A), or by op(A)ᵀ if A is on the right.
-		// flipped reports whether the matrix that the kernel multiplies by is Aᵀ.
+		// The micro-kernel applies op(A) from the left. If A is on the right, it applies op(A)ᵀ to
+		// the transposed B. flipped means that this matrix, op(A) or op(A)ᵀ, is Aᵀ.
 		flipped := (t != blas.NoTrans) != (s == blas.Right)
 		e.directTriangle(kernel, s == blas.Right, flipped, (ul == blas.Lower) != flipped, d == blas.Unit, m, n, k, alpha, a, lda, b, ldb)
 		return
@@ -227,8 +227,7 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 	}
 }
 
-// storedAs sets the strides of v if its matrix is stored transposed; ld is the row stride of the
-// stored matrix.
+// storedAs swaps the strides of v if the matrix is stored transposed, with row stride ld.
 func (v *view[T]) storedAs(transposed bool, ld int) {
 	if transposed {
 		v.rs, v.cs = 1, ld

@@ -61,7 +61,7 @@ type stored[T backend.Float] struct {
 	data           []T
 }
 
-// padding is the value of the elements between rows, a value that no routine computes.
+// padding is the value of the elements between rows. No routine computes this value.
 const padding = -12345.5
 
 func newStored[T backend.Float](rows, cols, pad int) stored[T] {

@@ -36,7 +36,7 @@ func TestPanicsAsGonum(t *testing.T) {
 	comparePanics(t, mine64.calls(), reference64.calls())
 	comparePanics(t, mine32.calls(), reference32.calls())
 
-	// These orders are below and above the limits up to which Mercer calls gonum's own routines.
+	// Mercer calls gonum's routines for small orders. These orders are below and above the limits.
 	for _, n := range []int{leastPotrf - 1, leastPotrf + 1, unblockedOrder + 1} {
 		comparePanics(t, lapackCalls(n, lapack), lapackCalls(n, lapackgonum.Implementation{}))
 	}
@@ -100,7 +100,7 @@ func outcome[T backend.Float](routine call[T], args []int) (slices [3][]T, end s
 	for k, length := range args[len(args)-3:] {
 		slices[k] = make([]T, length)
 		for i := range slices[k] {
-			slices[k][i] = T(int(1) << r.IntN(2)) // never 0, because gonum skips terms with the factor 0
+			slices[k][i] = T(int(1) << r.IntN(2)) // 1 or 2; not 0, because gonum skips terms with the factor 0
 		}
 	}
 	defer func() {

@@ -27,7 +27,7 @@ func notFiniteLevel3[T backend.Float](t *testing.T, l level3[T]) {
 		for round := range 6 {
 			k := n + round
 			a, b := integers[T](r, n, k, 1), integers[T](r, k, n, 2)
-			a.fill(func(i, j int) T { return a.at(i, j) * T(r.IntN(2)) }) // many zeros
+			a.fill(func(i, j int) T { return a.at(i, j) * T(r.IntN(2)) }) // sets about half of the elements to 0
 			spoil(r, b)
 			c := integers[T](r, n, n, 3)
 			got := c.clone()

@@ -31,9 +31,9 @@ func sweepLevel3[T backend.Float](t *testing.T, l level3[T]) {
 	t.Run("triangular", l.sweepTriangular)
 }
 
-// shapes returns triples m, n, k: first every combination of m and n around the edges of a tile,
-// with alternating k, and then values of k around KC, each with small m and n for one worker and
-// with large m and n for several workers.
+// shapes returns triples m, n, k. The first triples have every combination of m and n around
+// multiples of MR and NR, with varying k. The next triples have k around KC, with m and n for one
+// worker and for several workers. With -short, shapes returns every fifth triple.
 func (l level3[T]) shapes() [][3]int {
 	var list [][3]int
 	for _, m := range l.sizes(l.mr, 40) {
@@ -153,7 +153,7 @@ func (l level3[T]) sweepTriangular(t *testing.T) {
 		for flags := range 16 {
 			s, ul, tr, d := bothSide[flags&1], bothUplo[flags>>1&1], bothTrans[flags>>2&1], bothDiag[flags>>3&1]
 			if m*n > 4000 && flags != x%16 && flags != (7*x+5)%16 {
-				continue // each large size is tested with two of the sixteen combinations only
+				continue // large sizes are tested with two of the sixteen combinations
 			}
 			k := n
 			if s == blas.Left {

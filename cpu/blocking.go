@@ -54,16 +54,16 @@ type blocking struct {
 	nr int // number of columns of a register tile
 }
 
-// depth is KC: after each KC terms, the sums in registers are added to C. It is the same on every
-// machine, because it affects the last bits of a result. With a smaller depth, C is read and
-// written more often: 192 reaches 78 % of the peak rate, 512 reaches 88 % (float64, AVX-512, n =
-// 1536, AMD EPYC of family 25, November 2026). With a larger depth, fewer panels of A fit in half
-// of the second-level cache; at 512 there are nine (float64, AVX-512, 1 MiB).
+// depth is KC: after each KC terms, the sums in registers are added to C. KC affects the last bits
+// of a result, so that it is the same on every machine. With a smaller KC, C is read and written
+// more often: KC = 192 reaches 78 % of the peak rate, and KC = 512 reaches 88 % (float64, AVX-512,
+// n = 1536, AMD EPYC of family 25, November 2026). With a larger KC, fewer panels of A fit in half
+// of the second-level cache. With KC = 512, nine panels fit (float64, AVX-512, 1 MiB).
 const depth = 512
 
-// blockingFor derives the sizes of the loops from the register tile of mr × nr elements, of size
-// bytes each. The packed rows of A of a task take half of the second-level cache. Packed B takes a
-// quarter of the third-level cache, so that C and the packed rows of all workers also fit.
+// blockingFor derives the sizes of the loops from a register tile of mr × nr elements of size bytes
+// each. The packed rows of A for one task take half of the second-level cache. Packed B takes a
+// quarter of the third-level cache, so that C and the packed rows of all workers also fit there.
 func blockingFor(mr, nr, size int, caches cacheSizes) blocking {
 	return blocking{
 		kc: depth,

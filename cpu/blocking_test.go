@@ -46,7 +46,7 @@ func TestCachesDoNotChangeResults(t *testing.T) {
 	})
 }
 
-// TestBlocking checks the properties of the block sizes that the loops rely on.
+// TestBlocking checks that the block sizes satisfy the conditions that the loops need.
 func TestBlocking(t *testing.T) {
 	for _, caches := range []cacheSizes{{}, {L2: 1, L3: 1}, {L2: 1 << 30, L3: math.MaxInt}} {
 		for _, tile := range [][3]int{{14, 16, 8}, {14, 32, 4}, {6, 8, 8}, {6, 16, 4}, {4, 4, 8}} {

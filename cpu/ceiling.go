@@ -20,8 +20,8 @@ func (d *device) Ceiling(single bool, flops float64) float64 {
 
 func peak[T backend.Float](k *ukr.Kernels[T], flops float64) float64 {
 	tile := float64(2 * k.MR * k.NR)
-	// The factors have ones and zeros among their bits, because with the factor 0 the processor may
-	// take less power, and so run faster, than in a real product.
+	// The factors are not 0: with the factor 0, the processor may take less power than in a real
+	// product, and so run faster.
 	s := &ukr.Span[T]{N: int(flops/tile) + 1, A: 0.7, B: 1.1}
 	done := tile * float64(s.N)
 	k.Peak(s)

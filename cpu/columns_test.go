@@ -11,10 +11,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestColumns compares Gram matrices of kernels on columns, whose statistics are sums of cosines, of
-// sines and of χ² terms, with the definition, for dense and for sparse points. The features of the χ²
-// column are not negative, those of other columns are. The suite of all backends has the kernels on
-// columns whose statistics are distances and inner products.
+// TestColumns compares Gram matrices of kernels on subsets of the columns with the definition, for
+// dense and for sparse points. The statistics are sums of cosines, of sines and of χ² terms;
+// package backendtest tests distances and inner products. Only the features of the χ² kernel must
+// not be negative.
 func TestColumns(t *testing.T) {
 	const seed, n, m, d = 31, 37, 21, 6
 	t.Logf("seed %d", seed)
@@ -72,9 +72,10 @@ func TestColumns(t *testing.T) {
 				}
 				for i := range n {
 					for j := range m {
-						// The sums have at most 3·4 terms of size 2π at most, and the angles, of at most
-						// 2π·8, are rounded three times. Products of two kernels and their derivatives
-						// have less than 8 times the error.
+						// Each sum has at most 3·4 terms, of absolute value ≤ 2π. The angles, of
+						// absolute value ≤ 2π·8, have three rounding errors. The error of a product
+						// of two kernels or of a derivative is less than 8 times the error of a
+						// sum.
 						const terms, angle = 12, 2 * math.Pi * 8
 						tol := 8 * terms * 2 * math.Pi * (3*angle + terms + 8) * 0x1p-53
 						if want := kernels.Eval(k, x.Row(i), z.Row(j)); !(math.Abs(got.Row(i)[j]-want) <= tol) {

@@ -10,9 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// forEachTier runs f for every tier that this machine can run; TestRequiredTiers reports these
-// tiers. Under the race detector, which does not see assembly, it runs f only for the fastest
-// tier.
+// forEachTier runs f for every tier that this machine can run. Under the race detector, which does
+// not see assembly, it runs f only for the fastest tier.
 func forEachTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	for _, tier := range ukr.Tiers() {
 		if underRace && tier.Name != bestDevice().tier.Name {
@@ -34,8 +33,8 @@ func forEachAssembledTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	}
 }
 
-// TestConformance runs the suite of all backends. With -short it runs only on the best tier;
-// without -short, the best tier runs all cases.
+// TestConformance runs the suite of package backendtest on every tier; only the best tier runs all
+// cases. With -short, the other tiers are omitted.
 func TestConformance(t *testing.T) {
 	each := forEachTier
 	if testing.Short() {

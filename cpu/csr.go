@@ -21,10 +21,10 @@ type sparseMatrix[T backend.Float] struct {
 	part   bool
 }
 
-// lists holds the stored elements of a sparse matrix, ordered by windows of rows and then by
-// columns. For each window and each column, it has a list of the rows that store an element in the
-// column, with the values of these elements. A window has as many rows as a tile of k(X, Z) has
-// columns. To compute a row of the tile, the lists of the columns that the row stores are read.
+// lists contains the stored elements of a sparse matrix, ordered by windows of consecutive rows and
+// then by columns. For each window and each column, there is a list of the stored elements: their
+// rows and their values. A tile of k(X, Z) has one column for each row of a window of Z. For a row
+// x of the tile, the Gram functions read the lists of the columns in which x has stored elements.
 type lists[T backend.Float] struct {
 	csr        backend.CSR[T]
 	window     int // number of rows of a window, at most 2¹⁶
@@ -43,7 +43,7 @@ type lists[T backend.Float] struct {
 	freed      bool
 
 	mu     sync.Mutex
-	single []onePointValues[T] // statistics of one point that were computed most recently
+	single []onePointValues[T] // the most recently computed statistics of single points
 }
 
 // onePointValues are the values of one statistic of one point, for all rows.
@@ -53,9 +53,9 @@ type onePointValues[T backend.Float] struct {
 }
 
 const (
-	// leastWindow is the minimum number of rows of a window. The values of a row of a tile fit in
-	// the first-level cache. leastWindow is a multiple of every NR and of the length of a chunk of
-	// 16-bit storage.
+	// leastWindow is the minimum number of rows of a window. A row of a tile, which has one value
+	// for each row of the window, then fits in the first-level cache. leastWindow is a multiple of
+	// every NR and of the length of a chunk of 16-bit storage.
 	leastWindow = 512
 	mostWindow  = 1 << 15
 	// mostlyShare is the fraction of stored elements above which a column is multiplied in dense
@@ -65,8 +65,8 @@ const (
 	mostlyShare = 0.2
 )
 
-// windowFor returns the number of rows of a window. A window is large enough that the bounds of the
-// lists take no more memory than the elements.
+// windowFor returns the number of rows of a window. If possible, it is so large that there are no
+// more lists than stored elements.
 func windowFor(rows, cols, nnz int) int {
 	each := math.MaxInt
 	if nnz > 0 {

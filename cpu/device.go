@@ -145,7 +145,7 @@ func (d *device) NarrowPacked(dst backend.Packed[float32], src backend.Packed[fl
 	})
 }
 
-// convert copies the elements of the matrix from, rounded to the type D, into the matrix to.
+// convert sets the matrix `to` to the elements of `from`, rounded to the type D.
 func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
 	each(d.workers(), from.rows, rowGrain(from.cols), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -154,7 +154,6 @@ func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
 	})
 }
 
-// rounded copies the elements of from, rounded to the type D, into the slice to.
 func rounded[D, S backend.Float](to []D, from []S) {
 	for j, v := range from[:len(to)] {
 		to[j] = D(v)
@@ -172,9 +171,9 @@ func (d *device) Workspace() int64 {
 	return 8 * int64(b.kc) * (int64(b.nc) + int64(d.workers()*b.mc))
 }
 
-// Rates implements flop.Rated. In a factorization of reduced precision, 0.8 of the operations run
-// Pairs times as fast as in float32, and 0.2 run at the rate of float32. Products is 0 if the tier
-// has the rate that package solvers assumes.
+// Rates implements flop.Rated. It assumes that in a factorization of reduced precision, 0.8 of the
+// operations run d.tier.Pairs times as fast as in float32, and 0.2 run at the rate of float32. In
+// the result, Products = 0 means the rate that package solvers assumes.
 func (d *device) Rates() flop.Rates {
 	r := flop.Rates{Single: 2, Values: 1.5, Products: d.tier.Products}
 	if d.tier.Pairs > 0 {

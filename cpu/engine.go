@@ -18,7 +18,7 @@ type engine[T backend.Float] struct {
 	ukr    *ukr.Kernels[T]
 	block  blocking
 
-	idle sync.Pool // of *scratch[T]
+	idle sync.Pool // contains *scratch[T]
 	big  lender[T] // packed operands and vectors that the workers share
 	sums lender[T] // sums of symv, gemv and GramMul
 }
@@ -39,11 +39,11 @@ type scratch[T backend.Float] struct {
 	turned ukr.Direct[T]
 	sparse ukr.Sparse[T]
 	block  []T // a register tile that is stored only in part, or operands padded to whole vectors
-	work   []T // a first buffer, which grows on demand
+	work   []T // a first buffer; all buffers grow on demand
 	more   []T // a second buffer, for routines that need two
 	third  []T
-	pairs  []T // allocated like the field more, for statistics that are computed pair by pair
-	total  []T // allocated like the field more, for the sums of a task
+	pairs  []T // a buffer for statistics that are computed pair by pair
+	total  []T // a buffer for the sums of a task
 }
 
 // take returns scratch memory for a worker; give puts the memory back into the pool.
@@ -88,8 +88,8 @@ func (s *scratch[T]) last(n int) []T {
 // operation share. The second result is a function that returns the memory to the pool.
 func (e *engine[T]) shared(n int) ([]T, func()) { return e.big.lend(n) }
 
-// sharedSums is the method shared for sums. Sums have their own lender, so that a request for a
-// small buffer never takes a large buffer.
+// sharedSums is like shared, but for sums, which need small buffers. Sums have their own lender, so
+// that they never take the large buffers of packed operands.
 func (e *engine[T]) sharedSums(n int) ([]T, func()) { return e.sums.lend(n) }
 
 // A lender lends memory. It stores returned memory for the next request, until two garbage

@@ -16,7 +16,7 @@ type expansion[T backend.Float] struct {
 	engine *engine[T]
 	gram   *gram[T] // the Gram matrix of Z and Z; its field kept holds the packed points
 	kernel kernels.Kernel
-	filled bool // whether a statistic has a filler, which is made for given points X, so that Apply makes a new gram
+	filled bool // whether a statistic needs a filler; a filler depends on X, so that Apply creates a new gram
 	multipliers[T]
 	d, t  int
 	bytes int64

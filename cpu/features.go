@@ -17,8 +17,8 @@ import (
 func (p packing[T]) cosinesAndSines(m *matrix[T], first, rows int, out []T) {
 	for i := range rows {
 		for c, v := range m.row(first + i) {
-			// If T is float32, the difference is exact in float64, and the angles are small because
-			// the center is subtracted, so that only the rounding of the result is significant.
+			// The center is subtracted in float64, which makes the angles small. If T is float32,
+			// only the rounding of the results to float32 is then significant.
 			x := float64(v) - float64(p.center[c])
 			if p.scale != nil && p.scale[c] == 0 {
 				clear(out[:2*len(p.freqs)])
@@ -101,18 +101,18 @@ func equalRows[T backend.Float](x, z []T) bool {
 // sineBatch is the approximate number of sines that are computed at once.
 const sineBatch = 1024
 
-// sines returns a filler for a sum over the features. Without frequencies the terms are sin(2πΔ)/Δ,
-// or 2π at Δ = 0; otherwise they are Σ_w wΔ sin(wΔ), where Δ is the difference of the two points in
-// the feature.
+// sines returns a filler for a sum over the features. Let Δ be the difference of the two points in
+// a feature. Without frequencies, the term of the feature is sin(2πΔ)/Δ, or 2π if Δ = 0. With
+// frequencies w, the term is Σ_w wΔ sin(wΔ).
 func (g *gram[T]) sines(stat kernels.Stat) filler[T] {
-	var columns []int // the features with a term
+	var columns []int // the features whose scale is not 0
 	for c := range g.x.cols {
 		if stat.ScaleAt(c) != 0 {
 			columns = append(columns, c)
 		}
 	}
 	u, d, freqs := g.q.engine.ukr, len(columns), stat.Freqs
-	batch := max(1, sineBatch/max(d, 1)) // number of pairs
+	batch := max(1, sineBatch/max(d, 1)) // number of pairs of points whose sines are computed at once
 	size := panels(batch*d, u.NR) * u.NR
 	return func(s *scratch[T], i, j int, out []T) {
 		if d == 0 {

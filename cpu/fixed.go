@@ -19,7 +19,7 @@ type fixedMatrix[T backend.Float] struct {
 	memory *matrix[T] // the memory of the whole matrix
 	codes  []uint16
 	diag   []T
-	coding *check.Coding // shared with leading parts
+	coding *check.Coding // mapping of codes to values, shared with all leading parts
 	n      int
 	part   bool // whether the matrix is a leading part of another matrix
 }
@@ -155,7 +155,8 @@ func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T
 		if s.span.Flag == 0 {
 			return
 		}
-		// A value that rounding has moved slightly outside the bounds is accepted.
+		// The micro-kernel has found a value outside of the bounds. Check accepts values that
+		// rounding has moved slightly out of the bounds.
 		for c, v := range x {
 			if err := h.coding.Check(i, j+first+c, float64(v)); err != nil {
 				q.fail(err)
@@ -183,8 +184,9 @@ const (
 	fixedSpan    = 512
 )
 
-// symmFixed computes C ← α A B + β C. An off-diagonal element of A is low + step·c_ij with the code
-// c_ij, so row i of A B is low·Σ_j b_j + step·Σ_j c_ij b_j plus the term of the diagonal.
+// symmFixed computes C ← α A B + β C. An off-diagonal element of A is low + step·c_ij, where c_ij
+// is its code. Row i of A B is therefore low·Σ_j b_j + step·Σ_j c_ij b_j plus the term of the
+// diagonal.
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c view[T]) {
 	for j := 0; j < c.cols && !q.stopped(); j += fixedColumns {
 		cols := min(fixedColumns, c.cols-j)
@@ -240,8 +242,8 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 			low := h.coding.Low
 			for i, s := range sum {
 				i += lo
-				// The code on the diagonal is 0, and low·total contains low·b_i in place of the
-				// diagonal element times b_i. The difference is added here.
+				// The sums treat the diagonal element a_ii as code 0, that is as low. The last term
+				// adds the difference, (a_ii − low)·b_i.
 				w := low*total[j] + h.coding.Step*float64(s) + (float64(h.diag[i])-low)*float64(v[j*ld+i])
 				store(c.at(i, j), T(float64(alpha)*w), beta)
 			}
@@ -252,9 +254,8 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 	}
 }
 
-// addPanel adds the products of one panel of codes, whose first row is i, with the columns of v.
-// The rows of the panel contribute to sums, and its columns contribute to x, because A is
-// symmetric. The columns of v and of x are ld elements apart.
+// addPanel multiplies one panel P of codes, whose first row is i, with columns of v. It adds P v to
+// sums and, because A is symmetric, Pᵀ v to x. The columns of v and of x are ld elements apart.
 func (q *queue[T]) addPanel(s *scratch[T], h *fixedMatrix[T], i int, v []T, ld int, x, sums []T, cols int) {
 	u := q.engine.ukr
 	chunks, span := i/ukr.CodeSpan+1, fixedSpan/ukr.CodeSpan

@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestErrorOf16BitsIsLikeNoise checks that the errors of rounding to the nearest code have the
-// spectral norm of independent errors, 2s√n with s² = step²/12 (Wigner 1958), and not n·step/2, the
-// norm of errors of one sign.
+// TestErrorOf16BitsIsLikeNoise checks the spectral norm of the matrix of rounding errors. It must
+// be the norm of independent errors with the variance s² = step²/12, which is 2s√n (Wigner 1958).
+// If all errors had the same sign, it would be n·step/2.
 func TestErrorOf16BitsIsLikeNoise(t *testing.T) {
 	const n, d, seed = 700, 6, 5
 	t.Logf("seed %d", seed)
@@ -49,7 +49,7 @@ func TestErrorOf16BitsIsLikeNoise(t *testing.T) {
 		v[i] = rng.NormFloat64()
 	}
 	norm := 0.0
-	for range 100 { // power iteration, which gives the norm from below, within a few percent
+	for range 100 { // power iteration: gives a lower bound that is within a few percent of the norm
 		sum := 0.0
 		for i := range w {
 			w[i] = 0

@@ -28,9 +28,9 @@ type rounding struct {
 // reducedUnit is the unit roundoff of FP16 and of TF32.
 const reducedUnit = 0x1p-11
 
-// ReducedUnit returns the unit roundoff of reduced-precision factorizations, or 0 if there are
-// none. There are none in float64, without cuBLAS, if tensor cores are not faster in FP16 than in
-// float32, and if cuBLAS does not support products in FP16.
+// ReducedUnit returns the unit roundoff of reduced-precision factorizations. It returns 0 if T is
+// float64, if cuBLAS is missing or does not support products in FP16, or if the card is not faster
+// in FP16 than in float32: then there are no such factorizations.
 func (q *queue[T]) ReducedUnit() float64 {
 	if sizeOf[T]() == 8 || q.engine.device.Rates().Reduced == 0 {
 		return 0
@@ -42,11 +42,13 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 	return q.waitPotrfPacked("PotrfPackedReduced", a, q.ReducedUnit() > 0)
 }
 
-// halfScale returns s for the factor of a matrix with the diagonal a, or 0 if no scale is suitable.
+// halfScale returns the scale s for the Cholesky factor L of a matrix A whose diagonal is a, or 0
+// if no scale is suitable.
 //
-// The rows of L have the norms √a_i. Gradual underflow in FP16 changes elements of sL by at most
-// 2⁻²⁵. In the product of row i with row j, a sum of n terms, the error is s√(n a_j) 2⁻²⁵. For all
-// i and j it is less than the rounding error 2⁻¹¹ s²√(a_i a_j) if s²·min a ≥ n·2⁻²⁸.
+// Row i of L has the norm √a_i. Underflow to denormal numbers in FP16 changes an element of sL by
+// at most 2⁻²⁵. In the product of rows i and j, a sum of n terms, this causes an error of s√(n a_j)
+// 2⁻²⁵. If s²·min a ≥ n·2⁻²⁸, this error is less than the rounding error 2⁻¹¹ s²√(a_i a_j) for all
+// i and j.
 func halfScale[T backend.Float](a []T) float64 {
 	least, most := math.Inf(1), 0.0
 	for _, v := range a {
@@ -68,7 +70,7 @@ func halfScale[T backend.Float](a []T) float64 {
 // 128 bytes.
 func halfPad(n int) int { return ceil(n, 64) * 64 }
 
-// rounded chooses the rounding for a matrix of order n and calls factor with it.
+// rounded calls factor with the rounding that suits a matrix of order n.
 func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding) error) error {
 	a, d := make([]T, n), q.engine.device
 	if err := diagonal(a); err != nil {
@@ -78,9 +80,9 @@ func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding
 	if r.scale == 0 || n < cuts.halves {
 		return factor(rounding{reduced: true})
 	}
-	// In a product AB, A has at most n rows and B at most n columns, together at most n. If A and B
-	// in FP16 do not fit in the memory, the method terms divides the product into sums over fewer
-	// columns of A.
+	// In a product AB, the number of rows of A plus the number of columns of B is at most n. If A
+	// and B in FP16 do not fit in r.memory, the method terms divides the product into sums over
+	// ranges of columns of A.
 	rows := int64(n + 2*halfPad(1))
 	least := 2 * rows * int64(halfPad(1))
 	r.bytes = max(least, min(2*rows*int64(halfPad(n)), cuts.halfBytes, d.memory.most()/32))
@@ -98,7 +100,7 @@ func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding
 	return errors.Join(err, d.api.Wait(d.stream), d.release(r.memory))
 }
 
-// halfMatrix is a matrix in FP16, or its transpose.
+// halfMatrix is a stored matrix in FP16 (t = NoTrans) or the transpose of a stored matrix.
 type halfMatrix struct {
 	ptr    driver.DevicePtr
 	stride int
@@ -122,8 +124,8 @@ func (q *queue[T]) toHalf(t backend.Trans, a *matrix[T], p driver.DevicePtr, r r
 	return h, p + driver.DevicePtr(2*a.rows*h.stride), d.launch("to_half", spread(a.rows, a.cols))
 }
 
-// terms divides a product AB of sums of k terms into ranges of terms for which the parts of A and B
-// in FP16 fit in memory, and calls f for each range. rows is the number of rows of A plus the
+// terms divides the k columns of A in a product AB into ranges and calls f for each range. For each
+// range, the parts of A and B in FP16 fit in r.memory. rows is the number of rows of A plus the
 // number of columns of B.
 func (r rounding) terms(k, rows int, f func(from, count int) error) error {
 	most := int(r.bytes/int64(2*rows)) / halfPad(1) * halfPad(1)
@@ -180,8 +182,8 @@ func (q *queue[T]) halfProduct(bl *driver.Blas, k int, alpha T, a, b halfMatrix,
 	return nil
 }
 
-// halfSyrk computes C ← α op(A) op(A)ᵀ + β C outside the diagonal blocks, whose order is size, with
-// op(A) in FP16.
+// halfSyrk computes C ← α op(A) op(A)ᵀ + β C with op(A) in FP16. It omits the diagonal blocks of
+// order size.
 func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], size int, r rounding) error {
 	return r.terms(a.view().op(t).cols, halfPad(c.rows), func(from, count int) error {
 		p, _, err := q.toHalf(t, cut(t, a, from, count), r.memory, r)
@@ -215,9 +217,8 @@ func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, a
 	})
 }
 
-// These ratios of achieved to peak rates are assumptions; nobody has measured them on cards. They
-// are the ratios for products in float64, for reading memory, and for the instructions of a product
-// with a K that is not stored.
+// These ratios of achieved to peak rates are assumptions, not measurements: for products in
+// float64, for reading memory, and for the instructions of a product with a K that is not stored.
 const (
 	productShare = 0.82
 	memoryShare  = 0.87
@@ -229,12 +230,11 @@ const (
 )
 
 // Rates computes the device's rates from the clocks and widths that the driver reports and from
-// NVIDIA's tables. On an H200, whose tensor cores compute float64 at the rate of float32, products
-// in float32, products in reduced precision and kernel values are 1, 6.4 and 2 times as fast as in
-// float64; on a consumer card, 64, 116 and 64 times as fast. The rate of a reduced-precision
-// factorization assumes that a tenth of its operations run at the full-precision rate. At n =
-// 50,000, 3·cuts.reduced/n of the operations, 3 %, are in full precision, at a third of that rate,
-// which takes about as long.
+// NVIDIA's tables. Products in float32 are as fast as in float64 on an H200, and 64 times as fast
+// on a consumer card; products in reduced precision are 6.4 and 116 times as fast, and kernel
+// values in float32 2 and 64 times. A reduced-precision factorization is assumed to run a tenth of
+// its operations at the rate of full precision. At n = 50,000 the share of operations in full
+// precision is 3·cuts.reduced/n = 3 %, but they reach only a third of that rate.
 func (d *device) Rates() flop.Rates {
 	p := d.props
 	r := flop.Rates{

@@ -26,16 +26,17 @@ func SmallCuts(t testing.TB) {
 	t.Cleanup(func() { cuts, panelBytes = before, bytes })
 }
 
-// TestReducedPrecisionFactor checks that the error of a factor in reduced precision is within the
-// bound for the rounding of the products' factors and, except in its first diagonal block, larger
-// than that of float32. Products must be in FP16 for any scale of A, but in TF32 if rows differ by
-// more than the range of FP16.
+// TestReducedPrecisionFactor checks the error of a factor in reduced precision. It must be within
+// the bound for products whose operands are rounded, and, except in the first diagonal block,
+// larger than the error of float32. If the rows of A have similar norms, products must be in FP16,
+// whatever the scale of A. If the norms differ by more than the range of FP16, products must be in
+// TF32.
 func TestReducedPrecisionFactor(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
 	for _, c := range []struct {
 		name       string
-		first, row float64 // row i of L is multiplied by first·rowⁱ
+		first, row float64 // row i of L is multiplied by first times the i-th power of row
 		half       bool
 	}{
 		{"as it is", 1, 1, true},

@@ -41,8 +41,8 @@ func newMeter(b *testing.B) *meter {
 	return m
 }
 
-// on runs f on the device's thread, waits for the work that it queues, and returns the time that
-// both take.
+// on runs f on the device's thread and waits for the work that f queues. It returns the time from
+// the start of f to the end of the work.
 func (m *meter) on(b *testing.B, f func() error) time.Duration {
 	var err error
 	var took time.Duration
@@ -57,9 +57,9 @@ func (m *meter) on(b *testing.B, f func() error) time.Duration {
 	return took
 }
 
-// figure reports amount times the number of runs of f per second, in the given unit. The function
-// before prepares the operands of each run and is not timed. If it is nil, f runs repeatedly
-// without preparation.
+// figure reports the product of amount and the number of runs of f per second, in the given unit.
+// The function before prepares the operands of each run and is not timed. If before is nil, each
+// timing runs f repeatedly.
 func (m *meter) figure(b *testing.B, name string, amount float64, unit string, before, f func() error) {
 	b.Run(name, func(b *testing.B) {
 		for range b.N {
@@ -239,10 +239,10 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 	}
 }
 
-// nearIdentity replaces the n × n matrix l = N, whose elements are between 0 and 1, by I + εN with
-// ε = 2⁻²⁰/n. Solving in place with a triangle of the result changes an element of the right-hand
-// side by at most about 2⁻²⁰ times the largest element, so that the right-hand side remains almost
-// the same in thousands of successive solves.
+// nearIdentity overwrites the n × n matrix l, whose elements are between 0 and 1, by I + εl, where
+// ε = 2⁻²⁰/n. A solve with a triangle of I + εl changes the right-hand side by at most about 2⁻²⁰
+// times its largest element, so that thousands of solves in place hardly change the right-hand
+// side.
 func nearIdentity[T backend.Float](q *queue[T], l *matrix[T]) error {
 	return errors.Join(q.scale(T(math.Ldexp(1/float64(l.rows), -20)), l.view(), whole, false), q.addDiag(l.diagonal(), 0, 1))
 }

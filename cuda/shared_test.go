@@ -79,7 +79,7 @@ func TestOpenCurrent(t *testing.T) {
 		for i := range n {
 			for j := range i + 1 {
 				want := kernels.Eval(kernels.Laplacian{Sigma: 2}, h.Row(i), h.Row(j))
-				if diff := got.Row(i)[j] - want; diff > 16*0x1p-53 || diff < -16*0x1p-53 { // the bound covers the errors of d terms, and of exp, which is 2 units
+				if diff := got.Row(i)[j] - want; diff > 16*0x1p-53 || diff < -16*0x1p-53 { // the bound covers the rounding errors of d terms and 2 units of exp
 					t.Fatalf("seed 3, 4: element %d, %d is %v, want %v", i, j, got.Row(i)[j], want)
 				}
 			}
@@ -130,7 +130,7 @@ func TestOpenCurrentKeepsOwner(t *testing.T) {
 		if err := closer(); err != nil {
 			t.Error(err)
 		}
-		// A closed device does not keep the owner, but the collector may free the owner later.
+		// After Close the owner is no longer reachable, but the collector may need several cycles.
 		for i := 0; i < 100 && !gone.Load(); i++ {
 			runtime.GC()
 			time.Sleep(time.Millisecond)

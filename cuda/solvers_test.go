@@ -18,8 +18,7 @@ import (
 // TestSolvers runs the suite of package solvers on the device.
 func TestSolvers(t *testing.T) {
 	cuda.Need(t)
-	// With this tolerance an iterative solution is as accurate as the suite requires of a direct
-	// solution.
+	// With this tolerance, iterative solutions satisfy the suite's bounds for direct solutions.
 	const fine = 4e-14
 	gaussian := []kernels.Kernel{kernels.Gaussian{Sigma: 2}}
 	suites := []struct {
@@ -36,7 +35,7 @@ func TestSolvers(t *testing.T) {
 		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Stored32, Rank: 6}, Kernels: gaussian}},
 		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Fixed16, Rank: 6}, Kernels: gaussian}},
 	}
-	if testing.Short() { // only one suite runs for each kind of storage; the other suites take half a minute
+	if testing.Short() { // the other suites take half a minute
 		suites = suites[:3]
 	}
 	for _, suite := range suites {
@@ -62,9 +61,10 @@ func (c *counted) Pass(ctx context.Context, keyed bool, use func(solvers.Block) 
 	return c.Rows.Pass(ctx, keyed, use)
 }
 
-// TestSamplesStayOnDevice checks that samples which fit in the memory of the device are read once
-// for all products with H; that with less memory each product reads them, with the same solution;
-// and that neither fit takes more memory than planned.
+// TestSamplesStayOnDevice checks two fits with the matrix H = KᵀK + λS of the normal equations. If
+// the samples fit in the memory of the device, they are read once for all products with H; with
+// less memory, each product reads the samples. Both solutions must be equal, and no fit may take
+// more memory than planned.
 func TestSamplesStayOnDevice(t *testing.T) {
 	cuda.Need(t)
 	dev := backendtest.Device(t, "cuda/0")

@@ -16,10 +16,11 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestBeyond32Bits compares operations with contiguous matrices and with matrices whose rows are so
-// far apart that the last rows begin after element 2³¹, as in a matrix of 190,000 rows. If no index
-// is limited to 32 bits, the results agree: exactly for the device functions, and up to rounding
-// for NVIDIA's libraries, which may choose other functions for other strides.
+// TestBeyond32Bits checks that no index is limited to 32 bits. It compares operations with
+// contiguous matrices and with matrices whose last rows begin after element 2³¹, as in a matrix of
+// 190,000 rows. The results of the device functions must be equal. The results of NVIDIA's
+// libraries must agree up to rounding, because the libraries may choose other functions for other
+// strides.
 func TestBeyond32Bits(t *testing.T) {
 	Need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
@@ -52,7 +53,8 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 		return m.(*matrix[T])
 	}
 	// All matrices are ranges of columns of one matrix, whose last row begins after element 2³¹.
-	// The simulated GPU uses memory of the process, where only pages that are accessed take memory.
+	// The memory of the simulated GPU is virtual memory of the process, of which only the pages
+	// that are accessed take physical memory.
 	const bytes = n * far
 	var all *matrix[T]
 	if required.Names("cuda") {
@@ -76,7 +78,7 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 	column := 0
 	apart := func(rows, cols int) *matrix[T] {
 		m := all.window(0, column, rows, cols)
-		column += cols + 3 // leaves a gap that must not be written
+		column += cols + 3 // the operations must not write to the gap of 3 columns
 		return m
 	}
 	work := func(place func(rows, cols int) *matrix[T]) [][]T {

@@ -30,7 +30,7 @@ type tallSkinny struct {
 func tallSkinnyOf(m, k int, columns bool) tallSkinny {
 	s := tallSkinny{name: "thin_rows", lanes: powerOfTwo(k, 4, 32)}
 	s.rows = threads / s.lanes * thinEach
-	step := s.lanes // number of columns that a block of threads reads together
+	step := s.lanes // number of columns that a block of threads reads at the same time
 	if columns {
 		s.name, s.lanes = "thin_cols", powerOfTwo(ceil(m, thinEach), 1, 32)
 		s.rows, step = s.lanes*thinEach, threads/s.lanes

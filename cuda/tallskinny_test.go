@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/cuda/cudatest"
 )
 
-// TestThin checks products with a small number of columns or rows. The elements are whole numbers,
-// so that the results are exact. The shapes are near those of a block of threads and of a share.
-// The unused triangle of symmetric matrices is filled with NaN.
+// TestThin checks products with a small number of columns or rows. The elements are integers, so
+// that the results are exact. The numbers of rows and columns are near multiples of the sizes of a
+// block of threads and of a share. The unused triangle of a symmetric matrix contains NaN.
 func TestThin(t *testing.T) {
 	Need(t)
 	dev, err := openAt(cudatest.DriverOnly, backend.Config{})
@@ -24,7 +24,7 @@ func TestThin(t *testing.T) {
 	cuts.read = 1
 	defer func() { cuts = before }()
 	testThin(t, dev.F64())
-	cuts.squares = 2 // so that a square has several tiles
+	cuts.squares = 2 // a square then has several tiles
 	testThin(t, dev.F32())
 }
 

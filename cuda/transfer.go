@@ -44,7 +44,7 @@ func (q *queue[T]) UploadAfter(slot int, dst backend.Matrix[T], src backend.Host
 		if err == nil {
 			err = q.upload(to, src, d.copies)
 		}
-		// Work queued later waits for the copies, even if an error has prevented some of them.
+		// Later work must wait for the copies that were queued, even after an error.
 		return errors.Join(err, d.api.Record(d.copied, d.copies), d.api.WaitInStream(d.stream, d.copied))
 	})
 }
@@ -53,13 +53,13 @@ func (q *queue[T]) UploadAfter(slot int, dst backend.Matrix[T], src backend.Host
 // second on an AMD Zen 4 (64 MiB, 2026-11), and 16 lanes of PCIe 5 transfer up to 63 GB per second.
 const fillers = 4
 
-// upload queues copies of src in a stream. After it returns, src may change. The last data are then
-// still in the staging buffers, and reach the device while the caller continues, for example with
-// the next rows of a file.
+// upload queues copies of src in a stream. The caller may change src as soon as upload returns, for
+// example read the next rows of a file into it. The last rows are then still being copied from the
+// staging buffers to the device.
 func (q *queue[T]) upload(to *matrix[T], src backend.Host[T], stream driver.Stream) error {
 	d, size := q.engine.device, sizeOf[T]()
 	if bytes := to.rows * to.cols * size; bytes <= ringMost && to.cols == to.stride && src.Cols == src.Stride && !q.canceled() {
-		return d.set(to.ptr, bytesOf(src.Data[:to.rows*to.cols])) // set does not wait for a staging buffer
+		return d.set(to.ptr, bytesOf(src.Data[:to.rows*to.cols])) // small matrices do not use the staging buffers
 	}
 	return pieces(to.rows, to.cols, size, func(i, j, rows, cols int) error {
 		if q.canceled() {
@@ -95,7 +95,7 @@ func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 }
 
 // download waits for the device and calls the function land for each part of a row. The slice v
-// holds the elements of row i from column j on.
+// contains elements of row i, beginning with column j.
 func (q *queue[T]) download(from *matrix[T], land func(i, j int, v []T)) error {
 	// While one piece is copied to its destination, the next piece is transferred.
 	type piece struct{ i, j, rows, cols int }

@@ -13,9 +13,8 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, rounding{}) })
 }
 
-// trsm solves with a triangle. If r is reduced precision, the solves with the blocks of order
-// cuts.reduced on the diagonal are still in full precision. The products between these blocks round
-// their factors.
+// trsm solves with a triangle. If r is reduced precision, products with off-diagonal blocks round
+// their operands. Solves with the diagonal blocks, of order cuts.reduced, are in full precision.
 func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], r rounding) error {
 	if b.rows == 0 || b.cols == 0 {
 		return nil
@@ -158,7 +157,7 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	return q.blasTrsm(bl, s, ul, t, alpha, a2, b2, r)
 }
 
-// solveLower computes X ← L⁻¹ X by halving the triangle until it is a block.
+// solveLower computes X ← L⁻¹ X. It halves L until its order is at most block.
 func (q *queue[T]) solveLower(l, x view[T]) error {
 	n, m := x.rows, x.cols
 	if n <= block {

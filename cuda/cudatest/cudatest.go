@@ -117,7 +117,8 @@ var compiled = sync.OnceValues(func() (string, error) {
 			return "", fmt.Errorf("cudatest: %s: %w\n%s", l.name, err, out)
 		}
 	}
-	// Rename fails if another process has built the libraries meanwhile.
+	// If Rename fails because another process has built the same libraries meanwhile, use those
+	// libraries.
 	if err := os.Rename(work, cache); err != nil {
 		if _, other := os.Stat(cache); other != nil {
 			return "", err

@@ -11,11 +11,11 @@ import (
 // Interpreter executes the device functions of a PTX text on the CPU. The blocks of a launch run
 // one after the other in a random order, and so do the threads of a block between two barriers.
 //
-// A launch fails if a thread accesses memory outside of an allocation or of its variables, or at an
-// address that is not a multiple of the access's size; if the threads of a block reach different
-// numbers of barriers; or if there is a race: two threads of one block access the same bytes with
-// no barrier between the accesses, or two blocks access the same bytes, and at least one of the two
-// accesses is a write. Registers, local and shared memory contain NaN until they are written.
+// A launch fails for three reasons. A thread accesses memory outside of an allocation or a
+// variable, or at an address that is not a multiple of the access's size. The threads of a block
+// reach different numbers of barriers. Two accesses to the same bytes are a race: at least one of
+// them is a write, and they are by two blocks, or by two threads of a block without a barrier in
+// between. Registers, local and shared memory contain NaN until they are written.
 type Interpreter struct {
 	Ran map[string]int // number of launches of each device function
 
@@ -29,15 +29,15 @@ type Interpreter struct {
 	allocations []allocation // ordered by address
 	last        allocation   // the allocation that was accessed last
 	shadows     map[uint64]*[shadowPage]shadow
-	page        uint64 // number of the page that was accessed last; shadow has its records
+	page        uint64 // number of the page that was accessed last; the field shadow points to the page's records
 	shadow      *[shadowPage]shadow
 	launches    uint32
 }
 
 type allocation struct{ from, to uint64 }
 
-// shadow records the last write to two bytes and the last read. If several threads have read the
-// two bytes, the field for the reader is the constant `several`.
+// shadow records the last write to two bytes of memory and the last read. rBlock is the constant
+// `several` after reads by several blocks, and rThread after reads by several threads of a block.
 type shadow struct {
 	launch                 uint32
 	wBlock, wThread, wTime int32
@@ -337,7 +337,8 @@ func (t *thread) access(s *shadow, write bool, where string) {
 	}
 }
 
-// The next functions convert numbers to the contents of registers and back.
+// The following functions convert the contents of a register to a number, or a number to the
+// contents.
 
 func single(r uint64) float64   { return float64(math.Float32frombits(uint32(r))) }
 func ofSingle(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }

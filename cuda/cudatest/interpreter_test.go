@@ -22,8 +22,8 @@ func onHeap[T any](s []T) []T {
 
 var onTheHeap any
 
-// small runs the PTX instructions of body on a grid of one-dimensional blocks. The only parameter
-// points to an array with one 32-bit number for each thread of a block, which small returns.
+// small runs the PTX instructions of body on a grid of one-dimensional blocks. Their only parameter
+// points to an array with one 32-bit number for each thread of a block. small returns the array.
 func small(t *testing.T, body string, blocks, threads int) ([]uint32, error) {
 	t.Helper()
 	m, err := NewInterpreter([]byte(".visible .entry f(\n.param .u64 p\n)\n{\n"+body+"\nret;\n}\n"), 1)
@@ -135,7 +135,7 @@ func TestMissingBarriers(t *testing.T) {
 	}
 	_, body, _ := strings.Cut(string(text), ".visible .entry check_diag_f64(")
 	body, _, _ = strings.Cut(body, "\n}\n")
-	const n = 256 // the invalid pivot is in the last row, so that every step passes on the number of that row
+	const n = 256 // the last row has the invalid pivot; every step of the search must pass on its number
 	for removed := -1; removed < strings.Count(body, "bar.sync"); removed++ {
 		parts := strings.SplitAfter(body, "bar.sync")
 		changed := body
@@ -158,9 +158,9 @@ func TestMissingBarriers(t *testing.T) {
 			switch {
 			case p != nil:
 				args = binary.LittleEndian.AppendUint64(args, uint64(uintptr(p)))
-			case len(args) == 16: // the arguments are strides
+			case len(args) == 16: // the two strides after the first pointer
 				args = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(args, n), 1)
-			default: // the argument is the number of the first row
+			default: // the number of the first row
 				args = binary.LittleEndian.AppendUint64(args, 100)
 			}
 		}
@@ -168,7 +168,7 @@ func TestMissingBarriers(t *testing.T) {
 			m.Allocate(uint64(uintptr(p)), uint64(bytes))
 		}
 		err = m.Launch("check_diag_f64", [3]int{1, 1, 1}, [3]int{256, 1, 1}, args)
-		runtime.KeepAlive(l) // the interpreter holds only addresses, which do not prevent the collection of the arrays
+		runtime.KeepAlive(l) // the interpreter has only addresses, which the garbage collector does not see
 		runtime.KeepAlive(diag)
 		switch {
 		case removed < 0 && (err != nil || counts[1] != 356 || value[0] != 5-9):

@@ -24,7 +24,7 @@ func (s space) String() string { return [...]string{"global", "shared", "local",
 // A function is a device function that can be launched, or a function that device functions call.
 type function struct {
 	entry     bool
-	registers []uint64 // initial values of the registers; constants are also held in registers
+	registers []uint64 // initial values of the registers, including the registers of constants
 	params    int      // bytes of the parameters
 	frame     int      // number of bytes of the parameters and of the arguments of calls
 	arguments []int    // offsets of the parameters
@@ -172,7 +172,7 @@ func (f *function) header(s string) (name string) {
 	return name
 }
 
-// slot returns the offset, in the frame, of a parameter of a call.
+// slot returns the offset in the frame of the parameter `name` of a call.
 func (f *function) slot(name string) int {
 	if _, ok := f.symbols[name]; !ok {
 		f.symbols[name] = uint64(f.frame)
@@ -760,7 +760,7 @@ func (f *function) transfer(parts, x []string) func(t *thread) {
 }
 
 // atomicMax returns the function that executes atom.global.max.u64, the only atomic instruction in
-// the shipped PTX. Two atomic accesses are no race, so the race detector ignores them.
+// the shipped PTX. The race detector ignores it, because two atomic accesses are not a race.
 func (f *function) atomicMax(parts, x []string) func(t *thread) {
 	if strings.Join(parts, ".") != "atom.global.max.u64" {
 		panic("unknown instruction " + strings.Join(parts, "."))
@@ -773,8 +773,8 @@ func (f *function) atomicMax(parts, x []string) func(t *thread) {
 	}
 }
 
-// convert returns the function that executes a conversion. The argument parts holds "cvt", the
-// modes, the type of the result and the type of the operand.
+// convert returns the function that executes a conversion. parts lists "cvt", the modes, the type
+// of the result and the type of the operand.
 func (f *function) convert(parts, x []string) func(t *thread) {
 	d, a := f.register(x[0]), f.register(x[1])
 	to, from := parts[len(parts)-2], parts[len(parts)-1]

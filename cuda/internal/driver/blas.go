@@ -10,7 +10,7 @@ import (
 type Blas struct {
 	Call   func(s *Symbol, args ...uintptr) int32
 	Path   string
-	Failed Failed // called after a failed call; if it is nil, the call is not repeated
+	Failed Failed // decides whether to repeat a failed call; nil means never
 
 	symbols []Symbol
 	handle  uintptr
@@ -115,7 +115,7 @@ func Gemm[E Float](b *Blas, tA, tB Op, m, n, k int, alpha E, A DevicePtr, lda in
 
 // GemmHalf is Gemm for A and B in FP16 and C in float32; it sums in float32.
 func GemmHalf(b *Blas, tA, tB Op, m, n, k int, alpha float32, A DevicePtr, lda int, B DevicePtr, ldb int, beta float32, C DevicePtr, ldc int) error {
-	const half, single, inSingle = 2, 0, 68 // cudaDataType, cublasComputeType_t
+	const half, single, inSingle = 2, 0, 68 // half, single: cudaDataType; inSingle: cublasComputeType_t
 	byDefault := size(-1)
 	err := b.do(cublasGemmEx, b.handle, uintptr(tA), uintptr(tB), size(m), size(n), size(k),
 		scalar(b, 0, alpha), uintptr(A), half, size(lda), uintptr(B), half, size(ldb), scalar(b, 1, beta), uintptr(C), single, size(ldc), inSingle, byDefault)

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// TestCopyRows checks that any number of rows without gaps is copied at once, and that rows with
-// gaps are copied by one two-dimensional copy or, if the pitch exceeds the driver's limit, by one
-// copy per row. Exactly the bytes of the rows must be copied.
+// TestCopyRows checks the driver calls of Copy. Rows without gaps take one linear copy. Rows with
+// gaps take one two-dimensional copy or, if the pitch exceeds the driver's limit, one copy per row.
+// Copy must not copy any other bytes.
 func TestCopyRows(t *testing.T) {
 	const width, from, to = 80, 1 << 20, 1 << 50
 	for _, c := range []struct {
@@ -37,7 +37,7 @@ func TestCopyRows(t *testing.T) {
 				rows += count
 				return 0
 			}
-			p := args[0] // address of the structure, which Copy keeps alive
+			p := args[0] // address of a CUDA_MEMCPY2D
 			m := *(**[16]uint64)(unsafe.Pointer(&p))
 			if m[4] != wantFrom || m[11] != wantTo || m[6] != uint64(c.src) || m[13] != uint64(c.dst) || m[14] != width {
 				t.Errorf("%+v: %d bytes from %d to %d with the pitches %d and %d", c, m[14], m[4], m[11], m[6], m[13])

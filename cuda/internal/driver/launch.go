@@ -7,12 +7,12 @@ import (
 )
 
 // Args holds the arguments of a device function, packed as C aligns them. One object can be reused
-// for many launches: the driver copies the arguments before Launch returns. Only NewArgs makes
-// Args, because the driver gets addresses inside of Args, which must not move.
+// for many launches: the driver copies the arguments before Launch returns. Always create Args with
+// NewArgs: the driver gets addresses inside of Args, so that Args must not move.
 type Args struct {
 	buf   [4096]byte
 	size  uintptr
-	extra [5]uintptr // uintptr, not pointers, because the values 1 and 2 are not addresses
+	extra [5]uintptr // not pointers, because two elements are the constants 1 and 2
 }
 
 // NewArgs returns Args on the heap, where the garbage collector does not move them.

@@ -78,10 +78,10 @@ func (l loader) caller() func(s *Symbol, args ...uintptr) int32 {
 
 // first opens a file in the first folder of places where the file can be opened. The folder ""
 // means the system's loader, and the folder of MERCER_CUDA_LIBDIR is tried before all places. If
-// the library cannot be opened alone, first then opens the files in needs, from the same folder if
-// possible. It does not open the files in needs earlier, because a library normally finds its own
-// dependencies, and a file opened by name could belong to another release. The error lists every
-// path that was tried.
+// the file cannot be opened, first opens its dependencies `needs`, if possible from the same
+// folder, and tries again. It does not open the dependencies beforehand, because a library normally
+// finds its own dependencies, and a file that is opened by its name may belong to another release.
+// The error lists every path that was tried.
 func (l loader) first(file string, needs, places []string) (handle uintptr, path string, err error) {
 	if dir := l.env(EnvLibraries); dir != "" {
 		places = append([]string{dir}, places...)
@@ -163,8 +163,8 @@ type Libraries struct {
 // It must be called on a thread that has a context.
 func OpenLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, true) }
 
-// ProbeLibraries does the same as OpenLibraries, on a thread without a context. The result shows
-// which libraries exist, but the libraries cannot be called.
+// ProbeLibraries finds the same libraries as OpenLibraries, but works on a thread without a
+// context. The libraries in the result cannot be called.
 func ProbeLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, false) }
 
 // Used lists the files of the libraries that were found. Missing lists the missing libraries with
@@ -238,7 +238,7 @@ func (l loader) folders(t toolkit) []string {
 	}
 	roots := []string{l.env("VIRTUAL_ENV"), l.env("CONDA_PREFIX")}
 	// The python3 on the path may belong to an environment that is not activated. If python3 is a
-	// link, the environment is that of the link, not that of the file.
+	// link, its environment is the folder of the link, not of the file to which it points.
 	if python, err := l.which("python3"); err == nil {
 		roots = append(roots, filepath.Dir(filepath.Dir(python)))
 	}

@@ -110,8 +110,8 @@ func TestToolkits(t *testing.T) {
 }
 
 // TestPythonOnPath checks that, without an activated environment, libraries are searched in the
-// environment of the python3 on the path. If python3 is a link, this is the environment with the
-// link. Conda packages put libraries in the environment's folder lib.
+// environment of the python3 on the path. It also checks that libraries are found in the folder lib
+// of an activated Conda environment.
 func TestPythonOnPath(t *testing.T) {
 	venv := []string{"/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcublas.so.13", "/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcusolver.so.12"}
 	l := folder(nil, venv...)
@@ -125,13 +125,12 @@ func TestPythonOnPath(t *testing.T) {
 	}
 }
 
-// TestLibrariesOfOneRelease puts two releases on the system's path, on which CUDA 12's cuSPARSE
-// comes first. cuSOLVER must be taken from the folder of the cuBLAS that was found, and must open
-// its own dependencies. The dependencies may be opened before cuSOLVER, from the same folder, only
-// if cuSOLVER cannot open them.
+// TestLibrariesOfOneRelease simulates two releases of CUDA. The system's loader finds cuSPARSE of
+// CUDA 12 first. cuSOLVER must be opened from the folder of cuBLAS, and before its dependencies.
+// Only if cuSOLVER does not find its dependencies, they must be opened from the same folder.
 func TestLibrariesOfOneRelease(t *testing.T) {
 	const old, new = "/usr/local/cuda-12/lib64/", "/usr/local/cuda-13/lib64/"
-	for _, ownPath := range []bool{true, false} { // ownPath says whether cuSOLVER finds libraries in its own folder
+	for _, ownPath := range []bool{true, false} { // whether cuSOLVER finds libraries in its own folder
 		var opened []string
 		there := map[string]bool{}
 		for _, name := range []string{"libcublas.so.12", "libcusparse.so.12", "libcusolver.so.11", "libnvJitLink.so.12"} {
@@ -144,7 +143,7 @@ func TestLibrariesOfOneRelease(t *testing.T) {
 		l.exists = func(path string) bool { return there[path] }
 		l.mapped = func(file string) string { return new + file + ".0.1" }
 		l.open = func(path string) (uintptr, error) {
-			if !strings.Contains(path, "/") { // the first library on the system's path
+			if !strings.Contains(path, "/") { // the system's loader prefers the old release
 				if there[old+path] {
 					path = old + path
 				} else {

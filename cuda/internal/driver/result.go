@@ -9,7 +9,7 @@ import (
 // Result is a CUresult.
 type Result int32
 
-// These results are handled in special ways.
+// These results need special handling.
 const (
 	Success        Result = 0
 	OutOfMemory    Result = 2

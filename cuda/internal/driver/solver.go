@@ -4,7 +4,7 @@ package driver
 type Solver struct {
 	Call   func(s *Symbol, args ...uintptr) int32
 	Path   string
-	Failed Failed // called after a failed call; if it is nil, the call is not repeated
+	Failed Failed // decides whether to repeat a failed call; nil means never
 
 	symbols        []Symbol
 	handle, params uintptr

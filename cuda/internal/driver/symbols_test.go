@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// tables lists, for each library, the functions that are called and the header.
+// tables lists, for each library, the header and the functions that Mercer calls.
 var tables = []struct {
 	header, library string
 	symbols         []Symbol

@@ -24,7 +24,7 @@ var Compiled = []int{90, 80}
 //go:embed *.cu *.cuh
 var sources embed.FS
 
-// Main is the file that is compiled; it includes the others.
+// Main is the source file that is compiled; it includes the other source files.
 const Main = "mercer.cu"
 
 // Sources returns the text of every source file by its name.

@@ -49,7 +49,7 @@ func registers(t *testing.T, ptxas string, target int) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	interpreted := regexp.MustCompile(`^(gram|gram_mul|self)_f(32|64)$`)
-	// ptxas lists called functions too, without "Compiling entry".
+	// Only functions that can be launched have a line "Compiling entry function".
 	entry := regexp.MustCompile(`Compiling entry function '(\w+)'`)
 	stack := regexp.MustCompile(`(\d+) bytes stack frame`)
 	name, checked := "", 0
@@ -66,7 +66,7 @@ func registers(t *testing.T, ptxas string, target int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		few := 0 // bytes of spilled registers; on the oldest target the tile product spills four registers
+		few := 0 // largest number of bytes of spilled registers; on the oldest target the tile product spills four registers
 		if target == 70 {
 			few = 16
 		}
