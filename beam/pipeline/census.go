@@ -11,8 +11,7 @@ import (
 )
 
 // census summarizes a set of rows of the table: it holds the statistics for the encoder and a
-// sample of the rows. Censuses of different pieces are merged in any order, and the result does not
-// depend on the order.
+// sample of the rows. Merging the censuses of pieces gives the same result in every order.
 type census struct {
 	Summary dataset.Summary
 	Keep    int          // maximum number of rows in the sample
@@ -26,13 +25,12 @@ type sampledRow struct {
 	Cells    []string
 }
 
-// rules are the rules of the encoder.
 func (p Params) rules() dataset.Rules {
 	return dataset.Rules{Targets: p.Targets, Drop: p.Drop, Labels: p.Classify, AnyLabels: true, Standardize: !p.NoStandardize, RefuseMissing: p.RefuseMissing}
 }
 
-// add adds the rows of a table. from is the byte of the file from which the line numbers of the
-// table are counted.
+// add adds the rows of a table. The line numbers of the table count from the byte offset from of
+// the file.
 func (c *census) add(from int64, t *dataset.Table, p Params) error {
 	if err := c.align(t.Source, t.Names(), t.Sparse()); err != nil {
 		return err
@@ -44,15 +42,14 @@ func (c *census) add(from int64, t *dataset.Table, p Params) error {
 	return c.draw(t, p)
 }
 
-// keys returns the keys of the rows, computed from their features.
 func (p Params) keys(t *dataset.Table) ([]uint64, error) {
 	return t.Keys(slices.DeleteFunc(t.Names(), func(name string) bool { return !p.isFeature(name) }))
 }
 
 // draw adds rows to the sample and keeps the rows with the smallest priorities. A priority is a
 // random function of the features and of p.Seed. Every set of distinct rows is therefore equally
-// likely, and the sample depends neither on the order of the rows nor on the pieces. Mercer's
-// learners draw the same rows.
+// likely, and the sample depends neither on the order of the rows nor on the pieces. The learners
+// in memory draw the same sample.
 func (c *census) draw(t *dataset.Table, p Params) error {
 	h, err := p.keys(t)
 	if err != nil {
@@ -113,7 +110,7 @@ func (c *census) join(o []sampledRow) {
 	c.Sample = slices.Clip(all[:min(len(all), c.Keep)])
 }
 
-// merge adds the rows of o. Afterwards c may use the memory of o.
+// merge merges the census o into c. Afterwards c may use the memory of o.
 func (c *census) merge(o *census) error {
 	if o.Summary.Rows == 0 {
 		return nil
@@ -132,7 +129,6 @@ func (c *census) merge(o *census) error {
 	return nil
 }
 
-// censusOf returns the census of a piece.
 func censusOf(ctx context.Context, p Params, piece filePiece) (*census, error) {
 	c := &census{Keep: p.keep()}
 	err := piece.tables(ctx, func(t *dataset.Table, from int64) error { return c.add(from, t, p) })

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// All pieces must have the same columns, in any order, except in formats that omit zeros: a part of
-// a LIBSVM file has columns up to the highest feature that occurs in it, and higher features are 0
-// in all rows of this part.
+// All pieces must have the same columns, in any order. Formats that omit zeros are exempt: a part
+// of a LIBSVM file has columns up to its highest feature, and higher features are 0 in its rows.
 
 // align returns an error if the given names of a file's columns do not match the columns of c.
 func (c *census) align(source string, names []string, sparse bool) error {
@@ -44,7 +43,7 @@ func (c *census) widen(names []string) {
 	c.Cells = names
 }
 
-// without returns the names that are not among the others.
+// without returns the elements of names that are not in others.
 func without(names, others []string) []string {
 	known := make(map[string]bool, len(others))
 	for _, name := range others {

@@ -13,7 +13,7 @@
 //
 //	piece.go    globs → pieces of files of about 32 MiB, distributed to workers
 //	census.go   pieces → the statistics for an encoder, and a sample of the rows
-//	columns.go  matching the columns of pieces of files that omit zeros
+//	columns.go  the columns of pieces; some pieces lack columns because their files omit zeros
 //	plan.go     the encoder, the centers or frequencies, the offsets
 //	gram.go     pieces → sums of [Φ|y|1]ᵀ[Φ|y|1], merged in a tree of two levels
 //	solve.go    the scores of every kernel and λ from the sums of folds, and β
@@ -26,16 +26,16 @@
 //
 // The boundaries of a piece depend only on its file, not on the number of workers. Its sums have
 // the same bits on every worker, and sums of pieces are merged as pairs of float64 (package sums):
-// retrying a bundle on another worker, together with other bundles, does not change the model.
-// DoFns keep no state between elements except the group in which their parts are merged.
+// retrying a bundle on another worker, together with other bundles, does not change the model. The
+// only state that a DoFn keeps between pieces is the group in which its sums are merged.
 //
 // Beam's file systems list and open the files, so gs://, s3:// and hdfs:// work if they are
-// registered. Mercer's package dataset, not textio or parquetio, reads them: it supports every
-// format of mercer fit, returns numbers instead of lines or structs, and makes the encoder that is
-// stored with the model. Beam's io would also make an element, which costs about a microsecond, for
-// each row; this package makes one for each piece. Uncompressed CSV and LIBSVM files are split at
-// line ends, so a line break inside quotation marks needs Params.WholeFiles. Other formats,
-// compressed files, and files on a file system that cannot seek are single pieces. If such a file
-// has no local path, it is copied to the worker's disk while it is read. The copy is an unnamed
-// file, which the system deletes if the worker is lost.
+// registered. Mercer's package dataset reads them, because it supports every format of mercer fit,
+// returns numbers, and makes the encoder that is stored with the model. Beam's packages textio and
+// parquetio return lines and structs. They also make an element for each row, which costs about a
+// microsecond; this package makes an element for each piece. Uncompressed CSV and LIBSVM files are
+// split at line ends, so a line break inside quotation marks needs Params.WholeFiles. Other
+// formats, compressed files, and files on a file system that cannot seek are single pieces. If such
+// a file has no local path, it is copied to the worker's disk while it is read. The copy is an
+// unnamed file, which the system deletes if the worker is lost.
 package pipeline

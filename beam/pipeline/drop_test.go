@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestDroppedColumns checks that a dropped column with any cells has no effect, as in mercer fit
-// (LightGBM's ignore_column). The sample of rows, and thus the centers and the folds, must not
-// depend on the column.
+// TestDroppedColumns checks that a dropped column has no effect, whatever its cells contain, as in
+// mercer fit and as LightGBM's ignore_column. The sample of rows, and thus the centers and the
+// folds, must not depend on the column.
 func TestDroppedColumns(t *testing.T) {
 	const seed = 20261125
 	t.Logf("seed %d", seed)
@@ -57,7 +57,7 @@ func TestDroppedByOneRule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var libsvm strings.Builder // LIBSVM rows, of which the last rows have no feature x9
+	var libsvm strings.Builder // the last 150 rows have no feature x9
 	for i := range 200 {
 		fmt.Fprintf(&libsvm, "%d 1:%d 3:%d", i%7, i, i*i%11)
 		if i < 50 {

@@ -20,9 +20,9 @@ func init() {
 	beam.RegisterCoder(reflect.TypeFor[fitPlan](), encodePlan, decodePlan)
 	beam.RegisterCoder(reflect.TypeFor[chosenModel](), encodeSolved, decodeSolved)
 
-	// The generic functions of package register would avoid reflection in the calls of these
-	// functions. But their instances take a minute and 2.5 GB to compile, and since a call handles
-	// megabytes of data, reflection takes no measurable time here.
+	// The generic functions of package register would avoid reflection when Beam calls these types.
+	// But their instances take a minute and 2.5 GB to compile, and the time of reflection cannot be
+	// measured, since each call handles megabytes of data.
 	for _, fn := range []reflect.Type{
 		reflect.TypeFor[listFn](), reflect.TypeFor[takeFn](), reflect.TypeFor[censusFn](), reflect.TypeFor[planFn](), reflect.TypeFor[gramFn](), reflect.TypeFor[dropGroup](),
 		reflect.TypeFor[solveFn](), reflect.TypeFor[measureFn](), reflect.TypeFor[judgeFn](), reflect.TypeFor[writeFn](),
@@ -68,7 +68,6 @@ func Fit(s beam.Scope, p Params) error {
 	return nil
 }
 
-// listFn lists the pieces.
 type listFn struct{ Params Params }
 
 func (f *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(filePiece)) (err error) {
@@ -81,7 +80,6 @@ func (f *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(filePie
 	})
 }
 
-// censusFn takes the census of a piece.
 type censusFn struct{ Params Params }
 
 func (f *censusFn) ProcessElement(ctx context.Context, p filePiece, emit func(census)) (err error) {
@@ -111,7 +109,6 @@ func (censusMerge) MergeAccumulators(a, b census) (sum census, err error) {
 	return a, err
 }
 
-// planFn makes the plan.
 type planFn struct{ Params Params }
 
 func (f *planFn) ProcessElement(ctx context.Context, _ []byte, c census, emit func(fitPlan)) (err error) {
@@ -142,7 +139,7 @@ func decode[T any](b []byte) (T, error) {
 	return v, nil
 }
 
-// Beam identifies coders by the names of functions.
+// These functions have names because Beam identifies coders by the names of functions.
 
 func encodePiece(p filePiece) ([]byte, error)    { return encode(p) }
 func decodePiece(b []byte) (filePiece, error)    { return decode[filePiece](b) }

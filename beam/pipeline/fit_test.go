@@ -19,8 +19,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// fitCommand builds the command mercer and returns a function that runs mercer fit on a
-// file and returns the model and the residual that it reports.
+// fitCommand builds the command mercer. The returned function runs mercer fit on a file; it returns
+// the model and the residual that mercer fit reports.
 func fitCommand(t *testing.T) func(file string, args ...string) (modelfile.Bundle, float64) {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,8 +51,8 @@ func fitCommand(t *testing.T) func(file string, args ...string) (modelfile.Bundl
 	}
 }
 
-// conditionOf returns the condition number of ΦᵀΦ + λS, with Φ centered by its mean. This is the
-// matrix of the system for the coefficients of a model.
+// conditionOf returns the condition number of ΦᵀΦ + λS, the matrix of the equations for the
+// coefficients of a model. The columns of Φ are centered by their means.
 func conditionOf(t *testing.T, b modelfile.Bundle, file string) float64 {
 	t.Helper()
 	table, err := dataset.Read(file, nil)
@@ -91,19 +91,20 @@ func conditionOf(t *testing.T, b modelfile.Bundle, file string) float64 {
 	return mat.Cond(&h, 2)
 }
 
-// TestCentersAreThoseOfMercerFit checks that with the same seed the pipeline and the command choose
-// the same kernel and the same centers, in the same order, and that the models give the same
-// predictions. It tries several divisions of the rows into files and several orders, with and
-// without a given number of centers, with repeated rows and missing cells.
+// TestCentersAreThoseOfMercerFit checks that the pipeline and the command, with the same seed,
+// choose the same kernel and the same centers, in the same order, and that their models give the
+// same predictions. The test uses several divisions of the rows into files, several orders of the
+// rows, repeated rows and missing cells. The number of centers is given or chosen by the learner.
 //
 // The bound is derived as follows. Means and deviations of the two encoders agree to 8 units of
-// 2⁻⁵³, so that a standardized v has an error of Δ = 8·2⁻⁵³(|mean|/deviation + |v|). The derivative
-// of exp(−s²/2σ²) with respect to s/σ and to σ/σ₀ is below 1. Therefore kernel values, and the
-// elements of Φ, have an error of δ = 4√d·Δ/σ plus their own rounding error, 2⁻⁵³(d + 4). With H =
-// ΦᵀΦ + λS, a β with relative residual r has an error of κ(H)·r·‖β‖, and perturbing Φ by δ changes
-// H by at most 2δ√m of its norm. The error of the coefficients is therefore at most κ(r₁ + r₂ +
-// 2δ√m)·‖β‖, and the error of predictions, whose kernel values are at most 1, is at most √m times
-// as large. The error must also be at most 1e-10·κ times the largest coefficient or prediction, as
+// 2⁻⁵³, so that a standardized value v has an error of Δ = 8·2⁻⁵³(|mean|/deviation + |v|). The
+// derivative of exp(−s²/2σ²) with respect to s/σ and to σ/σ₀ is below 1. Therefore kernel values,
+// and the elements of Φ, have an error of δ = 4√d·Δ/σ plus their own rounding error, 2⁻⁵³(d + 4).
+// Let H = ΦᵀΦ + λS, with condition number κ and m columns. Coefficients β with relative residual r
+// have an error of κ·r·‖β‖, and perturbing Φ by δ changes H by at most 2δ√m of its norm. The
+// coefficients of the two models, with residuals r₁ and r₂, therefore differ by at most κ(r₁ + r₂ +
+// 2δ√m)·‖β‖. Kernel values are at most 1, so that the predictions differ by at most √m times as
+// much. The difference must also be at most 1e-10·κ times the largest coefficient or prediction, as
 // docs/beam.md states.
 func TestCentersAreThoseOfMercerFit(t *testing.T) {
 	if testing.Short() {
@@ -117,7 +118,7 @@ func TestCentersAreThoseOfMercerFit(t *testing.T) {
 		if i%5 == 0 {
 			rows[i] = rows[i/2] // repeated rows
 		}
-		if i%9 == 1 { // the previous row without its text; the most frequent text replaces the missing text
+		if i%9 == 1 { // copy the previous row and remove its text; the encoder replaces a missing text by the most frequent text
 			cells := strings.Split(rows[i-1], ",")
 			cells[2] = ""
 			rows[i] = strings.Join(cells, ",")
@@ -132,7 +133,7 @@ func TestCentersAreThoseOfMercerFit(t *testing.T) {
 		name   string
 		p      Params
 		args   []string
-		number int // of centers
+		number int // expected number of centers
 	}{
 		{"centers given", Params{Functions: 40, Kernels: []string{"gaussian(sigma=0.5)"}, Lambdas: []float64{0.5}, Seed: 7},
 			[]string{"--centers", "40", "--kernel", "gaussian(sigma=0.5)", "--lambda", "0.5", "--seed", "7"}, 40},
@@ -162,7 +163,7 @@ func TestCentersAreThoseOfMercerFit(t *testing.T) {
 			for _, v := range centers.Data {
 				largest = max(largest, math.Abs(v))
 			}
-			apart := 8 * 0x1p-53 * (offset + largest) // Δ
+			apart := 8 * 0x1p-53 * (offset + largest) // Δ in the comment of the test
 			kernel, err := kernels.Parse(want.Model.State().Params["kernel"].(string))
 			if err != nil {
 				t.Fatal(err)

@@ -183,9 +183,9 @@ func folder(t *testing.T, files map[string][]byte) string {
 	return dir
 }
 
-// TestFormats checks that the same rows in every format, with the same names of columns or without
-// names, compressed, split and mixed, give the same model as a single CSV file, and that this model
-// agrees with the model of one machine to 1e-10.
+// TestFormats checks that the same rows give the same model in every format: with and without
+// column names, compressed, split into parts, and with several formats in one run. The model of a
+// single CSV file must agree with the model of one machine to 1e-10.
 func TestFormats(t *testing.T) {
 	const seed, n = 20261130, 1500
 	t.Logf("seed %d", seed)
@@ -220,7 +220,7 @@ func TestFormats(t *testing.T) {
 		p.Seed, p.Passes, p.Tol = 5, 1, 1e-9
 		var first map[string]backend.Host[float64]
 		for i, l := range layouts {
-			if p.Learner == "ridge" && i > 0 && len(l.globs) < 3 { // without the sample
+			if p.Learner == "ridge" && i > 0 && len(l.globs) < 3 { // two layouts suffice for ridge, which has no centers
 				continue
 			}
 			dir := folder(t, l.files)
@@ -252,8 +252,8 @@ func TestFormats(t *testing.T) {
 }
 
 // TestSparseTables checks that the features of a sparse table are divided by their standard
-// deviations and not shifted, in memory, in passes and in a pipeline. The models agree with the
-// models of one machine to 1e-10.
+// deviations and not shifted. This must hold for a table in memory, for a file read in passes, and
+// in a pipeline. The models agree with the models of one machine to 1e-10.
 func TestSparseTables(t *testing.T) {
 	path := filepath.Join("..", "..", "dataset", "testdata", "encoders", "sparse.libsvm")
 	for _, p := range []Params{
@@ -299,8 +299,8 @@ func TestIndicesFromZero(t *testing.T) {
 		if names := b.Encoder.FeatureNames(); !slices.Equal(names, []string{"x0", "x1", "x2", "x3"}) {
 			t.Errorf("the features are %q", names)
 		}
-		// Other tests check (XᵀX + I)w = Xᵀy for the standardized columns; this test checks
-		// that x0 is 5 in one row of four and 0 in the others.
+		// x0 is 5 in one row of four and 0 in the others. Other tests check the equations (XᵀX +
+		// I)w = Xᵀy of the standardized columns.
 		if in := b.Encoder.Inputs[0].Number; in == nil || math.Abs(in.Mean-1.25) > 4*0x1p-52 {
 			t.Errorf("x0 is %+v, want a mean of 1.25", in)
 		}
@@ -343,7 +343,7 @@ func TestDialect(t *testing.T) {
 		if ran.Report.Rows != n+20 {
 			t.Errorf("%d rows of %d", ran.Report.Rows, n+20)
 		}
-		if p.Learner == "ridge" && !p.Classify { // the order of the categories differs: "NA" comes before "blue", but "none" after "blue"
+		if p.Learner == "ridge" && !p.Classify { // the categories have different orders: "NA" comes before "blue", but its replacement "none" after "blue"
 			a, b := arrays(got.Model)["coef"], arrays(want.Model)["coef"]
 			for i, j := range []int{0, 2, 1, 3} {
 				if math.Abs(a.Data[i]-b.Data[j]) > 1e-10 {
@@ -418,7 +418,8 @@ func TestDialectsAreFound(t *testing.T) {
 			t.Errorf("%s: features %q", name, got.Encoder.FeatureNames())
 		}
 	}
-	// A line with one cell too many has no row name, even if it is a piece by itself.
+	// A line with one cell too many is an error: its first cell is not a row name, even if the line
+	// is a piece by itself.
 	broken := append([]byte(write("", ",", ".", "\n")), "x,1.5,red,2\n"...)
 	p.Inputs = []string{filepath.Join(folder(t, files{"odd.csv": broken}), "odd.csv")}
 	p.Model = filepath.Join(t.TempDir(), "m.safetensors")
@@ -443,7 +444,7 @@ func TestIDX(t *testing.T) {
 			images, sum = append(images, byte(v)), sum+v
 			csv = fmt.Appendf(csv, "%d,", v)
 		}
-		class := sum / 201 // 0 to 3
+		class := sum / 201 // a class from 0 to 3
 		labels = append(labels, byte(class))
 		csv = fmt.Appendf(csv, "%d\n", class)
 	}
@@ -495,7 +496,7 @@ func TestParquet(t *testing.T) {
 		}
 		rows = append(rows, strings.Join(row, ","))
 	}
-	rows = slices.Concat(rows, rows, rows) // three files hold the same rows
+	rows = slices.Concat(rows, rows, rows) // the three Parquet files hold the same rows
 	csv := write(t, strings.Join(table.Names(), ","), rows)
 	for _, p := range []Params{
 		{Learner: "ridge", Targets: []string{"f32"}, Lambdas: []float64{1}, Intercept: true},
@@ -515,8 +516,8 @@ func TestParquet(t *testing.T) {
 	}
 }
 
-// TestFileFaults checks that a one-line error names a file that does not match the others or cannot
-// be read.
+// TestFileFaults checks files that do not match the others or cannot be read: the error is one line
+// and names the file.
 func TestFileFaults(t *testing.T) {
 	rows := sparseRows(1, 60)
 	good := asCSV(rows, "y")
@@ -544,8 +545,8 @@ func TestFileFaults(t *testing.T) {
 		for _, glob := range c.globs {
 			p.Inputs = append(p.Inputs, filepath.Join(dir, glob))
 		}
-		// Prism may report an error of the step after the failed step. The next attempt then gives
-		// the error of the failed step.
+		// Prism may report an error of the step after the failed step. Run then makes another
+		// attempt, which gives the error of the failed step.
 		_, err := Run(t.Context(), "prism", p, 5)
 		want := strings.ReplaceAll(c.want, "%s", dir)
 		if text := fmt.Sprint(err); text != want && text != "pipeline: "+want {
@@ -594,10 +595,10 @@ func TestPartFaults(t *testing.T) {
 	}
 }
 
-// TestBadCells checks that the error for a cell that makes a column unusable names the file and
-// line of the first such cell, for any pieces.
+// TestBadCells checks the error for cells that make a column unusable. It must name the file and
+// the line of the first such cell, whatever the boundaries of the pieces.
 func TestBadCells(t *testing.T) {
-	const n, at = 3000, 1234 // at: index of a row, counted from 0; the header is line 1 of a file
+	const n, at = 3000, 1234 // at is the index, counted from 0, of the row with the bad cell; the header is line 1 of the file
 	table := func(target, feature string) []byte {
 		var b bytes.Buffer
 		b.WriteString("a,b,y\n")

@@ -15,9 +15,9 @@ import (
 
 var update = flag.Bool("update", false, "write what Beam learns to testdata/encoders/golden.json of package dataset")
 
-// TestGoldenEncoders checks the bits of the encoder that Beam learns from the tables of package
-// dataset, cut into pieces that are merged in a random order, or in one piece. The encoder must
-// equal the result of dataset.Learn, or the separate result that golden.json has for Beam.
+// TestGoldenEncoders checks the bits of the encoders that Beam learns from the test tables of
+// package dataset. A table is one piece, or several pieces that are merged in a random order. The
+// encoder must equal the result of dataset.Learn, or Beam's own result if golden.json has one.
 func TestGoldenEncoders(t *testing.T) {
 	const seed = 28
 	t.Logf("seed %d", seed)

@@ -49,7 +49,7 @@ func device(name string) (backend.Device, error) {
 }
 
 // rows calls the function use with the features and targets of the piece, a block of rows at a
-// time, and with the keys of the rows if there are folds.
+// time. If there are folds, use also gets the keys of the rows.
 func (p filePiece) rows(ctx context.Context, par Params, plan *fitPlan, use func(x, y backend.Host[float64], keys []uint64) error) error {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
@@ -81,8 +81,8 @@ func hostOf(m *mat.Dense) backend.Host[float64] {
 	return backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data}
 }
 
-// signs converts class indices to targets of ±1, as learners.Classify does: one column for two
-// classes, one column per class for more.
+// signs converts class indices to targets of ±1, as learners.Classify does. Two classes give one
+// column; more classes give one column per class.
 func signs(y backend.Host[float64], labels []string) backend.Host[float64] {
 	if labels == nil {
 		return y
@@ -106,17 +106,18 @@ func signs(y backend.Host[float64], labels []string) backend.Host[float64] {
 	return out
 }
 
-// fold returns the fold of a row with the given key. It uses bits of the key that the sample does
-// not use.
+// fold returns the fold of the row with the key h. It mixes the key again, so that the fold is
+// independent of the row's priority in the sample.
 func fold(h uint64, seed uint64, folds int) int {
 	return int(rowkey.Mix(h^rowkey.Mix(seed+0x6a09e667f3bcc909)) % uint64(folds))
 }
 
-// slots returns the number of separate sums: one for each kernel and fold.
+// slots returns the number of separate sums, which is one for each kernel and fold.
 func (p Params) slots(plan *fitPlan) int { return len(plan.Bases) * p.Folds }
 
 // gramFn computes the sums over a piece, as one part for each kernel and fold. The key of a part
-// consists of the slot and the group in which the part is merged first.
+// combines its slot, which is the index of the kernel and fold, and the group in which it is merged
+// first.
 type gramFn struct {
 	Params Params
 	group  bundleGroup
@@ -178,8 +179,8 @@ func (f *gramFn) ProcessElement(ctx context.Context, p filePiece, plan fitPlan, 
 }
 
 // bundleGroup returns the group in which the parts of a bundle are merged: the group of its first
-// piece. A runner that lifts combiners then sends one part per slot and bundle. The choice has no
-// effect on the sums.
+// piece. A runner that merges the parts of a bundle early then sends one part per slot. The group
+// has no effect on the sums.
 type bundleGroup struct {
 	group int
 	known bool
@@ -192,7 +193,8 @@ func (g *bundleGroup) of(p filePiece) int {
 	return g.group
 }
 
-// split sets each bucket to the rows of its fold. The keys h are not used if there is one fold.
+// split puts the rows of fold k into buckets[k]. It does not read the keys h if there is one
+// bucket.
 func split(buckets [][2]backend.Host[float64], x, y backend.Host[float64], h []uint64, seed uint64) {
 	if len(buckets) == 1 {
 		buckets[0] = [2]backend.Host[float64]{x, y}

@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/beam/internal/sums"
 )
 
-// measureFn sums the residuals of a solution over a piece. The key of the sum is the group of the
-// piece.
+// measureFn sums the residuals of a solution over a piece. Its key is the group of the piece.
 type measureFn struct {
 	Params Params
 	group  bundleGroup
@@ -52,10 +51,10 @@ func (f *measureFn) ProcessElement(ctx context.Context, p filePiece, plan fitPla
 	return nil
 }
 
-// dropKey drops the key and returns the part.
 func dropKey(_ int, p partialSums) partialSums { return p }
 
-// judgeFn sets the residual of a solution and, except after the last pass, corrects the solution.
+// judgeFn computes the residual of a solution. If Correct is set, judgeFn also corrects the
+// solution.
 type judgeFn struct {
 	Params  Params
 	Correct bool
@@ -90,7 +89,8 @@ func (f *judgeFn) ProcessElement(ctx context.Context, solved chosenModel, plan f
 	return nil
 }
 
-// measure adds passes over the samples in which the solution is measured and corrected.
+// measure adds the passes over the samples. Each pass measures the residual of the solution, and
+// all passes but the last correct the solution.
 func measure(s beam.Scope, p Params, pieces, plan, solved, total beam.PCollection) beam.PCollection {
 	for pass := range p.Passes {
 		s := s.Scope(fmt.Sprintf("pass %d", pass+1))

@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// oneRuleCases returns columns that are neither plain numbers nor a small number of distinct texts.
-// want is a part of the error, or "" if the column is accepted.
+// oneRuleCases returns columns of numbers with some other cells, and columns with many distinct
+// texts. want is a part of the error, or "" if the column is accepted.
 func oneRuleCases() []oneRuleCase {
 	number := func(i int) string { return fmt.Sprint((i * 37) % 41) }
 	oneOdd := func(cell string) func(int) string {

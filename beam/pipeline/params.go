@@ -36,10 +36,10 @@ type Params struct {
 	// as learners.NystromRidge.Std does. It needs λ > 0. For nystrom-ridge the sums take twice as many
 	// operations.
 	Std       bool
-	UnitScale bool // with Std: s² = 1, so that the variance of the noise is λ
+	UnitScale bool // whether s² = 1, so that λ is the variance of the noise; only with Std
 
-	Functions     int  // M, the number of centers or random features; 0 means about 10√n for n rows, at most 1000. The learner ridge does not use it
-	Intercept     bool // whether there is an intercept b, which is not penalized
+	Functions     int  // the number M of centers or random features; 0 means about 10√n for n rows, at most 1000; ridge does not use it
+	Intercept     bool // whether the model has an intercept b, which is not penalized
 	NoStandardize bool // whether the features are not standardized
 	RefuseMissing bool
 	Dialect       dataset.Dialect // dialect of CSV files
@@ -53,10 +53,10 @@ type Params struct {
 	Device     string // device of the workers: see backend.Open; "" means the best device
 	PieceBytes int64  // number of bytes of a CSV file that one worker reads as a unit; 0 means 32 MiB
 	WholeFiles bool   // whether files are not split into pieces
-	// Workers, if above 1, is the number of workers among which the pieces are divided, on runners
-	// that start a worker for each environment of a pipeline. Prism is such a runner; with Workers
-	// ≤ 1 it has a single worker. If Prism starts the workers as processes, their program must be
-	// mercer-beam, which keeps their metrics apart. 0 leaves the number to the runner.
+	// Workers, if above 1, is the number of workers among which the pieces are divided. It works on
+	// runners that start a worker for each environment of a pipeline, such as Prism. Worker
+	// processes of Prism must be the program mercer-beam, which separates their metrics. 0 leaves
+	// the number to the runner; Prism then starts one worker.
 	Workers int
 }
 
@@ -64,8 +64,8 @@ const (
 	mostFunctions     = 1000 // maximum M if Functions is 0
 	defaultFolds      = 5
 	defaultPieceBytes = 32 << 20
-	// fanout is the number of groups at the first merge level: sums are merged within groups, then
-	// across groups.
+	// fanout is the number of groups of pieces. The sums are merged within each group first, and
+	// then the sums of the groups.
 	fanout = 16
 )
 
@@ -93,7 +93,6 @@ func (p Params) withDefaults() (Params, error) {
 	return p, p.check(candidates)
 }
 
-// isFeature reports whether the column with the given name becomes features.
 func (p Params) isFeature(name string) bool {
 	return !slices.Contains(p.Targets, name) && !slices.Contains(p.Drop, name)
 }
@@ -155,7 +154,8 @@ func (p Params) check(candidates int) error {
 	return nil
 }
 
-// Learners lists the learners that can be fitted: their normal equations are sums over the rows.
+// Learners lists the learners that Fit supports. The coefficients of these learners solve normal
+// equations, which are sums over the rows.
 func Learners() []string {
 	var names []string
 	for _, name := range []string{"nystrom-ridge", "fourier-ridge", "ridge"} {

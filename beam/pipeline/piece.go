@@ -21,9 +21,9 @@ import (
 // filePiece is a file, or a part of a text file that consists of whole lines.
 type filePiece struct {
 	Path     string
-	Number   int    // pieces are numbered from 0 in the order of their paths and offsets
+	Number   int    // index of the piece, counted from 0 in the order of paths and offsets
 	From, To int64  // byte offsets in the file; To is 0 for a whole file
-	Header   []byte // for a part of a CSV file: the lines of the file up to and including the column names; empty for LIBSVM
+	Header   []byte // for a part of a CSV file: the first lines of the file, up to the column names; empty for LIBSVM
 	Dialect  dataset.Dialect
 }
 
@@ -131,8 +131,8 @@ const (
 	libsvmText = "LIBSVM"
 )
 
-// textOf returns, judged by its name, the text format of a file that may be split at line ends, or
-// "" if the file must be a single piece.
+// textOf returns the text format that the name of a file indicates, if the file may be split at
+// line ends. It returns "" if the file must be a single piece.
 func textOf(path string) string {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".csv":
@@ -168,8 +168,8 @@ func lineEnd(f io.ReadSeeker, at, size int64) (int64, error) {
 	}
 }
 
-// chunkBytes is the number of bytes of a part that are decoded at once. A line of LIBSVM may expand
-// to many more numbers than it contains, because zeros are omitted.
+// chunkBytes is the number of bytes of a part that are decoded at once. It is smaller for LIBSVM,
+// because the decoded rows also contain the zeros, which the text omits.
 func (p filePiece) chunkBytes() int {
 	if p.Header == nil {
 		return 1 << 20
@@ -178,7 +178,7 @@ func (p filePiece) chunkBytes() int {
 }
 
 // tables calls the function use with the rows of the piece in order, as a sequence of tables whose
-// sizes depend on the piece alone. The line numbers of a table count from byte from of the file.
+// sizes depend on the piece alone. The line numbers of a table count from the byte offset from.
 func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	if p.To > 0 {
 		return p.part(ctx, use)
@@ -186,7 +186,6 @@ func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from i
 	return p.file(ctx, use)
 }
 
-// file reads a whole file, of any format.
 func (p filePiece) file(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	f := dataset.File{Path: p.Path, Dialect: p.Dialect}
 	if strings.Contains(p.Path, "://") {
@@ -221,7 +220,7 @@ func fetch(ctx context.Context, path string) (copied *os.File, done func(), err 
 	if err != nil {
 		return nil, nil, err
 	}
-	named := os.Remove(out.Name()) != nil // whether this operating system cannot remove an open file
+	named := os.Remove(out.Name()) != nil // this operating system cannot remove an open file
 	done = func() {
 		out.Close()
 		if named {
@@ -290,7 +289,7 @@ func (p filePiece) part(ctx context.Context, use func(t *dataset.Table, from int
 	}
 }
 
-// chunk reads text, which is a range of lines of a part. The table is nil if no line is a row.
+// chunk parses text, a range of lines of a part. The table is nil if text contains no row.
 func (p filePiece) chunk(text []byte) (t *dataset.Table, err error) {
 	switch {
 	case p.Header != nil:
@@ -314,9 +313,10 @@ func hasRow(text []byte) bool {
 	return false
 }
 
-// placed converts the line number in an error, counted from the byte offset from of the file, to a
-// line number of the file by counting the lines before this byte. If that fails, the message gives
-// the line and the byte, so that `tail -c +BYTE FILE | sed -n LINEp` prints the line.
+// placed returns err with the line number in the whole file. The line number in err counts from the
+// byte offset from, so that placed adds the number of lines before this byte. If these lines cannot
+// be counted, the new message gives the line and the byte; then `tail -c +BYTE FILE | sed -n LINEp`
+// prints the line.
 func placed(ctx context.Context, err error, path string, from int64) error {
 	var fault *dataset.Error
 	if !errors.As(err, &fault) {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	beam.Init()
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
-	dir, err := os.MkdirTemp("", "mercer-pipeline-*") // Beam does not remove a file that it creates for each run
+	dir, err := os.MkdirTemp("", "mercer-pipeline-*") // for each run Beam creates a file in TMPDIR that it does not remove
 	if err != nil {
 		panic(err)
 	}
@@ -54,8 +54,8 @@ func fit(t *testing.T, p Params) (modelfile.Bundle, *Ran) {
 	return b, ran
 }
 
-// lines returns a header and the rows of a table with a column of texts; the target y is a
-// number or, for classes, a text. No cell is missing.
+// lines returns a header and the rows of a table with a column of texts and no missing cells. The
+// target y is a class if classes is set, otherwise a number.
 func lines(seed uint64, n int, classify bool) (header string, rows []string) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range n {
@@ -70,8 +70,8 @@ func lines(seed uint64, n int, classify bool) (header string, rows []string) {
 	return "a,b,c,y", rows
 }
 
-// write writes rows to files with the given numbers of rows, the remaining rows to a last file,
-// and returns a glob for the files.
+// write writes the rows to files and returns a glob for the files. File k has counts[k] rows; a
+// last file has the remaining rows.
 func write(t *testing.T, header string, rows []string, counts ...int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -113,8 +113,8 @@ func near(t *testing.T, what string, got, want map[string]backend.Host[float64],
 	}
 }
 
-// single fits the same rows with Mercer's own learner on this machine, with an encoder learned
-// from one file, and with the centers or the seed of the model.
+// single fits the rows of the file in memory on this machine. It learns its own encoder from the
+// file and takes the centers or the seed of the model in b.
 func single(t *testing.T, p Params, file string, b modelfile.Bundle) (learners.Model, *dataset.Encoder) {
 	t.Helper()
 	table, err := dataset.Read(file, nil)
@@ -184,17 +184,18 @@ func single(t *testing.T, p Params, file string, b modelfile.Bundle) (learners.M
 	return m, enc
 }
 
-// TestModelIsTheSingleMachines checks that Nyström, random features and linear ridge, for numbers
-// and for classes, with and without an intercept, agree with the model of one machine to 1e-10, for
-// several divisions into files and pieces and for another order of the rows.
+// TestModelIsTheSingleMachines checks that the models agree with the models of one machine to
+// 1e-10, for several divisions into files and pieces and for another order of the rows. The cases
+// are Nyström, random features and linear ridge, for numbers and for classes, with and without an
+// intercept.
 func TestModelIsTheSingleMachines(t *testing.T) {
 	const seed, n = 20261127, 6000
 	t.Logf("seed %d", seed)
 	for _, p := range []Params{
 		{Learner: "ridge", Lambdas: []float64{3}, Intercept: true, NoStandardize: true},
 		{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=0.3)"}, Functions: 50, Lambdas: []float64{1}},
-		// For condition numbers of 1e8 and more, the coefficients consist of rounding errors, also
-		// on one machine, but the predictions do not.
+		// The condition number of this case is above 1e8. Its coefficients consist of rounding
+		// errors, also on one machine; its predictions do not.
 		{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=1)"}, Functions: 60, Lambdas: []float64{30}, Intercept: true},
 		{Learner: "fourier-ridge", Classify: true, Kernels: []string{"matern32(sigma=2)"}, Functions: 60, Lambdas: []float64{1}, Intercept: true},
 	} {
@@ -214,13 +215,13 @@ func TestModelIsTheSingleMachines(t *testing.T) {
 				{"pieces of 20 kB", whole, 20000},
 				{"files of 1, 17, 3000 rows and the rest, shuffled", write(t, header, shuffled, 1, 17, 3000), 50000},
 			} {
-				p.Inputs = []string{in.glob, strings.ReplaceAll(in.glob, "*", "part-000*")} // the globs match some files twice, which are then used once
+				p.Inputs = []string{in.glob, strings.ReplaceAll(in.glob, "*", "part-000*")} // the second glob matches files that the first glob matches too; these files are used once
 				p.PieceBytes = in.bytes
 				b, ran := fit(t, p)
 				want, enc := single(t, p, strings.ReplaceAll(whole, "*", "part-000"), b)
 				got := predictions(t, b.Model, whole, b.Encoder)
-				// The rounding error of predictions is 2⁻⁵³ times the condition number; 1e-10
-				// is enough below 1e5.
+				// The rounding error of predictions is 2⁻⁵³ times the condition number, which is
+				// below 1e5 except in the case gaussian(sigma=1).
 				tol := 1e-10
 				if len(p.Kernels) > 0 && p.Kernels[0] == "gaussian(sigma=1)" {
 					tol = 1e8 * 0x1p-53

@@ -47,7 +47,6 @@ func (p Params) keep() int {
 	return sampleRows
 }
 
-// planOf makes the plan.
 func planOf(ctx context.Context, p Params, c *census) (*fitPlan, error) {
 	if c.Summary.Rows == 0 {
 		return nil, fmt.Errorf("pipeline: there is no row in %s", strings.Join(p.Inputs, ", "))
@@ -76,7 +75,7 @@ func planOf(ctx context.Context, p Params, c *census) (*fitPlan, error) {
 		plan.Bases, plan.Kernels = []sums.Basis{sums.LinearBasis(plan.Features, shift)}, []string{""}
 		return plan, nil
 	}
-	if p.Functions == 0 { // use the default of package solvers, up to a limit
+	if p.Functions == 0 { // the default of package solvers, but at most mostFunctions
 		p.Functions = max(1, int(min(10*math.Sqrt(float64(c.Summary.Rows)), mostFunctions)))
 	}
 	plan.Kernels = p.Kernels
@@ -123,7 +122,6 @@ func (p Params) basis(ctx context.Context, k kernels.Kernel, x *mat.Dense) (sums
 	return sums.CentersBasis(k, stream.Different(hostOf(x.Slice(0, min(rows, p.Functions), 0, d).(*mat.Dense)))), nil
 }
 
-// columnsOf returns the number of columns of y.
 func columnsOf(enc *dataset.Encoder) int {
 	if k := len(enc.Labels); k > 2 {
 		return k
@@ -131,11 +129,11 @@ func columnsOf(enc *dataset.Encoder) int {
 	return len(enc.Outputs)
 }
 
-// encoder returns the encoder that dataset.Learn would learn from all rows: categories are exact,
-// means and standard deviations agree up to rounding. The median that replaces missing numbers is
-// computed from their counts if the column has at most dataset.MaxCategories distinct values,
-// otherwise from the sample. Errors are the same as those of Learn, except that advice about
-// parameters that a pipeline lacks is omitted.
+// encoder returns the encoder that dataset.Learn would learn from all rows. Its categories are the
+// same; its means and standard deviations agree up to rounding. A median, which replaces missing
+// numbers, is exact if the column has at most dataset.MaxCategories distinct values; otherwise it
+// is the median of the sample. The errors are those of Learn, without advice about parameters that
+// a pipeline lacks.
 func (c *census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
 	e, err := c.Summary.Encoder(strings.Join(p.Inputs, ", "), p.Dialect, p.rules(), c.numbers)
 	var fault *dataset.Error
@@ -153,8 +151,8 @@ func (c *census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error
 	return e, err
 }
 
-// parameter returns the pipeline parameter for a name in the advice of package dataset, or "" if
-// there is no such parameter. The parameters in Params.Dialect are supported.
+// parameter returns the name of a pipeline parameter that package dataset advises to set, or "" if
+// a pipeline lacks this parameter.
 func parameter(name string) string {
 	if name == "categorical" || name == "task=classification" {
 		return ""

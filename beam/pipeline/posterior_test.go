@@ -22,7 +22,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// uncertain is a model of a learner with a posterior.
+// uncertain is a model with a posterior.
 type uncertain interface {
 	learners.Sampler
 	learners.Uncertain
@@ -75,8 +75,9 @@ func inMemory(t *testing.T, p Params, b modelfile.Bundle, x, y mat.Matrix) uncer
 	return m
 }
 
-// alike fails the test unless the models have the same arrays, predictions, variances, likelihoods and
-// draws at the rows of x, up to tol times the largest number of each.
+// alike fails the test unless the models agree. It compares their arrays, likelihoods, and, at the
+// rows of x, their predictions, variances and draws. tol is relative to the largest number of each
+// kind.
 func alike(t *testing.T, what string, got, want uncertain, x mat.Matrix, tol float64) {
 	t.Helper()
 	dev := backendtest.Device(t, "cpu", backend.Config{})
@@ -106,8 +107,8 @@ func alike(t *testing.T, what string, got, want uncertain, x mat.Matrix, tol flo
 	near(t, what, list(got), list(want), tol)
 }
 
-// posteriorCases are fits whose equations have condition numbers below 1e4. Sums of rows have typical
-// relative errors of 7e-15 (package sums), so that the models agree to 1e-10.
+// posteriorCases are fits whose equations have condition numbers below 1e4. Sums over rows have
+// typical relative errors of 7e-15 (package sums), so that the models must agree to 1e-10.
 var posteriorCases = []Params{
 	{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=0.5)"}, Functions: 60, Lambdas: []float64{1}},
 	{Learner: "nystrom-ridge", Kernels: []string{"2 * matern32(sigma=1)"}, Functions: 40, Lambdas: []float64{3}, Intercept: true, UnitScale: true},
@@ -116,11 +117,11 @@ var posteriorCases = []Params{
 	{Learner: "ridge", Lambdas: []float64{2}, Intercept: true, NoStandardize: true},
 }
 
-// TestPosteriorIsThatInMemory checks that a model fitted with Std, written to a file and read again has
-// the posterior of a fit in memory to the same encoded rows: predictions, variances, log likelihood and
-// its lower bound, and draws with the same seed. The same holds for a solution that was corrected, and for
-// a model without a measuring pass, whose squares come from the sums. The fits with a correction have two
-// workers.
+// TestPosteriorIsThatInMemory compares a model that was fitted with Std, written to a file and read
+// again with a fit in memory to the same encoded rows. Their predictions, variances, log
+// likelihoods, lower bounds of the likelihood, and draws with the same seed must agree. The cases
+// have no measuring pass, where the squares come from the sums; one measuring pass; and a
+// correction of the solution, with two workers.
 func TestPosteriorIsThatInMemory(t *testing.T) {
 	const seed, n = 20261201, 5000
 	t.Logf("seed %d", seed)
@@ -151,8 +152,8 @@ func TestPosteriorIsThatInMemory(t *testing.T) {
 	}
 }
 
-// TestModelsOfBeamAreUpdated checks that rows are appended to and removed from a model as for a model of a
-// fit in memory, and that models of several runs are merged.
+// TestModelsOfBeamAreUpdated checks that appending rows to a model of a pipeline, removing these
+// rows, and merging the models of two runs give the models of fits in memory.
 func TestModelsOfBeamAreUpdated(t *testing.T) {
 	const seed, n = 20261202, 1500
 	t.Logf("seed %d", seed)
@@ -177,8 +178,9 @@ func TestModelsOfBeamAreUpdated(t *testing.T) {
 			newX, newY := encoded(t, b.Encoder, files[2])
 			some := x.Slice(0, 30, 0, 4)
 			want := inMemory(t, p, b, x, y)
-			// An update multiplies the factor AAᵀ and factors the product again; the likelihood is a
-			// difference of sums. The condition numbers are below 1e4, and n·2⁻⁵³ is 2e-13.
+			// Append and Remove multiply the triangular factor A by its transpose and factor the
+			// updated product; the likelihood is a difference of sums. The condition numbers are
+			// below 1e4, and n·2⁻⁵³ is 2e-13.
 			const tol = 1e-8
 			more, err := learners.Append(t.Context(), dev, part, newX, newY, learners.Options{})
 			if err != nil {
@@ -247,7 +249,7 @@ func TestPredictWithBeamsPosterior(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const quantile = 1.6448536269514722 // of the normal distribution at 0.95
+	const quantile = 1.6448536269514722 // the 0.95-quantile of the standard normal distribution
 	t.Log(table[0])
 	if len(table) != len(rows)+1 || len(table[0]) != 4 {
 		t.Fatalf("%d rows with the columns %q", len(table), table[0])

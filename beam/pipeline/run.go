@@ -22,11 +22,11 @@ type Ran struct {
 // written next to the model.
 //
 // Flink, Spark and Dataflow retry the bundles of a lost worker on another worker. Prism, as of Beam
-// 2.77, ends the job with one of several errors. Run then restarts the job, up to attempts runs in
-// total. The model has the same bits in either case. An error in the data is not retried; it is
-// returned as one line, without the text that the runner adds. If Prism reports the step after the
-// failed step, which does not have the reason, Run makes up to ten more attempts to obtain the
-// reason.
+// 2.77, ends the job with one of several errors; Run then restarts the job, up to attempts runs in
+// total. Neither kind of repetition changes the bits of the model. Run does not retry after an
+// error in the data. It returns this error as one line, without the text that the runner adds.
+// Prism sometimes reports the step after the failed step and omits the reason of the failure. Run
+// then makes up to ten more attempts to obtain the reason.
 func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, error) {
 	hidden := 10
 	for attempt := 1; ; attempt++ {
@@ -75,8 +75,8 @@ func lostWorker(err error) bool {
 	return false
 }
 
-// afterFailure reports whether a step failed because the previous step produced no output; only the
-// error of the previous step gives the reason.
+// afterFailure reports whether err is only the failure of a step whose previous step produced no
+// output. The reason is then in the error of the previous step.
 func afterFailure(err error) bool {
 	return strings.Contains(err.Error(), "want one value for Singleton side input")
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestSearch compares the scores of σ and λ, which are computed in one pass, with a separate fit
-// and prediction for each fold, and the chosen model with a fit to all rows.
+// TestSearch compares the cross-validated scores, which are computed in one pass, with separate
+// fits and predictions for each fold. It also compares the chosen model with a fit to all rows.
 func TestSearch(t *testing.T) {
 	const seed, n, folds = 20261128, 3000, 3
 	t.Logf("seed %d", seed)
@@ -99,8 +99,8 @@ func TestSearch(t *testing.T) {
 				total += (my.At(i, 0) - f) * (my.At(i, 0) - f)
 			}
 		}
-		// Squared errors computed from sums have an error of 2⁻⁴⁰ of the squares of the
-		// targets, which are about 20 times as large.
+		// Squared errors computed from sums have an error of 2⁻⁴⁰ times the squares of the targets,
+		// and the squares of the targets are about 20 times the squared errors.
 		if want := total / n; math.Abs(got.MSE-want) > 1e-9*want {
 			t.Errorf("%s, lambda %v: mse %v, want %v", got.Kernel, got.Lambda, got.MSE, want)
 		}
@@ -111,14 +111,14 @@ func TestSearch(t *testing.T) {
 	if ran.Report.Kernel != least.Kernel || ran.Report.Lambda != least.Lambda {
 		t.Errorf("chosen: %s, lambda %v; the least error has %s, %v", ran.Report.Kernel, ran.Report.Lambda, least.Kernel, least.Lambda)
 	}
-	// The fit to all rows uses the merged sums of all folds.
+	// The chosen model comes from the merged sums of all folds; it must equal a fit without folds.
 	p.Kernels, p.Lambdas, p.Model = []string{least.Kernel}, []float64{least.Lambda}, ""
 	again, _ := fit(t, p)
 	near(t, "the chosen model", arrays(b.Model), arrays(again.Model), 1e-10)
 }
 
-// TestCensus checks that parts in any order give the same encoder as package dataset learns from
-// the whole table, also with missing cells.
+// TestCensus checks that the merged censuses of parts, in any order, give the encoder that package
+// dataset learns from the whole table, also with missing cells.
 func TestCensus(t *testing.T) {
 	dir := t.TempDir()
 	var rows []string

@@ -34,7 +34,6 @@ type chosenModel struct {
 	MSE       []float64 // mean squared error of each column of y over the training rows
 }
 
-// problem returns the problem of a candidate.
 func (p Params) problem(plan *fitPlan, candidate int, lambda float64) sums.Problem {
 	return sums.Problem{Basis: plan.Bases[candidate], Targets: plan.Targets, TargetShift: plan.TargetShift, Lambda: lambda, Intercept: p.Intercept}
 }
@@ -142,8 +141,8 @@ func joined(folds []*sums.Sums, without int) (*sums.Sums, error) {
 }
 
 // validate scores every λ for one kernel. The sums over a fold determine the squared errors of a
-// model on the rows of this fold, so that no row is read again. The number of operations is M³/3
-// for each fold and each λ, in addition to nM² for the sums.
+// model on the rows of the fold, so that no row is read again. Scoring takes M³/3 operations for
+// each fold and λ, in addition to nM² for the sums.
 func (p Params) validate(ctx context.Context, dev backend.Device, plan *fitPlan, candidate int, folds []*sums.Sums) ([]Score, error) {
 	scores := make([]Score, len(p.Lambdas))
 	for i, lambda := range p.Lambdas {

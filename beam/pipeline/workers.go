@@ -27,8 +27,8 @@ func (f *takeFn) ProcessElement(p filePiece, emit func(filePiece)) {
 	}
 }
 
-// spread applies the steps of each to all pieces, or with Params.Workers to the pieces of each worker, and
-// returns the elements of all results.
+// spread applies the function each to all pieces. With Params.Workers it applies each to the pieces
+// of every worker separately. It returns the elements of all results.
 func spread(s beam.Scope, p Params, pieces beam.PCollection, each func(s beam.Scope, pieces beam.PCollection) beam.PCollection) beam.PCollection {
 	if p.Workers <= 1 {
 		return each(s, pieces)
@@ -41,8 +41,8 @@ func spread(s beam.Scope, p Params, pieces beam.PCollection, each func(s beam.Sc
 	return beam.Flatten(s, results...)
 }
 
-// separate gives the steps of each scope of spread an environment of their own, a copy of the environment
-// of the pipeline. A runner starts separate workers for separate environments.
+// separate gives the steps of each worker's scope their own copy of the pipeline's environment. A
+// runner starts separate workers for separate environments.
 func separate(p *pipepb.Pipeline, workers int) error {
 	parts := p.GetComponents()
 	if len(parts.GetEnvironments()) != 1 {
@@ -54,7 +54,7 @@ func separate(p *pipepb.Pipeline, workers int) error {
 	env := parts.GetEnvironments()[own]
 	for k := range workers {
 		name := fmt.Sprintf("%s-%d", own, k+1)
-		parts.Environments[name] = &pipepb.Environment{ // the Dependencies are shared, because Beam later changes those of the environment own
+		parts.Environments[name] = &pipepb.Environment{ // share the Dependencies, which Beam later changes in env
 			Urn: env.GetUrn(), Payload: env.GetPayload(), DisplayData: env.GetDisplayData(), Capabilities: env.GetCapabilities(),
 			Dependencies: env.GetDependencies(), ResourceHints: env.GetResourceHints(),
 		}
@@ -76,8 +76,8 @@ func separate(p *pipepb.Pipeline, workers int) error {
 	return nil
 }
 
-// execute runs the pipeline on the runner. With several workers it follows the runners of Beam's Go
-// SDK, but with separate environments.
+// execute runs the pipeline on the runner. With several workers it repeats the steps of beam.Run
+// for portable runners and adds separate environments.
 func execute(ctx context.Context, runner string, pipe *beam.Pipeline, workers int) (beam.PipelineResult, error) {
 	if workers <= 1 {
 		return beam.Run(ctx, runner, pipe)

@@ -31,16 +31,15 @@ type Report struct {
 	Residual  float64   `json:"residual"`
 	Measured  bool      `json:"measured"` // whether the residual comes from a pass over the samples, not from the sums
 	MSE       []float64 `json:"mse"`      // mean squared error over the training rows, for each column of y
-	// LogEvidence is the log marginal likelihood of the rows under the posterior of Params.Std, summed over
-	// the targets. LogEvidenceBound is its lower bound by Titsias, for nystrom-ridge only. Both are nil if
-	// Params.Std is not set.
+	// LogEvidence is the log marginal likelihood of the rows under the posterior of Params.Std,
+	// summed over the targets. LogEvidenceBound is the lower bound of Titsias on it, for
+	// nystrom-ridge only. Both are nil if Params.Std is not set.
 	LogEvidence      *float64 `json:"log_evidence,omitempty"`
 	LogEvidenceBound *float64 `json:"log_evidence_bound,omitempty"`
 	Scores           []Score  `json:"scores,omitempty"`
 	Model            string   `json:"model"`
 }
 
-// writeFn writes the model and the report.
 type writeFn struct{ Params Params }
 
 func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, solved chosenModel, total partialSums) (err error) {
@@ -114,7 +113,7 @@ func writeFile(ctx context.Context, path string, data []byte) error {
 	return nil
 }
 
-// bundle returns the model in the form that Mercer's learners restore, with its encoder. q is its
+// bundle returns the model with its encoder, in the form that Mercer's learners restore. q is the
 // posterior, or nil.
 func (p Params) bundle(plan *fitPlan, solved *chosenModel, q *solvers.Posterior) (*modelfile.Bundle, error) {
 	enc := &dataset.Encoder{}

@@ -14,11 +14,10 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 )
 
-// bootFlags are the flags with which a runner starts this program as a worker process
-// (--environment_type PROCESS with this program as the command). With these flags this program acts
-// like the boot program of Beam's container: it requests the other settings from the runner. Unlike
-// the boot program, it does not fetch the worker's program, because it is the worker's program
-// itself.
+// bootFlags are the flags that a runner passes when it starts this program as a worker process,
+// with --environment_type PROCESS and this program as the command. This program then does the work
+// of the boot program of Beam's container: it requests the other settings from the runner. It does
+// not fetch a worker program, because it is the worker program.
 type bootFlags struct {
 	provision string
 	flags     *flag.FlagSet
@@ -34,8 +33,8 @@ func addBoot(flags *flag.FlagSet) *bootFlags {
 func (b *bootFlags) asked() bool { return b.provision != "" }
 
 // endWithParent ends this process soon after its parent process ends, if this process is a worker
-// or has started a worker. A runner that ends kills at most the process that it started, not a
-// worker that this process started in turn.
+// or has started a worker. A runner may kill the process that it started, but not the worker
+// process that this process starts.
 func (b *bootFlags) endWithParent() {
 	if !b.asked() && b.flags.Lookup("worker").Value.String() != "true" {
 		return
@@ -50,8 +49,8 @@ func (b *bootFlags) endWithParent() {
 }
 
 // patience is the time for which a process waits after its worker was lost. Prism (2.77) ends the
-// job when the connection to a worker breaks. But if the process that Prism started ends at the
-// same moment, Prism may lose the record of the work in progress and wait forever.
+// job when the connection to a worker breaks. But if the process that Prism started also ends at
+// this moment, Prism may lose the record of the work in progress and wait forever.
 const patience = 20 * time.Second
 
 // start runs the worker as a separate process and waits for it.

@@ -35,8 +35,7 @@ func tables(t *testing.T, seed uint64) (dir string) {
 	return dir
 }
 
-// A watched is a run of the command, with the information by which its processes and files are
-// found.
+// A watched is a run of the command, with marks that identify its processes and files.
 type watched struct {
 	*exec.Cmd
 	mark   string // value of an environment variable of all processes of the run
@@ -98,8 +97,8 @@ func names(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// nothing checks that no process of the run remains, that the name of each remaining temporary file
-// begins with the prefix except, and that the folder of the model contains only the named files.
+// nothing checks that no process of the run remains. The names of remaining temporary files must
+// begin with except, and the folder of the model may contain only the given files.
 func (w *watched) nothing(t *testing.T, except string, files ...string) {
 	t.Helper()
 	var processes []string

@@ -77,7 +77,7 @@ func (l *texts) Set(text string) error {
 	return err
 }
 
-// options are the flags of the command; Beam registers its own flags in addition.
+// options are the flags that this command adds to Beam's flags.
 type options struct {
 	pipeline.Params
 	task, missing string
@@ -232,13 +232,13 @@ func exit(err error) {
 	os.Exit(1)
 }
 
-// printed is the output of --json: the report, and the fields from which `mercer bench import`
-// makes a measurement.
+// printed is the output of --json: the report, and the other fields that `mercer bench import`
+// reads.
 type printed struct {
 	Program string `json:"program"`
 	pipeline.Report
 	Seconds      float64 `json:"seconds"`
-	process.Used         // time and memory of this process, in which the workers run unless the runner starts separate processes for them
+	process.Used         // time and memory of this process; workers in separate processes are not included
 }
 
 // run fits and prints the report.
@@ -252,7 +252,7 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 		return err
 	}
 	if !o.verbose {
-		// This also discards logged errors of the runner, because run returns these errors or makes
+		// Discard the log, including errors that the runner logs: run returns these errors or makes
 		// another attempt.
 		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
 	}
@@ -268,8 +268,8 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 		}
 		*jobopts.EnvironmentType, *jobopts.EnvironmentConfig = "PROCESS", string(config)
 	}
-	// If workers are local processes or containers of the same system, this program is the worker
-	// binary. Otherwise Beam compiles the worker from the source.
+	// This program is the worker binary if the workers are local processes, or containers of its
+	// own operating system and architecture. Otherwise Beam compiles the worker from the source.
 	beside := strings.EqualFold(*jobopts.EnvironmentType, "process")
 	if err == nil && *jobopts.WorkerBinary == "" && (beside || runtime.GOOS+"/"+runtime.GOARCH == "linux/amd64") {
 		*jobopts.WorkerBinary = self

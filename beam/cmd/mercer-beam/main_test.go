@@ -26,8 +26,8 @@ import (
 
 var test options
 
-// TestMain makes the test binary a worker if a runner has started it as a worker, as main does, and
-// the command mercer-beam if MERCER_BEAM_TEST_COMMAND is set.
+// TestMain makes the test binary a worker if a runner started it as a worker. If
+// MERCER_BEAM_TEST_COMMAND is set, the test binary is the command mercer-beam.
 func TestMain(m *testing.M) {
 	if os.Getenv("MERCER_BEAM_TEST_COMMAND") != "" {
 		main()
@@ -53,9 +53,9 @@ func init() {
 	filesystem.Register("endless", func(ctx context.Context) filesystem.Interface { return waiting{deadly{local.New(ctx), endless}} })
 }
 
-// deadly is the local file system of a worker that the test kills: the process gets SIGKILL while
-// it reads one of the files for the third time, once for each folder. The first worker has then listed the pieces,
-// taken their census, and begins the sums.
+// deadly is the local file system, except that it kills its process by SIGKILL. The kill happens
+// once for each folder, while the process reads a file for the third time. The first read lists the
+// pieces, the second takes their census, and the third computes sums.
 type deadly struct {
 	filesystem.Interface
 	scheme string
@@ -66,7 +66,7 @@ const (
 	endless = "endless://"
 )
 
-var opened sync.Map // *atomic.Int64 by name of a file
+var opened sync.Map // number of reads (*atomic.Int64) of each file
 
 func (d deadly) path(name string) string { return strings.TrimPrefix(name, d.scheme) }
 
@@ -91,8 +91,8 @@ func (d deadly) Size(ctx context.Context, name string) (int64, error) {
 	return d.Interface.Size(ctx, d.path(name))
 }
 
-// waiting is the local file system with files that never end: after the beginning of a file, a read
-// blocks until it is canceled. When the first file is read, waiting writes a mark into the folder.
+// waiting is the local file system with files that never end: a read blocks until it is canceled.
+// Opening a file creates the file "waits" in its folder.
 type waiting struct{ deadly }
 
 func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {

@@ -32,7 +32,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// commands returns the indented block, on a page, that contains the text.
+// commands returns the commands in the indented block of a page that contains the given text.
 func commands(t *testing.T, name, text string) string {
 	t.Helper()
 	for _, block := range regexp.MustCompile(`(?m)(^    .*\n)+`).FindAllString(page(t, name), -1) {
@@ -165,7 +165,7 @@ func TestProgram(t *testing.T) {
 			required.Lacking(t, "modules", "modules cannot be asked for:", out)
 		}
 	}
-	// Beam's worker may log its end after the last line of the program.
+	// Search the output, because Beam's worker may log lines after the last line of the program.
 	if err != nil || !strings.Contains(out, "\n442 rows, gaussian(sigma=5), lambda 1, residual below 1e-6: true\n") {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -50,8 +50,8 @@ func (r *relay) GetProcessBundleDescriptor(ctx context.Context, req *fnpb.GetPro
 	return r.runner.GetProcessBundleDescriptor(grpcx.WriteWorkerID(ctx, r.id), req)
 }
 
-// Control implements fnpb.BeamFnControlServer. It ends the connection to the runner when the connection to
-// the worker ends, and conversely.
+// Control implements fnpb.BeamFnControlServer. When one of the two connections ends, to the worker
+// or to the runner, it ends the other.
 func (r *relay) Control(worker fnpb.BeamFnControl_ControlServer) error {
 	ctx, cancel := context.WithCancel(grpcx.WriteWorkerID(worker.Context(), r.id))
 	defer cancel()

@@ -8,10 +8,10 @@ import (
 // scratchName is the name prefix of the folders of temporary files.
 const scratchName = "mercer-beam-folder-"
 
-// scratch creates a folder for the temporary files of this process and its children, and removes it
-// at the end, because for each job in this process Beam creates a file that it does not remove. It
-// also removes the folders of earlier processes that were killed. If the folder cannot be created,
-// Beam reports the error when it writes a file.
+// scratch creates a folder for the temporary files of this process and its children. The function
+// remove deletes the folder; it is needed because Beam leaves a file for each job. scratch also
+// removes the folders of earlier processes that were killed. It ignores a failure to create the
+// folder: Beam reports the error when it writes a file.
 func scratch() (remove func()) {
 	old, _ := filepath.Glob(filepath.Join(os.TempDir(), scratchName+"*"))
 	for _, dir := range old {

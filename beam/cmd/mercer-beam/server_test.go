@@ -29,9 +29,9 @@ func jobServer(t *testing.T) string {
 	return fmt.Sprintf("localhost:%d", port)
 }
 
-// TestJobServer checks that with only flags the job is sent over Beam's job API to a server in
-// another process. The server starts its own workers, as the servers of Flink and Spark do. The
-// model has the same bytes as the model of a run in one process.
+// TestJobServer checks that flags alone make the command send its job over Beam's job API to a
+// server in another process. The server starts its own workers, as the servers of Flink and Spark
+// do. The model must have the same bytes as the model of a run in one process.
 func TestJobServer(t *testing.T) {
 	endpoint := jobServer(t)
 	self, err := os.Executable()
@@ -70,9 +70,10 @@ func TestJobServer(t *testing.T) {
 	}
 }
 
-// TestSeveralWorkers checks that several worker processes of Prism read the pieces, in this program and as
-// a separate job server, and that the model has the same bytes as that of a run in one process. Each piece
-// is read by one worker only: for the census, for the sums, and for the residual.
+// TestSeveralWorkers checks that several worker processes share the pieces, with Prism in this
+// program and with Prism as a separate job server. Each piece is read by one worker only, for the
+// census, for the sums, and for the residual. The model must have the same bytes as the model of a
+// run in one process.
 func TestSeveralWorkers(t *testing.T) {
 	const workers = 3
 	self, err := os.Executable()
@@ -114,7 +115,7 @@ func TestSeveralWorkers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			reads := map[string]map[string]int{} // by file and process
+			reads := map[string]map[string]int{} // number of reads of each file by each process
 			for line := range strings.Lines(string(text)) {
 				process, file, _ := strings.Cut(strings.TrimSpace(line), " ")
 				if reads[file] == nil {
@@ -122,7 +123,7 @@ func TestSeveralWorkers(t *testing.T) {
 				}
 				reads[file][process]++
 			}
-			pieces := map[string]int{} // of each worker
+			pieces := map[string]int{} // number of pieces of each worker
 			for _, file := range files {
 				for process, n := range reads[filepath.Base(file)] {
 					if n == 3 {
@@ -144,9 +145,10 @@ func TestSeveralWorkers(t *testing.T) {
 	}
 }
 
-// TestOneOfSeveralWorkersIsKilled kills one of three worker processes of Prism while it computes sums. The
-// run is repeated, and its model has the same bytes as that of an undisturbed run in one process. With one attempt
-// it ends with an error of one line, and writes no model.
+// TestOneOfSeveralWorkersIsKilled kills one of three worker processes of Prism while it computes
+// sums. The run is repeated, and the model has the same bytes as the model of an undisturbed run in
+// one process. If only one attempt is allowed, the run ends with an error of one line and writes no
+// model.
 func TestOneOfSeveralWorkersIsKilled(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -201,7 +203,7 @@ func TestOneOfSeveralWorkersIsKilled(t *testing.T) {
 	if _, lost := os.Stat(killed); err == nil || lost != nil || lines != 1 {
 		t.Errorf("with one attempt: %v, %v\n%s", err, lost, out)
 	}
-	if got := names(t, models); len(got) != 4 { // two models with their reports
+	if got := names(t, models); len(got) != 4 { // the files of two models and their reports
 		t.Errorf("the folder of the models has %q", got)
 	}
 }

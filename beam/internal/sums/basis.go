@@ -24,7 +24,7 @@ const (
 	Fourier Kind = "fourier" // scaled cosines and sines of ω_jᵀx
 )
 
-// Basis holds M functions φ of a sample of d features, with which f(x) = φ(x)ᵀβ + b.
+// Basis holds M functions φ of a sample of d features. A model is f(x) = φ(x)ᵀβ + b.
 type Basis struct {
 	Kind     Kind
 	Features int                   // d
@@ -32,13 +32,14 @@ type Basis struct {
 	Points   backend.Host[float64] // the centers, M×d, or the frequencies, M/2×d
 	Scale    float64               // for Fourier: see solvers.FourierProblem.Basis
 	Shift    []float64             // for Linear: subtracted from each sample to avoid cancellation; nil means 0
-	// Root, for Centers, is the upper triangle T with TᵀT = k(c, c), M×M. If it has rows, the functions
-	// are ψ = T⁻ᵀφ instead of φ. Their penalty is the identity, and the rounding errors of their sums
-	// are not multiplied by the condition number of k(c, c). The sums then include Σ k(x, x).
+	// Root, for Centers, is the upper triangle T with TᵀT = k(c, c), M×M, or empty. With a Root the
+	// functions are ψ = T⁻ᵀφ instead of φ, and their penalty is the identity. The rounding errors
+	// of their sums are not multiplied by the condition number of k(c, c). The sums then include Σ
+	// k(x, x).
 	Root backend.Host[float64]
 }
 
-// LinearBasis returns the basis of the features minus shift, which may be nil.
+// LinearBasis returns the basis φ(x) = x − shift of d features; shift may be nil.
 func LinearBasis(d int, shift []float64) Basis { return Basis{Kind: Linear, Features: d, Shift: shift} }
 
 // CentersBasis returns the basis of the functions k(c, ·) for the given centers c.
@@ -46,15 +47,15 @@ func CentersBasis(k kernels.Kernel, centers backend.Host[float64]) Basis {
 	return Basis{Kind: Centers, Features: centers.Cols, Kernel: k, Points: centers}
 }
 
-// Whitened returns the basis b of centers with the functions ψ: see Basis.Root.
+// Whitened returns the basis b, of kind Centers, with a Root and thus with the functions ψ.
 func (b Basis) Whitened(ctx context.Context, dev backend.Device) (Basis, error) {
 	var err error
 	b.Root, err = (&stream.Centers{Kernel: b.Kernel, Points: numeric.DensePoints(b.Points), Columns: 1}).Root(ctx, dev)
 	return b, err
 }
 
-// Coef returns the coefficients of the functions k(c, ·), given the coefficients gamma of the
-// functions of b. If b has a Root, the functions of b are the ψ, and the result is T⁻¹γ.
+// Coef converts coefficients gamma of the functions of b to coefficients of the functions k(c, ·).
+// If b has a Root, the functions of b are the ψ, and the result is T⁻¹γ.
 func (b Basis) Coef(gamma backend.Host[float64]) backend.Host[float64] {
 	beta := numeric.Clone(gamma)
 	for i := b.Root.Rows - 1; i >= 0; i-- {
@@ -70,7 +71,7 @@ func (b Basis) Coef(gamma backend.Host[float64]) backend.Host[float64] {
 	return beta
 }
 
-// Sums returns the number of sums of a Gatherer for t targets.
+// Sums returns the number of sums that a Gatherer of this basis accumulates for t targets.
 func (b Basis) Sums(t int) int {
 	count := Triangle(b.Size() + t + 1)
 	if b.Root.Rows > 0 {
@@ -133,8 +134,8 @@ type header struct {
 	Rooted   bool
 }
 
-// MarshalBinary returns the length of a JSON header, the header, the points, the shift, and the rows of
-// Root from their diagonal elements on.
+// MarshalBinary returns the length of a JSON header, the header, the points, the shift, and the
+// upper triangle of Root by rows.
 func (b Basis) MarshalBinary() ([]byte, error) {
 	h := header{Kind: b.Kind, Features: b.Features, Points: b.Points.Rows, Scale: math.Float64bits(b.Scale), Shifted: b.Shift != nil, Rooted: b.Root.Rows > 0}
 	if b.Kernel != nil {
@@ -216,14 +217,13 @@ func (b *Basis) UnmarshalBinary(data []byte) error {
 	return b.Check()
 }
 
-// placed is a Basis that is stored on a device.
 type placed struct {
 	Basis
 	b      backend.Backend[float64]
 	points backend.Matrix[float64]
 	root   backend.Matrix[float64] // T, or nil
-	x      backend.Matrix[float64] // the samples of a panel
-	moved  backend.Host[float64]   // a panel minus the shift
+	x      backend.Matrix[float64] // the samples of one panel
+	moved  backend.Host[float64]   // the samples of one panel minus the shift
 }
 
 // place copies b to the device and allocates panels of the given number of rows.
@@ -257,7 +257,7 @@ func (p *placed) free() {
 	}
 }
 
-// fill queues dst ← Φ for the rows x. x may be changed after the next Sync.
+// fill queues dst ← Φ, where row i of Φ is φ of row i of x. x may be changed after the next Sync.
 func (p *placed) fill(dst backend.Matrix[float64], x backend.Host[float64]) error {
 	if p.Kind == Linear {
 		if p.Shift != nil {

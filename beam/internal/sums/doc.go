@@ -11,9 +11,8 @@
 //
 // # How far sums may differ
 //
-// The products of the rows of a panel are computed by a Syrk in float64. Products of at most
-// PlainRows rows are added in float64. The error of an entry of ΦᵀΦ over r ≤ PlainRows rows, summed
-// in any order, satisfies
+// A Syrk in float64 computes the sums over a panel. Up to PlainRows rows are added in float64. The
+// error of an entry of ΦᵀΦ over r ≤ PlainRows rows, summed in any order, satisfies
 //
 //	|δ| ≤ γ_r Σ_i |φ_p(x_i) φ_q(x_i)|,  γ_r = ru / (1 − ru),  u = 2⁻⁵³
 //
@@ -25,9 +24,9 @@
 //	|ΦᵀΦ computed − ΦᵀΦ| ≤ (γ_4096 + n 2⁻¹⁰⁴) |Φ|ᵀ|Φ| < 4.6e-13 |Φ|ᵀ|Φ|
 //
 // and the error is typically √4096·u = 7e-15 of |Φ|ᵀ|Φ|. In practice this bound does not grow with
-// n, unlike the γ_n of sums in float64. The condition number κ bounds the effect on the solution of
-// Hβ = z: ‖δβ‖/‖β‖ ≤ 2κ(H)‖δH‖/‖H‖ to first order. The relative error of β is thus at most 1e-10 up
-// to κ(H) ≈ 1e4 for typical sums, and up to κ(H) = 100 in the worst case.
+// n, unlike the bound γ_n for sums in float64. The condition number κ bounds the effect on the
+// solution of Hβ = z: ‖δβ‖/‖β‖ ≤ 2κ(H)‖δH‖/‖H‖ to first order. The relative error of β is thus at
+// most 1e-10 up to κ(H) ≈ 1e4 for typical sums, and up to κ(H) = 100 in the worst case.
 //
 // The sums over given rows have the same bits on every worker. If only the order of the merges
 // changes, the pairs of float64 agree up to a relative error of N·2⁻¹⁰⁴. Rounded to one float64, an

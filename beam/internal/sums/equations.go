@@ -18,7 +18,7 @@ import (
 //
 //	(G + λS) β = z,  G = ΦᵀΦ,  z = Φᵀy
 //
-// With an intercept Φ and y are centered by their means. λ is unscaled.
+// If there is an intercept, Φ and y are centered by their means. λ is unscaled.
 type equations struct {
 	gram    backend.Host[float64] // G, M×M; only its lower triangle is read
 	right   backend.Host[float64] // z, M×t
@@ -34,7 +34,7 @@ type equations struct {
 type solved struct {
 	beta     backend.Host[float64] // M×t
 	residual float64               // the largest ‖z − (G + λS)β‖ / ‖z‖ of a target
-	jitter   float64               // number added to the diagonal of the factored matrix; the solution does not contain it
+	jitter   float64               // number added to the diagonal before factorization; refinement removes its effect
 	iters    int                   // steps of refinement
 }
 
@@ -48,8 +48,9 @@ const equationSteps = 20
 //
 // If the matrix is singular to working precision, its diagonal is increased before the
 // factorization, as for solvers.Normal. The increase is the matrix's rounding error, 4ε times the
-// trace, or 1000 times as much if the factorization fails again. Refinement removes the effect of
-// this increase. The errors are the same as from solvers.SolveNystrom. e is not modified.
+// trace; if the factorization fails again, the increase is 1000 times as large. Refinement removes
+// the effect of this increase. The errors are the same as from solvers.SolveNystrom. e is not
+// modified.
 func (e *equations) solve(ctx context.Context, dev backend.Device, tol float64, memory int64) (*solved, error) {
 	if tol == 0 {
 		tol = 1e-6
@@ -122,7 +123,6 @@ func (e *equations) check(ctx context.Context, dev backend.Device, tol float64, 
 	return nil
 }
 
-// sum returns the lower triangle of G + λS.
 func (e *equations) sum() backend.Host[float64] {
 	m := e.gram.Rows
 	h := backend.NewHost[float64](m, m)
@@ -172,7 +172,7 @@ func (e *equations) refine(b backend.Backend[float64], mem *run.Arena, h backend
 	}
 	size := make([]float64, t)
 	for j := range size {
-		size[j] = numeric.ScaleOf(numeric.Norm(m, func(i int) float64 { return e.right.Row(i)[j] }), 0, 0, tol) // z is exact
+		size[j] = numeric.ScaleOf(numeric.Norm(m, func(i int) float64 { return e.right.Row(i)[j] }), 0, 0, tol) // z has no rounding error to account for
 	}
 	left := backend.NewHost[float64](m, t)
 	if err := b.Upload(r, e.right); err != nil {

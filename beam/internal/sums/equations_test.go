@@ -30,8 +30,8 @@ func normalSums(phi, y backend.Host[float64]) (g, z backend.Host[float64]) {
 	return g, z
 }
 
-// TestEquationsAgree compares solutions of the equations with the solutions of the same equations
-// by the solvers for random Fourier features and for centers.
+// TestEquationsAgree compares solutions of the equations with those of package solvers, for random
+// Fourier features and for centers.
 func TestEquationsAgree(t *testing.T) {
 	const n, d, m, seed = 300, 3, 40, 20260901
 	t.Logf("seed %d", seed)
@@ -72,9 +72,9 @@ func TestEquationsAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// ‖H‖ ≤ tr G + λ = n + λ, since the squares of a row sum to 1, and the eigenvalues of H are ≥
-	// λ. Therefore the condition number is below n/λ + 1. Sums of n terms have rounding errors of
-	// at most n·ε times |Φ|ᵀ|Φ|.
+	// Let H = ΦᵀΦ + λI. ‖H‖ ≤ tr ΦᵀΦ + λ = n + λ, since the squares of a row of Φ sum to 1, and the
+	// eigenvalues of H are ≥ λ. Therefore the condition number is at most n/λ + 1. Sums of n terms
+	// have rounding errors of at most n·ε times |Φ|ᵀ|Φ|.
 	tol := (n/lambda + 1) * n * 0x1p-53
 	near := func(what string, got, want backend.Host[float64], scale float64) {
 		t.Helper()

@@ -9,31 +9,30 @@ import (
 )
 
 const (
-	// PanelRows is the number of rows that are multiplied at once: enough for a Syrk to run at full
-	// speed.
+	// PanelRows is the number of rows of a panel: enough for a Syrk to run at full speed.
 	PanelRows = 512
-	// PlainRows is the number of rows whose products are added in float64 on the device before the
-	// result is added to the sums. One addition to the sums takes as long as the products of about
-	// 10 rows.
+	// PlainRows is the number of rows whose products are added in float64 on the device before
+	// their sum is added to the pairs of float64. One such addition takes as long as the products
+	// of about 10 rows.
 	PlainRows = 8 * PanelRows
 )
 
-// A Gatherer sums over rows the products of all pairs of columns of
+// A Gatherer computes the sums over the rows of the products of all pairs of columns of
 //
 //	Z = [Φ | Y − y₀ | 1],  q = M + t + 1 columns
 //
-// The sums are ΦᵀΦ, ΦᵀY, YᵀY, Φᵀ1, Yᵀ1 and n: the lower triangle of ZᵀZ, packed by rows. If the basis has
-// a Root, Σ k(x, x) follows. Rows are buffered until a panel is full. Only one goroutine at a time may use
-// a Gatherer.
+// The sums are ΦᵀΦ, ΦᵀY, YᵀY, Φᵀ1, Yᵀ1 and n: the lower triangle of ZᵀZ, packed by rows. If the
+// basis has a Root, the last sum is Σ k(x, x). The Gatherer buffers rows until a panel is full.
+// Only one goroutine at a time may use a Gatherer.
 type Gatherer struct {
 	b       backend.Backend[float64]
 	phi     *placed
 	rule    func([]float64) error // the kernel's check of a point; nil if the kernel has no check
 	m, t, q int
 
-	panel panel // its targets are y − y₀
+	panel panel // buffered rows; its targets are y − y₀
 	ones  backend.Host[float64]
-	z, c  backend.Matrix[float64] // z: a panel, 512×q; c: the sum of the products since the last fold, q×q
+	z, c  backend.Matrix[float64] // z: a panel of Z, 512×q; c: the sum of the products since the last fold, q×q
 	plain int                     // number of rows whose products are in c
 	host  backend.Host[float64]
 	sums  *Sums
@@ -83,8 +82,8 @@ func (p *panel) rows() (x, y backend.Host[float64]) {
 	return p.x.View(0, 0, p.filled, p.x.Cols), p.y.View(0, 0, p.filled, p.y.Cols)
 }
 
-// GathererBytes returns the memory of a Gatherer for q columns, in bytes. It consists of q² numbers
-// on the device and on the host, a panel, and the sums, with 16 bytes for each entry, without the basis.
+// GathererBytes returns the bytes of a Gatherer for q columns of Z and d features, without the
+// basis: q² numbers on the device and on the host, a panel, and 16 bytes for each sum.
 func GathererBytes(q, d int) int64 {
 	return 16*int64(q)*int64(q) + 8*PanelRows*int64(q+2*d+1) + Bytes(Triangle(q))
 }
@@ -138,7 +137,7 @@ func (g *Gatherer) Add(x, y backend.Host[float64]) error {
 	return g.panel.add(x, y, g.rule, g.multiply)
 }
 
-// multiply adds ZᵀZ of the buffered rows to c.
+// multiply adds the products of the buffered rows to c.
 func (g *Gatherer) multiply() error {
 	r := g.panel.filled
 	if r == 0 {

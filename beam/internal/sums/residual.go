@@ -14,13 +14,13 @@ import (
 //
 //	Φᵀe, M×t by rows; 1ᵀe, t; Σ e², t
 //
-// It subtracts ΦB + b from Y before it sums, so that the error of the residual is relative to e
-// rather than to ΦᵀY (as in solvers.SolveNystrom).
+// It subtracts ΦB + b from Y before it sums, as solvers.SolveNystrom does. The error of the
+// residual is therefore relative to e rather than to ΦᵀY.
 type Measurer struct {
 	b       backend.Backend[float64]
 	phi     *placed
 	m, t    int
-	panel   panel // its targets are y − b
+	panel   panel // buffered rows; its targets are y − b
 	left    backend.Host[float64]
 	product backend.Host[float64]
 
@@ -132,9 +132,9 @@ func (g *Measurer) Take() (*Sums, error) {
 	return s, nil
 }
 
-// Measured holds the residual and the squared errors of a solution, measured on the samples.
+// Measured holds the residual and the squared errors of a solution, computed from the samples.
 type Measured struct {
-	Residual float64               // the largest over the targets of ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖, centered with an intercept: see numeric.ScaleOf
+	Residual float64               // the largest ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖ of a target, centered if there is an intercept: see numeric.ScaleOf
 	Squares  []float64             // Σ (y − f(x))² of each target
 	left     backend.Host[float64] // Φᵀ(y − Φβ − b) − λSβ, M×t
 }
