@@ -7,8 +7,8 @@ import (
 )
 
 // Bounds returns bounds on k(x, z) over all finite points of d features. The bounds come from
-// interval arithmetic on the program and, if k is positive semi-definite and depends only on x − z,
-// from |k(x, z)| ≤ k(x, x). ok is false unless both bounds are finite.
+// interval arithmetic on the program. If k is positive semi-definite and depends only on x − z,
+// Bounds also uses |k(x, z)| ≤ k(x, x). ok is false unless both bounds are finite.
 func Bounds(k Kernel, d int) (low, high float64, ok bool) {
 	p := Compile(k)
 	stationary := true
@@ -58,7 +58,7 @@ func (a interval) times(b interval) interval {
 	r := interval{math.Inf(1), math.Inf(-1)}
 	for _, x := range []float64{a.low, a.high} {
 		for _, y := range []float64{b.low, b.high} {
-			v := 0.0 // the product of 0 and an infinite endpoint is also taken as 0
+			v := 0.0 // 0 times an infinite endpoint counts as 0
 			if x != 0 && y != 0 {
 				v = x * y
 			}
@@ -68,7 +68,7 @@ func (a interval) times(b interval) interval {
 	return r
 }
 
-// terms returns the number of features of d with a scale.
+// terms returns the number of features, among d features, whose scale is not 0.
 func (s Stat) terms(d int) (n int) {
 	for p := range d {
 		if s.ScaleAt(p) != 0 {

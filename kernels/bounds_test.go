@@ -66,7 +66,7 @@ func TestValuesAreWithinBounds(t *testing.T) {
 				x[p] = math.Abs(rng.NormFloat64())
 				z[p] = math.Abs(x[p] + far*rng.NormFloat64())
 			}
-			// The slack is for up to 64 roundings in each of the d terms and in the program.
+			// The tolerance allows 64 roundings in each of the d terms and in the program.
 			slack := 64 * (d + 1) * 0x1p-53 * max(math.Abs(low), math.Abs(high))
 			if v := kernels.Eval(k, x, z); !(v >= low-slack && v <= high+slack) {
 				t.Fatalf("%v of %v and %v is %v, not from %v to %v", k, x, z, v, low, high)

@@ -4,8 +4,8 @@ package kernels
 // no Product or Scaled in a Product or Scaled, no Sum or Product of one kernel, at most one
 // Constant in a Sum and none in a Product. Numeric factors are multiplied, from left to right, and
 // become the weight of a Scaled around the product of the other factors. Constant terms are added,
-// from left to right, into one Constant. All other terms and factors keep their order, and a weight
-// of 1 is preserved.
+// from left to right, into one Constant. All other terms and factors keep their order. A weight of
+// 1 is not removed.
 //
 //	Product{Linear{}, Constant{2}, Scaled{3, Gaussian{1}}}  →  Scaled{6, Product{Linear{}, Gaussian{1}}}
 //
@@ -57,10 +57,10 @@ func addTerms(terms Sum, k Kernel) Sum {
 	return append(terms, k)
 }
 
-// factors collects the factors of a product.
+// factors collects the factors of a product: the product of its numbers, and its kernels.
 type factors struct {
 	weight   float64
-	weighted bool // whether at least one factor was a number
+	weighted bool
 	kernels  Product
 }
 
@@ -71,7 +71,7 @@ func (f *factors) multiply(w float64) {
 	f.weight, f.weighted = w, true
 }
 
-// add multiplies by k.
+// add collects the factors of k.
 func (f *factors) add(k Kernel) {
 	switch k := k.(type) {
 	case Constant:

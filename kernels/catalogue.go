@@ -16,7 +16,7 @@ type Description struct {
 	Source     string      `json:"source"`
 
 	build func(a arguments) Kernel // makes the kernel; the arguments must be complete and of the right types
-	// wrap makes the kernel instead of build if the argument is a kernel. Only the kernel columns
+	// wrap is set instead of build if the argument is a kernel k. Only the kernel named columns
 	// uses the argument columns.
 	wrap func(columns []int, k Kernel) Kernel
 }
@@ -40,17 +40,17 @@ const (
 	Integer     = "integer"
 	OneOrEach   = "number, or [list] with one for each feature"
 	innerKernel = "kernel" // the argument is written without name=
-	// columnIndices is the type of an argument that is written without name= before a kernel.
+	// columnIndices is the type of the first argument of columns, which is written without name=.
 	columnIndices = "index, first-last, or [list] of them"
 )
 
-// arguments holds the values of the parameters whose InsteadOf is empty, in the order of the
-// Description.
+// arguments holds the values of the parameters in the order of the Description. It omits
+// alternative parameters such as gamma, whose InsteadOf is not empty.
 type arguments []argument
 
 // argument is the value of a parameter: one number, or a list of numbers if list is set.
 type argument struct {
-	name   string // name of the parameter in the text, such as gamma for sigma
+	name   string // name of the parameter in the text, which may be an alternative such as gamma
 	values []float64
 	list   bool
 }

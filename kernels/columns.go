@@ -10,15 +10,15 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Columns is Kernel on some columns of the points: k(x, z) = Kernel(x_C, z_C), where x_C has the
-// features of x whose indices, counted from 0, are in Indices, in this order. In a sum or product
-// of Columns, each group of columns has a kernel with its own parameters and weight.
+// Columns is Kernel on some columns of the points: k(x, z) = Kernel(x_C, z_C), where x_C are the
+// features of x with the given Indices, in this order. Indices count from 0. A sum or product of
+// Columns gives each group of columns its own kernel and weight.
 type Columns struct {
 	Indices []int
 	Kernel  Kernel
 }
 
-// maxColumn is the largest index. It bounds the memory of a program.
+// maxColumn is the largest index that Columns accepts. The limit bounds the memory of a program.
 const maxColumn = 1<<20 - 1
 
 // String returns "columns(3, k)", "columns(0-3, k)" or "columns([0-3,7], k)".
@@ -98,7 +98,7 @@ func psdOnLine(k Kernel) bool {
 	return false
 }
 
-// given reports whether a statistic is an entry of a precomputed matrix, or a function of such an
+// given reports whether a statistic is an entry of a precomputed matrix or a function of such an
 // entry.
 func (s Stat) given() bool {
 	return s.Kind == Entry || s.Of != nil && slices.ContainsFunc(Compile(s.Of).Stats, Stat.given)
@@ -106,7 +106,7 @@ func (s Stat) given() bool {
 
 func (k Columns) compile(c *compiler) { k.within(c, k.Kernel.compile) }
 
-// within calls f with a compiler that restricts statistics to the columns.
+// within calls f with a compiler whose method load restricts statistics to the columns of k.
 func (k Columns) within(c *compiler, f func(c *compiler)) {
 	all := c.columns
 	defer func() { c.columns = all }()
@@ -127,8 +127,8 @@ func (k Columns) derive(c *compiler, i int) {
 	k.within(c, func(c *compiler) { k.Kernel.derive(c, i) })
 }
 
-// deriveStat appends the sum of the derivatives with respect to the statistics of Kernel whose
-// restriction to the columns is s.
+// deriveStat appends the code of ∂k/∂s. Several statistics of Kernel may equal s after restriction
+// to the columns; their derivatives are added.
 func (k Columns) deriveStat(c *compiler, s Stat) {
 	terms := 0
 	for _, own := range Compile(k.Kernel).Stats {
@@ -144,8 +144,7 @@ func (k Columns) deriveStat(c *compiler, s Stat) {
 
 func (k Columns) bounded() bool { return k.Kernel.bounded() }
 
-// restricted returns the statistic of points of any number of features that equals s for the points
-// with the given columns.
+// restricted returns the statistic of whole points x and z that equals s of their given columns.
 func (s Stat) restricted(columns []int) Stat {
 	if s.Kind.OnePoint() {
 		s.Of = Columns{columns, s.Of}

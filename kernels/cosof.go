@@ -28,7 +28,7 @@ func (k CosOf) compile(c *compiler) {
 func (k CosOf) params() []Param              { return k.Kernel.params() }
 func (k CosOf) with(values []float64) Kernel { return CosOf{k.Kernel.with(values)} }
 
-// derive appends the code of −sin(k) k′.
+// derive appends the code of −sin(k) ∂k/∂θ for parameter θ of k.
 func (k CosOf) derive(c *compiler, i int) {
 	k.Kernel.compile(c)
 	c.unary(Instr{Op: Sin})

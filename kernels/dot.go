@@ -59,7 +59,8 @@ func (k Polynomial) with(values []float64) Kernel {
 	return Polynomial{Degree: k.Degree, C: values[0]}
 }
 
-// derive appends the code of c·p·(xᵀz + c)^(p−1).
+// derive appends the code of the derivative with respect to ln C, C·p·(xᵀz + C)^(p−1), where p is
+// Degree.
 func (k Polynomial) derive(c *compiler, _ int) {
 	if k.Degree == 1 || k.C == 0 {
 		c.push(Instr{Op: Const, A: k.C})
@@ -69,7 +70,7 @@ func (k Polynomial) derive(c *compiler, _ int) {
 	c.unary(Instr{Op: Affine, A: k.C * float64(k.Degree)})
 }
 
-// deriveStat appends the code of p (xᵀz + c)^(p−1).
+// deriveStat appends the code of p (xᵀz + C)^(p−1), where p is Degree.
 func (k Polynomial) deriveStat(c *compiler, _ Stat) {
 	if k.Degree == 1 {
 		c.one()
@@ -120,7 +121,7 @@ func (k Sigmoid) derive(c *compiler, i int) {
 	}
 }
 
-// deriveStat appends the code of a (1 − tanh²).
+// deriveStat appends the code of A (1 − tanh²).
 func (k Sigmoid) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	c.unary(Instr{Op: PowInt, Arg: 2})

@@ -49,7 +49,7 @@ func NewFeatureMap(k Kernel, d int) (*FeatureMap, error) {
 	return &FeatureMap{d, m}, nil
 }
 
-// Dim returns the number of dimensions of φ; 0 if f was not made by NewFeatureMap.
+// Dim returns the number of dimensions of φ, or 0 if f was not made by NewFeatureMap.
 func (f *FeatureMap) Dim() int {
 	if f == nil || f.m == nil {
 		return 0
@@ -69,7 +69,6 @@ func (f *FeatureMap) Apply(dst, x []float64) {
 	f.m.apply(dst, x)
 }
 
-// mapping is a feature map of one of the types below.
 type mapping interface {
 	dim() int
 	apply(dst, x []float64)
@@ -84,7 +83,7 @@ func mapOf(k Kernel, d int) (mapping, error) {
 		if n := monomials(k, d); n > maxFeatures {
 			return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %s", k, maxFeatures, count.Of(d, "feature"))
 		}
-		// The sum of the squares of all coefficients is (d+c)^p.
+		// The squares of all coefficients sum to (C+d)^p, which must not overflow.
 		if float64(k.Degree)*elementary.Log(float64(d)+max(k.C, 1)) > elementary.Log(math.MaxFloat64) {
 			return nil, fmt.Errorf("kernels: feature map: the coefficients of %v for %d features are outside the range of float64", k, d)
 		}
@@ -141,23 +140,24 @@ func mapsOf(ks []Kernel, d int) ([]mapping, error) {
 	return parts, nil
 }
 
-// powers lists the monomials of a polynomial map in ascending order of degree. Each monomial except
-// the first, which is 1, is an earlier monomial times a feature.
+// powers lists monomials in ascending order of degree. The first monomial is 1. Each other monomial
+// is an earlier monomial, its parent, times a feature.
 type powers struct {
 	list []power
-	from int // index of the first monomial of the map; earlier monomials are intermediate results
+	from int // index of the first monomial that is an element of φ; earlier monomials are only parents
 }
 
 type power struct {
 	coefficient     float64
 	parent, feature int
-	degree, run     int     // degree of the monomial, and exponent of feature in it
+	degree, run     int     // degree of the monomial, and the exponent of its last feature
 	orders          float64 // degree!/(e_1! … e_d!)
 }
 
-// monomials returns the number of dimensions, or any number above maxFeatures if it is larger.
+// monomials returns the number of dimensions of φ. If this number is above maxFeatures, the result
+// may be any number above maxFeatures.
 func monomials(k Polynomial, d int) float64 {
-	top := d + k.Degree // the result is C(top, Degree)
+	top := d + k.Degree // the number of dimensions is C(top, Degree)
 	if k.C == 0 {
 		top--
 	}
@@ -189,7 +189,7 @@ func newPowers(k Polynomial, d int) powers {
 	if k.C == 0 {
 		p.from = begin
 	}
-	// p!/((p−q)! Πe!) is C(p, q) times q!/Πe!.
+	// The factor p!/((p−q)! Πe!) of a squared coefficient is C(p, q) times q!/Πe!.
 	degree, choices := 0, 1.0
 	for i := range p.list {
 		q := &p.list[i]
@@ -251,7 +251,7 @@ func (s scaled) apply(dst, x []float64) {
 	}
 }
 
-// unit is a map divided by its norm; it is 0 where the norm is 0.
+// unit is a map divided by its norm, or 0 if the norm is 0.
 type unit struct{ mapping }
 
 func (u unit) apply(dst, x []float64) {
@@ -272,7 +272,7 @@ type stacked []mapping
 func (s stacked) dim() int {
 	n := 0
 	for _, m := range s {
-		n = min(n+m.dim(), math.MaxInt32) // the limit, which is above maxFeatures, avoids overflow
+		n = min(n+m.dim(), math.MaxInt32) // limit n to avoid overflow; the limit is above maxFeatures
 	}
 	return n
 }

@@ -19,8 +19,8 @@ func phi(t *testing.T, k kernels.Kernel, x ...float64) []float64 {
 	return dst
 }
 
-// TestWorkedFeatureMaps checks feature maps of the literature, with the features in the order of
-// the source: (x1², √2x1x2, x2²) and [1, √2x1, √2x2, x1², √2x1x2, x2²].
+// TestWorkedFeatureMaps checks two feature maps of the literature: (x1², √2x1x2, x2²) and [1, √2x1,
+// √2x2, x1², √2x1x2, x2²]. Their elements are in the order of the source.
 func TestWorkedFeatureMaps(t *testing.T) {
 	r := math.Sqrt2
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Param is a continuous parameter of a kernel that can be fitted, from Min to Max of its Rule.
+// A Param is a continuous parameter of a kernel that can be fitted. Its Value is from Min to Max.
 //
 // If Log is set, the parameter must be ≥ 0, and derivatives are taken with respect to ln Value. The
 // derivative at 0 is 0, so a parameter that is 0 stays 0.
@@ -62,9 +62,9 @@ func Gradient(k Kernel) []Kernel {
 	return g
 }
 
-// derivative is ∂k(x, z)/∂θ of the kernel k = of, where θ is Params(k)[param], or its logarithm if
-// Log is set. Like k, it is symmetric, but it is not positive semi-definite. Parse does not accept
-// its text, and it has no parameters.
+// derivative is ∂k(x, z)/∂θ of the kernel k = of, where θ is Params(k)[param], or the logarithm of
+// this parameter if its Log is set. Like k, it is symmetric, but it is not positive semi-definite.
+// Parse does not accept its text, and it has no parameters.
 type derivative struct {
 	of    Kernel
 	param int
@@ -242,7 +242,7 @@ func (Constant) bounded() bool                  { return true }
 func (k ExpOf) params() []Param              { return k.Kernel.params() }
 func (k ExpOf) with(values []float64) Kernel { return ExpOf{k.Kernel.with(values)} }
 
-// derive appends the code of exp(k) k′.
+// derive appends the code of exp(k) ∂k/∂θ for parameter θ of k.
 func (k ExpOf) derive(c *compiler, i int) {
 	k.compile(c)
 	k.Kernel.derive(c, i)

@@ -42,10 +42,11 @@ func (k ChiSquared) deriveStat(c *compiler, _ Stat) {
 
 func (ChiSquared) bounded() bool { return true }
 
-// PointRule returns a function that checks the requirements of k on a point, beyond finite
-// features. It returns nil if k has no such requirements or is invalid. The error of the function
-// names the feature, counted from 1, its value and the rule. Kernels of distances reject points
-// whose distances may overflow, because the computed k would be the value at an infinite distance.
+// PointRule returns a function that checks whether a point of finite features meets the
+// requirements of k. It returns nil if k has no requirements or is invalid. The error of the
+// function names the feature, counted from 1, its value and the rule. Kernels of distances reject
+// points so large that a distance may overflow, because k would then be computed for an infinite
+// distance.
 func PointRule(k Kernel) func(x []float64) error {
 	rules := pointRules(k)
 	if rules == nil {
@@ -73,7 +74,7 @@ func obey(rules []pointRule, d int, x SparsePoint[float64]) error {
 }
 
 // A pointRule checks a point of d features. If Columns is nil, Values has all features; otherwise
-// the features that are not stored are 0, a value that obeys every rule.
+// the features that are not stored are 0, and 0 obeys every rule.
 type pointRule func(d int, x SparsePoint[float64]) error
 
 // feature returns the index, from 0, of the feature whose value is Values[p].
@@ -108,10 +109,10 @@ func pointRules(k Kernel) (rules []pointRule) {
 	return rules
 }
 
-// PointError is the error for a point at which a kernel is not defined. It matches ErrOverflow if the
-// value is too large; otherwise the value is invalid at any scale.
+// PointError is the error for a point at which a kernel is not defined. It matches ErrOverflow if
+// the value is too large; otherwise the value is invalid at any scale of the features.
 type PointError struct {
-	Feature int // from 1
+	Feature int // counted from 1
 	Value   float64
 
 	kernel, rule string
@@ -138,8 +139,8 @@ func (e overflow) Unwrap() error { return e.error }
 
 func (overflow) Is(target error) bool { return target == ErrOverflow }
 
-// inRange rejects a point x if the bound of ‖x−z‖² ≤ 2‖x‖² + 2‖z‖², or of ‖x−z‖₁ ≤ ‖x‖₁ + ‖z‖₁,
-// could overflow for an accepted point z.
+// inRange rejects a point x so large that its distance to another accepted point z may overflow.
+// The bounds of distances are ‖x−z‖² ≤ 2‖x‖² + 2‖z‖² and ‖x−z‖₁ ≤ ‖x‖₁ + ‖z‖₁.
 func (s Stat) inRange(_ int, x SparsePoint[float64]) error {
 	sum, most := 0.0, math.MaxFloat64/4
 	if s.Kind == L1 {

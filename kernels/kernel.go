@@ -13,8 +13,8 @@ type Kernel interface {
 	String() string
 
 	// Check returns nil if every parameter obeys its rule for points of d features, otherwise an
-	// error that names the first invalid parameter. A d < 0 means that the number of features is
-	// not known yet; Check then omits rules that depend on it.
+	// error that names the first invalid parameter. If d < 0, the number of features is unknown,
+	// and Check omits the rules that depend on d.
 	Check(d int) error
 
 	// IsPSD reports whether the parameters guarantee a positive semi-definite
@@ -24,8 +24,9 @@ type Kernel interface {
 	// compile appends the code that pushes k(x, z) on the stack.
 	compile(c *compiler)
 
-	// params returns the parameters. The method with returns the kernel with other values of them.
-	// derive appends the code of the derivative with respect to parameter i: see gradient.go.
+	// params returns the parameters. The method with returns the kernel with other values of these
+	// parameters. derive appends the code of the derivative with respect to parameter i: see
+	// gradient.go.
 	params() []Param
 	with(values []float64) Kernel
 	derive(c *compiler, i int)

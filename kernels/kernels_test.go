@@ -61,7 +61,7 @@ func TestConformance(t *testing.T) {
 		some(kernels.Periodic{Period: 2, Sigma: 0.8}, 1),
 		some(kernels.Scaled{Weight: 2, Kernel: kernels.Product{kernels.Periodic{Period: 2, Sigma: 0.8}, kernels.Gaussian{Sigma: 1}}}, 0),
 		some(kernels.Gaussian{Sigmas: []float64{1, 0.5}}, 2, 0),
-		some(kernels.Sum{kernels.Gaussian{Sigmas: []float64{1, 1}}, kernels.Gaussian{Sigma: 1}}, 1, 2), // one statistic
+		some(kernels.Sum{kernels.Gaussian{Sigmas: []float64{1, 1}}, kernels.Gaussian{Sigma: 1}}, 1, 2), // both terms have the same statistic
 		some(kernels.Cosine{Theta: 0.5}, 0, 2),
 		some(kernels.SincLimit{}, 1),
 		some(kernels.ChiSquared{Gamma: 0.5}, 1),
@@ -86,14 +86,13 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// some returns k on columns.
 func some(k kernels.Kernel, columns ...int) kernels.Kernel {
 	return kernels.Columns{Indices: columns, Kernel: k}
 }
 
-// TestPeriodicOnLine checks that IsPSD is true for a periodic kernel only on one column. In the plane,
-// two points a and b at the distance of one period have k(a, b) = k(a, a), but k(a, c) ≠ k(b, c) for a
-// third point c, so that the Gram matrix has a negative eigenvalue.
+// TestPeriodicOnLine checks that IsPSD is true for a periodic kernel on one column, and false on
+// more columns. In the plane, let the distance of points a and b be one period. Then k(a, b) = k(a,
+// a), but k(a, c) ≠ k(b, c) for a third point c, so that the Gram matrix has a negative eigenvalue.
 func TestPeriodicOnLine(t *testing.T) {
 	k := kernels.Periodic{Period: 2, Sigma: 3}
 	for _, c := range []struct {
@@ -240,14 +239,14 @@ func TestClosedForms(t *testing.T) {
 		{kernels.Columns{Indices: []int{0, 1}, Kernel: kernels.CosineSimilarity{}}, func(x, z []float64) float64 {
 			return (x[0]*z[0] + x[1]*z[1]) / math.Sqrt((x[0]*x[0]+x[1]*x[1])*(z[0]*z[0]+z[1]*z[1]))
 		}},
-		// Indices of an inner Columns count the columns of the outer.
+		// The indices of the inner Columns refer to the columns that the outer Columns selects.
 		{kernels.Columns{Indices: []int{1, 2, 3}, Kernel: kernels.Columns{Indices: []int{0, 2}, Kernel: kernels.Laplacian{Sigma: 2}}}, func(x, z []float64) float64 {
 			return math.Exp(-(math.Abs(x[1]-z[1]) + math.Abs(x[3]-z[3])) / 2)
 		}},
 		{kernels.Sum{kernels.Columns{Indices: []int{0, 1}, Kernel: kernels.Linear{}}, kernels.Columns{Indices: []int{2, 3}, Kernel: kernels.Linear{}}}, dot},
 		{kernels.CosineSimilarity{}, func(x, z []float64) float64 { return dot(x, z) / math.Sqrt(dot(x, x)*dot(z, z)) }},
 		{kernels.Normalized{Kernel: kernels.ExpOf{Kernel: kernels.Linear{}}}, func(x, z []float64) float64 {
-			return math.Exp(-l2(x, z) * l2(x, z) / 2) // the formula of a Gaussian
+			return math.Exp(-l2(x, z) * l2(x, z) / 2) // the normalized exp(xᵀz) is a Gaussian
 		}},
 		{kernels.Scaled{Weight: 0.25, Kernel: kernels.Linear{}}, func(x, z []float64) float64 { return dot(x, z) / 4 }},
 		{kernels.Constant{Value: 3}, func(x, z []float64) float64 { return 3 }},
@@ -262,7 +261,8 @@ func TestClosedForms(t *testing.T) {
 		for _, pair := range pairs(t, 50, len(sigmas)) {
 			x, z := pair[0], pair[1]
 			got, want := kernels.Eval(c.k, x, z), c.f(x, z)
-			// The second implementation has about as many roundings as the kernel.
+			// The tolerance is twice the rounding error of the kernel, because the second
+			// implementation has about as many roundings.
 			if tol := 2 * kerneltest.Rounding(c.k, x, z); !(math.Abs(got-want) <= tol) {
 				t.Errorf("%v at %v, %v is %v, want %v: off by %g, allowed %g", c.k, x, z, got, want, got-want, tol)
 			}
@@ -288,7 +288,6 @@ func TestCoherence(t *testing.T) {
 		for _, pair := range pairs(t, 50, 3) {
 			x, z := pair[0], pair[1]
 			a, b := kernels.Eval(c.a, x, z), kernels.Eval(c.b, x, z)
-			// The tolerance is for the rounding errors of both kernels.
 			tol := kerneltest.Rounding(c.a, x, z) + kerneltest.Rounding(c.b, x, z)
 			if !(math.Abs(a-b) <= tol) {
 				t.Errorf("%s: %v and %v differ by %g, allowed %g", c.name, c.a, c.b, a-b, tol)
@@ -305,9 +304,9 @@ func TestCoherence(t *testing.T) {
 	}
 }
 
-// TestRationalQuadraticLimit checks bounds on the quotient of the rational quadratic kernel and its
-// limit for a → ∞, a Gaussian. With g = ‖x−z‖²/2σ², a ln(1 + g/a) is between g − g²/2a and g, so
-// that the quotient is between 1 and exp(g²/2a).
+// TestRationalQuadraticLimit checks bounds on the quotient of the rational quadratic kernel and a
+// Gaussian, which is its limit for a → ∞. With g = ‖x−z‖²/2σ², a ln(1 + g/a) is between g − g²/2a
+// and g, so that the quotient is between 1 and exp(g²/2a).
 func TestRationalQuadraticLimit(t *testing.T) {
 	const sigma = 1.3
 	gaussian := kernels.Gaussian{Sigma: sigma}
@@ -335,8 +334,7 @@ func TestSigmoidIndefinite(t *testing.T) {
 	}
 }
 
-// TestProgramFunctions checks the results of operations that no kernel uses, and of Pow outside its
-// domain.
+// TestProgramFunctions checks operations that no kernel uses, and Pow outside its domain.
 func TestProgramFunctions(t *testing.T) {
 	for _, c := range []struct {
 		in      kernels.Instr
@@ -360,8 +358,8 @@ func TestProgramFunctions(t *testing.T) {
 }
 
 // TestLimits checks that radial kernels are exactly 1 at distance 0, decrease with the distance,
-// are 0 far away, and tend to 1 for large σ. It also checks that of two Matérn kernels the smoother
-// kernel is flatter near 0.
+// are 0 at a very large distance, and are 1 for a very large σ. It also checks the decrease of
+// Matérn kernels near 0.
 func TestLimits(t *testing.T) {
 	const far = 1e5
 	for _, k := range []kernels.Kernel{
@@ -389,8 +387,9 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%v at distance 4 is %v, want 1", k, v)
 		}
 	}
-	// The leading term of 1 − k is r, 3r²/2 or 5r²/6 for Nu = 1/2, 3/2 or 5/2. The sum of the other
-	// terms is less than 4r times the leading term, and 1 − k has the rounding error of k.
+	// Near distance 0 the leading term of 1 − k is r, 3r²/2 or 5r²/6 for Nu = 1/2, 3/2 or 5/2. The
+	// sum of the other terms is less than 4r times the leading term, and 1 − k has the rounding
+	// error of k.
 	const r = 1e-4
 	for _, c := range []struct{ nu, want float64 }{{0.5, r}, {1.5, 1.5 * r * r}, {2.5, 5 * r * r / 6}} {
 		k := kernels.Matern{Nu: c.nu, Sigma: 1}
@@ -462,8 +461,8 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v: IsPSD is true where Check fails", c.k)
 		}
 	}
-	// Check of a composed kernel passes the number of features to every part. With a negative
-	// number, rules about the number of features are not checked.
+	// Check of a composed kernel passes the number of features to every part. A negative number
+	// disables the rules about the number of features.
 	deep := kernels.ExpOf{Kernel: kernels.Sum{lin, kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigmas: []float64{1, 2}}}}}
 	if deep.Check(-1) != nil || deep.Check(2) != nil || deep.Check(3) == nil {
 		t.Errorf("Check of %v: %v, %v, %v", deep, deep.Check(-1), deep.Check(2), deep.Check(3))

@@ -20,9 +20,9 @@ type mixedTerm struct {
 	at      []int // the indices of the statistics of program in Mixed.stats
 }
 
-// NewMixed returns the Mixed of k for points of d features. It returns an error if k has no derivatives
-// with respect to its points, or if they are not continuous: the second derivative does not exist for
-// the exponential kernel and for kernels of ‖x−z‖₁ where points coincide.
+// NewMixed returns the Mixed of k for points of d features. It returns an error if k has no first
+// or no second derivatives with respect to its points. The exponential kernel and kernels of ‖x−z‖₁
+// have no second derivative where points coincide.
 func NewMixed(k Kernel, d int) (*Mixed, error) {
 	if err := CheckGrad(k, d); err != nil {
 		return nil, err
@@ -47,10 +47,11 @@ func NewMixed(k Kernel, d int) (*Mixed, error) {
 	return m, nil
 }
 
-// A MixedPoint is a point with the derivatives of the statistics of one point, which are computed once.
+// A MixedPoint is a point x with the values and derivatives of the statistics that depend on x
+// alone.
 type MixedPoint struct {
 	x        []float64
-	onX, onZ [][]float64 // derivatives of each of Mixed.stats with respect to x and z; nil unless the statistic is a function of this point alone
+	onX, onZ [][]float64 // derivatives of each of Mixed.stats with respect to x and z; nil for statistics of two points
 	self     []float64   // the values of Mixed.stats at (x, x)
 }
 
@@ -89,7 +90,7 @@ func (m *Mixed) AddRow(dst []float64, x MixedPoint, z []MixedPoint, weights []fl
 		at[i], gradients[i] = make([]float64, len(t.at)), make([]float64, len(t.at))
 		stack = slices.Grow(stack, t.program.Depth*(len(t.at)+1))
 	}
-	type derivatives struct{ byX, byZ, mixed []float64 } // with respect to each feature
+	type derivatives struct{ byX, byZ, mixed []float64 } // derivatives of one statistic with respect to each feature
 	all := make([]derivatives, len(m.stats))
 	for i, s := range m.stats {
 		if !s.Kind.OnePoint() {
@@ -117,7 +118,7 @@ func (m *Mixed) AddRow(dst []float64, x MixedPoint, z []MixedPoint, weights []fl
 				at[i][q] = values[from]
 			}
 			own := all[t.own]
-			// The product of 0 and an unbounded derivative is taken as 0, here and below.
+			// Here and below, 0 times an infinite derivative counts as 0.
 			derivative := t.program.gradient(at[i], gradients[i], stack[:cap(stack)])
 			for p, v := range own.mixed {
 				if v != 0 {
@@ -142,13 +143,14 @@ func (m *Mixed) AddRow(dst []float64, x MixedPoint, z []MixedPoint, weights []fl
 	}
 }
 
-// termGradients sets element p of byX, byZ and mixed to the derivatives, with respect to x_p, to z_p and to both,
-// of a statistic that is a sum over the features.
+// termGradients computes derivatives of a statistic that is a sum over the features. Element p of
+// byX is the derivative with respect to x_p, of byZ with respect to z_p, and of mixed with respect
+// to both.
 func (s Stat) termGradients(byX, byZ, mixed, x, z []float64) {
 	byX, byZ, mixed, z = byX[:len(x)], byZ[:len(x)], mixed[:len(x)], z[:len(x)]
 	for p, v := range x {
 		switch c := s.ScaleAt(p); s.Kind {
-		case SqDist: // this case and the next avoid calls for frequent statistics
+		case SqDist: // SqDist and Dot are the most frequent statistics; their code is here to avoid calls
 			d := 2 * (v - z[p]) * c * c
 			byX[p], byZ[p], mixed[p] = d, -d, -2*c*c
 		case Dot:
@@ -160,8 +162,8 @@ func (s Stat) termGradients(byX, byZ, mixed, x, z []float64) {
 	}
 }
 
-// termMixed returns the derivative, with respect to x and z, of the term of feature p in a sum over
-// the features other than Dot and SqDist. At a corner it returns 0.
+// termMixed returns ∂²/∂x∂z of the term of feature p in a sum over the features, for any statistic
+// except Dot and SqDist. Where the derivative does not exist, it returns 0.
 func (s Stat) termMixed(p int, x, z float64) float64 {
 	scale := s.ScaleAt(p)
 	if scale == 0 {
@@ -188,8 +190,8 @@ func (s Stat) termMixed(p int, x, z float64) float64 {
 	return sum
 }
 
-// gradient is like Run, and sets grad to the derivatives of the result with respect to the statistics.
-// stack has room for Depth values with len(stats) derivatives each.
+// gradient is like Run, and also sets grad to the derivatives of the result with respect to the
+// statistics. stack has space for Depth rows of a value and len(stats) derivatives.
 func (p *Program) gradient(stats, grad, stack []float64) float64 {
 	width, top := len(stats)+1, -1
 	row := func(i int) []float64 { return stack[i*width : (i+1)*width] }
@@ -254,7 +256,7 @@ func (p *Program) gradient(stats, grad, stack []float64) float64 {
 	return stack[0]
 }
 
-// damped returns d·by, and 0 if d is 0, even if by is infinite.
+// damped returns d·by. It returns 0 if d is 0, even if by is infinite.
 func damped(d, by float64) float64 {
 	if d == 0 {
 		return 0

@@ -56,8 +56,9 @@ func TestMixedDerivatives(t *testing.T) {
 					}
 					return dx[p]
 				}
-				// The change when the step is halved bounds the error of the differences: it is h² or, where
-				// the third derivative jumps, as for matern32 at x = z, h.
+				// The tolerance is the change of the difference when the step h is halved. The
+				// error is of order h², or of order h where the third derivative jumps, as for
+				// matern32 at x = z.
 				difference := func(h float64) float64 { return (at(h) - at(-h)) / (2 * h) }
 				fine, coarse := difference(step), difference(2*step)
 				size := max(math.Abs(at(step)), math.Abs(at(-step)), math.Abs(fine), 1)

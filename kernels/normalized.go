@@ -34,8 +34,8 @@ func (k Normalized) roots(c *compiler) {
 func (k Normalized) params() []Param              { return k.Kernel.params() }
 func (k Normalized) with(values []float64) Kernel { return Normalized{k.Kernel.with(values)} }
 
-// derive appends the code of k′ r_x r_z − ½ n (r_x² k′(x,x) + r_z² k′(z,z)), with r_x = 1/√k(x,x),
-// r_z = 1/√k(z,z) and the normalized kernel n.
+// derive appends the code of ∂n/∂θ = r_x r_z ∂k(x,z)/∂θ − ½ n (r_x² ∂k(x,x)/∂θ + r_z² ∂k(z,z)/∂θ),
+// where n is the normalized kernel, θ is parameter i of k, r_x = 1/√k(x,x) and r_z = 1/√k(z,z).
 func (k Normalized) derive(c *compiler, i int) {
 	k.Kernel.derive(c, i)
 	k.roots(c)
@@ -55,7 +55,8 @@ func (k Normalized) derive(c *compiler, i int) {
 	c.binary(Add)
 }
 
-// deriveStat appends the code of the derivative of k r_x r_z by r_x, r_z or a statistic of k.
+// deriveStat appends the code of the derivative of k r_x r_z with respect to s, which is r_x, r_z
+// or a statistic of k.
 func (k Normalized) deriveStat(c *compiler, s Stat) {
 	terms := 0
 	add := func() {

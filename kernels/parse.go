@@ -59,8 +59,8 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("kernels: character %d: %s", e.Column, e.detail)
 }
 
-// parser reads tokens and builds kernels by recursive descent. The first error is a panic with a
-// *ParseError that the method run recovers: the parsing methods return no errors.
+// parser reads tokens and builds kernels by recursive descent. At the first error it panics with a
+// *ParseError, which the method run recovers. The parsing methods therefore return no errors.
 type parser struct {
 	text    string
 	next    token
@@ -293,7 +293,8 @@ func (p *parser) arguments(d *Description, at int) arguments {
 	return all
 }
 
-// parameter parses name=value and adds the value to given; the key of gamma is sigma.
+// parameter parses name=value and adds the value to given. A value of gamma becomes a value of
+// sigma.
 func (p *parser) parameter(d *Description, given map[string]argument) {
 	at := p.next.at
 	if p.next.kind != nameToken {

@@ -133,8 +133,8 @@ func (k Periodic) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends the code of −k (π/(pσ))² sin(2θ)/θ. logShift is added to θ, so that the quotient
-// is 2 at θ = 0.
+// deriveStat appends the code of −k (π/(pσ))² sin(2θ)/θ. The code adds logShift to θ, so that the
+// quotient is 2 at θ = 0.
 func (k Periodic) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	k.angle(c, 1)

@@ -6,10 +6,10 @@ import (
 	"math"
 )
 
-// TermGradient returns the derivatives, with respect to x and z, of the term of feature p in a
-// statistic that is a sum over the features; x and z are the values of that feature. At the corner
-// of |x − z|, and for Chi2 if both values are 0, it returns the subgradient 0. It panics for the
-// statistics of one point, and for Entry, which is not a function of coordinates.
+// TermGradient returns the derivatives, with respect to x and z, of one term of a statistic that is
+// a sum over the features. x and z are the values of feature p. For L1 at x = z, and for Chi2 if
+// both values are 0, it returns the subgradient 0. It panics for the statistics of one point, and
+// for Entry, which is not a function of coordinates.
 func (s Stat) TermGradient(p int, x, z float64) (dx, dz float64) {
 	scale := s.ScaleAt(p)
 	if scale == 0 {
@@ -66,10 +66,10 @@ func sincDerivative(diff float64) float64 {
 	return (a*cos - sin) / diff / diff
 }
 
-// EvalGrad sets dx and dz, either of which may be nil, to ∂k/∂x and ∂k/∂z of k(x, z), computed from
-// the definitions in float64. At a corner of the kernel, such as x = z for the exponential kernel,
-// it sets the subgradient 0. It returns an error for invalid kernels, derivatives of kernels and
-// kernels of precomputed values, and panics if lengths differ.
+// EvalGrad sets dx to ∂k/∂x and dz to ∂k/∂z of k(x, z), computed from the definitions in float64.
+// dx or dz may be nil. Where k has no derivative, as the exponential kernel at x = z, EvalGrad uses
+// the subgradient 0. It returns an error for invalid kernels, derivatives of kernels and kernels of
+// precomputed values, and panics if lengths differ.
 func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 	for _, d := range [][]float64{dx, dz} {
 		if d != nil && len(d) != len(x) {
@@ -102,7 +102,7 @@ func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 		}
 		for p := range x {
 			ux, uz := s.TermGradient(p, x[p], z[p])
-			// The product of 0 and an unbounded weight is taken as 0.
+			// 0 times an infinite weight counts as 0.
 			if dx != nil && ux != 0 {
 				dx[p] += weight * ux
 			}
@@ -114,8 +114,8 @@ func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 	return nil
 }
 
-// CheckGrad returns nil if kernels of k's type have derivatives with respect to points of d
-// features; otherwise it returns the reason.
+// CheckGrad returns nil if k is valid for points of d features and EvalGrad supports k. Otherwise
+// it returns the reason.
 func CheckGrad(k Kernel, d int) error {
 	if k == nil {
 		return fmt.Errorf("kernels: the kernel is nil")
@@ -139,9 +139,9 @@ func CheckGrad(k Kernel, d int) error {
 	return nil
 }
 
-// PointGradient returns the derivative, with respect to x, of a statistic of one point: k(x, x), or
-// 1/√k(x, x), whose derivative is −½ k(x, x)^−3/2 times the derivative of k(x, x). If k(x, x) is 0,
-// the inverse root and its derivative are defined as 0.
+// PointGradient returns the derivative with respect to x of a statistic of one point: k(x, x) or
+// 1/√k(x, x). The derivative of 1/√k(x, x) is −½ k(x, x)^−3/2 times the derivative of k(x, x). If
+// k(x, x) is 0, 1/√k(x, x) and its derivative are defined as 0.
 func (s Stat) PointGradient(x []float64) ([]float64, error) {
 	if !s.Kind.OnePoint() {
 		panic(fmt.Sprintf("kernels: Stat.PointGradient: statistic %v is not of one point", s.Kind))
@@ -161,11 +161,11 @@ func (s Stat) PointGradient(x []float64) ([]float64, error) {
 	return dx, nil
 }
 
-// Corner reports whether k(x, z) has no derivative with respect to x for one of the points z: where
-// x and z coincide for the exponential kernel, where one of their features coincides for kernels of
-// ‖x−z‖₁, where a feature of both is 0 for chi2, and where the kernel is normalized and k(x, x) is 0.
-// EvalGrad sets a subgradient there. A missing derivative with respect to feature p does not count if
-// ignored[p] is true; ignored may be nil.
+// Corner reports whether k(x, z) has no derivative with respect to x for one of the points z. The
+// exponential kernel has none at z = x; a kernel of ‖x−z‖₁ has none where a feature of z equals
+// that of x; chi2 has none where a feature of both is 0; a normalized kernel has none if k(x, x) is
+// 0. EvalGrad uses a subgradient there. Corner disregards features p with ignored[p]; ignored may
+// be nil.
 func Corner(k Kernel, x []float64, points iter.Seq[[]float64], ignored []bool) bool {
 	for _, s := range Compile(k).Stats {
 		switch {

@@ -78,7 +78,7 @@ func TestPrecomputed(t *testing.T) {
 			t.Errorf("IsPrecomputed of %s: %v, %v", text, got, err)
 		}
 	}
-	// The rule of Precomputed also applies to parts of a normalized composed kernel.
+	// A normalized kernel must also read its values, including k(a, a), from the points.
 	k := kernels.Normalized{Kernel: kernels.Sum{kernels.Precomputed{}, kernels.Constant{Value: 5}}}
 	if v, want := kernels.Eval(k, point(train, 0), point(other, 0)), 12.0/15; math.Abs(v-want) > 4*u {
 		t.Errorf("normalized: %v, want %v", v, want)
@@ -86,8 +86,8 @@ func TestPrecomputed(t *testing.T) {
 	const number = "kernels: precomputed: feature 1 is 3: it must be -1 or the number of one of 3 training objects, from 0; the rows of a Gram matrix become points by TrainingPoints"
 	says(t, "number", rule([]float64{3, 0, 0, 0, 0}), number)
 	says(t, "fraction", rule([]float64{0.5, 0, 0}), "kernels: precomputed: feature 1 is 0.5: it must be -1 or the number of one of 1 training objects, from 0; the rows of a Gram matrix become points by TrainingPoints")
-	// This point is a row of a Gram matrix. Its first value is a small integer and could be the
-	// number of an object.
+	// This point is a row of a Gram matrix, given by mistake. Its first value could be the number
+	// of an object, but the point is not consistent.
 	says(t, "diagonal", rule([]float64{1, 2, 3, 4, 5}), "kernels: precomputed: k(a, a) of training object 2 must be equal in features 2 and 4, got 2 and 4; the rows of a Gram matrix become points by TrainingPoints")
 
 	_, err = kernels.TrainingPoints(2, []float64{1, 2, 3})

@@ -8,17 +8,17 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Precomputed is a kernel with given values, computed by a kernel over strings or trees, by a
-// function of the user, or by another program. With Precomputed every learner works on objects that
-// are not vectors. A point is the object's row of kernel values, preceded by two numbers:
+// Precomputed is a kernel whose values are given: a kernel over strings or trees, a function of the
+// user, or another program computed them. With Precomputed every learner works on objects that are
+// not vectors. A point is the object's row of kernel values, preceded by two numbers:
 //
 //	training object i    (i, k(c_i, c_i), k(c_i, c_0), …, k(c_i, c_m−1))
 //	any other object a   (−1, k(a, a),    k(a, c_0),   …, k(a, c_m−1))
 //
-// where c_0 … c_m−1 are all training objects. The value of k for two points is the element of one
-// point's row at the number of the other point, so that rows may be selected, split into folds and
-// permuted freely. For two points with the number −1 the value is k(a, a) if the points are equal,
-// otherwise NaN. Numbers up to 2²⁴ are exact in float32.
+// where c_0 … c_m−1 are all training objects. To find k for two points, Precomputed takes the
+// number of one point and reads the other point's row at this number. Points may therefore be
+// selected, split into folds and permuted freely. For two points with the number −1 the value is
+// k(a, a) if the points are equal, otherwise NaN. Numbers up to 2²⁴ are exact in float32.
 //
 // TrainingPoints and OtherPoints construct the points.
 type Precomputed struct{}
@@ -43,9 +43,10 @@ func (Precomputed) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 func (Precomputed) deriveStat(c *compiler, _ Stat) { c.one() }
 func (Precomputed) bounded() bool                  { return true }
 
-// IsPrecomputed reports whether k takes values that were computed elsewhere: k is Precomputed, or
-// composed of Precomputed and constants only. It returns an error if k also depends on features or
-// on k(a, a): an n×n Gram matrix and the m×n values of m other objects do not contain them.
+// IsPrecomputed reports whether k is Precomputed, or composed of Precomputed and constants only. It
+// returns an error if k contains Precomputed and also depends on features or on k(a, a). A Gram
+// matrix and the m×n values of m other objects contain neither features nor the k(a, a) of these
+// objects.
 func IsPrecomputed(k Kernel) (bool, error) {
 	if k == nil || k.Check(-1) != nil {
 		return false, nil
@@ -91,7 +92,7 @@ func entry(x, z []float64) float64 {
 	return math.NaN()
 }
 
-// notGram is the advice for a Gram matrix passed instead of points.
+// notGram is the advice in errors for points that are probably rows of a Gram matrix.
 const notGram = "; the rows of a Gram matrix become points by TrainingPoints"
 
 // precomputedPoint checks that a point begins with a valid number, and that a training object has
@@ -155,9 +156,9 @@ func OtherPoints(m int, cross, diag []float64) ([]float64, error) {
 	return points, nil
 }
 
-// CheckGram returns an error that names the first value of an n×n matrix,
-// row-major, that is not finite, or the first pair whose two values differ by
-// more than 2⁻⁴⁰ of the largest value, 4,000 times the rounding of float64.
+// CheckGram returns an error if an element of an n×n matrix, stored by rows, is not finite, or if
+// elements (i, j) and (j, i) differ by more than 2⁻⁴⁰ of the largest element. This limit is 4,000
+// times the rounding of float64. The error names the first such element or pair.
 func CheckGram(n int, gram []float64) error {
 	largest := 0.0
 	for i, v := range gram {

@@ -27,9 +27,9 @@ const (
 	Log              // t ← ln(t); −Inf for 0, NaN for t < 0
 )
 
-// logShift is the smallest normal number of float32. Programs compute v·ln(v + LogShift) instead of
+// logShift is the smallest normal number of float32. Programs compute v·ln(v + logShift) instead of
 // v·ln v if v may be 0. At v = 0 the result is 0 in both precisions, whereas v·ln v is NaN. For v >
-// 0 its error is at most logShift, because ln(1 + δ/v) ≤ δ/v.
+// 0 the error is at most δ = logShift, because ln(1 + δ/v) ≤ δ/v.
 const logShift = 0x1p-126
 
 // An Instr is one operation with its operands; unused operands are zero.
@@ -122,8 +122,8 @@ func powInt(x float64, n int) float64 {
 	return r * x
 }
 
-// pow returns x^a for x ≥ 0. The error of pow grows with the logarithm of the result. math.Pow
-// multiplies repeatedly, and its error grows with a.
+// pow returns x^a for x ≥ 0. The error of pow grows with the logarithm of the result. math.Pow is
+// not used, because it multiplies repeatedly and its error grows with a.
 func pow(x, a float64) float64 {
 	switch {
 	case !(x >= 0):

@@ -97,7 +97,7 @@ func (k Gaussian) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends the code of −k/(2σ²), or of −k/2 with Sigmas, which scale the statistic.
+// deriveStat appends the code of −k/(2σ²), or of −k/2 if Sigmas scale the statistic.
 func (k Gaussian) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	factor := -0.5
@@ -109,8 +109,8 @@ func (k Gaussian) deriveStat(c *compiler, _ Stat) {
 
 func (Gaussian) bounded() bool { return true }
 
-// Laplacian is k(x, z) = exp(−‖x−z‖₁ / σ) with σ = Sigma > 0: the L1 distance,
-// as in scikit-learn, whose gamma is 1/σ.
+// Laplacian is k(x, z) = exp(−‖x−z‖₁ / σ) with σ = Sigma > 0. Like scikit-learn's laplacian_kernel,
+// with gamma = 1/σ, it uses the L1 distance.
 type Laplacian struct{ Sigma float64 }
 
 func (k Laplacian) String() string  { return "laplacian(sigma=" + number(k.Sigma) + ")" }
@@ -152,7 +152,8 @@ func (k RationalQuadratic) String() string {
 	return "rationalquadratic(a=" + number(k.A) + ",sigma=" + number(k.Sigma) + ")"
 }
 
-// mixtureShape is the rule of A, whose Min keeps 1/(2aσ²) in range of float64 for the smallest σ.
+// mixtureShape is the rule of RationalQuadratic.A. Its Min keeps 1/(2aσ²) in the range of float64
+// for the smallest σ.
 var mixtureShape = Rule{Min: 1e-6, Max: math.MaxFloat64}
 
 // Check requires A ≥ 10⁻⁶, finite, and Sigma > 0.
@@ -273,7 +274,8 @@ func (k Matern) distance(c *compiler) {
 func (k Matern) params() []Param              { return []Param{lengthScale.param("sigma", k.Sigma)} }
 func (k Matern) with(values []float64) Kernel { return Matern{Nu: k.Nu, Sigma: values[0]} }
 
-// derive appends −s dk/ds = exp(−s) p(s) with p = s, s² or s²(1+s)/3 for Nu = 1/2, 3/2 or 5/2.
+// derive appends the code of the derivative with respect to ln σ, which is exp(−s) p(s) with p = s,
+// s² or s²(1+s)/3 for Nu = 1/2, 3/2 or 5/2.
 func (k Matern) derive(c *compiler, _ int) {
 	k.distance(c)
 	c.unary(Instr{Op: Affine, A: -1})
@@ -292,7 +294,8 @@ func (k Matern) derive(c *compiler, _ int) {
 	}
 }
 
-// deriveStat appends the derivative by ‖x−z‖², dk/ds · ν/(σ²s) with s = √(2ν) r, for each Nu:
+// deriveStat appends the code of the derivative with respect to ‖x−z‖². It is dk/ds · ν/(σ²s) with
+// s = √(2ν) r; for Nu = 1/2, 3/2 and 5/2:
 //
 //	−exp(−s)/2σ²s   −3 exp(−s)/2σ²   −5 (1+s) exp(−s)/6σ²
 func (k Matern) deriveStat(c *compiler, _ Stat) {

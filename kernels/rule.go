@@ -9,7 +9,7 @@ import (
 // Integer is set. Check, the texts of the catalogue and every search over parameters use the
 // parameter's Rule.
 type Rule struct {
-	Min, Max float64 // ∓math.MaxFloat64 means no bound; if Min is the smallest positive float64, the rule is > 0
+	Min, Max float64 // ∓math.MaxFloat64 means no bound; if Min is the smallest positive float64, values must be > 0
 	Integer  bool
 
 	tooLarge string // advice that is appended to the error for a value above Max
@@ -20,8 +20,9 @@ var (
 	anyNumber   = Rule{Min: -math.MaxFloat64, Max: math.MaxFloat64}
 	nonNegative = Rule{Min: 0, Max: math.MaxFloat64}
 	positive    = Rule{Min: math.SmallestNonzeroFloat64, Max: math.MaxFloat64}
-	// lengthScale is the rule of σ. 1/σ² must neither overflow, because k(x, x) = exp(−0·Inf) would
-	// be NaN, nor become subnormal. Distances that do not overflow may be as large as Max.
+	// lengthScale is the rule of σ. Its bounds keep 1/σ² from overflowing, because k(x, x) =
+	// exp(−0·Inf) would be NaN, and from becoming subnormal. Max is near the largest distance whose
+	// square does not overflow.
 	lengthScale = Rule{Min: 1e-150, Max: 1e153, tooLarge: ": scale the features down"}
 )
 
@@ -61,7 +62,7 @@ func (r Rule) Check(name string, v float64) error {
 		switch {
 		case r.Min >= 0 && r.Max == math.MaxFloat64:
 			kind += " " + r.lower()
-		case r.Min > 0: // a positive value outside the bounds gets another message
+		case r.Min > 0: // the error for a positive value outside the bounds is below
 			kind += " > 0"
 		}
 		return fmt.Errorf("%s must be %s, got %v", name, kind, v)

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestRulesAreThoseOfTheCatalogue checks that the kernel of every example accepts parameters equal
-// to the bounds of their rules, and refuses the next numbers outside the bounds.
+// TestRulesAreThoseOfTheCatalogue checks that the kernel of every example accepts the bounds of its
+// parameters, and refuses the next numbers outside these bounds.
 func TestRulesAreThoseOfTheCatalogue(t *testing.T) {
 	for _, d := range kernels.Catalogue() {
 		k, err := kernels.Parse(d.Example)

@@ -139,8 +139,8 @@ type Measured struct {
 	left     backend.Host[float64] // Φᵀ(y − Φβ − b) − λSβ, M×t
 }
 
-// Measure computes the residual of sol, to be compared with tol, from the sums of a Measurer. s
-// holds the sums of the Gatherer over the same rows.
+// Measure computes the residual of sol from measured, the sums of a Measurer. s holds the sums of a
+// Gatherer over the same rows. tol is the tolerance to which the residual will be compared.
 func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *Sums, sol *Solution, tol float64) (*Measured, error) {
 	m, t := p.Basis.Size(), p.Targets
 	if measured.Len() != MeasuredLen(m, t) || measured.Rows != s.Rows {
@@ -188,7 +188,7 @@ func (p Problem) Correct(ctx context.Context, dev backend.Device, s *Sums, sol *
 	if err != nil {
 		return nil, err
 	}
-	// A correction needs only low accuracy.
+	// A correction needs only a low accuracy.
 	e.right = left.left
 	res, err := e.solve(ctx, dev, 0.5, 0)
 	if err != nil {

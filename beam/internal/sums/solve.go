@@ -20,13 +20,13 @@ import (
 type Problem struct {
 	Basis       Basis
 	Targets     int       // t
-	TargetShift []float64 // y₀ as in the Gatherer; nil means zeros; other values require an intercept
+	TargetShift []float64 // y₀ as in the Gatherer; nil means zeros and is required without an intercept
 	Lambda      float64   // ≥ 0
 	Intercept   bool
 }
 
-// Solution holds β and b of a Problem, for features and targets in the units given to Add, without
-// the shifts.
+// Solution holds β and b of a Problem. They apply to features and targets as given to Add, before
+// any shift.
 type Solution struct {
 	Beta      backend.Host[float64] // M×t; for Fourier it multiplies the scaled functions
 	Intercept []float64
@@ -37,8 +37,8 @@ type Solution struct {
 	Squares []float64
 }
 
-// equations unpacks s. With an intercept it subtracts Φᵀ1 1ᵀΦ/n, and the corresponding terms of the
-// targets, in pairs of float64, so that no accuracy is lost if the functions are far from 0.
+// equations unpacks s. If there is an intercept, it subtracts Φᵀ1 1ᵀΦ/n from ΦᵀΦ and Φᵀ1 1ᵀy/n from
+// Φᵀy. These differences are pairs of float64, so that no accuracy is lost if φ is far from 0.
 func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*equations, error) {
 	m, t := p.Basis.Size(), p.Targets
 	q := m + t + 1
@@ -57,8 +57,8 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 		if p.Intercept {
 			ih, il := s.high[at(q-1, i)], s.low[at(q-1, i)]
 			jh := s.high[at(q-1, j)] / e.rows
-			// The product of the sums of columns i and j, divided by −n. The product of the high
-			// parts is exact as a pair of numbers, and the error of the other products is smaller
+			// Subtract the product of the sums of columns i and j, divided by n. The product of the
+			// high parts is exact as the pair (ph, pl). The error of the other products is smaller
 			// than the rounding error of this pair.
 			ph := ih * jh
 			pl := math.FMA(ih, jh, -ph)
@@ -114,7 +114,6 @@ func (p Problem) Solve(ctx context.Context, dev backend.Device, s *Sums, par sol
 	return sol, err
 }
 
-// intercept computes b from β.
 func (p Problem) intercept(e *equations, sol *Solution) {
 	sol.Intercept = make([]float64, p.Targets)
 	for j := range sol.Intercept {
@@ -147,7 +146,7 @@ func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	squares := make([]float64, t)
 	c := make([]float64, m)
 	for k := range t {
-		// Start with the intercept b of the shifted problem.
+		// Convert the intercept: the sums are over shifted targets and functions.
 		b := sol.Intercept[k]
 		if p.TargetShift != nil {
 			b -= p.TargetShift[k]
@@ -198,7 +197,7 @@ func (p Problem) Posterior(ctx context.Context, dev backend.Device, s *Sums, sol
 	}
 	q := stream.Posterior{Weight: e.rows, Lambda: p.Lambda, Unit: unit, Quadratic: make([]float64, p.Targets)}
 	for j := range q.Quadratic {
-		if p.Intercept && p.constant(s, j) { // b alone reproduces a constant target
+		if p.Intercept && p.constant(s, j) { // a constant target equals b, so that its quadratic term is 0
 			continue
 		}
 		q.Quadratic[j] = squares[j] / p.Lambda
@@ -224,8 +223,8 @@ func (p Problem) Posterior(ctx context.Context, dev backend.Device, s *Sums, sol
 	return stream.PosteriorOf(ctx, dev, q, e.sum(), p.Basis.Root, mean)
 }
 
-// constant reports whether target j is constant up to rounding. Σ(y − ȳ)² of another target is at least
-// 1/n of Σ(y − y₀)², if y₀ is between the smallest and the largest value of the target.
+// constant reports whether target j is constant up to rounding. If y₀ is between the smallest and
+// the largest value of a target that is not constant, Σ(y − ȳ)² is at least Σ(y − y₀)²/n.
 func (p Problem) constant(s *Sums, j int) bool {
 	y, one := p.Basis.Size()+j, p.Basis.Size()+p.Targets
 	square, sum := s.Value(at(y, y)), s.Value(at(one, y))

@@ -16,7 +16,7 @@ type Sums struct {
 	low  []float64
 }
 
-// NewSums returns count sums that are 0, of a set without rows.
+// NewSums returns count sums over an empty set of rows.
 func NewSums(count int) *Sums {
 	return &Sums{high: make([]float64, count), low: make([]float64, count)}
 }
@@ -38,7 +38,8 @@ func (s *Sums) Add(i int, v float64) {
 	s.high[i], s.low[i] = addOne(s.high[i], s.low[i], v)
 }
 
-// Merge adds the sums of other rows; o is not changed. It fails if the numbers of sums differ.
+// Merge adds the sums o of other rows. It does not change o. It fails if the numbers of sums
+// differ.
 func (s *Sums) Merge(o *Sums) error {
 	if o.Len() == 0 && o.Rows == 0 {
 		return nil
@@ -62,7 +63,7 @@ func (s *Sums) Clone() *Sums {
 	return &Sums{Rows: s.Rows, high: slices.Clone(s.high), low: slices.Clone(s.low)}
 }
 
-// Bytes returns the length in bytes of the encoding of count sums, in which Beam shuffles a part.
+// Bytes returns the length of the encoding of count sums, which Beam sends between workers.
 func Bytes(count int) int64 { return 16 + 16*int64(count) }
 
 // MarshalBinary returns the number of rows, the number of sums, the high parts and the low parts:

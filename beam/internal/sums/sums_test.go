@@ -94,7 +94,8 @@ func gather(t testing.TB, dev backend.Device, p Problem, x, y backend.Host[float
 	return taken(t, g, x, y, parts)
 }
 
-// taken adds the rows of each part to g, and returns the sums that g.Take returns after each part.
+// taken adds the parts of the rows to g one after the other, and returns the result of g.Take after
+// each part.
 func taken(t testing.TB, g interface {
 	Add(x, y backend.Host[float64]) error
 	Take() (*Sums, error)
@@ -197,7 +198,7 @@ func TestGathererBound(t *testing.T) {
 			w, _ := want.Float64()
 			apart := math.Abs(s.Value(i) - w)
 			worst = max(worst, apart/size[i])
-			// The limit is the sum of γ_4096 and of the rounding to one float64.
+			// The limit is the bound γ_4096 of the sums plus the rounding to one float64.
 			if limit := gamma(PlainRows)*size[i] + unit*math.Abs(w); !(apart <= limit) {
 				t.Errorf("%s: sum %d is %v, want %v: off by %.3g, more than %.3g", name, i, s.Value(i), w, apart, limit)
 			}
@@ -206,8 +207,8 @@ func TestGathererBound(t *testing.T) {
 	}
 }
 
-// bases returns a problem of each kind of basis, with the coefficients and intercepts that the
-// solvers compute for it on one machine.
+// bases returns a problem of each kind of basis. beta and intercept are the solution of package
+// solvers on one machine.
 func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], intercept bool) map[string]struct {
 	p         Problem
 	beta      backend.Host[float64]
@@ -221,8 +222,8 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	}
 	const lambda = 2.0
 	data := solvers.InMemory(x, y, nil, nil)
-	// The relative error of the coefficients is Tol times the condition number, which is at least
-	// about 100.
+	// Tol is small, because the relative error of the coefficients is Tol times the condition
+	// number, and the condition number is at least about 100.
 	par := solvers.StreamParams{Method: solvers.Normal, Tol: 1e-14}
 	problem := func(b Basis) Problem {
 		p := Problem{Basis: b, Targets: y.Cols, Lambda: lambda, Intercept: intercept}
@@ -334,14 +335,15 @@ func TestSameBits(t *testing.T) {
 	want := merged(t, list)
 	for range 20 {
 		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		got := list[0].Clone() // the sums are merged one after the other, not by a tree
+		got := list[0].Clone() // merge the sums one after the other, not by a tree
 		for _, s := range list[1:] {
 			if err := got.Merge(s); err != nil {
 				t.Fatal(err)
 			}
 		}
-		// The sums of two orders differ by at most 50·2⁻¹⁰⁴ times |Φ|ᵀ|Φ| < 2n. The probability
-		// that one of the 2000 entries is rounded to another float64 is about 1e-13.
+		// Merging in two orders gives sums that differ by at most 50·2⁻¹⁰⁴ times |Φ|ᵀ|Φ|, which is
+		// below 2n. The probability that one of the 2000 entries is rounded to another float64 is
+		// about 1e-13.
 		if !slices.Equal(got.high, want.high) {
 			t.Fatal("the order of merging changes the bits")
 		}
@@ -397,8 +399,8 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// TestMeasure checks that the residual of a solution is a rounding error, that the residual of a
-// perturbed solution is caused by the perturbation, and that Correct removes the perturbation.
+// TestMeasure checks that the residual of a solution is as small as rounding errors, that
+// perturbing the coefficients raises the residual, and that Correct removes the perturbation.
 func TestMeasure(t *testing.T) {
 	const seed, n, d = 20261126, 5000, 3
 	t.Logf("seed %d", seed)
@@ -434,8 +436,8 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%s: the residual is %.3g", name, good.Residual)
 		}
 		for j, v := range sol.Squares {
-			// The squares are computed from the sums. The limit is the rounding error of a sum of n
-			// squares of y without its offset.
+			// sol.Squares is computed from the sums. The limit is the rounding error of a sum of n
+			// squares of targets of about 1.
 			if limit := 1e-9 * n; math.Abs(v-good.Squares[j]) > limit {
 				t.Errorf("%s: squares %v from the sums, %v from the samples", name, v, good.Squares[j])
 			}
