@@ -23,20 +23,19 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// file is the content of a model file.
 type file struct {
 	header map[string][]string // the words after each keyword
 	coef   [][]float64         // coefficients of each support vector, k−1 numbers for k classes
 	points backend.CSR[float64]
-	k      int // number of classes; 2 for a machine without classes
+	k      int // number of classes; 2 for a regression or one-class model
 }
 
-// Read returns the model in r, a model of the learner svc, svr or one-class-svm. The columns of its
-// tables are x1, x2, … up to the largest index of a support vector, and a missing cell is 0. The
-// decision values are those of LIBSVM up to rounding. For a pair of classes they are positive for
-// the class with the larger label; LIBSVM's decision values are positive for the class that occurs
-// first in the training file. If several classes have the largest number of votes, svc decides by
-// the decision values, and LIBSVM predicts the class that occurs first.
+// Read returns the model in r as a model of the learner svc, svr or one-class-svm. Tables for this
+// model have the columns x1, x2, … up to the largest index in a support vector; a missing cell is
+// 0. Decision values equal LIBSVM's up to rounding and sign. For a pair of classes, svc's value is
+// positive for the class with the larger label, and LIBSVM's for the class that occurs first in the
+// training file. If several classes have the most votes, svc chooses by decision values, and LIBSVM
+// chooses the class that occurs first.
 func Read(r io.Reader) (b modelfile.Bundle, err error) {
 	f, err := parse(r)
 	if err == nil {
@@ -93,7 +92,6 @@ func parse(r io.Reader) (*file, error) {
 	return f, nil
 }
 
-// machine reports whether the model is one machine without classes.
 func (f *file) machine() bool {
 	kind := f.text("svm_type")
 	return kind == "one_class" || kind == "epsilon_svr" || kind == "nu_svr"
@@ -157,7 +155,6 @@ func (f *file) number(key string) (float64, error) {
 	return list[0], nil
 }
 
-// numbers returns the n numbers after a keyword.
 func (f *file) numbers(key string, n int) ([]float64, error) {
 	words, ok := f.header[key]
 	if !ok {
@@ -173,7 +170,7 @@ func (f *file) numbers(key string, n int) ([]float64, error) {
 	return list, nil
 }
 
-// kernel returns the kernel. LIBSVM's polynomial (γxᵀz + c)^p is γ^p (xᵀz + c/γ)^p.
+// kernel returns the model's kernel. LIBSVM's polynomial is (γxᵀz + c)^p = γ^p (xᵀz + c/γ)^p.
 func (f *file) kernel() (k kernels.Kernel, err error) {
 	get := func(key string) (v float64) {
 		if err == nil {
@@ -232,12 +229,13 @@ func (f *file) bundle() (b modelfile.Bundle, err error) {
 	return b, err
 }
 
-// sparse reports whether the support vectors stay sparse, by the rule of package dataset for tables.
+// sparse reports whether the model stores the support vectors as a sparse matrix. Package dataset
+// stores tables by the same rule.
 func (f *file) sparse() bool {
 	return f.points.Cols >= 64 && 3*float64(f.points.NNZ()) <= float64(f.points.Rows)*float64(f.points.Cols)
 }
 
-// encoder returns the rules for tables with the columns x1, x2, ….
+// encoder returns the dataset.Encoder of tables with the columns x1, x2, ….
 func (f *file) encoder() *dataset.Encoder {
 	d, e := f.points.Cols, &dataset.Encoder{}
 	if f.sparse() {
@@ -250,7 +248,7 @@ func (f *file) encoder() *dataset.Encoder {
 	return e
 }
 
-// store stores the support vectors in the given order, in the form of a learner's State.
+// store writes the support vectors to s, in the given order.
 func (f *file) store(s learners.State, order []int) {
 	p := numeric.SparsePoints(f.points).Take(order).Sparse
 	if !f.sparse() {
@@ -270,7 +268,7 @@ func (f *file) store(s learners.State, order []int) {
 	s.Arrays["points.columns"], s.Arrays["points.values"] = numeric.Row(columns), numeric.Row(p.Data)
 }
 
-// expansion stores the model of a machine without classes.
+// expansion writes a regression or one-class model to s.
 func (f *file) expansion(s learners.State) error {
 	rho, err := f.numbers("rho", 1)
 	if err != nil {
@@ -286,9 +284,10 @@ func (f *file) expansion(s learners.State) error {
 	return nil
 }
 
-// classes stores the machines of the pairs of classes, and returns the names of the classes. LIBSVM's classes
-// are in the order of the training file, and its decision value of a pair is positive for the first class. The
-// classes of svc are in the order of the labels, and its decision value is positive for the second class.
+// classes writes the decision function of each pair of classes to s, and returns the names of the
+// classes. LIBSVM lists the classes in the order of the training file; its decision value of a pair
+// is positive for the first class. svc sorts the classes by label; its decision value is positive
+// for the second class.
 func (f *file) classes(s learners.State) ([]string, error) {
 	k, pairs, times := f.k, f.k*(f.k-1)/2, make(map[float64]int, f.k)
 	labels, err := f.numbers("label", k)
@@ -317,7 +316,7 @@ func (f *file) classes(s learners.State) ([]string, error) {
 	if first[k] != len(f.coef) {
 		return nil, errors.New("nr_sv does not add up to total_sv")
 	}
-	from := make([]int, k) // from[c] is the index in LIBSVM's list of the class c of svc
+	from := make([]int, k) // from[c] is the index in LIBSVM's list of the class that has index c in svc
 	for c := range from {
 		from[c] = c
 	}
@@ -372,7 +371,7 @@ func (f *file) classes(s learners.State) ([]string, error) {
 	return names, nil
 }
 
-// skip returns the index of class b in the list of the classes without class a.
+// skip returns the index of class b in the list without class a.
 func skip(b, a int) int {
 	if b > a {
 		return b - 1
@@ -380,8 +379,9 @@ func skip(b, a int) int {
 	return b
 }
 
-// sigmoids stores the sigmoids of the pairs, if the file has probabilities. The probability of LIBSVM's
-// first class is 1/(1 + exp(Af + B)) for its decision value f.
+// sigmoids writes the coefficients A and B for each pair of classes to s if the file has them.
+// LIBSVM's probability of the first class of a pair is 1/(1 + exp(Af + B)), where f is the decision
+// value.
 func (f *file) sigmoids(s learners.State, pair func(a, b int) (int, float64)) error {
 	_, fitted := f.header["probA"]
 	if s.Params["probability"] = fitted; !fitted {

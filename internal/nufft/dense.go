@@ -7,22 +7,25 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Multiply computes C ← op(A) op(B), where op transposes the matrix if the argument with its name is set.
+// Multiply computes C ← op(A) op(B), where op(A) is Aᵀ if transposeA is set and op(B) is Bᵀ if
+// transposeB is set.
 type Multiply func(transposeA, transposeB bool, a, b, c host.Matrix[float64])
 
-// Dense computes the transform of a Grid of any size by matrix products, one for each axis, instead of fast
-// Fourier transforms. It takes more operations, but a fast product takes less time for up to some hundred
-// modes on an axis. It must not be used concurrently.
+// Dense computes the same transform as a Grid, for a grid of any size, by one matrix product for
+// each axis instead of fast Fourier transforms. The products take more operations. With up to some
+// hundred modes on an axis, they nevertheless take less time if Multiply is fast. A Dense must not
+// be used concurrently.
 //
-// On the first two axes, with θ = 2πl/Size, the coefficients of k and −k are folded into sums and differences,
+// On the first two axes, the products use sums and differences of the coefficients of k and −k.
+// With θ = 2πl/Size,
 //
 //	Σ_k f_k exp(iθk) = f_0 + Σ_{k>0} cos(θk)(f_k + f_{−k}) + sin(θk) i(f_k − f_{−k}),
 //
-// which halves the number of operations. Complex numbers are pairs of neighboring real numbers.
+// which halves the number of operations. A complex number is stored as two adjacent real numbers.
 type Dense struct {
 	modes, half, Size Axes
 	multiply          Multiply
-	tables            [3]host.Matrix[float64] // Size × (2m+1) cosines and sines; on the last axis 2(m+1) × Size
+	tables            [3]host.Matrix[float64] // cosines and sines: Size × (2m+1) on the first two axes, 2(m+1) × Size on the last axis
 	folded            [2][]float64
 	work              [3][]float64 // the coefficients, and the results of the transforms of the first and of the second axis
 }
@@ -35,7 +38,8 @@ func DenseElements(m, size Axes) int64 {
 	return int64(size[0]*h[0]+size[1]*h[1]+size[2]*2*h[2]) + 2*int64(h[0])*inner + int64(h[1])*row + int64(size[0])*inner + int64(size[1])*middle
 }
 
-// DenseFlops returns the number of floating-point operations of Values; Modes takes as many.
+// DenseFlops returns the number of floating-point operations of Values, which is also the number of
+// Modes.
 func DenseFlops(m, size Axes) float64 {
 	h, flops := m.Half(), 0.0
 	outer, inner := 1., float64(2*h[1]*h[2])
@@ -86,7 +90,6 @@ func NewDense(m, size Axes, multiply Multiply) *Dense {
 	return g
 }
 
-// matrix returns the rows×cols matrix with the given elements.
 func matrix(rows, cols int, data []float64) host.Matrix[float64] {
 	return host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols, Data: data[:rows*cols]}
 }
@@ -98,7 +101,7 @@ func (g *Dense) Values(dst []float64, f []complex128) {
 		for i := first; i < last; i++ {
 			v := f[i]
 			if i%h[2] > 0 {
-				v *= 2 // for the conjugate coefficient
+				v *= 2 // adds the term of the conjugate coefficient, whose real part is the same
 			}
 			g.work[0][2*i], g.work[0][2*i+1] = real(v), imag(v)
 		}
@@ -140,8 +143,8 @@ func (g *Dense) Modes(f []complex128, values []float64) {
 	})
 }
 
-// fold sets the rows 0 … 2m of r, each of width numbers, to f_0, f_k + f_{−k} and i(f_k − f_{−k}) for k = 1,
-// …, m, where f_k is row k + m of f.
+// fold writes 2m+1 rows, each of width numbers, to r: f_0, then f_k + f_{−k} for k = 1, …, m, and
+// then i(f_k − f_{−k}) for k = 1, …, m. Here f_k is row m + k of f.
 func fold(r, f []float64, m, width int) {
 	copy(r, f[m*width:][:width])
 	run.Parallel(m, func(first, last int) {
@@ -156,8 +159,8 @@ func fold(r, f []float64, m, width int) {
 	})
 }
 
-// unfold sets row k + m of f to E_k − iO_k and row m − k to E_k + iO_k, where E_0, …, E_m, O_1, …, O_m are the
-// rows of r.
+// unfold sets row m + k of f to E_k − iO_k and row m − k to E_k + iO_k, for k = 0, …, m and O_0 =
+// 0. The rows of r are E_0, …, E_m, O_1, …, O_m.
 func unfold(f, r []float64, m, width int) {
 	copy(f[m*width:], r[:width])
 	run.Parallel(m, func(first, last int) {

@@ -34,8 +34,8 @@ func Elements(m, size Axes) int64 {
 	return 2 * (int64(size[0])*int64(h[1])*int64(h[2]) + int64(size[0])*int64(size[1])*int64(h[2]))
 }
 
-// NewGrid returns the transform for the modes |k_a| ≤ m_a. Axis a of its grid has least[a] values or
-// more if m_a > 0; least[a] must then exceed 2m_a.
+// NewGrid returns the transform for the modes |k_a| ≤ m_a. If m_a > 0, axis a of the grid has at
+// least least[a] values, and least[a] must exceed 2m_a.
 func NewGrid(m, least Axes) *Grid {
 	g := &Grid{modes: m, half: m.Half(), Size: SizeOf(m, least)}
 	for a := range g.complex {
@@ -47,8 +47,8 @@ func NewGrid(m, least Axes) *Grid {
 	return g
 }
 
-// SizeOf returns the size of the grid of NewGrid: the smallest products of powers of 2, 3 and 5
-// that are even and ≥ least[a], or 1 on an axis with m_a = 0.
+// SizeOf returns the size of the grid of NewGrid. If m_a > 0, the size of axis a is the smallest
+// even number ≥ least[a] whose prime factors are 2, 3 or 5. If m_a = 0, it is 1.
 func SizeOf(m, least Axes) (size Axes) {
 	for a, v := range least {
 		size[a] = 1
@@ -108,9 +108,10 @@ func (g *Grid) Modes(f []complex128, values []float64) {
 	g.axis(0, f, g.work[0], 1, h[1]*h[2], false)
 }
 
-// axis transforms axis a, 0 or 1, from its modes to its grid or back. The axes before axis a have
-// `outer` entries, the axes after it `inner` entries. It copies eight lines at a time that are
-// neighbors in memory and share cache lines.
+// axis transforms along axis a, which is 0 or 1: from modes to grid values if toGrid is set, and
+// otherwise back. outer is the number of entries of the axes before axis a, and inner that of the
+// axes after it. The function copies eight adjacent lines at a time, because they share cache
+// lines.
 func (g *Grid) axis(a int, dst, src []complex128, outer, inner int, toGrid bool) {
 	m, k, p := g.modes[a], g.half[a], g.Size[a]
 	if p == 1 {

@@ -12,7 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// maxWidth is the number of cells at which the spreading kernel reaches the accuracy of float64.
+// maxWidth is the width of the spreading kernel, in cells, at which its error is the roundoff of
+// float64.
 const maxWidth = 16
 
 // Plan holds the points x_j and the modes of a pair of transforms. It must not be used concurrently.
@@ -22,17 +23,17 @@ type Plan struct {
 	padded Axes         // size of the grid with margins for the kernel
 	margin Axes         // number of cells of padded before the first cell of the grid
 	pieces [][2]float64 // the polynomials that approximate the kernel piecewise
-	order  []int32      // the points, sorted by their cells
-	x      []float64    // three coordinates, in cells, of each point, in the sequence of the field order
+	order  []int32      // indices of the points, sorted by cell
+	x      []float64    // three coordinates of each point, in units of cells; the points are sorted as in order
 	strip  int          // the axis whose cells are the first sorting key of the points
 	factor [3][]float64 // reciprocals of the kernel's transform for k = 0, …, m
 	cells  []float64    // the grid with its margins
 	values []float64    // the grid
 }
 
-// Width returns the number of cells of the kernel for an error of tol: ⌈log₁₀(1/tol)⌉ + 1 in one
-// dimension (Barnett, Magland and af Klinteberg 2019, §4.2), plus 1 for the errors of three
-// dimensions.
+// Width returns the width of the kernel, in cells, for an error of tol: ⌈log₁₀(1/tol)⌉ + 1 for one
+// dimension (Barnett, Magland and af Klinteberg 2019, §4.2), plus 1 because the errors of three
+// dimensions add up.
 func Width(tol float64) int {
 	return min(max(int(math.Ceil(-math.Log10(tol)))+2, 3), maxWidth)
 }
@@ -60,10 +61,10 @@ func fine(m Axes, width int) Axes {
 	return SizeOf(m, least)
 }
 
-// New returns a plan for the points in the rows of x, whose coordinates are finite, in units of the
-// period, and for the modes |k_a| ≤ m_a. x has at most three columns, which are the last axes; m
-// must be 0 on the other axes. The error of each result of a transform is at most tol times the sum
-// of the absolute values that it transforms, or 1e-14 times this sum if tol is smaller.
+// New returns a plan for the points in the rows of x and for the modes |k_a| ≤ m_a. Coordinates
+// must be finite; their unit is the period. x has at most three columns. They are the coordinates
+// on the last axes, and m must be 0 on the other axes. The error of each result of a transform is
+// at most max(tol, 1e-14) times the sum of the absolute values of the terms.
 func New(x host.Matrix[float64], m Axes, tol float64) *Plan {
 	w := Width(tol)
 	p := &Plan{grid: NewGrid(m, fine(m, w)), pieces: pieces(w), strip: 2}
@@ -83,8 +84,9 @@ func New(x host.Matrix[float64], m Axes, tol float64) *Plan {
 	return p
 }
 
-// factors returns the reciprocals of ∫ φ(2t/w) exp(−2πi kt/size) dt for k = 0, …, m and the kernel
-// φ. The integrand is smooth between ±w/2 except at the ends, where it is exp(−β).
+// factors returns the reciprocals of ∫ φ(2t/w) exp(−2πi kt/size) dt for k = 0, …, m, where φ is the
+// kernel. Gauss–Legendre quadrature is accurate: φ is smooth inside the interval and tiny at its
+// ends ±w/2.
 func factors(m, size, w int) []float64 {
 	z, weight := make([]float64, 8*w+32), make([]float64, 8*w+32)
 	quad.Legendre{}.FixedLocations(z, weight, -1, 1)
@@ -107,19 +109,20 @@ func kernel(z float64, w int) float64 {
 	return elementary.Exp(2.3 * float64(w) * (math.Sqrt(max(1-z*z, 0)) - 1))
 }
 
-// terms returns the number of even and of odd powers in the polynomials of pieces. With so many
-// powers the error of the polynomials is below the error of the kernel, 10¹⁻ʷ, or the roundoff.
+// terms returns the number of even powers, and also of odd powers, in a polynomial of pieces. With
+// so many powers, the error of the polynomial is below the error 10¹⁻ʷ of the kernel, or below the
+// roundoff.
 func terms(w int) int { return w/2 + 3 }
 
-// pieces returns polynomials in u, −1 ≤ u ≤ 1, that interpolate φ((2i + 1 − w + u)/w) at Chebyshev nodes,
-// for the cells i of the left half of the kernel. Each cell has pairs of coefficients, of u²ᵏ and u²ᵏ⁺¹,
-// from the highest k down to 0. As φ is even, the polynomial of the cell w−1−i at u equals the polynomial
-// of the cell i at −u.
+// pieces returns, for each cell i of the left half of the kernel, a polynomial in u, −1 ≤ u ≤ 1,
+// that interpolates φ((2i + 1 − w + u)/w) at Chebyshev nodes. A polynomial is a list of pairs, the
+// coefficients of u²ᵏ and u²ᵏ⁺¹, in descending order of k. As φ is even, the polynomial of cell
+// w−1−i at u equals the polynomial of cell i at −u.
 func pieces(w int) [][2]float64 {
 	n := 2 * terms(w)
 	var list [][2]float64
 	for i := range (w + 1) / 2 {
-		// With the Chebyshev coefficients c of the interpolant, the powers are summed by the recurrence
+		// Convert the Chebyshev coefficients c to coefficients of powers of u, by the recurrence
 		// T_{k+1} = 2uT_k − T_{k−1}.
 		sum := make([]float64, n)
 		last, now := make([]float64, n), make([]float64, n)
@@ -195,7 +198,7 @@ func (p *Plan) start(t float64, a int) int {
 	return int(math.Ceil(t-float64(p.width[a])/2)) + p.margin[a]
 }
 
-// A stencil holds the kernel's values around one point.
+// A stencil holds the kernel's values in the cells around one point.
 type stencil struct {
 	at     Axes
 	values [3][maxWidth]float64
@@ -269,7 +272,8 @@ func (p *Plan) wrapped(i, a int) int {
 	return (i - p.margin[a] + size) % size
 }
 
-// fold adds the cells of the margins to the cells of the grid of which they are periodic images.
+// fold adds each cell of the padded grid to the cell of the grid at the same point modulo the
+// period.
 func (p *Plan) fold() {
 	clear(p.values)
 	size := p.grid.Size
@@ -317,7 +321,6 @@ func (p *Plan) Values(dst []float64, f []complex128) {
 	})
 }
 
-// interpolate returns the sum of the cells of the stencil, each times the kernel's value.
 func (p *Plan) interpolate(s *stencil) (sum float64) {
 	line := s.values[2][:p.width[2]]
 	for i := range p.width[0] {

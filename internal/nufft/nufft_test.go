@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/nufft"
 )
 
-// points returns n points in and near the period [0, 1)ᵈ. Some are equal, at the ends of the
-// period, or in other periods.
+// points returns n points in [−1, 2)ᵈ, that is, in three periods on each axis. Two points are
+// equal, and three are at or next to the ends of the period [0, 1)ᵈ.
 func points(r *rand.Rand, n, d int) host.Matrix[float64] {
 	x := host.New[float64](n, d)
 	for i := range x.Data {
@@ -55,8 +55,8 @@ var shapes = []struct {
 	{3, nufft.Axes{2, 5, 3}}, {3, nufft.Axes{3, 0, 2}}, {2, nufft.Axes{0, 4, 0}}, {3, nufft.Axes{}},
 }
 
-// TestSums compares both transforms with the defining sums. An error of tol in each term adds at
-// most tol times the sum of the absolute values; 2⁻⁴⁰ covers the rounding errors of phases and of
+// TestSums compares both transforms with their defining sums. The allowed error is tol + 2⁻⁴⁰ times
+// the sum of the absolute values of the terms, where 2⁻⁴⁰ covers the rounding errors of phases and
 // sums.
 func TestSums(t *testing.T) {
 	const n = 60
@@ -90,7 +90,7 @@ func TestSums(t *testing.T) {
 				for at := range f {
 					f[at] = complex(r.NormFloat64(), r.NormFloat64())
 				}
-				for at := 0; at < len(f); at += half[2] { // k₃ = 0: f also holds the conjugate modes
+				for at := 0; at < len(f); at += half[2] { // if k₃ = 0, f holds both a mode and its conjugate
 					if other := len(f) - half[2] - at; other > at {
 						f[other] = cmplx.Conj(f[at])
 					} else if other == at {
