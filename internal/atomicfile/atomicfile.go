@@ -14,11 +14,11 @@ import (
 // mode is the mode of a new file, before the umask.
 const mode = 0o666
 
-// Write replaces the file at path by the output of write; an existing file keeps its mode. If path
-// is a symbolic link, Write replaces or creates the file that the link names. After an error, the
-// old file is unchanged or, if there was none, there is no file. The exception is an error that
-// says that the file was written. The error is an *fs.PathError with the given path. Write also
-// removes temporary files for this path that belong to killed processes.
+// Write replaces the file at path by the output of the function write. An existing file keeps its
+// mode. If path is a symbolic link, Write replaces or creates the file that the link names. Every
+// error is an *fs.PathError with the given path. After an error, the old file is unchanged, or
+// there is still no file, unless the error says that the file was written. Write also removes
+// temporary files for this path that belong to killed processes.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := create(path)
 	if err != nil {
@@ -45,8 +45,8 @@ func WriteBytes(path string, data []byte) error {
 	})
 }
 
-// Check returns an error if Write could not begin, because path cannot name a file or its folder
-// does not allow new files. It creates a file in the folder and removes it.
+// Check returns an error if path cannot name a file or its folder does not allow new files, so that
+// Write would fail. Check creates a file in the folder and removes it.
 func Check(path string) error {
 	f, err := create(path)
 	if err == nil {
@@ -58,14 +58,13 @@ func Check(path string) error {
 	return nil
 }
 
-// create creates the temporary file that will be renamed to path.
 func create(path string) (pending, error) {
 	path, err := resolve(path)
 	if err != nil {
 		return nil, err
 	}
 	switch info, err := os.Stat(path); {
-	case err != nil: // if this is an error, creating the temporary file will report it
+	case err != nil: // the file is new, or creating the temporary file will report the error
 	case info.IsDir():
 		return nil, errors.New("is a directory")
 	case !info.Mode().IsRegular():
@@ -75,8 +74,8 @@ func create(path string) (pending, error) {
 	return begin(path)
 }
 
-// digits is the minimum number of digits of the random number by which removeOrphans recognizes a
-// temporary file. One in 90,000 random numbers of 63 bits has fewer digits.
+// digits is the minimum number of digits of the random number in the name of a temporary file that
+// removeOrphans removes. One in 90,000 random numbers of 63 bits has fewer digits.
 const digits = 15
 
 // removeOrphans removes the temporary files for path whose processes have ended.
@@ -94,7 +93,6 @@ func removeOrphans(path string) {
 	}
 }
 
-// pending is a temporary file that will replace another file.
 type pending interface {
 	io.Writer
 	Name() string
@@ -102,10 +100,9 @@ type pending interface {
 	Cleanup() error // removes the temporary file unless it has replaced the other file
 }
 
-// resolve follows symbolic links from path and returns the path at their end. A file need not exist
-// at this path.
+// resolve follows symbolic links from path and returns the final path. No file need exist there.
 func resolve(path string) (string, error) {
-	const most = 40 // Linux follows the same number of links
+	const most = 40 // the limit of Linux
 	if path == "" {
 		return "", errors.New("the path is empty")
 	}
@@ -113,7 +110,8 @@ func resolve(path string) (string, error) {
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			return target, nil
 		}
-		// filepath.Dir would be wrong: it cancels a link against a following "..".
+		// filepath.Dir is wrong here: it shortens link/.. to ".", not to the parent of the link's
+		// target.
 		dir, name := filepath.Split(path)
 		target, err := os.Readlink(path)
 		switch {
@@ -121,7 +119,7 @@ func resolve(path string) (string, error) {
 			path = target
 		case err == nil:
 			path = dir + target
-		default: // path is no link: the file is new, or creating it will report the error
+		default: // path is not a link: the file is new, or creating it will report the error
 			if dir, err := filepath.EvalSymlinks(dir); err == nil {
 				return filepath.Join(dir, name), nil
 			}
@@ -131,8 +129,7 @@ func resolve(path string) (string, error) {
 	return "", errors.New("too many symbolic links")
 }
 
-// pathError returns an error with the caller's path instead of the path of the temporary
-// file.
+// pathError returns an error with the path of the caller, not the path of the temporary file.
 func pathError(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: reason(err)}
 }

@@ -35,8 +35,8 @@ func content(t *testing.T, path, want string) {
 	}
 }
 
-// TestWrite checks that WriteBytes creates a new file, and replaces an existing file without a change
-// of its mode, even if the system's folder for temporary files does not exist.
+// TestWrite checks that WriteBytes creates new files and replaces existing files without changing
+// their mode, even if the system's folder for temporary files does not exist.
 func TestWrite(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", filepath.Join(folder, "none"))
@@ -104,8 +104,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestRefused checks that Check and Write return the same reason with the given path, and leave no
-// file.
+// TestRefused checks that Check and Write return the same error for a bad path, that the error
+// contains this path, and that no temporary file remains.
 func TestRefused(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "f")

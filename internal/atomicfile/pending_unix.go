@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockedFile is a pending file with a lock that ends with the process, so that other
-// processes can find out whether the file is still being written.
+// lockedFile is a pending file with a lock that ends with the process. Other processes can
+// therefore find out whether the file is still being written.
 type lockedFile struct {
 	*renameio.PendingFile
 	lock *os.File
 }
 
-// begin creates the temporary file for path in its folder. By default renameio would use the
+// begin creates the temporary file in the folder of path, and not in renameio's default, the
 // system's folder for temporary files.
 func begin(path string) (pending, error) {
 	for {
@@ -58,8 +58,8 @@ func (f *lockedFile) release() {
 	f.lock = nil
 }
 
-// lock locks an open file until the returned file is closed. The lock remains if only f is closed.
-// The result is nil if files cannot be locked.
+// lock locks f and returns a duplicate of f. Closing the duplicate ends the lock; closing only f
+// does not. The result is nil if the file cannot be locked.
 func lock(f *os.File) *os.File {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -73,8 +73,7 @@ func lock(f *os.File) *os.File {
 	return held
 }
 
-// removeOrphan removes a file that is not locked, because the process in which begin created it no
-// longer runs.
+// removeOrphan removes a temporary file that is not locked: its process no longer runs.
 func removeOrphan(name string) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -7,16 +7,15 @@ import (
 	"strconv"
 )
 
-// pendingFile is a temporary file that os.Rename, which also replaces files on Windows, moves
-// to its path. (renameio does not support Windows, where a crash of the system during the move
-// may leave either file.)
+// pendingFile is a temporary file that os.Rename moves to its path. On Windows, os.Rename also
+// replaces files. renameio does not support Windows, where a crash of the system during the move
+// may leave the old or the new file.
 type pendingFile struct {
 	*os.File
 	path string
 	done bool
 }
 
-// begin creates the temporary file for path.
 func begin(path string) (pending, error) {
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+strconv.FormatInt(rand.Int64(), 10)), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -47,8 +46,7 @@ func (f *pendingFile) Cleanup() error {
 	return os.Remove(f.Name())
 }
 
-// removeOrphan removes a file that begin created in a process that no longer runs: Windows
-// refuses to remove open files.
+// removeOrphan removes a temporary file unless its process still has it open: Windows then refuses.
 func removeOrphan(name string) { _ = os.Remove(name) }
 
 // syncFolder does nothing, because Windows cannot flush folders.

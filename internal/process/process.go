@@ -14,5 +14,5 @@ type Used struct {
 func Read() Used { return read() }
 
 // Status returns the memory, in bytes, in the line of /proc/self/status that begins with name, such
-// as "VmRSS:" (proc_pid_status(5)). It returns false if there is no such file.
+// as "VmRSS:" (proc_pid_status(5)). It returns false if the file or the line does not exist.
 func Status(name string) (float64, bool) { return status(name) }

@@ -13,7 +13,7 @@ func read() Used {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err == nil {
 		u.Processor = float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9
 	}
-	// r.Maxrss is not used, because it includes the memory of the parent process before exec.
+	// Do not use r.Maxrss: it includes the memory of the parent process before exec.
 	if v, ok := Status("VmHWM:"); ok {
 		u.Peak = int64(v)
 	}
