@@ -16,35 +16,36 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// evidence is the state of a relevance vector machine for regression, with its log evidence and the
-// methods that maximize it. Function j is in the model if α_j is finite. Σ and μ are the covariance
-// and the mean of the posterior of the weights of the model. S and Q are the quantities of Tipping
-// and Faul (2003) from which the best α_j of a function follows.
+// evidence is the state of a relevance vector machine for regression. Its methods maximize the log
+// evidence. The model consists of the basis functions j with a finite α_j. Σ and μ are the
+// covariance and the mean of the posterior of their weights. S and Q are defined by Tipping and
+// Faul (2003); they determine the best α_j of a function. W is the diagonal matrix of the weights
+// of the rows.
 type evidence struct {
 	t      *run.Task
 	g      backend.Host[float64] // ΦᵀWΦ
 	total  float64               // tᵀWt
-	n      float64               // Σw
-	least  float64               // lower bound on σ², which the rounding errors of t imply
+	n      float64               // sum of the weights of the rows
+	least  float64               // lower bound on σ², from the rounding errors of t
 	beta   float64               // 1/σ²
 	alpha  []float64             // α of all functions; +Inf outside the model
 	active []int                 // indices of the functions in the model
 	place  []int                 // place[j] is the index of function j in active, or −1
-	mean                         // the mean for the targets t
-	second *mean                 // the mean for the second factor t in tᵀC⁻¹t, or nil if both factors are equal
+	mean                         // μ and Q for the targets t
+	second *mean                 // μ and Q for the second t in tᵀC⁻¹t, or nil if it equals the first t
 	rest   float64               // ‖t − Φμ‖² at the last posterior
 	sigma  [][]float64           // Σ
-	root   backend.Host[float64] // the root R with Σ = RRᵀ, from the last refresh
+	root   backend.Host[float64] // R in Σ = RRᵀ
 	s      []float64             // S of all functions (Tipping and Faul, eq. 24)
 	value  float64               // the log evidence
 	trace  []float64
-	work   [4][]float64 // memory for matrices in posterior and statistics
+	work   [4][]float64 // memory for the matrices of the methods posterior and statistics
 
 	best    model  // the model with the largest evidence so far
 	warning string // why the steps ended before tol was reached; "" if tol was reached
 }
 
-// mean holds the quantities that depend linearly on targets t.
+// mean holds the quantities that are linear in the targets t.
 type mean struct {
 	c  []float64 // ΦᵀWt
 	mu []float64 // ΣΦᵀWt/σ²
@@ -53,7 +54,8 @@ type mean struct {
 
 func newMean(m int) mean { return mean{c: make([]float64, m), q: make([]float64, m)} }
 
-// means returns the fields mean and, if it is not nil, second. A change of the model must update both.
+// means returns mean and, if it is not nil, second. Each change of the model must update all of
+// them.
 func (e *evidence) means() []*mean {
 	if e.second == nil {
 		return []*mean{&e.mean}
@@ -118,15 +120,16 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 		e.alpha[i] = math.Inf(1)
 	}
 	e.least = 1e-12 * spread
-	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // only the products of Φ are needed from here on
-	// The initial σ is a tenth of the standard deviation of t, as in Tipping's programs. With such
-	// a small σ, more functions are added at first than remain at the end, and the maximum found is
-	// larger.
+	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // Φ is no longer needed, and its memory is reused
+	// The initial σ is a tenth of the standard deviation of t, as in Tipping's programs. From such
+	// a small σ, the search first adds more functions than the final model has, and finds a higher
+	// maximum.
 	e.beta = 100 / spread
 	return e, t.Step("gram", 0.1)
 }
 
-// model holds the functions, their α, and β, which determine a posterior, and the log evidence.
+// model holds the functions, their α, and β. They determine the posterior, whose log evidence is
+// value.
 type model struct {
 	active []int
 	alpha  []float64
@@ -141,7 +144,8 @@ var (
 )
 
 // refusal returns a warning if err means that the posterior after a step cannot be computed. The
-// fit then returns an earlier model. For other errors, which end the fit, refusal returns "".
+// fit then returns an earlier model with this warning. For all other errors refusal returns "", and
+// the fit fails.
 func refusal(err error) string {
 	switch {
 	case errors.Is(err, backend.ErrNotPosDef):
@@ -152,9 +156,8 @@ func refusal(err error) string {
 	return ""
 }
 
-// keepBest handles an error of a step. If err means that the posterior after the step cannot be
-// computed, keepBest restores the posterior with the largest evidence, and sets the warning. It
-// returns other errors unchanged.
+// keepBest handles the error of a step. If refusal returns a warning, keepBest restores the model
+// with the largest evidence and sets the warning. Otherwise it returns err.
 func (e *evidence) keepBest(err error) error {
 	warning := refusal(err)
 	if warning == "" || e.best.active == nil {
@@ -170,14 +173,12 @@ func (e *evidence) keepBest(err error) error {
 	return e.posterior()
 }
 
-// insert adds function j to the model, without updating Σ and μ.
 func (e *evidence) insert(j int, alpha float64) {
 	e.alpha[j], e.place[j] = alpha, len(e.active)
 	e.active = append(e.active, j)
 }
 
-// remove removes function j from the model, without updating Σ and μ. The last function of the
-// model moves to its index.
+// remove removes function j from the model. The last element of active moves to the index of j.
 func (e *evidence) remove(j int) {
 	p, last := e.place[j], len(e.active)-1
 	e.active[p] = e.active[last]
@@ -186,7 +187,7 @@ func (e *evidence) remove(j int) {
 	e.alpha[j], e.place[j] = math.Inf(1), -1
 }
 
-// refresh computes Σ, μ, S, Q and the evidence from α and β.
+// refresh computes Σ, μ, S, Q and the evidence.
 func (e *evidence) refresh() error {
 	if err := e.posterior(); err != nil {
 		return err
@@ -194,11 +195,11 @@ func (e *evidence) refresh() error {
 	return e.statistics()
 }
 
-// matrix returns a zero matrix in the memory of work[i]. If each step with all functions allocated
-// new memory, the collector would free it too slowly.
+// matrix returns a zero matrix in the memory of work[i]. Steps with all functions take much memory,
+// and the garbage collector would free new matrices too slowly.
 func (e *evidence) matrix(i, rows, cols int) backend.Host[float64] {
 	if cap(e.work[i]) < rows*cols {
-		e.work[i] = nil // the collector may free the old memory before the allocation
+		e.work[i] = nil // lets the collector free the old memory before the allocation
 		e.work[i] = make([]float64, rows*cols)
 	}
 	data := e.work[i][:rows*cols]
@@ -206,7 +207,6 @@ func (e *evidence) matrix(i, rows, cols int) backend.Host[float64] {
 	return backend.Host[float64]{Rows: rows, Cols: cols, Stride: cols, Data: data}
 }
 
-// posterior computes Σ, μ and the evidence from α and β.
 func (e *evidence) posterior() error {
 	k := len(e.active)
 	g, h, inverse := e.matrix(0, k, k), e.matrix(1, k, k), e.matrix(2, k, k)
@@ -221,7 +221,7 @@ func (e *evidence) posterior() error {
 	}
 	// A row of Σ has one more element for the function that the next step may add.
 	sigma := e.matrix(3, k, k+1).View(0, 0, k, k)
-	// On a device that uses Go memory, these matrices are modified in place.
+	// If the device uses Go memory, the operations below overwrite h, inverse and sigma.
 	b := e.t.B
 	mh, err := backend.Place(b, h)
 	if err != nil {
@@ -264,7 +264,7 @@ func (e *evidence) posterior() error {
 			}
 		}
 	}
-	// The upper triangle of L⁻¹ is zero. R is the transpose of L⁻¹.
+	// Replace L⁻¹, whose upper triangle is zero, by its transpose R.
 	e.root = inverse
 	const block = 32 // the rows of a block remain in the cache while its columns are written
 	for from := 0; from < k; from += block {
@@ -291,8 +291,8 @@ func (e *evidence) posterior() error {
 		e.rest += e.mu[p] * (numeric.Dot(g.Row(p), e.mu) - 2*e.c[j])
 	}
 	e.rest = max(e.rest, e.total*epsilon)
-	// log|C| = N log σ² + log|H| − log|A|, and tᵀC⁻¹t = β tᵀ(t − Φμ) is computed as β‖t − Φμ‖² + μᵀAμ,
-	// which does not cancel.
+	// log|C| = N log σ² + log|H| − log|A|. The value tᵀC⁻¹t = β tᵀ(t − Φμ) is computed as β‖t −
+	// Φμ‖² + μᵀAμ, whose terms are positive and cannot cancel.
 	quadratic := e.beta * e.rest
 	for p, j := range e.active {
 		quadratic += e.alpha[j] * e.mu[p] * e.mu[p]
@@ -353,7 +353,7 @@ func (e *evidence) statistics() error {
 	return nil
 }
 
-// gamma returns Σγ_j, the effective number of weights that the samples determine.
+// gamma returns the sum of all γ_j, the effective number of weights that the samples determine.
 func (e *evidence) gamma() float64 {
 	sum := 0.0
 	for p, j := range e.active {
@@ -362,12 +362,11 @@ func (e *evidence) gamma() float64 {
 	return sum
 }
 
-// record appends the evidence after a step to the trace.
 func (e *evidence) record() { e.trace = append(e.trace, e.value) }
 
-// updateNoise changes β by the fixed-point iteration, or by EM if the fixed-point iteration does
-// not increase the evidence, and returns the gain. If neither increases the evidence, it does not
-// change β.
+// updateNoise replaces β by the result of the fixed-point iteration or, if this decreases the
+// evidence, by the result of EM. If both decrease the evidence, β remains. The method returns the
+// gain.
 func (e *evidence) updateNoise() (float64, error) {
 	before, beta, rest, gamma := e.value, e.beta, e.rest, e.gamma()
 	for _, noise := range []float64{rest / max(e.n-gamma, epsilon*e.n), (rest + gamma/beta) / e.n} {
@@ -383,9 +382,9 @@ func (e *evidence) updateNoise() (float64, error) {
 	return 0, e.posterior()
 }
 
-// newtonStep takes a Newton step in the logarithms of β and of all α of the model, without updating S
-// and Q, and returns the gain of the evidence. Steps of one function at a time are slow if many
-// functions are similar.
+// newtonStep takes a Newton step in the logarithms of β and of all α of the model, and returns the
+// gain of the evidence. It does not update S and Q. If many functions are similar, this step
+// replaces many slow steps of one function.
 func (e *evidence) newtonStep() (float64, error) {
 	k := len(e.active)
 	before, beta, alpha := e.value, e.beta, make([]float64, k)
@@ -421,20 +420,20 @@ func firstLength(step []float64) float64 {
 	return min(1, 4/floats.Norm(step, math.Inf(1)))
 }
 
-// newton returns H⁻¹g and gᵀH⁻¹g for the gradient g of the evidence with respect to log α and,
-// last, log β, with M = ΣAΣ and v = ΣAμ:
+// newton returns the step H⁻¹g and the slope gᵀH⁻¹g. g is the gradient of the log evidence with
+// respect to log α and, last, log β. With M = ΣAΣ and v = ΣAμ,
 //
-//	2g_j = 1 − α_jΣ_jj − α_jμ_j²,  2g_β = N − Σγ − β‖t − Φμ‖²
+//	2g_j = 1 − α_jΣ_jj − α_jμ_j²,  2g_β = N − Σ_j γ_j − β‖t − Φμ‖²
 //
 // H is the negative Hessian,
 //
 //	2H_jk = [j = k] α_j(Σ_jj + μ_j²) − α_jα_kΣ_jk(Σ_jk + 2μ_jμ_k)
 //	2H_jβ = α_j(M_jj − Σ_jj + 2μ_jv_j)
-//	2H_ββ = β‖t − Φμ‖² + Σα_j(Σ_jj − M_jj) − 2μᵀAv
+//	2H_ββ = β‖t − Φμ‖² + Σ_j α_j(Σ_jj − M_jj) − 2μᵀAv
 //
-// or, if that is not positive definite, its expectation, ½tr(C⁻¹∂C C⁻¹∂C), which is ½(δ_jk −
-// √(α_jα_k)Σ_jk)² for a pair of α, with β decoupled from them. Source: Patterson and Thompson
-// (1971), Recovery of inter-block information when block sizes are unequal.
+// If this matrix is not positive definite, H is its expectation ½tr(C⁻¹∂C C⁻¹∂C) without the
+// elements H_jβ. The elements for the α are ½(δ_jk − √(α_jα_k)Σ_jk)². Source: Patterson and
+// Thompson (1971), Recovery of inter-block information when block sizes are unequal.
 func (e *evidence) newton(alpha []float64) (step []float64, slope float64, err error) {
 	k := len(alpha)
 	g, h := backend.NewHost[float64](k+1, 1), backend.NewHost[float64](k+1, k+1)
@@ -513,15 +512,14 @@ func (e *evidence) solve(h, g backend.Host[float64]) ([]float64, error) {
 	return step.Data, b.Download(step, mv)
 }
 
-// warnLimit sets the warning that the maximum number of steps was reached.
 func (e *evidence) warnLimit(limit int, gain, tol float64) {
 	e.warning = fmt.Sprintf("after %s a step still increases the log evidence by %.2g, not at most %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 }
 
-// fixedPoint maximizes the evidence by Tipping's steps, starting from the model of all functions.
-// It prunes a function if α_j Σ_jj is 1 up to rounding errors, because the samples then carry no
-// information about its weight, and the evidence is the same without the function. It ends when the
-// gain is small and no ln α changes by more than 1e-3.
+// fixedPoint maximizes the evidence by Tipping's steps. The first model has all functions.
+// fixedPoint prunes function j if α_j Σ_jj = 1 up to rounding errors: the samples then carry no
+// information about its weight, and the evidence is the same without the function. The iteration
+// ends when the gain is at most tol and no ln α changes by more than 1e-3.
 func (e *evidence) fixedPoint(tol float64, limit int) error {
 	for j := range e.alpha {
 		if e.g.Row(j)[j] == 0 {
@@ -610,8 +608,8 @@ func (e *evidence) prune() (bool, error) {
 	return true, e.refresh()
 }
 
-// progressOf returns the completed fraction of the work, assuming that the logarithm of the gain
-// decreases linearly and that a fit takes 300 steps.
+// progressOf estimates the completed fraction of the work from the logarithm of the gain. If the
+// gain is at most tol, it assumes that a fit takes 300 steps.
 func progressOf(gain, first, tol float64, step int) float64 {
 	if gain <= tol {
 		return min(float64(step)/300, 1) / 2

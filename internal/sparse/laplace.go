@@ -18,20 +18,20 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// laplace is the state of a relevance vector machine for two classes, with Laplace's approximation
-// of its log evidence and the methods that maximize it. Fields that the type evidence also has are
-// described there.
+// laplace is the state of a relevance vector machine for two classes. Its methods maximize
+// Laplace's approximation of the log evidence. The type evidence describes the fields without a
+// comment.
 type laplace struct {
 	t           *run.Task
 	phi         *basis
 	whole       backend.Matrix[float64] // Φ
 	squares     backend.Matrix[float64] // the squares of the elements of Φ
 	positive    []bool                  // whether each row is in the second class
-	base, share float64                 // progress before this machine, and its increase by this machine
+	base, share float64                 // progress before this machine is fitted, and the progress that it adds
 	laplaceState
 	trace   []float64
 	steps   int
-	modes   int    // number of computed modes
+	modes   int    // number of modes of the posterior that were computed
 	warning string // why the steps ended before tol was reached; "" if tol was reached
 }
 
@@ -44,8 +44,8 @@ type laplaceState struct {
 	curve  []float64 // the elements w_i y_i(1 − y_i) of the diagonal matrix B, where y_i is the probability at the mode; never modified in place
 	slope  []float64 // the elements w_i(t_i − y_i) of W(t − y) at the mode, for the targets t_i of 0 or 1; never modified in place
 	s, q   []float64
-	q2     []float64 // Q2 of all functions: see statistics
-	tilt   []float64 // Φᵀg, where g is defined in statistics
+	q2     []float64 // Q2 of all functions, defined at the method statistics
+	tilt   []float64 // Φᵀg, with g defined at the method statistics
 	value  float64
 }
 
@@ -145,7 +145,8 @@ const newtonSteps = 100
 // errNoMode reports that Newton's method has not reached the mode.
 var errNoMode = fmt.Errorf("the mode of the posterior was not found in %d Newton steps", newtonSteps)
 
-// functions returns the listed columns of Φ as rows. Φ without its first column is symmetric.
+// functions returns the columns of Φ in list as rows. It copies rows of Φ, because Φ without its
+// first column is symmetric.
 func (p *laplace) functions(list []int) backend.Host[float64] {
 	n := p.phi.phi.Rows
 	part := backend.NewHost[float64](len(list), n)
@@ -161,7 +162,6 @@ func (p *laplace) functions(list []int) backend.Host[float64] {
 	return part
 }
 
-// scaledColumns returns h with column j multiplied by factors[j].
 func scaledColumns(h backend.Host[float64], factors []float64) backend.Host[float64] {
 	scaled := backend.NewHost[float64](h.Rows, h.Cols)
 	for r := range h.Rows {
@@ -170,7 +170,7 @@ func scaledColumns(h backend.Host[float64], factors []float64) backend.Host[floa
 	return scaled
 }
 
-// mode computes the mode, starting from μ, and the evidence at the mode.
+// mode computes the mode of the posterior, starting from μ, and the log evidence at the mode.
 func (p *laplace) mode() error {
 	n, k := p.phi.phi.Rows, len(p.active)
 	part := p.functions(p.active)
@@ -259,22 +259,22 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 	return step, logH, err
 }
 
-// statistics computes S and Q of all functions at the mode, and the effect of a change of the
-// mode on log|H|, where H = Φ_AᵀBΦ_A + A = LLᵀ for the functions of the model:
+// statistics computes S, Q and Q2 of all functions at the mode. φ is the column of Φ for function
+// j, and H = Φ_AᵀBΦ_A + A = LLᵀ is the Hessian for the functions of the model:
 //
 //	S_j = φᵀBφ − ‖L⁻¹Φ_AᵀBφ‖²,  Q_j = φᵀW(t − y)
 //
-// A function with α changes the log odds by Q/(α + S)·(φ − Φ_AH⁻¹Φ_AᵀBφ). To first order,
-// log|H| then changes by the inner product of this vector with
+// Adding φ with the parameter α changes the log odds by Q/(α + S)·(φ − Φ_AH⁻¹Φ_AᵀBφ). To first
+// order, log|H| then changes by the inner product of this vector with
 //
 //	g_i = w_i y_i(1 − y_i)(1 − 2y_i) φ_iᵀH⁻¹φ_i,  φ_i row i of Φ_A
 //
-// In the formulas of Tipping and Faul Q² becomes Q·Q2 with
+// The formulas of Tipping and Faul must therefore use Q·Q2 instead of Q², where
 //
 //	Q2_j = Q_j − φᵀg + (L⁻¹Φ_AᵀBφ)ᵀ(L⁻¹Φ_Aᵀg)
 //
-// which is Q of the targets minus B⁻¹g. The derivative of the evidence is then exact. With Q² the
-// predicted gains would be wrong, because B changes with the mode.
+// is Q for the targets minus B⁻¹g. Q·Q2 gives the exact derivative of the evidence. Q² would
+// predict wrong gains, because B changes with the mode.
 func (p *laplace) statistics() error {
 	n, m, k := p.phi.phi.Rows, p.phi.phi.Cols, len(p.active)
 	b, part, alpha := p.t.B, p.functions(p.active), make([]float64, k)
@@ -327,7 +327,7 @@ func (p *laplace) statistics() error {
 		}
 	}
 	for i, v := range p.slope {
-		// w(t − y) is either w(1 − y) or −wy, and w(1 − 2y) is the sum of w(1 − y) and −wy.
+		// lean is 1 − 2y: v/w = t − y is 1 − y for rows in the second class, and −y for other rows.
 		w := p.phi.weight[i]
 		lean := 2*v/w + 1
 		if p.positive[i] {
@@ -370,12 +370,12 @@ func (p *laplace) statistics() error {
 // functions outside the model that a batch may add.
 const batchSteps, batchFunctions = 256, 128
 
-// maximize changes the functions of the model in batches while the evidence increases, then all α
-// together while the evidence increases, and then one function at a time, until no step has an
-// expected gain above tol. If the actual gain of a function is smaller than expected, the function
-// is skipped until all other functions have been tried. A step to a model that is singular to
-// working precision is undone. If all steps with an expected gain above tol lead to singular
-// models, the search ends with a warning.
+// maximize first changes the functions of the model in batches while the evidence increases, then
+// all α together while the evidence increases, and then one function at a time, until no step has
+// an expected gain above tol. If a function gains less than expected, it is skipped until all other
+// functions have been tried. A step to a model that is singular to working precision is undone. If
+// all steps with an expected gain above tol lead to singular models, the search ends with a
+// warning.
 func (p *laplace) maximize(tol float64, limit int) error {
 	if err := p.mode(); err != nil {
 		return err
@@ -385,9 +385,9 @@ func (p *laplace) maximize(tol float64, limit int) error {
 	}
 	p.trace = append(p.trace, p.value)
 	start := math.Abs(p.value) + 1
-	refused, floor := map[int]bool{}, p.value // functions whose step gained less than expected, and the evidence when this set was last empty
+	refused, floor := map[int]bool{}, p.value // refused: functions whose step did not increase the evidence; floor: the evidence when refused was last empty
 	size, settled := 4, false                 // size: size of a batch; settled: whether the last change of all α gained at most tol
-	singular := ""                            // the warning about a function whose posterior could not be computed
+	singular := ""                            // the warning from a function whose posterior could not be computed
 	for {
 		j, alpha, gain := choose(p.s, p.q, p.q2, p.alpha, p.place, len(p.active), refused)
 		if gain <= tol && settled {
@@ -431,7 +431,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 		grown := p.value - before.value
 		switch {
 		case err == nil && grown > 0:
-			// tol bounds the gain for each function of the model.
+			// A step of all α may gain tol for each function of the model.
 			settled = !batch && !single && grown <= tol*float64(len(p.active))
 			if batch {
 				size = min(2*size, batchSteps)
@@ -452,9 +452,9 @@ func (p *laplace) maximize(tol float64, limit int) error {
 	}
 }
 
-// model returns the state of the type evidence for the functions in list, which begins with the
-// functions of the model. The targets are linearized at the mode: Φμ + B⁻¹W(t − y), with precision
-// B. The field second gives the factors Q2, which the comment of the method statistics defines.
+// model linearizes the machine at the mode and returns the result as a regression: its targets are
+// Φμ + B⁻¹W(t − y) with precision B. Its functions are those in list, which begins with the
+// functions of the model. Its field second gives the factors Q2, defined at the method statistics.
 func (p *laplace) model(list []int) (*evidence, error) {
 	k, size, second := len(p.active), len(list), newMean(len(list))
 	e := &evidence{

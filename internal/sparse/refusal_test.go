@@ -26,9 +26,9 @@ func minus(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Sub
 func times(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Mul(a, b) }
 func over(a, b *big.Float) *big.Float  { return new(big.Float).SetPrec(bits).Quo(a, b) }
 
-// denseEvidence recomputes the evidence of p's model from Φ, α and μ, and bounds the rounding error
-// of the value in float64. The bound on the error of f is (k+1)ε Σ|μφ|, and the bound on the error
-// of log|H| is tr(|H⁻¹||ΔH|) with |ΔH_ij| ≤ (n+k+4)ε √(H_ii H_jj). Both bounds are doubled.
+// denseEvidence recomputes the log evidence of p's model from Φ, α and μ, and bounds the rounding
+// error of p.value. The bound on the error of f = Φμ is (k+1)ε Σ|μφ|. The bound on the error of
+// log|H| is tr(|H⁻¹||ΔH|) with |ΔH_ij| ≤ (n+k+4)ε √(H_ii H_jj). Both bounds are doubled.
 func denseEvidence(t *testing.T, p *laplace) (value, bound float64) {
 	t.Helper()
 	n, k := p.phi.phi.Rows, len(p.active)
@@ -155,8 +155,9 @@ func hard(seed uint64) []struct {
 	return list
 }
 
-// TestRefusedStepKeepsTheBestModel checks that if a step leads to a model that is singular to
-// working precision, the fit returns the model before the step, with its evidence and a warning.
+// TestRefusedStepKeepsTheBestModel fits problems with steps to models that are singular to working
+// precision. It checks that a fit returns the model before such a step, with its evidence and a
+// warning.
 func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 	const seed = 20261125
 	t.Logf("seed %d", seed)
@@ -196,12 +197,12 @@ func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 		}
 		p.free()
 	}
-	// The number of refused steps depends on rounding errors. TestEveryRefusedFactorization forces
-	// refusals.
+	// This test does not require refused steps, because their number depends on rounding errors.
+	// TestEveryRefusedFactorization forces refusals.
 	t.Logf("%d fits ended at a step that was refused", refused)
 }
 
-// brittle is a backend whose factorization number `at` fails.
+// brittle is a backend that refuses one factorization, the one with the number at.
 type brittle struct {
 	backend.Backend[float64]
 	count *int
@@ -215,8 +216,9 @@ func (b brittle) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return b.Backend.Potrf(ul, a)
 }
 
-// TestEveryRefusedFactorization checks that the relevance vector machines for regression and for
-// classification return a model if any one of the factorizations after the first model is refused.
+// TestEveryRefusedFactorization refuses one factorization after those of the first model, each in
+// turn. It checks that the relevance vector machines for regression and for classification still
+// return a model.
 func TestEveryRefusedFactorization(t *testing.T) {
 	const seed = 20261126
 	t.Logf("seed %d", seed)
@@ -256,7 +258,7 @@ func TestEveryRefusedFactorization(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := c.first
-		if name == "rvc" { // the factorizations of the mode with φ_0 alone, and of its S and Q
+		if name == "rvc" { // count the factorizations for the model with φ_0 alone
 			task := run.NewTask(t.Context(), dev, nil)
 			task.B = brittle{task.B, &first, 0}
 			b, _ := newBasis(task, problem)

@@ -10,7 +10,7 @@ import (
 // sequential maximizes the evidence by steps that change one function (Tipping and Faul 2003).
 // Between these steps it takes steps that change all α of the model and the noise.
 func (e *evidence) sequential(tol float64, limit int) error {
-	// The first function is the function that alone explains the largest part of t.
+	// Start with the function that alone explains the largest part of t.
 	first, most := 0, 0.0
 	for j, c := range e.c {
 		if share := c * c / e.g.Row(j)[j]; share > most {
@@ -22,16 +22,16 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		return err
 	}
 	e.record()
-	// The number of steps between two changes of all α and the noise grows from least to longest,
-	// because only these changes take O(n m²) operations.
+	// The number of steps of one function between two steps of all α grows from least to longest,
+	// because only the steps of all α take O(n m²) operations.
 	const least, longest = 5, 100
 	pause, since := least, 0
 	start := math.Abs(e.value) + 1
 	more := math.Inf(1)
 	for step := 1; step <= limit; step++ {
 		j, alpha, gain := e.choose()
-		// While the steps that change all α still increase the evidence, a step that changes one α
-		// is taken only if its gain is at least `worth`.
+		// When pause is longest and steps of all α still increase the evidence, a step that only
+		// changes the α of one function must gain more than worth.
 		const worth = 0.01
 		if gain > tol && since < pause && (pause < longest || e.place[j] < 0 || math.IsInf(alpha, 1) || gain > worth || more <= tol) {
 			e.setAlpha(j, alpha)
@@ -43,13 +43,12 @@ func (e *evidence) sequential(tol float64, limit int) error {
 			}
 			continue
 		}
-		// Σ and the other quantities are recomputed, because sums of many small changes lose
-		// digits.
+		// Recompute Σ, because sums of many small changes lose digits.
 		if err := e.posterior(); err != nil {
 			return err
 		}
-		// Do not take steps that change all α early: they would lead to a lower maximum than steps
-		// that add and remove single functions.
+		// Before pause is longest, change only the noise. Early steps of all α would lead to a
+		// lower maximum than steps that add and remove functions.
 		improve := e.newtonStep
 		if pause < longest {
 			improve = e.updateNoise
@@ -80,11 +79,11 @@ func (e *evidence) sequential(tol float64, limit int) error {
 	return e.refresh()
 }
 
-// dependent is the fraction of φᵀφ below which S is a rounding error. The function is then a linear
+// dependent is the fraction of φᵀφ below which S counts as a rounding error, and φ as a linear
 // combination of the functions in the model.
 const dependent = 1e-10
 
-// choose calls the function choose with the functions whose S exceeds its rounding error.
+// choose sets each S that is a rounding error to 0 and calls the function choose.
 func (e *evidence) choose() (best int, alpha, gain float64) {
 	for j := range e.s {
 		if e.place[j] < 0 && e.s[j] <= dependent*e.beta*e.g.Row(j)[j] {
@@ -95,9 +94,10 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 	return choose(e.s, e.q, list[len(list)-1].q, e.alpha, e.place, len(e.active), nil)
 }
 
-// choose returns the function with the largest gain of the evidence, its new α, which is +Inf if
-// the function is to be removed, and the gain (eq. 27, 32 and 37 of Tipping and Faul, where Q² is
-// first·second). It skips functions outside the model with S = 0, and the functions in refused.
+// choose returns the function with the largest gain of the evidence, its new α, and the gain (eq.
+// 27, 32 and 37 of Tipping and Faul, where Q² is first·second). An α of +Inf means that the
+// function is to be removed. choose skips functions in refused, and functions outside the model
+// with S = 0.
 func choose(all, first, second, alphas []float64, place []int, active int, refused map[int]bool) (best int, alpha, gain float64) {
 	best = -1
 	for j, a := range alphas {
@@ -111,13 +111,13 @@ func choose(all, first, second, alphas []float64, place []int, active int, refus
 	return best, alpha, gain
 }
 
-// bestAlpha returns the best α of a function with the given S, Q² and α = a, and the gain of the
-// evidence, which is 0 if no change increases it. in says whether the function is in the model.
+// bestAlpha returns the best α of a function whose present α is a, and the gain of the evidence.
+// The gain is 0 if no change increases the evidence. in says whether the function is in the model.
 func bestAlpha(S, Q2, a float64, in bool, active int) (to, gain float64) {
 	s, q2 := S, Q2
-	if in { // convert S and Q² to the values without the function
+	if in { // S and Q² for the model without the function
 		if !(a > s) {
-			return a, 0 // this is a rounding error, which the next refresh corrects
+			return a, 0 // a ≤ s is a rounding error, which the next refresh corrects
 		}
 		s, q2 = a*s/(a-s), a*q2/(a-s)*(a/(a-s))
 	}
@@ -187,7 +187,6 @@ func (e *evidence) rankOne(p int, kappa float64) {
 	}
 }
 
-// add adds function j to the model.
 func (e *evidence) add(j int, alpha float64) {
 	k := len(e.active)
 	u, h := make([]float64, k), append([]float64(nil), e.g.Row(j)...)

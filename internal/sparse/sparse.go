@@ -16,13 +16,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Problem specifies the basis φ_0 = 1 and φ_j = k(x_j, ·) for the rows x_j of Points. The weights
-// of the functions have the prior N(0, 1/α_j). The α maximize the evidence, and most α are
-// infinite.
+// Problem specifies the basis φ_0 = 1 and φ_j = k(x_j, ·) for the rows x_j of Points. The weight of
+// function j has the prior N(0, 1/α_j). The α maximize the evidence, and most α are infinite.
 type Problem struct {
 	Kernel  kernels.Kernel
 	X       backend.Host[float64] // n×d
-	Points  backend.Host[float64] // m×d; if it has no rows, the points are X, which Classification requires
+	Points  backend.Host[float64] // m×d; if Points has no rows, the points are the rows of X; Classification requires this
 	Weights []float64             // weights of the rows, > 0
 }
 
@@ -39,23 +38,22 @@ const (
 	// Sequential adds, changes or deletes in each step the basis function with the largest gain of the
 	// evidence (Tipping and Faul 2003). A step takes O(n·m) operations with m functions in the model.
 	Sequential Method = "sequential"
-	// FixedPoint starts with all functions and repeats α_j ← γ_j/μ_j² and σ² ← ‖t − Φμ‖²/(N − Σγ), γ_j
-	// = 1 − α_jΣ_jj, and prunes functions whose α diverges (Tipping 2001). A step takes O(m³)
-	// operations, with m = n at first.
+	// FixedPoint starts with all functions. It repeats α_j ← γ_j/μ_j² and σ² ← ‖t − Φμ‖²/(N − Σ_j
+	// γ_j), where γ_j = 1 − α_jΣ_jj, and prunes functions whose α diverges (Tipping 2001). A step
+	// with m functions takes O(m³) operations.
 	FixedPoint Method = "fixed-point"
 )
 
-// Result is a model f(x) = Σ_j μ_j k(x_j, x) + μ_0. It has at least one point, whose weight may be
-// 0.
+// Result is a model f(x) = Σ_j μ_j k(x_j, x) + μ_0. It has at least one point; its weight may be 0.
 type Result struct {
 	Points    backend.Host[float64] // the x_j with a finite α_j, m×d
 	Coef      backend.Host[float64] // the μ_j of these points, one column for each target
 	Intercept []float64             // μ_0
 	Root      backend.Host[float64] // for Regression: R with Σ = RRᵀ; row 0 belongs to φ_0, the other rows to Points
 	Noise     float64               // for Regression: σ²
-	Functions int                   // number of functions with a finite α; for Classification without φ_0
+	Functions int                   // number of functions with a finite α; Classification does not count φ_0
 	Steps     int
-	Modes     int         // for Classification: number of computed modes
+	Modes     int         // for Classification: number of modes of the posterior that were computed
 	Evidence  float64     // log evidence, summed over the targets
 	Traces    [][]float64 // the log evidence of each target after each step
 	Warning   string      // why the search ended before Tol was reached; "" if Tol was reached
@@ -87,9 +85,9 @@ func Regression(t *run.Task, p Problem, y backend.Host[float64], method Method, 
 	return r, t.Step("solve", 1)
 }
 
-// constant returns the model of a y that is constant up to rounding, and nil for any other y. The
-// model consists of φ_0 alone. The variance of its weight is the variance of the mean of numbers
-// whose noise is the rounding error of y.
+// constant returns a model with φ_0 alone if y is constant up to rounding, and nil for any other y.
+// The noise of the model is the rounding error of y. The variance of the weight is the variance of
+// a mean of values with this noise.
 func (b *basis) constant(y backend.Host[float64]) *Result {
 	var s spread.Spread
 	for i := range y.Rows {
@@ -170,9 +168,9 @@ type basis struct {
 	total  float64 // Σ w
 }
 
-// Bytes returns an upper bound on the memory of a machine, in bytes, for m functions in addition to
-// φ_0: x, Φ and four matrices of the size of ΦᵀΦ, which a step with all functions needs.
-// Sequential, whose models have few functions, needs Φ and two matrices.
+// Bytes returns an upper bound on the memory of a fit, in bytes, for m functions in addition to
+// φ_0: x, Φ and four matrices of the size of ΦᵀΦ, for a step with all functions. Sequential needs
+// only two of these matrices, because its models have few functions.
 func Bytes(method Method, n, m, d int) int64 {
 	columns, matrices := int64(m)+1, int64(4)
 	if method == Sequential {
@@ -196,7 +194,7 @@ func newBasis(t *run.Task, p Problem) (*basis, error) {
 		return nil, err
 	}
 	defer gram.Free()
-	b.phi = backend.NewHost[float64](max(n, m+1), m+1).View(0, 0, n, m+1) // memory for a step with all functions
+	b.phi = backend.NewHost[float64](max(n, m+1), m+1).View(0, 0, n, m+1) // a step with all functions reuses this memory for m+1 rows
 	values := b.phi.View(0, 1, n, m)
 	err = run.Placed(t.B, p.X, z, func(x, z backend.Matrix[float64]) error {
 		if square {
@@ -229,8 +227,8 @@ func newBasis(t *run.Task, p Problem) (*basis, error) {
 	return b, t.Step("gram", 0.05)
 }
 
-// model returns the points of the active functions, their weights, the weight of φ_0, and R, whose
-// first row belongs to φ_0.
+// model returns the points of the active functions, their weights, the weight of φ_0, and R with
+// the row of φ_0 first.
 func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (points, weights backend.Host[float64], intercept float64, rows backend.Host[float64]) {
 	m := 0
 	for _, j := range active {
@@ -259,8 +257,9 @@ func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (p
 
 const epsilon = 0x1p-52
 
-// Probabilities returns the probabilities of the classes from the log odds f of the second of two
-// classes, or of each class against the rest, normalized to sum to 1.
+// Probabilities returns the probabilities of the classes. If f has one column, it holds the log
+// odds of the second of two classes. Otherwise column c holds the log odds of class c against all
+// other classes, and the probabilities are normalized to sum to 1.
 func Probabilities(f *mat.Dense) *mat.Dense {
 	n, cols := f.Dims()
 	out := mat.NewDense(n, max(cols, 2), nil)
