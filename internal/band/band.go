@@ -12,8 +12,8 @@ import (
 // Solver solves systems with A + λI, where A = QBQᵀ, for groups of at most GroupSize λ.
 type Solver struct {
 	Params
-	// Factors holds the factors of the last group of λ. For each λ without a factor, Errs holds the
-	// reason.
+	// Factors holds the factors for the last group of λ. If a λ has no factor, its element of Errs
+	// has the reason.
 	Factors []*Factor
 	Errs    []error
 
@@ -21,7 +21,7 @@ type Solver struct {
 	scratch []*factorScratch
 	y, z    []backend.Matrix[float64]  // n × Columns for each worker
 	x, g    backend.Matrix[float64]    // memory for the factors of a group
-	s       [2]backend.Matrix[float64] // wide × GroupSize·Columns
+	s       [2]backend.Matrix[float64] // wide(width) × GroupSize·Columns
 	sol     [2]backend.Matrix[float64] // n × GroupSize·Columns
 	rows    [2]backend.Matrix[float64] // GroupSize·width × Samples
 }
@@ -31,13 +31,13 @@ type Params struct {
 	Columns  int  // number of columns of the right-hand sides
 	Inverses bool // whether Diagonals will be called
 	Samples  int  // number of columns of the argument m of Diagonals
-	// Queue returns a queue of the device for one goroutine.
+	// Queue returns a queue of the device. Each goroutine calls it once.
 	Queue   func(ctx context.Context) backend.Backend[float64]
 	Workers int // number of goroutines; each works on one λ at a time
 }
 
-// New decomposes the symmetric matrix whose lower triangle is in a; the elements above the diagonal
-// of a must be 0. Q overwrites a and is freed with mem.
+// New decomposes the symmetric matrix A = QBQᵀ. Its lower triangle is in a; the elements above the
+// diagonal of a must be 0. Q overwrites a and is freed with mem.
 func New(mem *run.Arena, b backend.Backend[float64], a backend.Matrix[float64], p Params) (*Solver, error) {
 	width := Width(p.Inverses)
 	f, err := newForm(b, mem, a, width)
@@ -83,10 +83,10 @@ func New(mem *run.Arena, b backend.Backend[float64], a backend.Matrix[float64], 
 	return q, nil
 }
 
-// Transposed returns Qᵀ. Rotate must have formed it.
+// Transposed returns Qᵀ. It requires that Inverses is set and that Rotate was called.
 func (q *Solver) Transposed() backend.Matrix[float64] { return q.form.a }
 
-// Rotate returns Qᵀy, and forms Q if Diagonals will need it.
+// Rotate returns Qᵀy. If Inverses is set, it also forms Q.
 func (q *Solver) Rotate(b backend.Backend[float64], y backend.Host[float64]) (backend.Host[float64], error) {
 	rotated := backend.NewHost[float64](y.Rows, y.Cols)
 	m := q.sol[0].View(0, 0, y.Rows, y.Cols)
@@ -106,9 +106,9 @@ func (q *Solver) Rotate(b backend.Backend[float64], y backend.Host[float64]) (ba
 	return rotated, nil
 }
 
-// Solve returns the solutions (A + λI)⁻¹y of all λ, side by side in one matrix. rhs is Qᵀy, the
-// result of Rotate. For a λ for which A + λI is not positive definite to working precision, Solve
-// sets the element of Errs, and the solution is 0.
+// Solve returns the solutions (A + λI)⁻¹y for all λ, side by side in one matrix. rhs is Qᵀy, the
+// result of Rotate. If A + λI is not positive definite to working precision, Solve stores the error
+// for this λ in Errs, and the solution is 0.
 func (q *Solver) Solve(ctx context.Context, b backend.Backend[float64], lambdas []float64, rhs backend.Host[float64]) (backend.Host[float64], error) {
 	f, count, c := q.form, len(lambdas), q.Columns
 	sols := backend.NewHost[float64](f.n, count*c)
@@ -119,7 +119,7 @@ func (q *Solver) Solve(ctx context.Context, b backend.Backend[float64], lambdas 
 	close(next)
 	var wait sync.WaitGroup
 	failures := make([]error, len(q.scratch))
-	faults := make([]any, len(q.scratch)) // panics of the workers, which are raised again in the caller's goroutine
+	faults := make([]any, len(q.scratch)) // panics of the workers, to be raised again in the caller's goroutine
 	for id := range q.scratch {
 		wait.Add(1)
 		go func() {
@@ -180,13 +180,14 @@ func (q *Solver) back(b backend.Backend[float64], x backend.Host[float64]) error
 	return b.Download(x, in)
 }
 
-// Diagonals adds to diags[i] the sums of squares of the columns of L⁻¹F for the factors L of the
-// group. With F = Qᵀ these sums are the diagonal of (A + λ_iI)⁻¹. For each block j of rows in turn,
-// it computes
+// Diagonals adds to diags[i] the sums of squares of the columns of L⁻¹m for the factor L of λ_i. If
+// m = Qᵀ, these sums are the diagonal of (A + λ_iI)⁻¹. The rows of Z = L⁻¹m are computed block by
+// block,
 //
-//	Z_j = X_j F_j − X_j G_j Z_{j−1}
+//	Z_j = X_j m_j − X_j G_j Z_{j−1}
 //
-// where the first product is computed once for all λ. The buffers hold a few blocks of rows of all samples.
+// with one product for the first terms X_j m_j of all λ. The buffers hold two blocks of rows for
+// all λ.
 func (q *Solver) Diagonals(ctx context.Context, b backend.Backend[float64], m backend.Matrix[float64], diags [][]float64) error {
 	f, count := q.form, len(diags)
 	_, n := m.Dims()

@@ -18,9 +18,9 @@ import (
 )
 
 // TestSolverIsInverse compares solutions, diagonals of the inverse, traces and determinants with
-// the results of gonum's factorizations, for orders near the widths of blocks and panels. It checks
-// that a λ is refused only if A + λI is indefinite. The tolerance is 100 rounding errors for each
-// row, times the condition number of A + λI.
+// those of gonum, for orders near the widths of blocks and panels. It checks that Errs has an error
+// exactly for the λ with indefinite A + λI. The tolerance is 100 rounding errors for each row,
+// times the condition number of A + λI.
 func TestSolverIsInverse(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		for _, inverses := range []bool{false, true} {

@@ -39,8 +39,8 @@ func (l *Factor) coupling(f *form, j int) backend.Matrix[float64] {
 	return l.g.View(first*l.group+l.member*n, 0, n, m)
 }
 
-// factorScratch is the memory in which a worker computes a Factor and solves: matrices of width ×
-// width.
+// factorScratch is a worker's memory for computing a Factor and for solving: width × width
+// matrices.
 type factorScratch struct {
 	b backend.Backend[float64]
 	s [5]backend.Matrix[float64]
@@ -57,17 +57,17 @@ func newFactorScratch(b backend.Backend[float64], mem *run.Arena, width int) (*f
 	return w, nil
 }
 
-// factor computes B + λI = LLᵀ. It returns a *backend.PivotError if the matrix is not positive
-// definite to working precision, that is, if a pivot is at most tol, the magnitude of the rounding
-// errors of B.
+// factor computes L of B + λI = LLᵀ. It returns a *backend.PivotError if a pivot is at most tol,
+// the magnitude of the rounding errors of B. The matrix is then not positive definite to working
+// precision.
 //
-// If trace is set, it also computes tr (B + λI)⁻¹ as the derivative of log det (B + λI) with
-// respect to λ: with S′_0 = I,
+// If trace is set, factor also computes tr (B + λI)⁻¹ as the derivative of log det (B + λI) with
+// respect to λ. With S′_0 = I,
 //
 //	tr = Σ_j tr(X_j S′_j X_jᵀ),  S′_{j+1} = I + G_{j+1} (X_j S′_j X_jᵀ) G_{j+1}ᵀ
 //
-// All terms are positive, so that there is no cancellation (Golub and von Matt 1997, for the
-// bidiagonal case).
+// All terms are positive, so that nothing cancels (Golub and von Matt 1997, for the bidiagonal
+// case).
 func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol float64, trace bool) error {
 	b := w.b
 	to.Trace, to.LogDet = 0, 0
@@ -127,7 +127,7 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 		if !trace {
 			continue
 		}
-		// w.s[1] is S′_j; X S′ Xᵀ is stored in s.
+		// w.s[1] holds S′_j, and s will hold X S′ Xᵀ.
 		deriv, xs := w.s[1].View(0, 0, n, n), w.s[2].View(0, 0, n, n)
 		if j == 0 {
 			if err := b.Upload(deriv, l); err != nil { // l is I
@@ -160,7 +160,7 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[float64]) error {
 	_, t := y.Dims()
 	last := f.blocks() - 1
-	// The function of returns the rows of m that belong to block j.
+	// of(j, m) returns the rows of m that belong to block j.
 	of := func(j int, m backend.Matrix[float64]) backend.Matrix[float64] {
 		first, n := f.rows(j)
 		return m.View(first, 0, n, t)

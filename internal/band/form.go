@@ -9,28 +9,28 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// form holds the decomposition A = Q B Qᵀ. Q = H₀H₁… overwrites A, as reflectors or, after formQ,
-// as Qᵀ.
+// form holds the decomposition A = Q B Qᵀ. Q = H₀H₁… overwrites A, as reflectors until formQ is
+// called, and then as Qᵀ.
 type form struct {
 	b        backend.Backend[float64]
 	mem      *run.Arena
 	n, width int
 	a        backend.Matrix[float64]
 	formed   bool
-	// diag and below are the blocks of B: B_jj, with both triangles, and
-	// B_{j+1,j}.
+	// diag and below are the blocks of B: B_jj, with both triangles, and B_{j+1,j}.
 	diag, below []backend.Host[float64]
 	norm        float64 // ‖B‖ in the Frobenius norm
 
 	tau []float64                  // scalar factors τ of all reflectors
 	ts  []backend.Host[float64]    // T of each group of panels, indexed by its first panel; it is computed at its first use
-	t   backend.Matrix[float64]    // wide × wide
+	t   backend.Matrix[float64]    // wide(width) × wide(width)
 	s   [2]backend.Matrix[float64] // width × width
-	w   [3]backend.Matrix[float64] // n × wide
+	w   [3]backend.Matrix[float64] // n × wide(width)
 }
 
-// stripWidth is the number of columns that the host reduces together. Each column takes a pass over
-// the strip, which fits in a cache. Matrix products then update the other columns of the panel.
+// stripWidth is the number of columns of a strip, which the host factors column by column. Each
+// column takes a pass over the strip, which fits in a cache. Matrix products update the other
+// columns.
 const stripWidth = 8
 
 // newForm reduces the symmetric matrix whose lower triangle is in a. Q overwrites a and is
@@ -88,7 +88,7 @@ func (f *form) rows(j int) (first, count int) {
 	return j * f.width, min(f.width, f.n-j*f.width)
 }
 
-// step copies the blocks of column j of B from A and reduces the columns.
+// step copies the blocks of column j of B from A and reduces this block column of A.
 func (f *form) step(j int) error {
 	first, count := f.rows(j)
 	d := backend.NewHost[float64](count, count)
@@ -119,14 +119,14 @@ func (f *form) step(j int) error {
 	if err := f.triangle(panel, tau, t); err != nil {
 		return err
 	}
-	// The panel is padded with zeros on the right, because apply requires it.
+	// V of a group has zeros above each panel.
 	numeric.Zero(f.b, f.a.View(first, first, count, count))
 	return f.update(f.a.View(first+count, first+count, m, m), panel, t)
 }
 
-// panel factors columns c … c+w−1, from row c on, of an m × width panel with m > width. It bisects
-// the panel recursively into strips, which the host factors. V, with its zeros and ones, overwrites
-// the columns, and R is stored in r.
+// panel factors columns c … c+w−1, from row c on, of the m × width panel p, where m > width. It
+// bisects the columns recursively into strips, which the host factors. V, with its zeros and ones,
+// overwrites the columns of p, and R is stored in r.
 func (f *form) panel(p backend.Matrix[float64], c, w int, tau []float64, r backend.Host[float64]) error {
 	m, _ := p.Dims()
 	if w <= stripWidth {
@@ -150,7 +150,8 @@ func (f *form) panel(p backend.Matrix[float64], c, w int, tau []float64, r backe
 	return f.panel(p, c+w1, w-w1, tau, r)
 }
 
-// reflect queues X ← (I − V op(T) Vᵀ) X. scratch must have at least as many columns as X.
+// reflect queues X ← (I − V op(T) Vᵀ) X. Each matrix of scratch must have at least as many columns
+// as X.
 func (f *form) reflect(v, t backend.Matrix[float64], op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) {
 	_, cols := x.Dims()
 	_, w := v.Dims()
@@ -169,8 +170,8 @@ func (f *form) triangle(v backend.Matrix[float64], tau []float64, t backend.Matr
 	return f.b.Upload(t, h)
 }
 
-// triangleOf returns the upper triangular T of I − V T Vᵀ. In column k, T_kk = τ_k and the elements
-// above it are −τ_k T (VᵀV)_k. scratch has the shape of T.
+// triangleOf returns the upper triangular T of the product I − V T Vᵀ of reflectors. T_kk is τ_k,
+// and the elements of column k above T_kk are −τ_k T (VᵀV)_k. scratch has the shape of T.
 func (f *form) triangleOf(v backend.Matrix[float64], tau []float64, scratch backend.Matrix[float64]) (h backend.Host[float64], err error) {
 	w := len(tau)
 	f.b.Gemm(backend.Transpose, backend.NoTrans, 1, v, v, 0, scratch)
@@ -190,9 +191,9 @@ func (f *form) triangleOf(v backend.Matrix[float64], tau []float64, scratch back
 	return h, nil
 }
 
-// update computes A ← HᵀAH for the lower triangle of the part of A that is not reduced yet. V Wᵀ +
-// W Vᵀ is half the difference of the squares of cV + W/c and cV − W/c. The factor c makes cV and
-// W/c equally large, so that the difference loses no digits.
+// update computes A ← HᵀAH for the lower triangle of the unreduced part of A. Syrk computes V Wᵀ +
+// W Vᵀ as ½(XXᵀ − YYᵀ) with X = cV + W/c and Y = cV − W/c. The factor c makes cV and W/c equally
+// large, so that the difference loses no digits.
 func (f *form) update(a, v, t backend.Matrix[float64]) error {
 	b := f.b
 	m, width := v.Dims()
@@ -230,10 +231,10 @@ func (f *form) update(a, v, t backend.Matrix[float64]) error {
 	return b.Sync()
 }
 
-// reflectors factors the columns of h, starting at row first, by Householder reflections I − τ v vᵀ
-// with v_k = 1. R, and the rows above it, are stored in r; v with its zeros and ones is stored in
-// h. A column whose squares underflow counts as zero: its norm is below the square root of the
-// smallest positive number, which is far below all relevant rounding errors.
+// reflectors factors the columns of h, from row first on, by Householder reflections I − τ v vᵀ.
+// The first element of v that is not 0 is 1. R, and the rows above R, are stored in r; v overwrites
+// the column of h. A column whose squares underflow counts as zero: its norm is below the square
+// root of the smallest positive number, which is far below all relevant rounding errors.
 func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Host[float64]) {
 	cols := make([][]float64, h.Cols) // each column is contiguous
 	for k := range cols {
@@ -281,12 +282,12 @@ func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Hos
 	}
 }
 
-// A group is a sequence of panels that are applied together as I − V T Vᵀ. V consists of the
-// columns of all these panels, which are adjacent in A, with zeros above.
-type group struct{ first, count int } // indices of panels
+// A group is a sequence of panels that are applied together as I − V T Vᵀ. The columns of V are the
+// columns of these panels, which are adjacent in A. The rows of V above a panel are zero.
+type group struct{ first, count int } // index of the first panel, and number of panels
 
-// groups divides the panels into groups, starting with the last panel. The first group may be
-// smaller than the others.
+// groups divides the panels into groups, starting with the last panel. The group of the first
+// panels may have fewer panels than the other groups.
 func (f *form) groups() []group {
 	var list []group
 	for end := f.reflections(); end > 0; {
@@ -316,12 +317,12 @@ func (f *form) tOf(g group, v backend.Matrix[float64]) (backend.Matrix[float64],
 	return t, f.b.Upload(t, f.ts[g.first])
 }
 
-// apply computes X ← op(Q) X for an n × t matrix X and waits for the device. scratch holds two
-// matrices with wide rows and at least t columns.
+// apply computes X ← op(Q) X and waits for the device. The matrices of scratch have wide(width)
+// rows and at least as many columns as X.
 func (f *form) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) error {
 	_, cols := x.Dims()
 	list := f.groups()
-	if op == backend.Transpose { // Qᵀ applies the groups in ascending order of panels
+	if op == backend.Transpose { // Qᵀ applies the panels in ascending order
 		slices.Reverse(list)
 	}
 	for _, g := range list {
@@ -373,8 +374,8 @@ func (f *form) formQ() error {
 	return b.Sync()
 }
 
-// identity sets the elements in the rows and columns of block j, starting at its diagonal block, to
-// the elements of the identity matrix.
+// identity sets the rows and columns of block j, from its diagonal block on, to those of the
+// identity matrix.
 func (f *form) identity(j int) {
 	first, count := f.rows(j)
 	rest := f.n - first

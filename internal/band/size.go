@@ -2,13 +2,12 @@ package band
 
 import "github.com/mercer-go/mercer/internal/numeric"
 
-// together is the maximum number of columns that panels have together when Q is applied. Panels are
-// combined because a product with a few dozen columns takes about as long as a product with a
-// hundred columns.
+// together is the maximum number of columns of a group of panels. A product with a few dozen
+// columns takes about as long as a product with a hundred columns.
 const together = 128
 
-// wide returns the number of columns of the panels that are applied together: the largest multiple
-// of width up to together.
+// wide returns the number of columns of a group of panels: the largest multiple of width up to
+// together.
 func wide(width int) int { return max(1, together/width) * width }
 
 // formElements returns the number of elements that a form of order n takes in addition to A.
@@ -16,8 +15,7 @@ func formElements(n, width int) int64 {
 	return numeric.Total(2*numeric.Elements(width, width), numeric.Elements(wide(width), wide(width)), 3*numeric.Elements(n, wide(width)))
 }
 
-// GroupSize is the number of λ that are processed together, so that Qᵀ is read once for all λ of a
-// group.
+// GroupSize is the number of λ in a group. Qᵀ is read only once for all λ of a group.
 const GroupSize = 8
 
 // Width returns the width of a block of B. Wider blocks make the products of the reduction faster,
