@@ -28,7 +28,7 @@ func TestAccuracy(t *testing.T) {
 		name   string
 		source string
 		least  float64
-		quick  bool // the run takes seconds, and is done whatever the value of MERCER_ACCURACY is
+		quick  bool // the run takes seconds and does not need MERCER_ACCURACY
 		run    func(l *accuracyLab) (commands string, accuracy float64)
 	}{
 		{"promoters", "106 sequences, leave-one-out", 0.97, true, promoters},
@@ -99,8 +99,9 @@ func spam(l *accuracyLab) (string, float64) {
 	return "mercer " + strings.Join(args, " "), l.mean(l.mercer(append(args, l.data("sms_spam.csv"))...), "accuracy")
 }
 
-// surnames marks the ends of the names, so that a substring at an end differs from others. A test
-// of kernels/strings compares one split of the names with scikit-learn.
+// surnames adds a mark at both ends of each name, so that a substring at an end differs from the
+// same substring inside a name. A test of kernels/strings compares one split of the names with
+// scikit-learn.
 func surnames(l *accuracyLab) (string, float64) {
 	text, err := os.ReadFile(l.data("surnames_by_language.csv"))
 	if err != nil {
@@ -147,7 +148,8 @@ func (l *accuracyLab) evaluate(model, table string, args ...string) float64 {
 
 var mnistFiles = []string{"mnist-train-images-idx3-ubyte.gz", "mnist-train-labels-idx1-ubyte.gz", "mnist-t10k-images-idx3-ubyte.gz", "mnist-t10k-labels-idx1-ubyte.gz"}
 
-// first writes the first items of the compressed IDX file name to the file to.
+// first copies the first items of the compressed IDX file name to a new file. The argument to is
+// the name of the new file.
 func (l *accuracyLab) first(name, to string, items int) {
 	l.Helper()
 	f, err := os.Open(l.data(name))
@@ -173,7 +175,8 @@ func (l *accuracyLab) first(name, to string, items int) {
 	}
 }
 
-// mnistRules are flags that keep the pixel values, 0 to 255, and make the digits classes.
+// mnistRules are flags that treat the digits as classes and do not rescale the pixel values, 0 to
+// 255.
 var mnistRules = []string{"--target", "label", "--task", "classification", "--no-standardize"}
 
 // mnistExact chooses σ and λ by leave-one-out errors on 4,000 of the first 10,000 digits, fits
@@ -192,8 +195,8 @@ func mnistExact(l *accuracyLab) (string, float64) {
 }
 
 // mnistNystrom fits a Nyström model to all 60,000 digits with a small λ. The kernel is e⁴ times the
-// Gaussian kernel of images scaled to norm 1 with σ = ½, which corresponds to σ = 1,200 for
-// unscaled images of the mean norm.
+// Gaussian kernel with σ = ½ on images scaled to norm 1. This σ corresponds to 1,200 for unscaled
+// images of the mean norm.
 func mnistNystrom(l *accuracyLab) (string, float64) {
 	centers := 11000
 	if v := os.Getenv("MERCER_CENTERS"); v != "" {

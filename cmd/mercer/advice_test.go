@@ -84,10 +84,10 @@ var (
 	parameterPattern = regexp.MustCompile(`\$([a-zA-Z-]+(?:=[a-z]+)?)`)
 )
 
-// TestAdviceNamesParametersByMarks checks the texts of the library: advice refers to parameters
-// only by $name, and only to parameters in message.Parameters. Each front end replaces $name by
-// its own name, or omits the advice. A name without $ is shown to all callers: gaussian-process,
-// which has no tol, once advised "raise lambda or tol".
+// TestAdviceNamesParametersByMarks checks that advice in the texts of the library writes each
+// parameter as $name, and that message.Parameters lists the parameter. Each front end replaces
+// $name by its own name of the parameter, or omits the advice. A name without $ would be shown to
+// all callers, including learners without this parameter.
 func TestAdviceNamesParametersByMarks(t *testing.T) {
 	known := message.Parameters()
 	var names []string
@@ -99,7 +99,7 @@ func TestAdviceNamesParametersByMarks(t *testing.T) {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	writtenOut := regexp.MustCompile(`\b(raise|lower|increase|decrease|reduce|set|use fewer|use more)( the)? (` + strings.Join(names, "|") + `)\b|--[a-z]`)
-	// These texts are shown only to callers that have the parameter.
+	// The advice in these files is shown only to callers that have the parameters.
 	exempt := map[string]string{
 		"dataset/dialect.go":             "checks the flags of the commands",
 		"kernels/trees/subtree.go":       "decay is a parameter of the kernel",
@@ -126,17 +126,17 @@ func TestAdviceNamesParametersByMarks(t *testing.T) {
 	}
 }
 
-// valid has a valid value for each parameter that advice names.
+// valid maps each parameter that advice names to a valid value.
 var valid = map[string]string{
 	"lambda": "10", "lambdas": "10", "tol": "0.1", "iterations": "100000", "C": "0.5", "rate": "1e-5", "nu": "0.1", "centers": "5", "features": "5",
 	"kernel": "gaussian(sigma=30)", "solver": "auto", "memory": "4GB", "folds": "2", "task": "classification", "na-values": "none", "categorical": "a", "drop": "a",
 	"accuracy": "1e6", "bound": "true", "keep-default-na": "false", "decimal": ".", "thousands": ",", "delimiter": ",",
 }
 
-// TestAdviceCanBeFollowed checks each piece of advice in the library's errors, as each command
-// and each learner prints it. The command must have the flag that the advice names, the learner
-// must have the parameter, and a call with this flag or parameter must not be refused. In Go a
-// learner's error names only its own parameters.
+// TestAdviceCanBeFollowed checks each piece of advice in the library's errors, as each command and
+// each learner prints it. A command must have the flag that the advice names, and a learner must
+// have the parameter. A call with this flag or parameter must not end with a usage error. In Go,
+// the error of a learner must name only parameters of this learner.
 func TestAdviceCanBeFollowed(t *testing.T) {
 	var advice []string
 	for _, text := range sourceTexts(t, librarySources...) {
@@ -173,7 +173,8 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 	tried := map[string]bool{}
 	for _, d := range learners.Catalogue() {
 		for _, text := range advice {
-			// A fit returns the cause of a context in the same form as an error of the solver.
+			// The context is canceled with the advice as its cause. The fit returns this cause in
+			// the same form as an error of the solver.
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(message.Errorf("fault: " + text))
 			fit, err := d.Make("", nil)
@@ -205,7 +206,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 					case anyLearner[name] && !has && c.Name() != "tune":
 						t.Errorf("mercer %s --learner %s: the learner has no --%s: %s", c.Name(), d.Name, name, shown)
 					}
-					if name == "text" || name == "tfidf" { // text and tfidf need each other: columns.txtar tests this advice
+					if name == "text" || name == "tfidf" { // the flags must be given together: columns.txtar tests this advice
 						continue
 					}
 					if c.Name() == "fit" && valid[name] == "" {
@@ -224,7 +225,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 						target = "class"
 					}
 					if name == "task" && !d.Does(learners.Classification) {
-						continue // the target suits classification and regression, and the learner treats it as numbers
+						continue // the advice is about a target of classes or of numbers, and this learner takes only numbers
 					}
 					var out, errs bytes.Buffer
 					args := []string{"fit", "--quiet", "--device", "ref", "--learner", d.Name, "--target", target, "--model", "m.st", "--" + name + "=" + value, target + ".csv"}

@@ -22,8 +22,8 @@ const streamHelp = "read the table in blocks of rows, for a table larger than th
 // wanted selects the results to compute in addition to the predictions.
 type wanted struct {
 	proba, std, bound, truth bool
-	interval                 float64 // the level of the intervals; 0 means no intervals
-	samples                  int     // number of draws of the function
+	interval                 float64 // level of the prediction intervals; 0 means no intervals
+	samples                  int     // number of functions to draw from the posterior distribution
 	seed                     uint64  // seed of the draws
 }
 
@@ -40,7 +40,7 @@ type applied struct {
 	weight  string    // name of the column of the weights
 }
 
-// matrices returns all matrices of p, each of which has one row for each row of the table.
+// matrices returns pointers to the matrices of p, except draws. Their rows are rows of the table.
 func (p *applied) matrices() []**mat.Dense {
 	return []**mat.Dense{&p.Values, &p.Decision, &p.Proba, &p.variance, &p.bounds, &p.lower, &p.upper, &p.sets, &p.truth}
 }
@@ -63,8 +63,8 @@ func (p *applied) add(q applied) {
 	}
 }
 
-// growing returns the peak size of p in bytes while add enlarges its arrays by a quarter: an old
-// array is freed only after its values have been copied.
+// growing returns the peak size of p in bytes during a call of add. At the peak, memory holds each
+// array and its enlarged copy, which has 5/4 of the size.
 func (p *applied) growing() (bytes int64) {
 	for _, m := range p.matrices() {
 		if *m != nil {
@@ -76,7 +76,7 @@ func (p *applied) growing() (bytes int64) {
 
 // applyTo applies a model to encoded rows.
 func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, w wanted) (p applied, err error) {
-	if m, ok := b.Model.(learners.Bounded); w.bound && ok { // models with bounds predict numbers
+	if m, ok := b.Model.(learners.Bounded); w.bound && ok { // a model with bounds predicts numbers, not classes
 		p.Values, p.bounds, err = m.PredictBound(ctx, dev, x)
 	} else {
 		p.Outcome, err = a.outcomes(ctx, dev, b.Model, x, w.proba)
@@ -84,7 +84,7 @@ func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundl
 	if err != nil {
 		return p, err
 	}
-	if m, ok := learners.As[learners.Uncertain](b.Model); w.std && ok { // one call for all rows, because the model may have to factor a matrix before the first row
+	if m, ok := learners.As[learners.Uncertain](b.Model); w.std && ok { // one call for all rows, because each call may factor a matrix
 		if p.variance, err = m.Variance(ctx, dev, x); err != nil {
 			return p, err
 		}
@@ -148,7 +148,7 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 	p := a.newProgress()
 	defer p.close()
 	p.report(solvers.Progress{Stage: "predict"})
-	quiet := &app{stderr: a.stderr, quiet: true} // the app that applies the model to one block
+	quiet := &app{stderr: a.stderr, quiet: true} // applies the model to one block without printing progress
 	rows := max(1, streamBytes/(8*enc.Width()))
 	work := memory.fitting(ctx, &learners.Options{})
 	var outside []dataset.Outside

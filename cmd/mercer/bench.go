@@ -51,8 +51,8 @@ func (o *benchOutput) flags(flags *pflag.FlagSet, quick string) {
 	flags.StringVar(&o.out, "out", "", "write a page with charts: an HTML `FILE`, or Markdown if the name ends in .md")
 }
 
-// checkBench returns an error for an invalid flag before the work starts. reads lists the files
-// that the call reads.
+// checkBench returns an error for an invalid flag before the work starts. The argument reads lists
+// the input files.
 func (a *app) checkBench(ctx context.Context, o benchOutput, reads ...string) error {
 	if err := a.checkMemory(); err != nil {
 		return err
@@ -66,8 +66,8 @@ func (a *app) checkBench(ctx context.Context, o benchOutput, reads ...string) er
 	return a.checkOutput(ctx, "--out", o.out, reads...)
 }
 
-// runner returns a runner with the settings of the flags. The progress line shows the title of the
-// case without the parameter key.
+// runner returns a bench.Runner with the settings of the flags. The progress line shows the title
+// of the case, but omits the parameter whose name is key.
 func (o benchOutput) runner(p *progress, key string) bench.Runner {
 	r := bench.Runner{Repeats: 7, Sample: 20 * time.Millisecond, Budget: 20 * time.Second, Pause: 50 * time.Millisecond}
 	if o.quick {
@@ -99,7 +99,6 @@ func (a *app) benchDone(ctx context.Context, o benchOutput, r *bench.Result) err
 	return a.print(ctx, report.Text())
 }
 
-// printResult prints r as JSON.
 func (a *app) printResult(ctx context.Context, r *bench.Result) error {
 	var b bytes.Buffer
 	if err := r.Write(&b); err != nil {
@@ -184,8 +183,7 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 	return c
 }
 
-// benchOptions adds the common flags and the defaults of the kind to a measurement, and checks
-// the result.
+// benchOptions sets the fields of b that the common flags and the kind determine, and checks b.
 func (a *app) benchOptions(k *bench.Kind, b *bench.Benchmark, quick bool) error {
 	b.Quick, b.Memory = quick, int64(a.memory)
 	if a.reproducible {
@@ -214,7 +212,8 @@ func (a *app) benchOptions(k *bench.Kind, b *bench.Benchmark, quick bool) error 
 	return optionError(b.Fill())
 }
 
-// optionError returns err, or a usage error that names the flag if err is a *bench.OptionError.
+// optionError converts a *bench.OptionError to a usage error that names the flag. It returns any
+// other error unchanged.
 func optionError(err error) error {
 	if wrong, ok := errors.AsType[*bench.OptionError](err); ok {
 		return usagef("--%s: %s", wrong.Option, wrong.Problem)

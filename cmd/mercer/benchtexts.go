@@ -2,14 +2,14 @@ package main
 
 import "github.com/mercer-go/mercer/internal/bench"
 
-// A benchText describes the command of a kind of measurement: its help and its flags.
+// A benchText has the help of the command for one kind of measurement, and describes its flags.
 type benchText struct {
 	kind, short, long string
 	quick             string // what --quick changes
 	n, m              string // help texts of --n and --m; m is "" if the command has no --m
 	devices           string // examples of --device and its default
 	progress          string // the parameter that the progress line omits
-	libraries         bool   // the libraries are shared libraries, and --peer-lib says where to look for them
+	libraries         bool   // the compared libraries are shared libraries, and --peer-lib says where they are
 }
 
 // benchTexts has the texts in the order of mercer bench --help.

@@ -42,11 +42,11 @@ Each learner uses the parameters that it has.`,
 type compared struct {
 	Learner   string             `json:"learner"`
 	Measures  []validate.Measure `json:"measures"`
-	Functions *float64           `json:"functions"` // number of kernel functions, or of weights that are not 0: the mean over the models
+	Functions *float64           `json:"functions"` // mean over the models of the number of kernel functions, or of nonzero weights
 	Seconds   float64            `json:"seconds"`   // mean time of a fit
 }
 
-// functions returns the number of a model's kernel functions, or of its weights that are not 0.
+// functions returns the number of a model's kernel functions, or of its nonzero weights.
 func functions(m learners.Model) float64 {
 	parts := learners.PartsOf(m)
 	if parts.Points != nil {
@@ -128,8 +128,8 @@ func (r *resampling) compared(ctx context.Context, f *resampleFlags, folds int) 
 	return c, err
 }
 
-// spread returns the mean and the standard deviation of a measure. If only some of the folds have
-// the measure, spread appends their number to the mean.
+// spread returns the mean and the standard deviation of a measure over the folds. If the measure is
+// undefined in some folds, spread appends the number of the other folds to the mean.
 func spread(m validate.Measure) []string {
 	s, some := m.Summary(), ""
 	if s.N < len(m.Scores) {
@@ -141,7 +141,8 @@ func spread(m validate.Measure) []string {
 	return []string{strings.TrimSpace(short(s.Mean) + " " + some), short(s.SD)}
 }
 
-// comparedText returns a line for each learner, with the measures that at least one of them has.
+// comparedText returns a table with a line for each learner. A measure has a column if it is
+// defined for at least one learner.
 func comparedText(list []compared) string {
 	var columns []string
 	for _, c := range list {

@@ -7,9 +7,9 @@ import (
 )
 
 // TestBootstrapOfAConstantHasItsBiasAndVariance checks the bias and the variance of a fit of a
-// constant. A bootstrap sample without row i is n draws from the other rows, so that its mean has
-// the bias ȳ₋ᵢ − y_i and 1/n of the variance of the other rows. The sum of bias² and variance is
-// the out-of-bag error.
+// constant. A bootstrap sample without row i consists of n draws from the other rows. Its mean
+// therefore has the bias ȳ₋ᵢ − y_i, where ȳ₋ᵢ is the mean of the other rows, and 1/n of their
+// variance. The out-of-bag error is the sum of bias² and variance.
 func TestBootstrapOfAConstantHasItsBiasAndVariance(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	y := []float64{0, 1, 3, 7, 8, 12, 5, 2}
@@ -41,8 +41,8 @@ func TestBootstrapOfAConstantHasItsBiasAndVariance(t *testing.T) {
 		variance += (square - mean*mean) / n / n
 	}
 	t.Logf("bias² %v, by hand %v; variance %v, by hand %v; seed 1", got.Bias, bias, got.Variance, variance)
-	// A row is out of bag in a fraction (1 − 1/n)ⁿ of the rounds; the bounds are six standard
-	// deviations of the estimates of the variance and of the mean.
+	// A row is out of bag in a fraction (1 − 1/n)ⁿ of the rounds. Each bound is six standard
+	// deviations of the estimate.
 	seen := rounds * math.Pow(1-1/n, n)
 	if math.Abs(got.Variance-variance) > 6*math.Sqrt(2/seen)*variance {
 		t.Errorf("variance %v, want %v", got.Variance, variance)

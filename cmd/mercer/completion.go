@@ -9,8 +9,7 @@ import (
 )
 
 // offerNames registers shell completions for the flags of a command and of its subcommands: names
-// of learners, examples of kernels, and the columns of the table that the command line already
-// names.
+// of learners, examples of kernels, and names of the columns in the table on the command line.
 func (a *app) offerNames(c *cobra.Command) {
 	offer := func(flag string, names func(args []string) []string) {
 		if c.Flag(flag) == nil {
@@ -41,7 +40,7 @@ func (a *app) offerNames(c *cobra.Command) {
 	}
 }
 
-// columns returns the columns of the table named by the arguments, or no columns if the table cannot be read.
+// columns returns the column names of the table args[0], or nil if the table cannot be read.
 func (a *app) columns(args []string) []string {
 	if len(args) != 1 || args[0] == "-" {
 		return nil

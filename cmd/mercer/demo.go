@@ -66,7 +66,7 @@ type demoReport struct {
 	Device     string    `json:"device"`
 	Threads    int       `json:"threads"`
 	Models     []demoRow `json:"models"`
-	Difference float64   `json:"primal_dual_difference"` // largest difference between the predictions of ridge by the primal and by the dual, on the first data set
+	Difference float64   `json:"primal_dual_difference"` // largest difference on the first data set between the predictions of ridge solved in the primal and in the dual
 	Data       string    `json:"data"`
 	Picture    string    `json:"picture"`
 }
@@ -129,8 +129,8 @@ func (a *app) diabetes(ctx context.Context, path string) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	// These λ and σ have the lowest error in five-fold cross-validation on the training rows, among
-	// powers of ten for λ and powers of two for σ.
+	// Among powers of ten for λ and powers of two for σ, these values have the lowest error in
+	// five-fold cross-validation on the training rows.
 	t := task{name: "diabetes", ridgeLambda: 10, lambda: 1, sigma: 4}
 	train, test := all.Split(0.25, 1)
 	enc, err := dataset.Learn(train, dataset.Rules{Targets: []string{"target"}, Standardize: true})
@@ -161,7 +161,7 @@ func friedman(train, test int) task {
 		}
 		return x, y
 	}
-	t := task{name: "friedman", ridgeLambda: 0.1, lambda: 0.001, sigma: 2} // λ and σ are chosen as for diabetes
+	t := task{name: "friedman", ridgeLambda: 0.1, lambda: 0.001, sigma: 2} // λ and σ are chosen by cross-validation, as for the data set diabetes
 	t.x, t.y = draw(train)
 	t.xTest, t.yTest = draw(test)
 	return t
@@ -219,8 +219,8 @@ func (t task) fit(ctx context.Context, dev backend.Device, l learners.Fitter, p 
 	return m, predicted, err
 }
 
-// primalAgainstDual solves the same ridge problem in the primal and in the dual, and returns the
-// largest difference of two predictions relative to the largest prediction.
+// primalAgainstDual solves a ridge problem in the primal and in the dual. It returns the largest
+// difference between the two predictions of a row, divided by the largest absolute prediction.
 func primalAgainstDual(ctx context.Context, dev backend.Device, t task, p func() *progress) (float64, error) {
 	var predicted [2]*mat.Dense
 	for i, m := range []solvers.Method{solvers.Primal, solvers.Dual} {

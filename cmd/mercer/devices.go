@@ -36,8 +36,8 @@ func (a *app) checkMemory() error {
 			most = max(most, s.Info.Memory)
 		}
 	}
-	// A device takes 80 % of the memory that the process may use. If the system does not report
-	// that memory, its size is only a guess, and --memory is not checked.
+	// Info.Memory is 80 % of the memory that the process may use. On systems other than Linux it
+	// may be only a guess, so that --memory is not checked.
 	if most = most / 8 * 10; runtime.GOOS == "linux" && int64(a.memory) > most {
 		return usagef("--memory: %s is more than the %s that this process may use", humanBytes(int64(a.memory)), humanBytes(most))
 	}

@@ -30,9 +30,9 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	return text, 1
 }
 
-// scaleAdvice returns advice about the scale of the numbers. With --no-standardize, the advice is
-// to standardize, because the values may be too large for a kernel. Otherwise it says that
-// standardizing may have moved values out of the kernel's domain.
+// scaleAdvice returns advice for values that a kernel cannot take, or "". Values that are too large
+// should be standardized or corrected. If standardization may have moved values out of the kernel's
+// domain, the advice names --no-standardize.
 func (a *app) scaleAdvice(err error) string {
 	if a.command == nil {
 		return ""
@@ -53,8 +53,8 @@ func (a *app) scaleAdvice(err error) string {
 	return ""
 }
 
-// flagOf returns the function that maps a parameter in the library's advice to the command's
-// flag, or to "" if there is none. c is nil if no command has started.
+// flagOf returns a function that maps a parameter in the library's advice to the flag of c, or to
+// "" if c has no such flag. c is nil if no command has started.
 func flagOf(c *cobra.Command) func(parameter string) string {
 	has := func(flag string) bool {
 		return c == nil || c.Flags().Lookup(flag) != nil || c.InheritedFlags().Lookup(flag) != nil
@@ -106,8 +106,7 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 	}
 }
 
-// shellWord quotes a column name for a shell, for a flag whose value is a comma-separated list of
-// names.
+// shellWord quotes a column name for the shell. The name is an element of a comma-separated list.
 func shellWord(name string) string {
 	if strings.ContainsAny(name, ",\"") {
 		name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
@@ -120,14 +119,14 @@ func shellWord(name string) string {
 
 var plainWord = regexp.MustCompile(`^[\pL\pN_./:=+-]+$`)
 
-// packages matches the name of a package at the start of a library message; the command omits it.
+// packages matches a package name at the start of a library message. The command omits this name.
 var packages = regexp.MustCompile(`(^|: )((mercer|backend|kernels|solvers|learners|dataset|modelfile|bench|tuning|validate): )+`)
 
-// oneLine returns the text of err on one line, without the names of packages.
+// oneLine is the method oneLine of an app that has not started a command.
 func oneLine(err error) string { return new(app).oneLine(err) }
 
-// oneLine returns the text of err as the function oneLine does, and names parameters by the flags
-// of the running command.
+// oneLine returns the text of err on one line, without the names of packages. It names parameters
+// by the flags of the running command.
 func (a *app) oneLine(err error) string {
 	return message.Fit(packages.ReplaceAllString(message.Text(err, flagOf(a.command)), "$1"))
 }

@@ -17,7 +17,7 @@ type evaluateReport struct {
 	Device  string `json:"device"`
 	*score
 	Seconds float64 `json:"seconds"`
-	Planned int64   `json:"planned_bytes,omitempty"` // planned memory of the whole process, to be compared with peak_bytes
+	Planned int64   `json:"planned_bytes,omitempty"` // planned peak memory of the whole process; peak_bytes is the measured value
 	process.Used
 }
 

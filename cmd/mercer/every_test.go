@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// everyData returns 48 rows with two features, a numeric target, and a class target that a line
-// separates except for some rows. The order of the rows has no pattern.
+// everyData returns 48 rows with two features a and b. In row i, number is 2a + b + (i mod 3), and
+// class is "high" if number exceeds 23 and "low" otherwise. The order of the rows has no pattern.
 func everyData() string {
 	var b strings.Builder
 	b.WriteString("a,b,number,class\n")
@@ -32,8 +32,8 @@ func everyData() string {
 }
 
 // TestEveryLearner checks that each learner of the catalogue can be fitted, evaluated,
-// cross-validated and drawn with only its name given, and that it makes every kind of prediction
-// that it supports.
+// cross-validated and drawn without any parameter, and that it makes every kind of prediction that
+// it supports.
 func TestEveryLearner(t *testing.T) {
 	folder := t.TempDir()
 	data := filepath.Join(folder, "data.csv")
@@ -107,8 +107,8 @@ func TestEveryLearner(t *testing.T) {
 	}
 }
 
-// checkShown checks that show names the learner, repeats the report of the fit, and has weights
-// or points; the weights in the units of the table must give the predictions.
+// checkShown checks that show names the learner, repeats the report of the fit, and lists weights
+// or points. The weights in the units of the table must give the predictions.
 func checkShown(t *testing.T, mercer func(args ...string) string, model, table string, task learners.Task) {
 	t.Helper()
 	if text := mercer("show", "--rows", "3", model); !strings.Contains(text, "formula  ") || !strings.Contains(text, "data ") {
@@ -149,7 +149,8 @@ func checkShown(t *testing.T, mercer func(args ...string) string, model, table s
 	for i := range 48 {
 		a, b := float64(i*7%17), float64(i*5%13)
 		f := raw["a"]*a + raw["b"]*b + s.RawIntercept[0]
-		// The bound allows four products and sums of numbers that may cancel.
+		// f has four roundings, and its terms may cancel: the bound is relative to the sum of their
+		// sizes.
 		size := math.Abs(raw["a"])*17 + math.Abs(raw["b"])*13 + math.Abs(s.RawIntercept[0])
 		if math.Abs(f-want[i][0]) > 16*0x1p-52*size {
 			t.Errorf("row %d: the weights make %v, predict %v", i+1, f, want[i][0])

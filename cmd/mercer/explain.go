@@ -76,11 +76,11 @@ type explanation struct {
 	Learner    string            `json:"learner"`
 	Device     string            `json:"device"`
 	N          int               `json:"n"`
-	Outputs    []string          `json:"outputs"`              // names of the targets, or of the classes whose decision values have Effects
+	Outputs    []string          `json:"outputs"`              // names of the targets, or of the classes that have a decision value
 	Columns    []explainedColumn `json:"columns"`              // the most important column first
 	NoEffects  string            `json:"no_effects,omitempty"` // why there are no Effects
-	Dependence []string          `json:"dependence,omitempty"` // names of the rows of Means in each Dependence
-	Probable   bool              `json:"probable,omitempty"`   // whether Means are probabilities
+	Dependence []string          `json:"dependence,omitempty"` // names of the outputs of Dependence in Columns: Outputs, or all classes
+	Probable   bool              `json:"probable,omitempty"`   // whether the values of Dependence are probabilities
 	classes    bool              // whether the model predicts classes
 }
 
@@ -88,8 +88,8 @@ type explanation struct {
 type explainedColumn struct {
 	Column     string      `json:"column"`
 	Importance *importance `json:"importance,omitempty"`
-	Effects    []effect    `json:"effects,omitempty"` // one for each of Outputs; nil unless the column has numbers
-	Binary     []float64   `json:"binary,omitempty"`  // the two values of a column with exactly two values, for which Effects are differences
+	Effects    []effect    `json:"effects,omitempty"` // one effect for each output; nil if the column is not numeric
+	Binary     []float64   `json:"binary,omitempty"`  // the values of a column with exactly two values; its Effects are differences between the predictions at these values
 	Dependence *dependence `json:"dependence,omitempty"`
 
 	input        dataset.Input
@@ -110,7 +110,8 @@ type effect struct {
 	Quartiles [3]float64 `json:"quartiles"`
 }
 
-// dependence is the partial dependence on a column, at Values of numbers or at Levels of texts.
+// dependence is the partial dependence on a column. Means[i][j] is the mean of output i if the
+// column has the number Values[j] or the text Levels[j] in every row.
 type dependence struct {
 	Values []float64   `json:"values,omitempty"`
 	Levels []string    `json:"levels,omitempty"`
@@ -195,7 +196,7 @@ func (a *app) explainModel(ctx context.Context, f explainFlags, file string) err
 func columnsOf(enc *dataset.Encoder) (list []explainedColumn) {
 	features, first := enc.FeatureNames(), 0
 	for _, in := range enc.Inputs {
-		names, width := []string{in.Name}, 1 // each name stands for width features
+		names, width := []string{in.Name}, 1 // names of columns, each of which has width features
 		switch {
 		case in.Text != nil:
 			width = len(in.Text.Categories)
@@ -257,7 +258,7 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 			continue
 		}
 		unit := c.input.Number.Slope()
-		if c.Binary != nil { // a difference of predictions
+		if c.Binary != nil { // the effect is a difference of predictions, which has no unit of the column
 			unit = 1
 		}
 		for j, rows := range found.Rows {
@@ -279,8 +280,8 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 	return nil
 }
 
-// binaryLevels returns the two values of a numeric column with exactly two different values in the
-// rows of x, and otherwise nil.
+// binaryLevels returns the values of a numeric column that has exactly two different values in x.
+// For any other column it returns nil.
 func binaryLevels(c explainedColumn, x mat.Matrix) []float64 {
 	if c.input.Number == nil {
 		return nil
@@ -305,7 +306,7 @@ func tableValue(c explainedColumn, feature float64) float64 {
 	return value
 }
 
-// addDependence sets the partial dependence on the first columns.
+// addDependence sets the partial dependence on the first min(most, len(e.Columns)) columns.
 func (e *explanation) addDependence(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, o learners.Options, most int) error {
 	if b.Encoder.Sparse() {
 		return nil
@@ -343,7 +344,6 @@ func (e *explanation) addDependence(ctx context.Context, dev backend.Device, b m
 	return nil
 }
 
-// text returns the explanation as text.
 func (e *explanation) text(rows int) string {
 	head := [][]string{{"learner", e.Learner}, {"rows", strconv.Itoa(e.N)}}
 	text := texttable.Format("lr", head)
@@ -373,7 +373,8 @@ func (e *explanation) cards() (list []webpage.Card) {
 	return list
 }
 
-// table returns the table of an output, whose first row is the head, and the alignment of its columns.
+// table returns a table about an output, and the alignment of its columns. The first row is the
+// head.
 func (e *explanation) table(output int) (table [][]string, format string) {
 	head, format := []string{"column"}, "l"
 	if e.Columns[0].Importance != nil {
@@ -450,7 +451,8 @@ func (e *explanation) picture() (picture, error) {
 	return pic, nil
 }
 
-// firstCurve returns the index of the first curve to draw: of two probabilities only the second is drawn.
+// firstCurve returns the index of the first curve to draw: 1 for the probabilities of two classes,
+// which have the sum 1.
 func (e *explanation) firstCurve() int {
 	if len(e.Dependence) == 2 && e.Probable {
 		return 1

@@ -70,7 +70,7 @@ rows. mercer help tables describes the formats of TABLE, and which targets are c
 	return c
 }
 
-// tablesCommand returns a help topic, which does not run anything.
+// tablesCommand returns the help topic "tables".
 func tablesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "tables",
@@ -173,7 +173,7 @@ type fitReport struct {
 	Parameters  map[string]string `json:"parameters"` // the given parameters and the defaults
 	N           int               `json:"n"`
 	D           int               `json:"d"`
-	OnlyScaled  bool              `json:"only_scaled,omitempty"` // as in dataset.Encoder.OnlyScaled
+	OnlyScaled  bool              `json:"only_scaled,omitempty"` // the features were divided by their standard deviations, but not centered
 	Texts       []textColumn      `json:"texts,omitempty"`       // columns of text with many features
 	Remarks     []string          `json:"remarks,omitempty"`     // remarks about columns that look like dates or identifiers
 	Dropped     []string          `json:"dropped,omitempty"`
@@ -181,7 +181,7 @@ type fitReport struct {
 	Left        int               `json:"rows_of_weight_0,omitempty"` // number of rows of weight 0, which the field n excludes
 	ClassWeight []string          `json:"class_weight,omitempty"`     // the value of --class-weight
 	Device      string            `json:"device"`
-	Planned     int64             `json:"planned_bytes,omitempty"` // planned memory of the whole process, to be compared with peak_bytes
+	Planned     int64             `json:"planned_bytes,omitempty"` // planned peak memory of the whole process; peak_bytes is the measured value
 	process.Used
 	Seconds fitSeconds `json:"seconds"`
 	Test    *score     `json:"test,omitempty"`
@@ -191,16 +191,16 @@ type fitReport struct {
 	Calibrated int    `json:"calibration_rows,omitempty"` // number of rows held out for prediction intervals
 	Model      string `json:"model"`
 
-	order []string        // the names of the given Parameters in their order, and lambda
-	facts []learners.Fact // the Facts in their order
+	order []string        // names of the parameters that the user gave, and lambda, in the order of the learner's description
+	facts []learners.Fact // facts about the model in the order of the report
 }
 
 // A textColumn is a column of text with tf-idf features, or with more than manyFeatures indicator
-// columns, perhaps because it holds codes or names that the user did not intend as features.
+// features. Such a column may hold codes or names that the user did not intend as features.
 type textColumn struct {
 	Column   string `json:"column"`
 	Features int    `json:"features"`
-	NGrams   string `json:"ngrams,omitempty"` // kind of the n-grams of --tfidf: of words or of characters
+	NGrams   string `json:"ngrams,omitempty"` // what the n-grams of --tfidf consist of: words or characters
 }
 
 const manyFeatures = 20
@@ -478,8 +478,8 @@ func (a *app) writeFitPage(ctx context.Context, path string, r fitReport, file s
 	return a.writeFile(ctx, "--plot", path, page)
 }
 
-// heldOut adds advice to an error about a row of the test table: to split the rows differently. It
-// leaves an error about the whole table unchanged.
+// heldOut describes an error in a row that flag held out. It advises to split the rows differently,
+// unless the error also occurs in an encoding of the whole table.
 func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task, flag string) error {
 	enc, err := dataset.Learn(all, f.objects.rules(f.rules(task)))
 	if err == nil && enc.Raw() != "" {
@@ -502,8 +502,8 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense,
 	return x, y, err
 }
 
-// trainingFeatures returns the rows of a table in the form that a learner takes, and the texts or
-// trees that the model file stores; k is their kernel.
+// trainingFeatures returns the matrix of a table's rows that a learner takes. For a kernel k of
+// texts or trees it also returns the objects that the model file stores.
 func (a *app) trainingFeatures(ctx context.Context, enc *dataset.Encoder, train *dataset.Table, k objects.Kernel) (mat.Matrix, *modelfile.Objects, error) {
 	p := a.newProgress()
 	defer p.close()
@@ -511,7 +511,7 @@ func (a *app) trainingFeatures(ctx context.Context, enc *dataset.Encoder, train 
 }
 
 // encodeTraining encodes the rows of a fit as encode does. If the table is a Gram matrix, x holds
-// the points of its rows.
+// the points of the kernel precomputed().
 func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense, err error) {
 	if x, _, err = modelfile.TrainingFeatures(context.Background(), enc, t, nil, objects.Options{}); err == nil && len(enc.Outputs) > 0 {
 		y, err = enc.Targets(t)
@@ -574,7 +574,6 @@ func (r fitReport) picture(file string, targets []string) (pic picture, err erro
 	return pic, nil
 }
 
-// text returns the report as text.
 func (r fitReport) text() string {
 	text := texttable.Format("ll", inLines(r.lines()))
 	if len(r.Epochs) > 0 {
@@ -583,7 +582,6 @@ func (r fitReport) text() string {
 	return text
 }
 
-// epochs returns the table of the epochs.
 func (r fitReport) epochs() [][]string {
 	table := [][]string{{"epoch", "mistakes", "loss"}}
 	for _, e := range r.Epochs {

@@ -5,12 +5,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// precomputed reports whether the kernel is precomputed(), so that the table is the Gram matrix of
-// its rows. It then returns an error for a flag that has no meaning for a Gram matrix.
+// precomputed reports whether the kernel is precomputed(), which means that the table is a Gram
+// matrix. For such a table it returns an error for a flag that has no effect.
 func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 	k, err := kernels.Parse(text)
 	if err != nil {
-		return false, nil // the learner reports the error
+		return false, nil // the learner will report the error
 	}
 	yes, err := kernels.IsPrecomputed(k)
 	switch {
@@ -28,8 +28,8 @@ func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 	return true, nil
 }
 
-// holdOut divides the rows of a table by --test-fraction; test is nil if the fraction is 0. If the
-// table is a Gram matrix, train has only the columns of the training rows.
+// holdOut splits the rows of a table. The given fraction of them is test, which is nil if fraction
+// is 0. If the table is a Gram matrix, train has only the columns of the training rows.
 func holdOut(flag, purpose string, all *dataset.Table, fraction float64, seed uint64, r dataset.Rules) (train, test *dataset.Table, err error) {
 	if fraction == 0 {
 		return all, nil, nil

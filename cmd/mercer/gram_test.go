@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/testdata"
 )
 
-// gramLab runs the command in a folder with tables of the same rows: their features, and the Gram
-// matrix of a Gaussian kernel computed by the test.
+// gramLab runs the command in a folder. A table there has either the features of some rows, or the
+// Gram matrix of their Gaussian kernel, which the test computes.
 type gramLab struct {
 	*testing.T
 	folder string
@@ -107,10 +107,10 @@ func newGramLab(t *testing.T, n, m int) gramLab {
 func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	const n, m, lambda = 40, 12, 0.5
 	l := newGramLab(t, n, m)
-	// Two computations of a value of the Gaussian kernel differ by some units of roundoff, and the
-	// norm of the difference of the matrices is at most n times as large. In α the condition
-	// number, at most n/λ + 1, multiplies this difference. A score is a mean of at most quadratic
-	// functions of the predictions, which are ≤ 10.
+	// Two computations of a value of the Gaussian kernel differ by some units of roundoff. The norm
+	// of the difference of the Gram matrices is at most n times as large. For α, this difference is
+	// multiplied by the condition number of K + λI, at most n/λ + 1. A score is a mean of at most
+	// quadratic functions of the predictions, which are ≤ 10.
 	const tol = 100 * 64 * n * (n/lambda + 1) * 0x1p-53
 	same := func(what string, a, b float64) {
 		t.Helper()
@@ -172,8 +172,8 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 			same(command, a[i], b[i])
 		}
 	}
-	// A model fitted to some of the rows can be applied to the whole table, because it finds the
-	// columns of its training rows by their names.
+	// A model fitted to some of the rows can be applied to the whole table: it finds the columns of
+	// its training rows by their names.
 	run("fit", features, "x.csv", append(given, "--test-fraction", "0.3", "--model", l.path("x.st"))...)
 	run("fit", values, "gram.csv", append(given, "--test-fraction", "0.3", "--model", l.path("gram.st"))...)
 	a := l.numbers(l.mercer("predict", "--quiet", "--model", l.path("x.st"), l.path("x.csv")))
@@ -183,9 +183,10 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	}
 }
 
-// TestModelOfPrecomputedPointsStillPredicts checks a model of an earlier version, which was fitted
-// to points of the kernel precomputed(), from a file with n+2 columns. For K = [2 1 0; 1 2 1; 0 1 2]
-// and y = (1, 2, 4), elimination solves (K + I)α + b = y, Σα = 0 and gives f = (5, 13, 19)/7.
+// TestModelOfPrecomputedPointsStillPredicts checks the predictions of a stored model of an earlier
+// version. Its training table had n+2 columns: the index of a row, its kernel value with itself,
+// and its kernel values with the n training rows. For K = [2 1 0; 1 2 1; 0 1 2] and y = (1, 2, 4),
+// elimination solves (K + I)α + b = y, Σα = 0 and gives f = (5, 13, 19)/7.
 func TestModelOfPrecomputedPointsStillPredicts(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	l.write("points.csv", []string{"id", "self", "k1", "k2", "k3"}, [][]float64{{0, 2, 2, 1, 0}, {1, 2, 1, 2, 1}, {2, 2, 0, 1, 2}, {-1, 9, 1, 2, 1}})
@@ -197,9 +198,9 @@ func TestModelOfPrecomputedPointsStillPredicts(t *testing.T) {
 	}
 }
 
-// TestGramFilesAgainstScikitLearn compares with scikit-learn the results for a file with an n × n
-// Gram matrix and a file with the m × n kernel values of other rows, both in the layout of
-// scikit-learn.
+// TestGramFilesAgainstScikitLearn compares predictions with those of scikit-learn. One file has an
+// n × n Gram matrix for the fit, another the m × n kernel values of other rows. Both files have the
+// layout of scikit-learn.
 func TestGramFilesAgainstScikitLearn(t *testing.T) {
 	required.Slow(t, "sklearn", "starts Python")
 	l := gramLab{t, t.TempDir()}
@@ -237,12 +238,12 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 		fit    []string
 		add    []string
 	}{
-		// The condition number of K + λI is at most n/λ + 1 = 601, |y| < 4.
+		// The condition number of K + λI is at most n/λ + 1 = 601, and |y| < 4.
 		{"ridge", 0, 4 * 60 * 601 * 0x1p-52, []string{"--lambda", "0.1", "--no-intercept"}, nil},
-		// Both programs compute solutions that violate the optimality conditions by less than 1e-9.
-		// For a positive definite K, their values of f therefore differ by at most a multiple of
-		// 1e-9. The multiple depends on the active constraints: here it is some hundreds, and thus
-		// below 1000. A wrong row or column changes f by 0.1.
+		// The solution of each program violates the optimality conditions by less than 1e-9. For a
+		// positive definite K, the values of f therefore differ by at most 1e-9 times a factor that
+		// depends on the active constraints. Here this factor is some hundreds, and thus below
+		// 1000. A wrong row or column would change f by 0.1.
 		{"svc", 1, 1e-6, []string{"--learner", "svc", "--C", "2", "--tol", "1e-9"}, []string{"--decision"}},
 	} {
 		for _, form := range []string{".csv", ".npz"} {
@@ -260,8 +261,9 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 	}
 }
 
-// TestGramCommandAgainstScikitLearn compares the files of mercer gram with scikit-learn's
-// kernels, distances, centered values and principal components, and their products with K.
+// TestGramCommandAgainstScikitLearn compares the files of mercer gram with values of scikit-learn:
+// the kernel, distances, centered kernel values and principal components. For approximate features
+// it compares their inner products with the kernel.
 func TestGramCommandAgainstScikitLearn(t *testing.T) {
 	required.Slow(t, "sklearn", "starts Python")
 	l := gramLab{t, t.TempDir()}
@@ -301,10 +303,12 @@ func TestGramCommandAgainstScikitLearn(t *testing.T) {
 	if err := json.Unmarshal([]byte(report), &eigen); err != nil || len(eigen.Eigenvalues) != 442 || len(eigen.EffectiveDimensions) != 2 {
 		t.Fatalf("%v: %s", err, report)
 	}
-	// Values computed in float64 differ by at most n roundings of the largest value. For
-	// eigenvectors this difference is divided by the gap between the eigenvalues, and for square
-	// roots by the smallest distance. The mean of m/2 cosines has a standard deviation of at most
-	// √(1/m), and all of 442² such means are within 6 standard deviations of their expected values.
+	// Each result has two numbers: its largest difference from scikit-learn and a bound. Sums in
+	// float64 differ by at most n roundings of the largest value. For principal components this
+	// difference is divided by the gap between the eigenvalues, and for distances, which are square
+	// roots, by the smallest distance. An inner product of Fourier features is a mean of m/2
+	// cosines. Its standard deviation is at most √(1/m), and all 442² inner products are within 6
+	// standard deviations of K.
 	cmd := exec.Command(required.SKLearn(t), "-c", `
 import json, numpy as np, pandas as pd
 from sklearn.metrics.pairwise import rbf_kernel

@@ -31,7 +31,7 @@ var featureMaps = []string{"exact", "fourier", "nystrom", "principal"}
 
 // gramCommandFlags are the flags of `mercer gram`.
 type gramCommandFlags struct {
-	learnerFlags         // kernel, targets and columns; no learner is fitted
+	learnerFlags         // the flags for the kernel, the targets and the columns; mercer gram fits no learner
 	kernel               string
 	objects              objectFlags
 	train, out, features string
@@ -86,7 +86,7 @@ a time of the order of n³.`,
 	intFlag(flags, &f.count, "count", 0, 0, "number of features (default: about 10√n; of principal the rank)")
 	flags.BoolVar(&f.eigenvalues, "eigenvalues", false, "print the extreme eigenvalues; with --json all")
 	flags.Float64SliceVar(&f.lambdas, "lambda", nil, "`NUMBERS` λ at which the effective dimension is printed")
-	flags.Lookup("lambda").DefValue = "" // pflag would print "[]"
+	flags.Lookup("lambda").DefValue = "" // without this line the help would print "[]" as the default
 	f.objects.add(c)
 	a.input.add(flags)
 	return c
@@ -132,7 +132,7 @@ func (f *gramCommandFlags) check() error {
 	if f.kernel != "" {
 		f.given["kernel"] = f.kernel
 	}
-	f.learner = defaultLearner // a learner that accepts every kernel
+	f.learner = defaultLearner // the check of the flags needs a learner; this learner accepts every kernel
 	if err := f.objects.take(&f.learnerFlags); err != nil {
 		return err
 	}
@@ -151,8 +151,8 @@ func (f *gramCommandFlags) check() error {
 	return nil
 }
 
-// gramRows holds rows in the form that the kernel accepts. If the table is a Gram matrix, x holds
-// rows of that matrix.
+// gramRows holds rows as numbers in x or as texts, whichever the kernel accepts. If the table is a
+// Gram matrix, x holds rows of that matrix.
 type gramRows struct {
 	table *dataset.Table
 	x     numeric.Points
@@ -284,7 +284,7 @@ func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err
 		}
 		return out, nil
 	case "fourier":
-		// The map has count columns, and count/2 frequencies of d features each.
+		// Memory is needed for count features of each row, and for count/2 frequencies of length d.
 		if err := w.room(rows, count, rows.len()+(rows.x.Cols+1)/2); err != nil {
 			return out, err
 		}
@@ -343,7 +343,7 @@ func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err
 	return out, nil
 }
 
-// nystromStream makes the choice of rows independent of other uses of the seed.
+// nystromStream selects a separate random stream for the choice of rows.
 const nystromStream = 0x6e797374 // "nyst"
 
 // gramReport is the output of `mercer gram`.
@@ -353,7 +353,7 @@ type gramReport struct {
 	N           int             `json:"n"`
 	D           int             `json:"d"`
 	Eigenvalues []float64       `json:"eigenvalues,omitempty"` // in decreasing order
-	Tolerance   float64         `json:"tolerance,omitempty"`   // eigenvalues of at most this absolute value may be rounding errors
+	Tolerance   float64         `json:"tolerance,omitempty"`   // eigenvalues with at most this absolute value may be rounding errors
 	Rank        *int            `json:"rank,omitempty"`
 	Negative    *int            `json:"negative,omitempty"` // number of eigenvalues below −tolerance
 	Dimensions  []gramDimension `json:"effective_dimensions,omitempty"`
@@ -434,7 +434,7 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 	return a.printJSONOrText(ctx, r, func() string { return r.text(f) })
 }
 
-// gramTables reads the tables. Without --train, the result train equals rows.
+// gramTables reads the tables rows and train. Without --train the two are equal.
 func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows, train gramRows, enc *dataset.Encoder, err error) {
 	learn := file
 	if f.train != "" {
@@ -444,8 +444,8 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 		return rows, train, nil, err
 	}
 	rules := f.objects.rules(f.rules(""))
-	// This command has no task: it only excludes the targets from the features and ignores their
-	// values. A target that is not a column of the table stays in rules.Targets, so that Learn
+	// This command ignores the values of targets, so that it drops target columns as it drops other
+	// columns. A target that is not a column of the table stays in rules.Targets, so that Learn
 	// returns an error for it.
 	rules.Targets = slices.DeleteFunc(slices.Clone(rules.Targets), func(name string) bool { return slices.Contains(train.table.Names(), name) })
 	for _, name := range f.targets {
@@ -527,12 +527,11 @@ func (w gramWork) matrix(r *gramReport, out *backend.Host[float64], rows, train 
 	return err
 }
 
-// writeMatrix writes the file of --out.
 func (a *app) writeMatrix(ctx context.Context, f *gramCommandFlags, t *dataset.Table, m backend.Host[float64], name string) error {
 	var targets [][]string
 	var names []string
 	for _, target := range f.targets {
-		if slices.Contains(t.Names(), target) { // rows to predict may lack the target
+		if slices.Contains(t.Names(), target) { // without labels, a table lacks the target
 			texts, err := t.Texts(target)
 			if err != nil {
 				return err
@@ -542,7 +541,7 @@ func (a *app) writeMatrix(ctx context.Context, f *gramCommandFlags, t *dataset.T
 	}
 	write := func(to io.Writer) error {
 		if strings.EqualFold(filepath.Ext(f.out), ".npy") {
-			if m.Stride > m.Cols { // the memory between the rows holds omitted features
+			if m.Stride > m.Cols { // after each row, the memory holds values that are not part of m
 				for i := range m.Rows {
 					copy(m.Data[i*m.Cols:], m.Row(i))
 				}
@@ -576,7 +575,6 @@ func (a *app) writeMatrix(ctx context.Context, f *gramCommandFlags, t *dataset.T
 	})
 }
 
-// text returns the report as text.
 func (r gramReport) text(f *gramCommandFlags) string {
 	rows := [][]string{{"kernel", r.Kernel}, {"data", fmt.Sprintf("%s, %s", count(r.N, "row"), count(r.D, "feature"))}}
 	if f.center {

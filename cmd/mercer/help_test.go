@@ -20,7 +20,7 @@ func listed(t *testing.T, args ...string) map[string]bool {
 	}
 	flags := map[string]bool{}
 	for line := range strings.Lines(text) {
-		if name, is := strings.CutPrefix(strings.Replace(line, "  -h, ", "      ", 1), "      --"); is { // other lines continue the text of a flag
+		if name, is := strings.CutPrefix(strings.Replace(line, "  -h, ", "      ", 1), "      --"); is { // any other line continues the description of the flag above it
 			flags[strings.Fields(name)[0]] = true
 		}
 	}
@@ -28,8 +28,8 @@ func listed(t *testing.T, args ...string) map[string]bool {
 }
 
 // TestHelpOfALearnerListsItsParameters checks that the help of a command lists no parameters of
-// learners, and that with --learner it lists the parameters that the catalogue has for this
-// learner.
+// learners without --learner. With --learner it must list the learner's parameters in the
+// catalogue.
 func TestHelpOfALearnerListsItsParameters(t *testing.T) {
 	every := map[string]bool{}
 	for _, d := range learners.Catalogue() {
@@ -53,9 +53,8 @@ func TestHelpOfALearnerListsItsParameters(t *testing.T) {
 	}
 }
 
-// TestHelpListsNoFlagThatIsRefused checks that every flag in the help of a call is accepted in
-// that call, or refused only because of its value or the table, and that flags not in the help
-// are refused.
+// TestHelpListsNoFlagThatIsRefused checks that the help of a call does not list a flag that the
+// call always refuses. A listed flag may be refused for its value or for the table.
 func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 	calls := []string{
 		"fit", "fit --learner ridge", "fit --learner nystrom-ridge --stream", "fit --learner perceptron",
@@ -84,7 +83,7 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 				return strings.Contains(errs.String(), "mercer: --"+f.Name+": ") && strings.Contains(errs.String(), text)
 			})
 			if strings.Contains(errs.String(), "is for --by kfold") && !strings.Contains(call, "--by ") || strings.Contains(errs.String(), "is for --features") && !strings.Contains(call, "--features ") {
-				continue // the help of the flag names the condition, and the call does not set --by or --features
+				continue // the flag is listed: its help says that it is only for a value of --by or --features, and this call sets neither
 			}
 			if refused && flags[f.Name] {
 				t.Errorf("mercer %s --help lists --%s, which is refused: %s", call, f.Name, errs.String())
@@ -99,8 +98,8 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestHelpOfAModelListsWhatItKnows checks that predict and evaluate list only those
-// model-dependent flags that the model supports.
+// TestHelpOfAModelListsWhatItKnows checks that predict and evaluate with --model list a flag that
+// only some models support only if this model supports it.
 func TestHelpOfAModelListsWhatItKnows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("t.csv", []byte("a,y,c\n0,1,u\n1,2,u\n2,0,v\n3,4,v\n4,3,v\n5,1,u\n"), 0o666); err != nil {

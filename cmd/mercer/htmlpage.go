@@ -41,7 +41,7 @@ func (pic picture) htmlPage() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// inlined returns an SVG picture as an element of a page, which sets its size.
+// inlined returns an SVG picture as an element of a page. The page sets the size of the element.
 func inlined(svg []byte, title string) template.HTML {
 	text := regexp.MustCompile(`(?s)^.*?<svg width="[^"]*" height="[^"]*"`).ReplaceAllLiteralString(string(svg), `<svg class="paper" role="img" aria-label="`+html.EscapeString(title)+`"`)
 	return template.HTML(text)
@@ -60,19 +60,20 @@ func tableCard(title, series string, table [][]string) webpage.Card {
 	return c
 }
 
-// A mark begins or ends a series of a panel. In the SVG of a page it groups the elements of the
-// series, and adds the values of the points, which the page shows at the pointer. Other pictures
-// ignore marks.
+// A mark is drawn before and after each series of a panel. In the SVG of an HTML page it makes the
+// elements of the series a group, and stores the values of the points, which the page shows at the
+// mouse pointer. Other pictures ignore marks.
 type mark struct {
-	series string // the name that the page can select, or "" for no group
+	series string // name of the series, by which the reader of the page can select it, or "" for no group
 	end    bool
 	points plotter.XYs
-	x, y   string   // the labels of the axes, which the drawing may shorten
-	texts  []string // the texts of the points; nil for their coordinates
+	x, y   string   // the full labels of the axes; the drawn labels may be shorter
+	texts  []string // the texts shown for the points; nil means their coordinates
 }
 
-// The library that draws the SVG has no groups, so that a group is marked by two texts, groupBegin followed by
-// its name and groupEnd, which grouped then replaces by the tags of the group.
+// The library that draws the SVG has no groups. A mark therefore draws two texts: groupBegin with
+// the name of the group before it, and groupEnd after it. The function grouped replaces these texts
+// by tags.
 const (
 	groupBegin = "\x02begin "
 	groupEnd   = "\x02end"
@@ -93,7 +94,7 @@ func (m mark) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 		svg.Canvas.FillString(p.Title.TextStyle.Handler.Cache().Lookup(p.Title.TextStyle.Font, 1), vg.Point{}, text)
 	}
-	const most = 2000 // points of a series whose values are in the page
+	const most = 2000 // maximum number of points of a series whose values are stored
 	step := (len(m.points) + most - 1) / most
 	x, y := p.Transforms(&c)
 	for i := 0; i < len(m.points); i += step {
@@ -115,7 +116,7 @@ func (m mark) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// svgUnder returns the SVG that a canvas draws on, or nil for another format.
+// svgUnder returns the SVG to which a canvas draws, or nil for another format.
 func svgUnder(c vg.Canvas) *svgCanvas {
 	switch c := c.(type) {
 	case *svgCanvas:
@@ -128,7 +129,7 @@ func svgUnder(c vg.Canvas) *svgCanvas {
 	return nil
 }
 
-// valueOn returns the text of a value on an axis: the name at a tick of names, or a number.
+// valueOn returns the text of a value on an axis: the name of a tick at the value, or a number.
 func valueOn(a plot.Axis, v float64) string {
 	switch ticks := a.Tick.Marker.(type) {
 	case plot.ConstantTicks:

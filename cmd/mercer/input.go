@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// inputFlags are the flags of the subcommands that read a table. They give properties of a table
-// that some file formats do not record.
+// inputFlags are the flags of the subcommands that read a table: how to read its file, and
+// properties that some file formats do not record.
 type inputFlags struct {
 	arrays []string
 	keep   []string // columns that predict copies to its output
@@ -20,7 +20,7 @@ type inputFlags struct {
 
 	dialect   dataset.Dialect
 	defaultNA bool
-	ofModel   *dataset.Encoder // how the training table was read; nil if the command has no model
+	ofModel   *dataset.Encoder // the model's encoder, which knows how the training table was read; nil if the command has no model
 	unknown   string           // value of --unknown: "", "ignore" or "error"
 }
 
@@ -46,7 +46,7 @@ func (f *inputFlags) check() error {
 	return nil
 }
 
-// apply returns an encoder with the settings that the flags give for new rows.
+// apply returns a copy of an encoder that treats unknown texts in new rows as the flags say.
 func (f *inputFlags) apply(e *dataset.Encoder) *dataset.Encoder {
 	if f.unknown == "" {
 		return e
@@ -68,8 +68,8 @@ func (a *app) notice(format string, args ...any) {
 }
 
 // reportUnknown prints a line for each column in which rows have a text that did not occur in
-// training, or a text without an n-gram of the training texts. row is the word for the counted
-// rows.
+// training. For tf-idf features it counts texts without any n-gram of the training texts. row is
+// the printed word for a row.
 func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	for _, u := range unknown {
 		what := "with texts unseen in training"

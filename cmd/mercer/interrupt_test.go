@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// command is a running mercer in a folder of its own.
+// command is a running process of mercer whose current folder is folder.
 type command struct {
 	*exec.Cmd
 	stdin  io.WriteCloser
@@ -41,7 +41,7 @@ func start(t *testing.T, args ...string) *command {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// The guard ends a test that hangs. It does not test the speed.
+	// The guard stops a process that hangs.
 	guard := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
 	t.Cleanup(func() {
 		guard.Stop()
@@ -92,7 +92,7 @@ func TestInterruptWork(t *testing.T) {
 		rows   int
 	}{
 		{"ref", 5000},   // the fit takes a minute
-		{"auto", 12000}, // the fit takes seconds and 1.2 GB
+		{"auto", 12000}, // the fit takes seconds and 1.2 GB of memory
 	} {
 		t.Run(test.device, func(t *testing.T) {
 			if testing.Short() && test.device != "ref" {

@@ -45,11 +45,11 @@ func checkInterval(level float64, b modelfile.Bundle) error {
 // cover holds intervals or sets that should contain the targets of rows.
 type cover struct {
 	lower, upper *mat.Dense // n×outputs
-	sets         *mat.Dense // prediction sets of classes: n×K, 1 for the classes in the set
+	sets         *mat.Dense // prediction sets: n×K matrix whose element (i, k) is 1 if class k is in the set of row i
 }
 
-// coverOf returns the prediction intervals or sets of the encoded rows x. The argument values holds
-// the predictions for x. If level is 0, c is empty.
+// coverOf returns the prediction intervals or sets of the encoded rows x, whose predictions are
+// values. If level is 0, c is empty.
 func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, values *mat.Dense, level float64) (c cover, err error) {
 	if level == 0 {
 		return c, nil
@@ -84,10 +84,10 @@ func (c cover) names(classes learners.Classes) [][]string {
 	return sets
 }
 
-// coverage describes how often intervals or sets contain the true values.
+// coverage is how often intervals or sets contain the true values.
 type coverage struct {
 	Level    float64 `json:"level"`
-	Coverage float64 `json:"coverage"` // fraction of the targets in their interval or set
+	Coverage float64 `json:"coverage"` // fraction of the targets that are in their interval or set
 	Mean     float64 `json:"mean"`     // mean width of the intervals, or mean number of classes in the sets
 	Classes  bool    `json:"-"`
 }

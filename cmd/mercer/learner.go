@@ -26,7 +26,7 @@ type learnerFlags struct {
 	textbook bool               // --textbook: neither standardize the numbers nor shuffle the rows
 	stream   bool               // the table is read in passes; only fit sets it
 
-	models  []string                         // model files that a picture shows instead of a learner
+	models  []string                         // model files to draw, instead of fitting a learner
 	several bool                             // --learner accepts a comma-separated list of names
 	takes   func(learners.Description) error // returns an error for learners that the command does not accept; may be nil
 }
@@ -78,7 +78,7 @@ func (f *tableFlags) rules(task learners.Task) dataset.Rules {
 // defaultLearner is the learner of mercer fit if none is named.
 const defaultLearner = "kernel-ridge"
 
-// learnerName is the value of --learner: a known name that the command accepts.
+// learnerName is the value of --learner: the name of a learner that the command supports.
 type learnerName struct{ *learnerFlags }
 
 func (l learnerName) Type() string { return "string" }
@@ -118,7 +118,7 @@ func (f *learnerFlags) names() []string {
 	return learnersThat(func(d learners.Description) bool { return f.takes == nil || f.takes(d) == nil })
 }
 
-// description returns the description of the learner of --learner, after learnerName has checked its name.
+// description returns the description of the learner of --learner, whose name has been checked.
 func (f *learnerFlags) description() learners.Description {
 	d, _ := learners.Find(f.learner)
 	return d
@@ -173,7 +173,7 @@ func (p *parameterFlag) Type() string {
 }
 
 func (p *parameterFlag) Set(text string) error {
-	if p.name == cacheName && !strings.Contains(text, "{}") { // plot validation replaces {}
+	if p.name == cacheName && !strings.Contains(text, "{}") { // mercer plot validation replaces {} by each value later
 		var err error
 		if text, err = mebibytes(text); err != nil {
 			return err
@@ -193,16 +193,16 @@ func (p *parameterFlag) Set(text string) error {
 	return nil
 }
 
-// cacheName is the only parameter that is a size. Learners take it in MiB.
+// cacheName is the only parameter whose value is a size in bytes. Learners take it in MiB.
 const cacheName = "cache"
 
-// describe prepares a command for --help: it describes the named learners, and shows their flags
-// with defaults and rules.
+// describe prepares a command for --help. It adds the descriptions of the learners that the call
+// names, and shows their flags with defaults and rules.
 func (f *learnerFlags) describe(c *cobra.Command) {
 	flags := c.Flags()
 	named := f.names()
 	switch {
-	case flags.Lookup("learner").Hidden || len(f.models) > 0: // no learner can be named
+	case flags.Lookup("learner").Hidden || len(f.models) > 0: // the command has no --learner
 		named = nil
 	case flags.Changed("learner"):
 		named = strings.Split(f.learner, ",")
@@ -270,7 +270,7 @@ var kernelHelp = wrapped("Kernels: "+kernelNames()+", and sums, products and sca
 	"\n\n" + wrapped("With --text or --tree one column is the whole input, and --kernel must be a kernel on texts or trees, or a weighted sum of these kernels.", terminalWidth) +
 	"\n\n" + gramHelp
 
-// decides reports whether the flag of the parameter in the condition w was given.
+// decides reports whether the call gives the flag of w.Parameter.
 func (f *learnerFlags) decides(w *learners.When) bool {
 	if w == nil {
 		return false
@@ -308,7 +308,7 @@ func (f *learnerFlags) check(command string) error {
 	return f.flagged(err)
 }
 
-// twice returns a name that occurs more than once in the list, or "" if there is none.
+// twice returns a name that occurs more than once in the list, or "".
 func twice(names []string) string {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
@@ -334,7 +334,7 @@ func (f *learnerFlags) parameters(d learners.Description) map[string]string {
 	return given
 }
 
-// parse parses the parameters that the flags give the learner.
+// parse parses the learner's parameters in the flags.
 func (f *learnerFlags) parse() (*learners.Settings, error) {
 	d := f.description()
 	return d.Parse(f.parameters(d))
@@ -350,7 +350,7 @@ func (f *learnerFlags) fitter(task learners.Task) (learners.Fitter, error) {
 	return fit, f.flagged(err)
 }
 
-// flagged adds the flag of the parameter to an error about a parameter.
+// flagged converts a *learners.ParameterError to a usage error that names the flag.
 func (f *learnerFlags) flagged(err error) error {
 	d := f.description()
 	if wrong := (*learners.ParameterError)(nil); errors.As(err, &wrong) {
@@ -382,9 +382,9 @@ func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 	return d.Tasks[0]
 }
 
-// assumed returns a text for the report if --task is not given and the only values of the target
-// are 0 and 1, or −1 and 1, which suit both tasks. The text names the task, and the flag that
-// changes it. Otherwise assumed returns "".
+// assumed returns a note for the report if the task was guessed: --task is not given, and the only
+// values of the target are 0 and 1, or −1 and 1. The note names the task and the flag that changes
+// it. Otherwise assumed returns "".
 func (f *learnerFlags) assumed(t *dataset.Table, task learners.Task) string {
 	d := f.description()
 	if f.task != "" || !d.Does(learners.Regression) || !d.Does(learners.Classification) {
@@ -451,7 +451,7 @@ type epochTrace struct {
 	epochs  []learners.Epoch
 }
 
-// hasEpochs returns an error for a learner without epochs.
+// hasEpochs returns an error if the learner is not trained in epochs.
 func hasEpochs(d learners.Description) error {
 	if d.Traces() {
 		return nil
@@ -461,7 +461,7 @@ func hasEpochs(d learners.Description) error {
 
 func (t *epochTrace) add(e learners.Epoch) { t.epochs = append(t.epochs, e) }
 
-// check returns an error if the solver of the fit had no epochs.
+// check returns an error if the fit recorded no epochs.
 func (t *epochTrace) check() error {
 	if len(t.epochs) == 0 {
 		return usagef("this fit of %s recorded no epochs: choose another --method", t.learner)
@@ -469,8 +469,8 @@ func (t *epochTrace) check() error {
 	return nil
 }
 
-// keys returns a hash of each row of the table for learners that use these hashes to draw rows, and
-// nil for other learners.
+// keys returns a hash of each row of the table if the learner draws rows by their hashes, and
+// otherwise nil.
 func (f *learnerFlags) keys(enc *dataset.Encoder, t *dataset.Table) ([]uint64, error) {
 	if !f.description().ReadsRows() {
 		return nil, nil

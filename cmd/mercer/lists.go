@@ -82,7 +82,7 @@ func describeLearner(d learners.Description) string {
 // terminalWidth is the maximum number of columns of lists and help.
 const terminalWidth = 80
 
-// entry returns a text that is wrapped to terminalWidth beside a name.
+// entry returns a name and, in a column beside it, a text wrapped to terminalWidth.
 func entry(name, text string) string {
 	width := utf8.RuneCountInString(name)
 	return name + strings.ReplaceAll(wrapped(text, terminalWidth-width), "\n", "\n"+strings.Repeat(" ", width)) + "\n"

@@ -41,8 +41,8 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// app is one call of the command: its streams, the flags that all subcommands share, and the lock
-// that makes an interrupt wait for the end of a write.
+// app is one call of the command. It has the streams, the flags that all subcommands share, and a
+// lock with which an interrupt waits for the end of a write.
 type app struct {
 	stdin  io.Reader
 	stdout standardOutput
@@ -58,9 +58,9 @@ type app struct {
 
 	args    []string
 	command *cobra.Command // the command that is running or has failed
-	started bool           // whether the flags were valid and the work has started
+	started bool           // the flags were valid and the work has started
 	writing sync.Mutex
-	lasting atomic.Bool // whether the command, such as serve, may take more time than grace to end after an interrupt
+	lasting atomic.Bool // the command, such as serve, may end later than grace after an interrupt
 	notices []string    // the notices printed so far
 }
 
@@ -77,7 +77,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := a.interruptible(ctx, func() error {
 		root := a.root()
 		if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-			a.offerNames(root) // only for completion, because cobra never frees the registered functions
+			a.offerNames(root) // only in calls for completions, because cobra never frees the registered functions
 		}
 		root.SetArgs(args)
 		command, err := root.ExecuteContextC(ctx)
@@ -85,7 +85,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			a.command = command
 			return err
 		}
-		a.started = true // a failure to write the help is not a usage error
+		a.started = true // the only error now is a failed write, which is not a usage error
 		return a.stdout.close()
 	})
 	if err == nil {
@@ -96,9 +96,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return code
 }
 
-// interruptible runs f, but waits for it no longer than grace once ctx is done, because reading
-// from a terminal or a pipe ignores the context. It always waits for a write that has started,
-// and no write starts afterwards.
+// interruptible runs f. After ctx is done, it waits for f at most for the time grace, because a
+// read from a terminal or a pipe does not end with the context. It always waits for the end of a
+// write that has started, and prevents later writes.
 func (a *app) interruptible(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -124,7 +124,7 @@ func (a *app) interruptible(ctx context.Context, f func() error) error {
 	}
 }
 
-// commit runs a write that must be completed or not happen at all.
+// commit runs write, which an interrupt must not cut short, unless ctx is done.
 func (a *app) commit(ctx context.Context, write func() error) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -186,7 +186,7 @@ func fitTerminal(c *cobra.Command) {
 	}
 }
 
-// work returns the RunE of a subcommand. An error before RunE is a usage error.
+// work returns the RunE of a subcommand. An error that occurs before RunE is a usage error.
 func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		if err := badValue(c); err != nil {
@@ -249,8 +249,8 @@ func (a *app) openNamed(name string) (backend.Device, error) {
 	})
 }
 
-// openSeveral opens the devices in the list of --device, for work that devices can share. close
-// closes all of them.
+// openSeveral opens the list of devices in --device, which share the work. close closes all of
+// them.
 func (a *app) openSeveral() (list []backend.Device, close func(), err error) {
 	close = func() {
 		for _, dev := range list {

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// calls returns the command lines of a command and of its subcommands, as words.
+// calls returns the words of the call of a command and of each of its subcommands.
 func calls(c *cobra.Command, path ...string) [][]string {
 	list := [][]string{path}
 	for _, below := range c.Commands() {
@@ -26,7 +26,7 @@ func calls(c *cobra.Command, path ...string) [][]string {
 	return list
 }
 
-// helped returns the command at path, prepared for printing its help.
+// helped returns the command at path after it has prepared its help.
 func helped(t *testing.T, path []string) *cobra.Command {
 	t.Helper()
 	root := new(app).root()
@@ -43,10 +43,10 @@ func helped(t *testing.T, path []string) *cobra.Command {
 	return c
 }
 
-// TestManPages writes the manual page of each command to the folder that MERCER_MAN names, if it
-// is set, as `make man` and the release do. The generator of the pages is therefore not part of
-// the command. The pages must contain each word of the help, which shows that no text was
-// mistaken for markup.
+// TestManPages writes the manual page of each command to the folder MERCER_MAN if this variable is
+// set. `make man` and the release run the test for this purpose, so that the command itself needs
+// no generator of pages. The pages must contain each word of the help: a word that is taken for
+// markup would be missing.
 func TestManPages(t *testing.T) {
 	folder := os.Getenv("MERCER_MAN")
 	if folder == "" {

@@ -25,15 +25,15 @@ const garbagePercent = 5
 // slack is the number of bytes of garbage below which the collector does not run.
 const slack = 4 << 20
 
-// ballast counts as live memory, so that the collector does not run until there are slack bytes of
-// garbage. It is never touched, and takes only address space.
+// ballast counts as live memory, so that the collector runs only after slack bytes of garbage. It
+// is never written, and therefore takes address space but no memory.
 var ballast []byte
 
 // systemLimit is the memory limit of the Go runtime at the start of the process: the value of
 // GOMEMLIMIT, if set.
 var systemLimit = debug.SetMemoryLimit(-1)
 
-// limitGarbage configures the collector for the rest of the process.
+// limitGarbage sets the garbage collector's parameters for the rest of the process.
 func limitGarbage() {
 	if ballast == nil {
 		ballast = make([]byte, slack*100/garbagePercent)
@@ -42,9 +42,9 @@ func limitGarbage() {
 	debug.SetMemoryLimit(systemLimit)
 }
 
-// A budget limits the memory of one call's data and of all results computed from them, to --memory
-// or to 80 % of the memory that the process may use. It also records the planned memory. The limit
-// does not include the program itself.
+// A budget limits the memory of the data of one call and of all results computed from the data. The
+// limit is --memory, or 80 % of the memory that the process may use, and excludes the program
+// itself. A budget also records the planned memory.
 type budget struct {
 	program  int64 // bytes of the process before data are read, plus the device's workspace
 	heap     int64 // bytes of the heap before data are read
@@ -52,12 +52,12 @@ type budget struct {
 	ofDevice bool // the device's matrices are in the memory of the host
 
 	mu      sync.Mutex
-	data    int64 // bytes of the data without fits; 0 until they are measured, before the first fit
+	data    int64 // bytes of the data, excluding the fits; measured before the first fit, and 0 until then
 	planned int64
 }
 
-// newBudget returns the budget of a call. It measures the program, and must be called before data
-// are read.
+// newBudget returns the budget of a call. It measures the memory of the program, and must be called
+// before data are read.
 func (a *app) newBudget(dev backend.Device) *budget {
 	debug.FreeOSMemory() // collects the garbage
 	b := &budget{heap: heapBytes(), limit: a.memoryLimit()}
@@ -96,9 +96,8 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// held returns the current bytes of the data. If data and garbage together take at most slack
-// bytes, far below the limit, the result includes the garbage, because a collection would take a
-// tenth of the time of a small fit.
+// held returns the current bytes of the data. For a small table, up to slack bytes, the result
+// includes garbage, because a collection would take a tenth of the time of a small fit.
 func (b *budget) held() int64 {
 	bytes := heapBytes() - b.heap
 	if bytes > slack || b.limit < 16*slack {
@@ -107,11 +106,11 @@ func (b *budget) held() int64 {
 	return max(bytes, 0)
 }
 
-// note raises the plan of the whole call to at least the given number of bytes. Once fits have
-// started, it also sets the memory limit of the Go runtime, above which the runtime collects
-// garbage and returns freed memory to the system before it allocates more. The limit is slightly
-// above the plan: if the live data alone exceeded the limit, the collector would take up to half of
-// the time.
+// note raises the planned memory of the call to at least the given number of bytes. Once fits have
+// started, it also sets the memory limit of the Go runtime. Above this limit, the runtime collects
+// garbage and returns memory to the system before it allocates more. The limit is slightly above
+// the plan, because the collector takes up to half of the time if the live data alone exceed the
+// limit.
 func (b *budget) note(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,8 +120,8 @@ func (b *budget) note(bytes int64) {
 	}
 }
 
-// manyFits allows up to 64 MiB more garbage, but no more than a tenth of the free memory, until end
-// is called: fits of milliseconds would otherwise spend a third of their time on garbage
+// manyFits allows more garbage until end is called: 64 MiB, or a tenth of the free memory if that
+// is less. Without it, fits of milliseconds would spend a third of their time on garbage
 // collection.
 func (b *budget) manyFits() (end func()) {
 	held := b.held()
