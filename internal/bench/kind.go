@@ -110,7 +110,6 @@ func KindOf(name string) *Kind {
 	return find(Kinds(), func(k *Kind) bool { return k.Name == name })
 }
 
-// bestDevice selects the best device of the machine.
 func bestDevice() []string { return []string{""} }
 
 // bestDevices selects the best processor and every usable GPU.
@@ -118,7 +117,6 @@ func bestDevices() []string {
 	return append([]string{"cpu"}, slices.DeleteFunc(usableDevices(), func(name string) bool { return !strings.HasPrefix(name, "cuda/") })...)
 }
 
-// usableDevices returns every usable device except ref.
 func usableDevices() (names []string) {
 	for _, d := range backend.Report() {
 		if d.Err == nil && d.Device != "ref" {
@@ -250,7 +248,6 @@ func chosen(known, given []string) []string {
 	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(given, name) })
 }
 
-// orElse returns list, or other if list is nil.
 func orElse[T any](list, other []T) []T {
 	if list == nil {
 		return other

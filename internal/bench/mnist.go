@@ -39,7 +39,6 @@ const (
 	chance      = 0.9     // fraction of wrong predictions of a classifier that always predicts one of the ten digits
 )
 
-// mnistBench is a running benchmark of MNIST.
 type mnistBench struct {
 	*setup
 	x, y     *mat.Dense // pixels and digits of all training images
@@ -114,7 +113,6 @@ func (c *mnistBench) read(folder string) error {
 	return nil
 }
 
-// fit fits a Mercer model to images x with digits y.
 func (c *mnistBench) fit(name string, dev backend.Device, x, y *mat.Dense) (learners.Model, error) {
 	kernel := kernels.Gaussian{Sigma: mnistSigma}
 	o := learners.Options{Memory: c.Memory}

@@ -15,7 +15,6 @@ func (p *placer[T]) place(h backend.Host[T]) backend.Matrix[T] {
 	return p.keep(func() (backend.Matrix[T], error) { return backend.Place(p.q, h) })
 }
 
-// make returns a matrix of zeros.
 func (p *placer[T]) make(rows, cols int) backend.Matrix[T] {
 	return p.keep(func() (backend.Matrix[T], error) { return p.q.New(rows, cols) })
 }

@@ -42,7 +42,6 @@ func (r *Result) Report() (*Report, error) {
 	return p, nil
 }
 
-// add adds the tables that have at least one row.
 func (p *Report) add(tables ...*Table) {
 	for _, t := range tables {
 		if t != nil && len(t.Rows) > 0 {

@@ -54,7 +54,6 @@ type problem[T backend.Float] struct {
 	reference[T]
 }
 
-// newProblem generates random operands. Equal arguments give equal operands.
 func newProblem[T backend.Float](r routine, n int) *problem[T] {
 	p := &problem[T]{routine: r, n: n}
 	rng := rand.New(rand.NewPCG(uint64(n), 1))

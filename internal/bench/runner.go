@@ -123,7 +123,6 @@ func (who *running) failed(ctx context.Context, c Case, err error) error {
 	return fmt.Errorf("bench: %v: %s: %w", c, who.entry.Implementation, err)
 }
 
-// measure measures one case.
 func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, error) {
 	runtime.GC() // free the memory of the previous case
 	entries, err := t.Start(ctx)
@@ -225,7 +224,6 @@ func (r Runner) begin(ctx context.Context, who *running) error {
 	return nil
 }
 
-// time measures one timing.
 func (r Runner) time(ctx context.Context, who *running) error {
 	if r.Pause > 0 {
 		time.Sleep(r.Pause)

@@ -192,7 +192,6 @@ func (l *setup) plannedEntry(dev backend.Device, name, sweep string, f plannedFi
 	return e
 }
 
-// prepare plans a fit.
 func (w *scaling) prepare(solver scaled, s *synthetic, m int) plannedFit {
 	stream := solvers.StreamParams{Method: solvers.Normal, Memory: w.Memory, Tol: scaleTol}
 	rows := solvers.InMemory(s.x, s.y, nil, nil)

@@ -353,7 +353,6 @@ func coefficients(process *pypeer.Process) (function, error) {
 	return function{linear: w, intercept: b.Data[0]}, nil
 }
 
-// sparseSVC returns the entries of support vector classification.
 func (c *fitBench) sparseSVC(p *sparseProblem, k contest) ([]Entry, error) {
 	run := func(d backend.Device, tol float64) (*learners.SVCModel, error) {
 		// A tolerance of 2 or more would accept f = 0.

@@ -51,7 +51,6 @@ func newSynthetic(n, d int, lambda float64) *synthetic {
 
 func (s *synthetic) gamma() float64 { return 0.5 / (s.kernel.Sigma * s.kernel.Sigma) }
 
-// narrow converts h to float32.
 func narrow(h backend.Host[float64]) backend.Host[float32] {
 	return backend.Host[float32]{Rows: h.Rows, Cols: h.Cols, Stride: h.Stride, Data: converted[float32](h.Data)}
 }

@@ -296,8 +296,6 @@ func ratioText(v float64) string {
 	return figures(v)
 }
 
-// percent formats a fraction as a percentage.
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
-// scientific formats a number of any size with two digits.
 func scientific(v float64) string { return fmt.Sprintf("%.1e", v) }

@@ -11,12 +11,11 @@ import (
 )
 
 // descend minimizes F by gradient descent, θ ← θ − η∇F/Σw with the given rate η, where θ = (W, b).
-// If the rate is 0, descend works in the centered coordinates with a step size from a bound on the
-// curvature of F. descend stops when gᵀM⁻¹g/2, with the gradient g and the metric M, is below
-// tol·F.
+// If the rate is 0, descend replaces b by c = b + Wᵀx̄, and derives the first step size from a
+// bound on the curvature of F. It stops when gᵀM⁻¹g/2 ≤ tol·F for the gradient g and the metric M.
 func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	defer metric.free()
-	step := 1.0 // the step is −step times the gradient
+	step := 1.0 // θ changes by −step·∇F
 	if rate > 0 {
 		step = rate / l.total
 	} else {
@@ -24,10 +23,10 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at
 		for _, v := range l.square {
 			sum += v
 		}
-		step = 2 / (sum + l.lambda) // H ≤ (½ trace of X̃ᵀX̃ + λ)I
+		step = 2 / (sum + l.lambda) // the Hessian of F is at most (½ trace of X̃ᵀX̃ + λ)I
 	}
 	for iter := 0; ; iter++ {
-		if _, err := l.separated(); err != nil { // separable classes are an error unless the caller has set the number of steps
+		if _, err := l.separated(); err != nil { // descend stops at separable classes only if the caller has not set the number of steps
 			return p, iter, stalled, err
 		}
 		gain, err := l.gain(p, metric)
@@ -62,9 +61,9 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at
 	}
 }
 
-// uncentered converts g, the gradient with respect to W and c = b + Wᵀx̄, to the gradient with
-// respect to W and b, and returns the latter as a change of W and c. W changes by ∇W + x̄ ∇cᵀ and b
-// by ∇c, so that c changes by ∇c plus x̄ᵀ times the change of W.
+// uncentered converts the gradient g with respect to (W, c), c = b + Wᵀx̄, to the gradient with
+// respect to (W, b). It returns this gradient as a change of (W, c): W changes by ∇W + x̄ ∇cᵀ, b by
+// ∇c, and c therefore by ∇c plus x̄ᵀ times the change of W.
 func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	if l.mean == nil {
 		return g
@@ -80,8 +79,8 @@ func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	return u
 }
 
-// gain returns the relative decrease of F predicted at p by the second-order model with the
-// metric as its Hessian: gᵀM⁻¹g/2F.
+// gain returns gᵀM⁻¹g/(2F): the relative decrease of F that the quadratic model with Hessian M
+// predicts.
 func (l *logit) gain(p *point, metric metric) (float64, error) {
 	if _, err := metric.refresh(l.spread); err != nil {
 		return 0, err
@@ -95,8 +94,8 @@ func (l *logit) gain(p *point, metric metric) (float64, error) {
 //
 //	θ ← θ − η(1 − t/T) (mean of the batch's gradients + λW/Σw)
 //
-// in step t of T. A rate η of 0 means 2/(mean ‖x̃‖² + 1), the inverse of a bound of the mean
-// curvature.
+// in step t of T. A rate η of 0 means 2/(mean ‖x̃‖² + 1), where (mean ‖x̃‖² + 1)/2 bounds the
+// curvature of the mean loss.
 //
 // Source of the schedule: Defazio, Cutkosky, Mehta and Mishchenko (2023), Optimal linear decay
 // learning rate schedules and further refinements.
@@ -156,8 +155,8 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 // batchLoss computes the gradient over a batch of samples.
 type batchLoss struct {
 	*logit
-	rows, f, g backend.Host[float64] // rows is empty for sparse samples
-	sums       []float64             // sums over the batch for the intercepts; nil if there are no intercepts
+	rows, f, g backend.Host[float64] // samples of the batch, scores and gradient; rows is empty for sparse samples
+	sums       []float64             // gradient with respect to the intercepts; nil without intercepts
 }
 
 // batch returns the centered samples with the listed indices. Sparse samples are not centered.

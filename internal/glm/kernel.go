@@ -14,11 +14,12 @@ import (
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
 //
-// with one f for two classes, and the softmax of C functions for C > 2 classes. The minimum is
-// unique, and at the minimum λα_ic = w_i([y_i = c] − p_ic).
+// with one function f for two classes, and the softmax of C functions for C > 2 classes. The
+// minimum is unique, and at the minimum λα_ic = w_i([y_i = c] − p_ic).
 //
-// Newton's method finds it for all classes together. With g = w([y = c] − p) and the weights W_ab =
-// w p_a([a = b] − p_b) of the Hessian at the current f, a step (δ, ε) of (α, b) solves
+// Newton's method finds the minimum for all classes together. With g = w([y = c] − p) and the
+// weights W_ab = w p_a([a = b] − p_b) of the Hessian at the current f, a step (δ, ε) of (α, b)
+// solves
 //
 //	(λ + WK)δ + W1ε = g − λα,  1ᵀWKδ + 1ᵀW1ε = 1ᵀg
 //
@@ -31,7 +32,7 @@ type KernelProblem struct {
 	Class     []int                 // class of each sample
 	Classes   int                   // C
 	Weights   []float64             // w > 0; nil if all weights are 1
-	Lambda    float64               // > 0
+	Lambda    float64               // λ > 0
 	Intercept bool                  // fit an unpenalized b; otherwise b = 0
 }
 
@@ -55,7 +56,7 @@ type KernelParams struct {
 	Memory  int64   // maximum number of bytes of device memory; 0 means all free memory of the device
 }
 
-// KernelResult is the minimum, or the point after the last step.
+// KernelResult is the minimum or, with a Warning, the point after the last step.
 type KernelResult struct {
 	Alpha     backend.Host[float64] // n×1 for two classes, n×C for more
 	Intercept []float64             // b
@@ -69,8 +70,8 @@ type KernelResult struct {
 }
 
 // SolveKernel solves p. It stops with a Warning after MaxIter steps, or if rounding errors prevent
-// further progress. If rounding errors are the reason and λ is small enough, it solves again with a
-// factor of K.
+// further progress. If rounding errors prevent progress and λ is small enough, it first tries again
+// with a factor of K.
 func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult, error) {
 	f := newKernelLogit(t, p, par.Memory)
 	tol, limit, more := par.Tol, par.MaxIter, par.MaxIter
@@ -103,7 +104,6 @@ func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult,
 	return r, t.Step("fit", 1)
 }
 
-// kernelLogit is the state of a call of SolveKernel.
 type kernelLogit struct {
 	t         *run.Task
 	k         kernels.Kernel

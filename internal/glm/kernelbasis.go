@@ -11,23 +11,22 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// If λ is small relative to the rounding error of K, no factor of K + λW⁻¹ has a correct digit. The
-// factor of B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1) is no more accurate: B
-// has eigenvalues up to 1 + tr(WK)/λ, and since B is K + λW⁻¹ scaled on both sides, Cholesky fails
-// at the same pivot (Higham 2002, theorem 10.6). Nor can the iteration use α: λα = w(y − p) implies
-// that α is proportional to 1/λ, and the rounding error of Kα grows with α. But f can be computed
-// accurately. With K = FFᵀ, where F has as many columns as the rank of K, f = Fβ + b at the
-// samples, and
+// If λ is small relative to the rounding errors of K, no factor of K + λW⁻¹ has a correct digit.
+// The factor of B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1) is no more accurate.
+// B is a diagonal scaling of K + λW⁻¹, and Cholesky fails at the same pivot (Higham 2002, theorem
+// 10.6). An iteration for α is not accurate either: λα = w(y − p), so that α is proportional to
+// 1/λ, and the rounding error of Kα grows with α. But f can be computed accurately. Let K = FFᵀ,
+// where F has as many columns as the rank of K, and f = Fβ + b at the samples. Then minimizing
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖β‖²
 //
-// is logistic regression on the rows of F, whose Hessian is FᵀWF + λI. FᵀWF is invertible unless
-// the classes are separable. If the classes are separable, W decreases with λ, and the Hessian is λ
-// times a matrix with eigenvalues ≥ 1. Let S be the pivots of F and L = F_S. The model's α is L⁻ᵀβ
-// at the rows S and 0 at all other rows; if K is singular, other α give the same f.
+// is logistic regression on the rows of F. The Hessian is FᵀWF + λI. FᵀWF is invertible unless the
+// classes are separable. If they are separable, W decreases with λ, and the Hessian is λ times a
+// matrix with eigenvalues ≥ 1. Let S be the pivots of F and L the rows S of F. The model's α is
+// L⁻ᵀβ at the rows S and 0 at all other rows. If K is singular, other α give the same f.
 
-// jointUnknowns is the maximum number of unknowns, which is the order of the Hessian, for which
-// Newton's method on the columns of F treats all classes together.
+// jointUnknowns is the maximum order of the Hessian for which Newton's method on the columns of F
+// treats all classes together.
 const jointUnknowns = 4096
 
 func (m *kernelLogit) joint() bool {
@@ -48,12 +47,12 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	if err != nil {
 		return nil, err
 	}
-	if len(k.pivots) == 0 { // K = 0
+	if len(k.pivots) == 0 { // F has no columns because K = 0
 		return nil, nil
 	}
 	n, r, columns := m.f.Rows, len(k.pivots), m.f.Cols
-	// Tol bounds the decrease of the loss that the second-order model predicts. This decrease is
-	// proportional to the square of the gradient, which tol bounds.
+	// Params.Tol bounds the decrease of the loss that the quadratic model predicts. This decrease is
+	// proportional to the square of the gradient. tol bounds the gradient.
 	l := Params{Solver: Newton, MaxIter: most, Tol: max(tol*tol, 64*epsilon)}
 	if err := solvers.Reserve(t.Ctx, t.Dev, m.memory, "kernel-logistic", n, func(n int) int64 { return l.bytes(t.Dev, numeric.Points{Rows: n, Cols: min(r, n)}, n, columns) }); err != nil {
 		return nil, err
@@ -82,8 +81,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	if fit.Residual, err = m.checkBasis(fit, k.f, beta); err != nil {
 		return nil, err
 	}
-	// The relative error of the loss is about the square of the residual, so that a residual of
-	// √tol suffices.
+	// A residual of √tol suffices: the relative error of the loss is about the square of the residual.
 	if !(fit.Residual <= math.Sqrt(tol)) {
 		return nil, message.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: {raise $lambda|scale the features so that none is much larger than others}", fit.Residual, m.lambda)
 	}

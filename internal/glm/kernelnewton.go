@@ -86,8 +86,8 @@ func (m *kernelLogit) minimize(tol float64, most int) (*shortfall, error) {
 	return &shortfall{m.steps, false, r, tol}, nil
 }
 
-// residual returns ‖λα − g‖ / ‖g‖ for g = w([y = c] − p). With an intercept it returns
-// ‖Σ_i g_i‖/(√n ‖g‖) if that is larger.
+// residual returns the larger of ‖λα − g‖/‖g‖ for g = w([y = c] − p), and, with an intercept, ‖Σ_i
+// g_i‖/(√n ‖g‖).
 func (m *kernelLogit) residual() float64 {
 	rest, whole := 0.0, 0.0
 	sums := make([]float64, m.f.Cols)
@@ -107,7 +107,6 @@ func (m *kernelLogit) residual() float64 {
 	return rest / whole
 }
 
-// product computes to = K v.
 func (m *kernelLogit) product(to, v backend.Host[float64]) error {
 	m.products++
 	b := m.t.B
@@ -118,10 +117,8 @@ func (m *kernelLogit) product(to, v backend.Host[float64]) error {
 	return b.Download(to, m.out)
 }
 
-// curved computes to = W(v + 1b) and returns the sums of its columns.
-//
-// It computes the elements as w Σ_b p_a p_b (v_a − v_b), which avoids cancellation for p near 0 or
-// 1.
+// curved computes to = W(v + 1b), and returns the sums of the columns of to. The elements are w Σ_b
+// p_a p_b (v_a − v_b), which avoids cancellation for p near 0 or 1.
 func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64 {
 	c := len(b)
 	p, at, sums := make([]float64, c), make([]float64, c), make([]float64, c)
@@ -147,8 +144,8 @@ func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64
 	return sums
 }
 
-// step takes one Newton step. It solves the equations to the relative residual eta. reached reports
-// whether eta was reached, and moved whether the objective decreased.
+// step takes one Newton step, whose equations it solves to the relative residual eta. reached
+// reports whether it reached eta, and moved whether the objective decreased.
 func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	n, c := m.f.Rows, m.f.Cols
 	host := func() backend.Host[float64] { return backend.NewHost[float64](n, c) }
@@ -156,7 +153,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	// with kp = K p.
 	r, kr, d, kd, kp, h := host(), host(), host(), host(), host(), host()
 	s, e := make([]float64, c), make([]float64, c)
-	bend := 0.0 // the weight of b in the metric: the mean of 1ᵀW1 over the classes
+	bend := 0.0 // weight s of b in the metric: the mean of 1ᵀW1 over the classes
 	for i := range n {
 		for k, g := range m.g.Row(i) {
 			w, a := m.weight(i), math.Abs(g)
@@ -177,7 +174,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	}
 	copy(kp.Data, kr.Data)
 	size := func() float64 { return math.Hypot(numeric.Norm2(r.Data), numeric.Norm2(s)/math.Sqrt(float64(n))) }
-	norm := func() (float64, error) { // square of the norm of the residual in the metric
+	norm := func() (float64, error) { // squared norm of the residual in the metric
 		v := dot(r, kr)
 		if !m.k.IsPSD() && v < -1e-10*numeric.Norm2(r.Data)*numeric.Norm2(kr.Data) {
 			return 0, errors.New("the matrix K + λI is not positive definite, as K has negative eigenvalues: use another kernel")
@@ -196,7 +193,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		if m.intercept {
 			curve += numeric.Dot(q, sums)
 		}
-		if !(square > 0 && curve > 0) { // up to rounding, K is 0 along the remaining directions
+		if !(square > 0 && curve > 0) { // Kr and Kp are 0 up to rounding errors
 			floats.AddScaled(d.Data, 1/m.lambda, r.Data)
 			floats.AddScaled(kd.Data, 1/m.lambda, kr.Data)
 			reached = true
@@ -217,8 +214,8 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		if err != nil {
 			return false, false, err
 		}
-		// Adding r/λ to the step changes the residual to −WKr/λ. This removes the component of r in
-		// the null space of K, which the metric does not control.
+		// Adding r/λ to the step removes the component of r in the null space of K, which the metric does
+		// not measure. The residual is then −WKr/λ.
 		bent := m.curved(h, kr, make([]float64, c))
 		left := numeric.Norm2(h.Data) / m.lambda
 		if m.intercept {
@@ -257,9 +254,9 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 			}
 		}
 		_, value := m.objective(f, alpha, b)
-		// Near the minimum, steps change the value by less than its rounding error.
+		// Allow for rounding errors of the value, which exceed the decrease near the minimum.
 		if value <= m.value+64*epsilon*math.Abs(m.value) {
-			// f is recomputed from α, because sums of steps accumulate rounding errors.
+			// Recompute f from α: sums of steps accumulate rounding errors.
 			if err := m.product(f, alpha); err != nil {
 				return false, false, err
 			}
@@ -274,5 +271,5 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	if m.value-m.value != 0 {
 		return false, false, errors.New("the loss overflows: scale the features down")
 	}
-	return reached, false, nil // the point is the minimum up to rounding errors; the caller checks the residual
+	return reached, false, nil // the point may be the minimum up to rounding errors: the caller checks the residual
 }

@@ -14,11 +14,11 @@ import (
 func lbfgsPairs(unknowns int) int { return min(max(64<<20/(3*8*unknowns), 5), 20) }
 
 // lbfgs minimizes F by the limited-memory BFGS method (Broyden, Fletcher, Goldfarb, Shanno). Its
-// initial inverse Hessian is a metric: the solution of M s = g. It stops when the estimated
-// remaining decrease of F is below tol·F. The estimate is the largest of three: gᵀs/2 with s from
-// M, gᵀs/2 with s from the inverse Hessian of L-BFGS, and an extrapolation of the last decreases.
-// The first two are too small if M is far from the Hessian. It returns handedOver once F has been
-// evaluated so often that another method takes less time.
+// initial approximation of the Hessian is the metric M. lbfgs stops when the estimated remaining
+// decrease of F is below tol·F. The estimate is the largest of three: gᵀM⁻¹g/2, gᵀBg/2 with the
+// inverse Hessian B of L-BFGS, and an extrapolation of the last decreases. The first two estimates
+// are too small if M is far from the Hessian. lbfgs returns handedOver after so many evaluations of
+// F that another method takes less time.
 //
 // Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage.
 func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
@@ -73,8 +73,7 @@ func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations in
 	}
 }
 
-// forecast returns the sum of future decreases, assuming that they continue to shrink at the rate
-// of the last decreases.
+// forecast returns the sum of the future decreases if they continue to shrink at the present rate.
 func forecast(falls []float64) float64 {
 	k := len(falls) - 1
 	if k < 2 {
@@ -87,8 +86,8 @@ func forecast(falls []float64) float64 {
 	return falls[k] * ratio / (1 - ratio)
 }
 
-// search finds a step along −direction by which F decreases by the required fraction of the slope.
-// It returns nil if rounding errors prevent such a decrease.
+// search finds a step of length t along −direction for which F decreases by at least
+// 1e-4·t·|slope|. It returns nil if rounding errors prevent such a decrease.
 func (l *logit) search(p *point, direction backend.Host[float64], slope float64) (*point, error) {
 	for t := 1.0; t > 1e-12; {
 		next, err := l.at(along(p.theta, -t, direction))
@@ -98,7 +97,7 @@ func (l *logit) search(p *point, direction backend.Host[float64], slope float64)
 		if next.value <= p.value+1e-4*t*slope {
 			return next, nil
 		}
-		// The step is the minimum of the parabola with the known values and slope, within limits.
+		// Minimize the parabola through both values with the known slope, within limits.
 		t = min(0.5*t, max(0.1*t, -slope*t*t/(2*(next.value-p.value-t*slope))))
 	}
 	return nil, nil
@@ -112,7 +111,8 @@ type secant struct {
 	sy       float64
 }
 
-// add appends a step, without its M⁻¹y, if the curvature along the step exceeds its rounding error.
+// add appends the step between two points, if the curvature along it exceeds its rounding error.
+// refresh then computes M⁻¹y.
 func (k secants) add(from, to *point) secants {
 	c := secant{s: along(to.theta, -1, from.theta), y: along(to.gradient, -1, from.gradient)}
 	if c.sy = dot(c.s, c.y); !(c.sy > 1e-14*math.Sqrt(dot(c.s, c.s)*dot(c.y, c.y))) {
@@ -131,12 +131,13 @@ func (k secants) refresh(m metric) (err error) {
 	return nil
 }
 
-// direction returns the product of g and the inverse Hessian that the steps define. plain is M⁻¹g.
+// direction returns the product of g and the inverse Hessian that the stored steps define. plain is
+// M⁻¹g.
 func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64] {
 	if len(k) == 0 {
 		return plain
 	}
-	// q is g − Σ α_i y_i, and r is M⁻¹q.
+	// The two-loop recursion keeps r = M⁻¹q.
 	q, r := along(g, 0, g), along(plain, 0, plain)
 	alpha := make([]float64, len(k))
 	for i := len(k) - 1; i >= 0; i-- {
@@ -153,21 +154,21 @@ func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64]
 	return r
 }
 
-// leastSpread is a lower bound of the mean of p(1−p) in M. It applies if a step leads to
-// probabilities near 0 and 1.
+// leastSpread is a lower bound on the mean of p(1−p) in M, for steps to probabilities near 0 and 1.
 const leastSpread = 1e-6
 
 // A metric is an approximation M of the Hessian.
 type metric interface {
-	// refresh updates M for spread, the mean of p(1−p), and reports whether M changes.
+	// refresh updates M if spread, the mean of p(1−p), has changed enough, and reports whether M
+	// changes.
 	refresh(spread float64) (bool, error)
 	// solve returns M⁻¹g.
 	solve(g backend.Host[float64]) (backend.Host[float64], error)
 	free()
 }
 
-// metricFeatures returns the largest number of features for which M is a full matrix, of at most 128
-// MiB. For sparse samples, which may take little memory, the limit is the same as for Newton's method.
+// metricFeatures returns the maximum number of features for which M is a full matrix, of at most
+// 128 MiB. Sparse samples may take little memory: their limit is that of Newton's method.
 func metricFeatures(x numeric.Points) int {
 	if x.Sparse != nil {
 		return newtonUnknowns
@@ -175,7 +176,7 @@ func metricFeatures(x numeric.Points) int {
 	return 4096
 }
 
-// metricOf returns the metric of a stage.
+// metricOf returns the full or diagonal metric M that stage s uses.
 func (l *logit) metricOf(s stage) (metric, error) {
 	if s.full {
 		return l.fullMetric()
@@ -183,12 +184,11 @@ func (l *logit) metricOf(s stage) (metric, error) {
 	return &diagonalMetric{l: l}, nil
 }
 
-// floor is a lower bound on the diagonal of M for feature p, as a multiple of the mean of p(1−p).
-// It has two terms. Both are relative to the sum of squares of feature p, because a value relative
-// to the mean over all features would dominate features of a small scale. The first term is 1e-10
-// of Σ w(x − x̄)², since rounding errors may be equally large in directions without variance. The
-// second is 1e5 roundings of x̄ for each sample, because the gradient of a feature that varies less
-// consists of rounding errors.
+// floor is a lower bound on the diagonal element of feature p in M, divided by the mean of p(1−p).
+// It is the sum of two terms. The first is 1e-10 Σ w(x − x̄)², because rounding errors may be
+// equally large in directions without variance. The second is 1e5 roundings of x̄ for each sample,
+// because the gradient of a feature with less variance consists of rounding errors. No term depends
+// on other features, so that features of a small scale get no larger floor.
 func (l *logit) floor(p int) float64 {
 	floor := 1e-10*l.square[p] + math.SmallestNonzeroFloat64
 	if l.mean != nil {
@@ -199,8 +199,8 @@ func (l *logit) floor(p int) float64 {
 }
 
 // fullMetric is M = v·X̃ᵀX̃ + λI for every class, where v is the mean of p(1−p). M would be the
-// Hessian if p(1−p) were equal for all samples. It takes one product XᵀX, and a Cholesky
-// factorization whenever v has halved.
+// Hessian if p(1−p) were equal for all samples. It needs one product XᵀX, and a Cholesky
+// factorization each time v has halved.
 type fullMetric struct {
 	l      *logit
 	gram   backend.Matrix[float64] // d×d
@@ -247,8 +247,8 @@ func (l *logit) fullMetric() (m *fullMetric, err error) {
 	return m, b.Upload(m.gram, g)
 }
 
-// offCenter reports whether the mean of a feature is so large relative to its standard deviation that
-// subtracting the product of the means from XᵀX would lose more than four digits of the diagonal.
+// offCenter reports whether subtracting the product of the means from XᵀX would lose more than four
+// digits of a diagonal element, because a mean is large relative to the standard deviation.
 func (l *logit) offCenter() bool {
 	for p, m := range l.mean {
 		if l.total*m*m > 1e4*l.square[p] {

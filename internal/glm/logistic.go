@@ -17,18 +17,18 @@ import (
 type Solver string
 
 const (
-	Auto    Solver = ""                 // Newton if its step takes no more operations than the loss; otherwise LBFGS, followed by Newton once LBFGS has taken as many operations as Newton would
+	Auto    Solver = ""                 // Newton if its step takes no more operations than the loss; otherwise LBFGS and, when LBFGS has taken the operations of Newton, Newton
 	Newton  Solver = "newton"           // iteratively reweighted least squares: few steps of O(nd²C² + d³C³)
-	LBFGS   Solver = "lbfgs"            // steps of O(ndC) in the metric of the diagonal of XᵀX; once the steps have taken O(nd²) operations, as many as XᵀX takes, in the metric of XᵀX
+	LBFGS   Solver = "lbfgs"            // L-BFGS steps of O(ndC), preconditioned by the diagonal of XᵀX, and by XᵀX when the steps have taken O(nd²) operations, as many as computing XᵀX
 	Descent Solver = "gradient-descent" // many steps of O(ndC)
-	SGD     Solver = "sgd"              // stochastic gradient descent by batches of samples, which gives an approximation
+	SGD     Solver = "sgd"              // stochastic gradient descent by batches of samples; the result is an approximation
 )
 
 // Solvers lists all solvers except Auto.
 var Solvers = []Solver{Newton, LBFGS, Descent, SGD}
 
-// newtonUnknowns is the largest number of unknowns for which Auto uses Newton's method, whose
-// Hessian then takes 32 MiB.
+// newtonUnknowns is the maximum number of unknowns for which Auto uses Newton's method. The Hessian
+// then takes 32 MiB.
 const newtonUnknowns = 2048
 
 // Problem is logistic regression of n samples of C classes: the W and b that minimize
@@ -42,7 +42,7 @@ type Problem struct {
 	Class     []int          // class of each sample; −1 for a sample of weight 0
 	Classes   int            // C
 	Weights   []float64      // w; nil if all weights are 1
-	Lambda    float64        // ≥ 0
+	Lambda    float64        // λ ≥ 0
 	Intercept bool           // fit an unpenalized b; otherwise b = 0
 	Reference bool           // for C > 2: the last class has f = 0; always used if Lambda is 0
 }
@@ -61,15 +61,15 @@ func (p Problem) columns() (int, bool) {
 // Params holds the settings of a solver. A zero field selects its default.
 type Params struct {
 	Solver  Solver
-	Tol     float64 // largest remaining decrease, relative to the loss; 0 means 1e-6 for Descent, 1e-2 for SGD, which does not stop at Tol but warns if it is not reached, and 1e-9 for the other solvers
+	Tol     float64 // tolerance of the remaining decrease of the loss, relative to the loss; 0 means 1e-6 for Descent, 1e-2 for SGD, and 1e-9 otherwise. SGD does not stop at Tol, but warns if it does not reach Tol
 	MaxIter int     // maximum number of iterations; 0 means 100 for Newton, 1000 for Auto and LBFGS, 20000 for Descent, and 20 epochs for SGD
 	Rate    float64 // step size of Descent and SGD for the mean loss; 0 selects it automatically
 	Batch   int     // batch size of SGD; 0 means 32
 	Seed    uint64  // seed of the order of the samples in SGD
 }
 
-// Bytes returns the device memory that Solve takes for n samples. For sparse samples it includes the
-// Go memory of the steps that L-BFGS stores, which may be larger.
+// Bytes returns the device memory that Solve takes for n samples, in bytes. For sparse samples it
+// also counts the steps of L-BFGS in Go memory, which may take more.
 func (l Params) Bytes(dev backend.Device, p Problem, n int) int64 {
 	c, _ := p.columns()
 	return l.bytes(dev, p.X, n, c)
@@ -109,7 +109,7 @@ func (l Params) limit(standard int) int {
 	return l.MaxIter
 }
 
-// Result is the minimum, or the point at which the solver ended.
+// Result is the minimum or, with a Warning, the point at which the solver ended.
 type Result struct {
 	Coef        backend.Host[float64] // W: d×1 for two classes, d×C for more; without Problem.Reference its rows sum to 0 if λ is 0
 	Intercept   []float64             // b
@@ -118,15 +118,14 @@ type Result struct {
 	Evaluations int     // number of evaluations of the loss and its gradient
 	Loss        float64 // value of the objective
 	Gradient    float64 // largest absolute entry of the gradient of the objective
-	Gain        float64 // remaining decrease relative to the loss, which Tol bounds
+	Gain        float64 // estimated remaining decrease, relative to the loss; Tol bounds it
 	Warning     string  // why the solver ended before Tol was reached; "" if Tol was reached
 }
 
-// Solve minimizes the loss of p. If the solver ends before Tol is reached, because of MaxIter or
-// because rounding errors exceed the effect of further steps, the result has a Warning. If Lambda
-// is 0 and the classes can be separated, there is no minimum. With MaxIter this also leads to a
-// Warning: Descent takes all steps, and the other solvers end when the classes are separated. If
-// MaxIter is 0, separable classes are an error.
+// Solve minimizes the loss of p. The result has a Warning if MaxIter or rounding errors end the
+// solver before it reaches Tol. If Lambda is 0 and the classes are separable, there is no minimum.
+// Separable classes are an error if MaxIter is 0. If MaxIter is set, the result has a Warning:
+// Descent takes all steps, and the other solvers end when the current W separates the classes.
 func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	columns, reference := p.columns()
 	f, err := newLogit(t, p.X, p.Class, p.Weights, columns, reference, p.Lambda, p.Intercept)
@@ -138,7 +137,7 @@ func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The noise of the last SGD steps may make the loss slightly larger than the loss at θ = 0.
+	// Rounding and the noise of SGD may give a loss slightly above the loss at θ = 0.
 	if start := f.total * elementary.Log(float64(p.Classes)); !(end.value <= 2*start) {
 		return nil, message.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: {lower $rate}", r.Solver, end.value, start)
 	}
@@ -163,11 +162,11 @@ const (
 	converged
 )
 
-// minimize returns the final point of the solvers, and a result with the fields that describe the
-// end of the iteration.
+// minimize returns the last point, and a result with the fields that describe the end of the
+// iteration.
 func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	first, reported := math.NaN(), 0.0
-	at := func(tol, gain float64) error { // reports the progress: 0 at the first gain, 1 at a gain of tol
+	at := func(tol, gain float64) error { // progress on a logarithmic scale: 0 at the first gain, 1 at the gain tol
 		if math.IsNaN(first) {
 			first = max(gain, 10*tol)
 		}
@@ -236,7 +235,7 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	return r, p, err
 }
 
-// warn sets the warning of r if its solver ended before reaching tol. how is the reason why the solver ended.
+// warn sets the warning of r if the solver ended for the reason how before it reached tol.
 func (r *Result) warn(how ending, tol float64) {
 	if how == converged || r.Gain <= tol {
 		return
@@ -251,8 +250,8 @@ func (r *Result) warn(how ending, tol float64) {
 	r.Warning = fmt.Sprintf("%s %s: the loss may still fall by about %.2g times its value, more than the tolerance of %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, what, r.Gain, tol)
 }
 
-// stage is a solver and the number of evaluations of the loss after which the next stage continues
-// from its last point.
+// stage is a solver, and the number of evaluations of the loss after which the next stage replaces
+// it.
 type stage struct {
 	solver      Solver
 	tol         float64
@@ -261,10 +260,10 @@ type stage struct {
 	evaluations int
 }
 
-// stages chooses the stages by their numbers of operations. Whether the next stage would need fewer
-// operations than the current stage is not known in advance. Therefore the next stage begins once
-// the current stage has taken as many operations as the next stage is expected to take. The total
-// is then at most twice the number of operations of the faster stage.
+// stages chooses the stages by their numbers of operations. It is not known in advance whether the
+// next stage would need fewer operations than the current stage. The next stage therefore begins
+// when the current stage has taken as many operations as the next stage is expected to take. In
+// all, the stages take at most twice the operations of the faster stage.
 func (l Params) stages(f *logit) []stage {
 	const lasting = math.MaxInt32
 	newton := stage{Newton, 1e-9, 100, false, lasting}

@@ -15,26 +15,27 @@ import (
 //
 //	min over w of ‖z − A_S w‖² + penalty·|S|,  |S| ≤ most
 //
-// for a vector z. The search is the branch and bound over the tree of subsets of Gatu and
-// Kontoghiorghes (2006), Branch-and-bound algorithms for computing the best-subset regression
-// models. The columns of a node are its fixed columns and its free columns, which its children may
-// remove. The free columns are stored as the triangle R of their QR factorization, with the rotated
-// z. Each prefix of the columns is a subset whose squared residual is a sum of squares of elements
-// of the rotated z. A child removes one column, by Givens rotations of O(q²) operations for q free
-// columns. Removing a column never decreases the residual. A child is therefore pruned if its
-// residual with all columns, plus the least possible penalty, is not below the best objective so
-// far. The columns are in the order of a forward selection: the subtrees without the first columns
-// are the largest, and are pruned early.
+// for a vector z. The search is the branch and bound of Gatu and Kontoghiorghes (2006),
+// Branch-and-bound algorithms for computing the best-subset regression models, over a tree of
+// subsets. A node of the tree has fixed columns and free columns. Its children may remove only free
+// columns. The node stores the triangle R of the QR factorization of its free columns, and Qᵀz. For
+// each i, the squared residual of the fixed columns and the first i free columns is a sum of
+// squares of elements of Qᵀz. A child removes one of q free columns by Givens rotations, in O(q²)
+// operations. Removing a column never decreases the residual. The search therefore prunes a child
+// if the residual of all its columns, plus the penalty of its smallest subset, is not below the
+// best objective so far. Forward selection orders the columns, so that the large subtrees, which
+// lack the first columns, are pruned early.
 //
-// If the columns of a prefix are linearly dependent, the prefix without its last column spans the
-// same space. Neither this prefix nor any subset that contains it is examined.
+// If the first i free columns are linearly dependent on the fixed columns or on each other, the
+// search examines no subset that contains these i columns, because a smaller subset spans the same
+// space.
 type bestSubsets struct {
 	ctx     context.Context
-	most    int     // largest number of columns
+	most    int     // maximum size of S
 	penalty float64 // penalty for each column
-	tiny    float64 // diagonal elements of at most tiny are rounding errors
-	slack   float64 // differences of the objective of at most slack are rounding errors
-	work    int     // remaining operations
+	tiny    float64 // a diagonal element of R counts as 0 if it is at most tiny
+	slack   float64 // a decrease of the objective by at most slack counts as a rounding error
+	work    int     // number of operations that the search may still perform
 	nodes   int
 
 	best   float64 // the smallest objective so far
@@ -42,8 +43,8 @@ type bestSubsets struct {
 	spare  [][]float64 // triangles, one for each depth
 }
 
-// subsetColumns is the largest number of columns for the search. subsetWork is the maximum number
-// of operations of a search: one or two seconds of work, which suffices for all subsets of 24
+// subsetColumns is the maximum number of columns that search accepts. subsetWork is the maximum
+// number of operations of a search. They take one or two seconds, and suffice for all subsets of 24
 // columns.
 const (
 	subsetColumns = 64
@@ -59,8 +60,8 @@ func search(t *run.Task, a backend.Host[float64], z []float64, most int, penalty
 		tiny: float64(max(samples, d)) * epsilon, spare: make([][]float64, d+1),
 	}
 	order := s.forward(a, z)
-	// ordered holds the columns of a in the order of the forward selection, and z in the last
-	// column. If k < d, rows of zeros follow. triangular reduces it to R and Qᵀz.
+	// ordered holds the columns of a in the order of the forward selection, z as the last column, and,
+	// if k < d, rows of zeros. The function triangular reduces ordered to R and Qᵀz.
 	ordered := backend.NewHost[float64](max(k, d), d+1)
 	for i := range k {
 		row := ordered.Row(i)
@@ -145,8 +146,7 @@ func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, co
 	return best, complete, nil
 }
 
-// forward returns the columns in the order of a forward selection: at each step the column that
-// decreases the residual most.
+// forward returns the columns in the order in which forward selection chooses them.
 func (s *bestSubsets) forward(a backend.Host[float64], z []float64) []int {
 	columns := numeric.Transpose(a)
 	rest := slices.Clone(z)
@@ -183,9 +183,9 @@ func (s *bestSubsets) forward(a backend.Host[float64], z []float64) []int {
 	return order
 }
 
-// node examines the subsets that contain all columns of fixed and at least one column of free. r is
-// the q×(q+1) triangle R of the columns of free, with the rotated z in its last column. lost is the
-// squared norm of the component of z that is orthogonal to the columns of fixed and free.
+// node examines the subsets that contain all columns of fixed and at least one column of free. r
+// holds the q×q triangle R of the columns of free, and Qᵀz in column q+1. lost is the squared norm
+// of the component of z that is orthogonal to the columns of fixed and free.
 func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	s.nodes++
 	if s.nodes%1024 == 0 && s.ctx.Err() != nil {
@@ -193,7 +193,7 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	}
 	q := len(free)
 	stride := q + 1
-	last := 0 // prefixes up to this length have linearly independent columns
+	last := 0 // the first last columns of free are linearly independent
 	for last < q && math.Abs(r[last*stride+last]) > s.tiny {
 		last++
 	}
@@ -204,10 +204,9 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 			s.chosen = append(append(s.chosen[:0], fixed...), free[:i]...)
 		}
 	}
-	// Remove the last columns first: the resulting subtrees are small, and their objectives are
-	// low.
+	// Remove late columns first: their subtrees are small, and the objectives there are low.
 	for j := min(last, q-2); j >= 0; j-- {
-		kept := len(fixed) + j // a new subset has at least kept+1 columns, because the loop above has examined all prefixes
+		kept := len(fixed) + j // a subset of kept columns has been examined in the loop above
 		if kept >= s.most || lost+s.penalty*float64(kept+1) >= s.best-s.slack || s.work <= 0 {
 			continue
 		}
@@ -223,8 +222,7 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	return nil
 }
 
-// residualOf returns the squared residual of the fixed columns and the first i free columns of a
-// node.
+// residualOf returns the squared residual of z for the fixed columns and the first i free columns.
 func residualOf(r []float64, q, i int, lost float64) float64 {
 	for ; i < q; i++ {
 		lost += r[i*(q+1)+q] * r[i*(q+1)+q]
@@ -232,8 +230,8 @@ func residualOf(r []float64, q, i int, lost float64) float64 {
 	return lost
 }
 
-// without removes column j of the triangle r and fixes the earlier columns. It returns the triangle
-// of the later columns, and the resulting increase of lost.
+// without removes column j of the triangle r, and fixes the columns before column j. It returns the
+// triangle of the columns after column j, and the amount by which the squared residual increases.
 func (s *bestSubsets) without(r []float64, q, j int) (child []float64, lost float64) {
 	n := q - j - 1
 	if s.spare[n] == nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// secularTol is the maximum relative error of ‖w‖², and secularSteps is the maximum number of
-// steps. Newton's method converges quadratically, and each bisection halves a bracket whose ends
-// differ by at most 2¹⁰²⁴.
+// secularTol is the maximum relative error of ‖w‖². secularSteps is the maximum number of steps. It
+// is generous: Newton's method converges quadratically, and bisection halves the bracket in each
+// step.
 const (
 	secularTol   = 1e-10
 	secularSteps = 200
@@ -25,15 +25,16 @@ const (
 type BoundedFit struct {
 	Coef      backend.Host[float64]
 	Intercept []float64
-	Lambda    []float64 // λ of the ridge regression with the same solution, for each output; 0 if the bound is not active
-	Steps     int       // number of Newton steps for Lambda
+	Lambda    []float64 // the penalty λ of each output for which ridge regression has the same solution; 0 if the bound is not active
+	Steps     int       // total number of Newton steps that compute Lambda
 	Norm      float64   // ‖w‖² of the first output
-	Free      float64   // ‖w‖² of the first output without the bound; of several such w, the smallest ‖w‖²
+	Free      float64   // smallest ‖w‖² of a least-squares solution of the first output without the bound
 }
 
-// BoundedBytes returns the memory of Bounded for n rows, in bytes. It includes QR, although QR is needed only if the
-// bound of an output is not active or XᵀX or XXᵀ is nearly singular, because both are known only after a
-// factorization. With fewer rows than features the plan is then about three times the memory of a fit without QR.
+// BoundedBytes returns the memory of Bounded for n rows, in bytes. It includes the memory of QR.
+// Only a factorization shows whether Bounded needs QR, which is the case if the bound of an output
+// is not active, or XᵀX or XXᵀ is nearly singular. With fewer rows than features, the memory of QR
+// makes the result about three times as large.
 func (c *Samples) BoundedBytes(n int) int64 {
 	qr := c.qrBytes(n)
 	if n < c.d {
@@ -43,17 +44,18 @@ func (c *Samples) BoundedBytes(n int) int64 {
 	return max(qr, c.momentBytes(n)+8*int64(c.d)*int64(c.d))
 }
 
-// Bounded minimizes Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta for each output. It is ridge
-// regression with the λ ≥ 0 at which ‖w(λ)‖² = theta, found by Newton's method on 1/‖w(λ)‖ −
-// 1/√theta inside a bracket that shrinks (Moré and Sorensen 1983; Hebden 1973). If theta is 0, the
-// bound of each output is ‖w(1)‖². memory is the field Memory of solvers.Params.
+// Bounded minimizes Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta for each output. The solution
+// is the ridge regression w(λ) with the λ ≥ 0 at which ‖w(λ)‖² = theta. Bounded computes λ by
+// Newton's method for 1/‖w(λ)‖ − 1/√theta = 0, and by bisection if a Newton step leaves the bracket
+// of λ (Moré and Sorensen 1983; Hebden 1973). If theta is 0, the bound of each output is its
+// ‖w(1)‖². memory is the field Memory of solvers.Params.
 func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit, error) {
 	s, _, err := newSecular(t, c)
 	if err != nil {
 		return nil, err
 	}
 	par := solvers.Params{Memory: memory}
-	if s.dual { // BoundedBytes counts the memory of this method
+	if s.dual { // BoundedBytes counts the memory of method Dual
 		par.Method = solvers.Dual
 	}
 	m := &BoundedFit{Coef: backend.NewHost[float64](c.d, c.t)}
@@ -162,8 +164,8 @@ func newSecular(t *run.Task, c *Samples) (s *secular, x backend.Host[float64], e
 		s.most += s.m.Row(i)[i] // the trace, which is ≥ ‖M‖ for positive semidefinite M
 	}
 	if s.dual && c.intercept {
-		// Let u be the vector of the √w_i, divided by its norm. y and the range of M are orthogonal
-		// to u, so that M + cuuᵀ with a number c > 0 gives the same v and is invertible.
+		// Let u be the vector of the √w_i, divided by its norm. y and the range of M are orthogonal to u.
+		// Therefore M + cuuᵀ with c > 0 gives the same v as M. Unlike M, this matrix is invertible.
 		for i := range s.m.Rows {
 			for j := range i + 1 {
 				s.m.Row(i)[j] += s.most / float64(s.m.Rows) * c.root(i) * c.root(j) / c.weight
@@ -188,7 +190,7 @@ func (s *secular) root(j int, theta float64, free unbounded) (lambda float64, st
 	if size == 0 || free.norm <= radius*(1+secularTol/2) {
 		return 0, 0, nil
 	}
-	// ‖w(λ)‖ ≤ ‖r‖/λ for M = XᵀX, and ≤ ‖y‖/(2√λ) for M = XXᵀ.
+	// The first bracket follows from ‖w(λ)‖ ≤ ‖r‖/λ, or ‖w(λ)‖ ≤ ‖y‖/(2√λ) for M = XXᵀ.
 	low, high := 0.0, size/radius
 	if s.dual {
 		high = size / (2 * radius) * size / (2 * radius)
@@ -205,7 +207,7 @@ func (s *secular) root(j int, theta float64, free unbounded) (lambda float64, st
 		norm, slope, err := s.norm(j, lambda)
 		switch {
 		case errors.Is(err, backend.ErrNotPosDef):
-			low = lambda // M + λI is not positive definite, so that λ is too small
+			low = lambda // λ is too small for a positive definite M + λI
 			lambda = max(10*lambda, math.SmallestNonzeroFloat64)
 			continue
 		case err != nil:
@@ -229,7 +231,6 @@ func (s *secular) root(j int, theta float64, free unbounded) (lambda float64, st
 	return 0, steps, fmt.Errorf("no λ with ‖w‖² = %v was found in %s: λ lies between %v and %v", theta, count.Of(secularSteps, "step"), low, high)
 }
 
-// output returns the samples with only target j.
 func (c *Samples) output(j int) *Samples {
 	one := *c
 	one.y, one.t, one.meanY = c.y.View(0, j, c.y.Rows, 1), 1, numeric.Center{c.meanY[0][j : j+1], c.meanY[1][j : j+1]}
@@ -326,7 +327,6 @@ func (s *secular) norm(j int, lambda float64) (norm, slope float64, err error) {
 	return norm, product / norm, nil
 }
 
-// times returns Mv.
 func (s *secular) times(v []float64) []float64 {
 	out := make([]float64, len(v))
 	for i := range out {

@@ -12,11 +12,11 @@ import (
 )
 
 // coordinate implements coordinate descent (Friedman, Hastie and Tibshirani 2010). It sweeps over
-// the weights that are not 0 or whose slope |x_pᵀ(y − Xw)| exceeds μ, until a sweep hardly changes
-// the objective. Then it computes the duality gap over all features, and stops if the gap is small
-// enough. Let A be the set of nonzero weights. Once the sweeps have taken as long as a
-// factorization of X_AᵀX_A, the method exact computes the minimum over A, because sweeps may
-// converge arbitrarily slowly if columns are correlated.
+// the weights that are not 0 or whose slope |x_pᵀ(y − Xw)| exceeds μ, until a sweep decreases the
+// objective by only a small fraction of the duality gap. Then it computes the gap over all
+// features, and stops if the gap is within the tolerance. Let A be the set of nonzero weights. Once
+// the sweeps have taken as long as a factorization of X_AᵀX_A, the method exact computes the
+// minimum over A, because sweeps may converge arbitrarily slowly if columns are correlated.
 type coordinate struct {
 	a        *normal
 	diagonal []float64
@@ -27,8 +27,8 @@ type coordinate struct {
 	shift    float64 // for sparse samples, y − Xw is residual + shift·√w
 	state    *lassoState
 	output   int
-	active   []int     // the set A of the last exact minimum
-	factor   *cholesky // factor of X_AᵀX_A for that set
+	active   []int     // the set A for which the method exact last computed the minimum
+	factor   *cholesky // factor of X_AᵀX_A for the columns active
 }
 
 func newCoordinate(a *normal) *coordinate {
@@ -41,13 +41,13 @@ func newCoordinate(a *normal) *coordinate {
 		}
 		return c
 	}
-	a.fixed.Free() // coordinate descent needs no product with fixed, and a factorization reuses this memory
+	a.fixed.Free() // free memory for the factorization: coordinate descent does not multiply by fixed
 	a.fixed = nil
 	return c
 }
 
-// factorRate is the ratio of the time of a multiplication in a sweep to the time of a
-// multiplication in a factorization, which is blocked and uses all processors.
+// factorRate is the time of a multiplication in a sweep, divided by the time of a multiplication in
+// a factorization. A factorization is faster because it is blocked and uses all processors.
 const factorRate = 16
 
 func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
@@ -59,8 +59,8 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 		copy(c.residual, c.y.Row(c.output))
 	}
 	var list, active []int
-	work := 0   // number of multiplications in sweeps since the last exact minimum
-	sweeps := 1 // largest number of sweeps until the next duality gap; 1 at first, because the last gap belongs to another μ
+	work := 0   // number of multiplications in the sweeps since the last call of exact
+	sweeps := 1 // maximum number of sweeps before the next duality gap; 1 at first, because s.gap still belongs to the previous μ
 	s.least, s.steps = 0, 0
 	c.follow(s, mu)
 	for ; ; sweeps = 100 {
@@ -70,7 +70,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				list = append(list, p)
 			}
 		}
-		// Sweep over these weights until a sweep would reduce the gap only by a small fraction.
+		// Sweep over the weights of list until a sweep would reduce the gap only by a small fraction.
 		for range sweeps {
 			if s.steps >= l.MaxIter {
 				break
@@ -103,9 +103,9 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				cost *= 1 + 3*c.a.c.n/max(1, len(active))
 			}
 			still, err := gain <= s.gap/1000, error(nil)
-			// If μ = 0, factor at once, because the gap does not bound the error that correlated
-			// columns cause. Factor also if sweeps converge so slowly that the gap looks like a
-			// rounding error.
+			// If μ = 0, call exact at once, because then the gap is no bound on the error if columns are
+			// correlated. Also call exact if the last gaps did not decrease and are as small as rounding
+			// errors: slow convergence may be the cause.
 			slow := s.stalls >= 5 && s.gap <= s.rounding
 			if len(active) > 0 && (work >= cost/factorRate || mu == 0 || slow) && s.steps < l.MaxIter {
 				work = 0
@@ -133,12 +133,12 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 }
 
 // exact minimizes over the weights of active, and reports whether it has reached the minimum. It
-// removes from active the weights that become 0.
+// removes the weights that become 0 from active.
 //
 // Let A be the set active, and s the signs of w_A. If no weight changes its sign, the minimum is at
 // w_A + δ with X_AᵀX_A δ = v, where v = X_Aᵀ(y − Xw) − μs. At w_A + tδ the objective has the
-// derivative δᵀv(t − 1), plus 2μ|δ_p| for each weight p that has changed its sign. If a weight is 0
-// at the minimum on this line, exact removes it from A.
+// derivative δᵀv(t − 1) in t, plus 2μ|δ_p| for each weight p whose sign has changed. exact moves w
+// to the minimum over t. If a weight is 0 there, exact removes it from A.
 func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bool, error) {
 	for {
 		if !slices.Equal(active, c.active) || c.factor == nil {
@@ -185,9 +185,10 @@ func (c *coordinate) follow(s *lassoState, mu float64) {
 	}
 }
 
-// newton moves w to the minimum on the line that exact defines. It returns the index in active of
-// the weight that is 0 at the minimum, or −1, and whether no weight has changed its sign. If
-// columns are linearly dependent, the weights of some columns do not change.
+// newton moves w_A to the minimum of the objective over the line w_A + tδ (see exact). It returns
+// the index in active of the weight that is 0 at the minimum, or −1, and whether all weights have
+// the same sign as before. If columns are linearly dependent, the weights of redundant columns do
+// not change.
 func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, done bool) {
 	v := make([]float64, len(active))
 	for i, p := range active {
@@ -233,12 +234,12 @@ func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, 
 	return zero, len(crossed) == 0
 }
 
-// alongNull minimizes ‖w‖₁ along each null direction that the factor has found: a change z of the
-// weights of active with Xz = 0. For each direction it makes a weight 0, and changes the later
-// directions so that this weight remains 0. It reports whether a weight has become 0. Sweeps
-// converge slowly along such directions, in steps of the size of μ/‖x_p‖². The one-hot columns of
-// several categorical features have such directions, because the columns of each feature add up to
-// 1.
+// alongNull minimizes ‖w‖₁ along each null direction of the factor. A null direction is a change z
+// of the weights of active with Xz = 0. The minimum along a direction makes a weight 0. alongNull
+// changes the later directions so that this weight remains 0. It reports whether a weight has
+// become 0. Sweeps converge slowly along null directions, in steps of the size of μ/‖x_p‖². One-hot
+// columns of several categorical features have null directions, because the columns of each feature
+// add up to 1.
 func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 	directions := c.factor.null()
 	for i := range directions.Rows {
@@ -319,7 +320,6 @@ func (c *coordinate) product(p int) float64 {
 	return numeric.Dot(c.x.Row(p), c.residual)
 }
 
-// slope returns x_pᵀ(y − Xw) from the state or, if XᵀX is not formed, from product.
 func (c *coordinate) slope(s *lassoState, p int) float64 {
 	if c.a.formed() {
 		return s.c[p] - s.q[p]

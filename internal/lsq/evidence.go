@@ -21,7 +21,7 @@ type EvidenceFit struct {
 	Posterior
 	Evidence []float64 // log p(y) of each output
 	Steps    int       // the largest number of steps over the outputs
-	Warnings []string  // one for each output whose iteration ended before tol was reached
+	Warnings []string  // one warning for each output whose iteration ended before it reached tol
 }
 
 // Posterior holds the posterior variance of w and the variance of the noise.
@@ -93,8 +93,8 @@ func (p Posterior) CoefVariance() backend.Host[float64] {
 }
 
 // EvidenceBytes returns the memory of Evidence for n rows, in bytes: XᵀX on the device and on the
-// host, a copy of XᵀX, and its eigenvectors. If there are fewer rows than features, XXᵀ replaces
-// XᵀX, and the memory of X is added, which the eigenvectors of XᵀX overwrite.
+// host, a copy of XᵀX, and its eigenvectors. With fewer rows than features, XXᵀ replaces XᵀX, and
+// the memory includes X, which Evidence overwrites with the eigenvectors of XᵀX.
 func (c *Samples) EvidenceBytes(n int) int64 {
 	if n < c.d {
 		return 8 * (int64(n)*int64(c.d+c.t) + 4*int64(n)*int64(n))
@@ -131,7 +131,7 @@ func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit,
 		}
 		for i, s := range e.values {
 			m.Spread.Row(j)[i] = f.noise / (s + f.lambda)
-			// along is the coefficient of v_i in w = Σ_i v_i √s_i a_i/(s_i + λ), where a = Uᵀy.
+			// w = Σ_i v_i √s_i a_i/(s_i + λ), where X = Σ_i √s_i u_i v_iᵀ and a_i = u_iᵀy
 			along := math.Sqrt(s) * e.along.Row(j)[i] / (s + f.lambda)
 			for p, v := range e.vectors.Row(i) {
 				m.Coef.Row(p)[j] += v * along
@@ -149,8 +149,8 @@ type spectrum struct {
 	vectors  backend.Host[float64] // r×d: V, one vector in each row
 	along    backend.Host[float64] // t×r: Uᵀy
 	total    []float64             // ‖y‖²
-	constant []bool                // whether y equals its mean, or 0 without an intercept, up to rounding errors
-	mean     []float64             // mean of y
+	constant []bool                // whether y differs from mean only by rounding errors
+	mean     []float64             // mean of y; 0 without an intercept
 	d        int
 }
 
@@ -243,7 +243,6 @@ func rightVectors(x backend.Host[float64], u numeric.Small, values []float64) ba
 	return x.View(0, 0, len(values), x.Cols)
 }
 
-// evidence runs MacKay's iteration for output j.
 func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f evidenceFit, err error) {
 	a, total := e.along.Row(j), e.total[j]
 	outside := total // squared norm of the component of y orthogonal to the range of X
@@ -255,14 +254,14 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 		return f, fmt.Errorf("y: column %d: the squares of its values are out of range: scale y", j+1)
 	}
 	if e.constant[j] {
-		// Set w = 0 and the noise to the rounding error of y. If y is 0, set the noise to a number that
-		// can be divided by λ without underflow.
+		// Set w = 0 and the variance of the noise to the squared rounding error of y. If y is 0, set the
+		// variance to a small number that can be divided by λ without underflow.
 		clear(a)
 		f.noise, f.lambda = max(elementary.Pow(epsilon*e.mean[j], 2), 0x1p-900), 1e12*e.values[0]
 		f.evidence = e.logEvidence(a, 0, n, f.noise, f.lambda)
 		return f, nil
 	}
-	// A residual below least is rounding error.
+	// A squared residual below least consists of rounding errors.
 	least := total * epsilon * epsilon * n
 	f.noise, f.lambda = total/n, total/n // initial values as in scikit-learn: σ_w = 1
 	for f.steps = 1; ; f.steps++ {

@@ -18,7 +18,7 @@ type fista struct {
 	a         *normal
 	plain     bool    // whether the method is ISTA
 	fixed     bool    // whether the caller has set the step size, so that lipschitz is constant
-	lipschitz float64 // estimate of the largest eigenvalue of XᵀX, which is increased when a step shows that it is too small
+	lipschitz float64 // estimate of the largest eigenvalue of XᵀX; doubled while it is too small for a step
 }
 
 func newFista(a *normal, l Lasso) (*fista, error) {
@@ -58,7 +58,7 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 			return err
 		}
 		s.steps++
-		for { // until lipschitz is at least the curvature along the step
+		for { // double lipschitz until it is at least the curvature along the step
 			for p := range w {
 				w[p] = soft(z[p]+(s.c[p]-qz[p])/f.lipschitz, mu/f.lipschitz)
 			}
@@ -71,8 +71,8 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 				curvature += step * (q[p] - qz[p])
 				size += step * step
 			}
-			// q has rounding errors of the order ε‖XᵀX‖‖w‖, so that the curvature of a very short
-			// step is not accurate.
+			// The rounding errors of q are of the order ε‖XᵀX‖‖w‖. The computed curvature of a very short
+			// step is therefore not accurate.
 			if f.fixed || !(curvature > f.lipschitz*size*(1+1e-8)) || size <= epsilon*s.norm() {
 				break
 			}
@@ -97,10 +97,10 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// settled updates the gap like lassoState.settled. If μ = 0, it raises the gap to the decrease of
-// the objective in boundSteps steps of conjugate gradients, preconditioned by the diagonal of XᵀX.
-// lassoState.settled measures only the decrease by changing a single weight, which is small if
-// columns are correlated.
+// settled updates the gap like lassoState.settled. If μ = 0, settled also minimizes the objective
+// by boundSteps steps of conjugate gradients, preconditioned by the diagonal of XᵀX, and raises the
+// gap to the decrease of the objective. lassoState.settled uses the decrease from changing a single
+// weight, which is too small a gap if columns are correlated.
 func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 	done, err := s.settled(f.a.t, mu, l)
 	if mu > 0 || !done || err != nil {
@@ -129,7 +129,7 @@ func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 			return false, err
 		}
 		curvature := numeric.Dot(p, q)
-		if !(rho > 0 && curvature > epsilon*rho) { // up to rounding errors the direction is in the null space of X
+		if !(rho > 0 && curvature > epsilon*rho) { // XᵀXp is 0 up to rounding errors
 			break
 		}
 		fall += rho / curvature * rho / 2

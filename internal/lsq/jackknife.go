@@ -11,23 +11,23 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Jackknife holds the quantities from which the leave-one-out fits with penalty λ are computed. x̄
-// is the weighted mean, or 0 without an intercept, and XᵀX + λI = LLᵀ, where X has the rows √w_i
-// (x_i − x̄). Let f₋ᵢ be the fit without sample i, e_i = y_i − f(x_i), and h_i = ‖z_i‖² + w_i/Σw
-// (without an intercept h_i = ‖z_i‖²). Then
+// Jackknife holds the factors that give the leave-one-out fits for the penalty λ. Let x̄ be the
+// weighted mean, or 0 without an intercept. Let X have the rows √w_i (x_i − x̄), and XᵀX + λI =
+// LLᵀ. Let f₋ᵢ be the fit without sample i. With the residual e_i = y_i − f(x_i) and the leverage
+// h_i = ‖z_i‖² + w_i/Σw, or ‖z_i‖² without an intercept,
 //
 //	y_i − f₋ᵢ(x_i) = c_i = e_i/(1 − h_i),    z_i = √w_i L⁻¹(x_i − x̄)
 //	f₋ᵢ(x) = f(x) − c_i (√w_i z_iᵀL⁻¹(x − x̄) + w_i/Σw)
 type Jackknife struct {
 	c     *Samples
-	l, z  backend.Host[float64] // d×d lower, n×d
+	l, z  backend.Host[float64] // the lower triangle L, d×d, and the rows z_i, n×d
 	share []float64             // 1 − h_i
 }
 
 // Jackknife returns the Jackknife of the fit with the penalty lambda.
 func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
 	d, block := int64(c.d), int64(c.blockRows())
-	run.ReportPlan(f.Ctx, f.Dev, 8*(d*(2*d+int64(c.n))+2*block*int64(c.d+c.t))) // XᵀX and its factor, z, and blocks of rows
+	run.ReportPlan(f.Ctx, f.Dev, 8*(d*(2*d+int64(c.n))+2*block*int64(c.d+c.t))) // memory of XᵀX, L, z, and blocks of rows
 	moments, err := c.moments(f)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 				to[j] -= v * w
 			}
 		}
-		// If the leverage h_i is 1, the other samples do not determine w in some direction.
+		// If h_i = 1, the fit without sample i is not unique.
 		if rounding := 0x1p-52 * float64(c.d+c.n); !(a.share[i] > rounding) {
 			return errs, message.Errorf("the fit without sample %d has no solution: {raise $lambda}", c.part.Row(i)+1)
 		}
@@ -98,12 +98,13 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 	return errs, nil
 }
 
-// Influence calls visit with blocks of up to 256 rows of points. Row i of b holds √w_i z_iᵀL⁻¹(x −
-// x̄) + w_i/Σw for the rows x of the block, and first is the index of its first row in points.
+// Influence calls visit with one matrix b for each block of up to 256 rows of points. The argument
+// first is the index of the block's first row in points. Element (i, j) of b is √w_i z_iᵀL⁻¹(x −
+// x̄) + w_i/Σw for the j-th row x of the block.
 func (a *Jackknife) Influence(f *run.Task, points backend.Host[float64], visit func(first int, b backend.Host[float64])) error {
 	c := a.c
 	rows := min(points.Rows, max(1, min(256, (64<<20)/(8*c.n))))
-	run.ReportPlan(f.Ctx, f.Dev, 16*int64(rows)*int64(c.n+c.d)) // the arguments and results of the products, on the host and on the device
+	run.ReportPlan(f.Ctx, f.Dev, 16*int64(rows)*int64(c.n+c.d)) // the factors and results of two products, on the host and on the device
 	l, err := f.Mem.Place(a.l)
 	if err != nil {
 		return err

@@ -17,12 +17,12 @@ import (
 //
 // for each output.
 type L0 struct {
-	Lambda  float64 // used if Support is 0
+	Lambda  float64 // ignored if Support is positive
 	Support int
 	MaxIter int // maximum number of steps of iterative hard thresholding
 }
 
-// L0Fit is the best subset, or a local minimum.
+// L0Fit is the best subset, or a local minimum if the search for the best subset is not complete.
 type L0Fit struct {
 	Coef      backend.Host[float64]
 	Intercept []float64
@@ -31,8 +31,8 @@ type L0Fit struct {
 	Warnings  []string
 }
 
-// L0Bytes returns the memory of L0 for n rows, in bytes: the matrices of the type normal, the Gram
-// matrix of the columns with nonzero weights, and these columns.
+// L0Bytes returns the memory of L0 for n rows, in bytes: the matrices of a value of type normal,
+// the columns with nonzero weights, and their Gram matrix.
 func (c *Samples) L0Bytes(l L0, n int) int64 {
 	kept := int64(c.d)
 	if l.Support > 0 {
@@ -65,9 +65,9 @@ func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
 	return m, t.Step("solve", 1)
 }
 
-// descend runs iterative hard thresholding for the outputs whose search is not complete. best holds
-// the best objectives of these searches. The result of a search remains unless iterative hard
-// thresholding finds a lower objective.
+// descend runs iterative hard thresholding for the outputs whose search for the best subset is not
+// complete. It replaces the result of a search only if it finds an objective below the search's
+// objective, which best holds.
 func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete []bool) error {
 	a, err := c.normal(t)
 	if err != nil {
@@ -124,8 +124,8 @@ func newThreshold(a *normal, l L0) (*threshold, error) {
 		}
 	}
 	most, err := a.largest(h.scale)
-	// The estimate is a lower bound on the largest eigenvalue, and the trace, which is the number of
-	// nonzero columns, is an upper bound.
+	// The estimate is at most the largest eigenvalue. The trace is at least this eigenvalue. The
+	// scaled nonzero columns have norm 1, so that the trace is the number of these columns.
 	h.lipschitz = min(1.1*most, float64(live))
 	return h, err
 }
@@ -142,8 +142,9 @@ func (h *threshold) objective() float64 {
 	return sum
 }
 
-// minimize sets u for output j to the best result of at most limit steps. It returns the number of
-// steps and, if the iteration has not converged, the decrease of the objective in the last step.
+// minimize sets u to the best solution for output j that it finds in at most limit steps. It
+// returns the number of steps. If the iteration has not converged, it also returns the decrease of
+// the objective in the last step.
 func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) {
 	for p, c := range h.a.moments.c.Row(j) {
 		h.u[p], h.q[p], h.c[p] = 0, 0, c*h.scale[p]
@@ -174,7 +175,7 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 				u[p] = from[p] + length*(h.c[p]-fromQ[p])
 			}
 			kept := h.keep(u, length)
-			if slices.Equal(kept, last) { // from is already the minimum over these columns
+			if slices.Equal(kept, last) { // from already minimizes over the columns of kept
 				continue
 			}
 			clear(h.u)
@@ -208,12 +209,12 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 func (h *threshold) keep(u []float64, length float64) []int {
 	var kept []int
 	for p, v := range u {
-		// selecting v decreases the quadratic model of this step by v²/length
+		// a nonzero weight v decreases the quadratic model of this step by v²/length
 		if h.scale[p] != 0 && v != 0 && (h.l.Support > 0 || v*v > h.l.Lambda*length) {
 			kept = append(kept, p)
 		}
 	}
-	s := h.a.c.n // more columns than rows are linearly dependent
+	s := h.a.c.n // any n+1 columns of n rows are linearly dependent
 	if h.l.Support > 0 {
 		s = min(s, h.l.Support)
 	}

@@ -38,7 +38,7 @@ type Lasso struct {
 	Lambdas []float64
 	Theta   float64 // bound on ‖w‖₁, used with Lambdas {0}; 0 means no bound
 	Method  LassoMethod
-	Rate    float64 // η of ISTA; 0 means 1/‖2XᵀX‖
+	Rate    float64 // the step size η of ISTA; 0 selects 1/‖2XᵀX‖
 	Tol     float64 // duality gap, relative to ‖y‖², at which the iteration ends
 	MaxIter int     // maximum number of sweeps over the features, or of steps
 }
@@ -55,8 +55,8 @@ type LassoFit struct {
 	Warnings  []string
 }
 
-// LassoBytes returns the device memory of Lasso for n rows. If XᵀX is formed, the factors of its
-// columns overwrite the copy of XᵀX.
+// LassoBytes returns the device memory of Lasso for n rows, in bytes. If XᵀX is formed, the factors
+// of its columns need no memory of their own, because they overwrite the copy of XᵀX.
 func (c *Samples) LassoBytes(n int) int64 {
 	if c.byGram() {
 		return c.normalBytes(n)
@@ -64,9 +64,9 @@ func (c *Samples) LassoBytes(n int) int64 {
 	return c.normalBytes(n) + c.factorBytes(n, int64(c.factoredOf(n)))
 }
 
-// factored returns the largest number of columns whose Gram matrix coordinate descent factors. It
-// is at most twice the number of rows: if there are more columns, at least half of them depend
-// linearly on the other columns.
+// factored returns the maximum number of columns whose Gram matrix coordinate descent factors. If
+// XᵀX is not formed, it is at most twice the number n of rows: of more than 2n columns, at least
+// half are linear combinations of the others.
 func (c *Samples) factored() int {
 	if c.byGram() {
 		return c.d
@@ -74,8 +74,8 @@ func (c *Samples) factored() int {
 	return c.factoredOf(c.n)
 }
 
-// factoredOf returns the result of factored for n rows if XᵀX is not formed. For sparse samples it
-// is at most gramFeatures, because the factor may be much larger than the samples.
+// factoredOf returns the result of factored for n rows when XᵀX is not formed. The result for
+// sparse samples is at most gramFeatures, because the factor may be much larger than the samples.
 func (c *Samples) factoredOf(n int) int {
 	if c.sparse != nil {
 		return min(2*n, c.d, gramFeatures)
@@ -150,7 +150,8 @@ func (c *Samples) Lasso(t *run.Task, l Lasso) ([]LassoFit, error) {
 	return fits, t.Step("solve", 1)
 }
 
-// proximal is a method that minimizes ½‖y − Xw‖² + μ‖w‖₁, starting from s.w.
+// proximal is a method that minimizes ½‖y − Xw‖² + μ‖w‖₁. It starts from the weights of s and
+// overwrites them.
 type proximal interface {
 	minimize(s *lassoState, mu float64, l Lasso) error
 }
@@ -162,11 +163,11 @@ type lassoState struct {
 	norms       []float64 // ‖x_p‖²
 	total       float64   // ‖y‖²
 	gap         float64   // the last duality gap
-	least       float64   // the gap with which later gaps are compared; 0 before the first gap for this μ
-	stalls      int       // number of gaps that were not below least/2
+	least       float64   // the last gap below half of the previous value of least; 0 before the first gap for this μ
+	stalls      int       // number of gaps since least changed
 	rounding    float64   // rounding error of the last gap
 	steps       int
-	base, share float64 // progress before this λ, and its increase by this λ
+	base, share float64 // reported progress before the fit for this λ, and the fit's share of the total progress
 	warning     string  // why the iteration has not converged
 }
 
@@ -192,13 +193,13 @@ func soft(v, mu float64) float64 {
 
 var errLassoOverflow = errors.New("values of x or y overflow: scale them down")
 
-// settled updates the duality gap. Let r = y − Xw, and let s be the largest number ≤ 1 for which
-// ‖Xᵀ(s·r)‖_∞ ≤ μ. The point s·r is dual feasible, so that
+// settled updates the duality gap, and reports whether it is within the tolerance. Let r = y − Xw,
+// and let s be the largest number ≤ 1 for which ‖Xᵀ(s·r)‖_∞ ≤ μ. The point s·r is dual feasible, so
+// that
 //
 //	gap = ½‖r‖²(1 + s²) + μ‖w‖₁ − s·rᵀy ≥ 0
 //
-// bounds the distance of the objective from its minimum (Kim et al. 2007). settled returns true
-// when the iteration must stop.
+// bounds the distance of the objective from its minimum (Kim et al. 2007).
 func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 	var most, ones, cw, wq, size, norm float64
 	for p, w := range s.w {
@@ -223,12 +224,12 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 		s.least, s.stalls = s.gap, 0
 	}
 	// The gap is a difference of numbers near ‖y‖²/2, or of larger numbers if large weights cancel
-	// each other. The scale s has the rounding error of Xᵀr, whose elements are sums of d terms of
-	// at most ‖w‖₁·max ‖x_p‖². A gap that no longer decreases and does not exceed this rounding
-	// error is accepted.
+	// each other. The scale s adds the rounding errors of Xᵀr, whose elements are sums of d terms of
+	// at most ‖w‖₁·max ‖x_p‖². The iteration may end when the gap stops decreasing and is at most
+	// s.rounding.
 	s.rounding = float64(len(s.w)) * epsilon * (s.total + size + mu*ones + ones*norm/mu*math.Abs(s.total-cw))
-	// If μ = 0, the gap is squares/2, which is not a useful bound. The gap is replaced by a bound
-	// on the decrease of the objective by changing a single weight.
+	// If μ = 0, the formula gives the gap ½‖r‖², which is not a useful bound. Use instead the largest
+	// decrease of the objective that a change of a single weight can achieve.
 	if mu == 0 {
 		s.gap = 0
 		for p := range s.w {
@@ -243,8 +244,7 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 	return s.within(l), err
 }
 
-// within reports whether the gap is at most the requested tolerance, or at most its
-// rounding error.
+// within reports whether the gap is at most the requested tolerance or its rounding error.
 func (s *lassoState) within(l Lasso) bool { return s.gap <= max(l.Tol/2, 8*epsilon)*s.total }
 
 // unsettled sets the warning that the iteration has not converged in MaxIter steps.

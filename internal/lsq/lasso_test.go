@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// indicators returns samples of categorical columns. Each column has `levels` categories, of which
-// the first are more frequent, and is encoded as one feature, 0 or 1, for each category. For every
-// column the features sum to 1. If standard is set, each feature is scaled to standard deviation 1.
+// indicators returns samples of categorical columns. Each column has `levels` categories with
+// decreasing frequencies. For each category there is one feature, which is 1 in the samples of the
+// category and 0 elsewhere. If standard is set, each feature is scaled to standard deviation 1.
 func indicators(n, columns, levels int, standard bool, seed uint64) (x, y backend.Host[float64]) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = backend.NewHost[float64](n, columns*levels), backend.NewHost[float64](n, 1)
@@ -77,11 +77,12 @@ func gapOf(x, y backend.Host[float64], w []float64, lambda float64) (objective, 
 	return squares + lambda*ones, squares*(1+scale*scale) + lambda*ones - 2*scale*ry
 }
 
-// TestLassoOfIndicators checks that the lasso of many indicators, in one case more than rows,
-// reaches a duality gap of 1e-10‖y‖², computed from the data, in fewer steps than the sum of the
-// numbers of features and rows. Sweeps alone would take more than 10,000 steps: along the
-// directions in which the sums over the categories of two columns cancel, a sweep changes the
-// weights only by the order of λ. The path of these λ must satisfy the same bounds.
+// TestLassoOfIndicators fits the lasso to many indicator features, in one case more than rows. It
+// checks that the fit reaches a duality gap of 1e-10‖y‖², computed from the data, in fewer steps
+// than the number of features plus the number of rows. Sweeps alone would take more than 10,000
+// steps: they converge slowly along null directions, which change the weights of two categorical
+// columns so that the sum of the changes is 0. The test checks single fits and fits along a path of
+// λ.
 func TestLassoOfIndicators(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, c := range []struct {
@@ -123,8 +124,8 @@ func TestLassoOfIndicators(t *testing.T) {
 	}
 }
 
-// TestFitsLeaveSamples checks that no fit without an intercept changes the samples. The blocks of
-// rows of such a fit are not copies.
+// TestFitsLeaveSamples checks that fits without an intercept do not change the samples. Such fits
+// use blocks of rows that share the memory of the samples.
 func TestFitsLeaveSamples(t *testing.T) {
 	x, y := indicators(300, 3, 20, true, 43)
 	given := [][]float64{slices.Clone(x.Data), slices.Clone(y.Data)}

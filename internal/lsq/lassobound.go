@@ -8,25 +8,25 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// An active bound counts as reached if the relative error of ‖w‖₁ is at most boundTol. boundSteps
-// is the maximum number of penalties to try.
+// boundTol is the maximum relative difference of ‖w‖₁ and an active bound on it. boundSteps is the
+// maximum number of penalties μ to try.
 const (
 	boundTol   = 1e-8
 	boundSteps = 200
 )
 
-// bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ and returns w and the μ of the penalized problem
-// with the same solution, or 0 if the bound is not active.
+// bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ. It returns w and the μ for which the minimum of
+// ½‖y − Xw‖² + μ‖w‖₁ is the same. μ is 0 if the bound is not active.
 //
 // ‖w(μ)‖₁ is continuous, not increasing and piecewise linear in μ (Osborne, Presnell and Turlach
-// 2000). The method decreases μ from ‖Xᵀy‖_∞, where w = 0, until the bound is exceeded. Then the
-// secant method, or its variant "Illinois" if the secant method is slow, converges to the bound.
-// Each solve starts from the previous solution. At the end w is multiplied by a factor so that ‖w‖₁
+// 2000). The method decreases μ from ‖Xᵀy‖_∞, where w = 0, until the bound is exceeded. Then it
+// computes the μ with ‖w(μ)‖₁ = θ by the secant method, with the Illinois variant if the secant
+// method is slow. Each solve starts from the previous solution. At the end bounded scales w to ‖w‖₁
 // = θ.
 //
-// It stops when a bound on the distance of f = ½‖y − Xw‖² from its minimum f* is small enough. The
-// penalized problem's dual value at μ, P(w) − gap with P = f + μ‖w‖₁, is at most f(v) + μ‖v‖₁ ≤
-// f(v) + μθ for every v with ‖v‖₁ ≤ θ, so that for a multiple w' of w with ‖w'‖₁ ≤ θ
+// The method stops when a bound on the distance of f = ½‖y − Xw‖² from its minimum f* is small
+// enough. The penalized problem's dual value at μ, P(w) − gap with P = f + μ‖w‖₁, is at most f(v) +
+// μ‖v‖₁ ≤ f(v) + μθ for every v with ‖v‖₁ ≤ θ, so that for a multiple w' of w with ‖w'‖₁ ≤ θ
 //
 //	f(w') − f* ≤ gap + f(w') − f(w) + μ(θ − ‖w‖₁)
 func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err error) {
@@ -39,7 +39,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 
 	// low and high are the ends of the bracket, and atLow and atHigh the values of h(μ) = ‖w(μ)‖₁ − θ
 	// at the ends.
-	var low, atLow, last float64 // last is the previous h
+	var low, atLow, last float64 // last is h(μ) at the previous μ
 	high, atHigh := 0.0, -theta
 	for _, v := range s.c {
 		high = max(high, math.Abs(v))
@@ -80,8 +80,8 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 			}
 			return w, mu, nil
 		}
-		// The Illinois method halves the value of h at an end of the bracket that does not move for
-		// the second time.
+		// If the same end of the bracket moves twice in succession, the Illinois method halves the value
+		// of h at the other end.
 		if h := norm - theta; h > 0 {
 			if last > 0 {
 				atHigh /= 2

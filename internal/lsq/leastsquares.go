@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// choleskyCondition is the largest condition number κ of the triangular factor for which Cholesky
-// of the normal equations with one step of refinement is accepted. With this step the error of
-// Cholesky is εκ²·εκ, which is below the error εκ of QR if εκ² ≪ 1.
+// choleskyCondition is the maximum condition number κ of the triangular factor for which Cholesky
+// of the normal equations is accepted. With one step of refinement the error of Cholesky is εκ²·εκ.
+// If εκ² ≪ 1, this is below the error εκ of QR.
 const choleskyCondition = 1e4
 
 // Solution is the solution of a least-squares problem.
@@ -27,9 +27,9 @@ type Solution struct {
 	Warning      string    // the warning for an output for which LSQR has not converged, or ""
 }
 
-// LeastSquaresBytes returns the memory of LeastSquares for n rows, in bytes: XᵀX, which its factor
-// overwrites, the weights, their corrections and a block of rows. With fewer rows than columns, QR
-// runs alone and XᵀX is never formed.
+// LeastSquaresBytes returns the memory of LeastSquares for n rows, in bytes: XᵀX, which Cholesky
+// overwrites with its factor, the weights, their corrections and a block of rows. With fewer rows
+// than columns it counts the memory of QR only.
 func (c *Samples) LeastSquaresBytes(n int) int64 {
 	if c.sparse != nil {
 		return c.sparseBytes(n)
@@ -117,7 +117,7 @@ func (c *Samples) cholesky(t *run.Task, s *Solution) (bool, error) {
 			right.Row(p)[j] = m.c.Row(j)[p]
 		}
 	}
-	for range 2 { // the second pass is the refinement with the residual computed from X
+	for range 2 { // the second pass refines w with the residual computed from X
 		for p, v := range scale {
 			for j := range c.t {
 				right.Row(p)[j] *= v

@@ -24,7 +24,6 @@ type LMS struct {
 	Intercept bool
 }
 
-// LMSFit is the result of LMS.
 type LMSFit struct {
 	Coef      backend.Host[float64] // d×t
 	Intercept []float64

@@ -15,20 +15,20 @@ import (
 type normal struct {
 	t       *run.Task
 	c       *Samples
-	moments *moments                // its XᵀX is empty if products use X
-	x       backend.Host[float64]   // n×d if products use X
-	sparse  *sparseColumns          // X of sparse samples, which is not on the device
-	fixed   backend.Matrix[float64] // XᵀX or X
-	v, r    backend.Matrix[float64] // d×1 and n×1
+	moments *moments                // moments.g is empty if products use X
+	x       backend.Host[float64]   // X, n×d; empty if products use XᵀX
+	sparse  *sparseColumns          // X of sparse samples, in host memory
+	fixed   backend.Matrix[float64] // the device matrix of the products: XᵀX or X
+	v, r    backend.Matrix[float64] // device vectors of d and n elements
 	out     backend.Host[float64]
-	// square is memory for XᵀX of some columns and its factor, which the next factor overwrites. It is reused
-	// because the first use of new memory takes longer than the factorization of a few hundred columns.
+	// square holds XᵀX of some columns, and then its factor. Each factorization uses this memory
+	// again, because the first use of new memory takes longer than factoring a few hundred columns.
 	square backend.Host[float64]
 	room   backend.Matrix[float64]
 }
 
-// gramFeatures is the maximum number of features for which XᵀX, of 32 MiB, is formed even if there
-// are fewer samples than features.
+// gramFeatures is the maximum number of features for which XᵀX is formed even if there are fewer
+// samples than features. XᵀX then takes at most 32 MiB.
 const gramFeatures = 2048
 
 // byGram reports whether XᵀX is formed.
@@ -112,7 +112,6 @@ func (a *normal) free() {
 	}
 }
 
-// formed reports whether XᵀX has been formed.
 func (a *normal) formed() bool { return a.moments.g.Rows > 0 }
 
 // apply computes dst = XᵀXw.
@@ -202,7 +201,7 @@ func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
 func (c *Samples) factorBytes(n int, columns int64) int64 {
 	need := columns * (columns + 1)
 	if c.sparse != nil {
-		need *= 3 // for XᵀX, its copy on the device, and the factor
+		need *= 3 // XᵀX, the copy of XᵀX on the device, and the factor
 	} else if !c.byGram() {
 		need += columns * int64(n)
 	}
@@ -308,8 +307,9 @@ func (f *cholesky) solve(v []float64) {
 	}
 }
 
-// drop removes column i from a factor computed without pivoting, by updating the rows below with
-// this column (Golub and Van Loan 2013, 6.5.4).
+// drop removes column i from a factor computed without pivoting. It removes row i of the factor,
+// and adds the outer product of column i to the later part by rotations (Golub and Van Loan 2013,
+// 6.5.4).
 func (f *cholesky) drop(i int) {
 	x := make([]float64, f.rank)
 	for r := i + 1; r < f.rank; r++ {
@@ -333,8 +333,8 @@ func (f *cholesky) drop(i int) {
 	}
 }
 
-// null returns null directions, one row for each redundant column: the linear combination of this
-// column and the independent columns that is 0 to working precision.
+// null returns one null direction in each row, for each redundant column: the coefficients of a
+// linear combination of this column and the independent columns that is 0 to working precision.
 func (f *cholesky) null() backend.Host[float64] {
 	s := len(f.scale)
 	z := backend.NewHost[float64](s-f.rank, s)

@@ -74,8 +74,8 @@ func (c *Samples) qr(t *run.Task, s *Solution) error {
 // qrRows returns the number of rows that triangle processes at a time.
 func (c *Samples) qrRows(n int) int { return min(n, max(2*(c.d+c.t), 1<<17/(c.d+c.t))) }
 
-// qrBytes returns the memory of qr for n rows, in bytes. If there are fewer rows than features,
-// these are X, Xᵀ, and a copy of Xᵀ that is reduced to a triangle.
+// qrBytes returns the memory of qr for n rows, in bytes. With fewer rows than features, qr stores
+// X, Xᵀ, and a copy of Xᵀ that is reduced to a triangle.
 func (c *Samples) qrBytes(n int) int64 {
 	width := c.d + c.t
 	if n < c.d {
@@ -85,11 +85,10 @@ func (c *Samples) qrBytes(n int) int64 {
 	return 8*int64(width)*int64(rows+3*c.d) + reflectorBytes(rows, width)
 }
 
-// triangle returns a matrix A, and a matrix Z whose row z_j belongs to output j. ‖Aw − z_j‖² and
-// ‖Xw − y_j‖² differ by a constant, where the columns of X and Y are divided by their norms. If n <
-// d, A and Z are X and Yᵀ. Otherwise A is R of X = QR, and Z consists of the first d columns of
-// YᵀQ. QR processes blocks of rows: each block is stacked below the triangle of the previous blocks
-// (Golub and Van Loan 2013, 5.3 and 6.5).
+// triangle returns a matrix A and a matrix Z with a row z_j for output j. Let X and Y have columns
+// scaled to norm 1. Then ‖Aw − z_j‖² − ‖Xw − y_j‖² does not depend on w. If n < d, A = X and Z =
+// Yᵀ. Otherwise A is R of X = QR, and Z is YᵀQ. QR processes blocks of rows: it stacks each block
+// below the triangle of the previous blocks (Golub and Van Loan 2013, 5.3 and 6.5).
 func (c *Samples) triangle(t *run.Task, norms, ynorms []float64) (a, z backend.Host[float64], err error) {
 	width := c.d + c.t
 	block := backend.NewHost[float64](c.qrRows(c.n), width)
@@ -147,7 +146,7 @@ func (c *Samples) triangle(t *run.Task, norms, ynorms []float64) (a, z backend.H
 	return block.View(0, 0, block.Rows, c.d), numeric.Transpose(block.View(0, c.d, block.Rows, c.t)), nil
 }
 
-// norms returns the norms of cols columns. fill is fillX or fillY, which computes blocks of their rows.
+// norms returns the norms of cols columns, whose rows fill (fillX or fillY) computes.
 func (c *Samples) norms(ctx context.Context, cols int, fill func(dst backend.Host[float64], from int)) ([]float64, error) {
 	norms, row := make([]float64, cols), backend.NewHost[float64](1, cols)
 	for i := range c.n {
@@ -201,12 +200,13 @@ func singularValues(t *run.Task, a backend.Host[float64]) ([]float64, error) {
 	return values, context.Cause(t.Ctx)
 }
 
-// minimumNorm sets column j of w to the solution of min ‖A·diag(norms)·w − z_j‖ with the smallest ‖w‖, for
-// an A of the given rank. It uses the complete orthogonal factorization of LAPACK's xGELSY, with one
-// step of refinement because the norms may differ by many orders of magnitude: A P = Q (R₁₁ R₁₂),
-// and B = (R₁₁ R₁₂)Pᵀ·diag(norms) has full row rank, so that w = Bᵀ(BBᵀ)⁻¹(Qᵀz) with BBᵀ = LLᵀ, where
-// Lᵀ is the triangle of the QR factorization of Bᵀ. w has the accuracy of an orthogonal factorization
-// although Q of Bᵀ is not used (Paige 1973, An error analysis of a method for solving matrix equations).
+// minimumNorm sets column j of w to the solution of min ‖A·diag(norms)·w − z_j‖ with the smallest
+// ‖w‖, for an A of the given rank. It uses the complete orthogonal factorization of LAPACK's
+// xGELSY: A P = Q (R₁₁ R₁₂), B = (R₁₁ R₁₂)Pᵀ·diag(norms) and w = Bᵀ(BBᵀ)⁻¹(Qᵀz). B has full row
+// rank, and BBᵀ = LLᵀ, where Lᵀ is the triangle of the QR factorization of Bᵀ. Without Q of Bᵀ, w
+// has the accuracy of an orthogonal factorization (Paige 1973, An error analysis of a method for
+// solving matrix equations). One step of refinement follows, because the norms may differ by many
+// orders of magnitude.
 func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, rank int) error {
 	k, d := a.Rows, a.Cols
 	order := make([]int, d)
@@ -272,7 +272,7 @@ func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, ra
 				numeric.Axpy(-v, b.Row(p), left)
 			}
 		}
-		if rank < min(k, d) { // B has errors relative to ‖x‖, but the errors of R₁₁ are relative to each element of x
+		if rank < min(k, d) { // correct w by R₁₁: the errors of B are relative to ‖x‖, those of R₁₁ to each element of x
 			solveUpper(a.View(0, 0, rank, rank), left)
 			for p, v := range left {
 				x[order[p]] += v / (norms[order[p]] / most)

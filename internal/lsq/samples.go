@@ -20,12 +20,11 @@ import (
 // Samples holds the samples in the form for linear least squares: the rows of weight > 0,
 // transformed to √w_i(x_i − x̄) and √w_i(y_i − ȳ) with the weighted means x̄ and ȳ. The problem in
 // these rows has no intercept, and b = ȳ − wᵀx̄ is the unpenalized intercept of the original
-// problem. Without an intercept the means are 0. Samples stores the transformed rows only on
-// request.
+// problem. Without an intercept the means are 0. Samples does not store the transformed rows.
 type Samples struct {
-	x, y         backend.Host[float64] // the arguments of New; x is empty if the samples are sparse
+	x, y         backend.Host[float64] // the samples before centering; x is empty if they are sparse
 	sparse       *backend.CSR[float64] // nil if the samples are dense
-	weights      []float64             // the argument of New
+	weights      []float64             // w_i of every row; nil if all are 1
 	intercept    bool
 	part         numeric.Part // rows of weight > 0
 	weight       float64      // Σ w_i
@@ -63,9 +62,10 @@ func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights
 	return c, err
 }
 
-// findConstant lists the columns of x whose values are all within spread.Rounding of the mean. The
-// centered column would consist of rounding errors and could get a huge weight. The search in a
-// column ends at the first value outside this bound, so that it usually reads only the first rows.
+// findConstant lists the columns of x whose values all differ from their mean by at most
+// spread.Rounding. Centered, such a column would consist of rounding errors and could get a huge
+// weight. The search usually reads only the first rows, because it leaves a column at the first
+// larger difference.
 func (c *Samples) findConstant() {
 	for j := range c.d {
 		mean := c.meanX[0][j]
@@ -107,7 +107,8 @@ func (c *Samples) mean(ctx context.Context, h backend.Host[float64]) (numeric.Ce
 	return c.part.Mean(ctx, h)
 }
 
-// fillX sets dst to the rows from, from+1, … of the selected rows of X, centered and weighted.
+// fillX sets dst to centered and weighted rows of X, beginning with row from of the rows of weight
+// > 0.
 func (c *Samples) fillX(dst backend.Host[float64], from int) {
 	c.part.Fill(dst, c.x, c.meanX, from, true)
 	for _, j := range c.constant {
@@ -117,7 +118,6 @@ func (c *Samples) fillX(dst backend.Host[float64], from int) {
 	}
 }
 
-// fillY is like fillX, for Y.
 func (c *Samples) fillY(dst backend.Host[float64], from int) {
 	c.part.Fill(dst, c.y, c.meanY, from, true)
 }
@@ -137,13 +137,12 @@ func (c *Samples) columns() (x, y backend.Host[float64]) {
 	return transposed(c.d, c.fillX), transposed(c.t, c.fillY)
 }
 
-// blockRows returns the number of rows that the method each passes at a time. These rows take about
-// 2 MiB.
+// blockRows returns the number of rows in each block of the method each, about 2 MiB.
 func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<18/(c.d+c.t))) }
 
-// each calls f with successive blocks of rows of X and Y on the device, which f may overwrite if
-// fresh is true. The blocks are valid until f returns. Without an intercept and weights, and if
-// fresh is false, the blocks are not copied.
+// each calls f with successive blocks of rows of X and Y on the device. The blocks are valid until
+// f returns. f may overwrite the blocks if fresh is true. If fresh is false and the samples have
+// neither an intercept nor weights, the blocks share the memory of the samples.
 func (c *Samples) each(ctx context.Context, b backend.Backend[float64], fresh bool, f func(x, y backend.Matrix[float64], from int) error) error {
 	rows := c.blockRows()
 	given := !fresh && !c.intercept && c.weights == nil
@@ -171,12 +170,12 @@ func (c *Samples) each(ctx context.Context, b backend.Backend[float64], fresh bo
 	return nil
 }
 
-// moments holds the sums of products that define the quadratic loss ‖Xw − y‖² = wᵀGw − 2cᵀw + s.
-// They are computed on the device.
+// moments holds G, c and s of the quadratic loss ‖Xw − y‖² = wᵀGw − 2cᵀw + s, computed on the
+// device.
 type moments struct {
-	g backend.Host[float64] // XᵀX, d×d, both triangles
-	c backend.Host[float64] // Xᵀy, t×d: one row for each output
-	s []float64             // yᵀy
+	g backend.Host[float64] // G = XᵀX, d×d, both triangles
+	c backend.Host[float64] // c = Xᵀy, t×d: one row for each output
+	s []float64             // s = yᵀy
 }
 
 // errOverflow is the error for moments whose sums overflow float64.

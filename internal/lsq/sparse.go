@@ -15,8 +15,8 @@ import (
 
 // sparseColumns holds the columns √w(x_p − x̄_p) of sparse samples, where √w is the vector of the
 // √w_i. It stores the sparse vectors s_p = √w·x_p and the means x̄_p. With an intercept every
-// column and y are orthogonal to √w. If a vector u + t√w is in the span of the columns and y, its
-// product with column p is therefore s_pᵀu + t Σw x̄_p.
+// column and y are orthogonal to √w, and so is each vector u + t√w in their span. The product of
+// column p with such a vector is therefore s_pᵀ(u + t√w) = s_pᵀu + t Σw x̄_p.
 type sparseColumns struct {
 	x        backend.CSR[float64] // s_p, one row for each feature
 	y        backend.Host[float64]
@@ -79,7 +79,7 @@ func (s *sparseColumns) product(p int, u []float64, t float64) float64 {
 	return sum
 }
 
-// add adds a times column p to u + t√w. It updates u, and returns the new t.
+// add adds a times column p to the vector u + t√w. It overwrites u, and returns the new t.
 func (s *sparseColumns) add(p int, a float64, u []float64, t float64) float64 {
 	rows, values := s.x.Row(p)
 	for k, i := range rows {
@@ -88,7 +88,7 @@ func (s *sparseColumns) add(p int, a float64, u []float64, t float64) float64 {
 	return t - a*s.mean[p]
 }
 
-// addAll adds Xw to u, and returns the t of the sum u + t√w.
+// addAll adds Xw to the vector u, overwrites u, and returns t: the sum is u + t√w.
 func (s *sparseColumns) addAll(w, u []float64) (t float64) {
 	for p, v := range w {
 		if v != 0 && s.diagonal[p] > 0 {
@@ -113,7 +113,6 @@ func (s *sparseColumns) moments() *moments {
 	return m
 }
 
-// apply computes dst = XᵀXw.
 func (s *sparseColumns) apply(dst, w []float64) {
 	u := make([]float64, s.y.Cols)
 	t := s.addAll(w, u)
@@ -146,7 +145,6 @@ func (s *sparseColumns) gramOf(list []int) backend.Host[float64] {
 // products with long columns and the loss of orthogonality accumulate rounding errors.
 const lsqrTol = 1e-13
 
-// lsqrIters is the maximum number of iterations of LSQR.
 const lsqrIters = 10000
 
 // lsqr solves the least-squares problem of each output by LSQR (Paige and Saunders 1982, with their
@@ -174,7 +172,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 		for _, v := range values {
 			largest = numeric.Larger(largest, math.Abs(v))
 		}
-		// The squares of norms, and products of a norm of X and a norm of y, must neither overflow nor vanish.
+		// The numbers must be near 1: LSQR squares norms, and multiplies a norm of X by a norm of y.
 		if most := 0x1p450; largest > most || largest > 0 && largest < 1/most {
 			return nil, fmt.Errorf("the largest number of %s is %.2g, too far from 1 for sparse samples: scale %s", name, largest, name)
 		}
@@ -190,7 +188,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 		addTransposed(v, u)
 		alpha := normalize(v)
 		w, rho, total := slices.Clone(v), alpha, phi
-		// phi is ‖y − Xx‖ for the iterate x, and slope is ‖Xᵀ(y − Xx)‖.
+		// For the iterate x, phi is ‖y − Xx‖, and slope is ‖Xᵀ(y − Xx)‖.
 		iters, norm := 0, 0.0
 		for slope := phi * alpha; slope > lsqrTol*size*phi && phi > lsqrTol*(total+size*norm); iters++ {
 			if iters == lsqrIters {

@@ -18,9 +18,10 @@ const reflectors = 32
 // reflectorBytes returns the memory of triangularize for a rows×cols matrix, in bytes.
 func reflectorBytes(rows, cols int) int64 { return 8 * reflectors * (3*int64(rows) + 2*int64(cols)) }
 
-// triangularize reduces the first cols columns of m to an upper triangle by Householder reflections,
-// which it applies to all columns. The product of the reflections of some columns is I − VTVᵀ (Schreiber
-// and Van Loan 1989, A storage-efficient WY representation for products of Householder transformations).
+// triangularize reduces the first cols columns of m to an upper triangle by Householder
+// reflections, and applies the reflections to all columns. The product of several reflections is I
+// − VTVᵀ (Schreiber and Van Loan 1989, A storage-efficient WY representation for products of
+// Householder transformations).
 func triangularize(t *run.Task, m backend.Matrix[float64], cols int) error {
 	rows, width := m.Dims()
 	steps := min(rows, cols)
@@ -120,7 +121,6 @@ func solveUpper(r backend.Host[float64], b []float64) {
 	}
 }
 
-// sumAbs returns ‖v‖₁.
 func sumAbs(v []float64) (sum float64) {
 	for _, x := range v {
 		sum += math.Abs(x)
@@ -177,9 +177,9 @@ func condition(l backend.Host[float64]) float64 {
 	return norm * numeric.Larger(inverse, 2*sumAbs(x)/float64(3*n))
 }
 
-// pivotedCholesky overwrites the lower triangle of g with the first rank columns of its Cholesky factor
-// with complete pivoting, which stops when no remaining diagonal element exceeds tol. Row and column i
-// of the factor are order[i] of g.
+// pivotedCholesky overwrites the lower triangle of g with the first rank columns of a Cholesky
+// factor with complete pivoting. It stops when no remaining diagonal element exceeds tol. Row i of
+// the factor belongs to row and column order[i] of g.
 func pivotedCholesky(ctx context.Context, g backend.Host[float64], tol float64) (order []int, rank int, err error) {
 	n := g.Rows
 	order = make([]int, n)

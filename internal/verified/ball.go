@@ -2,7 +2,7 @@ package verified
 
 import "math"
 
-// A Ball is the set of all numbers within Radius of Hi + Lo. Hi equals the sum Hi + Lo rounded to
+// A Ball is the set of all numbers within Radius of the center Hi + Lo. Hi is the center rounded to
 // float64. A ball whose radius is not finite contains every number.
 type Ball struct{ Hi, Lo, Radius float64 }
 
@@ -12,7 +12,6 @@ const (
 	underflow    = 0x1p-1000 // exceeds the absolute error of every operation whose result underflows
 )
 
-// unbounded is the set of all numbers.
 var unbounded = Ball{Radius: math.Inf(1)}
 
 // Exact returns the ball that contains only v.
@@ -50,8 +49,8 @@ func (b Ball) plus(radius float64) Ball {
 	return b
 }
 
-// scale returns b·2^e. The result must not overflow, and the constant underflow bounds its error
-// from underflow.
+// scale returns b·2^e, which must not overflow. If the result underflows, its error is less than
+// the constant underflow.
 func (b Ball) scale(e int) Ball {
 	f := math.Float64frombits(uint64(e+1023) << 52)
 	return Ball{b.Hi * f, b.Lo * f, up(b.Radius * f)}
@@ -121,8 +120,8 @@ func Div(a, b Ball) Ball {
 	return quotient.plus((rest.Magnitude() + a.Radius + quotient.Magnitude()*b.Radius) / least)
 }
 
-// Sqrt returns √max(a, 0). For a with center c and radius r, the error of s ≈ √c is at most |c −
-// s²|/s, and √(c+r) − √c is at most r/√c and at most √r.
+// Sqrt returns √max(a, 0). Let a have center c and radius r. The radius of the result bounds two
+// errors: |s − √c| ≤ |c − s²|/s for the computed root s, and √(c+r) − √c ≤ min(r/√c, √r).
 func Sqrt(a Ball) Ball {
 	if !(a.Hi > 0x1p-900) {
 		return Ball{Radius: up(math.Sqrt(up(math.Max(a.Hi, 0) + math.Abs(a.Lo) + a.Radius)))}

@@ -6,14 +6,15 @@ import (
 	"sync"
 )
 
-// The decimal digits of these constants are truncated.
+// The digits after the last given digit of each constant are dropped, not rounded.
 const (
 	ln2Digits = "0.693147180559945309417232121458176568075500134360255254120680009493393621969694715605863326996418687542"
 	piDigits  = "3.141592653589793238462643383279502884197169399375105820974944592307816406286208998628034825342117067982"
 )
 
-// precision is the number of bits of the arithmetic that makes the tables. remainder exceeds the
-// relative error, at most 2⁻¹⁵⁹, of a constant that is split into three float64.
+// precision is the number of bits of the arithmetic that computes the tables. remainder bounds the
+// relative error of a constant that is split into three float64 numbers; the error is at most
+// 2⁻¹⁵⁹.
 const (
 	precision = 400
 	remainder = 0x1p-155
@@ -22,10 +23,8 @@ const (
 // steps is the number of values of 2^(j/steps), 0 ≤ j < steps, in the table of Exp.
 const steps = 64
 
-// terms is the number of terms of the series of cosine and sine.
 const terms = 14
 
-// tables holds the constants of the elementary functions.
 type tables struct {
 	powers    [steps]Ball // 2^(j/steps)
 	logarithm [3]float64  // ln 2/steps
@@ -72,7 +71,7 @@ var constants = sync.OnceValue(func() *tables {
 	return t
 })
 
-// split returns a ball whose center is v rounded to the sum of two float64.
+// split returns a ball whose center is v rounded to a sum of two float64 numbers.
 func split(v *big.Float) Ball {
 	hi, _ := v.Float64()
 	lo, _ := new(big.Float).Sub(v, new(big.Float).SetPrec(precision).SetFloat64(hi)).Float64()
@@ -88,8 +87,8 @@ func thirds(v *big.Float) (parts [3]float64) {
 	return parts
 }
 
-// reduce returns a − kc for a constant c, which is given as the sum of three float64, and an
-// integer k with |k| ≤ 2³¹.
+// reduce returns a − kc for an integer k with |k| ≤ 2³¹ and a constant c, which is the sum of three
+// float64 numbers.
 func reduce(a Ball, k float64, c *[3]float64) Ball {
 	for _, part := range c {
 		p, e := twoProduct(k, part)
@@ -104,7 +103,7 @@ func reduce(a Ball, k float64, c *[3]float64) Ball {
 func Exp(a Ball) Ball {
 	if !(math.Abs(a.Hi) < 680) {
 		if a.Hi < 0 && a.Hi+a.Radius < -680 {
-			return Ball{Radius: 0x1p-980} // exp(−680) < 2⁻⁹⁸¹
+			return Ball{Radius: 0x1p-980} // 0 is within 2⁻⁹⁸⁰ of exp(a), because exp(−680) < 2⁻⁹⁸¹
 		}
 		return unbounded
 	}

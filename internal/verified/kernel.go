@@ -10,7 +10,7 @@ import (
 // A Kernel evaluates a kernel. Only one goroutine may use it at a time.
 type Kernel struct {
 	program *kernels.Program
-	of      []*Kernel // of[i] is the kernel that statistic i evaluates at a single point; nil if the statistic depends on both points
+	of      []*Kernel // of[i] is the kernel k of a statistic of one point, such as k(x, x); nil if statistic i depends on both points
 	stats   []Ball
 	stack   []Ball
 }
@@ -28,16 +28,17 @@ func NewKernel(k kernels.Kernel) *Kernel {
 }
 
 // Steps estimates the time of System.Bound for n points of d features, in units of about 4 ns. For
-// each pair of points it counts 1 unit for each feature of xᵀz, ‖x−z‖² and ‖x−z‖₁, 30 for each term
-// of any other statistic, and 20 for each operation of the kernel's program.
+// each pair of points and feature it counts 1 unit for xᵀz, ‖x−z‖² and ‖x−z‖₁, and 30 for each term
+// of another statistic. For each pair it also counts 20 units for each operation of the kernel's
+// program.
 func Steps(k kernels.Kernel, n, d int) float64 {
 	p := kernels.Compile(k)
 	steps := 20 * float64(len(p.Code))
 	for _, s := range p.Stats {
 		switch {
-		case s.Of != nil: // a statistic of a single point is evaluated again for each pair
+		case s.Of != nil: // System.Bound evaluates a statistic of one point again for each pair
 			steps += Steps(s.Of, 1, d)
-		case s.Kind == kernels.Entry: // a matrix entry takes no time
+		case s.Kind == kernels.Entry: // reading a matrix entry takes no time
 		case s.Scale == nil && (s.Kind == kernels.Dot || s.Kind == kernels.SqDist || s.Kind == kernels.L1):
 			steps += float64(d)
 		default:
@@ -101,10 +102,9 @@ func (e *Kernel) Eval(x, z []float64) Ball {
 	return unbounded
 }
 
-// statistic returns statistic i of (x, z).
 func (e *Kernel) statistic(i int, s kernels.Stat, x, z []float64) Ball {
 	switch s.Kind {
-	case kernels.Entry: // the entry of a given matrix
+	case kernels.Entry: // the entry of a matrix of kernel values
 		return Exact(s.Eval(x, z))
 	case kernels.SelfX:
 		return e.of[i].Eval(x, x)
@@ -134,9 +134,9 @@ func inverseRoot(v Ball) Ball {
 	return Div(Exact(1), Sqrt(v))
 }
 
-// plain returns xᵀz, ‖x−z‖² or ‖x−z‖₁. Each term is a float64 p and a correction of less than 3u|p|,
-// u = 2⁻⁵³, with an error of less than 8u²|p|. The terms are summed as in algorithm Dot2 of Ogita,
-// Rump and Oishi (2005), Accurate sum and dot product: see sum.
+// plain returns xᵀz, ‖x−z‖² or ‖x−z‖₁. The computed term of a feature is a float64 p plus a
+// correction of less than 3u|p|, with an error of less than 8u²|p|, where u = 2⁻⁵³. A sum adds
+// these terms.
 func plain(kind kernels.StatKind, x, z []float64) Ball {
 	var s sum
 	for j, v := range x {
@@ -158,11 +158,12 @@ func plain(kind kernels.StatKind, x, z []float64) Ball {
 	return s.ball()
 }
 
-// A sum adds numbers, each given as a float64 p and a correction e with |e| ≤ 3u|p|, u = 2⁻⁵³. low
-// sums the corrections and the errors of the additions of p to high. Each of these errors is at
-// most u Σ|p|, so that one correction and one error add at most 4u Σ|p| to low. The sum of n such
-// pairs takes less than 2n roundings, each of at most 4nu² Σ|p|. The error of high + low is
-// therefore at most 8n²u² Σ|p|, plus 8u²|p| from each p.
+// A sum adds numbers by algorithm Dot2 of Ogita, Rump and Oishi (2005), Accurate sum and dot
+// product. Each number is given as a float64 p and a correction e with |e| ≤ 3u|p|, u = 2⁻⁵³. high
+// adds the p, and low adds the corrections and the rounding errors of high. A rounding error of
+// high is at most u Σ|p|, so that each p adds at most 4u Σ|p| to low. For n numbers low takes less
+// than 2n roundings of at most 4nu² Σ|p| each. The error of high + low is at most 8n²u² Σ|p|, plus
+// 8u²|p| for each p.
 type sum struct {
 	high, low, size float64
 	n               int

@@ -21,13 +21,13 @@ import (
 // matrix λ(k(x_j, x_l)) if Centers is set.
 type Primal struct {
 	// Pass calls use with the features, targets and weights of each block of samples. If weights is
-	// nil, all weights are 1. Bound needs dense samples. If Pass is nil, Rounded uses only Sums.
+	// nil, all weights are 1. Bound needs dense samples. Rounded can use Sums instead of Pass.
 	Pass      func(ctx context.Context, use func(x numeric.Points, y backend.Host[float64], weights []float64) error) error
 	Lambda    Ball
 	Lambdas   []Ball // if not nil, the λ of each target, which replaces Lambda; read by Rounded only
 	Centers   bool
 	Intercept bool
-	Sums      *stream.Sums // the sums of the normal equations, from which f was computed, or nil; read by Rounded only
+	Sums      *stream.Sums // if f was computed from the sums of the normal equations, these sums; read by Rounded only
 }
 
 func (s *Primal) lambda(c int) Ball {
@@ -40,22 +40,23 @@ func (s *Primal) lambda(c int) Ball {
 // Bound returns the bound for an approximate solution f. The bound has the form of an ErrorBound
 // whose Plain is set.
 //
-// Let r_i = y_i − f(x_i), m = Σ w_i, φ̄ = Σ w_i φ(x_i)/m, g_b = Σ w_i r_i and g = Σ w_i r_i φ(x_i) − Pβ. The
-// error e of β and the error of b satisfy
+// Let r_i = y_i − f(x_i), m = Σ w_i, φ̄ = Σ w_i φ(x_i)/m, g_b = Σ w_i r_i and g = Σ w_i r_i φ(x_i)
+// − Pβ. The error e of β and the error of b satisfy
 //
 //	(Σ w_i (φ(x_i) − φ̄)(φ(x_i) − φ̄)ᵀ + P)e = g − g_b φ̄,  error of b = g_b/m − φ̄ᵀe,
 //
-// which follow from the normal equations; without an intercept φ̄ = 0 and g_b = 0. The matrix of the
-// first equation minus P is positive semidefinite. If μ > 0 is a lower bound on the eigenvalues of P,
+// which follow from the normal equations; without an intercept φ̄ = 0 and g_b = 0. The matrix of
+// the first equation minus P is positive semidefinite. If μ > 0 is a lower bound on the eigenvalues
+// of P,
 //
 //	‖e‖ ≤ ‖g − g_b φ̄‖/μ,  |error of f(x)| ≤ ‖φ(x)‖‖e‖ + ‖φ̄‖‖e‖ + |g_b|/m.
 //
 // For P = λI, μ = λ. For P = λ(k(x_j, x_l)), μ is proven by a factorization: see leastEigenvalue.
-// The residuals g and g_b are evaluated with 106 bits. Float64 solutions z and ζ of the same
-// equations are the correction. Its effect on f is evaluated, and the residuals are evaluated again
-// for β + z and b + ζ.
+// The residuals g and g_b are evaluated with 106 bits. Bound then solves the equations for the
+// errors in float64. The solutions z and ζ are the correction. Bound evaluates the effect of the
+// correction on f, and the residuals of β + z and b + ζ.
 //
-// Bound reads the samples two to four times. Bytes gives the memory that it takes.
+// Bound reads the samples two to four times. Bytes returns its memory.
 func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	m, t := f.Alpha.Rows, f.Alpha.Cols
 	floor := least(s.Lambda)
@@ -88,7 +89,7 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	left.set(b.Targets, floor)
 	p.finish()
 	if ok, err := p.a.factor(ctx); err != nil || !ok {
-		return b, err // any bound without a correction is valid
+		return b, err // without a correction b is a valid bound, too
 	}
 	for range corrections {
 		z, targets := backend.NewHost[float64](m, t), slices.Clone(b.Targets)
@@ -119,7 +120,7 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 		again := false
 		for c, v := range targets {
 			if !(v.Norm < b.Targets[c].Norm/2) {
-				continue // the correction of this target is unchanged
+				continue // the new correction does not halve the bound: keep the previous correction
 			}
 			again = again || v.Norm > v.Power/64
 			if b.Correction.Data == nil {
@@ -137,13 +138,14 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	return b, nil
 }
 
-// blockRows returns the number of samples for which the values of m functions are stored at the same time.
+// blockRows returns the number of samples in a block, for which Bound stores the values of m
+// functions.
 func blockRows(m int) int { return min(1024, max(64, 1<<18/m)) }
 
-// Bytes returns the memory of Bound, in bytes, for n samples, m functions and t targets: the values of the
-// functions for a block of samples, as balls and twice in float64; the matrix of the equations; the
-// residuals; and if Centers is set, the matrix of the penalty as balls, and two matrices of float64 while
-// its eigenvalues are bounded.
+// Bytes returns the memory of Bound, in bytes, for n samples, m functions and t targets. It counts
+// the values of the functions for a block of samples, once as balls and twice in float64, the
+// matrix of the equations, and the residuals. If Centers is set, it also counts the matrix of the
+// penalty as balls, and two float64 matrices for the bound on its eigenvalues.
 func (s *Primal) Bytes(n, m, t int) int64 {
 	rows := min(n, blockRows(m))
 	half := numeric.Elements(m, (m+1)/2)
@@ -163,7 +165,6 @@ var ErrSamples = fmt.Errorf("a bound of the error needs samples in memory")
 // ErrDependent is the error if no bound can be proven for a problem with Centers.
 var ErrDependent = fmt.Errorf("the kernel values of the centers are singular up to rounding errors, and a bound needs a lower bound > 0 on their eigenvalues")
 
-// A primal is the state of Primal.Bound.
 type primal struct {
 	*Primal
 	f       *Expansion
@@ -181,7 +182,8 @@ type primalResidual struct {
 	center   float64 // a bound on ‖φ̄‖
 }
 
-// set computes the bounds of targets from the residual. floor is μ.
+// set computes the bounds of targets from the residual r. floor is μ, a bound on the eigenvalues of
+// P.
 func (r *primalResidual) set(targets []TargetBound, floor float64) {
 	for c := range targets {
 		t := &targets[c]
@@ -194,7 +196,7 @@ func (r *primalResidual) set(targets []TargetBound, floor float64) {
 	}
 }
 
-// residuals evaluates the residuals of f and the correction of b in a pass over the samples.
+// residuals evaluates the residuals of f plus the correction of b in a pass over the samples.
 func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual, error) {
 	m, t := p.f.Alpha.Rows, p.f.Alpha.Cols
 	first := p.center == nil
@@ -332,7 +334,6 @@ func (p *primal) finish() {
 	})
 }
 
-// gram returns k(x_j, x_l) of the points.
 func (f *Expansion) gram(ctx context.Context) ([][]Ball, error) {
 	list := make([][]Ball, f.Points.Rows)
 	for j := range list {
@@ -342,10 +343,11 @@ func (f *Expansion) gram(ctx context.Context) ([][]Ball, error) {
 	return list, err
 }
 
-// FactorSlack returns γ_(n+3)·trace rounded up. If the Cholesky factorization of a symmetric n×n matrix
-// A in float64 succeeds, it is the factorization of A + E with ‖E‖ ≤ γ_(n+1)/(1 − γ_(n+1)) tr A (Rump
-// 2006, Verification of positive definiteness, BIT 46, lemma 2.1), so that −FactorSlack(n, tr A) is a
-// lower bound on the eigenvalues of A, even if each diagonal element of A has two more rounding errors.
+// FactorSlack returns γ_(n+3)·trace rounded up. If the Cholesky factorization of a symmetric n×n
+// matrix A in float64 succeeds, the computed factor is the exact factor of A + E with ‖E‖ ≤
+// γ_(n+1)/(1 − γ_(n+1)) tr A (Rump 2006, Verification of positive definiteness, BIT 46, lemma 2.1).
+// All eigenvalues of A are then at least −FactorSlack(n, tr A). This allows for two more rounding
+// errors in each diagonal element of A.
 func FactorSlack(n int, trace float64) float64 {
 	return up(1.01 * unit * float64(n+3) * trace * (1 + float64(n)*0x1p-50))
 }
@@ -409,7 +411,7 @@ func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 		}
 	}
 	each(m, func(k int) {
-		i := k / 2 // alternate between rows from both ends, so that equal parts of the list take similar times
+		i := k / 2 // a list alternates between first and last rows, so that equal parts of it take similar times
 		if k%2 == 1 {
 			i = m - 1 - k/2
 		}
@@ -439,7 +441,7 @@ func (a *lower) factor(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
-// solve overwrites v with the solution of the equations whose matrix the method factor has factored.
+// solve overwrites v with A⁻¹v, where a holds the Cholesky factor of A.
 func (a *lower) solve(v []float64) {
 	for i, row := range a.rows {
 		v[i] = (v[i] - dot(row[:i], v[:i])) / row[i]

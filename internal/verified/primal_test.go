@@ -22,8 +22,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// A primal is a method that solves a problem in terms of M functions. It provides the solution, the
-// functions in arithmetic of 320 bits, and the penalty.
+// A primal is a method of regression with M functions φ_j. Its solve returns the solution, the φ_j
+// in 320-bit arithmetic, and the penalty.
 type primal struct {
 	name  string
 	solve func(dev backend.Device, s *system, p solvers.Problem) (primalSolution, error)
@@ -35,10 +35,9 @@ type primalSolution struct {
 	centers bool
 	phi     func(j int, x []float64) *big.Float
 	penalty func(j, l int) *big.Float
-	// values returns f at the rows of x, computed in float64. roundoff bounds the errors of its
-	// functions.
+	// values returns f at the rows of x, computed in float64. roundoff bounds the errors of the φ_j.
 	roundoff *verified.Roundoff
-	sums     *stream.Sums // nil for ridge
+	sums     *stream.Sums // sums of the normal equations; nil for ridge
 	values   func(t *testing.T, x backend.Host[float64]) backend.Host[float64]
 }
 
@@ -135,7 +134,7 @@ func fourier(k kernels.Kernel) primal {
 					return verified.Sin(angle.Eval(r.Frequencies.Row(j-pairs), x))
 				}
 			}},
-			lambda: verified.Mul(verified.Exact(p.Lambda), angle.Eval([]float64{float64(pairs)}, []float64{1})), // k(0) = 1
+			lambda: verified.Mul(verified.Exact(p.Lambda), angle.Eval([]float64{float64(pairs)}, []float64{1})), // λD: the φ_j are not divided by √D, D = pairs
 			phi: func(j int, x []float64) *big.Float {
 				c, s := bigCosSin(bigKernel(inner, r.Frequencies.Row(j%pairs), x))
 				if j < pairs {
@@ -255,7 +254,7 @@ func TestPrimalBounds(t *testing.T) {
 	for _, r := range append(rows, all) {
 		table += fmt.Sprintf("| %s | %d | %d |", r.name, r.ways[0].predictions+r.ways[1].predictions+r.ways[2].predictions, r.ways[0].violations+r.ways[1].violations+r.ways[2].violations)
 		for i, way := range r.ways {
-			if i == 2 && (strings.HasPrefix(r.name, "ridge") || strings.HasSuffix(r.name, "falkon")) { // they store no sums
+			if i == 2 && (strings.HasPrefix(r.name, "ridge") || strings.HasSuffix(r.name, "falkon")) { // these methods store no sums, and have no bound from sums
 				table += " | | |"
 				continue
 			}
@@ -268,7 +267,7 @@ func TestPrimalBounds(t *testing.T) {
 		table += "\n"
 	}
 	t.Log("\n" + table)
-	if sharp := all.ways[0].ratios; !(median(sharp) <= 2) { // with a correction, a bound is about as large as the error
+	if sharp := all.ways[0].ratios; !(median(sharp) <= 2) { // the correction makes a bound about as large as the error
 		t.Errorf("the median of bound/error is %g", median(sharp))
 	}
 	if *writeTable {
@@ -278,13 +277,15 @@ func TestPrimalBounds(t *testing.T) {
 	}
 }
 
-// A primalRow holds the results of the sharp bound and of the bound from float64 for one method.
+// A primalRow holds the results of three kinds of bounds for one method: Bound, Rounded from a pass
+// over the samples, and Rounded from sums.
 type primalRow struct {
 	name string
 	ways [3]primalWay
 }
 
-// A primalWay holds the ratio of bound to error of each solution.
+// A primalWay holds the results of one kind of bound. ratios has the ratio of bound to error of
+// each solution.
 type primalWay struct {
 	predictions, refused, violations int
 	ratios                           []float64
@@ -346,7 +347,7 @@ func (s *system) checkPrimal(t *testing.T, what string, v primalSolution, soluti
 			e := sub(solution[c][j], number(v.f.Alpha.Row(j)[c]))
 			off.Add(off, mul(e, e))
 		}
-		if norm, _ := bigSqrt(off).Float64(); norm > 0x1p-150 && !(norm <= bound.Targets[c].Alpha) { // below, it is the error of s.exact
+		if norm, _ := bigSqrt(off).Float64(); norm > 0x1p-150 && !(norm <= bound.Targets[c].Alpha) { // smaller differences are rounding errors of the reference solution
 			t.Errorf("%s, target %d: ‖β − β̂‖ is %g, the bound %g", what, c, norm, bound.Targets[c].Alpha)
 		}
 		worst, largest, square := 0.0, 0.0, 0.0
@@ -365,12 +366,12 @@ func (s *system) checkPrimal(t *testing.T, what string, v primalSolution, soluti
 			norm, _ := size.Float64()
 			worst, largest, square = max(worst, e), max(largest, bounds.Row(i)[c]), max(square, norm)
 		}
-		// The uniform bound does not include the rounding error of the value.
+		// Uniform does not include the rounding error of the float64 prediction.
 		if uniform := bound.Uniform(c, square*(1+1e-12)); !bound.Rounded && !(worst <= uniform+0x1p-52*s.size(values, c)) {
 			t.Errorf("%s, target %d: the error is %g, the uniform bound %g", what, c, worst, uniform)
 		}
 		row.predictions += s.at.Rows
-		if worst > 0x1p-150 { // otherwise the solution is exact
+		if worst > 0x1p-150 { // smaller errors are rounding errors of the reference solution
 			row.ratios = append(row.ratios, largest/worst)
 		}
 	}
@@ -379,8 +380,8 @@ func (s *system) checkPrimal(t *testing.T, what string, v primalSolution, soluti
 	}
 }
 
-// TestCorrectionsPerTarget checks that the bound of one target does not depend on the other
-// targets, except that other targets may cause further steps, which never increase the bound.
+// TestCorrectionsPerTarget checks that other targets do not increase the bound of a target. They
+// may decrease it, because they may cause further steps of the correction.
 func TestCorrectionsPerTarget(t *testing.T) {
 	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -420,8 +421,9 @@ func TestCorrectionsPerTarget(t *testing.T) {
 	}
 }
 
-// TestSumsSize checks that the size of the targets, with which the bound from sums is compared, does not depend on
-// the order of the rows: an intercept subtracts the first target, here an outlier, from all targets.
+// TestSumsSize checks the field Size of a target, which Enough compares with the bound from sums.
+// With an intercept the solver subtracts the first target from all targets. The first target or the
+// last target is an outlier: Size must not depend on the order of the rows.
 func TestSumsSize(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, outlier = 200, 1e3
@@ -443,7 +445,7 @@ func TestSumsSize(t *testing.T) {
 			if !intercept {
 				want = math.Hypot(want, stat.Mean(y.Data, nil))
 			}
-			// The square of the size is a difference of numbers up to outlier² with n + 8 roundings each.
+			// Size² is a difference of numbers of at most outlier², each with n + 8 roundings.
 			if got := r.Sums.Targets[0].Size; !(math.Abs(got-want) <= (n+8)*0x1p-52*outlier*outlier/want) {
 				t.Errorf("outlier %d, intercept %v: size %v, want %v", at, intercept, got, want)
 			}
@@ -451,7 +453,9 @@ func TestSumsSize(t *testing.T) {
 	}
 }
 
-// TestVaryingSelf checks that the eigenvalues of equal centers are not computed if the sums give no bound anyway.
+// TestVaryingSelf checks that Rounded returns ErrSamples if Pass is nil and k(x, x) depends on x:
+// the sums give no bound then. For the two equal centers a bound on the eigenvalues would fail with
+// another error.
 func TestVaryingSelf(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	centers := numeric.DensePoints(backend.NewHost[float64](2, 1))

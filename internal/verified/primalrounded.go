@@ -11,12 +11,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// NewWaves returns a Roundoff for the functions cos ω_jᵀx and sin ω_jᵀx, in this order, where ω_j is row j
-// of omega. The kernels cos and sin have these values for x and ω_j. Every √k(x, x) in the formulas is 1.
+// NewWaves returns a Roundoff for the functions cos ω_jᵀx, followed by the functions sin ω_jᵀx,
+// where ω_j is row j of omega. cos and sin are the kernels cos zᵀx and sin zᵀx. The formulas for
+// the Roundoff of a kernel k hold with √k(x, x) = 1.
 //
-// A computed angle ω_jᵀx has an error of at most γ_(d+3)‖ω_j‖‖x‖, and so has its cosine or sine; the
-// evaluation of these functions and the shift of the angle add at most 2 functionUlps + 8 roundings of numbers
-// of magnitude 1 and of the angle.
+// The error of a computed angle ω_jᵀx is at most γ_(d+3)‖ω_j‖‖x‖, and adds at most as much to its
+// cosine or sine. The evaluation of these functions adds at most 2 functionUlps + 8 roundings of
+// numbers of magnitude 1 and of the angle, including the shift of the angle by π/2 for the sine.
 func NewWaves(omega numeric.Points, cos, sin kernels.Kernel) *Roundoff {
 	norm := 0.0
 	for j := range omega.Rows {
@@ -28,15 +29,17 @@ func NewWaves(omega numeric.Points, cos, sin kernels.Kernel) *Roundoff {
 	return r
 }
 
-// NewCoordinates returns a Roundoff for the functions x_1, …, x_d. The root √k(x, x) in the formulas is ‖x‖.
+// NewCoordinates returns a Roundoff for the functions x_1, …, x_d. The formulas hold with √k(x, x)
+// = ‖x‖.
 func NewCoordinates(d int) *Roundoff {
 	return &Roundoff{kernel: kernels.Linear{}, points: numeric.Points{Cols: d}, roots: ones(d), known: map[int]float64{}}
 }
 
 func ones(n int) []float64 { return numeric.Repeated(1.0, n) }
 
-// fill returns the values of the functions of r for the points x on the device: a part of dst, or x
-// itself for coordinates. z holds the points of r on the device.
+// fill computes the values of the functions of r for the points x on the device, where z holds the
+// points of r. It returns the part of dst with the values, or x itself if the functions are
+// coordinates.
 func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[float64]) backend.Matrix[float64] {
 	if len(r.functions) == 0 {
 		return x
@@ -50,26 +53,29 @@ func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[flo
 }
 
 // Rounded returns a bound for an approximate solution f. The queue q evaluates the residuals in
-// float64, from values of the functions whose errors r bounds. Rounded reads the samples once and
-// evaluates each function once for each sample, unless s.Pass is nil or the bound from s.Sums is
-// small enough. A bound that cannot be proven is +Inf.
+// float64 from computed values of the functions. r bounds the errors of these values. Rounded reads
+// the samples once and evaluates each function once for each sample. If s.Pass is nil, or if the
+// bound from s.Sums is small enough, Rounded does not read the samples. It returns the bound +Inf
+// if it cannot prove a finite bound.
 //
-// With the notation of Bound, let Φ̃ be the matrix of the φ(x_i) − φ̄, r the exact residuals and r̂ the computed
-// ones, and h = Φ̃ᵀWr̂ − Pβ. The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h). Let A = W^½Φ̃P^−½ and
-// ψ = P^−½(φ(x) − φ̄). Because s/(s² + 1) ≤ 1/2 for each singular value s of A,
+// With the notation of Bound, let Φ̃ be the matrix of the φ(x_i) − φ̄, r the exact residuals and r̂
+// the computed ones, and h = Φ̃ᵀWr̂ − Pβ. The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h).
+// Let A = W^½Φ̃P^−½ and ψ = P^−½(φ(x) − φ̄). Because s/(s² + 1) ≤ 1/2 for each singular value s of
+// A,
 //
 //	|(φ(x) − φ̄)ᵀe| = |ψᵀ(AᵀA + I)⁻¹(AᵀW^½(r − r̂) + P^−½h)| ≤ ‖ψ‖(‖W^½(r − r̂)‖/2 + ‖h‖/√μ).
 //
-// ‖P^−½φ(x)‖ is at most √(k(x, x)/λ) for P = λ(k(x_j, x_l)) and a positive semidefinite k, ‖x‖/√λ for the
-// coordinates and P = λI, and √(D/λ) for D cosines and D sines and P = λI. As in ErrorBound, N is twice the
-// factor of ‖ψ‖, divided by √λ or √(λ/D), so that the bounds on the errors of f have the same form.
+// ‖P^−½φ(x)‖ is at most √(k(x, x)/λ) for P = λ(k(x_j, x_l)) and a positive semidefinite k, ‖x‖/√λ
+// for the coordinates and P = λI, and √(D/λ) for D cosines and D sines and P = λI. N is twice the
+// factor of ‖ψ‖ in this inequality, divided by √λ or √(λ/D). With this N the formulas of ErrorBound
+// for the errors of f apply.
 //
-// The rounding errors of r̂, of h and of the means are bounded as in System.Rounded: a sum of n products has an
-// error of at most γ_n times the sum of their magnitudes, whatever the order (Higham 2002, equation 3.5), and
-// |φ_j(x)| ≤ √k(x, x)·√k(x_j, x_j).
+// The rounding errors of r̂, of h and of the means are bounded as in System.Rounded: a sum of n
+// products has an error of at most γ_n times the sum of their magnitudes, whatever the order
+// (Higham 2002, equation 3.5), and |φ_j(x)| ≤ √k(x, x)·√k(x_j, x_j).
 func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Expansion, r *Roundoff) (*ErrorBound, error) {
 	w := &primalRounded{Primal: s, q: q, f: f, r: r, size: make([]float64, f.Alpha.Cols), targets: make([]primalSums, f.Alpha.Cols)}
-	bySums := s.Sums != nil && r.constant && r.points.Sparse == nil // the sums do not bound a k(x, x) that varies
+	bySums := s.Sums != nil && r.constant && r.points.Sparse == nil // if k(x, x) depends on x, the sums do not bound it
 	if s.Pass == nil && !bySums {
 		return nil, ErrSamples
 	}
@@ -77,7 +83,7 @@ func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Exp
 	if err := w.place(); err != nil {
 		return nil, err
 	}
-	floor, penalty := 1.0, f.Alpha // the least eigenvalue of P/λ, and Pβ/λ
+	floor, penalty := 1.0, f.Alpha // lower bound on the eigenvalues of P/λ, and the product Pβ/λ
 	if s.Centers {
 		var err error
 		if floor, penalty, err = w.leastEigenvalue(); err != nil {
@@ -98,22 +104,21 @@ func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Exp
 	return w.bound(floor, penalty), nil
 }
 
-// A primalRounded is the state of Primal.Rounded.
 type primalRounded struct {
 	*Primal
 	q          backend.Backend[float64]
 	f          *Expansion
 	r          *Roundoff
 	size       []float64 // Σ_j √k(x_j, x_j)|β_j| of each target
-	rows       int       // the number of samples of a block
+	rows       int       // number of samples in a block
 	placed     []backend.Matrix[float64]
-	vectors    backend.Host[float64]   // β and, for centers, Sums.Weak
-	z, beta    backend.Matrix[float64] // the points of r, and vectors
+	vectors    backend.Host[float64]   // the columns β and, if Centers is set, Sums.Weak
+	z, beta    backend.Matrix[float64] // the points of r and the matrix vectors, on the device
 	values     backend.Matrix[float64] // the values of the functions for a block, or the matrix k(x_j, x_l)
 	v, product backend.Matrix[float64] // [Wr̂ w] of a block, and Φᵀ[Wr̂ w] or the products of leastEigenvalue
 
 	sums       backend.Host[float64] // Φᵀ[Wr̂ w], m×(t+1), the sum over blocks of samples
-	roundings  int                   // the largest number of samples of a block plus the number of blocks
+	roundings  int                   // number of samples in the largest block, plus the number of blocks
 	n          int
 	mass, root float64 // Σ w_i, and the largest √k(x_i, x_i)
 	mean, off  float64 // Σ w_i √k(x_i, x_i) and Σ w_i √k(x_i, x_i) ε_i
@@ -127,20 +132,20 @@ type primalSums struct {
 	slack, square float64 // Σ w_i δ_i and Σ w_i δ_i²
 }
 
-// place sets the fields of w from size to product, and allocates their matrices on the device.
-// Rounded frees the matrices.
+// place sets the fields of w up to product, and allocates their matrices on the device. Rounded
+// frees the matrices.
 func (w *primalRounded) place() (err error) {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
 	for c := range w.size {
 		w.size[c] = total(m, func(j int) float64 { return up(w.r.roots[j] * math.Abs(w.f.Alpha.Row(j)[c])) })
 	}
-	w.rows = min(4096, max(256, 1<<17/m)) // two rows of tiles; the values take at most 1 MiB, unless m > 512
+	w.rows = min(4096, max(256, 1<<17/m)) // two rows of tiles of Gram; the values then take at most 1 MiB, unless m > 512
 	w.vectors = w.f.Alpha
 	rows := w.rows
 	switch {
 	case w.Centers:
 		rows = max(rows, m)
-	case len(w.r.functions) == 0: // the values are the samples
+	case len(w.r.functions) == 0: // the samples themselves are the values of the functions
 		rows = 0
 	}
 	if w.Centers && w.Sums != nil {
@@ -164,11 +169,13 @@ func (w *primalRounded) place() (err error) {
 	return w.q.Upload(w.beta, w.vectors)
 }
 
-// leastEigenvalue returns a lower bound on the eigenvalues of the matrix S of the k(x_j, x_l), or 0 if none is
-// proven, and the products of S with w.vectors. A Cholesky factorization of S − θI on the device proves the bound: see
-// FactorSlack, which it calls for twice as many roundings. θ is a third of the smallest Rayleigh quotient of w.vectors,
-// an upper bound on the smallest eigenvalue. If this θ is too large, the factor for the smallest θ that proves a bound
-// gives a better estimate by four steps of inverse iteration.
+// leastEigenvalue returns a lower bound on the eigenvalues of the matrix S of the k(x_j, x_l), or 0
+// if it cannot prove a positive bound. It also returns the products of S with w.vectors. A Cholesky
+// factorization of S − θI on the device proves the bound, with FactorSlack for twice as many
+// roundings. The first θ is a third of the smallest Rayleigh quotient of w.vectors, which is at
+// least the smallest eigenvalue. If this θ is too large, leastEigenvalue factors S − θI for the
+// smallest θ that proves a positive bound. Four steps of inverse iteration with this factor give a
+// better estimate of the eigenvalue, and a part of this estimate is the next θ.
 func (w *primalRounded) leastEigenvalue() (floor float64, products backend.Host[float64], err error) {
 	m, cols := w.vectors.Rows, w.vectors.Cols
 	products = backend.NewHost[float64](m, cols)
@@ -178,7 +185,7 @@ func (w *primalRounded) leastEigenvalue() (floor float64, products backend.Host[
 	trace := total(m, func(j int) float64 { return up(w.r.roots[j] * w.r.roots[j]) })
 	slack, estimate := up(FactorSlack(2*m+16, trace)+w.r.relative(1)*trace), trace/float64(m)
 	for c, v := range energy {
-		if v /= square[c]; v < estimate { // false for β = 0
+		if v /= square[c]; v < estimate { // the comparison is false for the NaN of β = 0
 			estimate = max(v, 0)
 		}
 	}
@@ -217,7 +224,6 @@ func (w *primalRounded) leastEigenvalue() (floor float64, products backend.Host[
 	return floor, products, err
 }
 
-// pass computes the sums over the samples.
 func (w *primalRounded) pass(ctx context.Context) error {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
 	rows, blocks, near := w.rows, 0, w.r.relative(1)
@@ -274,8 +280,9 @@ func (w *primalRounded) pass(ctx context.Context) error {
 	})
 }
 
-// add adds a sample x to the sums. Its arguments are ε, √k(x, x), the targets y, the weight, and in
-// v the computed products φ(x)ᵀβ. It replaces v by the weighted residuals and the weight.
+// add adds a sample x to the sums. relative is ε, root is √k(x, x), y holds the targets, and v
+// holds the computed products φ(x)ᵀβ. add overwrites v with the weighted residuals, followed by the
+// weight.
 func (w *primalRounded) add(relative, root float64, y, v []float64, weight float64) {
 	rounding := relative + gamma(len(w.r.roots)+9)
 	if weight > 0 {
@@ -304,7 +311,7 @@ func (w *primalRounded) add(relative, root float64, y, v []float64, weight float
 // penalty is Pβ/λ.
 func (w *primalRounded) bound(floor float64, penalty backend.Host[float64]) *ErrorBound {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
-	// above is an upper bound on a sum of n nonnegative numbers that was computed in float64.
+	// above returns an upper bound on the exact sum of n nonnegative numbers, for the float64 sum v.
 	above := func(v float64) float64 { return up(v * (1 + float64(w.n)*0x1p-50)) }
 	rounding, mass := gamma(w.roundings+9), w.mass*(1-float64(w.n)*0x1p-50)*(1-0x1p-50)
 	mean := up(above(w.mean) / mass)
@@ -348,24 +355,26 @@ func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient 
 	least := math.Sqrt(low*floor) * (1 - 0x1p-50)
 	n := up(residual + 2*gradient/least)
 	scale := low
-	if w.r.waves { // ‖φ(x)‖² = D
+	if w.r.waves { // P^−½φ(x) has the norm √(D/λ)
 		scale = low / float64(w.r.points.Rows) * (1 - 0x1p-50)
 	}
 	target.Norm = up(n / (math.Sqrt(scale) * (1 - 0x1p-50)))
 	target.Alpha = finite(up(n / (2 * least)))
 }
 
-// bySums returns a bound for the solution of the normal equations Hβ = z from the sums H and z, without the
-// samples.
+// bySums returns a bound for the solution of the normal equations Hβ = z. It uses the sums H and z,
+// and does not read the samples.
 //
-// With the notation of Rounded, the error of β is H⁻¹h for h = z − Hβ, so that |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let ρ be
-// √k(x, x), s_a² = Σ w_i φ_a(x_i)² + P_aa, T = √Σ w_i y_i² + Σ_b s_b|β_b|, and let the values of φ_a have errors of
-// at most ερρ_a, ρ_a = √k(x_a, x_a). Then e_a = ερρ_a√m bounds the norm of the errors of W^½Φ in column a. By the
-// inequality of Cauchy and Schwarz the rounding errors of the sums, of their products with β and of the residual add
-// at most γ_c s_a T to element a of h, and the errors of φ at most e_a(T + B) + s_a B, where B = Σ_b e_b|β_b|. With an
-// intercept the terms ΦᵀW11ᵀWΦ/m that are subtracted have errors of the same size, so that c is three times the
-// number of samples (four times with weights, as m has rounding errors, too), and the effect of ε is doubled.
-// In float64 the sum over n numbers takes at most n roundings in every order.
+// With the notation of Rounded, the error of β is H⁻¹h for h = z − Hβ. Therefore |(φ(x) − φ̄)ᵀe| ≤
+// ‖ψ‖‖h‖/√μ. Let ρ = √k(x, x), ρ_a = √k(x_a, x_a), s_a² = Σ w_i φ_a(x_i)² + P_aa and T = √Σ w_i
+// y_i² + Σ_b s_b|β_b|. Let the errors of the values of φ_a be at most ερρ_a. Then the norm of the
+// errors of column a of W^½Φ is at most e_a = ερρ_a√m. Let B = Σ_b e_b|β_b|. By the inequality of
+// Cauchy and Schwarz the errors of φ add at most e_a(T + B) + s_a B to element a of h. The rounding
+// errors of the sums, of their products with β and of the residual add at most γ_c s_a T, where c
+// is the number of samples. With an intercept the terms ΦᵀW11ᵀWΦ/m are subtracted, whose errors
+// have the same size. In this case c is three times the number of samples, and the effect of ε
+// doubles. With weights m has rounding errors, and c increases by the number of samples. In float64
+// a sum of n numbers takes at most n roundings in every order.
 func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 	f, r := w.f, w.r
 	m, rounds, twice := f.Alpha.Rows, 1, 1.0
@@ -382,7 +391,8 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 		if r.origin != nil {
 			origin = r.origin[p]
 		}
-		// A corner of the box has the largest ‖x − origin‖, and another corner the largest Σ |x_p| + |x_p − origin_p|.
+		// One corner of the box has the largest ‖x − origin‖, and one has the largest Σ |x_p| + |x_p −
+		// origin_p|.
 		for i, size := range []func(v float64) float64{
 			func(v float64) float64 { return math.Abs(v - origin) },
 			func(v float64) float64 { return math.Abs(v) + math.Abs(v-origin) },
@@ -401,7 +411,7 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 		root = r.root(corners.Values(r.kernel)(0, 0), corners, 0)
 	}
 	mass := sums.Mass * (1 + float64(sums.N)*0x1p-50)
-	off := up(relative * root * math.Sqrt(mass)) // e_a/ρ_a
+	off := up(relative * root * math.Sqrt(mass)) // e_a/ρ_a for every a
 	reach := up(math.Sqrt(total(m, func(j int) float64 { return sums.Roots[j] * sums.Roots[j] })) * (1 + 2*c))
 	spread := up(off * sums.Scale * math.Sqrt(total(m, func(j int) float64 { return r.roots[j] * r.roots[j] })))
 	b := &ErrorBound{Intercept: w.Intercept, Rounded: true, Targets: make([]TargetBound, f.Alpha.Cols), Root: root}
@@ -430,8 +440,8 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 	return b
 }
 
-// Enough reports whether the bounds b on the errors of f are at most a thousandth of the Size of each target in s.Sums,
-// so that a pass over the samples is not worth its time.
+// Enough reports whether the bound on the error of f is at most a thousandth of the Size of each
+// target in s.Sums. A pass over the samples is then not worth its time.
 func (s *Primal) Enough(b *ErrorBound) bool {
 	for c, target := range s.Sums.Targets {
 		if !(b.Uniform(c, b.Root*b.Root) <= 1e-3*target.Size) {

@@ -38,10 +38,10 @@ func (f *Expansion) features() (phi func(j int, x []float64) Ball, self func(x [
 	return func(j int, x []float64) Ball { return k.Eval(f.Points.Row(j), x) }, func(x []float64) Ball { return k.Eval(x, x) }
 }
 
-// Eval calls visit once for each row of x, with the values f(x), one for each target, and with self
-// = k(x, x). It calls visit for several rows at the same time, and values is valid during the call
-// only. If keep is not nil, Eval first calls it with each φ_j(x) of the row. Once ctx is done, Eval
-// returns context.Cause(ctx).
+// Eval calls visit once for each row of x. values holds f(x) for each target, and self is k(x, x).
+// Eval makes concurrent calls of visit for different rows, and overwrites values after the call. If
+// keep is not nil, Eval first calls it with each φ_j(x) of the row. Once ctx is done, Eval returns
+// context.Cause(ctx).
 func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func(row, j int, k Ball), visit func(row int, values []Ball, self Ball)) error {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -85,9 +85,9 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 //	(K + D)α + b·1 = y,  1ᵀα = 0,  D = λW⁻¹, λ > 0,
 //
 // or of (K + D)α = y without an intercept. The error of α and b solves the same equations with the
-// residuals r and ρ on the right. A float64 solution z, ζ of these equations is a correction, whose
-// effect on f is evaluated. The bounds below hold for the effect of the residuals that remain after
-// the correction, which are again called r and ρ. The correction is 0 if System.Solve is nil.
+// residuals r and ρ on the right-hand side. A float64 solution z, ζ of these equations is the
+// correction, or 0 if System.Solve is nil. The effect of the correction on f is computed. Below, r
+// and ρ are the residuals of α + z and b + ζ.
 //
 // Let N = ‖D^−½r‖ and A = K + D. The kernel is positive semidefinite: with feature vectors φ, k(x,
 // z) = φ(x)ᵀφ(z) and K = ΦᵀΦ. Without an intercept the error of α is A⁻¹r. With K̃ = D^−½KD^−½ and
@@ -100,19 +100,19 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 //
 // With an intercept the error of f(x) that r causes is vᵀr, where v minimizes ‖φ(x) − Φv‖² + vᵀDv
 // under 1ᵀv = 1. Let w = W1/1ᵀW1, φ̄ = Φw and v = w + u. Because Dw is a multiple of 1 and 1ᵀu = 0,
-// u minimizes ‖φ(x) − φ̄ − (Φ − φ̄1ᵀ)u‖² + uᵀDu, the problem without an intercept of the centered
-// feature vectors, whose solution satisfies 1ᵀu = 0 by itself. So
+// u minimizes ‖φ(x) − φ̄ − (Φ − φ̄1ᵀ)u‖² + uᵀDu. This is the problem without an intercept for the
+// centered feature vectors: its solution satisfies 1ᵀu = 0 without the constraint. Therefore
 //
 //	|vᵀr| ≤ |wᵀr| + ‖φ(x) − φ̄‖·N/2.
 //
-// The errors that ρ causes are A⁻¹1·ρ/q of α and −ρ/q of b, q = 1ᵀA⁻¹1. By the inequality of Cauchy
-// and Schwarz 1/q ≤ κ² = 1ᵀA1/n², and k_xᵀA⁻¹k_x ≤ k(x, x): these errors add at most κ|ρ|(√k(x,x) +
-// κ) to the error of f(x) and κ|ρ| to the error of D^½α.
+// ρ causes the errors A⁻¹1·ρ/q of α and −ρ/q of b, q = 1ᵀA⁻¹1. By the inequality of Cauchy and
+// Schwarz 1/q ≤ κ² = 1ᵀA1/n². With k_xᵀA⁻¹k_x ≤ k(x, x), these errors add at most κ|ρ|(√k(x,x) + κ)
+// to the error of f(x) and κ|ρ| to the error of D^½α.
 //
 // For a kernel that is not known to be positive semidefinite, let μ = Floor > 0 be a lower bound on
-// the eigenvalues of A. Without an intercept ‖A⁻¹r‖ ≤ ‖r‖/μ, and with an intercept the error of α
-// is e = e' + (ρ/n)1 with 1ᵀe' = 0 and e'ᵀAe' = e'ᵀ(r − (ρ/n)A1), and the error of b is 1ᵀ(r −
-// Ae)/n, so that
+// the eigenvalues of A. Without an intercept ‖A⁻¹r‖ ≤ ‖r‖/μ. With an intercept the error of α is e
+// = e' + (ρ/n)1, where 1ᵀe' = 0 and e'ᵀAe' = e'ᵀ(r − (ρ/n)A1). The error of b is 1ᵀ(r − Ae)/n.
+// Therefore
 //
 //	‖e‖ ≤ (‖r‖ + |ρ|‖A1‖/n)/μ + |ρ|/√n,  |error of b| ≤ (√n‖r‖ + ‖A1‖‖e‖)/n.
 //
@@ -127,8 +127,8 @@ type ErrorBound struct {
 	Kappa      float64 // κ
 	Square     float64 // ‖φ̄‖²
 	Root       float64 // the largest √k(x_j, x_j)
-	Plain      bool    // whether the bound has the form that uses only the values of the functions
-	Rounded    bool    // whether the bound includes the rounding errors of a device in float64: set by System.Rounded and ForDevice
+	Plain      bool    // whether the bound has the last form above, or that of Primal.Bound
+	Rounded    bool    // whether the bound includes the rounding errors of a device; System.Rounded and ForDevice set it
 }
 
 // A TargetBound is the part of an ErrorBound for one target.
@@ -168,7 +168,6 @@ func (b *ErrorBound) weight(i int) float64 {
 	return b.Weights[i]
 }
 
-// mass returns 1ᵀW1.
 func (b *ErrorBound) mass(n int) Ball {
 	var s sum
 	for i := range n {
@@ -177,7 +176,7 @@ func (b *ErrorBound) mass(n int) Ball {
 	return s.ball()
 }
 
-// center returns w rounded to float64, or nil if the fit has no intercept.
+// center returns the vector w of ErrorBound in float64, or nil if the bound does not use w.
 func (b *ErrorBound) center(n int) []float64 {
 	if !b.Intercept || b.Plain {
 		return nil
@@ -202,7 +201,7 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	var gram backend.Host[float64]
 	var keep func(i, j int, k Ball)
 	rows := newRowSizes(n, b.Plain)
-	gramErrors := make([]float64, n) // the largest error in each row of gram
+	gramErrors := make([]float64, n) // the largest error of an element of gram, for each row
 	if s.Solve != nil {
 		gram = backend.NewHost[float64](n, n)
 		keep = func(i, j int, k Ball) {
@@ -259,7 +258,7 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			size = up(math.Sqrt(total(n, func(i int) float64 { return up(b.Correction.Row(i)[c] * b.Correction.Row(i)[c]) })))
 		}
 		if b.Plain {
-			// ones bounds ‖A1‖. It is computed from the sums of |k|.
+			// ones bounds ‖A1‖ by the row sums of |A|.
 			ones := up(math.Sqrt(total(n, func(i int) float64 {
 				v := up(rows.sums[i] + r.diagonal[i].Magnitude())
 				return up(v * v)
@@ -338,16 +337,18 @@ func (s *System) kappa(roots []float64, diagonal func(i int) float64) float64 {
 	return up(math.Sqrt(up(k1*k1+total(n, diagonal))) / float64(n))
 }
 
-// Rounded returns the bound for a solution α̂, b̂ whose residuals y − (K + D)α̂ − b̂·1 were computed by a
-// device in float64, from kernel values whose errors r bounds. It takes O(nt) operations.
+// Rounded returns the bound for a solution α̂, b̂. A device has computed the residuals y − (K +
+// D)α̂ − b̂·1 in float64 from kernel values whose errors r bounds. Rounded takes O(nt) operations.
 //
-// With S = Σ_j √k(x_j,x_j)|α̂_j| the kernel values in row i and their sum have an error of at most
+// Let S = Σ_j √k(x_j,x_j)|α̂_j|. The error of the sum in row i, from the kernel values and the
+// summation, is at most
 //
 //	(ε + γ_m) √k(x_i,x_i) S,
 //
-// where m is the number of roundings: n times s.Roundings, plus a few for the other terms. (Higham 2002, equation
-// 3.5, holds for every order of summation.) The errors of the other terms are at most 16u(3 max|y| + 2|b̂| +
-// D_ii|α̂_i|), however y was centered before the solve.
+// where the number m of roundings is n times s.Roundings, plus a small number for the other terms.
+// (Higham 2002, equation 3.5, holds for every order of summation.) The errors of the other terms
+// are at most 16u(3 max|y| + 2|b̂| + D_ii|α̂_i|), for every value that the solver subtracts from y
+// before the solve.
 func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, residuals backend.Host[float64], r *Roundoff) *ErrorBound {
 	n, t := alpha.Rows, alpha.Cols
 	b := &ErrorBound{Weights: s.Weights, Intercept: s.Intercept, Targets: make([]TargetBound, t), Rounded: true}
@@ -369,7 +370,7 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 	if s.Intercept {
 		b.Kappa = s.kappa(r.roots, func(i int) float64 { return up(largestLambda / b.weight(i)) })
 		mean := up(total(n, func(i int) float64 { return up(b.weight(i) * r.roots[i]) }) / least)
-		b.Square = up(mean * mean) // ‖Φw‖ ≤ Σ w_i ‖φ(x_i)‖
+		b.Square = up(mean * mean) // ‖φ̄‖ = ‖Φw‖ ≤ Σ w_i ‖φ(x_i)‖
 	}
 	relative := up(r.relative(1) + gamma(max(s.Roundings, 1)*n+33))
 	for c := range b.Targets {
@@ -407,10 +408,10 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 	return b
 }
 
-// ForDevice changes b, which System.Bound has returned, to a bound for predictions that a device
-// computes in float64 from kernel values whose errors r bounds. The effect of the correction on f(x) is at most
-// √k(x, x)·√(zᵀKz) + |ζ|. If this is at most an eighth of the rounding errors of a prediction, ForDevice removes
-// the correction, so that no prediction needs a sum for it.
+// ForDevice changes b, a result of System.Bound, to a bound for predictions that a device computes
+// in float64 from kernel values whose errors r bounds. The effect of the correction on f(x) is at
+// most √k(x, x)·√(zᵀKz) + |ζ|. If this effect is at most an eighth of the rounding errors of a
+// prediction, ForDevice removes the correction, to save each prediction the sum for the correction.
 func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	b.Rounded = true
 	n, keep := len(r.roots), false
@@ -430,12 +431,12 @@ func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	}
 }
 
-// Round returns predictions of f for the rows of x as approximations of the exact solution, and
-// bounds on their errors. Each row of sums holds the predictions, computed by a device, and, if
-// b.Correction is set, the values Σ_j k(x, x_j)z_j + ζ of the correction, computed by the device.
-// If b.Correction is not set, Round returns the predictions in the memory of sums. roundings is the
-// largest number of roundings that a term of one of the sums undergoes; 0 means the number of terms
-// of f. Round takes O(d + t) operations for each row.
+// Round returns the predictions of f for the rows of x, and bounds on their distances from the
+// exact solution. Each row of sums holds the predictions, computed by a device. If b.Correction is
+// set, the values Σ_j k(x, x_j)z_j + ζ of the correction follow in the row; the bounds include
+// their absolute values. Otherwise Round returns the predictions in the memory of sums. roundings
+// is the maximum number of roundings of a term of a sum; 0 means the number of terms of f. Round
+// takes O(d + t) operations for each row.
 func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums backend.Host[float64], roundings int) (values, bounds backend.Host[float64]) {
 	t, corrected := len(b.Targets), b.Correction.Data != nil
 	values, bounds = sums, backend.NewHost[float64](sums.Rows, t)
@@ -446,9 +447,9 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 	if roundings == 0 || roundings > n { // a sum of n products has at most n roundings in every order
 		roundings = n
 	}
-	roundings++ // the addition of Shift to the sum of the correction
+	roundings++ // for adding Shift to the sum of the correction
 	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Pays(n, math.MaxInt) {
-		roundings = max(roundings, (n+9)*markov.Roundings) // package markov may have computed the sums
+		roundings = max(roundings, (n+9)*markov.Roundings) // if package markov has computed the sums
 	}
 	near, sum, square := r.relative(1), gamma(roundings), up(math.Sqrt(b.Square))
 	// fix sets dst to the terms of the bounds that depend only on ε and √k(x, x).
@@ -470,7 +471,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 	}
 	run.Parallel(sums.Rows, func(first, last int) {
 		value, fixed, block := x.Values(r.kernel), make([]float64, t), make([]float64, 256)
-		root, relative := math.NaN(), math.NaN() // of the preceding row
+		root, relative := math.NaN(), math.NaN() // √k(x, x) and ε of the preceding row
 		for ; first < last; first += len(block) {
 			block = block[:min(len(block), last-first)]
 			r.setFar(block, &x, first)
@@ -502,7 +503,6 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 	return values, bounds
 }
 
-// dot returns Σ x_i y_i.
 func dot(x, y []float64) float64 {
 	if n := len(x); n > 32 {
 		return dot(x[:n/2], y[:n/2]) + dot(x[n/2:], y[n/2:])
@@ -528,10 +528,10 @@ type residuals struct {
 	diagonal  []Ball // D
 }
 
-// corrections is the maximum number of steps of iterative refinement that compute the correction.
+// corrections is the maximum number of steps of iterative refinement for the correction.
 const corrections = 3
 
-// correct computes b.Correction and replaces r by the residuals that remain after the correction. Each
+// correct computes b.Correction, and replaces r by the residuals of the corrected solution. Each
 // element of gram differs from the exact kernel value by at most off.
 func (b *ErrorBound) correct(s *System, r *residuals, gram backend.Host[float64], off float64) error {
 	n, t := gram.Rows, len(b.Targets)
@@ -584,7 +584,6 @@ func (b *ErrorBound) correct(s *System, r *residuals, gram backend.Host[float64]
 	return nil
 }
 
-// norm returns the 2-norm of the residuals of target c.
 func (r *residuals) norm(c int) float64 {
 	return math.Sqrt(total(len(r.equations), func(i int) float64 {
 		v := r.equations[i][c].Magnitude()
@@ -592,8 +591,8 @@ func (r *residuals) norm(c int) float64 {
 	}))
 }
 
-// minus returns the residuals that remain after the correction by z and by the Shift of each target.
-// It sets the Power of each target.
+// minus returns the residuals after the correction by z and by the Shift of each target. It sets
+// the Power of each target.
 func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, intercept bool, gram backend.Host[float64], off float64) residuals {
 	n := z.Rows
 	left := residuals{make([][]Ball, n), slices.Clone(r.sums), r.diagonal}
@@ -639,9 +638,9 @@ func (b *ErrorBound) Uniform(c int, square float64) float64 {
 	return finite(up(up(root*b.Targets[c].Power+math.Abs(b.Targets[c].Shift)) + b.left(c, root, reach)))
 }
 
-// Rounding bounds the rounding errors of a prediction for target c, computed by a device in
-// float64, at a point x no farther from r.origin than the farthest x_j. It returns 0 if b.Rounded
-// is not set, because the bounds of Predict then include the rounding errors.
+// Rounding bounds the rounding errors of a float64 prediction by a device for target c, at each
+// point x that is no farther from r.origin than the farthest x_j. If b.Rounded is not set, Rounding
+// returns 0, because the bounds of Predict include the rounding errors.
 func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 	if !b.Rounded {
 		return 0
@@ -649,8 +648,8 @@ func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 	return up((r.relative(1) + gamma(len(r.roots)+9)) * b.Root * b.Targets[c].Size)
 }
 
-// left bounds the error of f(x) that the residuals remaining after the correction cause, for target
-// c and every x with √k(x,x) ≤ root and ‖φ(x) − φ̄‖ ≤ reach.
+// left bounds the error of f(x) that remains after the correction, for target c and every x with
+// √k(x,x) ≤ root and ‖φ(x) − φ̄‖ ≤ reach.
 func (b *ErrorBound) left(c int, root, reach float64) float64 {
 	t := &b.Targets[c]
 	if b.Plain {
@@ -689,7 +688,7 @@ func (f *Expansion) with(w []float64, z ...backend.Host[float64]) *Expansion {
 	return g
 }
 
-// Corrected returns f with additional targets: the correction of b for each target of f.
+// Corrected returns f with an additional target for each target of f: the correction of b.
 func (f *Expansion) Corrected(b *ErrorBound) *Expansion {
 	g := f.with(nil, b.Correction)
 	for c := range len(g.Intercept) - len(f.Intercept) {
@@ -711,8 +710,7 @@ func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[f
 		}
 		reach, corrections := root, v[t:]
 		if b.Intercept && !b.Plain {
-			// reach bounds ‖φ(x) − φ̄‖. The bound allows for the few roundings by which the
-			// computed w differs from the exact w.
+			// reach bounds ‖φ(x) − φ̄‖. It allows for the difference between the float64 w and the exact w.
 			s := up(root + b.Root)
 			reach = up(math.Sqrt(max(0, up(self.Magnitude()+b.Square+64*0x1p-53*s*s)-2*least(v[t]))))
 			corrections = v[t+1:]

@@ -31,10 +31,10 @@ type system struct {
 	gram [][]*big.Float        // lower triangle
 	rows [][]*big.Float        // k(x_j, at_i)
 
-	operators map[solvers.Operator]int // number of compared solutions by operator
+	operators map[solvers.Operator]int // number of compared solutions by each operator
 }
 
-// operators lists the parameters of the solves that stop before they are accurate.
+// operators lists parameters with which a solve stops early, by each operator of CG and by Mixed.
 var operators = []solvers.Params{
 	{Method: solvers.CG, Tol: 1e-4}, {Method: solvers.CG, Operator: solvers.Stored64, Tol: 1e-4}, {Method: solvers.CG, Operator: solvers.Stored32, Tol: 1e-4},
 	{Method: solvers.CG, Operator: solvers.Fixed16, Tol: 1e-4}, {Method: solvers.CG, Operator: solvers.Unstored64, Tol: 1e-4},
@@ -227,7 +227,7 @@ func factorAndSolve(p solvers.Problem, r backend.Host[float64]) error {
 type pessimism struct {
 	predictions int
 	violations  int
-	ratios      map[int][]float64 // for each n and each solution, the largest bound divided by the largest error
+	ratios      map[int][]float64 // the largest bound divided by the largest error: one ratio for each solution, by n
 }
 
 // all returns, in ascending order, the ratios of all n for which include(n) is true.
@@ -255,13 +255,13 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 	}
 	f := &verified.Expansion{Kernel: p.Kernel, Points: p.X, Alpha: r.Alpha, Intercept: r.Intercept}
 	alpha, b := s.solve(factor, intercept)
-	// The bounds must hold in every precision of the solver.
+	// Also compare a solution by CG or Mixed that stops early: the bounds must hold for each operator.
 	way := operators[(p.X.Rows+int(-math.Log10(lambda))/2+len(s.p.Weights)+3*len(b)*index(intercept))%len(operators)]
 	if _, _, bounded := kernels.Bounds(p.Kernel, p.X.Cols); way.Operator == solvers.Fixed16 && !bounded {
 		way.Operator = solvers.Stored32
 	}
 	early, err := solvers.Solve(ctx, dev, p, way)
-	// The operator that auto selects may be too imprecise for an ill-conditioned K.
+	// For an ill-conditioned K the operator that auto selects may be too imprecise: ignore this error.
 	if err != nil && way.Operator == solvers.OperatorAuto && !errors.As(err, new(*solvers.ConvergenceError)) {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 		roundoff := verified.NewRoundoff(p.Kernel, numeric.DensePoints(p.X), true)
 		f := &verified.Expansion{Kernel: p.Kernel, Points: p.X, Alpha: r.Alpha, Intercept: r.Intercept}
 		residuals := r.Residuals
-		if residuals.Data == nil { // the kernel is linear
+		if residuals.Data == nil { // solves of a linear kernel return no residuals
 			residuals = predict(t, dev, f, p.X)
 			for i := range residuals.Rows {
 				d := lambda
@@ -319,7 +319,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 			bound, values, bounds = proven(func(r backend.Host[float64]) error { return factorAndSolve(p, r) })
 		case 3:
 			if !*writeTable && !testing.Short() {
-				continue // this case runs only with -short or when the table is written
+				continue // run this slow case only with -short, where n is small, or to write the table
 			}
 			bound, values, bounds = proven(nil)
 		case 4:
@@ -358,7 +358,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 				t.Errorf("%s, target %d: the error is %g, the uniform bound %g", what, c, worst, uniform)
 			}
 			all[i].predictions += s.at.Rows
-			if worst > 0x1p-150 { // otherwise the solution is exact
+			if worst > 0x1p-150 { // smaller errors are rounding errors of the reference solution
 				if all[i].ratios == nil {
 					all[i].ratios = map[int][]float64{}
 				}
@@ -380,7 +380,6 @@ func (s *system) size(values backend.Host[float64], c int) float64 {
 // ways names the kinds of bounds that compare checks.
 var ways = [...]string{"small fits", "from float64", "with correction", "without correction", "from float64, iterative to 1e-4"}
 
-// predict evaluates f on dev.
 func predict(t *testing.T, dev backend.Device, f *verified.Expansion, x backend.Host[float64]) backend.Host[float64] {
 	t.Helper()
 	out := onDevice(t, dev, x.Rows, f.Alpha.Cols, []backend.Host[float64]{x, f.Points, f.Alpha}, func(b backend.Backend[float64], out backend.Matrix[float64], in []backend.Matrix[float64]) {
@@ -394,7 +393,7 @@ func predict(t *testing.T, dev backend.Device, f *verified.Expansion, x backend.
 	return out
 }
 
-// roundings returns the largest number of roundings in which a product of predict takes part.
+// roundings returns the maximum number of roundings of a product in a sum that predict computes.
 func roundings(dev backend.Device, f *verified.Expansion) int {
 	return dev.F64().(backend.Summer[float64]).GramMulRoundings(f.Points.Rows, f.Alpha.Cols)
 }
@@ -430,7 +429,7 @@ var lambdas = []float64{1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1}
 const largest = 400
 
 // TestRidgeBounds checks that at least 10⁵ predictions differ from the exact solutions by at most
-// their bounds, and that the median ratio of bound to error is small.
+// their bounds, and that the median of bound/error is small.
 func TestRidgeBounds(t *testing.T) {
 	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -451,7 +450,7 @@ func TestRidgeBounds(t *testing.T) {
 				for _, n := range n {
 					for _, hard := range []bool{false, true} {
 						tried := lambdas
-						if n == largest { // for the largest n: one set of samples, two values of λ chosen by the kernel, and one kernel unless the table is written
+						if n == largest { // limit the time of the largest n: one set of samples and two values of λ for each kernel, and only one kernel unless the table is written
 							if hard != (i%2 == 0) || !*writeTable && i != 2 {
 								continue
 							}
@@ -503,9 +502,9 @@ func TestRidgeBounds(t *testing.T) {
 	if predictions := all.ways[0].predictions; !testing.Short() && predictions < 1e5 {
 		t.Errorf("%d predictions were compared, fewer than 100,000", predictions)
 	}
-	// With a correction, a bound is about as large as the error, because most of the error has been
-	// evaluated. The bounds of small fits also allow for the rounding errors of a prediction:
-	// docs/trust.md states the limit 200.
+	// With the correction a bound is about as large as the error, because the correction is most of
+	// the error. The bounds of small fits include the rounding errors of a prediction: docs/trust.md
+	// states the limit 200.
 	for j, most := range map[int]float64{0: 200, 2: 2} {
 		if list := all.ways[j].all(anyRows); !(median(list) <= most) {
 			t.Errorf("%s: the median of bound/error is %g", ways[j], median(list))
@@ -519,7 +518,7 @@ func median(sorted []float64) float64 { return sorted[len(sorted)/2] }
 
 var writeTable = flag.Bool("write-table", false, "write the tables of TestRidgeBounds and TestPrimalBounds into docs/trust.md")
 
-// A row is a row of the table. It holds the ratios of bound to error of all solutions for a kernel.
+// A row is a row of the table: the ratios of bound to error of one kernel.
 type row struct {
 	kernel string
 	ways   [len(ways)]pessimism

@@ -9,18 +9,18 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A Roundoff bounds the errors of the kernel values k(x, x_j) that a device computes in float64, for
-// the points x_j of an expansion:
+// A Roundoff bounds the errors of the kernel values k(x, x_j) that a device computes in float64,
+// for the points x_j of an expansion:
 //
 //	|computed k(x, x_j) − k(x, x_j)| ≤ ε √(k(x, x) k(x_j, x_j)) + 2⁻⁶⁰⁰.
 //
-// It relies on two properties that the tests of every device check (package backendtest): the bounds on the
-// errors of the statistics, and errors of elementary functions of at most functionUlps.
+// It relies on bounds on the errors of statistics, and on errors of elementary functions of at most
+// functionUlps. Package backendtest checks both for every device.
 type Roundoff struct {
 	kernel kernels.Kernel
 	points numeric.Points
 	direct bool
-	origin []float64 // the point from which the distances of dense points are measured, which is the first point; 0 for sparse points
+	origin []float64 // the origin in the method measures: the first of dense points; nil, for 0, if the points are sparse
 	roots  []float64 // upper bounds on √k(x_j, x_j)
 	// functions holds the kernels whose values are the functions of the expansion: the kernel of
 	// the expansion, the kernels of NewWaves, or no kernel if the functions are coordinates.
@@ -28,10 +28,10 @@ type Roundoff struct {
 	waves     bool // whether the functions are those of NewWaves
 	constant  bool // whether k(x, x) is the same number for all x
 	stats     []kernels.Stat
-	reach     []float64 // for each statistic, the largest result of measure for a point x_j
+	reach     []float64 // for each of stats, the largest value that measures computes for a point x_j
 
 	mu    sync.Mutex
-	known map[int]float64 // ε for points whose measures are at most 4^key times the measures of the x_j
+	known map[int]float64 // known[key] is ε for points x whose measures are at most 4^key times reach
 }
 
 const (
@@ -39,16 +39,17 @@ const (
 	functionUlps = 4        // largest error of an elementary function, in units of the last place
 	tiny         = 0x1p-600 // exceeds the effect of underflow on a kernel value
 	largestValue = 0x1p300  // largest kernel value for which the bound holds
-	directLimit  = 16       // largest number of features for which a direct device sums squared differences
-	perOctave    = 4        // number of intervals in each octave of the range of a statistic
+	directLimit  = 16       // maximum number of features for which a device with direct set sums squared differences
+	perOctave    = 4        // number of intervals in which propagate treats each octave of the range of a statistic
 	octaves      = 100      // number of octaves; the first interval ends at 2⁻¹⁰⁰ of the range
 )
 
 // gamma returns a bound on γ_n = nu/(1 − nu).
 func gamma(n int) float64 { return up(float64(n) * unit * (1 + float64(n)*0x1p-50)) }
 
-// NewRoundoff measures the points. direct reports whether the device sums (x_p−z_p)² for at most 16
-// features without scales, as the devices of package cpu do.
+// NewRoundoff returns a Roundoff for the points x_j. direct reports whether the device computes
+// ‖x−z‖² as a sum of squared differences for at most 16 features without scales, like devices of
+// package cpu.
 func NewRoundoff(k kernels.Kernel, points numeric.Points, direct bool) *Roundoff {
 	varies := func(s kernels.Stat) bool { return !s.Kind.TranslationInvariant() }
 	r := &Roundoff{kernel: k, points: points, direct: direct, functions: []kernels.Kernel{k}, known: map[int]float64{}, constant: !slices.ContainsFunc(kernels.Compile(k).Stats, varies)}
@@ -61,7 +62,7 @@ func NewRoundoff(k kernels.Kernel, points numeric.Points, direct bool) *Roundoff
 		r.measures(&r.stats[s], &points, 0, points.Rows, func(_ int, m float64) { r.reach[s] = max(r.reach[s], m) })
 	}
 	for s, reach := range r.reach {
-		if reach == 0 { // all points are equal, and any positive length gives a bound
+		if reach == 0 { // all points are equal: any positive number is an upper bound
 			r.reach[s] = 1
 		}
 	}
@@ -83,8 +84,9 @@ func (r *Roundoff) collect(k kernels.Kernel) {
 	}
 }
 
-// measures calls use(i, m) for each point i of x from first to last−1, where m is ‖x_i − origin‖², with the
-// scales of s, if s is an SqDist, and Σ_p |x_ip| + |x_ip − origin_p| for other statistics.
+// measures calls use(i, m) for the points i = first, …, last−1 of x, with a measure m of their
+// size. For an SqDist m is ‖x_i − origin‖² with the scales of s, otherwise Σ_p |x_ip| + |x_ip −
+// origin_p|.
 func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int, use func(i int, m float64)) {
 	raised := 1 + float64(x.Cols+4)*0x1p-50
 	if s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil {
@@ -113,7 +115,8 @@ func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int,
 	}
 }
 
-// squaredDistance returns ‖x − z‖². It adds two sums, so that an addition need not wait for the preceding addition.
+// squaredDistance returns ‖x − z‖². It adds two independent sums, which takes less time than one
+// sum.
 func squaredDistance(x, z []float64) float64 {
 	var even, odd float64
 	for len(x) >= 4 && len(z) >= 4 {
@@ -128,15 +131,15 @@ func squaredDistance(x, z []float64) float64 {
 	return even + odd
 }
 
-// setFar sets far[i] to a number of at least 1 for which the measures of point first+i of x are at most far[i]
-// times the largest measures of the x_j.
+// setFar sets far[i] to the ratio of the measure of point first+i of x to r.reach, the largest over
+// all statistics, or to 1 if the ratio is smaller.
 func (r *Roundoff) setFar(far []float64, x *numeric.Points, first int) {
 	for i := range far {
 		far[i] = 1
 	}
 	for s := range r.stats {
 		reach := r.reach[s]
-		if s := &r.stats[s]; s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil { // measures without a call for each point
+		if s := &r.stats[s]; s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil { // like measures, but without a function call for each point
 			within := reach / (1 + float64(x.Cols+4)*0x1p-50) * (1 - 0x1p-50)
 			for i := range far {
 				if v := squaredDistance(x.Dense.Row(first+i), r.origin); !(v <= within) {
@@ -153,8 +156,8 @@ func (r *Roundoff) setFar(far []float64, x *numeric.Points, first int) {
 	}
 }
 
-// relative returns ε for points whose measures are at most far times the largest measures of the x_j. It
-// returns +Inf if no ε is known.
+// relative returns ε for points whose measures are at most far times r.reach. It returns +Inf if no
+// ε is known.
 func (r *Roundoff) relative(far float64) float64 {
 	if !(far <= 0x1p200) {
 		return math.Inf(1)
@@ -171,7 +174,7 @@ func (r *Roundoff) relative(far float64) float64 {
 		} else {
 			e = up(r.of(r.kernel, math.Ldexp(1, 2*key)))
 		}
-		if !(e < 0x1p-22) { // root requires this
+		if !(e < 0x1p-22) { // the method root needs a small ε
 			e = math.Inf(1)
 		}
 		r.known[key] = e
@@ -179,9 +182,9 @@ func (r *Roundoff) relative(far float64) float64 {
 	return r.known[key]
 }
 
-// root returns an upper bound on √k(x, x) for row i of x, where v is the computed k(x, x) with a relative error
-// of at most ε. The bound is so large that one rounding error times two roots exceeds the effect of underflow on
-// a kernel value.
+// root returns an upper bound on √k(x, x) for row i of x, where v is the computed k(x, x) with a
+// relative error of at most ε. It adds so much to v that ε times two roots exceeds the effect of
+// underflow on a kernel value.
 func (r *Roundoff) root(v float64, x numeric.Points, i int) float64 {
 	if r.waves {
 		return 1
@@ -192,7 +195,7 @@ func (r *Roundoff) root(v float64, x numeric.Points, i int) float64 {
 	return up(math.Sqrt(v*(1+0x1p-20) + tiny*0x1p60))
 }
 
-// vanishes reports whether k(x, x) of a kernel inside a Normalized kernel may have underflowed.
+// vanishes reports whether k(x, x) in the denominator of a Normalized kernel may have underflowed.
 func (r *Roundoff) vanishes(k kernels.Kernel, x numeric.Points, i int) bool {
 	switch k := k.(type) {
 	case kernels.Normalized:
@@ -212,10 +215,9 @@ func (r *Roundoff) vanishes(k kernels.Kernel, x numeric.Points, i int) bool {
 	return false
 }
 
-// of returns ε of k. With a = k(x, x) and b = k(z, z), errors of at most ε√ab in the parts of a
-// kernel cause an error of at most ε√ab in the whole kernel: for a sum because √a₁b₁ + √a₂b₂ ≤
-// √((a₁+a₂)(b₁+b₂)), for a product because |k₁k₂| ≤ √(a₁a₂b₁b₂), and for exp because k ≤ √ab ≤
-// (a+b)/2, so that exp(k) is at most the root of exp(a)exp(b).
+// of returns ε of k. Let a = k(x, x) and b = k(z, z). If the parts of a kernel have errors of at
+// most ε√ab, so has the kernel. For a sum, √a₁b₁ + √a₂b₂ ≤ √((a₁+a₂)(b₁+b₂)). For a product, |k₁k₂|
+// ≤ √(a₁a₂b₁b₂). For exp, k ≤ √ab ≤ (a+b)/2, so that exp(k) ≤ √(exp(a)exp(b)).
 func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
 	switch k := k.(type) {
 	case kernels.Constant:
@@ -249,7 +251,7 @@ func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
 			return up(math.Expm1(up(r.of(k.Kernel, far)*m))*(1+0x1p-20) + 2*gamma(2*functionUlps))
 		}
 		return math.Inf(1)
-	case kernels.Normalized: // two roots of k(x, x) and k(z, z), and their products with k
+	case kernels.Normalized: // the errors of √k(x, x), of √k(z, z) and of the products with k add up
 		e := r.of(k.Kernel, far)
 		if !(e < 0x1p-10) {
 			return math.Inf(1)
@@ -257,7 +259,7 @@ func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
 		return up(2*e*(1+4*e) + gamma(16))
 	case kernels.Columns:
 		switch k.Kernel.(type) {
-		case kernels.Linear, kernels.Polynomial: // the products of the other features are 0
+		case kernels.Linear, kernels.Polynomial: // the other features are 0 in xᵀz
 			return r.of(k.Kernel, far)
 		}
 	case kernels.CosineSimilarity:
@@ -266,8 +268,8 @@ func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
 	return r.leaf(k, far)
 }
 
-// leaf returns ε of a kernel that is a function of one statistic, if this statistic has the same
-// value for all pairs (x, x).
+// leaf returns ε of a kernel that is a function of one statistic, or +Inf if this statistic depends
+// on x for the pairs (x, x).
 func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 	p, d := kernels.Compile(k), r.points.Cols
 	if len(p.Stats) != 1 {
@@ -278,7 +280,7 @@ func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 	if at < 0 || r.points.Sparse != nil && (s.Kind != kernels.SqDist || s.Scale != nil) {
 		return math.Inf(1)
 	}
-	features := 0 // the features with a term
+	features := 0 // number of features with a term in the statistic
 	for p := range d {
 		if s.ScaleAt(p) != 0 {
 			features++
@@ -318,7 +320,7 @@ func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 	default:
 		return math.Inf(1)
 	}
-	// The factor 2 covers a device that uses another formula with the same number of roundings.
+	// A device may use another formula with the same number of roundings: allow twice the error.
 	return up(2 * worst / (p.Run([]float64{self}) * (1 - 0x1p-40)))
 }
 

@@ -38,7 +38,7 @@ func TestFunctions(t *testing.T) {
 		f       func(verified.Ball) verified.Ball
 		exact   func(*big.Float) *big.Float
 		domain  func(v float64) bool
-		quality float64 // the largest allowed radius, relative to the value or to 1
+		quality float64 // maximum radius, relative to the value or to 1
 	}{
 		{"exp", verified.Exp, bigExp, func(v float64) bool { return math.Abs(v) < 680 }, 0x1p-78},
 		{"log", verified.Log, bigLog, func(v float64) bool { return v > 1e-290 }, 0x1p-78},
@@ -64,8 +64,8 @@ func TestFunctions(t *testing.T) {
 			if f.domain != nil && !f.domain(v) {
 				continue
 			}
-			// The first argument is v·(1 + random/2⁵³), which has 106 bits. The second is a ball of
-			// positive radius; the exact function is evaluated at its ends.
+			// First evaluate f at v·(1 + random/2⁵³), an argument of 106 bits. Then evaluate f at a ball of
+			// positive radius, and compare with the exact function at the ends of the ball.
 			lo := v * 0x1p-54 * (2*random.Float64() - 1)
 			argument := add(number(v), number(lo))
 			got := f.f(verified.Ball{Hi: v, Lo: lo})
