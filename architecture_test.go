@@ -528,7 +528,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 126900},
+	{"product lines", 126915},
 	{"exported names", 520},
 	{"exported fields", 657},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 0},

@@ -2,52 +2,58 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
 )
 
-// offerNames registers shell completions for the flags of a command and of its subcommands: names
-// of learners, examples of kernels, and names of the columns in the table on the command line.
+// offerNames registers shell completions for the flags of a command and of its subcommands.
 func (a *app) offerNames(c *cobra.Command) {
-	offer := func(flag string, names func(args []string) []string) {
-		if c.Flag(flag) == nil {
-			return
-		}
-		_ = c.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return names(args), cobra.ShellCompDirectiveNoFileComp
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		f.Usage = strings.ReplaceAll(f.Usage, "`", "") // shells print the text as it is
+		_ = c.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if list := a.values(c, f, args); list != nil {
+				return list, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveDefault
 		})
-	}
-	offer("learner", func([]string) []string {
-		if of, is := c.Flag("learner").Value.(learnerName); is {
-			return of.names()
-		}
-		return append(slices.Clone(tunedLearners), gridLearners()...)
 	})
-	offer("kernel", func([]string) (list []string) {
-		for _, d := range kernels.Catalogue() {
-			list = append(list, d.Example)
-		}
-		return list
-	})
-	offer("tfidf", func([]string) []string { return analyzers() })
-	for _, flag := range []string{"target", "drop", "weight", "categorical", "text", "tree"} {
-		offer(flag, a.columns)
-	}
 	for _, below := range c.Commands() {
 		a.offerNames(below)
 	}
 }
 
-// columns returns the column names of the table args[0], or nil if the table cannot be read.
-func (a *app) columns(args []string) []string {
-	if len(args) != 1 || args[0] == "-" {
-		return nil
+// values returns the values that a shell offers for a flag: names of learners, examples of kernels, choices of
+// parameters, and names of the columns in the table on the command line. For other flags, such as those
+// of files, it returns nil.
+func (a *app) values(c *cobra.Command, f *pflag.Flag, args []string) (list []string) {
+	learner, one := f.Value.(learnerName)
+	switch p, is := f.Value.(*parameterFlag); {
+	case one:
+		return learner.names()
+	case f.Name == "learner":
+		return append(slices.Clone(tunedLearners), gridLearners()...)
+	case f.Name == "kernel":
+		for _, d := range kernels.Catalogue() {
+			list = append(list, d.Example)
+		}
+	case f.Name == "tfidf":
+		return analyzers()
+	case slices.Contains([]string{"target", "drop", "weight", "categorical", "text", "tree"}, f.Name) && len(args) == 1 && args[0] != "-":
+		if s, err := a.file(args[0]).Open(); err == nil {
+			return s.Names()
+		}
+	case is && p.kind == learners.ChoiceType:
+		learner = c.Flag("learner").Value.(learnerName)
+		for _, d := range append([]learners.Description{learner.description()}, learners.Catalogue()...) {
+			if p, has := d.Parameter(f.Name); has {
+				return p.Choices
+			}
+		}
 	}
-	s, err := a.file(args[0]).Open()
-	if err != nil {
-		return nil
-	}
-	return s.Names()
+	return list
 }

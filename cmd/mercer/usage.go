@@ -166,6 +166,16 @@ func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 			c.InitDefaultHelpFlag()
 			return c.Help()
 		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) (list []string, _ cobra.ShellCompDirective) {
+			if c, rest, err := root.Find(args); err == nil && len(rest) == 0 {
+				for _, below := range c.Commands() {
+					if below.IsAvailableCommand() || below.IsAdditionalHelpTopicCommand() {
+						list = append(list, below.Name()+"\t"+below.Short)
+					}
+				}
+			}
+			return list, cobra.ShellCompDirectiveNoFileComp
+		},
 	}
 }
 
