@@ -275,12 +275,12 @@ func (l Params) stages(f *logit) []stage {
 	}
 	c := f.costs()
 	mayNewton := l.Solver == Auto && (f.d+1)*f.c <= newtonUnknowns
-	// Without a penalty, the factorization in Newton's method detects linearly dependent features,
-	// which are an error.
+	// Without a penalty, linearly dependent features are an error. The factorization in Newton's
+	// method detects them.
 	if mayNewton && (f.lambda == 0 || c.hessian <= newtonShare*c.eval) {
 		return []stage{newton}
 	}
-	// If the full metric takes little time compared with a few evaluations, use it from the start.
+	// If computing the full metric takes no longer than a few evaluations, begin with it.
 	diagonal, full := stage{LBFGS, 1e-9, 1000, false, lasting}, stage{LBFGS, 1e-9, 1000, true, lasting}
 	var stages []stage
 	if f.d > metricFeatures(f.points) {
@@ -301,15 +301,15 @@ func (l Params) stages(f *logit) []stage {
 }
 
 const (
-	// Newton's method takes about 6 steps if L-BFGS takes 10 or more.
+	// The expected number of steps: about 6 in problems for which L-BFGS takes 10 or more.
 	newtonSteps    = 8
 	newtonShare    = 0.75
 	fewEvaluations = 4
 )
 
-// costs are in units of the operations of large matrix products, measured on two cores of an AMD
-// EPYC of family 25 with AVX-512, November 2026. A column of a product with X, which is bound by
-// memory, costs `thin` times its operations; the other costs are bound by arithmetic.
+// costs are times in units of one operation of a large matrix product, measured on two cores of an
+// AMD EPYC of family 25 with AVX-512, November 2026. A product of X and one column is limited by
+// memory: each of its operations takes `thin` units. Arithmetic limits the other costs.
 type costs struct{ eval, hessian, metric, solve float64 }
 
 func (l *logit) costs() costs {
@@ -324,8 +324,8 @@ func (l *logit) costs() costs {
 	}
 }
 
-// centerColumns subtracts the mean over the classes from W and b. This changes no probability and
-// gives the form that a penalty of ‖W‖² would select.
+// centerColumns subtracts the mean over the classes from W and b. This changes no probability, and
+// minimizes ‖W‖² among the solutions with the same probabilities.
 func centerColumns(w backend.Host[float64], b []float64) {
 	for p := -1; p < w.Rows; p++ {
 		row := b

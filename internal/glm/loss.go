@@ -22,10 +22,10 @@ import (
 //
 //	F(W, b) = Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
-// on the device. Its argument θ is the (d+1)×C matrix of W and, in the last row, the intercepts
-// for centered samples: f(x) = Wᵀ(x − x̄) + b. Without intercept nothing is centered and the last
-// row is 0. C is 1 for two classes, K for the symmetric form of K classes, and K−1 if the last
-// class is the reference, whose f is 0.
+// on the device. Its argument θ is the (d+1)×C matrix of W and, in the last row, b. The samples are
+// centered: f(x) = Wᵀ(x − x̄) + b. Without an intercept x̄ and b are 0. C is 1 for two classes and
+// K for the softmax of K classes. If the last of K classes is the reference, whose f is 0, C is
+// K−1.
 type logit struct {
 	t         *run.Task
 	threads   int
@@ -50,7 +50,7 @@ type logit struct {
 	fixed     bool // whether the caller set the number of iterations
 }
 
-// logitBytes returns the device memory, in bytes, of a logit for n samples with the shape of the rows of x.
+// logitBytes returns the device memory of a logit for n samples like those in x, in bytes.
 func logitBytes(b backend.Backend[float64], x numeric.Points, n, c int) int64 {
 	if x.Sparse != nil {
 		return x.PlacedBytes(b, n) + 8*(int64(n)*2*int64(c)+2*int64(x.Cols)*int64(c))
@@ -98,8 +98,8 @@ func (l *logit) free() {
 	}
 }
 
-// parts calls f for the samples first to last − 1 in parts of the given size. Parts run in
-// parallel, but their limits do not depend on the number of workers.
+// parts divides the samples first to last − 1 into parts of the given size, and calls f for each
+// part. The calls are concurrent, but the division does not depend on the number of workers.
 func (l *logit) parts(first, last, size int, f func(part, first, last int)) {
 	parts := chunks(last-first, size)
 	var group sync.WaitGroup
@@ -116,14 +116,13 @@ func (l *logit) parts(first, last, size int, f func(part, first, last int)) {
 	group.Wait()
 }
 
-// chunks returns the number of parts of the given size into which n is divided.
 func chunks(n, size int) int { return (n + size - 1) / size }
 
 // partRows is the number of samples of a part.
 const partRows = 512
 
-// moments sets the mean and the sum of squares of every feature. It computes them in one pass from
-// the differences from the first sample.
+// moments sets the mean and the sum of squares of every feature in one pass. It sums differences
+// from the first sample, to avoid cancellation.
 func (l *logit) moments(centered bool) {
 	if l.points.Sparse != nil {
 		l.sparseMoments(centered)
@@ -170,8 +169,8 @@ func (l *logit) moments(centered bool) {
 	}
 }
 
-// sparseMoments implements moments for sparse samples. Each element that is not stored adds x̄² to
-// the sum of squares.
+// sparseMoments implements moments for sparse samples. Each zero that is not stored adds x̄² to the
+// sum of squares.
 func (l *logit) sparseMoments(centered bool) {
 	x := l.points.Sparse
 	mean, stored := make([]float64, l.d), make([]float64, l.d)
@@ -211,16 +210,15 @@ func (l *logit) weight(i int) float64 {
 	return l.weights[i]
 }
 
-// point is the current iterate of a solver.
+// point is an iterate θ of a solver, with F(θ) and its gradient.
 type point struct {
 	theta, gradient backend.Host[float64]
 	value           float64
 }
 
-// start returns the point θ = 0.
 func (l *logit) start() (*point, error) { return l.at(l.zero()) }
 
-// at returns the point θ with its value and gradient.
+// at returns the point θ.
 func (l *logit) at(theta backend.Host[float64]) (*point, error) {
 	p := &point{theta: theta, gradient: l.zero()}
 	var err error
@@ -228,7 +226,6 @@ func (l *logit) at(theta backend.Host[float64]) (*point, error) {
 	return p, err
 }
 
-// zero returns θ = 0.
 func (l *logit) zero() backend.Host[float64] { return backend.NewHost[float64](l.d+1, l.c) }
 
 // eval returns F(θ) and sets gradient to its gradient.
@@ -277,8 +274,8 @@ func (l *logit) shift(theta backend.Host[float64]) []float64 {
 	return shift
 }
 
-// center converts the gradient with respect to W from uncentered to centered samples; sums holds
-// the sums of the residuals.
+// center converts the gradient with respect to W from uncentered samples to centered samples. sums
+// holds the sums of the residuals.
 func (l *logit) center(gradient backend.Host[float64], sums []float64) {
 	for p, m := range l.mean {
 		for c, sum := range sums {
@@ -310,8 +307,8 @@ func (l *logit) tallied(parts []tally) tally {
 }
 
 // pass computes l.residual from the W in l.w, and the product Xᵀ·residual in l.g. If the device
-// uses Go memory, X is read only once: each worker processes its parts block by block, and a block
-// is still in its cache when the gradient reads it.
+// uses Go memory, each worker processes its samples block by block. The gradient then reads each
+// block from the cache, and X is read from memory only once.
 func (l *logit) pass(shift []float64) (tally, error) {
 	b := l.t.B
 	if !l.shared {
@@ -363,25 +360,25 @@ func (l *logit) pass(shift []float64) (tally, error) {
 	return l.tallied(list), b.Upload(l.g, sum)
 }
 
-// blockElements is the number of elements of X, 512 KiB, that stay in the cache of a worker while it
-// multiplies them by up to 8 columns of W.
+// A block of X has blockElements elements (512 KiB) for each column of W, for up to 8 columns. It
+// stays in the cache of a worker.
 const blockElements = 1 << 16
 
-// unpackedOps is the number of multiplications of the largest product that package cpu computes
-// without packing X. For a product with several columns, packing would take half of the time.
+// unpackedOps is the maximum number of multiplications in a product that package cpu computes
+// without packing X. Packing would take half of the time of a product with several columns.
 const unpackedOps = 1 << 18
 
-// gradientRows returns the number of samples whose gradients are summed before they are added to
-// the total. n samples are divided into at most 64 such parts.
+// gradientRows returns the number of samples in each part whose gradient is computed separately.
+// There are at most 64 parts.
 func gradientRows(n int) int { return partRows * max(1, chunks(n, 64*partRows)) }
 
-// residualsOf converts the scores of some samples in l.residual to residuals.
+// residualsOf is residuals for the samples first to last − 1, whose scores l.residual holds.
 func (l *logit) residualsOf(first, last int, shift []float64) tally {
 	return l.residuals(l.residual.View(first, 0, last-first, l.c), func(r int) int { return first + r }, shift)
 }
 
-// residuals converts scores, to which shift must still be added, to residuals. Row r of f holds
-// the scores of the sample at(r).
+// residuals adds shift to the scores f and converts them to residuals. Row r of f belongs to the
+// sample at(r).
 func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []float64) tally {
 	p := tally{sums: make([]float64, l.c), right: true}
 	lead, largest := make([]float64, f.Rows), make([]float64, f.Rows)
@@ -425,10 +422,10 @@ func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []f
 	return p
 }
 
-// exponents subtracts the largest score from the scores f of a sample, and replaces the score of
-// the sample's own class by −∞. It returns the largest score. lead is the score of the sample's
-// class minus the largest other score. For two classes f has only one element, which becomes
-// −|lead|, and largest is 0.
+// exponents sets f to the arguments of exp for the softmax of a sample. f holds the scores.
+// exponents subtracts the largest score from the scores, replaces the score of the sample's own
+// class by −∞, and returns the largest score. lead is the own score minus the largest other score.
+// For two classes f has one element, which becomes −|lead|, and largest is 0.
 func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	if l.two() {
 		if lead = f[0]; class == 0 {
@@ -456,12 +453,12 @@ func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	return own - other + 0*largest, largest // NaN if scores overflow
 }
 
-// probabilities expects in f the exponentials of the values that the method exponents stored there. It
-// replaces them by p − [y = c], which it computes without cancellation, and returns −ln Pr(y).
+// probabilities reads from f the exponentials of the values that the method exponents has stored
+// there. It replaces them by p − [y = c], computed without cancellation, and returns −ln Pr(y).
 func (l *logit) probabilities(f []float64, class int, lead, largest float64) (loss float64) {
 	if l.two() {
 		e := f[0]
-		p := e / (1 + e) // σ(−|z|)
+		p := e / (1 + e) // p = σ(−|lead|)
 		if lead < 0 {
 			p = 1 / (1 + e)
 		}
@@ -470,7 +467,7 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 		}
 		return max(-lead, 0) + math.Log1p(e)
 	}
-	rest, own := 0.0, 1.0 // rest is the sum over all classes except the class of the sample
+	rest, own := 0.0, 1.0 // rest: sum of the exponentials of the other classes
 	for _, e := range f {
 		rest += e
 	}
@@ -488,21 +485,21 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 	if class < len(f) {
 		f[class] = -rest * inverse
 	}
-	if lead >= 0 { // the largest term of the sum is 1, and all others are in rest
+	if lead >= 0 { // the own class has the largest score, with the exponential 1
 		return math.Log1p(rest)
 	}
 	return elementary.Log(sum) - lead
 }
 
-// two reports whether there are two classes, which share one column.
+// two reports whether there are two classes with one column.
 func (l *logit) two() bool { return l.c == 1 && !l.reference }
 
-// unbounded is the error text if λ = 0 and all samples are classified correctly, so that the loss
-// has no minimum.
+// unbounded is the error text for λ = 0 with all samples classified correctly: the loss has no
+// minimum.
 const unbounded = "the classes can be separated, so that without a penalty w grows without end: {raise $lambda}"
 
-// separated reports whether λ = 0 and all samples are classified correctly. If so, it also returns
-// an error unless the caller has set the number of iterations.
+// separated reports whether λ = 0 and all samples are classified correctly. In this case it also
+// returns an error if the caller has not set the number of iterations.
 func (l *logit) separated() (bool, error) {
 	if l.lambda > 0 || !l.right {
 		return false, nil
@@ -513,7 +510,7 @@ func (l *logit) separated() (bool, error) {
 	return true, nil
 }
 
-// coef returns W and the intercepts of f(x) = Wᵀx + b at θ. For K > 2 classes they always have K
+// coef returns W and the intercepts b of f(x) = Wᵀx + b at θ. For K > 2 classes W and b have K
 // columns.
 func (l *logit) coef(theta backend.Host[float64]) (backend.Host[float64], []float64) {
 	columns := l.c

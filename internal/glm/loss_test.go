@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// TestLossOfManyParts checks that the loss and the gradient are the sums over the samples if there
-// are so many samples that parts are larger than 512, for any number of workers, and for dense and
-// sparse samples.
+// TestLossOfManyParts compares the loss and the gradient with sums over the samples, for so many
+// samples that parts have more than 512 samples, for dense and sparse samples. It checks that the
+// gradient does not depend on the number of workers.
 func TestLossOfManyParts(t *testing.T) {
 	const n, d = 64*partRows + 700, 3
 	seed := rand.Uint64()
@@ -78,7 +78,7 @@ func TestLossOfManyParts(t *testing.T) {
 			}
 			first = point.gradient
 			value, gradient, size := plainLoss(p, l.mean, theta)
-			// The tolerance covers the rounding errors of the terms and of sums of n terms.
+			// The limit covers the rounding errors of n terms and of their sum.
 			limit := 4 * n * epsilon * size
 			if math.Abs(point.value-value) > limit {
 				t.Errorf("%d classes: loss %v, want %v", classes, point.value, value)
@@ -92,9 +92,9 @@ func TestLossOfManyParts(t *testing.T) {
 	}
 }
 
-// plainLoss computes the loss of the softmax of all classes, sample by sample, with the scores
-// (0, f) for two classes and (f, 0) for K−1 columns. size is the sum of the absolute values of
-// the terms.
+// plainLoss computes the loss and its gradient sample by sample, as the softmax of the scores (0,
+// f) for two classes and (f, 0) for K−1 columns. size is the sum of the absolute values of the
+// terms.
 func plainLoss(p Problem, mean []float64, theta backend.Host[float64]) (value float64, gradient backend.Host[float64], size float64) {
 	d := p.X.Cols
 	gradient = backend.NewHost[float64](d+1, theta.Cols)
@@ -112,7 +112,7 @@ func plainLoss(p Problem, mean []float64, theta backend.Host[float64]) (value fl
 				f[c] += w * v
 			}
 		}
-		first := 0 // first is the class of column 0
+		first := 0 // the class of column 0 of θ
 		if p.Classes == 2 {
 			f, first = []float64{0, f[0]}, 1
 		} else if p.Reference {

@@ -14,8 +14,9 @@ import (
 //
 //	H_ab = X̃ᵀ diag(w_i p_ia ([a = b] − p_ib)) X̃ + [a = b] λI′
 //
-// where X̃ = (x − x̄, 1). The step is halved until F decreases by the required fraction. The
-// iteration stops when the decrease predicted by the second-order model is below tol·F.
+// where X̃ = (x − x̄, 1). The step is halved until F decreases by at least 1e-4 of the decrease
+// that the slope predicts. The iteration stops when the quadratic model predicts a decrease below
+// tol·F.
 func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
 	for iter := 0; ; iter++ {
 		if done, err := l.separated(); done {
@@ -39,8 +40,7 @@ func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, 
 			if next, err = l.at(along(p.theta, -t, step)); err != nil {
 				return p, iter, stalled, err
 			}
-			// Accept an increase of F by its rounding error, because the last steps change F by
-			// less than this error.
+			// Accept an increase of F by a rounding error, because the last steps decrease F by less.
 			accepted = next.value <= p.value-1e-4*t*decrement+16*0x1p-52*p.value
 		}
 		if accepted {
@@ -55,7 +55,6 @@ func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, 
 	}
 }
 
-// hessianBytes returns the device memory of newtonStep.
 func hessianBytes(n, d, c int) int64 {
 	size, rows := int64(d+1)*int64(c), int64(min(n, hessianRows(d)))
 	e := size*size + size + 2*rows*int64(d+1)
@@ -65,14 +64,14 @@ func hessianBytes(n, d, c int) int64 {
 	return 8 * e
 }
 
-// hessianRows returns the number of samples, about 4 MiB, that are multiplied by their weights at a
-// time.
+// hessianRows returns the number of samples in a block that hessian multiplies by weights, about 4
+// MiB.
 func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
 
-// newtonStep returns H⁻¹·gradient at the point of the last eval. If the penalty makes H positive
-// definite, but not to working precision, its diagonal is increased by its rounding error or
-// slightly more. The step is then shorter, but the iteration has the same minimum, because the
-// gradient is not changed.
+// newtonStep returns H⁻¹·gradient at the point of the last eval. If Cholesky fails although λ > 0,
+// it increases the diagonal of H by its rounding error, or slightly more. This makes the step
+// shorter, but does not change the minimum to which the iteration converges, because the gradient
+// is the same.
 func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64], error) {
 	b, m := l.t.B, l.d+1
 	size := m * l.c
@@ -81,7 +80,7 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 		return gradient, err
 	}
 	defer h.Free()
-	// θ is stored as one column, class by class, in the order of the blocks of H.
+	// column holds the gradient class by class, in the order of the blocks of H.
 	column := backend.NewHost[float64](size, 1)
 	for p := range m {
 		for c, v := range gradient.Row(p) {
@@ -158,9 +157,9 @@ func (l *logit) diagonal(h backend.Matrix[float64]) ([]float64, error) {
 	return d, nil
 }
 
-// checkRank rejects a factor with negligible pivots if there is no penalty, because the rank is
-// then not guaranteed. A pivot is negligible if it does not exceed the rounding error of the
-// original diagonal, which has n roundings for each sum and one for each step of elimination.
+// checkRank returns an error if there is no penalty and the factor has a negligible pivot. A pivot
+// is negligible if it does not exceed the rounding error of the diagonal element of H, which has n
+// roundings from its sum and one from each elimination step.
 func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) error {
 	if l.lambda > 0 {
 		return nil
@@ -226,16 +225,16 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 	return l.penalize(h)
 }
 
-// curvature returns −w p_a p_c of a sample. For a = c it returns the square root of w p_a (1 − p_a),
-// which scales both factors of the block, so that half of the symmetric block suffices. The
-// probabilities p are those of the last eval.
+// curvature returns −w p_a p_c of sample i, with the probabilities p of the last eval. For a = c it
+// returns √(w p_a (1 − p_a)): hessian scales both factors of a diagonal block by this root, and
+// computes only half of the symmetric block.
 func (l *logit) curvature(i, a, c int) float64 {
 	w := l.weight(i)
 	if w == 0 {
 		return 0
 	}
 	residual := l.residual.Row(i)
-	if a == c { // p or 1 − p, depending on which one is available without cancellation
+	if a == c { // q is p or 1 − p: l.residual holds one of them without cancellation
 		q := math.Abs(residual[a]) / w
 		return math.Sqrt(max(w*q*(1-q), 0))
 	}
@@ -250,11 +249,11 @@ func (l *logit) curvature(i, a, c int) float64 {
 }
 
 // penalize adds λ to the diagonal of h, except for the intercepts. If W has a column for each
-// class, adding the same vector to all columns changes no probability. In these directions H has
-// the eigenvalue λ, or 0 for the intercepts, which may be below the rounding errors of H. The
-// gradient is 0 in these directions, and H does not couple them with other directions. penalize
-// therefore may add the mean of the classes' diagonals in these directions, without changing a
-// step.
+// class, adding the same vector to all columns changes no probability. In such a direction the
+// eigenvalue of H is λ, or 0 for the intercepts, and may be below the rounding errors of H. The
+// gradient is 0 in these directions, and H does not couple them with other directions. A larger
+// eigenvalue there changes no step. penalize therefore adds the mean of the diagonal elements over
+// the classes in these directions.
 func (l *logit) penalize(h backend.Matrix[float64]) error {
 	m := l.d + 1
 	add := make([]float64, m*l.c)

@@ -39,8 +39,8 @@ func TestPivotedCholesky(t *testing.T) {
 			want := mat.NewDense(90, 90, nil)
 			want.Apply(func(i, j int, _ float64) float64 { return kernels.Eval(test.k, x.Row(i), x.Row(j)) }, want)
 			largest := mat.Max(want)
-			// The factorization ends when every remaining diagonal element is below a rounding error of
-			// n·8ε√n times the largest element.
+			// The factorization ends when every remaining diagonal element is a rounding error: below n·8ε√n
+			// times the largest element.
 			product.Sub(&product, want)
 			if off := mat.Norm(&product, 2); !(off <= 90*8*numeric.Epsilon*math.Sqrt(90)*largest*90) {
 				t.Errorf("%v: FFᵀ differs from K by %g", test.k, off)
@@ -50,8 +50,7 @@ func TestPivotedCholesky(t *testing.T) {
 					t.Errorf("%v: pivot %d is %v", test.k, j, f.At(i, j))
 				}
 				for q := j + 1; q < test.rank; q++ {
-					// The value is 0 except for the rounding error of K divided by the square
-					// root of the pivot.
+					// The error of the 0 is the rounding error of K, divided by the square root of the pivot.
 					if v := math.Abs(f.At(i, q)); v > 1e3*numeric.Epsilon*largest/f.At(p.pivots[q], q) {
 						t.Errorf("%v: row of pivot %d, column %d is %v, not 0", test.k, j, q, v)
 					}

@@ -8,12 +8,11 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// sigmoid returns the A ≤ 0 and B for which 1/(1 + exp(A f + B)), which does not decrease in f,
-// best fits the probability of sign 1. A and B minimize the cross-entropy with Platt's regularized
-// targets (Platt 1999; Lin, Lin and Weng 2007). If the values carry no information about the
-// classes, or are negatively related to them, the minimum with A ≤ 0 is at A = 0, because the
-// cross-entropy is convex, and the probability is the mean of the targets. The result does not
-// depend on the scale of the values.
+// sigmoid returns the A ≤ 0 and B for which 1/(1 + exp(A f + B)) best fits the probability of sign
+// 1. A and B minimize the cross-entropy with Platt's regularized targets (Platt 1999; Lin, Lin and
+// Weng 2007). If the values f carry no information about the signs, or have a negative relation to
+// them, the minimum with A ≤ 0 is at A = 0, because the cross-entropy is convex. The probability is
+// then the mean of the targets. The probability does not depend on the scale of the values.
 func sigmoid(values, sign, weight []float64) (a, b float64) {
 	scale := 0.0
 	for _, f := range values {
@@ -31,7 +30,7 @@ func sigmoid(values, sign, weight []float64) (a, b float64) {
 	return 0, constant(sign, weight)
 }
 
-// constant returns the B of the constant probability that fits best.
+// constant returns the best B for A = 0.
 func constant(sign, weight []float64) float64 {
 	positive, negative := weightOfSigns(sign, weight)
 	high, low := positive*(positive+1)/(positive+2), negative/(negative+2)
@@ -50,7 +49,7 @@ func weightOfSigns(sign, weight []float64) (positive, negative float64) {
 	return positive, negative
 }
 
-// freeSigmoid returns A and B as sigmoid does, but without a bound on A, by Newton's method with a
+// freeSigmoid returns A and B like sigmoid, but A may be positive. It uses Newton's method with a
 // backtracking line search (Lin, Lin and Weng 2007).
 func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 	positive, negative := weightOfSigns(sign, weight)
@@ -74,7 +73,7 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 	b = elementary.Log((negative + 1) / (positive + 1))
 	now := loss(a, b)
 	for range 100 {
-		// The term 1e-12 keeps the Hessian positive definite.
+		// 1e-12 keeps the Hessian positive definite.
 		haa, hbb, hab, ga, gb := 1e-12, 1e-12, 0.0, 0.0, 0.0
 		for i, f := range values {
 			z := a*f + b
@@ -98,13 +97,13 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 		da, db := -(hbb*ga-hab*gb)/det, -(haa*gb-hab*ga)/det
 		slope, step := ga*da+gb*db, 1.0
 		for ; step >= 1e-10; step /= 2 {
-			if next := loss(a+step*da, b+step*db); next <= now+1e-4*step*slope+16*0x1p-52*now { // the last steps change the loss by less than its rounding error
+			if next := loss(a+step*da, b+step*db); next <= now+1e-4*step*slope+16*0x1p-52*now { // accept an increase by a rounding error: the last steps change the loss by less
 				a, b, now = a+step*da, b+step*db, next
 				break
 			}
 		}
 		if step < 1e-10 {
-			break // because of rounding errors no further decrease is possible
+			break // rounding errors prevent a further decrease
 		}
 	}
 	return a, b

@@ -13,18 +13,18 @@ import (
 // descent solves a Problem of the linear kernel on sparse samples by dual coordinate descent with
 // shrinking (Hsieh, Chang, Lin, Keerthi and Sundararajan 2008). It stores w = Σ_i s_i α_i x_i. A
 // step of variable i reads and writes the elements of w in the columns that x_i stores, and needs
-// no row of K. The problem in that paper lacks the constraint Σ_i s_i α_i = κ, where κ is the sum
-// for the initial α. The multiplier of this constraint is the intercept b. The method of
-// multipliers (Hestenes 1969; Powell 1969) adds the constraint: the steps minimize
+// no row of K. Unlike the problem of the paper, a Problem has the constraint Σ_i s_i α_i = κ, where
+// κ is the sum for the initial α. The multiplier of this constraint is the intercept b. descent
+// uses the method of multipliers (Hestenes 1969; Powell 1969) for the constraint. The steps
+// minimize
 //
 //	½‖w‖² + Σ_i p_i α_i + b₀(Σ_i s_i α_i − κ) + (ρ/2)(Σ_i s_i α_i − κ)²
 //
-// in one variable at a time, which is the problem of the paper with √ρ as an additional feature.
+// over one variable at a time. This is the problem of the paper with √ρ as an additional feature.
 // After each pass over the variables b₀ increases by ρ(Σ_i s_i α_i − κ). ρ is a sixteenth of the
-// mean of ‖x‖²: on tf-idf and counts of words and of character n-grams, if ρ is 1/100 to 1/10 of
-// the mean, a fit needs a third to two thirds as many passes as with ρ equal to the mean. At the
-// end α is projected onto the constraint. Then the optimality conditions are those of SMO, and the
-// duality gap bounds the distance from the minimum of the same problem.
+// mean of ‖x‖². For texts (tf-idf, counts of words and of character n-grams), a ρ of 1/100 to 1/10
+// of the mean takes a third to two thirds as many passes as a ρ equal to the mean. At the end α is
+// projected onto the constraint, and optimality conditions and duality gap are computed as in SMO.
 type descent struct {
 	*smo
 	rows   backend.CSR[float64]
@@ -49,10 +49,9 @@ const expectedPasses = 100
 
 // descentWork returns the number of elements of w that coordinate descent may read and write before
 // SMO takes over, or 0 if SMO is faster from the start. Computing K takes n² writes and Σ c²
-// multiply-adds, where the sum is over the columns of X and c is the number of rows that store the
-// column. A pass of coordinate descent reads and writes w once for each nonzero. Coordinate descent
-// may take four times as many operations as K, because the count for K omits the steps of SMO and
-// the rows of K that are computed more than once.
+// multiply-adds, where c is the number of nonzeros in a column of X. A pass of coordinate descent
+// reads and writes w once for each nonzero. The limit is four times the count for K, because this
+// count omits the steps of SMO and repeated computations of rows of K.
 func descentWork(k kernels.Kernel, points numeric.Points) int {
 	x := points.Sparse
 	if _, linear := k.(kernels.Linear); !linear || x == nil {
@@ -75,10 +74,10 @@ func descentWork(k kernels.Kernel, points numeric.Points) int {
 	return 4 * gram
 }
 
-// descend solves the problem of s, all of whose rows are in use. It stops when the violation of the
+// descend solves the problem of s, which must not be shrunk. It stops when the violation of the
 // optimality conditions is at most Tol and the duality gap is at most Tol/1000 of the objective. If
-// this takes more than the given work, it returns nil. α is then feasible, F is consistent with α,
-// and SMO can continue.
+// it does not converge within work, it returns nil, with a feasible α and the F of this α in s. SMO
+// can then continue.
 func (s *smo) descend(work int) (*Result, error) {
 	alpha, f := slices.Clone(s.alpha), slices.Clone(s.f)
 	d := newDescent(s)
@@ -90,7 +89,7 @@ func (s *smo) descend(work int) (*Result, error) {
 		}
 		s.passes++
 		gap := max(pass, d.rho*math.Abs(d.excess))
-		if gap-gap != 0 { // SMO reports the overflow
+		if gap-gap != 0 { // return to the initial point: SMO reports the overflow
 			copy(s.alpha, alpha)
 			copy(s.f, f)
 			return nil, nil
@@ -100,10 +99,9 @@ func (s *smo) descend(work int) (*Result, error) {
 		}
 		last := d.work >= work || s.steps >= s.set.MaxIter
 		if gap > target && !last {
-			// The active variables are optimal but no longer reduce the excess, for example because
-			// all of them are at bounds or because no variable is active. Since b has changed,
-			// variables that shrinking has removed may be free now. Therefore restore all
-			// variables.
+			// If a pass converges without reducing the excess, the active variables cannot satisfy the
+			// constraint, for example because all of them are at bounds. But b has changed, and inactive
+			// variables may be free now. Restore them.
 			if pass <= target && math.Abs(d.excess) >= 0.99*before {
 				d.restore()
 			}
@@ -133,8 +131,8 @@ func newDescent(s *smo) *descent {
 		d.square[r] = numeric.Dot(values, values)
 		d.rho += d.square[r] / (16 * float64(s.n))
 	}
-	// |Σ s_i α_i − κ| is at most about Σ c_i, so that b can change by 1 in a pass only if ρ ≥
-	// 1/Σ c_i. This matters if Σ c_i is small, because b is then the largest part of f.
+	// |Σ s_i α_i − κ| is at most about Σ c_i. A pass can therefore change b by 1 only if ρ ≥ 1/Σ c_i.
+	// This matters if Σ c_i is small, because b is then the largest part of f.
 	total := 0.0
 	for _, c := range d.c {
 		total += c
@@ -149,20 +147,18 @@ func newDescent(s *smo) *descent {
 	return d
 }
 
-// restore makes all variables active.
 func (d *descent) restore() {
 	d.active = countedInts(len(d.alpha))
 	d.most, d.least = math.Inf(1), math.Inf(-1)
 }
 
-// dot returns wᵀx_r.
 func (d *descent) dot(r int) float64 {
 	columns, values := d.rows.Row(r)
 	values = values[:len(columns)]
 	w := d.w
 	var a, b, c, e float64
 	k := 0
-	for ; k+3 < len(columns); k += 4 { // four sums, because an addition waits for the preceding addition to the same sum
+	for ; k+3 < len(columns); k += 4 { // an addition waits for the preceding addition to the same sum: add to four sums
 		a += values[k] * w[columns[k]]
 		b += values[k+1] * w[columns[k+1]]
 		c += values[k+2] * w[columns[k+2]]
@@ -174,7 +170,6 @@ func (d *descent) dot(r int) float64 {
 	return a + b + (c + e)
 }
 
-// add adds t·x_r to w.
 func (d *descent) add(r int, t float64) {
 	columns, values := d.rows.Row(r)
 	values = values[:len(columns)]
@@ -184,8 +179,8 @@ func (d *descent) add(r int, t float64) {
 	}
 }
 
-// pass takes a step in each active variable in random order, and returns the width of the range of
-// the projected gradients.
+// pass takes a step in each active variable in random order. It returns the difference between the
+// largest and the smallest projected gradient.
 func (d *descent) pass() (gap float64, err error) {
 	most, least := math.Inf(-1), math.Inf(1)
 	for at := 0; at < len(d.active); at++ {
@@ -197,7 +192,7 @@ func (d *descent) pass() (gap float64, err error) {
 		i := d.active[at]
 		r, alpha := d.row(i), d.alpha[i]
 		g := d.sign[i]*(d.dot(r)+d.b) + d.p[i]
-		d.work += d.rows.Indptr[r+1] - d.rows.Indptr[r] + 1 // a row may be empty
+		d.work += d.rows.Indptr[r+1] - d.rows.Indptr[r] + 1 // count at least 1, because a row may be empty
 		if alpha == 0 && g > d.most || alpha == d.c[i] && g < d.least {
 			end := len(d.active) - 1
 			d.active[at], d.active = d.active[end], d.active[:end]
@@ -206,7 +201,7 @@ func (d *descent) pass() (gap float64, err error) {
 		}
 		next := min(max(alpha-g/d.square[r], 0), d.c[i])
 		if next == alpha {
-			g = 0 // the projected gradient is 0
+			g = 0 // at a bound the projected gradient is 0
 		}
 		most, least = max(most, g), min(least, g)
 		if next == alpha {
@@ -235,9 +230,9 @@ func (d *descent) move(r int, t float64) {
 	d.work += d.rows.Indptr[r+1] - d.rows.Indptr[r]
 }
 
-// settle projects α onto the constraint. It changes the free variables, each by the same fraction
-// of its distance to the bound, and also all other variables if this does not suffice. Then it
-// computes w again, without the accumulated rounding errors, and F.
+// settle projects α onto the constraint. It moves the free variables towards their bounds, each by
+// the same fraction of its distance. If they do not suffice, it moves all other variables, too.
+// Then it computes w and F without the rounding errors that the steps have accumulated.
 func (d *descent) settle() {
 	d.b -= d.rho * d.excess
 	for _, all := range []bool{false, true} {
@@ -246,7 +241,7 @@ func (d *descent) settle() {
 			d.excess += beta
 		}
 		var list []int
-		var room []float64 // distances of the α_i from the bound
+		var room []float64 // distance of each α_i in list from the bound
 		total := 0.0
 		for i, alpha := range d.alpha {
 			if all || d.mayRise(i) && d.mayFall(i) {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// sparseRows returns n rows that store about `each` of d features, in which lower features are more
-// frequent, and the signs of a linear function with noise.
+// sparseRows returns n rows with about `each` nonzeros in d columns, more in the first columns, and
+// the signs of a linear function with noise.
 func sparseRows(r *rand.Rand, n, d, each int) (x backend.Host[float64], sign []float64) {
 	x = backend.NewHost[float64](n, d)
 	for i := range n {
@@ -41,7 +41,7 @@ func classesOf(x backend.Host[float64], sign []float64, c func(i int) float64) *
 	return p
 }
 
-// descentCases returns programs of linear machines, some of which have extreme solutions.
+// descentCases returns programs with the linear kernel, some with extreme solutions.
 func descentCases() map[string]*Problem {
 	cost := func(c float64) func(int) float64 { return func(int) float64 { return c } }
 	cases := map[string]*Problem{}
@@ -101,9 +101,9 @@ func descentCases() map[string]*Problem {
 	return cases
 }
 
-// TestDescentSolvesTheProgramOfSMO compares coordinate descent, and coordinate descent that SMO
-// continues after one pass, with SMO alone. It checks the optimality conditions, which hold for every
-// correct solution.
+// TestDescentSolvesTheProgramOfSMO compares coordinate descent with SMO. It also compares SMO alone
+// with SMO that continues after one pass of coordinate descent. For each solution it checks the
+// optimality conditions.
 func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const tol = 1e-6
@@ -130,7 +130,7 @@ func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 				t.Errorf("%s: coordinate descent did not solve it", what)
 			}
 			checkOptimal(t, what, p, given.Alpha, got)
-			// Both objectives are below the maximum by at most their duality gaps.
+			// The distance of each objective from the maximum is at most its duality gap.
 			bound := got.Duality + want.Duality + 1e-12*math.Abs(want.Objective)
 			if math.Abs(got.Objective-want.Objective) > bound {
 				t.Errorf("%s: the objective is %.15g, that of SMO %.15g; they may differ by %.3g", what, got.Objective, want.Objective, bound)
@@ -161,7 +161,7 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 	}
 	most, least, square, primal := math.Inf(-1), math.Inf(1), numeric.Dot(w, w), 0.0
 	primal = square / 2
-	for i, alpha := range start { // adds bκ, where κ = Σ s_i α_i at the start
+	for i, alpha := range start { // add bκ for the initial κ = Σ s_i α_i
 		primal += got.Intercept * p.Sign[i] * alpha
 	}
 	large := 0.0
@@ -177,8 +177,8 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 		}
 		primal += p.C[i] * max(-p.Sign[i]*(f+got.Intercept)-p.P[i], 0)
 	}
-	// F is a sum of at most n·60 terms. The bound assumes that neither the sum of the positive
-	// terms nor the sum of the negative terms exceeds f.
+	// F is a sum of at most n·60 terms. The rounding error is bounded for sums of positive terms and
+	// of negative terms that do not exceed large.
 	rounding := float64(n) * 60 * 0x1p-52 * (1 + large)
 	if most-least > got.Tol+rounding {
 		t.Errorf("%s: the conditions are violated by %g, not %g", what, most-least, got.Tol)
@@ -188,8 +188,8 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 	}
 }
 
-// TestDescentEnds checks that a canceled context ends a pass, that an error of report ends the
-// work, and that values that overflow give the error of SMO.
+// TestDescentEnds checks that a canceled context ends a pass, that descend returns an error of
+// report, and that values that overflow give the error of SMO.
 func TestDescentEnds(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	set, err := Params{}.WithDefaults(1000)

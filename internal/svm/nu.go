@@ -15,8 +15,8 @@ func initial(alpha, c []float64, sum float64) {
 }
 
 // separate turns p, a problem of two classes, into the ν formulation. The first class has the given
-// number of rows. In cross-validation a part of a class may have too little weight for Nu; its α
-// are then at their bounds.
+// number of rows. In cross-validation the rows of a class may have too little weight for Nu. Their
+// α are then at the bounds.
 func (f *Pairs) separate(p *Problem, first int) {
 	p.nu = nuClasses
 	clear(p.P)
@@ -32,8 +32,8 @@ func (f *Pairs) separate(p *Problem, first int) {
 	initial(p.Alpha[first:], p.C[first:], sum)
 }
 
-// share returns the largest feasible ν for two classes with the given total weights. In their
-// problem the sum of α of each class is ν/2 times the total weight of both classes.
+// share returns the largest feasible ν for two classes of total weights a and b. For each class,
+// the ν formulation requires Σα = (a + b)ν/2, and Σα is at most the weight of the class.
 func share(a, b float64) float64 { return 2 * min(a, b) / (a + b) }
 
 // CheckNu returns an error if Nu is not feasible for a pair of classes.
@@ -57,8 +57,8 @@ func (f *Pairs) CheckNu() error {
 	return nil
 }
 
-// separately implements the method violation for the ν formulations. It computes v and shifts it
-// for each sign.
+// separately implements the method violation for the ν formulations. It computes v, and for each
+// sign subtracts a constant from v.
 func (s *smo) separately() (most, least float64) {
 	most, least = math.Inf(-1), math.Inf(1)
 	for i := range s.v {
@@ -70,7 +70,7 @@ func (s *smo) separately() (most, least float64) {
 		middle := high/2 + low/2
 		switch {
 		case math.IsInf(high, 0) && math.IsInf(low, 0):
-			continue // no variable has this sign, or their bounds are 0
+			continue // no variable of this sign can change
 		case math.IsInf(high, 0):
 			middle = low
 		case math.IsInf(low, 0):
@@ -88,8 +88,8 @@ func (s *smo) separately() (most, least float64) {
 	return most, least
 }
 
-// limits returns, for the variables of one sign, the largest v of the variables that may increase,
-// and the smallest v of the variables that may decrease.
+// limits returns the largest v of the variables of one sign that may increase, and the smallest v
+// of the variables of this sign that may decrease.
 func (s *smo) limits(sign float64) (most, least float64) {
 	most, least = math.Inf(-1), math.Inf(1)
 	for i, v := range s.v {
@@ -106,9 +106,9 @@ func (s *smo) limits(sign float64) (most, least float64) {
 	return most, least
 }
 
-// level computes v, and returns the mean of v_i over the free variables with s_i = sign, whose v_i
-// are equal up to the tolerance. If there is no free variable, it returns the middle of the range
-// of optimal values.
+// level computes v, and returns the mean of v_i over the free variables with s_i = sign. At the
+// solution these v_i are equal up to the tolerance. If there is no free variable, level returns the
+// middle of the interval of optimal values.
 func (s *smo) level(sign float64) float64 {
 	sum, free := 0.0, 0
 	for i := range s.v {
@@ -130,11 +130,11 @@ func (s *smo) level(sign float64) float64 {
 	return (most + least) / 2
 }
 
-// settle turns the solved problem into the equivalent problem with C or ε, and returns its b, and
-// the C or ε. With the results V₊ and V₋ of level for the signs 1 and −1, the margin of the classes
-// is ρ = (V₋ − V₊)/2 and b is (V₋ + V₊)/2. Divided by ρ, α and b solve the problem with c_i/ρ in
-// place of c_i. For the tube, ε is (V₊ − V₋)/2 (Chang and Lin 2001, Training ν-support vector
-// classifiers and Training ν-support vector regression).
+// settle converts the solved ν formulation to the equivalent problem with C or ε. It returns the
+// intercept b, and C or ε. Let V₊ and V₋ be the results of level for the signs 1 and −1. For
+// classes, the margin is ρ = (V₋ − V₊)/2 and b is (V₋ + V₊)/2. α and b, divided by ρ, solve the
+// problem with bounds c_i/ρ. For regression, ε is (V₊ − V₋)/2 (Chang and Lin 2001, Training
+// ν-support vector classifiers and Training ν-support vector regression).
 func (s *smo) settle() (intercept, found float64, err error) {
 	rise, fall := s.level(1), s.level(-1)
 	form := s.full.nu
@@ -162,9 +162,9 @@ func (s *smo) settle() (intercept, found float64, err error) {
 	return intercept / margin, 1 / margin, nil
 }
 
-// minimizeSeparately is minimize for steps that change two variables with equal s_i. As in LIBSVM,
-// it considers, for each sign, the pairs that begin with the largest v, and selects the pair with
-// which the objective decreases most.
+// minimizeSeparately is minimize for the ν formulations, where a step changes two variables with
+// equal s_i. As in LIBSVM, it considers for each sign the pairs of the variable with the largest v
+// and another variable. It selects the pair for which the objective decreases most.
 func (w *working) minimizeSeparately(tol float64, limit int) int {
 	sign := func(a int) int {
 		if w.sign[a] > 0 {

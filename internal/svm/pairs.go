@@ -16,18 +16,19 @@ import (
 // Pairs specifies the machines of all pairs of K classes. For two classes p < q, f and b minimize
 // ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) over the rows of both classes, with y_i = −1 for
 // class p and 1 for class q. If Nu is not 0, f, b and the margin ρ minimize ½‖f‖² + Σ w_i max(ρ −
-// y_i(f(x_i) + b), 0) − Nu ρ Σw, and are divided by ρ, so that C = 1/ρ gives the same machine.
+// y_i(f(x_i) + b), 0) − Nu ρ Σw. Solve then divides f, b and ρ by ρ, which gives the machine for C
+// = 1/ρ.
 type Pairs struct {
 	Kernel  kernels.Kernel
 	X       numeric.Points
 	Weights []float64 // weights of the rows of X
 	Rows    [][]int   // the rows of each class
-	Names   []string  // names of the classes, for errors
+	Names   []string  // names of the classes in error messages
 	C       float64
 	Nu      float64 // ν, which CheckNu has accepted; 0 for the formulation with C
-	Params  Params  // complete parameters; Cache is the size of the cache of each machine
+	Params  Params  // parameters without zero fields; Cache is the size of the cache of each machine
 
-	share bool  // whether the machines copy their rows of K from k(X, X): see Allot
+	share bool  // whether the machines copy their rows of K from gram; Allot sets it
 	gram  *gram // k(X, X)
 }
 
@@ -38,26 +39,24 @@ func At(a, b, k int) int { return a*(2*k-a-1)/2 + b - a - 1 }
 // workers is the maximum number of pairs that are solved at the same time.
 const workers = 8
 
-// sharedFeatures is the smallest number of features for which the machines of more than two classes
-// share k(X, X). Computing it once replaces the rows that each machine computes, and each machine
-// copies its part of the rows instead. Fits to 5600 letters of 26 classes take 1.4 times as long
-// with a shared matrix for 16 features, and 0.73 and 0.36 times as long for 64 and 192 features;
-// fits to 2000, 5000 and 10,000 images of 784 features take 0.15, 0.41 and 0.58 times as long (two
-// threads, AVX-512, 2026-11-27).
+// sharedFeatures is the minimum number of features for which the machines of more than two classes
+// share k(X, X): each machine copies rows of this matrix instead of computing its own rows. With
+// the shared matrix, fits to 5600 letters of 26 classes take 1.4, 0.73 and 0.36 times as long for
+// 16, 64 and 192 features. Fits to 2000, 5000 and 10,000 images of 784 features take 0.15, 0.41 and
+// 0.58 times as long (two threads, AVX-512, 2026-11-27).
 const sharedFeatures = 64
 
-// Allot limits the caches of the machines that are solved at the same time to half of the memory
-// that the fit may take. It makes the machines share k(X, X) if that is faster, if the matrix fits
-// in half of one cache, and if the plan for it fits in the given memory.
+// Allot limits the caches of all machines that are solved at the same time to half of the memory
+// that the fit may take. It makes the machines share k(X, X) if this is faster, if the matrix fits
+// in half of one cache, and if the memory suffices for the matrix and the caches.
 func (f *Pairs) Allot(dev backend.Device, memory int64) {
 	n, all := int64(f.X.Rows), CacheWithin(dev, memory, math.MaxInt64)
 	share := len(f.Rows) > 2 && f.X.Sparse == nil && f.X.Cols >= sharedFeatures && 8*n*n <= min(f.Params.Cache, all)/2
-	f.Params.Cache = max(min(f.Params.Cache, all/int64(f.workers(dev))), 1) // 0 would mean the default
-	f.share = share                                                         // f.Bytes, called next, reads it
+	f.Params.Cache = max(min(f.Params.Cache, all/int64(f.workers(dev))), 1) // at least 1: 0 would select the default
+	f.share = share                                                         // f.Bytes reads f.share
 	f.share = share && f.Bytes(dev, f.X.Rows) <= run.Available(dev, memory)
 }
 
-// open computes k(X, X) if the machines share it.
 func (f *Pairs) open(t *run.Task) error {
 	if !f.share {
 		return nil
@@ -72,7 +71,7 @@ func (f *Pairs) workers(dev backend.Device) int {
 	return max(1, min(workers, k*(k-1)/2, dev.Info().Threads))
 }
 
-// largest returns the largest number of rows of a pair.
+// largest returns the number of rows of the largest pair.
 func (f *Pairs) largest() int {
 	var sizes []int
 	for _, rows := range f.Rows {
@@ -99,7 +98,7 @@ func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
 	return bytes
 }
 
-// penalty returns the number by which the weights are multiplied to give the bounds of α.
+// penalty returns the factor by which a weight is multiplied to give the upper bound of α.
 func (f *Pairs) penalty() float64 {
 	if f.Nu > 0 {
 		return 1
@@ -107,8 +106,8 @@ func (f *Pairs) penalty() float64 {
 	return f.C
 }
 
-// problem returns the program of the machine of two classes, given their rows. Its vectors are
-// stored in mem until mem is used for the next program.
+// problem returns the program of the machine of two classes, given their rows. The program uses the
+// vectors of mem, and is valid until the next program uses mem.
 func (f *Pairs) problem(mem *memory, first, second []int) *Problem {
 	n, rows := len(first)+len(second), slices.Concat(first, second)
 	var x numeric.Points
@@ -167,9 +166,9 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 }
 
 // Support collects the support vectors of all machines by class. points holds the support vectors
-// of class 0, then those of class 1, and so on; rows holds their indices, and counts the number of
-// support vectors of each class. coef has K−1 columns. The row of a support vector of class a holds
-// its coefficient in the machine of a and b for each class b ≠ a, in ascending order of b.
+// in the order of their classes, rows their indices, and counts the number of support vectors of
+// each class. coef has K−1 columns, one for each other class b in ascending order. For a support
+// vector of class a, column b holds its coefficient in the machine of a and b.
 func (f *Pairs) Support(results []*Result) (rows []int, points numeric.Points, coef backend.Host[float64], counts []float64) {
 	k := len(f.Rows)
 	counts = make([]float64, k)
@@ -179,7 +178,7 @@ func (f *Pairs) Support(results []*Result) (rows []int, points numeric.Points, c
 			for other := range k {
 				var v float64
 				switch {
-				case other < c: // in this machine the rows of class c follow the rows of the class other
+				case other < c: // the machine of other and c stores the rows of class c last
 					v = results[At(other, c, k)].Beta[len(f.Rows[other])+r]
 					line[other] = v
 				case other > c:
@@ -198,16 +197,16 @@ func (f *Pairs) Support(results []*Result) (rows []int, points numeric.Points, c
 	return rows, f.X.Take(rows), coef, counts
 }
 
-// quietly solves one machine without reporting progress, because the reported progress is the
-// number of solved pairs.
+// quietly solves one machine without reporting progress. The caller reports the number of solved
+// pairs.
 func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
 	return Solve(t, p, f.Params, func(float64) error { return t.Stopped() })
 }
 
 // Sigmoids fits to each machine the A ≤ 0 and B for which 1/(1 + exp(A(f(x) + b) + B)) is the
-// probability of its second class. The values f(x) + b are computed for held-out samples: each of
-// five machines is fitted to four fifths of the samples of a pair (Platt 1999). Sigmoids reports
-// the progress of the task from base to 1.
+// probability of its second class. For each pair, it computes the values f(x) + b of held-out
+// samples with five machines, each fitted to four fifths of the samples (Platt 1999). Sigmoids
+// reports the progress of the task from base to 1.
 func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64, err error) {
 	k := len(f.Rows)
 	a, b = make([]float64, k*(k-1)/2), make([]float64, k*(k-1)/2)
@@ -233,8 +232,7 @@ const Parts = 5
 // fitted without this row.
 func (f *Pairs) heldOut(t *run.Task, mem *memory, seed uint64, pair, a, b int) (values, sign, weight []float64, err error) {
 	r := rand.New(rand.NewPCG(seed, uint64(pair)))
-	// Each class is divided separately, so that every machine has both classes if each class has
-	// two rows.
+	// Divide each class separately: if each class has two rows, every machine has both classes.
 	parts := func(rows []int) (in, out [Parts][]int) {
 		order := r.Perm(len(rows))
 		for k, at := range order {
@@ -257,7 +255,7 @@ func (f *Pairs) heldOut(t *run.Task, mem *memory, seed uint64, pair, a, b int) (
 		}
 		var decision []float64
 		switch {
-		case len(inA[part]) == 0 || len(inB[part]) == 0: // without this part, one class has no row
+		case len(inA[part]) == 0 || len(inB[part]) == 0: // the machine would have only one class
 			decision = make([]float64, n)
 		default:
 			p := f.problem(mem, inA[part], inB[part])
@@ -285,7 +283,7 @@ func (f *Pairs) heldOut(t *run.Task, mem *memory, seed uint64, pair, a, b int) (
 }
 
 // each calls work for every pair of classes a < b on several goroutines. If there is more than one
-// pair, it reports the progress from base to base + share by the number of solved pairs.
+// pair, it reports the number of solved pairs as progress from base to base + share.
 func (f *Pairs) each(t *run.Task, base, share float64, work func(mem *memory, pair, a, b int) error) error {
 	k := len(f.Rows)
 	if k == 2 {
@@ -328,7 +326,7 @@ func (f *Pairs) each(t *run.Task, base, share float64, work func(mem *memory, pa
 				if err == nil && failed == nil {
 					err = t.Step("solve", base+share*0.999*float64(ended)/float64(len(list)))
 				}
-				// If several pairs fail, the error of the first pair is returned.
+				// Return the error of the first pair in the list, whichever pair fails first.
 				if err != nil && (failed == nil || p.at < failAt) {
 					failed, failAt = err, p.at
 				}

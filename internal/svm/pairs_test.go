@@ -14,12 +14,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestSharedGram checks that machines that copy their rows from one k(X, X) find the same minima as
-// machines that compute their own rows, also after shrinking, that the plan contains the matrix,
-// and that the matrix is not shared if its plan exceeds the memory.
+// TestSharedGram compares machines that share k(X, X) with machines that compute their own rows. It
+// checks that both find the same minima, also after shrinking, that the plan includes the matrix,
+// and that the machines share no matrix if its plan exceeds the memory.
 func TestSharedGram(t *testing.T) {
 	t.Log("seed 71")
-	for name, n := range map[string]int{"cpu": 3300, "ref": 90} { // a pair of 2200 rows is shrunk
+	for name, n := range map[string]int{"cpu": 3300, "ref": 90} { // shrinking occurs in a pair of 2200 rows
 		t.Run(name, func(t *testing.T) { testSharedGram(t, backendtest.Device(t, name), n) })
 	}
 }
@@ -46,7 +46,7 @@ func testSharedGram(t *testing.T, dev backend.Device, n int) {
 	}
 	own := &Pairs{Kernel: kernels.Gaussian{Sigma: 8}, X: numeric.DensePoints(x), Weights: weights, Rows: rows, Names: []string{"a", "b", "c"}, C: 1, Params: params}
 	shared := *own
-	own.Allot(dev, own.Bytes(dev, n)) // enough memory if each machine computes its own rows
+	own.Allot(dev, own.Bytes(dev, n)) // enough memory without a shared matrix
 	shared.Allot(dev, 0)
 	if own.share || !shared.share {
 		t.Fatalf("shared with the memory of separate rows: %t; with all memory: %t", own.share, shared.share)
@@ -63,12 +63,12 @@ func testSharedGram(t *testing.T, dev backend.Device, n int) {
 		t.Fatal(err)
 	}
 	for pair := range want {
-		// The duality gaps bound the distances of both objectives from the minimum.
+		// The distance of each objective from the minimum is at most its duality gap.
 		g, w := got[pair], want[pair]
 		if d := math.Abs(g.Objective - w.Objective); !(d <= g.Duality+w.Duality) {
 			t.Errorf("pair %d: objectives %v and %v differ by %v, the duality gaps are %v and %v", pair, g.Objective, w.Objective, d, g.Duality, w.Duality)
 		}
-		if !(g.Duality <= 2*float64(n)*tol) { // Σ α_i g_i over violations of at most tol, α ≤ 1
+		if !(g.Duality <= 2*float64(n)*tol) { // the gap is Σ α_i g_i with violations g_i of at most tol, and α_i ≤ 1
 			t.Errorf("pair %d: duality gap %v", pair, g.Duality)
 		}
 	}

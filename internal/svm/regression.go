@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Tube specifies ε-support vector regression, where f and b minimize ½‖f‖² + C Σ w_i max(|y_i −
-// f(x_i) − b| − Epsilon, 0) for the n×1 targets y = (Y − Mean)/Scale. If Nu is not 0, ε is a
-// variable that replaces Epsilon, and C·Nu·Σw·ε is added to the objective.
+// Tube specifies ε-support vector regression: f and b minimize ½‖f‖² + C Σ w_i max(|y_i − f(x_i) −
+// b| − Epsilon, 0) for the n×1 targets y = (Y − Mean)/Scale. If Nu is not 0, a variable ε replaces
+// Epsilon, and the objective has the additional term C·Nu·Σw·ε.
 type Tube struct {
 	Y                       backend.Host[float64]
 	Weights                 []float64
@@ -46,9 +46,9 @@ func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 	return p
 }
 
-// OneClass returns the quadratic program for the support of a distribution, in which f and b
-// minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b. The solver selects the largest b that is
-// optimal within the tolerance, so that the samples with f(x) + b < 0 have at most a fraction nu of
+// OneClass returns the quadratic program for the support of a distribution, where f and b minimize
+// ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b. Of all b that are optimal within the tolerance the
+// solver selects the largest, so that the samples with f(x) + b < 0 have at most a fraction nu of
 // the total weight.
 func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64) *Problem {
 	n := x.Rows
@@ -57,7 +57,7 @@ func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64)
 	for _, w := range weights {
 		left += nu * w
 	}
-	for i, c := range p.C { // any initial α with the correct sum is valid
+	for i, c := range p.C { // the initial α need only have the correct sum
 		p.Sign[i] = 1
 		p.Alpha[i] = min(c, left)
 		left = max(left-c, 0)
@@ -75,8 +75,7 @@ func Standardization(y backend.Host[float64], weights []float64) (mean, scale fl
 	if low == high {
 		return low, 1, nil
 	}
-	// The differences from the lowest value are in units of half the range, so that no square
-	// overflows.
+	// Subtract the lowest value and divide by half the range: then no square overflows.
 	half := high/2 - low/2
 	for i, w := range weights {
 		mean += w / total * ((y.Row(i)[0]/2 - low/2) / half)
@@ -102,7 +101,7 @@ func (r *Result) Support(x numeric.Points) (list []int, points numeric.Points, b
 		}
 	}
 	if len(list) == 0 {
-		list = []int{0} // f is 0, but a model has at least one point
+		list = []int{0} // β = 0: a model must have at least one point
 	}
 	points, beta = x.Take(list), backend.NewHost[float64](len(list), 1)
 	for j, i := range list {

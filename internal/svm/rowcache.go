@@ -17,29 +17,29 @@ import (
 const CacheBytes = 512 << 20
 
 // RowCache caches rows of K = k(X, X) for learners that repeatedly need some of the rows, such as
-// perceptrons and SMO. The backend computes the missing rows of a request in one call. They are
-// stored in Go memory and replace the least recently used rows.
+// perceptrons and SMO. The backend computes the missing rows of a request in one call. The rows are
+// stored in Go memory, and replace the least recently used rows.
 //
-// The diagonal is k(x_i, x_i) with distances of exactly 0. Depending on the backend, the bits of a
-// row may change if other rows are computed in the same call. Requests must therefore depend only
-// on the data. Only one goroutine may use a RowCache.
+// Diag is computed with distances of exactly 0. On some backends the bits of a row depend on the
+// other rows of the call. The order of requests must therefore depend only on the data. Only one
+// goroutine may use a RowCache.
 type RowCache struct {
 	b    backend.Backend[float64]
 	k    kernels.Kernel
 	host numeric.Points          // X
-	x    backend.Matrix[float64] // X on the device; nil if the rows are copied from gram
+	x    backend.Matrix[float64] // X on the device; nil if gram is set
 	gram *gram
 	// Diag is the diagonal of K.
 	Diag []float64
 
-	rows     backend.Host[float64] // slots for the cached rows, one in each row
+	rows     backend.Host[float64] // one cached row of K in each slot
 	slot     []int                 // slot of row i of K; −1 if the row is not cached
 	owner    []int                 // row of K in each slot; −1 if the slot is free
-	newer    []int                 // for each slot, the next slot in the order of use; the last element is the head of this list
+	newer    []int                 // newer and older link the slots in the order of use; their last elements are the head of this ring
 	older    []int
 	batch    int                     // maximum number of rows that one call of the backend computes
-	gathered backend.Host[float64]   // the samples of a batch, if they are dense
-	out      backend.Matrix[float64] // batch × n; nil if rows can be written in place
+	gathered backend.Host[float64]   // dense samples whose rows a call computes
+	out      backend.Matrix[float64] // batch × n results of a call; nil if the backend can write into rows
 	wrap     backend.Wrapper[float64]
 
 	hits   int
@@ -100,7 +100,7 @@ func newRowCache(k kernels.Kernel, diag []float64, size CacheSize, m *memory) *R
 	for i := range n + slots {
 		free[i] = -1
 	}
-	for i := range slots + 1 { // newer and older form a ring whose head has the index slots
+	for i := range slots + 1 { // the list is a ring whose head has the index slots
 		c.newer[i], c.older[i] = (i+1)%(slots+1), (i+slots)%(slots+1)
 	}
 	return c
@@ -117,13 +117,12 @@ func diagonal(k kernels.Kernel, x numeric.Points) ([]float64, error) {
 	return diag, nil
 }
 
-// A gram is a submatrix of a matrix k(X, X) that several caches share.
+// A gram is a submatrix of a matrix k(X, X). Several caches share the matrix.
 type gram struct {
 	k    backend.Host[float64]
-	rows []int // the rows and columns of k in the submatrix
+	rows []int // indices of the rows and columns of k in the submatrix
 }
 
-// newGram computes k(X, X).
 func newGram(b backend.Backend[float64], k kernels.Kernel, x numeric.Points) (out backend.Host[float64], err error) {
 	if _, err := diagonal(k, x); err != nil {
 		return out, err
@@ -166,7 +165,7 @@ func copyLower(a backend.Host[float64]) {
 			}
 		}
 	}
-	run.Parallel((blocks+1)/2, func(first, last int) { // each index stands for a long and a short row of blocks
+	run.Parallel((blocks+1)/2, func(first, last int) { // index k is for the block rows k and blocks−1−k, whose lengths have the same sum for all k
 		for at := first; at < last; at++ {
 			fill(at)
 			if other := blocks - 1 - at; other != at {
@@ -176,7 +175,7 @@ func copyLower(a backend.Host[float64]) {
 	})
 }
 
-// take returns the submatrix with the given rows and columns of g. It is nil if g is nil.
+// take returns the submatrix of g with the given rows and columns of g, or nil if g is nil.
 func (g *gram) take(rows []int) *gram {
 	if g == nil {
 		return nil
