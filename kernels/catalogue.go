@@ -240,7 +240,6 @@ func find(name string) *Description {
 	return nil
 }
 
-// names lists the names of all kernels.
 func names() []string {
 	var list []string
 	for _, d := range catalogue {

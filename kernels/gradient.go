@@ -123,7 +123,6 @@ func join(parts []Kernel) []Param {
 	return all
 }
 
-// assignParams returns the parts with the given parameter values.
 func assignParams(parts []Kernel, values []float64) []Kernel {
 	changed := make([]Kernel, len(parts))
 	for i, k := range parts {

@@ -249,7 +249,6 @@ func (p *parser) columns() (all []int) {
 	}
 }
 
-// column parses the index of a column.
 func (p *parser) column() int {
 	at := p.next.at
 	if p.next.kind != numberToken {

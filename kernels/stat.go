@@ -125,8 +125,8 @@ func (s Stat) term(p int, x, z float64) float64 {
 	if scale == 0 {
 		return 0
 	}
-	// Multiply the difference by the scale, because far from the origin the rounding errors of two
-	// scaled features could exceed their difference.
+	// Scale the difference, not the features: far from the origin the rounding errors of two scaled
+	// features could exceed their difference.
 	switch diff := x - z; s.Kind {
 	case Dot:
 		return (x * scale) * (z * scale)
@@ -158,7 +158,7 @@ func (s Stat) term(p int, x, z float64) float64 {
 		case x == 0 && z == 0:
 			return 0
 		}
-		// Divide first: the square may overflow.
+		// Divide first, because (x − z)² may overflow.
 		return diff / (x + z) * diff
 	}
 	panic(fmt.Sprintf("kernels: Stat.Eval: unknown statistic %d", s.Kind))
@@ -184,9 +184,9 @@ type SparsePoint[T float32 | float64] struct {
 	Values  []T
 }
 
-// EvalSparse is like Eval for two sparse points of d features. A sum over the features takes one
-// merge of the two lists of columns, because the term of two zeros is the same for every feature,
-// and is 0 except for CosSum and Sinc. Entry is not a sum and takes d operations.
+// EvalSparse is like Eval for two sparse points of d features. It merges their lists of columns. A
+// feature that is 0 in both points adds the same term for every feature; this term is 0 except for
+// CosSum and Sinc. Entry takes d operations.
 func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64 {
 	switch s.Kind {
 	case Entry:
@@ -201,7 +201,7 @@ func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64
 		return inverseRoot(DiagSparse(s.Of, d, z))
 	}
 	sum := 0.0
-	zeros := d // number of terms of two zeros
+	zeros := d // number of terms whose feature is 0 in both points
 	if s.Scale != nil {
 		zeros = s.terms(d)
 	}

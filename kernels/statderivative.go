@@ -54,9 +54,9 @@ func (k StatDerivative) Check(d int) error {
 	return nil
 }
 
-// Bounded reports whether the values are finite where points coincide. If they are not, 0 is used
-// as the derivative of k with respect to such a point. By symmetry the derivative is 0 if it
-// exists; for the exponential kernel it does not exist. Bounded is false for the zero value.
+// Bounded reports whether ∂k/∂s is finite where points coincide. It is infinite for the exponential
+// kernel, which has no derivative with respect to such a point. This derivative is then taken as 0,
+// its value by symmetry for other kernels. Bounded is false for the zero value.
 func (k StatDerivative) Bounded() bool { return k.of != nil && k.of.bounded() }
 
 func (StatDerivative) IsPSD() bool             { return false }

@@ -35,9 +35,9 @@ func TestStatDerivativeCheck(t *testing.T) {
 	}
 }
 
-// TestStatDerivativeWherePointsCoincide checks for coincident points that the derivative of the
-// exponential kernel with respect to its statistic is infinite, and that the derivative of the
-// kernel with respect to the point is 0.
+// TestStatDerivativeWherePointsCoincide checks the exponential kernel for coincident points: its
+// derivative with respect to its statistic is infinite, and its derivative with respect to the
+// point is taken as 0.
 func TestStatDerivativeWherePointsCoincide(t *testing.T) {
 	x := []float64{1, 2}
 	k := kernels.Product{kernels.Matern{Nu: 0.5, Sigma: 2}, kernels.Matern{Nu: 1.5, Sigma: 1}}

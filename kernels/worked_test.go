@@ -46,8 +46,9 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 			a, b := c.phi(x), c.phi(z)
 			want := kernels.Eval(kernels.Linear{}, a, b)
 			got := kernels.Eval(c.k, x, z)
-			// The coordinates of φ have at most three roundings each, including the root, so that a
-			// product has six roundings. The sum adds further roundings.
+			// A product of two coordinates of φ has six roundings: each coordinate has at most
+			// three, including the root. Rounding counts the roundings of the kernel and of the
+			// sum.
 			size := make([]float64, len(a))
 			for p := range a {
 				size[p] = math.Abs(a[p] * b[p])
@@ -144,7 +145,8 @@ func TestScikitLearn(t *testing.T) {
 		if rule := kernels.PointRule(k); rule != nil && rule(x) != nil {
 			x, z = []float64{1, 2, 0.5}, []float64{0.25, 1, 3}
 		}
-		// Both libraries have about the same number of roundings.
+		// The tolerance is twice the rounding error of Eval, because scikit-learn has about as many
+		// roundings.
 		if got, tol := kernels.Eval(k, x, z), 2*kerneltest.Rounding(k, x, z); !(math.Abs(got-c.want) <= tol) {
 			t.Errorf("%s is %v, scikit-learn has %v: off by %g, allowed %g", c.text, got, c.want, got-c.want, tol)
 		}

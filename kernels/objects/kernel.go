@@ -39,7 +39,7 @@ const (
 // Options controls long computations. The zero value is a useful default.
 type Options struct {
 	Threads  int                    // number of workers; 0 means GOMAXPROCS
-	Progress func(fraction float64) // if not nil, one goroutine at a time calls it with the completed fraction, finally 1
+	Progress func(fraction float64) // if not nil, receives the completed fraction, finally 1, from one goroutine at a time
 	Memory   int64                  // limit of the matrices in bytes; 0 means 80 % of the memory available to the process
 }
 

@@ -183,7 +183,7 @@ func TestAccuracySurnames(t *testing.T) {
 	}
 	texts, targets := labeled(t, "surnames_by_language.csv")
 	for i, s := range texts {
-		texts[i] = "^" + s + "$" // so that substrings can include the ends of a name
+		texts[i] = "^" + s + "$" // mark the ends of a name, so that substrings can include them
 	}
 	t.Log("seed", seed)
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(texts))
@@ -224,9 +224,9 @@ func TestAccuracySurnames(t *testing.T) {
 	}
 }
 
-// trigramBaseline returns the accuracy of scikit-learn's LogisticRegression on trigram counts. The
-// best of four penalties is chosen on the test data, which favors the baseline. It skips the test
-// if scikit-learn is missing.
+// trigramBaseline returns the accuracy of scikit-learn's LogisticRegression on trigram counts, or
+// skips the test if scikit-learn is missing. The best of four penalties is chosen on the test data,
+// which favors the baseline.
 func trigramBaseline(t *testing.T, texts, targets []string, train, test []int) float64 {
 	cmd := exec.Command(required.SKLearn(t), "-W", "ignore", "-c", `
 import json, sys

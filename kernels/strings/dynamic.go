@@ -16,14 +16,15 @@ import (
 //	Q_l(i, j) = Σ_{i'<i, j'<j} M_l(i', j') λ^(i−i' + j−j')
 //
 // M_l+1(i, j) = Q_l(i, j) where s_i = t_j, and k is the sum of M_p(i, j) over all i and j for
-// subsequences of length p. Lodhi et al. compute every Q_l(i, j) from its neighbors. Here row i of
-// s updates only the values that change: with Q_l(i, j) = λ^(i−base) R_l(j),
+// subsequences of length p. Lodhi et al. compute every Q_l(i, j) from its neighbors. The type
+// dynamic stores R_l(j), where Q_l(i, j) = λ^(i−base) R_l(j), so that row i of s changes only some
+// values:
 //
 //	R_l(j) ← R_l(j) + Σ_{j'<j, t_j'=s_i} R_l−1(j') λ^(j−j')
 //
-// where the increment, between two positions of the character s_i in t, is a constant times powers
-// of λ. All terms are positive, so that no cancellation occurs. base is increased before the
-// factors 1/λ^(i−base) of R_1 overflow.
+// Between two positions of the character s_i in t, the increment is a constant times powers of λ.
+// All terms are positive, so that no cancellation occurs. base is increased before the factors
+// 1/λ^(i−base) of R_1 overflow.
 type dynamic struct {
 	length int
 	decay  float64
@@ -32,12 +33,12 @@ type dynamic struct {
 	r      [][]float64
 
 	t      []int32
-	start  []int32 // index, in the list places, of each character's first position in t
+	start  []int32 // for each character, the index in places of its first position in t
 	places []int32
-	heads  []float64 // R_l at the positions of the row's character: for each position, all l
+	heads  []float64 // R_l at the positions in t of the row's character, by position and l
 	sums   []float64 // the sum in the update of R_l, for each l
 
-	operations int // number of operations on elements of R, in all calls of value so far
+	operations int // number of operations on elements of R in all calls of value
 }
 
 func newDynamic(k Subsequence, powers []float64, characters, longest int) *dynamic {
@@ -101,7 +102,7 @@ func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 		clear(r[:n])
 	}
 	base, front := 0, 1.0 // λ^(i−base)
-	from, since := 0, 0   // first row, and number of operations, since the last call of stop
+	from, since := 0, 0   // first row and number of operations after the last call of stop
 	for i, c := range s {
 		if i-base == d.window {
 			for _, r := range d.r {

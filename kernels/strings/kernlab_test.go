@@ -42,7 +42,7 @@ for (n in 1:6) for (norm in c(FALSE, TRUE)) {
 		t.Fatal(err)
 	}
 	values := bytes.Fields(out)
-	// kernlab treats the end of a string as a character.
+	// Append a character, because kernlab treats the end of a string as a character.
 	for i := range texts {
 		texts[i] += "$"
 	}
@@ -60,8 +60,8 @@ for (n in 1:6) for (norm in c(FALSE, TRUE)) {
 				if _, err := fmt.Sscan(string(values[i]), &want); err != nil {
 					t.Fatal(err)
 				}
-				// The values are whole numbers, or whole numbers divided by two square roots, which
-				// both programs round.
+				// The values are integers, or integers divided by two square roots, which both
+				// programs round.
 				if !near(got, want, 10) {
 					t.Fatalf("length %d, raw %v: value %d is %v, kernlab has %v", length, raw, i, got, want)
 				}

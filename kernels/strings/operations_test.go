@@ -15,7 +15,7 @@ func counted(k Subsequence, c *coder, a, b [][]int32, lower bool) float64 {
 	for _, s := range a {
 		longest = max(longest, len(s))
 	}
-	powers := make([]float64, longest+1) // the powers are 0, because only the counts matter here
+	powers := make([]float64, longest+1) // zeros suffice, because only the counts matter
 	for i, t := range a {
 		d := newDynamic(k, powers, c.size(), longest)
 		d.load(t)
@@ -31,8 +31,9 @@ func counted(k Subsequence, c *coder, a, b [][]int32, lower bool) float64 {
 	return float64(sum)
 }
 
-// TestEstimatedOperationsAreCounted checks that the estimate equals the number of operations
-// counted in the evaluation plus those of each value's last row, at most levels·|t|.
+// TestEstimatedOperationsAreCounted checks that the estimate is the counted number of operations
+// plus the operations of the last row of each value, which the evaluation omits. A last row takes
+// at most (Length − 1)·|t| operations.
 func TestEstimatedOperationsAreCounted(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
@@ -67,7 +68,7 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 }
 
 // TestOneValueCanBeStopped checks that the evaluation of one pair calls stop after every Poll
-// operations, with the fraction of the pair that is finished since the last call.
+// operations, and passes the fraction of the pair that was finished since the last call.
 func TestOneValueCanBeStopped(t *testing.T) {
 	const n, calls = 10000, 5
 	k, c := Subsequence{Length: 4, Decay: 0.5}, newCoder()
@@ -80,11 +81,11 @@ func TestOneValueCanBeStopped(t *testing.T) {
 		part += values
 		return asked == calls
 	})
-	const row = (3 + 1) * n // number of operations and positions per row
+	const row = (3 + 1) * n // a row has 3n operations on R and n positions
 	if most := calls * (pairwise.Poll + row); asked != calls || d.operations > most {
 		t.Errorf("%d operations with %d calls, more than %d", d.operations, asked, most)
 	}
-	// All rows take the same number of operations here, and 3 of 4 are operations on R.
+	// Each row takes 3n operations on R, so that the finished fraction is that of these operations.
 	if share := float64(d.operations) / (3 * n * n); part < 0.99*share || part > 1.01*share {
 		t.Errorf("%v of the value is reported as done, but %v is", part, share)
 	}

@@ -127,8 +127,9 @@ func TestSubsequenceBruteForce(t *testing.T) {
 	}
 }
 
-// TestSubsequenceLong checks closed forms for long strings of one repeated character, which have
-// C(n, p) subsequences. With decay 1, k is C(n, p)². With a smaller decay λ, 1/λ^n would overflow.
+// TestSubsequenceLong checks closed forms for a string of n equal characters, which has C(n, p)
+// subsequences of length p. With decay 1, k is C(n, p)². With a smaller decay λ, factors 1/λ^n
+// would overflow.
 func TestSubsequenceLong(t *testing.T) {
 	n := 2500
 	if testing.Short() {

@@ -14,14 +14,14 @@ import (
 )
 
 // Subsequence is the string subsequence kernel (Lodhi, Saunders, Shawe-Taylor, Cristianini and
-// Watkins 2002, Text classification using string kernels, JMLR 2): the sum over all subsequences of
-// Length characters that s and t have in common, with gaps or without, each weighted by Decay to
-// the power of the sum of the lengths of its spans in s and in t:
+// Watkins 2002, Text classification using string kernels, JMLR 2). It is a sum over the common
+// subsequences u of s and t with Length characters, with gaps or without. Each pair of occurrences
+// of u in s and t, at indices i and j, has a weight that decreases with their spans l(i) and l(j):
 //
 //	k(s, t) = Σ_u Σ_{i: u=s[i]} Σ_{j: u=t[j]} Decay^(l(i) + l(j))
 //
-// where l(i) is the last index minus the first index, plus 1. k is divided by √(k(s,s) k(t,t))
-// unless Raw is set. For a string shorter than Length, k is 0.
+// where the span l(i) is the last index minus the first index, plus 1. k is divided by √(k(s,s)
+// k(t,t)) unless Raw is set. For a string shorter than Length, k is 0.
 //
 // A value takes at most O(Length·|s|·|t|) operations. It takes fewer if s and t have few equal
 // characters, because only pairs of equal characters contribute.
@@ -67,7 +67,7 @@ func (k Subsequence) String() string {
 
 func (k Subsequence) Input() objects.Input { return objects.Text }
 
-// least is the smallest permitted weight of a subsequence without gaps, to avoid underflow.
+// least is the smallest permitted weight of a subsequence without gaps. It prevents underflow.
 const least = 1e-280
 
 // Check requires Length ≥ 1, 0 < Decay ≤ 1 and Decay^(2 Length) ≥ 10⁻²⁸⁰.
@@ -84,7 +84,6 @@ func (k Subsequence) Check() error {
 	return nil
 }
 
-// evaluator returns the Evaluator. Its field Infinite is the error for a value that overflows.
 func (k Subsequence) evaluator() pairwise.Evaluator {
 	return pairwise.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
 		return fmt.Errorf("strings: subsequence: text %d has more subsequences than a float64 can count: lower decay, now %v", i+1, k.Decay)
@@ -127,8 +126,9 @@ func (k Subsequence) Diag(ctx context.Context, texts []string, o objects.Options
 	return k.evaluator().Diag(ctx, len(texts), o, k.worker(c, coded, coded))
 }
 
-// feasible returns an error if the values of texts a with texts b (or, if lower is set, with the
-// preceding texts of a) and the values k(s, s) need too many operations or too much memory.
+// feasible returns an error if a call needs too many operations or too much memory. A call
+// evaluates each text of a with all texts of b or, if lower is set, with itself and the preceding
+// texts of a. To normalize, it evaluates each text with itself.
 func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Options) error {
 	operations, longest := k.operations(c, a, b, lower), 0
 	for _, list := range [][][]int32{a, b} {
@@ -147,10 +147,11 @@ func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Op
 	return pairwise.Room(o, what, 2*float64(k.Length)*float64(longest))
 }
 
-// operations returns the number of operations that dynamic will count for the values of texts a
-// with texts b (or, if lower is set, with the preceding texts of a), including the last row of each
-// value. A row of s updates every R_l after the first position of its character in t, so the sum
-// over all pairs reduces to a sum over characters.
+// operations returns the number of operations that dynamic counts if it evaluates each text of a
+// with all texts of b or, if lower is set, with itself and the preceding texts of a. The result
+// includes the last row of each value, which dynamic omits. A row of s updates every R_l after the
+// first position of its character in t. The sum over pairs of texts therefore reduces to a sum over
+// characters.
 func (k Subsequence) operations(c *coder, a, b [][]int32, lower bool) float64 {
 	count, rescaled := make([]float64, c.size()), 0.0
 	add := func(s []int32) {
@@ -186,20 +187,19 @@ func (k Subsequence) operations(c *coder, a, b [][]int32, lower bool) float64 {
 	return float64(k.Length-1) * sum
 }
 
-// worker returns the function that evaluates a row of pairs.
 func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop pairwise.Stop) func(i, lo, hi int, out []float64) {
 	longest := 0
 	for _, s := range a {
 		longest = max(longest, len(s))
 	}
-	if k.Length > longest { // all values are 0; the memory for Length levels might be too large
+	if k.Length > longest { // all values are 0; avoid memory for Length levels
 		return func(pairwise.Stop) func(i, lo, hi int, out []float64) {
 			return func(_, _, _ int, out []float64) { clear(out) }
 		}
 	}
 	powers := make([]float64, longest+1)
 	for d := range powers {
-		// Negligible powers are set to 0, because subnormal numbers are slow.
+		// Powers below 1e-280 become 0, because they are negligible and subnormal numbers are slow.
 		if p := elementary.Pow(k.Decay, float64(d)); p > 1e-280 {
 			powers[d] = p
 		}

@@ -7,5 +7,5 @@
 // no bracket; the treebank writes brackets as -LRB- and -RRB-. A node may have no label, like the
 // outermost node in the treebank, but it must have children.
 //
-// Importing it registers "subtree" with package objects.
+// Importing this package registers "subtree" with package objects.
 package trees

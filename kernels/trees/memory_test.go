@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/kernels/trees"
 )
 
-// TestPairsOfDifferentProductionsTakeNoMemory checks k and its memory for two trees with different
-// roots above the same 4000 leaves. The productions of the leaves all differ, so that k(a, b) is
-// 4000·Decay.
+// TestPairsOfDifferentProductionsTakeNoMemory compares two trees with different roots above the
+// same 4000 leaves. No two leaves of a tree have the same production, so that k(a, b) is
+// 4000·Decay. The evaluation must not store the pairs of different leaves.
 func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 	const n = 4000
 	tree := func(root string) string {

@@ -21,8 +21,8 @@ func flat(n, k int) string {
 	return b.String() + ")"
 }
 
-// TestEstimatedOperationsAreCounted checks that the function operations returns the number that the
-// evaluation counts.
+// TestEstimatedOperationsAreCounted checks that the function operations returns the number of
+// operations that matcher counts.
 func TestEstimatedOperationsAreCounted(t *testing.T) {
 	k, g := Subtree{Decay: 0.1}, grammar{}
 	all, err := k.read(g, []string{flat(7, 2), flat(30, 3), "(S (A (L w0) x) (L w1))", flat(30, 3)})
@@ -69,9 +69,9 @@ func TestOneValueCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestWorkThatCannotEndIsRefused checks that work with too many operations or too much memory is
-// refused. 50,000 trees with the same 3,000 leaves have 3000²·50000²/2 = 1.1·10¹⁶ pairs of leaves;
-// the 9·10⁶ pairs of nodes of two trees take 72 MB per thread.
+// TestWorkThatCannotEndIsRefused checks the errors for too many operations and for too much memory.
+// 50,000 trees with the same 3,000 leaves have 3000²·50000²/2 = 1.1·10¹⁶ pairs of leaves. The 9·10⁶
+// pairs of two such trees take 72 MB per thread.
 func TestWorkThatCannotEndIsRefused(t *testing.T) {
 	tree := flat(3000, 1)
 	k := Subtree{Decay: 0.1}

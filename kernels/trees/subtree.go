@@ -107,9 +107,9 @@ func (k Subtree) Diag(ctx context.Context, texts []string, o objects.Options) ([
 	return k.evaluator().Diag(ctx, len(trees), o, k.worker(g, trees, trees))
 }
 
-// feasible returns an error if the values of trees a with trees b (or, if lower is set, with the
-// preceding trees of a) and the values of each tree with itself need too many operations or too
-// much memory.
+// feasible returns an error if a call needs too many operations or too much memory. A call
+// evaluates each tree of a with all trees of b or, if lower is set, with itself and the preceding
+// trees of a. To normalize, it evaluates each tree with itself.
 func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Options) error {
 	operations, pairs := operations(g, a, b, lower), 0.0
 	for _, list := range [][]indexed{a, b} {
@@ -132,14 +132,14 @@ func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Optio
 	if err := pairwise.Feasible(what, operations, "make productions more distinct, with finer labels"); err != nil {
 		return err
 	}
-	// By the Cauchy–Schwarz inequality, the number of pairs of two trees is at most the larger of
-	// the numbers of pairs of each tree with itself.
+	// pairs is the largest number of pairs of a tree with itself. By the Cauchy–Schwarz inequality,
+	// two different trees have at most this number of pairs.
 	return pairwise.Room(o, what, pairs)
 }
 
-// operations returns the number of operations that matcher will count for the values of trees a
-// with trees b (or, if lower is set, with the preceding trees of a). The sum over all pairs of
-// trees reduces to a sum over productions.
+// operations returns the number of operations that matcher counts if it evaluates each tree of a
+// with all trees of b or, if lower is set, with itself and the preceding trees of a. It adds the
+// numbers for each production instead of for each pair of trees.
 func operations(g grammar, a, b []indexed, lower bool) float64 {
 	work, sum := make([]float64, len(g)), 0.0
 	add := func(t indexed) {
@@ -163,7 +163,6 @@ func operations(g grammar, a, b []indexed, lower bool) float64 {
 	return sum
 }
 
-// evaluator returns the Evaluator. Its field Infinite is the error for a value that overflows.
 func (k Subtree) evaluator() pairwise.Evaluator {
 	return pairwise.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
 		return fmt.Errorf("trees: subtree: tree %d has more subtrees than a float64 can count: lower decay, now %v", i+1, k.Decay)
@@ -222,7 +221,6 @@ func (g grammar) index(t *tree) indexed {
 	return x
 }
 
-// worker returns the function that evaluates a row of pairs.
 func (k Subtree) worker(g grammar, a, b []indexed) func(stop pairwise.Stop) func(i, lo, hi int, out []float64) {
 	return func(stop pairwise.Stop) func(i, lo, hi int, out []float64) {
 		m := &matcher{decay: k.Decay, start: make([]int32, len(g)+1)}
@@ -242,10 +240,10 @@ type matcher struct {
 	start  []int32 // for each production, the index in the list nodes of its first node
 	nodes  []int32
 	rank   []int32   // rank of a node among the nodes with its production
-	common []float64 // C(m, n): for each n, the values for all m with the same production
-	first  []int     // for each n, the index in the list common of its first value
+	common []float64 // C(m, n), grouped by the nodes n of b: the values for all nodes m of tree with the same production
+	first  []int     // for each node n of b, the index in common of its first value
 
-	operations int // number of operations on pairs of nodes and of children, in all calls of value so far
+	operations int // number of operations on pairs of nodes and of children in all calls of value
 }
 
 // load sets the tree and sorts its nodes by production.
@@ -260,7 +258,7 @@ func (m *matcher) load(t indexed) {
 		sum += n
 		m.start[p] = sum
 	}
-	m.nodes = append(m.nodes[:0], t.production...) // this sets the length; the values are overwritten
+	m.nodes = append(m.nodes[:0], t.production...) // append sets the length; the values are overwritten below
 	m.rank = append(m.rank[:0], t.production...)
 	for i := len(t.production) - 1; i >= 0; i-- {
 		p := t.production[i]

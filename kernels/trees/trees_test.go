@@ -73,7 +73,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// subtrees maps the text of every subtree with this root to its number of productions.
+// subtrees lists the subtrees with the given root: it maps their texts to their numbers of
+// productions.
 func subtrees(tree *bracket) map[string]int {
 	// Enumerate every combination of children, with each child expanded or not.
 	options := []string{"(" + tree.label}
@@ -180,17 +181,17 @@ func TestSubtreeBruteForce(t *testing.T) {
 	}
 }
 
-// TestWorkedNounPhrase checks that a noun phrase like the example of Collins and Duffy (2001) has
-// six subtrees: the phrase with or without each of the two words, and each word alone.
+// TestWorkedNounPhrase checks that a noun phrase, similar to the example of Collins and Duffy
+// (2001), has six subtrees: the phrase with or without each of the two words, and each word alone.
 func TestWorkedNounPhrase(t *testing.T) {
 	ctx, k := context.Background(), trees.Subtree{Decay: 1, Raw: true}
 	gram, err := k.Gram(ctx, []string{"(NP (D the) (N apple))", "(NP (D an) (N apple))"}, objects.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first phrase has NP → D N with each child expanded or not, 4 subtrees, D → the and N →
-	// apple. Both phrases have three subtrees in common: NP → D N, with or without N → apple, and N
-	// → apple.
+	// The first phrase has six subtrees: D → the, N → apple, and NP → D N with each of its two
+	// children expanded or not. The second phrase has three of them: N → apple, and NP → D N with N
+	// expanded or not.
 	for i, want := range []float64{6, 3, 3, 6} {
 		if gram.Data[i] != want {
 			t.Errorf("value %d is %v, want %v", i, gram.Data[i], want)
@@ -256,7 +257,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	// The tree has more than 2¹⁰²⁴ subtrees: each child of the root is expanded or not.
+	// The tree has more than 2¹⁰²⁴ subtrees, because each child of the root is expanded or not.
 	wide := "(S" + strings.Repeat(" (A a)", 1100) + ")"
 	_, err = trees.Subtree{Decay: 1}.Gram(ctx, []string{"(A a)", wide}, objects.Options{})
 	if want := "trees: subtree: tree 2 has more subtrees than a float64 can count: lower decay, now 1"; err == nil || err.Error() != want {
