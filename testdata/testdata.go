@@ -1,6 +1,6 @@
-// Package testdata carries three small real data sets that may be passed on,
-// so that the tests, the examples and `mercer demo` need no download.
-// README.md says where they come from and under which license.
+// Package testdata contains three small data sets whose licenses permit redistribution. The tests,
+// the examples and `mercer demo` therefore need no download. README.md names the sources and the
+// licenses.
 package testdata
 
 import "embed"

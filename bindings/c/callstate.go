@@ -14,11 +14,11 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// poll is the interval at which mercer_watch.cancel is read.
+// poll is the interval at which callState reads mercer_watch.cancel.
 const poll = 10 * time.Millisecond
 
-// callState is a mercer_watch during one call: a context that is canceled when its field cancel is
-// set, and a function that writes the progress to it.
+// callState gives a call access to its mercer_watch w. ctx is canceled when w.cancel is set; report
+// writes the progress to w.
 type callState struct {
 	ctx    context.Context
 	report func(solvers.Progress) // nil if the call has no mercer_watch

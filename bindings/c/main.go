@@ -33,7 +33,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-func main() {} // a shared library needs main, but never calls it
+func main() {} // a C shared library must have the function main; nothing calls it
 
 // guard runs f, returns the status of its error, and stores the error's text for mercer_last_error.
 // It recovers from panics.

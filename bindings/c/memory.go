@@ -20,8 +20,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// The functions of this file make Go values from the caller's memory. Matrices share that memory.
-// Go's garbage collector does not manage it, so a matrix must not be used after the call has
+// The functions of this file make Go values from the caller's memory. Matrices share the caller's
+// memory, which Go's garbage collector does not manage. They must not be used after the call has
 // returned.
 
 // textOf returns a copy of a text, or "" for NULL.
@@ -44,7 +44,8 @@ func textsOf(list **C.char) []string {
 // an error, its methods return zero values.
 type arguments struct{ err error }
 
-// use returns the value of get, and records the error of get if no error is recorded yet.
+// use calls get, records its error in a, and returns its value. It does not call get if a holds an
+// error.
 func use[T any](a *arguments, get func() (T, error)) (t T) {
 	if a.err == nil {
 		t, a.err = get()
@@ -52,7 +53,8 @@ func use[T any](a *arguments, get func() (T, error)) (t T) {
 	return t
 }
 
-// place records an error if the caller has not provided memory for a result.
+// place records an error if there is false, which means that the caller passed NULL as the memory
+// for a result.
 func (a *arguments) place(what string, there bool) {
 	if a.err == nil && !there {
 		a.err = fmt.Errorf("libmercer: %s is NULL: there must be memory for the result", what)
@@ -89,7 +91,6 @@ func handleOf[T any](a *arguments, h C.mercer_handle, what string) T {
 	})
 }
 
-// numbers returns the caller's n numbers.
 func (a *arguments) numbers(name string, p *C.numbers, n int64) []float64 {
 	return use(a, func() ([]float64, error) { return handles.Shared[float64](name, unsafe.Pointer(p), n) })
 }
@@ -102,7 +103,6 @@ func (a *arguments) optional(name string, p *C.numbers, n int64) []float64 {
 	return a.numbers(name, p, n)
 }
 
-// matrix returns the caller's matrix.
 func (a *arguments) matrix(name string, m *C.matrix) handles.Matrix {
 	if m == nil && a.err == nil {
 		a.err = fmt.Errorf("libmercer: %s is NULL", name)

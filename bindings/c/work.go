@@ -185,7 +185,7 @@ func mercer_path(dev C.mercer_handle, kernel *C.text, lambdas *C.numbers, count 
 			return a.err
 		}
 		n, t := my.Dims()
-		outputs, values := int64(count)*int64(t), int64(-1) // -1 means that the product overflows
+		outputs, values := int64(count)*int64(t), int64(-1) // -1 if count·n·t overflows
 		if each := int64(n) * int64(t); int64(count) <= math.MaxInt64/each {
 			values = int64(count) * each
 		}

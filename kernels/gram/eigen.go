@@ -17,20 +17,21 @@ import (
 type Eigen struct {
 	Values  []float64            // λ, in descending order
 	Vectors host.Matrix[float64] // U: column j belongs to λ_j
-	// Tolerance is 16n·2⁻⁵³ times the largest |λ|: eigenvalues whose absolute value is not larger
-	// may be rounding errors.
+	// Tolerance is 16n·2⁻⁵³ times the largest |λ|. An eigenvalue with an absolute value up to
+	// Tolerance may be a rounding error.
 	Tolerance float64
 }
 
 // Decompose returns the eigenvalues and eigenvectors of a symmetric matrix, in O(n³). It returns as
-// soon as ctx is done. The computation then ends in the background, and its result is discarded.
+// soon as ctx is done; the computation then continues in the background, and its result is
+// discarded.
 func Decompose(ctx context.Context, gram mat.Matrix) (*Eigen, error) {
 	k, _, err := check("decompose", gram)
 	if err != nil {
 		return nil, err
 	}
 	done := make(chan *Eigen, 1)
-	var fault any // value of a panic in gonum, which is raised again in the caller's goroutine
+	var fault any // value of a panic in gonum, which Decompose raises again in its own goroutine
 	go func() {
 		var e *Eigen
 		defer func() {
@@ -91,8 +92,8 @@ func (e *Eigen) Rank() int {
 }
 
 // EffectiveDim returns tr K(K + λI)⁻¹ = Σ λ_j/(λ_j + λ), the degrees of freedom of kernel ridge
-// regression with λ > 0 (Hastie, Tibshirani and Friedman 2009, equation 3.50); at λ = 0 it equals
-// Rank. Eigenvalues up to the tolerance count as 0.
+// regression with λ > 0 (Hastie, Tibshirani and Friedman 2009, equation 3.50); at λ = 0
+// EffectiveDim equals Rank. Eigenvalues up to Tolerance count as 0.
 func (e *Eigen) EffectiveDim(lambda float64) float64 {
 	sum := 0.0
 	for _, v := range e.Values[:e.Rank()] {
@@ -101,7 +102,7 @@ func (e *Eigen) EffectiveDim(lambda float64) float64 {
 	return sum
 }
 
-// Negative returns the number of eigenvalues below −Tolerance. If it is 0, K meets Mercer's
+// Negative returns the number of eigenvalues below −Tolerance. If there are none, K meets Mercer's
 // condition within Tolerance. The caller may change Tolerance.
 func (e *Eigen) Negative() int {
 	n := 0
@@ -125,9 +126,9 @@ func (e *Eigen) Features() host.Matrix[float64] {
 	return out
 }
 
-// Extend returns the coordinates of m other points along the axes of Features, m × Rank, from their
-// kernel values with the sample, one row per point. The coordinates Λ^−½Uᵀk_x are those of the
-// projection of φ(x) on the span of the sample.
+// Extend returns the coordinates of m other points along the axes of Features, m × Rank. Row i of k
+// holds the kernel values k_x of point i with the sample. The coordinates Λ^−½Uᵀk_x are those of
+// the projection of φ(x) on the span of the sample.
 func (e *Eigen) Extend(k mat.Matrix) (host.Matrix[float64], error) {
 	if e == nil {
 		return host.Matrix[float64]{}, errors.New("gram: extend: there is no decomposition")

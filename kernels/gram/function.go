@@ -27,7 +27,8 @@ func OfFunction(ctx context.Context, n int, f func(i, j int) float64, o objects.
 	return k, nil
 }
 
-// CrossFunction returns f(i, j) for objects i of n and other objects j of m; see OfFunction.
+// CrossFunction returns the n × m matrix of f(i, j) for n objects i and m other objects j. f must
+// be safe for concurrent use.
 func CrossFunction(ctx context.Context, n, m int, f func(i, j int) float64, o objects.Options) (host.Matrix[float64], error) {
 	if f == nil || n < 0 || m < 0 {
 		return host.Matrix[float64]{}, fmt.Errorf("gram: a function is needed, and sizes ≥ 0, not %d×%d", n, m)

@@ -21,7 +21,7 @@ import (
 // hostOf returns k as a row-major matrix, which shares the memory of k if k is row-major.
 func hostOf(what string, k mat.Matrix) (host.Matrix[float64], error) {
 	if h, ok := k.(host.Matrix[float64]); ok {
-		return h, nil // h may have no rows
+		return h, nil // accept an h without rows too
 	}
 	h, err := gonum.Host("the matrix", k)
 	if err != nil {
@@ -30,8 +30,8 @@ func hostOf(what string, k mat.Matrix) (host.Matrix[float64], error) {
 	return h, nil
 }
 
-// check returns an error unless m is square, finite and symmetric. It returns the matrix, and its
-// elements without padding.
+// check returns an error unless m is square, not empty, finite and symmetric. It returns m as k,
+// and the elements of k without gaps between rows.
 func check(what string, m mat.Matrix) (k host.Matrix[float64], data []float64, err error) {
 	if k, err = hostOf(what, m); err != nil {
 		return k, nil, err
@@ -54,8 +54,7 @@ func Check(k mat.Matrix) error {
 	return err
 }
 
-// packed returns the elements of h without gaps between rows: h's own memory if h has no gaps,
-// otherwise a copy.
+// packed returns the elements of h without gaps between rows. It copies h only if h has gaps.
 func packed(h host.Matrix[float64]) []float64 {
 	if h.Stride == h.Cols {
 		return h.Data[:h.Rows*h.Cols]

@@ -104,8 +104,8 @@ func TestWorkedCubicMap(t *testing.T) {
 	for i, v := range []float64{19. / 9, -2. / 9, -17. / 9, -2. / 9, 4. / 9, -2. / 9, -17. / 9, -2. / 9, 19. / 9} {
 		near(t, "a centered value", want.Data[i], v, 16*u)
 	}
-	// φ(2) − mean is (0, 2, 10/3, 8), and φ − mean of the three points of the sample is (0, −1,
-	// 1/3, −1), (0, 0, −2/3, 0) and (0, 1, 1/3, 1).
+	// φ(2) − mean is (0, 2, 10/3, 8). For the three points of the sample, φ − mean is (0, −1, 1/3,
+	// −1), (0, 0, −2/3, 0) and (0, 1, 1/3, 1).
 	other := host([]float64{-5, 1, 15})
 	if err := c.Cross(other); err != nil {
 		t.Fatal(err)
@@ -115,8 +115,8 @@ func TestWorkedCubicMap(t *testing.T) {
 	}
 }
 
-// TestFeatures checks that the inner products of the rows of UΛ^½ are K, and that Extend maps
-// points of the sample to their rows of UΛ^½.
+// TestFeatures checks that the inner products of the rows of UΛ^½ are the elements of K, and that
+// Extend maps points of the sample to their rows of UΛ^½.
 func TestFeatures(t *testing.T) {
 	ctx := context.Background()
 	dev := backendtest.Device(t, "cpu", backend.Config{})
@@ -156,8 +156,8 @@ func TestFeatures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Along each eigenvector, the error of k_x is at most the tolerance; Extend divides it by
-		// √λ.
+		// In the direction of each eigenvector, the error of k_x is at most tol. Extend divides it
+		// by √λ.
 		for i := range again.Data {
 			near(t, "an extended value", again.Data[i], f.Data[i], tol/math.Sqrt(e.Values[e.Rank()-1]))
 		}
@@ -237,7 +237,7 @@ func TestGonumMatrices(t *testing.T) {
 	}
 	near(t, "the trace", e.Values[0]+e.Values[1], 5, 2*e.Tolerance)
 	dense := mat.DenseCopyOf(sym)
-	dense.Set(0, 1, 1+1e-15) // a difference of the size of a rounding error
+	dense.Set(0, 1, 1+1e-15) // the elements (i, j) and (j, i) differ by a rounding error
 	if _, err := gram.Decompose(ctx, dense); err != nil || dense.At(0, 1) == 1 {
 		t.Errorf("the matrix was changed to %v: %v", dense.At(0, 1), err)
 	}

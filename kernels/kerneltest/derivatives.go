@@ -59,23 +59,23 @@ func checkBounded(t *testing.T, k kernels.Kernel, points [][]float64) {
 // step is the step of the finite differences.
 const step = 0x1p-9
 
-// checkDerivative checks the derivative with respect to feature p of x (which = 0) or z (which =
-// 1).
+// checkDerivative checks got, the derivative with respect to feature p of x (which = 0) or z (which
+// = 1).
 func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got float64, which int) {
 	t.Helper()
 	apart := math.Abs(x[p] - z[p])
 	for _, s := range kernels.Compile(k).Stats {
 		switch s.Kind {
 		case kernels.L1:
-			if apart < 4*step { // the points of the differences would be on both sides of the corner of |x − z|
+			if apart < 4*step { // the difference would have points on both sides of the corner of |x − z|
 				return
 			}
 		case kernels.SqDist:
 			if slices.ContainsFunc(kernels.StatDerivatives(k), func(s kernels.StatDerivative) bool { return !s.Bounded() }) && distance(x, z) < 64*step {
-				return // the differences do not converge this close to the corner
+				return // so near to the corner, the differences do not converge
 			}
 		case kernels.Chi2:
-			if [][]float64{x, z}[which][p] < 8*step { // the points of the differences must have features ≥ 0
+			if [][]float64{x, z}[which][p] < 8*step { // the difference would have points with negative features
 				return
 			}
 		}
@@ -130,8 +130,8 @@ func reach(s kernels.Stat, x, z []float64, p int) float64 {
 	return bound
 }
 
-// smooth reports whether the statistics are differentiable at x: 1/√k(x, x) is not differentiable
-// where k(x, x) = 0.
+// smooth reports whether the statistics of one point are differentiable at x. The statistic 1/√k(x,
+// x) is not differentiable where k(x, x) = 0.
 func smooth(k kernels.Kernel, x []float64) bool {
 	return !slices.ContainsFunc(kernels.Compile(k).Stats, func(s kernels.Stat) bool {
 		return s.Of != nil && (!smooth(s.Of, x) || kernels.Diag(s.Of, x) < 0x1p-10)

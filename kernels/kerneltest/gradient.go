@@ -21,8 +21,9 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	}
 	for i, p := range params {
 		const h = 0x1p-9
-		// moved returns k with θ, or ln θ if Log is set, moved by h from start. start is the value
-		// nearest to k's for which all values in the difference formula obey the rule.
+		// moved returns k with another value of parameter θ: start + h, or start·exp(h) if Log is
+		// set. start is the value nearest to k's own for which all values in the difference formula
+		// obey the rule.
 		start := min(max(p.Value, p.Min+5*h), p.Max-5*h)
 		if p.Log {
 			start = min(max(p.Value, p.Min*(1+5*h)), p.Max*(1-5*h))
@@ -47,16 +48,17 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 		m1, m2, m3, m4 := moved(-2*h), moved(-h), moved(h), moved(2*h)
 		c1, c2, c3, c4 := moved(-4*h), moved(-2*h), moved(2*h), moved(4*h)
 		for a, x := range points {
-			for b := a % 3; b <= a; b += 3 { // a third of the pairs, including pairs with x = z
+			for b := a % 3; b <= a; b += 3 { // use a third of the pairs, including all pairs with x = z
 				z := points[b]
 				at := func(m kernels.Kernel) float64 { return kernels.Eval(m, x, z) }
 				got := kernels.Eval(g, x, z)
 				fine := (8*(at(m3)-at(m2)) - (at(m4) - at(m1))) / (12 * h)
 				coarse := (8*(at(c3)-at(c2)) - (at(c4) - at(c1))) / (24 * h)
-				// The truncation error of the five-point formula is h⁴k⁽⁵⁾/30, about 1/15 of the
-				// change caused by doubling the step: the change is a safe bound. The rounding
-				// errors of the values contribute at most 1.5/h times the largest of them: the
-				// absolute coefficients sum up to 18/12h. Subnormal numbers have absolute errors.
+				// The truncation error of the five-point formula is h⁴k⁽⁵⁾/30. It is about 1/15 of
+				// the change caused by doubling the step, so that this change is a safe bound. The
+				// rounding errors of the values contribute at most 1.5/h times the largest of them,
+				// because the absolute coefficients add up to 18/12h. The tolerance also includes
+				// the absolute error of subnormal numbers.
 				rounding := 1.5 / h * max(Rounding(m1, x, z), Rounding(m4, x, z), Rounding(k, x, z))
 				tol := math.Abs(fine-coarse) + 2*rounding + Rounding(g, x, z) + 0x1p-1022
 				if !(math.Abs(got-fine) <= tol) {

@@ -14,11 +14,11 @@ import (
 
 const seed = 20 // seed of all random points, printed with each failure
 
-// Run checks that k obeys the contract of kernels.Kernel, on random points of each number of
-// features up to 12 that k.Check accepts; at least one must be accepted. It checks the rules, the
+// Run checks that k obeys the contract of kernels.Kernel. It uses random points of d features, for
+// each d from 1 to 12 that k.Check accepts; k.Check must accept some d. Run checks the rules, the
 // text, the program, the derivatives, the feature map if k has one, symmetry, the diagonal, and,
-// for statistics that have it, translation invariance. If k.IsPSD, it checks the Cauchy–Schwarz
-// inequality and that Gram matrices are positive semi-definite, also for coincident points.
+// for kernels of x − z, translation invariance. If k.IsPSD, it checks the Cauchy–Schwarz inequality
+// and that Gram matrices are positive semi-definite, also for coincident points.
 func Run(t *testing.T, k kernels.Kernel) {
 	t.Run(k.String(), func(t *testing.T) {
 		if err := k.Check(-1); err != nil {
@@ -86,7 +86,7 @@ func usesEntry(k kernels.Kernel) bool {
 	return slices.ContainsFunc(kernels.Compile(k).Stats, func(s kernels.Stat) bool { return s.Kind == kernels.Entry })
 }
 
-// precomputedPoints returns the points of d−2 training objects, the first of them twice.
+// precomputedPoints returns the points of d−2 training objects, and the first point twice.
 func precomputedPoints(r *rand.Rand, d int) [][]float64 {
 	n := d - 2
 	gram := make([]float64, n*n)
@@ -241,8 +241,8 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 	for i := range n {
 		for j := range i {
 			bound := math.Sqrt(gram.At(i, i)) * math.Sqrt(gram.At(j, j))
-			// The error of each of the three entries is at most rounding; the two roots and their
-			// product are rounded once each.
+			// The error of k(x, z) is at most rounding, and so are the errors of k(x, x) and k(z,
+			// z). The two roots and their product are rounded once each.
 			if !(math.Abs(gram.At(i, j)) <= bound+2*rounding+3*unit*bound) {
 				t.Errorf("seed %d: |k| of points %d and %d is %v, more than √(k(x, x) k(z, z)) = %v", seed, i, j, gram.At(i, j), bound)
 			}

@@ -14,8 +14,7 @@ const FunctionUlps = 4
 // Approx is a value with a bound on its error.
 type Approx struct{ Value, Error float64 }
 
-// Rounded adds the error of n roundings with unit roundoff u of the largest possible computed
-// value.
+// Rounded adds n rounding errors with unit roundoff u, each relative to the largest possible value.
 func (a Approx) Rounded(n int, u float64) Approx {
 	a.Error += float64(n) * u * (math.Abs(a.Value) + a.Error)
 	return a
@@ -52,7 +51,7 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 		case kernels.Affine: // A, A·t, B and the sum are each rounded once
 			at := Approx{in.A * v, math.Abs(in.A) * e}.Rounded(2, u)
 			t = Approx{at.Value + in.B, at.Error + u*math.Abs(in.B)}.Rounded(1, u)
-		case kernels.PowInt: // the bound follows from the mean value theorem, plus one rounding per factor
+		case kernels.PowInt: // the mean value theorem gives the bound; each factor adds one rounding
 			n := float64(in.Arg)
 			t = Approx{math.Pow(v, n), n * e * math.Pow(math.Abs(v)+e, n-1)}.Rounded(in.Arg, u)
 		case kernels.Sqrt:
@@ -73,7 +72,7 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 		case kernels.Pow:
 			// The roundings of A, the logarithm and their product are 2 + FunctionUlps units.
 			power := math.Pow(max(v, 0), in.A)
-			move := math.Pow(v+e, in.A) // bound for v near 0, where the logarithm is unbounded
+			move := math.Pow(v+e, in.A) // this bound is used for v near 0, where the logarithm is unbounded
 			if e < v {
 				log := math.Abs(in.A * math.Log(v))
 				move = power * math.Expm1(math.Abs(in.A)*logMove(v, e)+(2+2*FunctionUlps)*u*log)
@@ -87,7 +86,7 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 		case kernels.Tanh: // the largest slope is 1 − tanh² at the argument nearest to 0
 			tanh, low := math.Tanh(v), math.Tanh(max(math.Abs(v)-e, 0))
 			t = Approx{tanh, (1 - low*low) * e}.Rounded(2*FunctionUlps, u)
-		case kernels.Cos: // the bound follows from Taylor's theorem
+		case kernels.Cos: // Taylor's theorem gives the bound
 			t = Approx{math.Cos(v), min(e, math.Abs(math.Sin(v))*e+e*e/2)}.Rounded(2*FunctionUlps, u)
 		case kernels.Sin:
 			t = Approx{math.Sin(v), min(e, math.Abs(math.Cos(v))*e+e*e/2)}.Rounded(2*FunctionUlps, u)
@@ -147,7 +146,7 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 		return at
 	}
 	var size float64  // Σ |term|
-	var extra float64 // error bound of the roundings inside the terms
+	var extra float64 // bound of the rounding errors of the terms before they are added
 	for p := range x {
 		a, b := x[p], z[p]
 		a, b = a*s.ScaleAt(p), b*s.ScaleAt(p)
@@ -157,7 +156,7 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 			size += math.Abs(a * b)
 		case kernels.SqDist:
 			size += diff * diff
-			if s.Scale != nil { // the roundings of the scaled coordinates add to the error of the difference
+			if s.Scale != nil { // the rounding errors of the two scaled coordinates change their difference
 				extra += 2 * diff * 2 * (math.Abs(a) + math.Abs(b))
 			}
 		case kernels.L1:
@@ -197,8 +196,8 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 	return Approx{v, unit * (n*size + extra)}
 }
 
-// InverseRoot returns 1/√s, or 0 if s is 0, with its error bound: if e is the error of s, |1/√(s±e)
-// − 1/√s| ≤ ½e (s−e)^−3/2, plus the roundings of a root and a quotient.
+// InverseRoot returns 1/√s, or 0 if s is 0, with a bound on its error. If e is the error of s, the
+// bound is |1/√(s±e) − 1/√s| ≤ ½e (s−e)^−3/2 plus the roundings of a root and a quotient.
 func (a Approx) InverseRoot(u float64) Approx {
 	v := a.Value
 	a.Error = a.Error / 2 * math.Pow(max(1/(v*v)-a.Error, 0), -1.5)

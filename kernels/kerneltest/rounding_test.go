@@ -7,9 +7,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestErrorsAtZero checks, for points that coincide, the error bounds of operations whose
-// derivative is infinite at v = 0: √v and v^0.3 are exact and v·ln(v + 2⁻¹²⁶) is 0, whereas the
-// error of ln v has no bound and is returned as NaN.
+// TestErrorsAtZero checks the error bounds of operations whose derivative is infinite at v = 0. For
+// an exact v = 0, √v and v^0.3 are exact and v·ln(v + 2⁻¹²⁶) is 0, but the error of ln v has no
+// bound and is NaN.
 func TestErrorsAtZero(t *testing.T) {
 	load := kernels.Instr{Op: kernels.Load}
 	entropy := []kernels.Instr{load, load, {Op: kernels.Affine, A: 1, B: 0x1p-126}, {Op: kernels.Log}, {Op: kernels.Mul}}
@@ -17,7 +17,7 @@ func TestErrorsAtZero(t *testing.T) {
 		name        string
 		code        []kernels.Instr
 		at          Approx
-		want, error float64 // error is the exact bound before rounding
+		want, error float64 // error is the exact bound without rounding errors
 	}{
 		{"root of 0", []kernels.Instr{load, {Op: kernels.Sqrt}}, Approx{0, 0}, 0, 0},
 		{"power of 0", []kernels.Instr{load, {Op: kernels.Pow, A: 0.3}}, Approx{0, 0}, 0, 0},
@@ -33,7 +33,7 @@ func TestErrorsAtZero(t *testing.T) {
 		if got.Value != c.want && !(math.Abs(got.Value-c.want) <= 8*unit*math.Abs(c.want)) {
 			t.Errorf("%s: the value is %v, want %v", c.name, got.Value, c.want)
 		}
-		// The slack is for about 40 roundings of a value of this size.
+		// The tolerance is for about 40 roundings of a value of this size.
 		switch {
 		case math.IsNaN(c.error) != math.IsNaN(got.Error):
 			t.Errorf("%s: the error is %v, want %v", c.name, got.Error, c.error)

@@ -58,8 +58,8 @@ func TrainingPoints(ctx context.Context, k Kernel, objects []string, o Options) 
 	if err := kernels.CheckGram(n, gram.Data); err != nil {
 		return host.Matrix[float64]{}, err
 	}
-	// Package pairwise allocates capacity for the points, which replace the matrix in its own
-	// memory, starting with the last row.
+	// Replace the matrix by the points in the same memory, starting with the last row. Package
+	// pairwise allocates capacity for the points.
 	data := gram.Data[:n*(n+2)]
 	for i := n - 1; i >= 0; i-- {
 		row := data[i*(n+2) : (i+1)*(n+2)]

@@ -59,7 +59,6 @@ func IsObjectKernel(text string) bool {
 // *kernels.ParseError.
 func Parse(text string) (Kernel, error) { return parseSum(text) }
 
-// parseOne parses a kernel that is not a sum.
 func parseOne(text string) (Kernel, error) {
 	d, values, err := kernels.ParseNamed(text, Catalogue())
 	if err != nil {

@@ -86,7 +86,7 @@ func (k Sum) Diag(ctx context.Context, objects []string, o Options) ([]float64, 
 	return h.Data, err
 }
 
-// add returns the weighted sum of the terms' matrices, which the function of computes.
+// add returns the weighted sum of the matrices that the function of computes for the terms.
 func (k Sum) add(o Options, of func(Kernel, Options) (host.Matrix[float64], error)) (sum host.Matrix[float64], err error) {
 	if err := k.Check(); err != nil {
 		return sum, err

@@ -1,6 +1,6 @@
-// Command advice prints error messages in which a caller's parameter names occur in the advice. A
-// test of the Python package runs it. The command reads callers and advice as JSON and writes, for
-// each caller and each advice, the text of an error with this advice.
+// Command advice prints error messages for a test of the Python package. The test checks that
+// advice in messages uses the parameter names of the caller. The command reads callers and advice
+// as JSON and writes, for each caller and each advice, the text of an error with this advice.
 package main
 
 import (
@@ -57,8 +57,8 @@ func run() error {
 			return err
 		}
 		for _, advice := range in.Advice {
-			// The fit returns the cause of its canceled context in the same way as an error of the
-			// solver.
+			// The error with the advice is the cause of a canceled context. The fit returns this
+			// cause in the same way as an error of the solver.
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(message.Errorf("fault: " + advice))
 			_, err := fit(ctx, dev, x, y, learners.Options{})

@@ -31,9 +31,9 @@ func Shared[T any](name string, p unsafe.Pointer, n int64) ([]T, error) {
 	return unsafe.Slice((*T)(p), n), nil
 }
 
-// SharedMatrix returns the matrix with element (i, j) at p + i·stride + j without copying it, like
-// Shared. If the matrix, such as a mapped file, is larger than the memory of the machine, so that
-// it would be read from disk many times, the error matches backend.ErrMemory.
+// SharedMatrix returns the matrix with element (i, j) at p + i·stride + j. Like Shared, it copies
+// nothing. If the matrix is larger than the memory of the machine, the error matches
+// backend.ErrMemory: a fit would read such a matrix, which is a mapped file, from disk many times.
 func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, stride int64) (backend.Host[T], error) {
 	switch {
 	case rows <= 0 || cols <= 0:
@@ -45,7 +45,7 @@ func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, st
 	}
 	data, err := Shared[T](name, p, (rows-1)*stride+cols)
 	var zero T
-	if need := rows * cols * int64(unsafe.Sizeof(zero)); err == nil && need > machine() { // need does not overflow, because Shared checked the size
+	if need := rows * cols * int64(unsafe.Sizeof(zero)); err == nil && need > machine() { // the product does not overflow, because Shared has checked the size
 		err = fmt.Errorf("libmercer: %s: %w: %d×%d numbers take %d bytes, the machine has %d: pass fewer rows at a time", name, backend.ErrMemory, rows, cols, need, machine())
 	}
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// encoderOf returns the encoder of a model that was fitted to plain numbers, so that the command
-// can apply the model to tables. If l does not name the columns, they get the names of the columns
-// of an NPY file: x1, x2, … and y (y1, y2, … for several targets). encoderOf returns nil if the
-// names are not valid for a table. A sparse matrix without names gets the encoder of a sparse
+// encoderOf returns an encoder for a model that was fitted to plain numbers; with it the command
+// mercer can apply the model to tables. If l does not name the columns, they get the names of the
+// columns of an NPY file: x1, x2, … and y (y1, y2, … for several targets). encoderOf returns nil if
+// the names are not valid for a table. A sparse matrix without names gets the encoder of a sparse
 // table.
 func encoderOf(l Learner, m learners.Model, sparse bool) *dataset.Encoder {
 	d, t := m.Dims()
@@ -46,7 +46,7 @@ func encoderOf(l Learner, m learners.Model, sparse bool) *dataset.Encoder {
 	}
 	if k, ok := m.(learners.Classifier); ok {
 		e.Labels = k.Classes().Names
-		if l.Classes != nil { // the class numbers are indices into this list
+		if l.Classes != nil { // the model's class numbers are indices into l.Classes
 			e.Labels = l.Classes
 		}
 	}
@@ -77,7 +77,7 @@ func plain(e *dataset.Encoder) bool {
 	return true
 }
 
-// rawColumns returns the names of the numeric columns that x must have in a call of encoded.
+// rawColumns returns the names of the columns that the function encoded requires of its matrix x.
 func rawColumns(e *dataset.Encoder) []string {
 	if e.Sparse() {
 		return e.FeatureNames()
@@ -89,8 +89,8 @@ func rawColumns(e *dataset.Encoder) []string {
 	return names
 }
 
-// encoded returns the features that e computes from the numeric columns x, which are in the order
-// of the encoder's inputs.
+// encoded encodes x by e. The columns of x are the numeric columns of a table, in the order of
+// rawColumns.
 func encoded(e *dataset.Encoder, x backend.Host[float64]) (*mat.Dense, error) {
 	names := rawColumns(e)
 	if x.Cols != len(names) {

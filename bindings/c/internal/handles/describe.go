@@ -22,7 +22,7 @@ func About(Names) (string, error) {
 	about := struct {
 		Version  string                 `json:"version"`
 		Go       string                 `json:"go"`
-		Memory   int64                  `json:"memory_bytes,omitempty"` // memory that the process may still take, if known
+		Memory   int64                  `json:"memory_bytes,omitempty"` // memory that is available to the process, if known
 		Devices  []device               `json:"devices"`
 		Learners []learners.Description `json:"learners"`
 		Kernels  []kernels.Description  `json:"kernels"`
@@ -77,14 +77,14 @@ type description struct {
 	Features     int               `json:"features"`          // number of columns of x in Predict
 	Names        []string          `json:"names,omitempty"`   // names of the columns of x
 	Targets      []string          `json:"targets,omitempty"` // names of the outputs
-	Raw          bool              `json:"raw"`               // whether Predict encodes x by the rules of a table
+	Raw          bool              `json:"raw"`               // whether Predict encodes x like the columns of a table
 	Missing      bool              `json:"missing"`           // whether Predict treats NaN as a missing value
 	Labels       []float64         `json:"labels,omitempty"`  // the value that Predict returns for each class
 	Capabilities []string          `json:"capabilities"`      // "decision", "probabilities", "deviations", "intervals", "sets"
 	Parameters   map[string]any    `json:"parameters"`
 	Arrays       map[string][2]int `json:"arrays"`
 
-	// These fields are set only if the model was fitted in this process.
+	// Device and Seconds are set only if this process has fitted the model.
 	Device  string  `json:"device,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // duration of the whole fit in seconds
 }
@@ -117,7 +117,6 @@ func (m *Model) Describe(names Names) (string, error) {
 	return text(f)
 }
 
-// columns sets the fields about the columns of x.
 func (f *description) columns(m *Model) {
 	if m.gram {
 		f.Features -= 2

@@ -57,7 +57,7 @@ func otherPoints(cross backend.Host[float64]) (*mat.Dense, error) {
 	return denseOf(points), nil
 }
 
-// given is a symmetric n×n matrix K stored in a Factor, in row-major order.
+// given is a symmetric n×n matrix K, stored by rows for a Factor.
 type given struct {
 	n    int
 	data []float64
@@ -101,7 +101,6 @@ func (g *given) append(row []float64) {
 	*g = larger
 }
 
-// remove removes row and column k.
 func (g *given) remove(k int) {
 	smaller := given{n: g.n - 1, data: make([]float64, 0, (g.n-1)*(g.n-1))}
 	for i := range g.n {

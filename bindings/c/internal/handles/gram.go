@@ -89,7 +89,6 @@ func samePoints(x, z numeric.Points) bool {
 	return x.Cols > 0 && x.Dense.Stride == z.Dense.Stride && &x.Dense.Data[0] == &z.Dense.Data[0]
 }
 
-// empty reports whether m has no rows.
 func (m Matrix) empty() bool {
 	rows, _ := m.Dims()
 	return rows == 0
@@ -148,8 +147,9 @@ func gramTo(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, v
 	return err
 }
 
-// gramMul computes dst ← k(X, Z)·V. If V has many columns, it computes blocks of rows of k(X, Z)
-// that fit in a cache and multiplies them by V, which is then faster than GramMul.
+// gramMul computes dst ← k(X, Z)·V. If V has many columns, it computes k(X, Z) in blocks of rows
+// that fit in a cache and multiplies each block by V. This is faster than GramMul, which serves
+// matrices V with few columns.
 func gramMul(b backend.Backend[float64], dst backend.Matrix[float64], k kernels.Kernel, x, z, v backend.Matrix[float64]) error {
 	const columns, blockBytes = 16, 4 << 20
 	n, d := x.Dims()
@@ -159,7 +159,7 @@ func gramMul(b backend.Backend[float64], dst backend.Matrix[float64], k kernels.
 		return nil
 	}
 	rows := min(n, max(64, blockBytes/(8*m)))
-	if x == z && rows == n { // Gram of x with itself would compute only the lower triangle
+	if x == z && rows == n { // use two blocks, because Gram of x with itself would compute only the lower triangle
 		rows = (n + 1) / 2
 	}
 	values, err := b.New(rows, m)

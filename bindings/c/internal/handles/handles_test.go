@@ -175,7 +175,7 @@ func changed(t *testing.T, f *Factor, given bool, g, x, y backend.Host[float64],
 	}
 	var d mat.Dense
 	d.Sub(got, want)
-	// ‖α − α′‖ ≤ ‖(K + λI)⁻¹‖‖r − r′‖ with λ = ½.
+	// Two solutions with residuals r and r′ satisfy ‖α − α′‖ ≤ ‖(K + λI)⁻¹‖‖r − r′‖, and λ = ½.
 	if off := mat.Norm(&d, 2); off > 2*2*limit*mat.Norm(denseOf(moved), 2) {
 		t.Errorf("given %t: the solution moved by %g", given, off)
 	}
@@ -254,8 +254,8 @@ func TestFewRows(t *testing.T) {
 	}
 }
 
-// TestPrecomputed checks that a model of precomputed kernel values gives the same predictions as a
-// model of the kernel, up to the rounding of two ways to evaluate the kernel.
+// TestPrecomputed checks that a model of precomputed kernel values and a model of the kernel give
+// the same predictions, up to the rounding errors of the kernel values.
 func TestPrecomputed(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "cpu")
@@ -305,8 +305,8 @@ func TestPrecomputed(t *testing.T) {
 	}
 }
 
-// TestTableModel checks that a model that was fitted to a table encodes raw rows as the table's
-// encoder does, including missing values, and refuses texts.
+// TestTableModel checks that a model fitted to a table encodes raw rows as the table's encoder
+// does, including missing values, and refuses texts.
 func TestTableModel(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "ref")
@@ -374,8 +374,8 @@ func TestTableModel(t *testing.T) {
 	}
 }
 
-// TestSparseTableModel checks that a model that was fitted to a sparse table takes a column for
-// each of its features and scales it as the encoder does.
+// TestSparseTableModel checks that a model fitted to a sparse table takes a column for each feature
+// and scales the columns as the encoder does.
 func TestSparseTableModel(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "ref")

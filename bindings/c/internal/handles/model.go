@@ -70,7 +70,7 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 		return nil, err
 	}
 	start := time.Now()
-	k, _ := kernels.Parse(given["kernel"]) // Make has checked the text
+	k, _ := kernels.Parse(given["kernel"]) // the error is nil, because Make has checked the text
 	points, precomputed, err := x.points(k)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,6 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 	return m, nil
 }
 
-// given returns the values of the parameters by name.
 func (l Learner) given() (map[string]string, error) {
 	given := map[string]string{}
 	for _, p := range l.Parameters {
@@ -130,8 +129,8 @@ func newModel(b modelfile.Bundle) *Model {
 	return m
 }
 
-// Free prevents further uses of the model. Until then, a device on which the model predicted a
-// small number of rows stays open.
+// Free prevents further uses of the model. It also releases the devices that keep a copy of the
+// model for predictions of a small number of rows.
 func (m *Model) Free() error { return m.free() }
 
 // Wanted selects the result of Predict.
@@ -144,8 +143,8 @@ const (
 	Deviations                  // standard deviations of new targets, including noise: n×t
 )
 
-// onPoints calls f with the device and with the rows of x as points for the wanted result. The
-// model and the device stay open during the call.
+// onPoints converts the rows of x to points for the wanted result, and calls f with the device and
+// the points. The model and the device stay open during the call.
 func (m *Model) onPoints(ctx context.Context, d *Device, wanted Wanted, x Matrix, f func(backend.Device, mat.Matrix) error) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -291,7 +290,7 @@ func (m *Model) Effects(ctx context.Context, d *Device, x Matrix, binary []int64
 		if err != nil {
 			return err
 		}
-		if m.encodes { // the derivatives are those with respect to the columns of x
+		if m.encodes { // convert derivatives with respect to encoded columns to derivatives with respect to the columns of x
 			for q, in := range m.bundle.Encoder.Inputs {
 				if in.Number == nil {
 					return errors.New("libmercer: effects: the features of the model are sparse")

@@ -21,8 +21,9 @@ import (
 type Moments struct{ Gram, Products, Means []float64 }
 
 // Fill computes the moments of x and y. With an intercept, X and Y are x and y minus their weighted
-// means; otherwise the means are 0. Nil weights are all 1. If the means of x are small, XᵀX is centered
-// after the summation, so that x is read once and not copied.
+// means; otherwise the means are 0. Nil weights are all 1. If the means of x are small, Fill sums
+// xᵀx first and then subtracts the effect of the means, so that it reads x once and does not copy
+// x.
 func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []float64, intercept bool) error {
 	return d.use(ctx, func(dev backend.Device) error {
 		hx, err := x.host("x")
@@ -55,7 +56,7 @@ func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []flo
 		if err != nil {
 			return cmp.Or(finite("x", hx), fmt.Errorf("libmercer: moments: %w", err))
 		}
-		if late { // the last row of products is the sum of x
+		if late { // centered has added a target of ones, so that the last row of products is the sum of x
 			mean, means = products.Row(len(level)), level
 			floats.Scale(1/float64(hx.Rows), mean)
 			for i, v := range mean {
@@ -74,7 +75,8 @@ func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []flo
 	})
 }
 
-// centered returns the columns of h minus their means and a further column of ones, and the means.
+// centered returns the columns of h minus their means, followed by a column of ones. It also
+// returns the means.
 func centered(h backend.Host[float64]) (backend.Host[float64], []float64) {
 	wide, mean := backend.NewHost[float64](h.Rows, h.Cols+1), make([]float64, h.Cols)
 	for range 2 { // the second pass corrects the rounding errors of the means

@@ -44,8 +44,7 @@ func (n Names) Text(err error) string {
 	return message.Text(err, n.of)
 }
 
-// of returns the caller's name, or the caller's phrase, for a parameter that the library's advice
-// names.
+// of returns the caller's name or phrase for a parameter that the library's advice names.
 func (n Names) of(parameter string) string {
 	if n == nil {
 		return message.Plain(parameter)

@@ -40,7 +40,7 @@ func Neighbors(ctx context.Context, d *Device, x, z Matrix, k int, indices []int
 		return s.Nearest(ctx, dev, numeric.DensePoints(hx), k, func(i int, list []int, _ []float64) {
 			for j, at := range list {
 				indices[i*k+j] = int64(at)
-				squares[i*k+j] = squaredDistance(hx.Row(i), hz.Row(at)) // the distances of the search suffer from cancellation
+				squares[i*k+j] = squaredDistance(hx.Row(i), hz.Row(at)) // compute the distance again: the distances of the search suffer from cancellation
 			}
 		})
 	})

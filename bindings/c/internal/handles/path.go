@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// pathGroup is the number of λ that are solved before their results are stored; solvers.Path solves
+// pathGroup is the number of λ that Path solves before it stores their results. solvers.Path solves
 // the same number of λ together.
 const pathGroup = 8
 
@@ -23,7 +23,7 @@ type PathProblem struct {
 	Intercept bool
 	Lambdas   []float64 // ≥ 0
 	Memory    int64     // maximum number of bytes to take on the device; 0 means all free memory
-	Names     Names     // parameter names for the reasons why a λ has no score
+	Names     Names     // the caller's parameter names, for texts that say why a λ has no score
 	Progress  func(solvers.Progress)
 }
 

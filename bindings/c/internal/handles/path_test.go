@@ -44,9 +44,9 @@ func refit(g, y backend.Host[float64], w []float64, intercept bool, lambda float
 	return value.RawRowView(0), mat.Cond(a, 2)
 }
 
-// TestPathAgainstRefits checks that leave-one-out errors equal the errors of n fits, and that
-// generalized cross-validation and the degrees of freedom equal their definitions in terms of the
-// matrix H, whose column i is the fit to the i-th unit vector.
+// TestPathAgainstRefits checks that leave-one-out errors equal the errors of n fits. Generalized
+// cross-validation and the degrees of freedom must equal their definitions in terms of the matrix
+// H, whose column i holds the predictions of a fit to the i-th unit vector.
 func TestPathAgainstRefits(t *testing.T) {
 	const n, d = 24, 3
 	x, y1 := samples(t, n, d)
@@ -104,8 +104,8 @@ func checkPoint(t *testing.T, p PathProblem, l int, lambda float64, g, y backend
 	errorsOf := to.Errors[l*n*y.Cols:]
 	near := func(what string, got, want, scale float64) {
 		t.Helper()
-		// Path and refit solve systems with condition numbers of at most worst by elimination,
-		// which is backward stable with a factor of at most n² for these orders.
+		// Path and refit solve systems by elimination. Their condition numbers are at most worst,
+		// and for systems of this size elimination has a backward error of at most n² roundings.
 		if !(math.Abs(got-want) <= float64(n*n)*0x1p-53*worst*scale) {
 			t.Errorf("%+v, λ %v: %s %v, want %v, condition %.2g", p, lambda, what, got, want, worst)
 		}

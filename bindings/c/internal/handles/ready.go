@@ -6,7 +6,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// fewRows is the largest number of rows for which predictions use a copy of the model on the
+// fewRows is the maximum number of rows for which predictions use a copy of the model on the
 // device. Making the copy takes as long as several tens of predictions.
 const fewRows = 16
 
@@ -27,7 +27,7 @@ func (r *ready) predictor(d *Device, m learners.Model) *learners.Predictor {
 	}
 	p, err := learners.NewPredictor(d.dev, m)
 	if err != nil {
-		return nil // the model then predicts without a predictor, and returns any other error
+		return nil // the caller then predicts without a copy, and reports any other error
 	}
 	if d.acquire() != nil { // the device was freed in the meantime
 		p.Close()

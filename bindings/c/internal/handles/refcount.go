@@ -8,8 +8,9 @@ import (
 // ErrFreed is the error for the use of a freed handle.
 var ErrFreed = errors.New("libmercer: the handle has been freed")
 
-// refCount keeps an object alive while calls use it. When the owner has freed the object and the
-// last use has ended, refCount calls final. Several goroutines may call its methods at once.
+// refCount keeps an object alive while calls use it. After the owner has freed the object and the
+// last use has ended, refCount calls the function final. Several goroutines may call its methods at
+// once.
 type refCount struct {
 	mu    sync.Mutex
 	uses  int  // number of uses, including the use of the owner
@@ -31,7 +32,6 @@ func (l *refCount) acquire() error {
 	return nil
 }
 
-// release ends a use.
 func (l *refCount) release() {
 	l.mu.Lock()
 	l.uses--

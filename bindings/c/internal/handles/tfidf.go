@@ -44,7 +44,7 @@ func TFIDF(settings string, texts []string, learn bool) (vocabulary, features []
 	workers := runtime.GOMAXPROCS(0)
 	for first := range workers {
 		running.Go(func() {
-			row, _ := v.NewRow() // v.Check has succeeded
+			row, _ := v.NewRow() // NewRow cannot fail, because v.Check has succeeded
 			for i := first; i < len(texts); i += workers {
 				columns[i], values[i] = row.Append(texts[i], 0, nil, nil)
 			}
@@ -57,7 +57,7 @@ func TFIDF(settings string, texts []string, learn bool) (vocabulary, features []
 	}
 	features = make([]byte, 0, 8*len(starts)+12*int(starts[len(texts)]))
 	for _, part := range []any{starts, slices.Concat(values...), slices.Concat(columns...)} {
-		features, _ = binary.Append(features, binary.NativeEndian, part) // numbers of fixed size cannot fail
+		features, _ = binary.Append(features, binary.NativeEndian, part) // Append cannot fail for numbers of fixed size
 	}
 	return vocabulary, features, nil
 }
