@@ -190,7 +190,6 @@ func (x *sparseMatrix[T]) same(z *sparseMatrix[T]) bool {
 	return x.all == z.all && x.first == z.first && x.csr.Rows == z.csr.Rows
 }
 
-// point returns row i of x as a point.
 func (x *sparseMatrix[T]) point(i int) kernels.SparsePoint[T] {
 	columns, values := x.csr.Row(i)
 	return kernels.SparsePoint[T]{Columns: columns, Values: values}

@@ -80,11 +80,11 @@ func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], 
 	q.gemmLookahead(nil, alpha, a, bt, k, beta, c, part)
 }
 
-// gemmLookahead is like product, except that one of the workers first runs lookahead. Loops 5 to 3
-// are here.
+// gemmLookahead is like product, but one worker first runs the function lookahead. It contains
+// loops 5 to 3 of the package documentation.
 func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k int, beta T, c view[T], part uplo) {
 	if c.cs != 1 && c.rs == 1 {
-		// The micro-kernels store rows, and C has contiguous columns, so compute Cᵀ.
+		// The columns of C are contiguous, but micro-kernels store contiguous rows. Compute Cᵀ.
 		a, bt, c, part = bt, a, c.t(), part.transposed()
 	}
 	m, n := c.rows, c.cols
@@ -115,7 +115,7 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 			})
 			flops := flop.Gemm(m, nb, kb)
 			g := newGrid(m, nb, size, q.threads(flops))
-			first := 0 // index of the first task of the grid
+			first := 0 // number of tasks before the tasks of the grid
 			if lookahead != nil {
 				first = 1
 			}
@@ -147,10 +147,10 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 	}
 }
 
-// A worker packs packGrain columns of B at a time if each worker then has at least four blocks of
-// columns to pack. Otherwise it packs a quarter of its columns at a time (Gemm at n = 256, two
-// workers, two runs: 87 and 91 GFLOP/s against 84 and 81 if one worker packed all columns; float64,
-// AMD EPYC of family 25, November 2026).
+// A worker packs at most packGrain columns of B at a time, and at most a quarter of its share of
+// the columns, so that every worker packs. With two workers, Gemm at n = 256 reaches 87 and 91
+// GFLOP/s in two runs, and 84 and 81 if one worker packs all columns (float64, AMD EPYC of family
+// 25, November 2026).
 const packGrain = 512
 
 // scale computes C ← β C on a region.
@@ -170,17 +170,18 @@ func (q *queue[T]) scale(beta T, c view[T], part uplo) {
 	})
 }
 
-// packed holds the panels of A and of B that a task multiplies. The panels have k columns each. If
-// the panels hold integers, rows and cols are the factors of their rows (see reduced.go), otherwise
-// nil.
+// packed contains the panels of A and of B that a task multiplies, each with k columns. If the
+// panels contain integers, rows and cols are the scale factors of the rows of A and of the columns
+// of B (see reduced.go). Otherwise rows and cols are nil.
 type packed[T backend.Float] struct {
 	a, b       []T
 	k          int
 	rows, cols []T
 }
 
-// multiply computes C ← α A B + β C on a region of a task's part of C: loops 2 and 1. off shifts
-// the diagonal: element (i, j) of c is in the lower region if i ≥ j + off.
+// multiply computes C ← α A B + β C for the part c of C that belongs to one task, by loops 2 and 1.
+// It stores only the elements in the region `part`. Element (i, j) of c belongs to the lower region
+// if i ≥ j + off.
 func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T], part uplo, off int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	for j := 0; j < c.cols; j += nr { // loop 2

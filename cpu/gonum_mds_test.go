@@ -12,13 +12,13 @@ import (
 	"gonum.org/v1/gonum/stat/mds"
 )
 
-// TestTorgersonScalingDiffersByRounding checks that the number of columns of TorgersonScaling
-// depends on rounding errors. Its matrix, −½J(D∘D)J with J = I − 11ᵀ/n, has the eigenvalue 0 for
-// the vector 1. Rounding errors make this eigenvalue positive or negative, and so add a column or
-// not. gonum's TestTorgersonScaling expects the sign that gonum's BLAS computes for one order of
-// the points (R's cmdscale computes the opposite sign, as a comment in that test says), and fails
-// with Mercer's BLAS. For 50 permutations of the points, this test checks that both numbers of
-// columns also occur with gonum's own BLAS, and that all eigenvalues agree up to rounding errors.
+// TestTorgersonScalingDiffersByRounding explains why gonum's TestTorgersonScaling fails with
+// Mercer's BLAS: the number of columns of the result depends on rounding errors. The matrix
+// −½J(D∘D)J, where J = I − 11ᵀ/n, has the eigenvalue 0. The result has one more column if rounding
+// errors make this eigenvalue positive. gonum's test expects the sign that gonum's BLAS computes
+// for one order of the points. (R computes the opposite sign, as a comment in gonum's test says.)
+// The test below permutes the points 50 times. It checks that both numbers of columns occur with
+// either BLAS, and that all eigenvalues agree up to rounding errors.
 func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 	const n, most = 21, 4000.0
 	r := rand.New(rand.NewPCG(5, 0))
@@ -28,11 +28,12 @@ func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 			dis.SetSym(i, j, math.Round(100+(most-100)*r.Float64()))
 		}
 	}
-	// The bound covers the rounding errors of JSJ with |S| ≤ ½most². JSJ consists of two products
-	// of n terms, each with an error of nε times the sum of the terms' absolute values, which is
-	// below 2·½most². The norm of such a matrix is at most n times its largest element. In each of
-	// the n steps, the eigenvalue algorithm perturbs the matrix by about ε times its norm, which is
-	// below n·½most²·4 (Weyl's inequality).
+	// The bound covers the rounding errors of the matrix JSJ with |S| ≤ ½most² and of its
+	// eigenvalues. JSJ consists of two products of n terms. Each product has an error of nε times
+	// the sum of the terms' absolute values, which is below 2·½most². The norm of a matrix of such
+	// errors is at most n times its largest element. In each of its n steps, the eigenvalue
+	// algorithm perturbs JSJ by about ε‖JSJ‖ < ε·n·½most²·4. An eigenvalue changes by at most the
+	// norm of the perturbation (Weyl's inequality).
 	bound := float64(n*n) * 0x1p-52 * most * most * 4
 	blas, lapack := blas64.Implementation(), gonum.Implementation{} // the default of lapack64
 	defer func() { blas64.Use(blas); lapack64.Use(lapack) }()

@@ -72,7 +72,7 @@ func (g *gram[T]) into(a *matrix[T], part uplo) {
 // gram evaluates a kernel on tiles of pairs of points.
 type gram[T backend.Float] struct {
 	q     *queue[T]
-	x, z  *matrix[T] // for sparse points, only the columns that most rows store: see sparsegram.go
+	x, z  *matrix[T] // dense points, or for sparse points a dense copy of the columns that most rows store (see sparsegram.go)
 	d     int        // number of features of a point
 	prog  *kernels.Program
 	stats []pairwise[T]
@@ -80,9 +80,9 @@ type gram[T backend.Float] struct {
 	size  int                 // number of points packed at a time
 	kept  [][]packedPoints[T] // the packed blocks of Z, if they are packed once for all blocks of X; otherwise nil
 	ones  []T                 // a vector of ones: the scale factors of rows and columns for products of integers
-	// rows and cols are the size of a tile, or 0 for the size that dense points use.
+	// rows and cols are the size of a tile, or 0 for the default size.
 	rows, cols int
-	// inPlace reports whether the program has one statistic and replaces it by its result in place.
+	// inPlace reports whether the program has one statistic and overwrites it by the kernel value.
 	inPlace bool
 	// gaussian reports whether the kernel is exp(a‖x−z‖²), a ≤ 0, with ‖x−z‖² computed from the
 	// norms.
@@ -168,10 +168,10 @@ func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, 
 	}
 }
 
-// tileInPlace evaluates the kernel for the whole tile in the memory of the result A: the
-// micro-kernel writes the statistic there, and the program transforms the statistic while it is in
-// the cache, which saves one pass over uncached memory. The columns of the tile are padded to whole
-// vectors; the first cols of them belong to points.
+// tileInPlace evaluates the kernel for a whole tile in the memory of the result. The micro-kernel
+// writes the statistic there. The program then transforms the statistic while it is in the cache,
+// which saves one pass over uncached memory. The columns of the tile are padded to whole vectors;
+// only the first cols columns belong to points.
 func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, a view[T]) {
 	st := g.stats[0]
 	g.fill(s, st, bx[0], bz[0], i, j, a.rows, a.cols, a.data[a.off:], a.rs)
@@ -234,8 +234,8 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, ro
 // stack fits in the first-level cache.
 const spanLength = 1024
 
-// For at most fewPoints rows of X, the direct micro-kernel is faster than the micro-kernel of whole
-// register tiles.
+// For at most fewPoints rows of X, the direct micro-kernel is faster than the micro-kernel that
+// computes whole register tiles.
 const fewPoints = 4
 
 // fill computes a statistic for rows × width elements of out, whose rows are stride elements apart.
@@ -272,8 +272,8 @@ func (g *gram[T]) sum(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j,
 		return
 	}
 	if st.product && rows <= fewPoints {
-		// The columns of a panel of X are the rows of A for the direct micro-kernel, which computes
-		// only the existing rows of X.
+		// The direct micro-kernel computes only the existing rows of X, without padding. A panel of
+		// X is column-major, so that Ars is 1.
 		s.direct = ukr.Direct[T]{A: &x.panels[i*d], M: rows, N: u.NR, K: d, Ars: 1, Acs: u.MR, Ldb: u.NR, Ldc: stride, Alpha: st.factor}
 		for c := 0; c < width; c += u.NR {
 			s.direct.B, s.direct.C = &z.panels[(j+c)*d], &out[c]
@@ -301,7 +301,7 @@ func (g *gram[T]) sum(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j,
 // packing of its points.
 type pairwise[T backend.Float] struct {
 	kernel  func(*ukr.Tile[T])
-	packing int // index into gram.packs
+	packing int // index of the packing in gram.packs
 	scale   []float64
 	product bool // whether the micro-kernel is Gemm
 	norms   bool // whether the micro-kernel computes xᵀz, and the norms give ‖x−z‖²
@@ -317,8 +317,8 @@ type pairwise[T backend.Float] struct {
 // the other work of a pair takes most of the time.
 const directDistance = 16
 
-// canceled is the fraction of ‖x‖²+‖z‖² below which ‖x‖²+‖z‖²−2xᵀz has lost more than ten bits to
-// cancellation and ‖x−z‖² is summed from the differences.
+// If ‖x‖²+‖z‖²−2xᵀz is less than canceled·(‖x‖²+‖z‖²), cancellation has destroyed more than ten
+// bits. ‖x−z‖² is then summed from the differences.
 const canceled = 1.0 / 1024
 
 func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
@@ -350,8 +350,8 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		}
 		st.scale, p.scale = s.Scale, s.Scale
 		if c, ok := only(s.Scale); ok && s.Kind == kernels.SqDist {
-			// The statistic depends on a single feature, as in the derivative with respect to the
-			// length scale of this feature.
+			// The statistic depends on a single feature, for example in the derivative with respect
+			// to a length scale.
 			st.kernel, st.factor, st.product, st.norms = u.SqDist, inRange[T](s.Scale[c]*s.Scale[c]), false, false
 			p = packing[T]{single: true, column: c}
 		}
@@ -425,7 +425,8 @@ func only(scale []float64) (column int, ok bool) {
 	return column, ok
 }
 
-// inPlace reports whether a program leaves its result in the stack slot of its only load.
+// inPlace reports whether a program loads one statistic only, and so leaves its result in the stack
+// slot of the statistic.
 func inPlace(p *kernels.Program) bool {
 	loads := 0
 	for _, in := range p.Code {

@@ -32,7 +32,7 @@ func TestGramBlocks(t *testing.T) {
 	}
 	x, v := host(n, d), host(n, columns)
 	copyOfX := backend.Host[float64]{Rows: n, Cols: d, Stride: d, Data: append([]float64(nil), x.Data...)}
-	k := kernels.Gaussian{Sigma: math.Sqrt(d)} // kernel values are about 1/e
+	k := kernels.Gaussian{Sigma: math.Sqrt(d)} // kernel values are then about 1/e
 	forEachAssembledTier(t, func(t *testing.T, tier *ukr.Tier) {
 		dev := backendtest.Device(t, "cpu/"+tier.Name)
 		b := dev.F64()
@@ -47,9 +47,9 @@ func TestGramBlocks(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		b.GramMul(wrap(half), k, X, X, V)
 		runtime.ReadMemStats(&after)
-		// The bound covers two packed blocks, their norms, the rounding to huge pages, and the
-		// tiles. X itself takes 29 MB, and packing all of X twice would take 58 MB. Under the race
-		// detector a sync.Pool also drops some of its contents.
+		// The bound covers two packed blocks with their norms, the rounding of sizes to huge pages,
+		// and the tiles. X takes 29 MB, and two packed copies of all of X would take 58 MB. The
+		// race detector makes sync.Pool drop some of its contents.
 		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(48<<20); took > most && !underRace {
 			t.Errorf("K·V allocated %d bytes, expected at most %d", took, most)
 		}
@@ -59,8 +59,8 @@ func TestGramBlocks(t *testing.T) {
 		if err := b.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		// Each sum has n terms of at most |v|. The kernel values agree up to the rounding of the
-		// distance, which has 2d roundings of a value of about 1.
+		// Each sum has n terms k·v with k ≤ 1. The kernel values agree up to the rounding errors of
+		// the distance: 2d roundings of values of about 1.
 		for i := range n {
 			for j := range columns {
 				bound := 0.0

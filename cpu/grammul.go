@@ -12,8 +12,8 @@ import (
 )
 
 // GramMul evaluates tiles of k(X, Z) in scratch memory and multiplies each tile immediately. If Z
-// is X, each tile below the diagonal also serves, transposed, as the tile above the diagonal, so
-// that only half of the kernel values are evaluated.
+// is X, it uses each tile below the diagonal a second time, as the transposed tile above the
+// diagonal, so that only half of the kernel values are evaluated.
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
 	n, m, _, t := check.GramMul(dst, k, x, z, v)
 	out, mv := q.own("GramMul", dst), q.own("GramMul", v)
@@ -33,24 +33,24 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.same(mz))
 }
 
-// GramMulRoundings implements backend.Summer. A product k(x, z_j)v_j is added to three sums in
-// turn, and each addition rounds. If V is in strips, these sums are over at most PanelTerms
-// products, over a block of packed points, and over all blocks. If V is in columns, the first sum
-// is over a tile.
+// GramMulRoundings implements backend.Summer. There are three levels of sums. Suppose that V is
+// packed in strips. Products k(x, z_j)v_j are added to a sum of at most PanelTerms products; these
+// sums are added to the sum of a block of packed points; and the blocks are added. Each addition
+// rounds. If V is stored by columns, the sums of the first level are over a tile.
 func (q *queue[T]) GramMulRoundings(m, t int) int {
-	const smallest = 256 // points of a block: see gramBlock
+	const smallest = 256 // smallest number of points of a block, see gramBlock
 	blocks := panels(m, smallest)
 	_, wide := (&gram[T]{q: q}).tileSize()
-	if t >= stripsPay { // additions to 0 are exact, and every block and tile except the last has a multiple of PanelTerms points
+	if t >= stripsPay { // additions to 0 are exact; all blocks and tiles except the last have multiples of PanelTerms points
 		return min(m, ukr.PanelTerms) + panels(m, ukr.PanelTerms) + blocks - 2
 	}
 	lanes := 1
 	if q.engine.device.tier.Name != "generic" {
-		lanes = q.engine.ukr.NR / 2 // NR elements are two vectors, and each lane of a vector sums a part of the tile
+		lanes = q.engine.ukr.NR / 2 // a vector has NR/2 lanes; each lane sums a part of a row of the tile
 	}
-	// Shorter vectors may add the tail of a tile, and at the end the lanes of a vector are added.
-	// This takes at most two roundings for each halving of a vector. The last tile of each block
-	// may be narrower than the other tiles.
+	// The tail of a row may be summed in shorter vectors, and finally the lanes are added: at most
+	// two roundings for each halving of a vector. The last tile of a block may be narrower than the
+	// others.
 	return 1 + panels(min(m, wide), lanes) + 2*bits.Len(uint(lanes)) + panels(m, wide) + 2*blocks
 }
 
@@ -70,8 +70,9 @@ func (g *gram[T]) times(v, out *matrix[T], same bool) {
 // columns.
 const stripsPay = 3
 
-// symmetricColumns is the largest number of columns of V for which the symmetry of k(X, X) is used:
-// each group of blocks of rows then needs its own matrix of sums, as large as dst.
+// symmetricColumns is the largest number of columns of V for which the symmetry of k(X, X) is used.
+// With more columns, too much memory is needed, because each group of blocks of rows has its own
+// matrix of sums, which is as large as dst.
 const symmetricColumns = 16
 
 // gramMul multiplies the tiles of a Gram matrix by V.
@@ -96,7 +97,8 @@ func (e *engine[T]) multipliersOf(v view[T], lend allocator[T]) (multipliers[T],
 	return multipliers[T]{strips: strips}, free
 }
 
-// partial is a matrix of sums of products of tiles, stored by columns or in strips.
+// partial is a matrix to which the products of tiles are added. It is stored by columns or in
+// strips.
 type partial[T backend.Float] struct {
 	rows    int
 	columns []T // the columns, stored consecutively
@@ -196,7 +198,7 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 			sum := part[group]
 			for i := group * tm; i < rows; i += size * tm {
 				count := min(tm, rows-i)
-				below := min(g.size, n-j0) // number of columns of this block to the left of the tile on the diagonal
+				below := min(g.size, n-j0) // number of columns in this block that are left of the diagonal tile
 				if j0 == i0 {
 					below = i
 				}
@@ -263,7 +265,7 @@ func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], i, j int, sum partial
 		return
 	}
 	for r := 0; r < tile.rows; r += 4 {
-		for c, column := range g.columns { // the rows of the tile are then in the L1 cache
+		for c, column := range g.columns { // for the second column, the four rows of the tile are in the L1 cache
 			total := sum.column(c)[i:]
 			for k, d := range e.dots(s, tile, r, min(4, tile.rows-r), column[j:j+tile.cols]) {
 				total[r+k] += d

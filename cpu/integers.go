@@ -35,7 +35,7 @@ func (g *gram[T]) useIntegers() *gram[T] {
 		}
 		if step != 0 {
 			*p = packing[T]{step: step, norms: p.norms}
-			if len(g.packs) == 1 { // packed integers take a quarter of the memory of float64, or half of that of float32
+			if len(g.packs) == 1 { // blocks may have more points, because a packed integer takes two bytes
 				g.size = gramBlock(g.x.cols, 2)
 			}
 			st.factor = step * step
@@ -56,13 +56,14 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 	if unsafe.Sizeof(step) == 4 {
 		smallest = 0x1p-126
 	}
-	// The square must be a normal number, and no product may overflow.
+	// step² must be a normal number, and step² times a 32-bit sum must not overflow.
 	if square := step * step; float64(square) < smallest || math.IsInf(float64(square*math.MaxInt32), 0) {
 		return 0
 	}
 	largest := q.largestSquare(z, step)
 	if !x.same(z) {
-		// By the Cauchy–Schwarz inequality, this product of norms also bounds all partial sums.
+		// By the Cauchy–Schwarz inequality, the product of the largest norms bounds all partial
+		// sums.
 		largest = math.Sqrt(largest) * math.Sqrt(q.largestSquare(x, step))
 	}
 	if !(largest < math.MaxInt32) {
@@ -72,8 +73,8 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 }
 
 // stepOf returns the greatest common divisor of some features of m, or 0 if rounding errors hide
-// it. Suppose that the largest feature is r times the divisor, and that features are rounded with
-// the relative error u. Euclid's algorithm then returns the divisor with an error of about 2ru
+// it. Suppose that the largest feature is r times the divisor, and that the features have the
+// relative rounding error u. The divisor from Euclid's algorithm then has an error of about 2ru
 // times the largest feature. This error must be less than half of the divisor.
 func stepOf[T backend.Float](m *matrix[T]) T {
 	const samples = 16
@@ -116,7 +117,7 @@ func stepOf[T backend.Float](m *matrix[T]) T {
 // multiple of step.
 func (q *queue[T]) largestSquare(m *matrix[T], step T) float64 {
 	const grain = 64
-	tolerance := 0x1p-50 // the rounding errors of v, of step and of their quotient
+	tolerance := 0x1p-50 // bounds the relative rounding errors of v, of step and of v/step
 	if unsafe.Sizeof(step) == 4 {
 		tolerance = 0x1p-21
 	}

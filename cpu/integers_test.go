@@ -29,10 +29,10 @@ func testCommonStep[T backend.Float](t *testing.T, q *queue[T]) {
 		}
 	}
 	tiny := 0x1p-1022
-	half, few := math.Sqrt(math.MaxInt32/cols), 1.0 // a sum of cols terms half² fits in 32 bits
+	half, few := math.Sqrt(math.MaxInt32/cols), 1.0 // cols·half² is the largest sum that fits in 32 bits
 	if unsafe.Sizeof(T(0)) == 4 {
 		tiny = 0x1p-126
-		few = 0 // float32 cannot represent so many multiples
+		few = 0 // in float32, commonStep finds no step for so many multiples
 	}
 	for _, c := range []struct {
 		name string
@@ -71,8 +71,9 @@ func testCommonStep[T backend.Float](t *testing.T, q *queue[T]) {
 	}
 }
 
-// TestGramOfIntegers checks that products of integers are summed exactly over KC pairs and rounded
-// after that, and that Gaussian kernels have only the errors that follow from this rounding.
+// TestGramOfIntegers checks inner products of integer points. Sums over KC pairs must be exact;
+// only the addition of these sums may round. Gaussian kernels may have only the errors that follow
+// from this rounding.
 func TestGramOfIntegers(t *testing.T) {
 	for _, tier := range ukr.Tiers() {
 		if tier.Missing() != "" || tier.Pairs == 0 {
@@ -130,8 +131,8 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 				kernel kernels.Kernel
 				want   func(dot, xx, zz float64) (value, tol float64)
 			}{
-				// The step, its square, the product, and one addition for each KC pairs are
-				// rounded.
+				// Rounding errors come from the step, from its square, from the product, and from
+				// one addition per KC pairs.
 				"linear": {kernels.Linear{}, func(dot, xx, zz float64) (float64, float64) {
 					return dot * step * step, (8 + float64(d/1024)) * u * step * step * math.Sqrt(xx*zz)
 				}},

@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// TestCholeskyExact factors, solves, inverts and squares matrices of integers whose factors,
-// solutions and inverses are integers too, at every order around the thresholds of the recursions,
-// and compares results with ==.
+// TestCholeskyExact checks factors, solutions, inverses and products LᵀL with ==. The matrices are
+// such that all results are integers. The orders include all orders near the thresholds of the
+// recursions.
 func TestCholeskyExact(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		d := newBLAS(tier).bound
@@ -117,8 +117,8 @@ func delta[T backend.Float](i, j int) T {
 	return 0
 }
 
-// integerFactor returns a triangle of integers with ones on the diagonal, so sparse that
-// its inverse has small elements. The other triangle is NaN.
+// integerFactor returns a triangle of integers with ones on the diagonal. It has so many zeros that
+// the elements of its inverse are small. The elements of the other triangle are NaN.
 func integerFactor[T backend.Float](r *rand.Rand, ul blas.Uplo, n int) stored[T] {
 	s := newStored[T](n, n, 3)
 	s.fill(func(i, j int) T {
@@ -177,8 +177,8 @@ func TestCholeskyRefuses(t *testing.T) {
 	})
 }
 
-// TestTriangleNotFinite checks that a NaN or Inf in a triangle changes exactly the elements of the
-// triangle's inverse and square that depend on that element by definition.
+// TestTriangleNotFinite sets an element of a triangle L to NaN. Exactly the elements of L⁻¹ and of
+// LᵀL that depend on this element by definition must become NaN.
 func TestTriangleNotFinite(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		r := newSeed(t, 11)
@@ -193,7 +193,8 @@ func TestTriangleNotFinite(t *testing.T) {
 				factor.data[i*factor.ld+j] = math.NaN()
 				entry := factor.triangle(ul, blas.NoTrans, blas.NonUnit)
 
-				// Element (i, j) affects the rows of the inverse from i on and the columns up to j.
+				// In a lower triangle, element (i, j) affects the elements of the inverse in rows ≥
+				// i and columns ≤ j.
 				inverse := factor.clone()
 				q.trtri(triangle(ul), false, inverse.view())
 				first, last := max(i, j), min(i, j)

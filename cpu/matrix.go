@@ -36,8 +36,8 @@ func (m *matrix[T]) Free() {
 	}
 }
 
-// Free immediately returns the memory of a matrix of at least discarded bytes to the system. For a
-// smaller matrix, the system call takes more time than it saves.
+// discarded is the size from which Free returns the memory of a matrix to the system immediately.
+// For a smaller matrix, the system call takes more time than it saves.
 const discarded = 1 << 20
 
 func (m *matrix[T]) host() backend.Host[T] {
@@ -70,7 +70,6 @@ func (m *matrix[T]) view() view[T] {
 	return view[T]{data: m.data, rows: m.rows, cols: m.cols, rs: m.stride, cs: 1}
 }
 
-// op returns v or vᵀ.
 func (v view[T]) op(t backend.Trans) view[T] {
 	if t == backend.Transpose {
 		return v.t()
@@ -78,7 +77,6 @@ func (v view[T]) op(t backend.Trans) view[T] {
 	return v
 }
 
-// t returns vᵀ.
 func (v view[T]) t() view[T] {
 	v.rows, v.cols, v.rs, v.cs = v.cols, v.rows, v.cs, v.rs
 	return v

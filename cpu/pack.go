@@ -21,11 +21,11 @@ type packer[T backend.Float] struct {
 func (e *engine[T]) packerA(s *scratch[T]) packer[T] { return packer[T]{&e.ukr.PackA, s} }
 func (e *engine[T]) packerB(s *scratch[T]) packer[T] { return packer[T]{&e.ukr.PackB, s} }
 
-// view writes v as panels, column after column, padded with zeros to whole
-// panels; see the package documentation. dst has panels·Width·v.cols elements.
+// view writes the rows of v to dst as panels of Width rows (see the package documentation). The
+// last panel is padded with zeros.
 func (p packer[T]) view(dst []T, v view[T]) {
 	w := p.Width
-	whole := v.rows / w // panels
+	whole := v.rows / w // number of whole panels
 	if v.cols == 0 {
 		return
 	}
@@ -44,7 +44,7 @@ func (p packer[T]) view(dst []T, v view[T]) {
 	}
 }
 
-// panel writes the ≤ Width rows of v as one panel.
+// panel writes v, which has at most Width rows, as one panel.
 func (p packer[T]) panel(dst []T, v view[T]) {
 	w, done := p.Width, 0
 	if v.rows < w {
@@ -90,8 +90,9 @@ func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 	for r := 0; r < rows; r += w {
 		n := min(w, rows-r)
 		panel := dst[r*cols : (r+w)*cols]
-		// The columns before the square on the panel's diagonal are a view of the stored triangle;
-		// the columns after the square are a view of its transpose.
+		// Columns 0 … before−1 of the panel are left of the diagonal and so in the stored triangle.
+		// Columns from behind on are in the transposed triangle. The columns between cross the
+		// diagonal and are packed element by element.
 		before := clamp(i+r-p, cols)
 		behind := clamp(i+r+n-p, cols)
 		to.panel(panel, s.part(i+r, p, n, before))
@@ -133,7 +134,7 @@ type packing[T backend.Float] struct {
 	step   T         // if not 0, the features are integers times step; see integers.go
 	single bool      // pack only the feature with index column, unchanged
 	column int
-	// positive replaces features below 0, which are not allowed, by NaN.
+	// If positive is true, packing replaces features below 0, for which χ² is not defined, by NaN.
 	positive bool
 }
 
@@ -180,9 +181,9 @@ func center[T backend.Float](m *matrix[T]) []T {
 	return c
 }
 
-// pack packs the block of points that begins at point first: once for each packing that the
-// statistics need, in memory that lend returns. Points of X form panels of MR points, points of Z
-// panels of NR. The second result frees the memory.
+// pack packs the block of points that begins at point first, once for each element of g.packs, in
+// memory from lend. The panels have MR points if the points belong to X, and NR points if they
+// belong to Z. The second result frees the memory.
 func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]packedPoints[T], func()) {
 	rows := min(g.size, m.rows-first)
 	packerFor := g.q.engine.packerB
@@ -236,8 +237,8 @@ func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]
 	}
 }
 
-// finish transforms the features of a packed panel of w points with d features, of which only rows
-// points exist, and computes the squared norms of the points.
+// finish transforms the d features of the points in a packed panel, and computes the squared norms
+// of the points. The panel has w points; the last w − rows points are padding.
 func (p packing[T]) finish(dst, norms []T, d, rows, w int) {
 	if p.center != nil {
 		for c, shift := range p.center {

@@ -31,7 +31,8 @@ type packedMatrix[T backend.Float] struct {
 func (p *packedMatrix[T]) Order() int { return p.n1 + p.n2 }
 func (p *packedMatrix[T]) Free()      { p.rect.Free() }
 
-// Leading returns a packed matrix with fewer rows of A₂₂, or with a smaller A₁₁ and no A₂₂.
+// Leading returns the leading part of order n. It omits rows of A₂₂ or, if n < n₁, also rows of
+// A₁₁.
 func (p *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	check.Leading(n, p.Order())
 	n1 := min(n, p.n1)
@@ -43,7 +44,6 @@ func (p *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return p.rect.window(1, 0, p.n1, p.n1), p.rect.window(1+p.n1, 0, p.n2, p.n1), p.rect.window(0, 0, p.n2, p.n2)
 }
 
-// window is like View, but returns a *matrix.
 func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 	return m.View(i, j, rows, cols).(*matrix[T])
 }
@@ -53,8 +53,8 @@ func (p *packedMatrix[T]) cut(v view[T]) (v1, v2 view[T]) {
 	return v.part(0, 0, p.n1, v.cols), v.part(p.n1, 0, p.n2, v.cols)
 }
 
-// row returns row i of the lower triangle in two parts: the result left holds the elements in
-// columns 0 … n₁−1, and right holds the other elements, which are a column of A₂₂ᵀ.
+// row returns row i of the lower triangle in two parts: left contains columns 0 … n₁−1, and right
+// contains the other columns, which are stored as a column of A₂₂ᵀ.
 func (p *packedMatrix[T]) row(i int) (left []T, right view[T]) {
 	if i < p.n1 {
 		return p.rect.row(1 + i)[:i+1], view[T]{}

@@ -61,7 +61,7 @@ func benchPacked[T backend.Float](b *testing.B, queue func(backend.Device) backe
 				hq.GramPacked(half, kernel, x)
 				hq.AddDiagPacked([]T{1}, half)
 			}
-			fill() // even if the matrix is only read, because reading memory that was never written is faster
+			fill() // also for operations that only read: reading memory that was never written is faster
 			for _, op := range []struct {
 				name       string
 				flops      float64

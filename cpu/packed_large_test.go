@@ -64,7 +64,7 @@ func TestPackedOfAnyOrder(t *testing.T) {
 		return r
 	}
 	factor := func(i int) []float32 { // row i of L
-		// The host matrix of one row has as many columns as the row has elements.
+		// DownloadPacked requires a host matrix with exactly the columns of row i.
 		h := backend.NewHost[float32](1, i+1)
 		if err := b.DownloadPacked(h, a, i); err != nil {
 			t.Fatal(err)
@@ -88,9 +88,9 @@ func TestPackedOfAnyOrder(t *testing.T) {
 		if i == j {
 			want++
 		}
-		// |LLᵀ − A| ≤ γ_{n+2}|L||Lᵀ| (Higham, theorem 10.3, and a reciprocal). The d+4 roundings of
-		// the exponent count once each, because s·exp(−s) ≤ 1/e < 1; exp and adding 1 to the
-		// diagonal count 8.
+		// |LLᵀ − A| ≤ γ_{n+2}|L||Lᵀ| (Higham, theorem 10.3, with one more rounding for a
+		// reciprocal). An element of A has d+4 roundings of the exponent s, each of which changes
+		// it by at most u, because s·exp(−s) ≤ 1/e < 1. exp and the addition of 1 add at most 8u.
 		bound := float64(n+2)*u/(1-float64(n+2)*u)*size + float64(d+4+8)*u*want
 		if !(math.Abs(sum-want) <= bound) {
 			t.Fatalf("n=%d: element (%d, %d) of LLᵀ is %v, want %v: bound %.3g", n, i, j, sum, want, bound)

@@ -63,9 +63,9 @@ func potrfBlock(n, kc int) int {
 	return max(12*potrfUnit, min(n/4, kc/2), min(n/8, kc)) / potrfUnit * potrfUnit
 }
 
-// potrfBase is the order up to which a matrix is factored without blocks. At the order 256, one
-// worker without blocks reaches 46 GFLOP/s, and two workers with blocks reach 41 (float64, rows of
-// the upper triangle, AMD EPYC of family 25, November 2026).
+// Matrices of order ≤ potrfBase are factored by one worker, without block columns. At order 256,
+// this reaches 46 GFLOP/s, and two workers with block columns reach 41 (float64, rows of the upper
+// triangle, AMD EPYC of family 25, November 2026).
 const potrfBase = 256
 
 // factorBlock factors a lower triangle in place; first is the index of its first row. It halves the
@@ -96,8 +96,8 @@ const potrfUnit = 16
 // split returns about half of n, rounded to a multiple of base.
 func split(n, base int) int { return (n/2 + base - 1) / base * base }
 
-// transposeStrip is the number of rows of a factor that are copied back together (n = 256, rows of
-// 2 KB: 42 GFLOP/s, and 38 without strips).
+// transposeStrip is the number of rows of a factor that are copied at a time. A factorization of
+// order 256 with rows of 2 KB reaches 42 GFLOP/s, and 38 without strips.
 const transposeStrip = 32
 
 // factorDirect factors a small lower triangle without packing. The micro-kernel works on
@@ -121,8 +121,8 @@ func (e *engine[T]) factorDirect(a *view[T], first int) error {
 		e.ukr.TransposeDirect(t)
 		d.C, d.Ldc = &work[0], ld
 		e.ukr.PotrfDirect(d)
-		// Copy back in strips of rows, so that rows that map to the same cache set are complete
-		// before the next strip is written.
+		// Copy the factor back in strips of rows: the rows of one strip fit in the cache even if
+		// all rows map to the same cache sets.
 		t.Ars, t.Ldc = ld, a.rs
 		for i := 0; i < n; i += transposeStrip {
 			rows := min(transposeStrip, n-i)

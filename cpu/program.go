@@ -7,7 +7,7 @@ import (
 )
 
 // run executes the kernel's program on n pairs at once, where n is a multiple of NR. The values of
-// statistic i are stats[i·apart+at:]; they may be overwritten. The stack has Depth slots of n
+// statistic i begin at stats[i·apart+at]; run may overwrite them. The stack has Depth slots of n
 // elements.
 func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 	if d := g.matern; d != nil {
@@ -57,8 +57,8 @@ func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 			case next.Op == kernels.Exp:
 				do(u.Exp, x, nil, in.A, in.B)
 			case next.Op == kernels.Pow:
-				// One operation computes the sum and the power, so that the sum is not rounded,
-				// because a large power would multiply the rounding error of a base near 1.
+				// The operation computes the sum and its power without rounding the sum, because a
+				// large power would multiply the rounding error of the sum.
 				pow(x, next.A, in.A, in.B)
 			case next.Op == kernels.Tanh:
 				do(u.Tanh, x, nil, in.A, in.B)

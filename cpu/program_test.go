@@ -28,7 +28,7 @@ func testProgramOperations[T backend.Float](t *testing.T, k *ukr.Kernels[T]) {
 	if unsafe.Sizeof(T(0)) == 4 {
 		u = 0x1p-24
 	}
-	// All operands are powers of 2 or small sums of them, exact in T.
+	// All operands are exact in T.
 	affine := func(a, b float64) kernels.Instr { return kernels.Instr{Op: kernels.Affine, A: a, B: b} }
 	load := kernels.Instr{Op: kernels.Load}
 	for _, f := range []kernels.Instr{
@@ -59,10 +59,10 @@ func testProgramOperations[T backend.Float](t *testing.T, k *ukr.Kernels[T]) {
 			x := append([]T{}, stats...)
 			for i, got := range g.run(&scratch[T]{}, stack, stats, 0, n, n) {
 				want := p.Run([]float64{float64(x[i])})
-				// The sum t = ½x + 1 ≤ 3 may be rounded or not, which changes the result of a
-				// function f by u·t·f′(t). For each of the functions this change is at most 3u
-				// times the larger of the result and 1. At most two functions, a product and an
-				// affine operation follow, each with a small number of roundings.
+				// If the sum t = ½x + 1 ≤ 3 is rounded, the result of a function f changes by
+				// u·t·f′(t). For each of these functions, the change is at most 3u·max(1, |f(t)|).
+				// A program has at most two functions, a product and an affine operation after the
+				// sum, each with a small number of roundings.
 				if tol := u * (2*3 + 16) * max(1, math.Abs(want)); !(math.Abs(float64(got)-want) <= tol) {
 					t.Errorf("%+v of %v is %v, want %v: off by %g, allowed %g", code, x[i], got, want, math.Abs(float64(got)-want), tol)
 				}

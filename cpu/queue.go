@@ -41,7 +41,7 @@ func (q *queue[T]) stopped() bool {
 	return true
 }
 
-// fail records a failure of the queue, unless an earlier one is recorded.
+// fail records the first failure of the queue.
 func (q *queue[T]) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,7 +110,7 @@ func (q *queue[T]) threads(flops float64) int {
 // worthSharing is the number of operations that take as long as waking a worker, about 20 µs.
 const worthSharing = 1 << 20
 
-// moved returns the number of operations that take as long as copying n elements.
+// moved returns the number of operations that take the same time as copying n elements.
 func moved(n int) float64 { return 32 * float64(n) }
 
 // parallel runs tasks 0 … n−1 on the workers and stops when the caller's context is done. All tasks

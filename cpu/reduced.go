@@ -10,32 +10,32 @@ import (
 )
 
 // The factorization of reduced precision multiplies 16-bit integers, which processors do at up to
-// twice the rate of float32. Row l_i of a block column of L, of nb columns, is rounded to integers
-// times a step of its own, ‖l_i‖/roundedNorm. The integer product of two such rows is at most
-// (roundedNorm + √nb/2)² = 1.07·10⁹ by the Cauchy–Schwarz inequality, which fits in int32. This
-// holds for diagonal elements of at least reducedDiagonal; other matrices are factored in float32.
+// twice the rate of float32. Let l_i be row i of a block column of L with nb columns. It is rounded
+// to integers times the step ‖l_i‖/roundedNorm. By the Cauchy–Schwarz inequality, the inner product
+// of two rows of integers is at most (roundedNorm + √nb/2)² = 1.07·10⁹, which fits in int32. The
+// diagonal elements of A must be at least reducedDiagonal; other matrices are factored in float32.
 //
-// The rounded rows replace the rows of L. Their rounding errors D then change A by D L₁₁ᵀ. If the
-// rows of L stayed unrounded, the change would be D L₂₁ᵀ, which may be larger by √(n/nb). A block
-// column for which even D L₁₁ᵀ is too large is multiplied in float32. An example is a block column
-// that contains the largest eigenvectors of A.
+// The rounded rows, with rounding errors D, replace the rows of L. The factorization then has the
+// error D L₁₁ᵀ in A. If L kept the unrounded rows, the error would be D L₂₁ᵀ, which may be larger
+// by the factor √(n/nb). If even D L₁₁ᵀ is too large, the block column is multiplied in float32,
+// for example a block column that contains the largest eigenvectors of A.
 
 // reducedBlock is the width nb of a block column. It is a variable so that tests can reduce it.
 var reducedBlock = 256
 
-// roundedNorm is the norm of a row divided by its step, before rounding. No element is larger, so
-// that all integers are below 2¹⁵.
+// roundedNorm is the norm of a row in units of its step. No element exceeds the norm, so that all
+// integers are below 2¹⁵.
 const roundedNorm = 1<<15 - 64
 
-// reducedDiagonal is the lower limit for the elements of A's diagonal, which are the squared norms
-// of the rows of L. In float32, squares below 2⁻¹⁵⁰ become 0. In a row of a block column such
-// squares sum to less than 2⁻¹⁴², which is negligible: 2⁻⁴⁶ of the limit. The limit also ensures
-// that the product of two steps is a normal number.
+// reducedDiagonal is the lower limit for the diagonal elements of A, which are the squared norms of
+// the rows of L. Squares below 2⁻¹⁵⁰ are 0 in float32. In a row of a block column, the sum of such
+// squares is less than 2⁻¹⁴², that is 2⁻⁴⁶ of the limit, which is negligible. The limit also
+// ensures that the product of two steps is a normal number.
 const reducedDiagonal = 0x1p-96
 
-// ReducedUnit returns the measured relative error of the elements of LLᵀ: relative to A's diagonal,
-// their root mean square error is 2⁻²¹ to 2⁻¹⁹ (Gaussian, Laplacian and cubic kernels, 3 to 50
-// features, n = 4000). The bound is √nb/2 steps of 2⁻¹⁵.
+// ReducedUnit returns the measured error of the elements of LLᵀ relative to A's diagonal: the root
+// mean square error is 2⁻²¹ to 2⁻¹⁹ (Gaussian, Laplacian and cubic kernels, 3 to 50 features, n =
+// 4000). The error is proved to be at most √nb/2·2⁻¹⁵.
 func (q *queue[T]) ReducedUnit() float64 {
 	if unsafe.Sizeof(T(0)) == 8 || q.engine.device.tier.Pairs == 0 {
 		return 0
@@ -86,8 +86,9 @@ type reducedFactor[T backend.Float] struct {
 	mean float64 // mean absolute value of A's diagonal
 }
 
-// factor factors the lower trapezoid a like potrf. It also subtracts LLᵀ from corner, the triangle to
-// the right of the trapezoid, where L holds the last rows of the factor.
+// factor factors the lower trapezoid a like potrf. It also updates the triangle corner, to the
+// right of the trapezoid: it subtracts LLᵀ, where L consists of the rows of the factor beside
+// corner.
 func (r *reducedFactor[T]) factor(a, corner view[T]) error {
 	// The first block column often has to be multiplied in float32, so it is narrower.
 	w := min(reducedBlock/2, a.cols)
@@ -145,10 +146,10 @@ func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockN
 // steps. If rounding would change A by too much, round returns the unrounded rows as floats without
 // steps.
 //
-// Independent rounding errors D change A by D L₁₁ᵀ, whose norm is √(n/12)·step·‖L₁₁‖, where ‖L₁₁‖²
-// is at most blockNorm and step is proportional to the norm of a row. The largest allowed norm is
-// the value of this expression if ‖L₁₁‖² and the squared norms of the rows equal the mean of A's
-// diagonal. The function free releases the memory of the integers.
+// Independent rounding errors D cause the error D L₁₁ᵀ in A. Its norm is √(n/12)·step·‖L₁₁‖, where
+// ‖L₁₁‖² ≤ blockNorm and step is proportional to the largest norm of a row. The limit is the value
+// of this expression if ‖L₁₁‖² and the squared norms of the rows equal the mean of A's diagonal.
+// The function free releases the memory of the integers.
 func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedRows[T], free func()) {
 	steps := make([]T, a.rows+2*r.engine.ukr.NR) // padded to whole panels
 	r.strips(a, false, func(s *scratch[T], i int, row []T) {

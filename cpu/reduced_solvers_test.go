@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
-// TestMixedReduced is TestMixed of package solvers with a factor of reduced precision, on matrices
-// that span many blocks.
+// TestMixedReduced runs the suite of package solvertest for the method Mixed, with a factor of
+// reduced precision and matrices of many blocks.
 func TestMixedReduced(t *testing.T) {
 	cpu.NeedReduced(t)
 	cpu.SmallReducedBlocks(t)

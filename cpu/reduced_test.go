@@ -49,11 +49,10 @@ func eachReduced(t *testing.T, f func(t *testing.T, q *queue[float32])) {
 	}
 }
 
-// TestReducedFactor checks that LLᵀ equals A up to rounding. In a block column of width nb, row i of L
-// has an error D with |D_ik| ≤ ‖l_i‖/2¹⁶, and element (i, j) of LLᵀ the error Σ_k D_ik
-// L_jk, which is at most √nb·2⁻¹⁶‖l_i‖‖l_j‖. Because these errors are uniform and
-// independent, their root mean square is at most 2⁻¹⁵‖l_i‖‖l_j‖/√12. The rounding errors of
-// float32 are added.
+// TestReducedFactor checks that LLᵀ equals A up to rounding. In a block column of width nb, row l_i
+// of L has rounding errors |D_ik| ≤ ‖l_i‖/2¹⁶. Element (i, j) of LLᵀ therefore has the error Σ_k
+// D_ik L_jk, which is at most √nb·2⁻¹⁶‖l_i‖‖l_j‖. If the D_ik are uniform and independent, its root
+// mean square is at most 2⁻¹⁵‖l_i‖‖l_j‖/√12. The rounding errors of float32 are added.
 func TestReducedFactor(t *testing.T) {
 	eachReduced(t, func(t *testing.T, q *queue[float32]) {
 		for _, block := range []int{16, 256} {

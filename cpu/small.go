@@ -14,8 +14,8 @@ import (
 
 // The limits were measured on an AMD EPYC of family 25 (Zen 4), November 2026.
 const (
-	// aloneOps is the number of multiplications from which several workers are faster than one:
-	// that of a product of order 64.
+	// aloneOps is the number of multiplications of a product of order 64. With more
+	// multiplications, several workers are faster than one worker.
 	aloneOps = 1 << 18
 	// directOrder is the order of the largest triangle that is not packed.
 	directOrder = 128
@@ -85,8 +85,9 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 
 // directTriangle calls a kernel with a triangle A of order k on an m × n matrix B. If right is
 // true, the kernel works on a copy of Bᵀ. If transposed is true, the kernel uses Aᵀ instead of A.
-// The kernel uses a lower triangle. If isLower is false, the matrix is upper, and the kernel gets it
-// in reverse order, which makes it lower. lda and ldb are the row strides.
+// The kernel requires a lower triangle. isLower reports whether the triangle that the kernel uses,
+// A or Aᵀ, is lower; an upper triangle is passed in reverse order, which makes it lower. lda and
+// ldb are the row strides.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
 	s := e.take()
 	d := &s.direct
@@ -118,8 +119,8 @@ func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transpose
 // A matrix of at most the order plainPotrfOrder is factored by plain loops.
 const plainPotrfOrder = 7
 
-// plainPotrf factors a small triangle row by row of L (columns of U), and reports whether
-// all pivots were positive and finite. The first invalid pivot remains on the diagonal.
+// plainPotrf factors a small triangle, one row of L (or column of U) after the other. It returns
+// false at the first pivot that is not positive and finite, and leaves this pivot on the diagonal.
 func plainPotrf[T backend.Float](lower bool, n int, a []T, lda int) bool {
 	rs, cs := lda, 1
 	if !lower {
@@ -256,8 +257,8 @@ func store[T backend.Float](c *T, v, beta T) {
 // of columns is small enough for the direct kernels.
 func direct(n, cols int) bool { return n <= directOrder && n*n*cols <= 2*aloneOps }
 
-// triangular computes X ← α A⁻¹ X or α A X for a small lower triangle A by the given kernel, on X or
-// on a copy of Xᵀ if the rows of X are not contiguous.
+// triangular computes X ← α A⁻¹ X or α A X for a small lower triangle A by the given kernel. If the
+// rows of X are not contiguous, the kernel works on a copy with contiguous rows.
 func (e *engine[T]) triangular(kernel func(*ukr.Direct[T]), s *scratch[T], unit bool, alpha T, a, x *view[T]) {
 	n, cols := x.rows, x.cols
 	d := &s.direct
@@ -269,7 +270,8 @@ func (e *engine[T]) triangular(kernel func(*ukr.Direct[T]), s *scratch[T], unit 
 		kernel(d)
 		return
 	}
-	// If X is stored in reverse order, the copy is made in ascending order.
+	// If X is a reversed view, copy its memory in ascending order, and pass the copy in reverse
+	// order.
 	columns := x.t()
 	if x.rs < 0 {
 		columns = x.reversed(false).t()

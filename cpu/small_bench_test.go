@@ -14,8 +14,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// smallOrders returns the orders at which small problems are measured. With -short it
-// returns every fourth of the first orders and one larger order.
+// smallOrders returns the orders at which small problems are measured.
 func smallOrders() []int {
 	if testing.Short() {
 		return []int{4, 8, 12, 16, 20, 24, 28, 32, 128}

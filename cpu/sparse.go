@@ -9,17 +9,17 @@ import (
 )
 
 // Points of images, counts and indicators have many features that are 0. In each group of
-// ukr.SparseRows points of X, the features that are 0 in all points of the group are omitted. The
-// other features are summed in the same order, so that the sums have the same bits. Features are
-// omitted only for ‖x−z‖² computed from the norms, because a NaN or an infinite feature of z then
-// also appears in the norm of z.
+// ukr.SparseRows points of X, the features that are 0 in all points of the group are omitted from
+// products. The other features are summed in the same order, so that the sums have the same bits.
+// This is done only for ‖x−z‖² computed from the norms: if z has a NaN or an infinite feature that
+// is omitted, the norm of z shows it.
 
-// Omitting features saves time if at most the fraction sparseShare of the features remains.
+// Omitting features saves time if the remaining fraction of features is at most sparseShare.
 const sparseShare = 0.6
 
-// keptShare estimates the fraction of the features of m that are not omitted, from an evenly spaced
-// sample of groups. If omitting features saves time, keptShare sets center to 0 for the features
-// that are 0 in half of the sample; otherwise it returns 1.
+// keptShare estimates from a sample of groups which fraction of the features remains. If the
+// fraction exceeds sparseShare, it returns 1. Otherwise it sets center[j] to 0 for each feature j
+// that is 0 in at least half of the sampled points, so that centering does not destroy these zeros.
 func keptShare[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	const samples, few = 16, ukr.SparseRows
 	groups := m.rows / few
@@ -55,9 +55,9 @@ func keptShare[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	return share
 }
 
-// packSparse packs X without the omitted features. For each group it stores the other features,
-// with SparseRows elements each, and the positions of the rows of a panel of Z to which they
-// belong. The positions of a group take d elements, and the next element is their number.
+// packSparse packs X without the omitted features. For each remaining feature of a group, it stores
+// the SparseRows values and the position of the feature in a panel of Z. The field places has d+1
+// elements for each group: first the positions, and in the last element their number.
 func (g *gram[T]) packSparse(p packing[T], m *matrix[T], first, rows int, lend allocator[T]) (packedPoints[T], func()) {
 	const w = ukr.SparseRows
 	d, groups := m.cols, panels(rows, w)
@@ -78,7 +78,7 @@ func (g *gram[T]) packSparse(p packing[T], m *matrix[T], first, rows int, lend a
 	return b, free
 }
 
-// finishSparse is the method finish for a group with n points.
+// finishSparse packs a group with n points and computes the squared norms of the points.
 func (p packing[T]) finishSparse(group [ukr.SparseRows][]T, n int, dst, norms []T, places []int32, nr int) {
 	kept := 0
 	var sums [ukr.SparseRows]float64
@@ -108,8 +108,8 @@ func (p packing[T]) finishSparse(group [ukr.SparseRows][]T, n int, dst, norms []
 	}
 }
 
-// fillSparse is the method fill for xᵀz. The first row i of every call is a multiple of the group
-// size.
+// fillSparse is the method fill for xᵀz of points packed by packSparse. i must be a multiple of the
+// group size.
 func (g *gram[T]) fillSparse(s *scratch[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	const w, together = ukr.SparseRows, 2 // together is the number of panels of Z that stay in the second-level cache
 	u, d := g.q.engine.ukr, g.x.cols

@@ -34,7 +34,8 @@ func text[T backend.Float](n, d, each int) backend.CSR[T] {
 	for range n {
 		var columns []int32
 		for r := 0; r < d; {
-			// Draw the distance to the next word as if all later words were as frequent as word r.
+			// Skip to the next candidate as if all later words were as frequent as word r. Then
+			// accept the candidate with the ratio of its frequency to that of word r.
 			p := share(high, r)
 			skip := 0
 			if p < 1 {

@@ -40,7 +40,7 @@ func TestGramOfPointsWithZeros(t *testing.T) {
 	good, bad := clone(), clone()
 	bad.Row(20)[9], bad.Row(381)[1], bad.Row(390)[69] = math.NaN(), math.Inf(1), math.Inf(-1)
 	list := []kernels.Kernel{kernels.Gaussian{Sigma: 4}, kernels.Matern{Sigma: 4, Nu: 1.5}}
-	value := func(k kernels.Kernel, a, b []float64) float64 { // from the differences
+	value := func(k kernels.Kernel, a, b []float64) float64 { // computes ‖a−b‖² from the differences
 		sq := 0.0
 		for j := range a {
 			sq += (a[j] - b[j]) * (a[j] - b[j])
@@ -76,10 +76,10 @@ func TestGramOfPointsWithZeros(t *testing.T) {
 				if err := q.Sync(); err != nil {
 					t.Fatal(err)
 				}
-				// The distance has 2d roundings of numbers up to the squared norms, which
-				// are about 3d for centered points; below 1/1024 of the norms it is
-				// computed from the differences. The slope of each kernel is below 1/16 per
-				// unit of squared distance.
+				// The squared distance has 2d roundings of numbers up to the squared norms, which
+				// are about 3d for centered points. (A squared distance below 1/1024 of the norms
+				// is more exact.) The derivative of each kernel with respect to the squared
+				// distance is below 1/16.
 				const bound = (2*d + 20) * 0x1p-53 * 3 * d
 				for i := range n {
 					sums, sizes := [width]float64{}, 0.0

@@ -26,7 +26,7 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 		q.transposedVector(alpha, x.csr, mb, beta, mc)
 		return
 	}
-	// grain is the minimum number of rows for which another worker saves time.
+	// grain is the minimum number of rows of a task.
 	grain := max(1, 1<<16/(1+x.csr.NNZ()/m*n))
 	q.chunks(m, grain, 16*float64(x.csr.NNZ())*float64(n), func(s *scratch[T], first, count int) {
 		sum, met := s.grow(n), make([]int, len(bad.total))
@@ -58,10 +58,10 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 	})
 }
 
-// transposedVector is gemmSparse for Aᵀ and a B of one column of finite elements. Each task goes
-// through the rows of A and adds them to the sums of a range of columns, because looking up the
-// lists of columns with a small number of elements takes longer than the products. The terms of
-// each sum are added in the same order as in gemmSparse.
+// transposedVector is gemmSparse for Aᵀ and a B with a single column of finite elements. Each task
+// computes a range of the result, that is of the columns of A: it goes through all rows of A and
+// adds their elements in this range. For short columns, this is faster than reading the list of
+// each column. The order of the terms in each sum is that of gemmSparse.
 func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	grain := max(4096, panels(x.Cols, 4))
 	q.chunks(x.Cols, grain, 16*float64(x.NNZ()), func(s *scratch[T], first, count int) {
@@ -86,7 +86,7 @@ func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], be
 	})
 }
 
-// addRows adds to sum the rows from + numbers[i] of b, each times values[i].
+// addRows adds values[p] times row from + numbers[p] of b to sum, for all p.
 func addRows[T backend.Float, N int32 | uint16](e *engine[T], sum []T, numbers []N, values []T, from int, b *matrix[T]) {
 	values = values[:len(numbers)]
 	switch {
@@ -121,8 +121,8 @@ func (x *sparseMatrix[T]) windows() func(yield func(w int) bool) {
 	}
 }
 
-// list returns the rows of x in window w that store a column, and their values. The indices of
-// these rows in x are from + rows.
+// list returns the elements that x stores in a column, in the rows of window w. Element p is in row
+// from + rows[p] of x and has the value values[p].
 func (x *sparseMatrix[T]) list(w, column int) (rows []uint16, values []T, from int) {
 	l := x.all
 	ends, start, first := l.ends[w*(l.cols+1)+column:][:2], l.starts[w], w*l.window
@@ -167,8 +167,8 @@ func findNotFinite[T backend.Float](b *matrix[T]) notFinite {
 	return o
 }
 
-// meet counts, for each column of B, the elements that are not finite in the rows from + number of
-// B, for each number of the list. It adds the counts to met.
+// meet adds to met[j] the number of elements of column j of B that are not finite, in the rows from
+// + numbers[p] of B.
 func meet[N int32 | uint16](o notFinite, met []int, numbers []N, from int) {
 	if o.total == nil {
 		return

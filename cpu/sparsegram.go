@@ -22,13 +22,13 @@ import (
 //	‖x−z‖₁   |x|      |x−z| − |x| − |z|
 //	χ²       x        −4xz/(x+z)
 //
-// For each column that a row of a tile stores, the list of the column (csr.go) is read, and the
-// terms of the common elements are added to the values of the row, which are in the first-level
-// cache. If column j has c_j elements in X and in Z, these are Σ c_j² multiply-adds, or half as
-// many if Z is X; each reads a row's number, of 2 bytes, and a value, in order, and reads and
-// writes one value of the tile. The columns that most rows store are multiplied in dense form by
-// the micro-kernel instead: for texts these are a few hundred columns, which account for most of Σ
-// c_j². The kernel's program runs on the tile as for dense points.
+// A row of a tile is computed from one point x and the lists of Z (csr.go). For each column that x
+// stores, the terms of the column's list are added to the values of the row, which are in the
+// first-level cache. If column j has c_j elements in X and in Z, this takes Σ c_j² multiply-adds,
+// or half as many if Z is X. Each multiply-add reads a row number of 2 bytes and a value from the
+// list, and updates one value of the tile. Columns that most rows store are multiplied in dense
+// form by the micro-kernel instead: for texts, a few hundred columns account for most of Σ c_j².
+// The kernel's program runs on the tile as for dense points.
 //
 // For points x and z close to each other, all these statistics except xᵀz suffer from cancellation.
 // Each rounding is relative to at most 3 (n_x + n_z), where n_x is the sum of f(x, 0). The error is
@@ -110,8 +110,8 @@ func (q *queue[T]) denseColumns(x backend.CSR[T], columns, position []int32) *ma
 	return m
 }
 
-// otherColumns returns x, with scaled values, without the columns that are in dense form, whose
-// position is ≥ 0.
+// otherColumns returns a copy of x with scaled values. It omits the columns in dense form:
+// position[c] ≥ 0.
 func otherColumns[T backend.Float](x backend.CSR[T], position []int32, scale []float64) backend.CSR[T] {
 	if position == nil && scale == nil {
 		return x

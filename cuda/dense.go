@@ -42,7 +42,6 @@ func (v view[T]) reversed() view[T] {
 	return r
 }
 
-// rowsReversed returns v with the rows in reverse order.
 func (v view[T]) rowsReversed() view[T] {
 	r := v.part(v.rows-1, 0, v.rows, v.cols)
 	r.rs = -v.rs

@@ -294,7 +294,6 @@ func (d *device) stop() error {
 	return errors.Join(errs...)
 }
 
-// function returns the device function with a name.
 func (d *device) function(name string) (driver.Function, error) {
 	if f, ok := d.functions[name]; ok {
 		return f, nil

@@ -39,7 +39,6 @@ func (m *memory) give(bytes int64) {
 	m.now -= bytes
 }
 
-// bound sets the limit, in bytes.
 func (m *memory) bound(limit int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"unsafe"
 )
 
-// space is a state space of PTX.
 type space int
 
 const (
@@ -181,7 +180,6 @@ func (f *function) slot(name string) int {
 	return int(f.symbols[name])
 }
 
-// body parses the statements.
 func (f *function) body(lines []string, from, to int, line *int) {
 	var statement strings.Builder
 	for i := from; i < to; i++ {
@@ -261,7 +259,6 @@ func (f *function) value(name string) uint64 {
 	return uint64(number(name))
 }
 
-// number parses a constant.
 func number(s string) int64 {
 	if strings.HasPrefix(s, "0f") || strings.HasPrefix(s, "0d") {
 		v, err := strconv.ParseUint(s[2:], 16, 64)

@@ -40,7 +40,6 @@ func cell() *[2]uint64 { return new([2]uint64) }
 //go:noinline
 func buffer(n int) []byte { return make([]byte, n) }
 
-// cString returns a null-terminated string in a buffer.
 func cString[S ~string | ~[]byte](text S) []byte {
 	b := buffer(len(text) + 1)
 	copy(b, text)
